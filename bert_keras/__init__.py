@@ -36,6 +36,7 @@ else:
     from bert_keras.engine.keras_file import load_model
     from bert_keras.models.albert import AlbertBackbone
     from bert_keras.models.bert import BertBackbone
+    from bert_keras.models.deberta_v2 import DebertaV2Backbone
     from bert_keras.models.distilbert import DistilBertBackbone
     from bert_keras.models.electra import ElectraBackbone
     from bert_keras.models.modernbert import ModernBertBackbone
@@ -53,6 +54,7 @@ else:
     from bert_keras.tasks.question_answering import QuestionAnswering
     from bert_keras.tasks.replaced_token_detection import ReplacedTokenDetection
     from bert_keras.tasks.replaced_token_detector import ReplacedTokenDetector
+    from bert_keras.tasks.reranker import Reranker
     from bert_keras.tasks.saliency import Saliency, integrated_gradients
     from bert_keras.tasks.span_boundary import SpanBoundary
     from bert_keras.tasks.task import Task

@@ -16,6 +16,7 @@ from bert_keras.engine.host_memory import keep_freed_memory as keep_freed_memory
 from bert_keras.engine.keras_file import load_model as load_model
 from bert_keras.models.albert import AlbertBackbone as AlbertBackbone
 from bert_keras.models.bert import BertBackbone as BertBackbone
+from bert_keras.models.deberta_v2 import DebertaV2Backbone as DebertaV2Backbone
 from bert_keras.models.distilbert import DistilBertBackbone as DistilBertBackbone
 from bert_keras.models.electra import ElectraBackbone as ElectraBackbone
 from bert_keras.models.modernbert import ModernBertBackbone as ModernBertBackbone
@@ -39,6 +40,7 @@ from bert_keras.tasks.replaced_token_detection import (
     ReplacedTokenDetection as ReplacedTokenDetection,
 )
 from bert_keras.tasks.replaced_token_detector import ReplacedTokenDetector as ReplacedTokenDetector
+from bert_keras.tasks.reranker import Reranker as Reranker
 from bert_keras.tasks.saliency import Saliency as Saliency
 from bert_keras.tasks.saliency import integrated_gradients as integrated_gradients
 from bert_keras.tasks.span_boundary import SpanBoundary as SpanBoundary

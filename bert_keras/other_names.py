@@ -15,6 +15,7 @@ _CLASSES = {
     "MaskedLM": "MaskedLM",
     "ForNextSentencePrediction": "NextSentencePrediction",
     "ForPreTraining": "Pretraining",
+    "CrossEncoder": "Reranker",
     "SentenceTransformer": "TextEmbedder",
     "TextEmbedder": "TextEmbedder",
     "Preprocessor": "TextPreprocessor",

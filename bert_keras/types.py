@@ -51,6 +51,7 @@ Truncation: TypeAlias = Literal[
     "longest_first", "only_first", "only_second", "head", "tail", "head_tail"
 ]
 Decay: TypeAlias = Literal["linear", "cosine", "polynomial", "constant"]
+ScoreActivation: TypeAlias = Literal["sigmoid", "linear", "tanh"]
 Scheme: TypeAlias = Literal["IOB1", "IOB2", "IOE2", "IOBES", "BIOES", "BMES", "BILOU"]
 Verbose: TypeAlias = Literal["auto"] | int
 Combination: TypeAlias = Literal["mean", "max", "self_attention"]
@@ -90,6 +91,8 @@ class TokenizerOptions(TypedDict, total=False):
     lowercase: bool
     strip_accents: bool | None
     split_chinese: bool
+    split_characters: bool
+    split_punctuation: bool
     added_tokens: Sequence[str]
     special_tokens_in_text: bool
     max_characters_per_word: int
@@ -125,6 +128,12 @@ class Card(TypedDict, total=False):
 class HeadOptions(TypedDict, total=False):
     hidden_activation: str | None
     dropout_first: bool
+
+
+class DenseOptions(TypedDict, total=False):
+    units: int
+    activation: str
+    use_bias: bool
 
 
 class Entity(TypedDict):

@@ -22,6 +22,7 @@ FAMILIES = {
     "spanbert": ("BertBackbone", ()),
     "electra": ("ElectraBackbone", ()),
     "mpnet": ("MPNetBackbone", ("mpnet_",)),
+    "deberta_v2": ("DebertaV2Backbone", ("deberta_",)),
     "modernbert": ("ModernBertBackbone", ("modernbert_",)),
 }
 SIZES = {"vocabulary_size": 8000, "num_heads": 4, "hidden_dim": 64, "intermediate_dim": 256}

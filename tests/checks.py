@@ -120,6 +120,24 @@ def random_inputs(batch=3, seq_len=7, seed=0, vocabulary_size=50, num_segments=2
     return inputs
 
 
+def inputs_of(model, rows, length, names=None):
+    """Returns random inputs for any backbone or task. The first row is full, others are padded."""
+    rng, backbone = np.random.default_rng(0), getattr(model, "backbone", model)
+    shape = (rows, *(2,) * (model.num_input_axes - 2), length)
+    mask = np.arange(length) < rng.integers(1, length + 1, (*shape[:-1], 1))
+    mask[0] = True
+    ids = rng.integers(5, backbone.vocabulary_size, shape)
+    lengths = mask.reshape(rows, -1, length)[:, 0].sum(-1, keepdims=True)
+    inputs = {
+        "token_ids": np.where(mask, ids, backbone.padding_id or 0),
+        "padding_mask": mask,
+        "segment_ids": rng.integers(0, max(backbone.num_segments, 1), shape),
+        "mask_positions": np.sort(rng.integers(0, lengths, (rows, 3)), axis=1),
+    }
+    names = names or (*backbone.input_names, *model.further_inputs)
+    return {name: inputs[name].astype("int32") for name in names}
+
+
 def check_backbone(backbone, golden, folder):
     """A `TINY` backbone of any family keeps the contract of `bert_keras.models.backbone`.
 
@@ -370,3 +388,52 @@ def check_equals_transformers(reference, inputs, folder):
             fused["pooled_output"], expected.pooler_output.numpy(), atol=1e-5
         )
     return backbone
+
+
+def random_reference(family, seed, **settings):
+    """Returns a tiny model of transformers and inputs for it, of sizes that the seed draws.
+
+    Rows are padded on the right, nowhere, on the left and anywhere. Families that count positions
+    from the padding's id on have that id at padding; the others have any.
+
+    Args:
+        family: str, beginning of the name of its model class.
+        seed: int.
+        **settings: settings of its config that are not drawn.
+    """
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    num_heads, longest = int(rng.integers(1, 5)), int(rng.integers(5, 15))
+    skipped = settings.get("pad_token_id", 1) + 1 if family in ("Roberta", "MPNet") else 0
+    sizes = {
+        "vocab_size": int(rng.integers(20, 70)),
+        "num_hidden_layers": int(rng.integers(1, 4)),
+        "num_attention_heads": num_heads,
+        "hidden_size": num_heads * int(rng.integers(3, 8)),
+        "max_position_embeddings": longest + skipped,
+        "initializer_range": 0.3,
+    }
+    width = "hidden_dim" if family == "DistilBert" else "intermediate_size"
+    sizes[width] = int(rng.integers(5, 40))
+    config = getattr(transformers, f"{family}Config")(**sizes | settings)
+    config._attn_implementation = "eager"  # the fused one returns no attentions
+    places = np.arange(config.max_position_embeddings - skipped)
+    mask = np.stack([places < 3, places >= 0, places > 2, rng.random(len(places)) < 0.6])
+    ids = rng.integers(skipped, config.vocab_size, mask.shape)
+    inputs = {"token_ids": np.where(mask | (not skipped), ids, skipped - 1), "padding_mask": mask}
+    if getattr(config, "type_vocab_size", 0) > 1:
+        inputs["segment_ids"] = rng.integers(0, config.type_vocab_size, mask.shape)
+    return getattr(transformers, f"{family}Model")(config).eval(), inputs
+
+
+def check_parity(family, seed, folder, **settings):
+    """A model of transformers of random sizes loads as its family's backbone with its outputs.
+
+    Args and settings are those of `random_reference`. Returns our backbone and the reference.
+    """
+    reference, inputs = random_reference(family, seed, **settings)
+    backbone = check_equals_transformers(reference, inputs, folder)
+    assert type(backbone).__name__ == f"{family}Backbone"
+    assert backbone.max_sequence_length == inputs["token_ids"].shape[1]
+    return backbone, reference

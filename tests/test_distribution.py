@@ -18,7 +18,8 @@ from bert_keras.distribution import Share
 from bert_keras.training.contrastive import MultipleNegativesRanking
 
 BACKEND = keras.backend.backend()
-FAMILIES = ("Bert", "Roberta", "Albert", "DistilBert", "Electra", "MPNet", "ModernBert")
+FAMILIES = ("Bert", "Roberta", "Albert", "DistilBert", "Electra", "MPNet")
+FAMILIES += ("DebertaV2", "ModernBert")
 BATCH = (
     {"token_ids": np.arange(10).reshape(5, 2)},
     {"first": np.arange(5), "second": np.arange(10).reshape(5, 2)},

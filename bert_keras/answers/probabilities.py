@@ -22,6 +22,15 @@ def softmax(logits: NDArray[Any]) -> NDArray[Any]:
     return np.exp(log_softmax(logits))
 
 
+def activated(logits: NDArray[Any], activation: str) -> NDArray[Any]:
+    """Returns the scores of logits; the activation is a name in `SCORES`."""
+    return SCORES[activation](logits)
+
+
 def sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
     """Returns the probability of each logit on its own, in the dtype of the logits."""
     return 0.5 * (1 + np.tanh(0.5 * logits))
+
+
+# Activation -> its function, from logits to scores.
+SCORES = {"sigmoid": sigmoid, "linear": np.asarray, "tanh": np.tanh}

@@ -10,28 +10,31 @@ from .windows import Windows, max_context, positions_of
 
 
 def pieces_of_words(
-    encodings: Iterable[Any], num_words: Sequence[int]
-) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the pieces of sentences whose words were tokenized one by one.
+    encodings: Iterable[Any], sentences: Sequence[str | Sequence[str]]
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], list[int]]:
+    """Returns the pieces of sentences, texts or lists of words, and which word each is part of.
 
-    Every word has a piece: where the tokenizer leaves nothing of it (it is empty, or control
+    Every given word has a piece: where the tokenizer leaves nothing of it (it is empty, or control
     characters alone), a piece with the id -1.
 
     Args:
         encodings: for each sentence an object with `ids` and `word_ids`, without special tokens.
-        num_words: for each sentence how many words it has.
+        sentences: list of str or of lists of str.
 
     Returns:
         ids: int32 `(num_pieces,)`, the ids of all sentences' pieces.
         words: int64 `(num_pieces,)`, the number of each piece's word. Words are numbered through
             all sentences: those of the second continue where the first ends.
         lengths: int64 `(num_sentences,)`, the number of pieces of each sentence.
+        num_words: list of int, the number of words of each sentence.
     """
-    ids, words, first_word = [], [], 0
-    for encoding, count in zip(encodings, num_words, strict=True):
+    ids, words, num_words, first_word = [], [], [], 0
+    for encoding, sentence in zip(encodings, sentences, strict=True):
         ids.extend(encoding.ids)
         words.extend(first_word + word for word in encoding.word_ids)
-        first_word += count
+        is_text = isinstance(sentence, str)
+        num_words.append(max(encoding.word_ids, default=-1) + 1 if is_text else len(sentence))
+        first_word += num_words[-1]
     ids, words = np.array(ids, np.int32), np.array(words, np.int64)
     lost = np.setdiff1d(np.arange(first_word), words)
     if len(lost):
@@ -39,7 +42,8 @@ def pieces_of_words(
         ids = np.insert(ids, places, -1)
         words = np.insert(words, places, lost)
     sentence_of_word = np.repeat(np.arange(len(num_words)), num_words)
-    return ids, words, np.bincount(sentence_of_word[words], minlength=len(num_words))
+    lengths = np.bincount(sentence_of_word[words], minlength=len(num_words))
+    return ids, words, lengths, num_words
 
 
 def words_in_windows(

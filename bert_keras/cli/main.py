@@ -78,6 +78,7 @@ ANSWERS = (
         "columns", str, None, "Names of the fields; two make pairs for `classify`.", many="list"
     ),
     Option("batch_size", int, 32, "Texts in a batch.", 1),
+    Option("prompt", str, None, "Name or text of what goes before each text, for `embed`."),
     Option("top_k", int, None, "Number of answers, for `answer` and `fill-mask`.", 1),
 )
 GROUPS = {
@@ -161,10 +162,12 @@ def _answer(name, flags, source, arguments):
     path, is_shown, output_format = _output(flags)
     model = _model(name, source)
     options = {"batch_size": flags.batch_size}
-    options |= {} if flags.top_k is None else {"top_k": flags.top_k}
+    options |= {x: flags[x].value for x in ("prompt", "top_k") if flags[x].value is not None}
     parameters = inspect.signature(getattr(model, command.method)).parameters
-    if not options.keys() <= parameters.keys():
-        raise ValueError(f"`{name}` gives one answer. Received: --top_k={flags.top_k}.")
+    if unknown := options.keys() - parameters.keys():
+        takes = "takes no prompt" if "prompt" in unknown else "gives one answer"
+        received = ", ".join(f"--{x}={options[x]}" for x in sorted(unknown))
+        raise ValueError(f"`{name}` {takes}. Received: {received}.")
     if arguments:
         rows = text_rows.rows_of_arguments(arguments, columns, name == "choose")
     else:

@@ -177,7 +177,7 @@ def _report(model, assigned):
 
 def _inputs(model):
     backbone, rng = getattr(model, "backbone", model), np.random.default_rng(0)
-    shape = (2,) * (model.num_input_axes - 1) + (min(32, backbone.max_sequence_length),)
+    shape = (2,) * (model.num_input_axes - 1) + (min(32, backbone.max_sequence_length or 32),)
     ids = rng.integers(0, backbone.vocabulary_size, shape).astype("int32")
     zeros = np.zeros_like(ids)
     others = {PADDING_MASK: zeros + 1, SEGMENT_IDS: zeros, MASK_POSITIONS: zeros}

@@ -3,10 +3,6 @@
 Why: docs/benchmarks.md has the times of each; what is not listed here is left to `keras.ops`.
 
 - Attention: JAX and PyTorch compute it in one function (`FUSED`).
-- Dense layers: PyTorch multiplies float32 with Intel's MKL, which is slower than oneDNN on AMD's
-  processors. The public way to oneDNN is a convolution of size 1 x 1. Below about 500 rows both
-  take the same time. A convolution keeps its input for the backward pass even if its kernel is
-  frozen.
 - Products of bfloat16 on CPUs: XLA is slow unless it is asked for a float32 result, and
   TensorFlow, on processors without bfloat16 instructions, sums in float32 and cuts the last 16 bits
   off, so that all results are too near to 0. Both compute a float32 result here, which is rounded
@@ -19,8 +15,8 @@ The part about attention can go when
 """
 
 import functools
+import inspect
 import math
-import platform
 import types
 
 import keras
@@ -34,10 +30,6 @@ from bert_keras.engine.remat import with_gradient
 FUSED = {"jax": True, "tensorflow": False, "torch": True}
 # With fewer blocks, local attention by a mask over all pairs of positions is faster.
 LEAST_BLOCKS = {"jax": 8, "tensorflow": 8, "torch": 16}
-# PyTorch hands a convolution on one thread to oneDNN if it has at least this many images.
-IMAGES = 16
-# For fewer rows oneDNN saves no time.
-LEAST_ROWS = 512
 
 
 def has_fused_attention(query, dropout=None):
@@ -69,19 +61,12 @@ def fused_attention(query, key, value, mask=None, bias=None, scale=None, dropout
     Returns:
         float, `(batch, seq_len, num_heads, head_dim)`.
     """
-    flash = None
-    if keras.backend.backend() == "torch":
-        # PyTorch chooses a kernel by itself. Keras would ask first whether one fits, a question
-        # that `torch.compile` cannot trace: it would split the graph in every layer.
-        flash = False
-        if mask is not None and (bias is not None or dropout_rate):
-            bias, mask = _masked_bias(mask, bias, query.dtype), None
-    if not dropout_rate:
-        return ops.dot_product_attention(
-            query, key, value, bias=bias, mask=mask, scale=scale, flash_attention=flash
-        )
+    if keras.backend.backend() != "torch":
+        return ops.dot_product_attention(query, key, value, bias=bias, mask=mask, scale=scale)
+    # Not through Keras, which cannot pass a dropout rate, or a bias beside a mask.
     import torch
 
+    bias = bias if mask is None else _masked_bias(mask, bias, query.dtype)
     query, key, value = (x.transpose(1, 2) for x in (query, key, value))
     return torch.nn.functional.scaled_dot_product_attention(
         query, key, value, attn_mask=bias, dropout_p=dropout_rate, scale=scale
@@ -95,8 +80,30 @@ def _masked_bias(mask, bias, dtype):
     """
     import torch
 
-    bias = torch.zeros((), dtype=dtype, device=mask.device) if bias is None else bias.to(dtype)
-    return torch.where(mask, bias, torch.finfo(dtype).min)
+    lowest = torch.finfo(dtype).min
+    if bias is None:  # Made from a number on the device: a tensor would have to be sent there.
+        return torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, lowest)
+    return bias.to(dtype).masked_fill(~mask, lowest)
+
+
+def probabilities(query, key, mask, bias, scale):
+    """Returns PyTorch's `softmax(scale Q K^T + bias)`, with few operations on small tensors.
+
+    Args:
+        query, key: float, `(batch, seq_len, num_heads, head_dim)`.
+        mask: bool, broadcastable to `(batch, num_heads, seq_len, seq_len)`, or `None`.
+        bias: float, broadcastable to the same shape, added to the scores, or `None`.
+        scale: float.
+
+    Returns:
+        float, `(batch, num_heads, seq_len, seq_len)`. The softmax is in float32.
+    """
+    scores = ((query * scale).transpose(1, 2) @ key.permute(0, 2, 3, 1)).float()
+    if mask is not None:
+        bias = _masked_bias(mask, bias, scores.dtype)
+    if bias is not None:
+        scores = scores + bias
+    return scores.softmax(-1).to(query.dtype)
 
 
 def is_for_blocks(length, size):
@@ -124,10 +131,9 @@ def dense(x, kernel, bias=None):
     Returns:
         float tensor `(..., units)`, of the dtype of `x`.
     """
-    x, kernel = ops.convert_to_tensor(x), ops.convert_to_tensor(kernel)
-    backend = keras.backend.backend()
-    if backend == "torch" and _is_for_onednn(x, kernel):
-        return _by_onednn(x, kernel, None if bias is None else ops.convert_to_tensor(bias))
+    x, kernel = value_of(x), value_of(kernel)
+    if is_torch(x) and x.dtype == kernel.dtype:
+        return _dense_on_torch(x, kernel, bias if bias is None else value_of(bias))
     if _is_bfloat16_on_a_cpu(x, kernel):
         product = with_gradient(_rounded_product, _rounded_gradients)(x, kernel)
     else:
@@ -135,51 +141,42 @@ def dense(x, kernel, bias=None):
     return product if bias is None else ops.add(product, bias)
 
 
-def _is_for_onednn(x, kernel):
+def _dense_on_torch(x, kernel, bias):
+    """Computes `dense` in one operation on the rows of `x`; `keras.ops` would take several."""
     import torch
 
-    return (
-        # A graph would fix this choice by the sizes of one input.
-        not torch.compiler.is_compiling()
-        and not torch.jit.is_tracing()
-        and x.device.type == "cpu"
-        and x.dtype == kernel.dtype == torch.float32
-        and x.dim() > 2
-        and torch.backends.mkldnn.enabled
-        and _has_slow_mkl()
-        and (rows := x.numel() // max(x.shape[-1], 1)) >= LEAST_ROWS
-        and rows % IMAGES == 0
-    )
+    rows = x.reshape(-1, x.shape[-1])
+    product = rows @ kernel if bias is None else torch.addmm(bias, rows, kernel)
+    return product.reshape(*x.shape[:-1], kernel.shape[-1])
 
 
-@functools.cache
-def _has_slow_mkl():
-    """Whether PyTorch multiplies with MKL on an AMD processor, and has oneDNN."""
+def layer_norm(x, gamma, beta, epsilon):
+    """Returns PyTorch's layer normalization of the last axis; tensors have one dtype."""
     import torch
 
-    if not (torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()):
+    weights = (w if w is None else value_of(w) for w in (gamma, beta))
+    return torch.nn.functional.layer_norm(x, x.shape[-1:], *weights, epsilon)
+
+
+def value_of(x):
+    """Returns `ops.convert_to_tensor(x)`; a tensor or a variable of PyTorch takes no detour."""
+    if isinstance(x, keras.Variable):
+        x = x.value
+    return x if is_torch(x) else ops.convert_to_tensor(x)
+
+
+def reshape(x, shape):
+    """Returns `ops.reshape(x, shape)`, on PyTorch through its own method, which is faster."""
+    return x.reshape(shape) if is_torch(x) else ops.reshape(x, shape)
+
+
+def is_torch(x):
+    """Whether a value is a tensor of PyTorch, the backend."""
+    if keras.backend.backend() != "torch":
         return False
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            return "AuthenticAMD" in file.read(4096)
-    except OSError:  # Not Linux.
-        return "AuthenticAMD" in platform.processor()
-
-
-def _by_onednn(x, kernel, bias):
-    """Computes it as a convolution: rows are pixels of `IMAGES` images, without a copy."""
     import torch
 
-    result = torch.nn.functional.conv2d(_as_images(x), _as_filters(kernel), bias)
-    return result.permute(0, 2, 3, 1).reshape(*x.shape[:-1], kernel.shape[1])
-
-
-def _as_images(x):
-    return x.reshape(IMAGES, -1, 1, x.shape[-1]).permute(0, 3, 1, 2)
-
-
-def _as_filters(kernel):
-    return kernel.t().reshape(*kernel.shape[::-1], 1, 1)
+    return isinstance(x, torch.Tensor)
 
 
 def _dense_gradients(gradient, x, kernel, needed):
@@ -187,15 +184,6 @@ def _dense_gradients(gradient, x, kernel, needed):
 
     `needed` has a bool for each. One that is not needed, as for a frozen weight, is `None`.
     """
-    import torch
-
-    if _is_for_onednn(x, kernel):
-        of_x, of_filters, of_bias = torch.ops.aten.convolution_backward(
-            *(_as_images(gradient), _as_images(x), _as_filters(kernel), [kernel.shape[1]]),
-            *([1, 1], [0, 0], [1, 1], False, [0, 0], 1, list(needed)),
-        )
-        of_x = of_x.permute(0, 2, 3, 1).reshape(x.shape) if needed[0] else None
-        return of_x, of_filters.flatten(1).t() if needed[1] else None, of_bias
     rows = gradient.flatten(0, -2)
     return (
         gradient @ kernel.t() if needed[0] else None,
@@ -220,7 +208,7 @@ def gelu_dense(x, kernel, bias, approximate):
 
     if torch.compiler.is_compiling() or torch.jit.is_tracing() or _is_autocast(x):
         return None
-    tensors = map(ops.convert_to_tensor, (x, kernel, bias))
+    tensors = map(value_of, (x, kernel, bias))
     return _functions_of_torch().gelu_dense(*tensors, "tanh" if approximate else "none")
 
 
@@ -470,4 +458,7 @@ def _functions_of_torch():
                 of_x = torch.ops.aten.gelu_backward(of_x, x, approximate=ctx.approximate)
             return of_x, *of_weights, None
 
+    for function in (Masked, Mixed, GeluDense):
+        # PyTorch asks for it in every call; computing it takes longer than a small product.
+        function.forward.__signature__ = inspect.signature(function.forward)
     return types.SimpleNamespace(masked=Masked.apply, mixed=Mixed.apply, gelu_dense=GeluDense.apply)

@@ -8,7 +8,6 @@ whose functions the method calls, along with the test that fails when the method
 import glob
 import inspect
 import io
-import operator
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,14 +22,20 @@ from bert_keras.engine import forked, quantized, structure
 from bert_keras.engine.atomic_files import replacing, replacing_files
 from bert_keras.engine.prediction import batches_of, prediction_of, shown, with_progress
 from bert_keras.engine.summary import output_shapes
-from bert_keras.engine.tensorflow_data import call_untuned
 from bert_keras.engine.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
 from bert_keras.other_names import check_arguments
 from bert_keras.types import Data, Inputs, LayerOptions, Path, Verbose
 
 _FIT_ARGUMENTS = inspect.signature(keras.Model.fit).parameters.keys()
-# How a method of Keras that reads data is called.
-_call = call_untuned if keras.backend.backend() == "tensorflow" else operator.call
+
+
+def _call(method, *args, **kwargs):
+    """Calls `fit`, `evaluate` or `predict` of a `keras.Model`."""
+    if keras.backend.backend() != "tensorflow":
+        return method(*args, **kwargs)
+    from bert_keras.engine.tensorflow_data import call_untuned
+
+    return call_untuned(method, *args, **kwargs)
 
 
 class SafeModel(WholeSteps, keras.Model):

@@ -189,6 +189,7 @@ class ExportedTask:
             rows = [self._row(*self._cut(*ids)) for ids in zip(*columns, strict=True)]
             logits = [outputs["logits"] for outputs in self._outputs(rows, batch_size)]
         logits = np.reshape(logits, (-1, len(names)))
+        logits = answers.activated(logits, self.config.get("activation", "linear"))
         return answers.class_answers(logits, self.config["problem_type"], names, threshold)
 
     def tag(self, sentences: str | Texts, batch_size: int = 32) -> Any:
@@ -199,9 +200,8 @@ class ExportedTask:
         placed = [self._placed(sentence) for sentence in _column(sentences)]
         if not placed:
             return []
-        words = [[text[start:end] for start, end in spans] for text, spans in placed]
         chain = [np.array(weights, "float32") for weights in self.config["crf"]] or None
-        logits = self._word_logits(words, batch_size)
+        logits = self._word_logits(_column(sentences), batch_size)
         return answers.tagged_texts(placed, logits, self.config["label_names"], chain)
 
     def answer(
@@ -245,11 +245,21 @@ class ExportedTask:
             for texts in choices
         ]
 
-    def embed(self, texts: str | Texts, batch_size: int = 32) -> NDArray[np.float32]:
+    def embed(
+        self, texts: str | Texts, prompt: str | None = None, batch_size: int = 32
+    ) -> NDArray[np.float32]:
         """Returns the vectors of texts, see `bert_keras.TextEmbedder.embed`."""
         self._check("embed", batch_size=batch_size)
         if isinstance(texts, str):
-            return self.embed([texts], batch_size)[0]
+            return self.embed([texts], prompt, batch_size)[0]
+        prompts, default = self.config.get("prompts", {}), self.config.get("default_prompt")
+        before = answers.prompt_text(prompt, prompts, default)
+        if before and self.config.get("skips_prompt"):
+            raise ValueError(
+                "This program pools all tokens, but its task pools those after the prompt. "
+                f"Received: the prompt {before[:60]!r}. Pass prompt='', or ask the task itself."
+            )
+        texts = [x if not isinstance(x, str) else (before + x).strip() for x in _column(texts)]
         rows = [self._row(self._cut(ids)[0]) for ids in self._ids(texts)]
         vectors = [outputs["logits"] for outputs in self._outputs(rows, batch_size)]
         return np.array(vectors, "float32").reshape(
@@ -333,17 +343,27 @@ class ExportedTask:
 
     @functools.cached_property
     def _of_words(self):
-        """The tokenizer for texts that come as words, each of which follows a space."""
+        """The tokenizer for sentences, whose words each follow a space."""
         text = self._tokenizer.to_str()
         prefixed = text.replace('"add_prefix_space":false', '"add_prefix_space":true')
         return tokenizers.Tokenizer.from_str(prefixed) if prefixed != text else self._tokenizer
 
-    def _encode(self, texts, are_words=False):
-        tokenizer = self._of_words if are_words else self._tokenizer
+    @functools.cached_property
+    def _needs_space(self):
+        return answers.needs_space(self._tokenizer, self._of_words)
+
+    def _encode_sentences(self, sentences):
+        def encode(batch, are_words):
+            return self._encode(batch, are_words, self._of_words)
+
+        separates_words = self.config["is_wordpiece"]
+        return answers.encode_sentences(encode, sentences, separates_words, self._needs_space)
+
+    def _encode(self, texts, are_words=False, tokenizer=None):
         for text in texts:  # The library would take a tuple for a pair.
             if isinstance(text, (list, tuple)) != are_words:
                 raise TypeError(f"A text must be a str. Received: {text!r:.60}.")
-        return tokenizer.encode_batch(
+        return (tokenizer or self._tokenizer).encode_batch(
             _whole_characters(texts), is_pretokenized=are_words, add_special_tokens=False
         )
 
@@ -354,7 +374,7 @@ class ExportedTask:
         """Returns the text of a sentence, and the characters of its words."""
         if not isinstance(sentence, str):
             return answers.join_words(_column(sentence))
-        [encoding] = self._encode([sentence])
+        [encoding] = self._encode_sentences([sentence])
         return sentence, answers.find_words(sentence, encoding.word_ids, encoding.offsets)
 
     def _readable(self, id):
@@ -438,12 +458,12 @@ class ExportedTask:
         """Returns the logits of words, an array per sentence, each of its window of most context.
 
         Args:
-            sentences: list of lists of str.
+            sentences: list of str or of lists of str.
             batch_size: int.
         """
-        num_words, room = list(map(len, sentences)), self._room()
-        encodings = self._encode(sentences, are_words=True)
-        ids, words, lengths = answers.pieces_of_words(encodings, num_words)
+        sentences, room = [s if isinstance(s, str) else _column(s) for s in sentences], self._room()
+        encodings = self._encode_sentences(sentences)
+        ids, words, lengths, num_words = answers.pieces_of_words(encodings, sentences)
         if (ids < 0).any():
             ids[ids < 0] = self.config["unknown_token_id"]
         stride = self.config["stride"] or max(1, room // 2)

@@ -7,6 +7,7 @@ import keras
 
 from bert_keras.export.inputs_in_graph import GraphPreprocessor
 from bert_keras.export.tokenizer_in_graph import check_can_be_in_graph
+from bert_keras.layers.activations import get_activation
 from bert_keras.preprocessing.packing import PAIR_STRATEGIES, SINGLE_STRATEGIES
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 
@@ -85,7 +86,7 @@ def _answers(model, outputs):
 
     output, labels, _ = model.text_answer
     if labels is None:
-        return {output: outputs}
+        return {output: get_activation(getattr(model, "activation", "linear"))(outputs)}
     names = tf.constant(list(map(str, labels)))
     if model.has_classes:
         probabilities = tf.nn.softmax(outputs)

@@ -194,14 +194,14 @@ def _task_arguments(task, head):
     """Returns the arguments of KerasHub's task."""
     config, arguments = task.get_config(), {}
     if "num_classes" in head.says:
-        arguments["num_classes"] = config["num_classes"]
-        if config["problem_type"] == "regression" and config["num_classes"] > 1:
+        arguments["num_classes"] = task.num_classes
+        if task.problem_type == "regression" and task.num_classes > 1:
             raise ValueError(
                 f"A regression gives one score in {_THERE}. Received: num_classes="
-                f"{config['num_classes']}, which there are classes. Export the backbone instead."
+                f"{task.num_classes}, which there are classes. Export the backbone instead."
             )
-        is_multi_label = config["problem_type"] == "multi_label"
-        arguments["activation"] = "sigmoid" if is_multi_label else "linear"
+        is_multi_label = task.problem_type == "multi_label"
+        arguments["activation"] = "sigmoid" if is_multi_label else task.activation
     for name, key in (("dropout", head.dropout), ("pooling", head.pooling), ("normalize",) * 2):
         if name in head.says:
             arguments[key] = config[name]

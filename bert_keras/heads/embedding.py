@@ -5,21 +5,25 @@ from typing import Unpack
 import keras
 from keras import ops
 
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_choice, check_int
+from bert_keras.layers.activations import get_activation
 from bert_keras.layers.pooler import POOLINGS, pool
 from bert_keras.training.losses import of_length_1
-from bert_keras.types import LayerOptions, Outputs, Pooling, Tensor
+from bert_keras.types import DenseOptions, LayerOptions, Outputs, Pooling, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class EmbeddingHead(keras.layers.Layer):
-    """Pools the tokens' vectors and optionally scales the result to length 1.
+    """Pools the tokens' vectors into one, projects it, and scales the result to length 1.
 
-    It has no weights. Only the backbone learns.
+    `vector = activation(pool(outputs) W + b) / length`. Without a projection the head has no
+    weights, and only the backbone learns.
 
     Args:
         pooling: `"mean"`, `"cls"`, `"max"` or `"pooler"`, see `bert_keras.layers.pooler.pool`.
         normalize: bool, whether vectors have length 1, so that dot products are cosines.
+        projection: dict with `units`, and maybe `activation`, `"tanh"` by default, and `use_bias`,
+            for a dense layer after the pooling as in LaBSE; `None` for none.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Call arguments:
@@ -27,20 +31,40 @@ class EmbeddingHead(keras.layers.Layer):
         padding_mask: `(batch, seq_len)`, or `None`.
 
     Returns:
-        float32 `(batch, hidden_dim)`.
+        float32 `(batch, hidden_dim)`, with a projection `(batch, units)`.
+
+    Raises:
+        ValueError: `pooling`, or an option of `projection`, is unknown.
 
     Reference:
         [Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084), section 3.
     """
 
     def __init__(
-        self, pooling: Pooling = "mean", normalize: bool = True, **kwargs: Unpack[LayerOptions]
+        self,
+        pooling: Pooling = "mean",
+        normalize: bool = True,
+        projection: DenseOptions | None = None,
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.pooling = check_choice("pooling", pooling, POOLINGS)
         self.normalize = normalize
+        self.projection = None
+        if projection is not None:
+            options = {"activation": "tanh", "use_bias": True, **projection}
+            for name in options:
+                check_choice("projection", name, ("units", "activation", "use_bias"))
+            check_int("projection['units']", options.get("units"))
+            self.projection = options
+            function = get_activation(options["activation"])
+            # In float32 like the pooling, for the same reason.
+            options = {**options, "activation": function, "dtype": "float32"}
+            self.dense = keras.layers.Dense(**options, name="dense")
 
-    def build(self, input_shape=None):
+    def build(self, input_shape):
+        if self.projection:
+            self.dense.build((None, input_shape[-1]))
         self.built = True
 
     def call(self, outputs: Outputs, padding_mask: Tensor | None = None) -> Tensor:
@@ -51,7 +75,9 @@ class EmbeddingHead(keras.layers.Layer):
             if key in outputs
         }
         vectors = pool(outputs, padding_mask, self.pooling)
+        vectors = self.dense(vectors) if self.projection else vectors
         return of_length_1(vectors) if self.normalize else vectors
 
     def get_config(self):
-        return {**super().get_config(), "pooling": self.pooling, "normalize": self.normalize}
+        own = {name: getattr(self, name) for name in ("pooling", "normalize", "projection")}
+        return {**super().get_config(), **own}

@@ -7,11 +7,12 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_keras.engine.direct_call import DirectCall
 from bert_keras.engine.kernels import dense
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class AdaptableDense(keras.layers.Dense):
+class AdaptableDense(DirectCall, keras.layers.Dense):
     """A `keras.layers.Dense` to which a low-rank adapter can be added, and merged again.
 
     LoRA assumes that fine-tuning changes a kernel `W (input_dim, units)` by a matrix of low rank

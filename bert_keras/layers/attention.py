@@ -8,6 +8,7 @@ import numpy as np
 from keras import ops
 
 from bert_keras.engine import kernels
+from bert_keras.engine.direct_call import DirectCall
 from bert_keras.engine.remat import computed_again
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.dropout import Dropout
@@ -19,7 +20,7 @@ MASKED = float(np.finfo("float32").min)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class SelfAttention(keras.layers.Layer):
+class SelfAttention(DirectCall, keras.layers.Layer):
     """Lets every token attend to every other token of its sequence.
 
     Per head, `softmax(Q K^T / sqrt(head_dim)) V` with `Q, K, V` linear in the input; the heads are
@@ -105,12 +106,12 @@ class SelfAttention(keras.layers.Layer):
             *(query, key, value, attention_mask, self.dropout, return_attentions, training),
             bias=attention_bias,
         )
-        context = ops.reshape(context, (*ops.shape(hidden_states)[:2], self.hidden_dim))
+        context = kernels.reshape(context, (*ops.shape(hidden_states)[:2], self.hidden_dim))
         return self.output_dense(context), attentions
 
     def _split_heads(self, x):
         """`(batch, seq_len, hidden_dim)` to `(batch, seq_len, num_heads, head_dim)`."""
-        return ops.reshape(x, (*ops.shape(x)[:2], self.num_heads, self.head_dim))
+        return kernels.reshape(x, (*ops.shape(x)[:2], self.num_heads, self.head_dim))
 
 
 def attend(
@@ -155,6 +156,8 @@ def attend(
 def _probabilities(query, key, mask, bias=None, scale=None):
     """Returns `softmax(scale Q K^T + bias)`, `(batch, num_heads, num_queries, num_keys)`."""
     scale = query.shape[-1] ** -0.5 if scale is None else scale
+    if kernels.is_torch(query):
+        return kernels.probabilities(query, key, mask, bias, scale)
     scores = ops.einsum("bqhd,bkhd->bhqk", query * scale, key)
     # float16 overflows at 65,504 and bfloat16 has three digits: the softmax is in float32.
     scores = ops.cast(scores, "float32")

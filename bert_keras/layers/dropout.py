@@ -4,10 +4,11 @@ import keras
 from keras import ops
 
 from bert_keras.engine import kernels as backends
+from bert_keras.engine.direct_call import DirectCall
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class Dropout(keras.layers.Dropout):
+class Dropout(DirectCall, keras.layers.Dropout):
     """`keras.layers.Dropout` with cheaper random numbers on backends where Keras's are slow.
 
     `output = inputs * mask / (1 - rate)`, each element of the mask 1 with the probability

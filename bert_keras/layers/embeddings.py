@@ -5,6 +5,7 @@ from typing import Unpack
 import keras
 from keras import ops
 
+from bert_keras.engine.direct_call import DirectCall
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense, bert_initializer
 from bert_keras.layers.layer_norm import LayerNorm
@@ -12,7 +13,7 @@ from bert_keras.types import LayerOptions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class BertEmbeddings(keras.layers.Layer):
+class BertEmbeddings(DirectCall, keras.layers.Layer):
     """Sums a token, a segment and a position vector, normalizes the sum, and applies dropout.
 
     `output = Dropout(LayerNorm(token[id] + segment[segment_id] + position[i]))`, section 3 and
@@ -40,6 +41,8 @@ class BertEmbeddings(keras.layers.Layer):
         has_positions: bool, whether there is a position vector. If not, the attention must know
             positions, and `max_sequence_length` and `padding_id` are ignored.
         center: bool, whether the norm has an offset.
+        project_first: bool, whether the projection, which then has no bias, comes before the norm,
+            as in DeBERTa.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Call arguments:
@@ -71,13 +74,14 @@ class BertEmbeddings(keras.layers.Layer):
         embedding_dim: int | None = None,
         has_positions: bool = True,
         center: bool = True,
+        project_first: bool = False,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
         self.embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
         self.padding_id = padding_id
-        self.initializer_range = initializer_range
+        self.initializer_range, self.project_first = initializer_range, project_first
         # Reversible, so that the head of a masked language model can use the same table.
         self.token_embedding = self._table(
             vocabulary_size, "token_embedding", keras.layers.ReversibleEmbedding
@@ -93,7 +97,7 @@ class BertEmbeddings(keras.layers.Layer):
         )
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         if embedding_dim is not None:
-            self.projection = bert_dense(self, hidden_dim, "projection")
+            self.projection = bert_dense(self, hidden_dim, "projection", use_bias=not project_first)
 
     def _table(self, num_rows, name, layer_class=keras.layers.Embedding):
         return layer_class(
@@ -108,9 +112,10 @@ class BertEmbeddings(keras.layers.Layer):
         for table in (self.token_embedding, self.position_embedding, self.segment_embedding):
             if table is not None:
                 table.build()
-        for layer in (self.layer_norm, self.projection):
-            if layer is not None:
-                layer.build((None, None, self.embedding_dim))
+        if self.projection is not None:
+            self.projection.build((None, None, self.embedding_dim))
+        width = self.hidden_dim if self.project_first else self.embedding_dim
+        self.layer_norm.build((None, None, width))
 
     def call(
         self,
@@ -127,8 +132,11 @@ class BertEmbeddings(keras.layers.Layer):
                 # One row, which is broadcast over batch and length.
                 segment_ids = ops.zeros((1, 1), dtype="int32")
             x = x + self.segment_embedding(segment_ids)
+        is_projected = self.projection is not None
+        if is_projected and self.project_first:
+            x = self.projection(x)
         x = self.dropout(self.layer_norm(x), training=training)
-        return x if self.projection is None else self.projection(x)
+        return self.projection(x) if is_projected and not self.project_first else x
 
     def _positions(self, token_ids):
         """Returns rows of the position table: int32 `(seq_len,)` or `(batch, seq_len)`."""

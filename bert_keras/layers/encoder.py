@@ -5,6 +5,7 @@ from typing import Unpack
 
 import keras
 
+from bert_keras.engine.direct_call import DirectCall
 from bert_keras.engine.remat import rematerialized, warn_where_useless
 from bert_keras.engine.size_limit import note_variable
 from bert_keras.layers.adaptable_dense import adaptable_layers
@@ -12,7 +13,7 @@ from bert_keras.layers.dropout import Dropout
 from bert_keras.types import LayerOptions, Tensor
 
 
-class _OfLayers(keras.layers.Layer):
+class _OfLayers(DirectCall, keras.layers.Layer):
     """A layer whose constructor takes other layers: its config holds theirs.
 
     Attributes:

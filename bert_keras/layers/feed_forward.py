@@ -5,6 +5,7 @@ from typing import Unpack
 
 import keras
 
+from bert_keras.engine.direct_call import DirectCall
 from bert_keras.layers.activations import activated_dense, get_activation
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.initializer import bert_dense
@@ -12,7 +13,7 @@ from bert_keras.types import Activation, LayerOptions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class FeedForward(keras.layers.Layer):
+class FeedForward(DirectCall, keras.layers.Layer):
     """Two dense layers with an activation between them, applied to each position separately.
 
     `output = activation(x W_1 + b_1) W_2 + b_2`.

@@ -7,6 +7,7 @@ from typing import Unpack
 import keras
 from keras import ops
 
+from bert_keras.engine.direct_call import DirectCall
 from bert_keras.layers.activations import get_activation
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.dropout import Dropout
@@ -15,7 +16,7 @@ from bert_keras.types import LayerOptions
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class GatedFeedForward(keras.layers.Layer):
+class GatedFeedForward(DirectCall, keras.layers.Layer):
     """A feed-forward network without biases, whose first layer has a half that gates the other.
 
     `output = Dropout(activation(x W_1) * (x V)) W_2`, applied to each position separately: GeGLU

@@ -3,11 +3,13 @@
 import keras
 from keras import ops
 
+from bert_keras.engine.direct_call import DirectCall
+from bert_keras.engine.kernels import is_torch, layer_norm
 from bert_keras.engine.remat import with_gradient
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class LayerNorm(keras.layers.LayerNormalization):
+class LayerNorm(DirectCall, keras.layers.LayerNormalization):
     """`keras.layers.LayerNormalization` over the last axis. Training keeps only its input.
 
     `output = gamma (x - mean) / sqrt(variance + epsilon) + beta`. With the
@@ -34,8 +36,12 @@ class LayerNorm(keras.layers.LayerNormalization):
 
     def call(self, inputs):
         is_last = self.axis in (-1, [-1], [len(inputs.shape) - 1])
-        if keras.backend.backend() == "torch" or not (is_last and self.scale) or self.rms_scaling:
+        if not (is_last and self.scale) or self.rms_scaling:
             return super().call(inputs)
+        if keras.backend.backend() == "torch":
+            if not is_torch(inputs) or inputs.dtype != self.gamma.value.dtype:
+                return super().call(inputs)
+            return layer_norm(inputs, self.gamma, self.beta, self.epsilon)
         weights = (w if w is None else ops.convert_to_tensor(w) for w in (self.gamma, self.beta))
         normalize = with_gradient(self._normalize, self._gradient)
         outputs = normalize(ops.convert_to_tensor(inputs), *weights)

@@ -7,6 +7,7 @@ from typing import Unpack
 import keras
 from keras import ops
 
+from bert_keras.engine.direct_call import DirectCall
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.attention import attend
 from bert_keras.layers.dropout import Dropout
@@ -18,7 +19,7 @@ from bert_keras.types import LayerOptions
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class RotaryAttention(keras.layers.Layer):
+class RotaryAttention(DirectCall, keras.layers.Layer):
     """`SelfAttention` with rotary positions, one common projection, and no biases.
 
     One kernel projects to queries, keys and values. Queries and keys are rotated by their

@@ -127,13 +127,24 @@ def bert_encoder(backbone, **options):
     return Encoder(blocks, remat=backbone.remat, dtype=dtype, name="encoder", **options)
 
 
-def bert_block(backbone, name, block_class=EncoderBlock):
-    """Returns a block of BERT's encoder with the settings of a backbone."""
+def bert_block(backbone, name, block_class=EncoderBlock, attention=None):
+    """Returns a block of BERT's encoder with the settings of a backbone, for other families too.
+
+    Args:
+        backbone: a `Backbone`.
+        name: str.
+        block_class: `EncoderBlock`, or a callable with its arguments.
+        attention: layer called as `SelfAttention` is, or `None` for BERT's.
+    """
+    if attention is None:
+        attention = layer_for(
+            backbone, SelfAttention, "attention", dropout=backbone.attention_dropout
+        )
     norm = functools.partial(
         LayerNorm, epsilon=backbone.layer_norm_epsilon, dtype=backbone.dtype_policy
     )
     return block_class(
-        layer_for(backbone, SelfAttention, "attention", dropout=backbone.attention_dropout),
+        attention,
         layer_for(backbone, FeedForward, "feed_forward"),
         norm(name="attention_norm"),
         norm(name="feed_forward_norm"),

@@ -2,6 +2,7 @@
 
 import inspect
 import itertools
+import types
 from collections.abc import Sequence
 from typing import Any, Self, TypeVar
 
@@ -41,8 +42,8 @@ class BuiltModel(Doors, SafeModel, WithOtherNames):
     num_input_axes = 2
     # Required inputs beyond those of the backbone.
     further_inputs = ()
-    # Arguments of a parent's constructor that this class decides itself.
-    decided_arguments = ()
+    # Arguments of a parent's constructor that this class decides itself -> their values.
+    decided_arguments = types.MappingProxyType({})
 
     def __getattr__(self, name):
         if name in ("input", "inputs", "output", "outputs"):

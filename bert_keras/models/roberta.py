@@ -23,6 +23,7 @@ class RobertaBackbone(Backbone):
       `padding_id`: `[0, 5, 6, 2, 1, 1]` is at `[2, 3, 4, 5, 1, 1]`. The position table has
       `padding_id + 1` more rows than there are usable positions, 514 for 512.
     - There is one segment. Its vector is added to all tokens, and `segment_ids` are not an input.
+      Models that were trained from scratch may have more, see `num_segments`.
 
     Args:
         vocabulary_size: int, number of token ids.
@@ -36,6 +37,8 @@ class RobertaBackbone(Backbone):
         activation: `"gelu"` (exact), or a name as in `BertBackbone`.
         layer_norm_epsilon: float, added to the variance in every norm.
         max_sequence_length: int, number of usable positions, without the rows for padding.
+        num_segments: int, number of segment ids. With more than 1, `segment_ids` are an input, 0
+            where they are left out; RoBERTa's tokenizers give 0 to both texts of a pair.
         padding_id: int, id of the padding token, which is skipped in counting positions.
         initializer_range: float, standard deviation of the initial weights.
         remat: bool, see `BertBackbone`.
@@ -74,6 +77,7 @@ class RobertaBackbone(Backbone):
         activation: str = "gelu",
         layer_norm_epsilon: float = 1e-5,
         max_sequence_length: int = 512,
+        num_segments: int = 1,
         padding_id: int = 1,
         initializer_range: float = 0.02,
         remat: bool = False,

@@ -22,22 +22,24 @@ class WordWindows(NamedTuple):
             Each word occurs once: at its first piece, in the window where that piece has the most
             context.
         sentences: int64 `(num_windows,)`, the index of the sentence.
+        num_words: list of int, the number of words of each sentence.
     """
 
     ids: Ragged
     words: Ragged
     sentences: np.ndarray
+    num_words: list
 
 
 def cut_words(tokenizer, sentences, max_length, stride):
     """Tokenizes sentences of words and cuts those that do not fit into overlapping windows.
 
-    A word without tokens (empty, or only control characters) becomes the unknown token, so that
-    every word has a piece, a label and a prediction.
+    A given word without tokens (empty, or only control characters) becomes the unknown token, so
+    that every word has a piece, a label and a prediction.
 
     Args:
         tokenizer: a `Tokenizer`.
-        sentences: list of lists of str.
+        sentences: list of texts, which keep their own pieces and words, or of lists of words.
         max_length: int, the longest sequence, special tokens included.
         stride: int, pieces between the starts of two windows.
 
@@ -45,8 +47,8 @@ def cut_words(tokenizer, sentences, max_length, stride):
         `WordWindows`.
     """
     chunks = (sentences[i : i + TEXTS_AT_ONCE] for i in range(0, len(sentences), TEXTS_AT_ONCE))
-    encodings = (e for chunk in chunks for e in tokenizer.encode_words(chunk, special_tokens=False))
-    ids, words, lengths = pieces_of_words(encodings, list(map(len, sentences)))
+    encodings = (encoding for chunk in chunks for encoding in tokenizer.encode_sentences(chunk))
+    ids, words, lengths, num_words = pieces_of_words(encodings, sentences)
     if (ids < 0).any():
         ids[ids < 0] = tokenizer.unknown_token_id
     num_before, num_special = len(tokenizer.layout.before), tokenizer.layout.num_special()
@@ -59,4 +61,5 @@ def cut_words(tokenizer, sentences, max_length, stride):
         Ragged.from_flat(ids, lengths).windows(windows),
         Ragged.from_flat(packed, windows.lengths + num_special),
         windows.documents,
+        num_words,
     )

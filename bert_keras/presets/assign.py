@@ -13,7 +13,9 @@ _LOG = logging.getLogger(__name__)
 _PACKAGE = str(pathlib.Path(__file__).resolve().parent.parent) + os.sep
 
 
-def assign(variables, names, tensors, *, optional=(), unread=(), source="the checkpoint"):
+def assign(
+    variables, names, tensors, *, optional=(), unread=(), left_out=(), source="the checkpoint"
+):
     """Assigns every variable its tensor after checking that all names and shapes fit.
 
     Args:
@@ -23,6 +25,8 @@ def assign(variables, names, tensors, *, optional=(), unread=(), source="the che
         optional: prefixes of our paths that may keep their initial values; a warning lists them.
         unread: prefixes of our paths that may keep their initial values without a warning, since
             nothing reads them.
+        left_out: names of further tensors of the checkpoint, which nothing here needs; a warning
+            lists them.
         source: str, the name of the checkpoint in messages.
 
     Raises:
@@ -45,7 +49,8 @@ def assign(variables, names, tensors, *, optional=(), unread=(), source="the che
             f"{source} must have exactly one tensor of the right shape for every weight of the "
             "model, and no others. No weight was changed.\n"
             f"Weights without a tensor ({len(required)}): {_listed(required)}\n"
-            f"Tensors without a weight ({len(unused)}): {_listed(unused)}\n"
+            f"Tensors without a weight ({len(unused) + len(left_out)}): "
+            f"{_listed([*unused, *left_out])}\n"
             f"Shapes that differ ({len(wrong)}): {_listed(wrong)}\n"
             "Does the config belong to these weights?"
         )
@@ -61,6 +66,11 @@ def assign(variables, names, tensors, *, optional=(), unread=(), source="the che
         warn(
             f"{source} has no values for these weights. They start at random, as a new head does, "
             f"and must be trained first: {', '.join(initial)}."
+        )
+    if left_out:
+        warn(
+            f"{source} holds tensors of a part that this model does not have. They were left out: "
+            f"{_listed(left_out)}. The model computes without that part."
         )
 
 

@@ -58,6 +58,7 @@ _TASKS = {
     "ReplacedTokenDetector": _Task(
         "token-classification", "finds tokens that were replaced", "is_replaced('A text.')"
     ),
+    "Reranker": _Task("text-ranking", "ranks texts", "rank('A query.', ['A text.'])"),
     "TextClassifier": _Task("text-classification", "classifies texts", "classify(['A text.'])"),
     "TextEmbedder": _Task("sentence-similarity", "maps texts to vectors", "embed(['A text.'])"),
     "TokenClassifier": _Task("token-classification", "tags words", "tag(['A text.'])"),

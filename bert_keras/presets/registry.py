@@ -1,7 +1,6 @@
 """The registered presets: names of well-known checkpoints, and where to find each.
 
-Only checkpoints in the safetensors format are listed. Pickles (`pytorch_model.bin`) are refused,
-because unpickling a file runs the code in it.
+Only checkpoints in the safetensors format are listed.
 """
 
 from typing import NamedTuple
@@ -94,6 +93,9 @@ PRESETS = {
     ),
     "mpnet_base_en_uncased": _on_hub(
         "sentence-transformers/all-mpnet-base-v2", 12, 768, 109_486_464, _SENTENCES
+    ),
+    "deberta_v3_base_en_cased": _on_hub(
+        "microsoft/deberta-v3-base", 12, 768, 183_831_552, _CASED, "MIT"
     ),
     "modernbert_base_en_cased": _on_hub("answerdotai/ModernBERT-base", 22, 768, 149_014_272, _LONG),
     "modernbert_large_en_cased": _on_hub(

@@ -17,23 +17,33 @@ from collections.abc import Iterable
 
 from bert_keras.checks import check_type, require
 from bert_keras.presets.registry import PRESETS, RegisteredPreset
-from bert_keras.tokenizers.saved import TOKENIZER_FILES
+from bert_keras.presets.torch_pickle import CONVERT, INDEX_FILE
+from bert_keras.tokenizers.saved import SENTENCE_FILES, TOKENIZER_FILES
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
-CONFIG_FILES = ("config.json", "bert_config.json")
+CONFIG_FILES = ("config.json", "bert_config.json", "albert_config.json")
+# The config of peft's adapters, which are no checkpoint of their own.
+ADAPTERS = "adapter_config.json"
 
-# The only files that are downloaded from a Hugging Face repository: those of readable formats (no
-# pickles, no copies of the weights in other formats).
+# The only files that are downloaded from a Hugging Face repository: those of readable formats, and
+# no copies of the weights in other formats.
 _SETTINGS = ("config.json", "metadata.json", "preprocessor.json", "task.json")
-_EMBEDDINGS = ("modules.json", "sentence_bert_config.json", "*_Pooling/config.json")
+_EMBEDDINGS = ("modules.json", "config_sentence_transformers.json", *SENTENCE_FILES)
+_EMBEDDINGS += ("*_Pooling*/config.json", "*_Dense*/config.json", "*_Dense*/model.safetensors")
 _SAFETENSORS = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
 _HDF5 = ("model.weights.h5", "model_*.weights.h5", "model.weights.json", "task.weights.h5")
-DOWNLOADED_FILES = (*_SETTINGS, *TOKENIZER_FILES, *_EMBEDDINGS, *_SAFETENSORS, *_HDF5)
+# Old repositories of sentence-transformers have the encoder in a folder of its own.
+_ENCODERS = ("config.json", *TOKENIZER_FILES, *SENTENCE_FILES, *_SAFETENSORS)
+_ENCODERS = tuple(f"0_*/{name}" for name in _ENCODERS)
+DOWNLOADED_FILES = (*_SETTINGS, *TOKENIZER_FILES, *_EMBEDDINGS, *_SAFETENSORS, *_HDF5, *_ENCODERS)
 # The files of Google's TensorFlow 1 checkpoint, for repositories without these weights.
 _CHECKPOINTS = ("*.ckpt.index", "*.ckpt.data-*", "*.ckpt-*.index", "*.ckpt-*.data-*")
-DOWNLOADED_TF1_FILES = ("bert_config.json", "checkpoint", *_CHECKPOINTS)
+DOWNLOADED_TF1_FILES = (*CONFIG_FILES[1:], "checkpoint", *_CHECKPOINTS)
+# PyTorch's, for repositories without these either.
+_TORCH = ("pytorch_model.bin", "pytorch_model-*.bin")
+DOWNLOADED_TORCH_FILES = (*_TORCH, INDEX_FILE, *(f"0_*/{name}" for name in (*_TORCH, INDEX_FILE)))
 
-_READABLE_WEIGHTS = ("*.safetensors", "*.weights.h5", "*.index")
+_READABLE_WEIGHTS = ("*.safetensors", "*.weights.h5", "*.index", *_TORCH)
 _PICKLED_WEIGHTS = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle")
 _OTHER_WEIGHTS = ("*.h5", "*.msgpack", "*.onnx", "*.gguf", "*.ot", "*.tflite")
 
@@ -52,7 +62,8 @@ def resolve(source: str | os.PathLike) -> pathlib.Path:
 
     Downloads use `huggingface_hub` and `kagglehub` with their caches, environment variables
     (`HF_ENDPOINT`, `HF_HOME`, `HF_TOKEN`, `HF_HUB_OFFLINE`, ...) and progress bars. A cached
-    checkpoint needs no network. Pickled weights are neither downloaded nor accepted.
+    checkpoint needs no network. Of pickles only `pytorch_model.bin` and its shards are downloaded,
+    if there are no other weights, see `torch_pickle`.
 
     Args:
         source: one of
@@ -183,9 +194,10 @@ def _hugging_face(source: str, repository: str, revision: str | None) -> pathlib
         return pathlib.Path(client.snapshot_download(repository, **options))
 
     try:
-        folder = download(DOWNLOADED_FILES)
-        if not _any_match(_names(folder), _READABLE_WEIGHTS):
-            folder = download(DOWNLOADED_FILES + DOWNLOADED_TF1_FILES)
+        folder = _encoder_in(download(DOWNLOADED_FILES))
+        for others in (DOWNLOADED_TF1_FILES, DOWNLOADED_TORCH_FILES):
+            if not _any_match(_names(folder), _READABLE_WEIGHTS):
+                folder = _encoder_in(download(DOWNLOADED_FILES + others))
     # The client's HTTP library, and so the class of its errors, depends on its version.
     except Exception as error:
         raise _explained(error, source, repository, revision) from error
@@ -247,7 +259,16 @@ def _kaggle(source: str, handle: str) -> pathlib.Path:
 
 def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = None) -> pathlib.Path:
     """Returns the folder if it can be a checkpoint. `names` are its files, if they are known."""
+    folder = _encoder_in(folder)
     names = _names(folder) if names is None else names
+    if ADAPTERS in names and not _any_match(names, ("model*", "pytorch_model*")):
+        raise ValueError(
+            f"A checkpoint must be a whole model. Received: {source!r}, which holds adapters, not "
+            f"their base. {ADAPTERS} has the base's name as `base_model_name_or_path`, and "
+            "the settings `r`, `lora_alpha` and `target_modules`: make the task from the base with "
+            "`from_preset(base, lora_rank=..., lora_alpha=..., lora_targets=...)`, and call its "
+            "`load_adapters` with a local folder of the adapters."
+        )
     if not any((folder / name).is_file() for name in CONFIG_FILES):
         raise FileNotFoundError(
             f"The folder of a checkpoint must hold {' or '.join(CONFIG_FILES)}. Received: "
@@ -259,11 +280,9 @@ def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = No
     if pickles := _any_match(names, _PICKLED_WEIGHTS):
         raise ValueError(
             "Weights must be in a format that holds no code. Received: "
-            f"{source!r}, which has only {', '.join(pickles)}: reading a pickle runs any code in "
-            "it. If you trust its origin, convert it once with `transformers` in an isolated "
-            "environment, and load the new folder: "
-            "`AutoModelForPreTraining.from_pretrained(old).save_pretrained(new)`, or the class of "
-            "its task. `transformers` before 5 also needs `safe_serialization=True`."
+            f"{source!r}, which has only {', '.join(pickles)}: unpickling runs any code in a file. "
+            "Of pickles only `pytorch_model.bin` and its shards are read, as the tensors that they "
+            f"must hold. {CONVERT}"
         )
     if others := _any_match(names, _OTHER_WEIGHTS):
         raise ValueError(
@@ -272,6 +291,12 @@ def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = No
             "Convert it with the library that wrote it."
         )
     return folder
+
+
+def _encoder_in(folder: pathlib.Path) -> pathlib.Path:
+    """Returns the folder of the encoder: `0_Transformer` in old ones of sentence-transformers."""
+    inner = sorted(folder.glob("0_*/config.json"))
+    return inner[0].parent if inner and not (folder / "config.json").is_file() else folder
 
 
 def _names(folder: pathlib.Path) -> list[str]:

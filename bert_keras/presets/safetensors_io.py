@@ -17,7 +17,8 @@ import safetensors
 import safetensors.numpy
 
 from bert_keras.checks import check_choice
-from bert_keras.engine.atomic_files import read_json, replacing, write_json
+from bert_keras.engine.atomic_files import replacing, write_json
+from bert_keras.presets.sharded_files import locate, read_headers
 from bert_keras.presets.tensors import Tensors, advice_for
 
 WEIGHTS_FILE = "model.safetensors"
@@ -80,30 +81,9 @@ def read_safetensors(source: str | os.PathLike) -> SafetensorsCheckpoint:
 
     Reference: https://huggingface.co/docs/safetensors
     """
-    path = _locate(pathlib.Path(source))
-    if not path.name.endswith(".index.json"):
-        shapes, metadata = _read_header(path)
-        return SafetensorsCheckpoint(dict.fromkeys(shapes, path), shapes, metadata)
-
-    tensor_to_shard = _read_index(path)
-    shapes, metadata = {}, {}
-    for shard in sorted(set(tensor_to_shard.values())):
-        shard_shapes, shard_metadata = _read_header(path.parent / shard)
-        for name, shape in shard_shapes.items():
-            # The index decides about the place of a tensor. Tensors that it lacks are read too, so
-            # that nothing in the checkpoint is ignored.
-            if tensor_to_shard.setdefault(name, shard) == shard:
-                shapes[name] = shape
-        metadata = metadata or shard_metadata
-    for name, shard in tensor_to_shard.items():
-        if name not in shapes:
-            raise ValueError(
-                f"Each shard of a checkpoint must hold the tensors that its index names. Received: "
-                f"{path}, which expects {name!r} in {shard}, where it is not. The files do not "
-                "belong together: download all of them again."
-            )
-    places = {name: path.parent / tensor_to_shard[name] for name in shapes}
-    return SafetensorsCheckpoint(places, shapes, metadata)
+    path = locate(pathlib.Path(source), (WEIGHTS_FILE, INDEX_FILE), "safetensors")
+    places, shapes, metadata = read_headers(path, _read_header)
+    return SafetensorsCheckpoint(places, shapes, next(filter(None, metadata), {}))
 
 
 def write_safetensors(
@@ -174,22 +154,8 @@ def weights_files(folder):
     return [WEIGHTS_FILE, INDEX_FILE, *shards]
 
 
-def _locate(source: pathlib.Path) -> pathlib.Path:
-    """Returns `source`, or the safetensors or index file in it."""
-    if source.is_file():
-        return source
-    for name in (WEIGHTS_FILE, INDEX_FILE):
-        if (source / name).is_file():
-            return source / name
-    raise FileNotFoundError(
-        f"A safetensors checkpoint must be a file, or a folder that holds {WEIGHTS_FILE} or "
-        f"{INDEX_FILE}. Received: {str(source)!r}, which "
-        + ("holds neither." if source.is_dir() else "does not exist.")
-    )
-
-
-def _read_header(path: pathlib.Path) -> tuple[dict, dict]:
-    """Returns the shape of each tensor and the free text of the header."""
+def _read_header(path: pathlib.Path) -> tuple[dict, dict, dict]:
+    """Returns the file and the shape of each tensor, and the free text of the header."""
     checkpoint = _open(path)
     shapes = {}
     for name in checkpoint.keys():  # noqa: SIM118 (`safe_open` is not a mapping)
@@ -201,7 +167,7 @@ def _read_header(path: pathlib.Path) -> tuple[dict, dict]:
                 "float16 or bfloat16 with the library that wrote it."
             )
         shapes[name] = tuple(tensor.get_shape())
-    return shapes, dict(checkpoint.metadata() or {})
+    return dict.fromkeys(shapes, path), shapes, dict(checkpoint.metadata() or {})
 
 
 def _open(path: pathlib.Path):
@@ -213,29 +179,3 @@ def _open(path: pathlib.Path):
             f"A safetensors file must be whole and well-formed. Received: {path} with "
             f"{path.stat().st_size} bytes: {error}. {advice_for(path)}"
         ) from error
-
-
-def _read_index(path: pathlib.Path) -> dict[str, str]:
-    """Returns the shard's file name for each tensor of a sharded checkpoint."""
-    rule = (
-        'The index of a sharded checkpoint must be JSON like {"weight_map": {tensor name: file '
-        f"name of a shard in the same folder}}}}. Received: {path}, "
-    )
-    try:
-        tensor_to_shard = read_json(path)["weight_map"]
-        shards = sorted(set(tensor_to_shard.values()))
-        "".join((*tensor_to_shard, *shards))  # All must be str.
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{rule}which is not. It is damaged: download it again.") from error
-    problems = [] if shards else ["is empty. It is damaged: download it again"]
-    for shard in shards:
-        # A hostile index must not make us read outside the folder, on any system.
-        if shard != pathlib.PureWindowsPath(shard).name or not shard.endswith(".safetensors"):
-            advice = "Do not use this checkpoint unless you trust its origin"
-            problems.append(f"names the shard {shard!r}. {advice}")
-        elif not (path.parent / shard).is_file():
-            advice = "The download is incomplete: download it again"
-            problems.append(f"names the shard {shard!r}, which does not exist. {advice}")
-    for problem in problems[:1]:
-        raise ValueError(f"{rule}which {problem}.")
-    return tensor_to_shard

@@ -1,5 +1,6 @@
 """The tensors of a checkpoint of any format, by name. Each is read on access."""
 
+import math
 from collections.abc import Mapping
 
 GIT_LFS = b"version https://git-lfs"
@@ -29,6 +30,11 @@ class Tensors(Mapping):
     def root(self):
         """All tensors in the files, with the names in the files."""
         return self
+
+    @property
+    def num_values(self):
+        """How many values the tensors have. Values that several tensors share count once."""
+        return sum(map(math.prod, self.shapes.values()))
 
     def original_name(self, name):
         """Returns the name of a tensor in the files."""
@@ -72,6 +78,10 @@ class _Renamed(Tensors):
     @property
     def root(self):
         return self._source.root
+
+    @property
+    def num_values(self):
+        return min(super().num_values, self._source.num_values)
 
     def original_name(self, name):
         return self._source.original_name(self._places[name])

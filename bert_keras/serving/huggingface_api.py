@@ -209,7 +209,7 @@ async def _answer(ask, inputs, parameters, served):
 
 
 async def _embed(ask, inputs, parameters, served):
-    _check(parameters, "normalize", "truncate")
+    _check(parameters, "normalize", "truncate", "prompt_name")
     normalize = _flag(parameters, "normalize", False)
     truncate = _flag(parameters, "truncate", True)
     if isinstance(inputs, dict):
@@ -219,7 +219,8 @@ async def _embed(ask, inputs, parameters, served):
         vectors = unit(np.array(await ask("embed", rows, truncate=truncate)))
         return (vectors[1:] @ vectors[0]).tolist()
     rows, _ = _texts(inputs)
-    vectors = np.array(await ask("embed", rows, truncate=truncate))
+    prompt = parameters.get("prompt_name")
+    vectors = np.array(await ask("embed", rows, truncate=truncate, prompt=prompt))
     return (unit(vectors) if normalize else vectors).tolist()
 
 

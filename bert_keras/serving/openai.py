@@ -13,13 +13,17 @@ from bert_keras.serving.server import as_json
 
 
 class Embeddings(Body):
-    """Texts, or ids of the model's own tokenizer without special tokens."""
+    """Texts, or ids of the model's own tokenizer without special tokens.
+
+    `prompt_name`, which OpenAI's models do not have, is text-embeddings-inference's.
+    """
 
     input: str | Texts | Ids | ManyIds
     model: str
     encoding_format: str = "float"
     dimensions: int | None = None
     user: str | None = None
+    prompt_name: str | None = None
 
 
 def router(server):
@@ -41,7 +45,8 @@ def router(server):
         inputs = [inputs] if is_one else inputs
         check_number(inputs, server.settings)
         texts, used = await asyncio.to_thread(_texts_of, tokenizer, inputs)
-        vectors = np.array(await server.ask(request, served, "embed", [(x,) for x in texts]))
+        rows, prompt = [(x,) for x in texts], body.prompt_name
+        vectors = np.array(await server.ask(request, served, "embed", rows, prompt=prompt))
         if body.dimensions is not None:
             most = vectors.shape[1]
             check(1 <= body.dimensions <= most, f"dimensions: an int from 1 to {most} is needed.")

@@ -4,10 +4,11 @@ import asyncio
 import os
 from typing import NamedTuple
 
+from bert_keras.answers.prompts import prompt_text
 from bert_keras.export import runtime
 from bert_keras.serving.batcher import Batcher
 from bert_keras.serving.inside import INSTRUMENTS
-from bert_keras.serving.rows import METHODS, check
+from bert_keras.serving.rows import METHODS, Refusal, check
 
 
 class Settings(NamedTuple):
@@ -82,9 +83,15 @@ class Served:
             return self.model.config.get(name)
         return getattr(self.model, name, None)
 
-    def check_whole(self, rows):
+    def check_whole(self, rows, prompt=None):
         """Raises `Refusal`, 413, if a row has more tokens than the model reads."""
-        columns, most = zip(*map(list, rows), strict=True), self.max_length
+        prompts, default = self.setting("prompts") or {}, self.setting("default_prompt")
+        try:
+            before = prompt_text(prompt, prompts, default)
+        except ValueError as error:
+            raise Refusal(422, f"inputs: {error}") from error
+        rows = [[before + first, *others] for first, *others in rows]
+        columns, most = zip(*rows, strict=True), self.max_length
         for place, encoded in enumerate(self.model.tokenizer.encode(*map(list, columns))):
             check(
                 len(encoded.ids) <= most,

@@ -80,7 +80,7 @@ class Server:
         """
         check_rows(served, method, rows, self.settings, **options)
         if not truncate:
-            await asyncio.to_thread(served.check_whole, rows)
+            await asyncio.to_thread(served.check_whole, rows, options.get("prompt"))
         work = asyncio.ensure_future(served.ask(method, rows, **options))
         gone = asyncio.ensure_future(_is_gone(request))
         try:

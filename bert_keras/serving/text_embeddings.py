@@ -16,6 +16,7 @@ class Embed(Body):
     inputs: str | Texts
     normalize: bool = True
     truncate: bool = True
+    prompt_name: str | None = None
 
 
 class Predict(Body):
@@ -43,7 +44,8 @@ def router(server):
         texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
         served = server.find(None, "embed")
         rows = [(x,) for x in texts]
-        vectors = np.array(await server.ask(request, served, "embed", rows, body.truncate))
+        asked = server.ask(request, served, "embed", rows, body.truncate, prompt=body.prompt_name)
+        vectors = np.array(await asked)
         return await as_json((unit(vectors) if body.normalize else vectors).tolist())
 
     @routes.post("/predict", summary="The labels of each text, with their probabilities")

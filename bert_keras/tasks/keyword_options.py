@@ -4,7 +4,7 @@
 preprocessor and of the preset, and the task's own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 import keras
@@ -14,6 +14,7 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.types import (
     Combination,
     Decay,
+    DenseOptions,
     Frozen,
     HeadOptions,
     LayerOptions,
@@ -23,6 +24,7 @@ from bert_keras.types import (
     PreprocessorOptions,
     ProblemType,
     Projection,
+    ScoreActivation,
     Verbose,
 )
 
@@ -110,6 +112,15 @@ class TextClassifierOptions(_ClassifierOptions, total=False):
     head_options: HeadOptions | None
 
 
+class RerankerOptions(PresetOptions, total=False):
+    """Options of `Reranker.from_preset`."""
+
+    activation: ScoreActivation
+    dropout: float | None
+    pooling: Pooling | None
+    head_options: HeadOptions | None
+
+
 class LongTextClassifierOptions(_ClassifierOptions, total=False):
     """Options of `LongTextClassifier.from_preset`."""
 
@@ -152,6 +163,10 @@ class TextEmbedderOptions(PresetOptions, total=False):
 
     pooling: Pooling
     normalize: bool
+    projection: DenseOptions | None
+    prompts: Mapping[str, str] | None
+    default_prompt: str | None
+    include_prompt: bool
     objective: Objective
 
 

@@ -82,7 +82,7 @@ class LongTextClassifier(TextClassifier):
     """
 
     head_arguments = ("num_classes", "pooling", "combine")
-    decided_arguments = ("head_options",)
+    decided_arguments = {"head_options": None}  # noqa: RUF012
     num_input_axes = 3  # Texts, windows, tokens.
 
     if TYPE_CHECKING:

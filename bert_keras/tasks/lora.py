@@ -8,9 +8,10 @@ from typing import Self
 import keras
 import numpy as np
 
-from bert_keras.engine.atomic_files import of_one_state
+from bert_keras.engine.atomic_files import of_one_state, reading
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.presets.assign import assign, by_path, own_weights
+from bert_keras.presets.formats import peft
 from bert_keras.presets.safetensors_io import read_safetensors, write_safetensors
 from bert_keras.tasks.freezing import idle_weights
 from bert_keras.types import Path
@@ -91,8 +92,10 @@ class AdaptedTask:
             weights[path].assign(keras.ops.convert_to_numpy(weight))
         return plain
 
-    def save_adapters(self, path: Path) -> None:
+    def save_adapters(self, path: Path, base: str | None = None) -> None:
         """Writes the adapters and the head, without the backbone, into one safetensors file.
+
+        With `base`, they are written as a folder for Hugging Face's library peft instead.
 
         The file is small, and belongs to the backbone that the adapters were trained on, which
         `load_adapters` recognizes. Tensors are named after the paths of the weights; the settings
@@ -100,11 +103,16 @@ class AdaptedTask:
 
         Args:
             path: str or path, in a folder that exists. An existing file is replaced in one step.
+            base: name or folder of the checkpoint that the adapters were trained on, in Hugging
+                Face's format, where `PeftModel` finds the backbone; or `None`.
 
         Raises:
-            ValueError: the task has no adapters.
+            ValueError: the task has no adapters, or they have no counterpart in peft.
         """
         self._check_has_adapters()
+        if base is not None:
+            peft.write_adapters(self, path, base)
+            return
         tensors = {
             name: keras.ops.convert_to_numpy(weight)
             for name, weight in self._adapters_and_head().items()
@@ -114,10 +122,11 @@ class AdaptedTask:
 
     @of_one_state
     def load_adapters(self, path: Path) -> None:
-        """Reads the adapters and the head that `save_adapters` wrote.
+        """Reads the adapters and the head that `save_adapters` or the library peft wrote.
 
         Args:
-            path: str or path of the file.
+            path: str or path of the file, or of peft's folder. In a folder of peft without a head,
+                this task's own head remains.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -125,6 +134,10 @@ class AdaptedTask:
                 this task's. No weight was changed.
         """
         self._check_has_adapters()
+        if (folder := peft.folder_of(path)) is not None:
+            with reading(folder):
+                peft.read_adapters(self, folder)
+            return
         checkpoint = read_safetensors(path)
         self._check_lora_settings(checkpoint.metadata.get(_SETTINGS), path)
         variables = self._adapters_and_head()

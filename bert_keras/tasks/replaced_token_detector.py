@@ -11,6 +11,7 @@ from bert_keras.heads.replaced_token import ReplacedTokenHead
 from bert_keras.metrics.streaming import TokenRate
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.presets import families
 from bert_keras.tasks.compatibility import check_all_fit, head_for
 from bert_keras.tasks.keyword_options import PresetOptions, RunOptions, TaskOptions
 from bert_keras.tasks.task import Task
@@ -68,7 +69,8 @@ class ReplacedTokenDetector(Task):
         **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
-        self.head = head_for(self, ReplacedTokenHead)
+        options = families.head_options(backbone, "ReplacedTokenDetector")
+        self.head = head_for(self, ReplacedTokenHead, **options)
         self.build()
         self.compile()
 

@@ -14,6 +14,7 @@ from bert_keras.models.model import arguments_of, settings_of
 from bert_keras.other_names import renamed_argument
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
+from bert_keras.presets.assign import own_weights
 from bert_keras.tasks import compatibility, freezing
 from bert_keras.tasks.lora import LORA_ARGUMENTS
 from bert_keras.types import Path
@@ -101,9 +102,9 @@ def _make_task(cls, preset, load_weights, arguments):
     source = presets.open_preset(preset)
     given = _routed(cls, source.backbone_class(Backbone), arguments)
     with reading(source.folder):
-        saved = source.task_arguments(cls)
-    changed = _changed(cls, saved, arguments)
-    left_out = {"name"}
+        saved = source.task_arguments(cls, arguments)
+    changed = _changed(cls, saved, {**cls.decided_arguments, **arguments})
+    left_out = {"name", *cls.decided_arguments}
     if {"num_classes", "label_names"} & set(changed):
         left_out |= {"num_classes", "label_names"}
         # A regression's scores are not classes, so the default type of problem takes its place.
@@ -137,13 +138,13 @@ def _make_task(cls, preset, load_weights, arguments):
         return task
     with reading(source.folder):
         source.load_backbone_weights(backbone, task)
-    if changed:
+    if changed and own_weights(task):
         warnings.warn(
             f"The preset's head has other {changed} than requested, so the new head starts at "
             "random and needs training.",
             stacklevel=4,
         )
-    else:
+    if not changed:
         with reading(source.folder):
             source.load_head_weights(task)
     return task
@@ -217,7 +218,8 @@ def _preprocessor_of(source, cls, backbone, arguments):
         config = source.preprocessor_config(cls)
         if config is None:
             tokenizer = source.tokenizer()
-            limits = (tokenizer.model_max_length, backbone.max_sequence_length)
+            own = source.max_length(cls) or tokenizer.model_max_length
+            limits = (own, backbone.max_sequence_length)
             longest = min((limit for limit in limits if limit), default=np.inf)
             length = {} if longest == np.inf else {"max_length": int(longest)}
             return TextPreprocessor(tokenizer, **{**length, **arguments})

@@ -47,7 +47,8 @@ def place_words(tokenizer, sentences):
 
     A list of words is joined by `join_words`. A plain text is split as the tokenizer splits it
     before it cuts words into pieces, as BERT's does at white space, around punctuation and around
-    every Chinese character; marks on a word's last character belong to it.
+    every Chinese character; see `bert_keras.answers.words.number_words` for tokenizers that
+    separate no words.
 
     Args:
         tokenizer: a `Tokenizer`.
@@ -57,7 +58,7 @@ def place_words(tokenizer, sentences):
         For each sentence its text, and a list of `(start, end)`, the characters of each word.
     """
     texts = [sentence for sentence in sentences if isinstance(sentence, str)]
-    encodings = iter(tokenizer.encode(texts) if texts else ())
+    encodings = iter(tokenizer.encode_sentences(texts))
 
     def placed(text):
         encoding = next(encodings)

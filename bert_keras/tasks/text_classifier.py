@@ -9,6 +9,7 @@ from keras import ops
 from numpy.typing import NDArray
 
 from bert_keras.answers.classes import check_threshold, class_answers, class_probabilities
+from bert_keras.answers.probabilities import activated
 from bert_keras.checks import check_choice, refuse_smoothing
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
@@ -85,6 +86,8 @@ class TextClassifier(Task):
     """
 
     head_arguments = ("num_classes", "pooling", "head_options")
+    # From the outputs of a regression to its scores, see `Reranker`.
+    activation = "linear"
 
     # What `integrated_gradients` has compiled, and for which variables.
     _gradients = (None, None)
@@ -240,7 +243,7 @@ class TextClassifier(Task):
         """
         threshold = check_threshold(threshold, self._names())
         texts, is_one = as_many(texts)
-        logits = self.predict(texts, batch_size, verbose=verbose)
+        logits = activated(self.predict(texts, batch_size, verbose=verbose), self.activation)
         answers = class_answers(logits, self.problem_type, self._names(), threshold)
         return answers[0] if is_one else answers
 

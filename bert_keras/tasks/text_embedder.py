@@ -1,12 +1,14 @@
 """Texts as vectors whose cosine measures how similar the texts are."""
 
-from typing import Any, Self, Unpack, overload
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import keras
 import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
+from bert_keras.answers.prompts import check_prompts, prompt_text
 from bert_keras.checks import (
     as_texts,
     check_bool,
@@ -17,7 +19,6 @@ from bert_keras.checks import (
     refuse_first,
     refuse_smoothing,
 )
-from bert_keras.engine.atomic_files import of_one_state
 from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.retrieval import cosine_similarity_matrix
@@ -37,6 +38,7 @@ from bert_keras.types import (
     AsArray,
     Card,
     Data,
+    DenseOptions,
     FileDtype,
     Frozen,
     Hit,
@@ -80,6 +82,12 @@ class TextEmbedder(Task):
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
         pooling: `"mean"` over the real tokens, `"cls"`, `"max"`, or `"pooler"`.
         normalize: bool, whether vectors have length 1.
+        projection: dict with `units`, and maybe `activation` and `use_bias`, for a dense layer
+            after the pooling, see `EmbeddingHead`; `None` for none.
+        prompts: dict, name -> text, that `embed` puts before texts; `None` for none.
+        default_prompt: the name of the prompt of `embed` without `prompt`; `None` for none.
+        include_prompt: bool, whether `embed` pools the prompt's tokens too, if it pools by `"mean"`
+            or `"max"`. The special tokens before a prompt are left out with it.
         objective: `"ranking"`, `"similarity"` or `"triplet"`.
         frozen: `None`, `"embeddings"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
@@ -89,15 +97,22 @@ class TextEmbedder(Task):
         training: bool, whether dropout is active.
 
     Returns:
-        float32 `(batch, hidden_dim)` or `(batch, num_texts, hidden_dim)`.
+        float32 `(batch, dim)` or `(batch, num_texts, dim)`, where `dim` is `hidden_dim`, or the
+        `units` of the projection.
 
     Raises:
-        ValueError: `pooling`, `normalize`, `objective` or `frozen` is unknown.
+        ValueError: `pooling`, `normalize`, `projection`, `objective` or `frozen` is unknown, or a
+            prompt is not a str.
+
+    A folder of sentence-transformers brings its pooling, dense layer, normalization, prompts and
+    longest sequence along, from `modules.json` and the files beside it. Arguments of `from_preset`
+    come before them. As there, white space around a text is removed.
 
     Example:
     ```python
     embedder = bert_keras.TextEmbedder.from_preset("minilm_l6_en_uncased")
     embedder.embed(["A man is eating.", "Someone eats."]).shape  # (2, 384)
+    embedder.embed("Who eats?", prompt="query")  # with the words that the checkpoint asks for
     embedder.semantic_search("Who eats?", ["A man is eating.", "It rains."], top_k=1)
     embedder.fit((["A man is eating."], ["Someone eats."]))
     ```
@@ -106,9 +121,15 @@ class TextEmbedder(Task):
         [Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084).
     """
 
+    head_arguments = ("projection",)
     has_classes = False
     text_answer = TextAnswer("vectors", None, (1,))
     needs_labels = False  # Only similarity has scores.
+
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[TextEmbedderOptions]) -> Self: ...
 
     def __init__(
         self,
@@ -116,6 +137,10 @@ class TextEmbedder(Task):
         preprocessor: TextPreprocessor | None = None,
         pooling: Pooling = "mean",
         normalize: bool = True,
+        projection: DenseOptions | None = None,
+        prompts: Mapping[str, str] | None = None,
+        default_prompt: str | None = None,
+        include_prompt: bool = True,
         objective: Objective = "ranking",
         frozen: Frozen | None = None,
         **kwargs: Unpack[TaskOptions],
@@ -123,15 +148,21 @@ class TextEmbedder(Task):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         check_choice("objective", objective, tuple(OBJECTIVES))
         check_bool("normalize", normalize)
-        if frozen == "backbone":
+        self.prompts = check_prompts(prompts, default_prompt)
+        self.default_prompt = default_prompt
+        self.include_prompt = check_bool("include_prompt", include_prompt)
+        if frozen == "backbone" and projection is None:
             raise ValueError(
                 "`frozen` must be None, 'embeddings' or a number of layers: all weights of an "
-                "embedder are in its backbone. Received: 'backbone', which leaves nothing to train."
+                "embedder without `projection` are in its backbone. Received: 'backbone', which "
+                "leaves nothing to train."
             )
         self.pooling = pooling
         self.normalize = normalize
         self.objective = objective
-        self.head = EmbeddingHead(pooling, normalize, dtype=self.dtype_policy, name="head")
+        settings = (pooling, normalize, projection)
+        self.head = EmbeddingHead(*settings, dtype=self.dtype_policy, name="head")
+        self.projection = self.head.projection
         self.build()
         self.compile()
 
@@ -140,7 +171,12 @@ class TextEmbedder(Task):
             return self._vectors(inputs, training)
         num_texts = ops.shape(inputs[TOKEN_IDS])[1]
         vectors = self._vectors(merge_groups(inputs), training)
-        return ops.reshape(vectors, (-1, num_texts, self.backbone.hidden_dim))
+        return ops.reshape(vectors, (-1, num_texts, self.dim))
+
+    @property
+    def dim(self) -> int:
+        """The number of values in a vector."""
+        return self.projection["units"] if self.projection else self.backbone.hidden_dim
 
     def _vectors(self, inputs, training):
         outputs = self.backbone_outputs(inputs, training=training)
@@ -192,7 +228,7 @@ class TextEmbedder(Task):
         """Returns texts, or rows of texts, as rows of token ids, see `Task`."""
         columns = list(x) if is_columns(x) else [x]
         labels = self._labels_of(len(columns), y, num_examples(x)) if training else None
-        columns = [as_texts(column) for column in columns]
+        columns = [[text.strip() for text in as_texts(column)] for column in columns]
         _check_equally_long(columns)
         ids, _ = self.preprocessor.tokenize(
             [text for row in zip(*columns, strict=True) for text in row]
@@ -243,8 +279,7 @@ class TextEmbedder(Task):
             **kwargs: `verbose`, `steps`, `callbacks`, see `keras.Model.predict`.
 
         Returns:
-            float32 array `(num_examples, hidden_dim)`, or for columns
-            `(num_examples, num_texts, hidden_dim)`.
+            float32 array `(num_examples, dim)`, or for columns `(num_examples, num_texts, dim)`.
 
         Raises:
             TypeError, ValueError: texts or inputs do not fit; before any compute.
@@ -254,37 +289,72 @@ class TextEmbedder(Task):
             _check_equally_long(x)
             return np.stack([predict(column, batch_size, **kwargs) for column in x], axis=1)
         if is_empty(x):
-            return np.zeros((0, self.backbone.hidden_dim), "float32")
+            return np.zeros((0, self.dim), "float32")
         if not isinstance(x, dict) or np.ndim(x.get(TOKEN_IDS)) != 3:
             return predict(x, batch_size, **kwargs)
         # Once it has seen inputs of two ranks, TensorFlow's graph knows neither.
         self.check_inputs(x)
         merged = {key: np.reshape(array, (-1, np.shape(array)[-1])) for key, array in x.items()}
         vectors = predict(merged, batch_size, **kwargs)
-        return vectors.reshape(*np.shape(x[TOKEN_IDS])[:2], self.backbone.hidden_dim)
+        return vectors.reshape(*np.shape(x[TOKEN_IDS])[:2], self.dim)
 
     def embed(
-        self, texts: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
+        self,
+        texts: str | Texts,
+        prompt: str | None = None,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
     ) -> NDArray[np.float32]:
-        """Returns the vectors of texts.
+        """Returns the vectors of texts, after the prompt that the checkpoint was trained with.
 
         Args:
             texts: a str, or a column of str.
+            prompt: what goes before each text: a name in `prompts`, usually `"query"` or
+                `"document"`; or a text such as `"query: "`; or `""` for nothing. `None` takes
+                `default_prompt`. An embedder without prompts takes `"query"` and `"document"` for
+                nothing.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
 
         Returns:
-            float32 array `(num_texts, hidden_dim)`; for a str `(hidden_dim,)`.
+            float32 array `(num_texts, dim)`; for a str `(dim,)`.
 
         Raises:
             TypeError: something is not text.
+            ValueError: there is no prompt of that name.
         """
         if isinstance(texts, str):
-            return self.embed([texts], batch_size, verbose)[0]
-        texts = as_texts(as_column(texts, "texts"))
+            return self.embed([texts], prompt, batch_size, verbose)[0]
+        prompt = prompt_text(prompt, self.prompts, self.default_prompt)
+        texts = [prompt + text for text in as_texts(as_column(texts, "texts"))]
         if not texts:
-            return np.zeros((0, self.backbone.hidden_dim), "float32")
+            return np.zeros((0, self.dim), "float32")
+        if prompt and self._skips_prompt:
+            return self._embed_after(prompt, texts, batch_size)
         return self.predict(texts, batch_size=batch_size, verbose=verbose)
+
+    @property
+    def _skips_prompt(self):
+        return not self.include_prompt and self.pooling in ("mean", "max")
+
+    def _embed_after(self, prompt, texts, batch_size):
+        """Returns the vectors of texts that begin with a prompt, pooled without its tokens."""
+        self.data.check_has_preprocessor()
+        num_skipped = len(self.tokenizer.layout.before) + len(self.tokenizer(prompt.strip()))
+        examples = self.data.encode(texts, training=False)
+        vectors = np.zeros((len(texts), self.dim), "float32")
+        for rows, length in examples.batches(batch_size, shuffle=False).batches:
+            inputs = examples.rows(rows, length)
+            outputs = self.backbone.predict_on_batch(inputs)
+            mask = np.array(inputs[PADDING_MASK])
+            mask[:, :num_skipped] = 0
+            vectors[rows] = ops.convert_to_numpy(self.head(outputs, padding_mask=mask))
+        return vectors
+
+    def answer_config(self) -> dict[str, Any]:
+        """Returns what an exported folder needs to know of the prompts."""
+        skips = {"skips_prompt": self._skips_prompt}
+        return {"prompts": self.prompts, "default_prompt": self.default_prompt, **skips}
 
     @overload
     def semantic_search(
@@ -316,6 +386,8 @@ class TextEmbedder(Task):
     def semantic_search(self, queries, documents, top_k=5, batch_size=None, verbose=0):
         """Finds the documents nearest to each query, by cosine.
 
+        Texts get the prompts `"query"` and `"document"` where the embedder has them.
+
         Args:
             queries: a str, a column of str, or vectors of `embed`.
             documents: a column of str, or vectors of `embed`: worth keeping where the documents
@@ -339,8 +411,8 @@ class TextEmbedder(Task):
                 "`documents` must be a column of str, or vectors. Received: "
                 f"{describe(documents)}. Pass [document] to search a single one."
             )
-        found_by = self._as_vectors(queries, batch_size, verbose)
-        found = self._as_vectors(documents, batch_size, verbose)
+        found_by = self._as_vectors(queries, "query", batch_size, verbose)
+        found = self._as_vectors(documents, "document", batch_size, verbose)
         answers = [
             [{"index": int(i), "score": float(row[i])} for i in best]
             for row, best in _nearest(np.atleast_2d(found_by), found, top_k)
@@ -352,45 +424,19 @@ class TextEmbedder(Task):
                     hit["text"] = texts[hit["index"]]
         return answers[0] if found_by.ndim == 1 else answers
 
-    def _as_vectors(self, texts, batch_size, verbose):
+    def _as_vectors(self, texts, prompt, batch_size, verbose):
         if is_text(texts) or len(texts) == 0:
-            return self.embed(texts, batch_size, verbose)
+            prompt = prompt if prompt in self.prompts else None
+            return self.embed(texts, prompt, batch_size, verbose)
         vectors = np.asarray(texts)
-        if vectors.dtype.kind != "f" or vectors.shape[-1] != self.backbone.hidden_dim:
+        if vectors.dtype.kind != "f" or vectors.shape[-1] != self.dim:
             raise ValueError(
-                f"Vectors must be floats of width {self.backbone.hidden_dim}, as `embed` returns "
+                f"Vectors must be floats of width {self.dim}, as `embed` returns "
                 f"them. Received: dtype {vectors.dtype}, shape {vectors.shape}."
             )
         return vectors
 
     # Files
-
-    @classmethod
-    @of_one_state
-    def from_preset(cls, preset: Path, **kwargs: Unpack[TextEmbedderOptions]) -> Self:
-        """Returns an embedder on the backbone and the tokenizer of a preset, see `Task`.
-
-        A folder of sentence-transformers brings its pooling, its normalisation and its longest
-        sequence along, from `modules.json` and the files beside it.
-
-        Args:
-            preset: str or path, see `Task.from_preset`.
-            **kwargs: see `Task.from_preset`; they come before what the preset says.
-
-        Returns:
-            A `TextEmbedder`.
-
-        Raises:
-            ValueError: see `Task.from_preset`; or the folder's embeddings need other modules than
-                pooling and normalisation.
-        """
-        source = presets.open_preset(preset)
-        is_ours = source.task_name() == keras.saving.get_registered_name(cls)
-        if not is_ours:
-            modules_matter = not {"pooling", "normalize"} <= set(kwargs)
-            settings = sentence_transformers.read_settings(source.folder, modules_matter)
-            kwargs = {**settings, **kwargs}
-        return super().from_preset(preset, **kwargs)
 
     def export_to_huggingface(
         self, folder: Path, dtype: FileDtype | None = None, card: Card | None = None
@@ -412,8 +458,7 @@ class TextEmbedder(Task):
             longest = self.preprocessor.max_length
 
         def write_settings(new):
-            width = self.backbone.hidden_dim
-            sentence_transformers.write_settings(new, self.pooling, self.normalize, longest, width)
+            sentence_transformers.write_settings(new, self, longest)
 
         presets.export_to_huggingface(self.backbone, folder, dtype, card, self, write_settings)
 

@@ -59,10 +59,12 @@ class TokenClassifier(Task):
     its tag; its other pieces, `[CLS]`, `[SEP]` and padding have weight 0.
 
     Sentences are lists of words (for Chinese, of characters), or plain texts, which the tokenizer
-    splits at white space and around punctuation. Sentences longer than the preprocessor's
-    `max_length` are read in overlapping windows, in training too: each word counts once, in the
-    window where it has the most context. `fit(class_weight={number: float})` gives words with rare
-    tags more weight; with a CRF, sentences that contain them, and weights must be above 0.
+    splits at white space and around punctuation. Where a script puts no spaces between words, and
+    the tokenizer does not separate them either, every token is a word. Sentences longer than the
+    preprocessor's `max_length` are read in overlapping windows, in training too: each word counts
+    once, in the window where it has the most context. `fit(class_weight={number: float})` gives
+    words with rare tags more weight; with a CRF, sentences that contain them, and weights must be
+    above 0.
 
     With `crf=True` the tags of a sentence are scored together by a `LinearChainCRF` over its words.
     The loss is then the negative log-likelihood, divided by the number of words. It needs the
@@ -275,12 +277,11 @@ class TokenClassifier(Task):
             sample_weight: float `(num_sentences,)`, or `None`.
             training: bool.
         """
-        sentences = self._words_of(x)
-        windows = self._cut(sentences)
+        windows = self._cut(x)
         examples = EncodedTexts(self.preprocessor, windows.ids)
         if not training:
             return examples
-        labels = self._numbers_of(sentences, y)
+        labels = self._numbers_of(self._words_of(x), y)
         if not len(labels):
             raise ValueError("There must be words to train or to measure on. Received: none.")
         words = windows.words.values
@@ -304,9 +305,10 @@ class TokenClassifier(Task):
         return place_words(self.preprocessor.tokenizer, as_sentences(sentences))
 
     def _cut(self, sentences):
+        self.data.check_has_preprocessor()
         tokenizer, max_length = self.preprocessor.tokenizer, self.preprocessor.max_length
         stride = self.stride or max(1, self.preprocessor.room() // 2)
-        return cut_words(tokenizer, sentences, max_length, stride)
+        return cut_words(tokenizer, as_sentences(sentences), max_length, stride)
 
     def _numbers_of(self, sentences, tags):
         """Returns the numbers of all sentences' tags, int32 `(num_words,)`, checked one by one."""
@@ -360,14 +362,13 @@ class TokenClassifier(Task):
         if not self.data.is_raw(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
         sentences, _ = self.data.columns(x)
-        return self._predict_words(self._words_of(sentences), batch_size, **kwargs)
+        return self._predict_words(sentences, batch_size, **kwargs)
 
     def _predict_words(self, sentences, batch_size=None, verbose=0):
-        if not sentences:
-            return []
         windows = self._cut(sentences)
+        if not (num_words := windows.num_words):
+            return []
         examples = EncodedTexts(self.preprocessor, windows.ids)
-        num_words = [len(words) for words in sentences]
         logits = np.zeros((sum(num_words), self.num_classes), "float32")
         for rows, outputs in self.predict_rows(examples, batch_size, verbose):
             words = windows.words.take(rows).to_dense(outputs.shape[1], padding=-1)
@@ -388,7 +389,7 @@ class TokenClassifier(Task):
             For each sentence a list with one tag a word: its name, or its number where the task
             has no `label_names`.
         """
-        logits = self._predict_words(self._words_of(sentences), batch_size, verbose=verbose)
+        logits = self._predict_words(sentences, batch_size, verbose=verbose)
         return [named_tags(tags, self.label_names) for tags in best_tags(logits, self._chain())]
 
     @overload
@@ -428,9 +429,7 @@ class TokenClassifier(Task):
         ```
         """
         placed = self._placed(sentences)
-        logits = self._predict_words(
-            [_slices(*place) for place in placed], batch_size, verbose=verbose
-        )
+        logits = self._predict_words(sentences, batch_size, verbose=verbose)
         answers = tagged_texts(placed, logits, self.label_names, self._chain())
         return answers[0] if isinstance(sentences, str) else answers
 
@@ -503,7 +502,7 @@ class TokenClassifier(Task):
         true = self._numbers_of(words, tags)
         if not len(true):
             raise ValueError("There must be words to measure on. Received: none.")
-        logits = self._predict_words(words, batch_size, verbose=verbose)
+        logits = self._predict_words(sentences, batch_size, verbose=verbose)
         decoded = best_tags(logits, self._chain())
         scores = {"accuracy": float(np.mean(np.concatenate(decoded) == true))}
         if marks_entities:

@@ -1,12 +1,20 @@
 """Tokenizers in the files of Hugging Face, Google, KerasHub and SentencePiece."""
 
+import itertools
 import json
 import os
 import pathlib
 
 import tokenizers
 
-from bert_keras.checks import check_choice, check_int, check_number, describe, is_int
+from bert_keras.checks import (
+    check_choice,
+    check_int,
+    check_number,
+    describe,
+    is_int,
+    refuse_first,
+)
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.tokenizers import vocabulary
 from bert_keras.tokenizers.keras_hub_settings import (
@@ -21,8 +29,12 @@ SENTENCE_PIECE_FILES = ("sentencepiece.bpe.model", "spiece.model", "spm.model")
 # Files with a vocabulary, and the files next to them with settings.
 VOCABULARY_FILES = (TOKENIZER_FILE, "vocab.txt", "vocab.json", *SENTENCE_PIECE_FILES)
 _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
+_MODEL_CONFIGS = ("config.json", "bert_config.json", "albert_config.json")
 _OTHERS = ("merges.txt", "added_tokens.json", *KERAS_HUB_FILES)
 TOKENIZER_FILES = (*VOCABULARY_FILES, *_SETTINGS, *_OTHERS)
+# The file in which sentence-transformers says how it reads texts. Old folders name their family.
+_FAMILIES = ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+SENTENCE_FILES = tuple(f"sentence_{family}_config.json" for family in _FAMILIES)
 # The usual tokens of each role, for files that name none.
 ROLES = {
     "cls_token": ("[CLS]", "<s>"),
@@ -47,7 +59,9 @@ _FLAGS = {
     "strip_accents": "strip_accents",
     "split_chinese": "tokenize_chinese_chars",
     "add_prefix_space": "add_prefix_space",
+    "split_punctuation": "split_by_punct",
 }
+_FURTHER = ("extra_special_tokens", "additional_special_tokens")
 _BERT_PARTS = ["BertNormalizer", "BertPreTokenizer"]
 # Hugging Face writes 1e30 for an unknown length.
 _ENDLESS = 1_000_000
@@ -70,11 +84,10 @@ def read_tokenizer(source, overrides):
     if is_keras_hub_folder(source):
         made_of, settings = read_keras_hub_tokenizer(source)
         return made_of, settings | overrides
-    config, path, added = {}, source, {}
+    config, path = {}, source
     if source.is_dir():
         config, path = _read_configs(source), _vocabulary_file(source)
-        added = _read_added(source / "added_tokens.json")
-    settings = {"added_ids": added} | config | overrides
+    settings = {"further_tokens": [], "added_ids": {}} | config | overrides
     if path.suffix == ".model":
         return "model", settings | {"model": path}
     if path.name == "vocab.json":
@@ -85,16 +98,41 @@ def read_tokenizer(source, overrides):
     if path.suffix == ".json":
         lines_path = path.with_name("vocab.txt") if source.is_dir() else None
         backend = _changed(path, lines_path, settings, overrides)
+        own = [token["content"] for token in json.loads(backend.to_str())["added_tokens"]]
+        missing = [token for token in settings["further_tokens"] if token.content not in own]
+        add_further_tokens(backend, missing, settings["added_ids"])
         return TOKENIZER_FILE, arguments_of(settings) | {"backend": backend}
     lines = vocabulary.read_vocabulary(path)
-    settings = {"added_tokens": [token for token in added if token not in lines]} | settings
-    settings["vocabulary"] = _joined(added, lines, path.with_name("added_tokens.json"))
-    _check_end(len(settings["vocabulary"]), settings.get("num_rows"), path)
+    settings["vocabulary"] = lines
+    if not any(line.startswith("##") for line in lines):
+        found = [line for line in lines if len(line) > 1 and line[0] == "▁"]
+        refuse_first(
+            [True] * len(found),
+            found,
+            f"The tokens of {path} must not be pieces of SentencePiece",
+            "Load its SentencePiece file, or convert the tokenizer to a tokenizer.json.",
+        )
+    joined = _joined(settings["added_ids"], lines, path.with_name("added_tokens.json"))
+    _check_end(len(joined), settings.get("num_rows"), path)
     if "lowercase" not in settings:
         named = vocabulary.named_lowercased(source)
         looked = vocabulary.looks_lowercased(settings["vocabulary"])
         settings["lowercase"] = looked if named is None else named
     return "vocab.txt", settings
+
+
+def read_sentence_settings(folder):
+    """Returns sentence-transformers' settings of an encoder's folder, `{}` if there are none."""
+    paths = (pathlib.Path(folder) / name for name in SENTENCE_FILES)
+    path = next((path for path in paths if path.is_file()), None)
+    return {} if path is None else read_json(path, dict)
+
+
+def lowercases_first(folder):
+    """Whether sentence-transformers lowercases texts before a folder's tokenizer reads them."""
+    name = "do_lower_case"
+    value = read_sentence_settings(folder).get(name)
+    return check_choice(f"{name}` in `{folder}", value, (None, True, False))
 
 
 def arguments_of(settings):
@@ -113,6 +151,26 @@ def refuse(names, kind):
         raise ValueError(
             f"{sorted(names)} mean nothing to this tokenizer, {kind}. Leave them out, or change "
             "its tokenizer.json."
+        )
+
+
+def add_further_tokens(backend, tokens, ids):
+    """Adds tokens to a backend and checks their ids.
+
+    Args:
+        backend: `tokenizers.Tokenizer`.
+        tokens: list of `tokenizers.AddedToken`; one with an id already keeps it.
+        ids: dict, the ids that the files name, by token.
+
+    Raises:
+        ValueError: a token has another id than the files name.
+    """
+    backend.add_tokens(tokens)
+    others = {token: id for token, id in ids.items() if backend.token_to_id(token) != id}
+    if others:
+        raise ValueError(
+            "The files beside a vocabulary must add tokens by the ids that follow. Received: "
+            f"{others}. Convert them to a tokenizer.json."
         )
 
 
@@ -178,16 +236,22 @@ def _read_configs(folder):
     """Returns the settings of the JSON files next to a vocabulary, by argument name."""
     config, tokens, model = (
         next((read_json(folder / name) for name in names if (folder / name).is_file()), {})
-        for names in (*((name,) for name in _SETTINGS), ("config.json", "bert_config.json"))
+        for names in (*((name,) for name in _SETTINGS), _MODEL_CONFIGS)
     )
     path = folder / _SETTINGS[0]
-    if config.get("word_tokenizer_type", "basic") != "basic":
+    words, pieces = (config.get(f"{part}_tokenizer_type") for part in ("word", "subword"))
+    if words not in (None, "basic") or pieces not in (None, "wordpiece", "character"):
         raise ValueError(
-            "Words must be split by BERT's rules, at spaces and punctuation. Received: "
-            f"word_tokenizer_type={config['word_tokenizer_type']!r} in {folder}. Split the text "
-            "into words with that tool, and load vocab.txt alone to split words into pieces."
+            "Words must be split by BERT's rules, at spaces and punctuation, and words into "
+            f"WordPiece tokens or characters. Received: word_tokenizer_type={words!r} and "
+            f"subword_tokenizer_type={pieces!r} in {folder}. Split the text into words with that "
+            "tool, and load vocab.txt alone, with lowercase=False and split_chinese=False, to "
+            "tokenize words with `encode_words`. For mecab the tool is the package fugashi, with "
+            "the dictionary unidic-lite."
         )
-    settings = {"num_rows": model.get("vocab_size")}
+    settings = {"num_rows": model.get("vocab_size"), "split_characters": pieces == "character"}
+    if config.get("tokenizer_class") == "BertJapaneseTokenizer":
+        config = {"do_lower_case": False} | config | {"tokenize_chinese_chars": False}
     settings |= {"made_for": f"{config.get('tokenizer_class')} {model.get('model_type')}".lower()}
     flags = {theirs: config.get(theirs) for theirs in (*_FLAGS.values(), "keep_accents")}
     for theirs, value in flags.items():
@@ -202,16 +266,56 @@ def _read_configs(folder):
             raise ValueError(
                 f"`{role}` in {path} must be a token. Received: {describe(settings[role])}."
             )
+    added = _read_added(folder, config, tokens, roles_of(settings))
+    settings["further_tokens"], settings["added_ids"] = added
     length = config.get("model_max_length")
     if length is not None and check_number(f"model_max_length` in `{path}", length, 1) < _ENDLESS:
         settings["model_max_length"] = int(length)
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _read_added(path):
-    """Returns the added tokens of older folders, a dict from token to id."""
-    ids = read_json(path) if path.is_file() else {}
-    return {token: check_int(f"{token}` in `{path}", id, 0, 2**24) for token, id in ids.items()}
+def _read_added(folder, config, special, roles):
+    """Returns the tokens that files add to a vocabulary, and the ids that the files name.
+
+    Newer folders describe added tokens in tokenizer_config.json, older ones in added_tokens.json
+    and special_tokens_map.json, which then do not count.
+    """
+    path, old_path = folder / _SETTINGS[0], folder / "added_tokens.json"
+    decoder = config.get("added_tokens_decoder") or {}
+    lists = [files.get(name) for files in (config, {} if decoder else special) for name in _FURTHER]
+    further = next(filter(None, lists), [])
+    further = [*further.values()] if isinstance(further, dict) else further
+    is_dict = isinstance(decoder, dict) and all(map(str.isdecimal, decoder))
+    if not (is_dict and isinstance(further, list)):
+        raise ValueError(
+            f"In {path} `added_tokens_decoder` must be a dict from ids, and `{_FURTHER[1]}` a list."
+            f" Received: {describe(further if is_dict else decoder)}. Correct the file."
+        )
+    further = {t.content: t for t in (_added_token(token, path, special=True) for token in further)}
+    if decoder:
+        tokens = {int(id): _added_token(decoder[id], path) for id in decoder}
+        ids = {token.content: id for id, token in tokens.items()}
+        tokens = further | {token.content: token for token in tokens.values()}
+    else:
+        path, ids = old_path, read_json(old_path) if old_path.is_file() else {}
+        usual = {*itertools.chain(*ROLES.values()), *roles.values()}
+        tokens = {token: tokenizers.AddedToken(token) for token in ids if token not in usual}
+        tokens |= further
+    ids = {token: check_int(f"{token}` in `{path}", id, 0, 2**24) for token, id in ids.items()}
+    return sorted(tokens.values(), key=lambda token: ids.get(token.content, 2**24)), ids
+
+
+def _added_token(token, path, **flags):
+    """Returns the `tokenizers.AddedToken` of a str or of a dict with `content` and flags."""
+    saved = {"content": token} if isinstance(token, str) else token
+    names = ("content", "single_word", "lstrip", "rstrip", "normalized", "special")
+    is_dict = isinstance(saved, dict) and isinstance(saved.get("content"), str)
+    if not is_dict or not all(type(saved[name]) is bool for name in names[1:] if name in saved):
+        raise ValueError(
+            f"An added token in {path} must be a str, or a dict with the str `content` and the "
+            f"bools {names[1:]}. Received: {describe(token)}. Correct it."
+        )
+    return tokenizers.AddedToken(**{name: saved[name] for name in names if name in saved} | flags)
 
 
 def _check_end(num_tokens, num_rows, path):

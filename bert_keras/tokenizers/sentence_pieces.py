@@ -8,7 +8,9 @@ from bert_keras.tokenizers.protocol_buffers import fields
 
 # Field numbers of sentencepiece_model.proto.
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
-_SCORE, _MODEL_TYPE, _CHARSMAP = 2, (_TRAINER, 3), (_NORMALIZER, 2)
+_SCORE, _TYPE, _MODEL_TYPE, _CHARSMAP = 2, 3, (_TRAINER, 3), (_NORMALIZER, 2)
+# Types of pieces that stand for themselves in text.
+_CONTROL, _USER_DEFINED = 3, 4
 # Settings that the `tokenizers` library does not support -> the values they must have.
 _FIXED = {
     (_TRAINER, 24): ("treat_whitespace_as_suffix", 0),
@@ -20,14 +22,18 @@ _FIXED = {
 _KINDS = {1: "UNIGRAM", 2: "BPE", 3: "WORD", 4: "CHAR"}
 
 
-def read_sentence_pieces(path):
+def read_sentence_pieces(path, without_bytes=None):
     """Reads a SentencePiece file of a Unigram model, without the package that wrote it.
 
     Args:
         path: str or path.
+        without_bytes: tuple of str, or None. The `byte_fallback` of a file that begins with these
+            pieces is ignored.
 
     Returns:
         pieces: list of (str, float), the pieces and their scores by id.
+        control: list of str, the pieces that are special tokens.
+        user_defined: list of str, the pieces that are never split in text.
         normalizer: the normalizer of characters, tested on all of them, or None.
 
     Raises:
@@ -38,13 +44,14 @@ def read_sentence_pieces(path):
     """
     with open(path, "rb") as file:
         data = file.read()
-    pieces, settings = [], {}
+    pieces, types, settings = [], {_CONTROL: [], _USER_DEFINED: []}, {}
     try:
         for field, value in fields(data):
             part = dict(fields(value))
             if field == _PIECES:
                 score = struct.unpack("<f", part.get(_SCORE, 0).to_bytes(4, "little"))[0]
                 pieces.append((part[1].decode("utf-8"), score))
+                types.setdefault(part.get(_TYPE), []).append(pieces[-1][0])
             else:
                 settings |= {(field, number): value for number, value in part.items()}
         table = settings.get(_CHARSMAP)
@@ -60,12 +67,14 @@ def read_sentence_pieces(path):
         ) from error
     kind = settings.get(_MODEL_TYPE, 1)
     problems = [] if kind == 1 else [("be of type UNIGRAM", _KINDS.get(kind, kind))]
+    first = tuple(piece for piece, _ in pieces[: len(without_bytes or ())])
     for key, (name, value) in _FIXED.items():
-        if (found := settings.get(key, value)) != value:
+        is_ignored = name == "byte_fallback" and first == without_bytes
+        if (found := settings.get(key, value)) != value and not is_ignored:
             problems.append((f"have {name}={bool(value)}", f"{name}={bool(found)}"))
     for rule, found in problems[:1]:
         raise ValueError(
             f"A SentencePiece model must {rule}. Received: {found} in {path}, which splits text by "
             "other rules. Convert it to a tokenizer.json."
         )
-    return pieces, normalizer
+    return pieces, types[_CONTROL], types[_USER_DEFINED], normalizer

@@ -19,6 +19,8 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
+from bert_keras.answers.sentence_tokens import Pieces, after_spaces, encode_sentences, needs_space
+from bert_keras.answers.words import number_words
 from bert_keras.checks import as_texts, check_int, check_pairs, check_type
 from bert_keras.engine.atomic_files import of_one_state, reading, write_text
 from bert_keras.other_names import WithOtherNames
@@ -33,8 +35,10 @@ from bert_keras.types import Array, Path, Texts, TokenizerOptions
 TEXTS_AT_ONCE = 2048
 # Starts the name of a token that must not be found in text, see `plain`.
 _HIDDEN = "\0"
+# Characters that BERT splits: not the letters and the half-width kana among full-width forms.
 _CHINESE = (
-    "[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0002fa1f]"
+    "[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff0f\uff1a-\uff20"
+    "\uff3b-\uff40\uff5b-\uff65\U00020000-\U0002fa1f]"
 )
 _BETWEEN_CHINESE = re.compile(f"(?<={_CHINESE}) (?={_CHINESE})")
 # File -> the subclass that is made from it.
@@ -54,6 +58,8 @@ class Encoding(NamedTuple):
             stands for, or of its word for `encode_words`. (0, 0) for special tokens. Pieces that
             are parts of one character all have the offsets of that character.
         word_ids: int, the index of the piece's word, from 0 in each text. None for special tokens.
+            Except for WordPiece, a run of punctuation is a word of its own, and so is each piece in
+            scripts without spaces between words.
         segment_ids: int, 0, or 1 for the second text of a pair if the tokenizer has segments.
     """
 
@@ -202,6 +208,7 @@ class Tokenizer(WithOtherNames):
         self.layout = layout
         self.__dict__.pop("continues_word", None)
         self.__dict__.pop("_word_backend", None)
+        self.__dict__.pop("_needs_space", None)
         self._backend = backend
 
     def __getattr__(self, name):
@@ -319,12 +326,14 @@ class Tokenizer(WithOtherNames):
         by_text = word_starts and self.continues_word is None
         ids, lengths, starts = [np.empty(0, np.int32)], [np.empty(0, np.int64)], [np.empty(0, bool)]
         for begin in range(0, len(texts), TEXTS_AT_ONCE):
-            part = self._run(texts[begin : begin + TEXTS_AT_ONCE], fast=not by_text)
+            batch = texts[begin : begin + TEXTS_AT_ONCE]
+            part = self._run(batch, fast=not by_text)
             rows = list(map(operator.attrgetter("ids"), part))
             lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
             ids.append(np.fromiter(itertools.chain.from_iterable(rows), np.int32))
-            for encoding in part if by_text else ():
-                starts.append(np.diff(encoding.word_ids, prepend=-1) != 0)
+            for text, encoding in zip(batch, part, strict=True) if by_text else ():
+                words = number_words(text, encoding.word_ids, encoding.offsets)
+                starts.append(np.diff(words, prepend=-1) != 0)
         ids, lengths = np.concatenate(ids), np.concatenate(lengths)
         if not word_starts:
             return ids, lengths
@@ -367,7 +376,12 @@ class Tokenizer(WithOtherNames):
             pairs = as_texts(pair, "pair")
             check_pairs(texts, pairs)
             texts = list(zip(texts, pairs, strict=True))
-        return _encodings(self._run(texts, special_tokens))
+        found = self._run(texts, special_tokens)
+        encodings = _encodings(found)
+        for encoding, e, text in zip(encodings, found, texts, strict=True):
+            if self.continues_word is None:
+                _number_words(encoding, e.sequence_ids, (text,) if isinstance(text, str) else text)
+        return encodings
 
     @overload
     def encode_words(self, words: Sequence[str], special_tokens: bool = True) -> Encoding: ...
@@ -380,7 +394,8 @@ class Tokenizer(WithOtherNames):
 
         `word_ids` count the given words, even if a word contains spaces or punctuation, and offsets
         count characters within the word. A word that is empty, or has only control characters, has
-        no pieces. If spaces are parts of tokens, every word is tokenized as after a space.
+        no pieces. If spaces are parts of tokens, every word is tokenized as after a space; where
+        nothing else puts one before the first word of a text, every word but the first.
 
         Args:
             words: list of str, or a list of such lists.
@@ -393,7 +408,27 @@ class Tokenizer(WithOtherNames):
             as_texts(words, "words")
             return self.encode_words([words], special_tokens)[0]
         rows = [as_texts(row, f"words[{index}]") for index, row in enumerate(words)]
-        return _encodings(self._run(rows, special_tokens, are_words=True))
+        spaced = list(map(after_spaces, rows)) if self._needs_space else rows
+        found = _encodings(self._run(spaced, special_tokens, True, backend=self._word_backend))
+        for encoding, row, words in zip(found, spaced, rows, strict=True):
+            shifts = [len(text) - len(word) for text, word in zip(row, words, strict=True)]
+            for i, word in enumerate(encoding.word_ids if any(shifts) else ()):
+                shift = shifts[word or 0]
+                encoding.offsets[i] = tuple(max(0, x - shift) for x in encoding.offsets[i])
+        return found
+
+    def encode_sentences(self, sentences: Sequence[str | Sequence[str]]) -> Iterable[Pieces]:
+        """Returns the `Pieces` of sentences, given as texts or as lists of words.
+
+        Words are tokenized as `encode_words` does. If it puts a space before every word, a text
+        begins with one too.
+        """
+
+        def encode(batch, are_words):
+            return self._run(batch, are_words=are_words, backend=self._word_backend)
+
+        separates_words = self.continues_word is not None
+        return encode_sentences(encode, sentences, separates_words, self._needs_space)
 
     @functools.cached_property
     def _word_backend(self):
@@ -401,8 +436,12 @@ class Tokenizer(WithOtherNames):
         prefixed = text.replace('"add_prefix_space":false', '"add_prefix_space":true')
         return self._backend if prefixed == text else tokenizers.Tokenizer.from_str(prefixed)
 
-    def _run(self, texts, special_tokens=False, are_words=False, fast=False):
-        backend = self._word_backend if are_words else self._backend
+    @functools.cached_property
+    def _needs_space(self):
+        return needs_space(self._backend, self._word_backend)
+
+    def _run(self, texts, special_tokens=False, are_words=False, fast=False, backend=None):
+        backend = backend or self._backend
         # The fast variant skips pieces, words and offsets, which cost a quarter of the time.
         encode_batch = backend.encode_batch_fast if fast else backend.encode_batch
         options = {"is_pretokenized": are_words, "add_special_tokens": special_tokens}
@@ -472,6 +511,22 @@ class Tokenizer(WithOtherNames):
         plain._backend = tokenizers.Tokenizer.from_str(json.dumps(saved))
         return plain
 
+    def lowercased(self) -> Tokenizer:
+        """Returns a tokenizer that lowercases texts first and treats accents like this one."""
+        saved = json.loads(self._backend.to_str())
+        normalizer = saved["normalizer"] or {"type": "Sequence", "normalizers": []}
+        if normalizer["type"] == "BertNormalizer":
+            strips = normalizer["strip_accents"]
+            strips = normalizer["lowercase"] if strips is None else strips
+            saved["normalizer"] = normalizer | {"lowercase": True, "strip_accents": strips}
+        else:
+            steps = normalizer.get("normalizers", [normalizer])
+            steps = [{"type": "Lowercase"}, *steps]
+            saved["normalizer"] = {"type": "Sequence", "normalizers": steps}
+        lowercased = copy.copy(self)
+        lowercased._use(tokenizers.Tokenizer.from_str(json.dumps(saved)))
+        return lowercased
+
     # Files
 
     # `bert_keras.presets.resolve` replaces this.
@@ -496,7 +551,8 @@ class Tokenizer(WithOtherNames):
         A tokenizer.json defines the tokenizer. Without it, vocab.txt makes a WordPiece tokenizer,
         vocab.json with merges.txt a byte-pair one, and a SentencePiece file a Unigram one. Roles
         and settings come, in this order, from `overrides`, tokenizer_config.json,
-        special_tokens_map.json and tokenizer.json. If none of them says whether WordPiece
+        special_tokens_map.json and tokenizer.json; `do_lower_case` of sentence-transformers
+        lowercases what the tokenizer of a folder reads. If none of them says whether WordPiece
         lowercases, Google's folder names do (`uncased_L-...`, `cased_L-...`, `chinese_L-...`), or
         else the vocabulary: one without upper-case letters was made from lowercased text.
 
@@ -526,8 +582,8 @@ class Tokenizer(WithOtherNames):
             files.refuse(overrides.keys() - known.keys(), f"a {maker.__name__}")
             settings = maker._settings_for(settings.get("made_for", "")) | settings
             tokenizer = maker(**{name: settings[name] for name in settings if name in known})
-            if made_of != "vocab.txt":
-                tokenizer._take(files.roles_of(settings), settings.get("added_ids", {}))
+            roles = {} if made_of == "vocab.txt" else files.roles_of(settings)
+            tokenizer._take(roles, settings)
         else:
             tokenizer = Tokenizer(**settings)
         require_tokens(tokenizer._ids, **files.roles_of(overrides))
@@ -535,6 +591,8 @@ class Tokenizer(WithOtherNames):
             known = [token for token in tokenizer._role_tokens() if token in tokenizer._ids]
             tokenizer._backend.add_special_tokens(known)
             tokenizer._use(tokenizer._backend)
+        if "lowercase" not in overrides and files.lowercases_first(source):
+            tokenizer = tokenizer.lowercased()
         return tokenizer.plain() if in_text is False else tokenizer
 
     @classmethod
@@ -542,18 +600,17 @@ class Tokenizer(WithOtherNames):
         """Returns settings that follow from the names of the tokenizer and the model in configs."""
         return {}
 
-    def _take(self, roles, added):
+    def _take(self, roles, settings):
         """Adds the tokens of the files next to a vocabulary, and checks their roles."""
-        new = [token for token in sorted(added, key=added.get) if token not in self._ids]
-        self._backend.add_special_tokens(new)
-        self._use(self._backend)
-        others = {token: id for token, id in added.items() if self._ids[token] != id}
-        held = {role: getattr(self, role) or token for role, token in roles.items()}
-        others |= {role: token for role, token in roles.items() if held[role] != token}
+        further, ids = settings.get("further_tokens", []), settings.get("added_ids", {})
+        files.add_further_tokens(self._backend, further, ids)
+        if further:
+            self._use(self._backend)
+        others = {r: token for r, token in roles.items() if (getattr(self, r) or token) != token}
         if others:
             raise ValueError(
-                "The files beside a vocabulary must name its own special tokens, and add tokens by "
-                f"the ids that follow. Received: {others}. Convert them to a tokenizer.json."
+                "The files beside a vocabulary must name its own special tokens. Received: "
+                f"{others}. Convert them to a tokenizer.json."
             )
 
     def save(self, folder: Path, input_names: Iterable[str] | None = None) -> None:
@@ -645,6 +702,15 @@ def _check_sides(saved, pad_token):
 
 def _encodings(found):
     return [Encoding(e.ids, e.tokens, e.offsets, e.word_ids, e.type_ids) for e in found]
+
+
+def _number_words(encoding, sequences, texts):
+    """Changes the `word_ids` of an `Encoding` to those of `number_words`."""
+    for number, text in enumerate(texts):
+        places = [place for place, sequence in enumerate(sequences) if sequence == number]
+        words, offsets = ([row[i] for i in places] for row in (encoding.word_ids, encoding.offsets))
+        for place, word in zip(places, number_words(text, words, offsets).tolist(), strict=True):
+            encoding.word_ids[place] = word
 
 
 def replace_surrogates(text):

@@ -1,4 +1,4 @@
-"""XLM-R's, CamemBERT's and ALBERT's tokenizer: the most probable split of a text into pieces."""
+"""The tokenizer of XLM-R, CamemBERT, ALBERT and DeBERTa: the most probable split into pieces."""
 
 from typing import Literal, NamedTuple
 
@@ -22,6 +22,8 @@ class _Kind(NamedTuple):
         first: tuple of str, the tokens that replace them.
         last: tuple of str, the tokens after all other pieces.
         single, pair: str, the special tokens around a text and a pair.
+        unknown: str, the unknown token.
+        options: tuple of str, the arguments that only some kinds take.
     """
 
     begins: tuple[str, ...] = ("<unk>", "<s>", "</s>")
@@ -29,13 +31,20 @@ class _Kind(NamedTuple):
     last: tuple[str, ...] = ("<mask>",)
     single: str = "<s> $A </s>"
     pair: str = "<s> $A </s> </s> $B </s>"
+    unknown: str = "<unk>"
+    options: tuple[str, ...] = ()
 
 
+_BERT = ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1")
 _ALBERT = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
+_DEBERTA = ("[PAD]", "[CLS]", "[SEP]", "[UNK]")
 _CAMEMBERT = ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED", "<s>", "</s>")
 KINDS = {
-    "albert": _Kind(_ALBERT, _ALBERT, (), "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1"),
+    "albert": _Kind(_ALBERT, _ALBERT, (), *_BERT, "<unk>", ("lowercase", "strip_accents")),
     "camembert": _Kind(first=_CAMEMBERT),
+    "deberta": _Kind(
+        _DEBERTA, _DEBERTA, ("[MASK]",), *_BERT, "[UNK]", ("lowercase", "split_punctuation")
+    ),
     "xlm_roberta": _Kind(),
 }
 
@@ -52,19 +61,25 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
     backquotes or quotes into `"`, strips accents, and lowercases. Pieces that end with a digit and
     a comma are not used, so that the comma becomes a piece of its own.
 
+    DeBERTa's (v2 and v3) has BERT's layout and segments too. In place of the file's normalization
+    it merges white space and composes characters (NFC). It adds `[MASK]` at the end, and spells no
+    bytes, even if the file could.
+
     The pieces equal SentencePiece's own except for ties between equally probable splits, and for
     combining marks after characters that they do not join. There the `tokenizers` library, and so
     Hugging Face's tokenizer, differs.
 
     Args:
         model: path of a SentencePiece file, such as sentencepiece.bpe.model.
-        ids: `"xlm_roberta"`, `"camembert"` or `"albert"`, the family whose checkpoints define the
-            ids. XLM-R puts `<s> <pad> </s> <unk>` first, CamemBERT seven tokens of its own, some
-            unused; both add `<mask>` at the end. ALBERT has the file's ids. `None` means ALBERT if
-            the file begins like its own, else XLM-R.
+        ids: `"xlm_roberta"`, `"camembert"`, `"albert"` or `"deberta"`, the family whose checkpoints
+            define the ids. XLM-R puts `<s> <pad> </s> <unk>` first, CamemBERT seven tokens of its
+            own, some unused; both add `<mask>` at the end. ALBERT and DeBERTa have the file's ids.
+            `None` means ALBERT or DeBERTa if the file begins like theirs, else XLM-R.
         model_max_length: int or None, the longest sequence of the model.
-        lowercase: bool, for ALBERT only: lowercase the text. The default is `True`.
+        lowercase: bool, for ALBERT and DeBERTa only: lowercase the text. The default is `True` for
+            ALBERT, `False` for DeBERTa.
         strip_accents: bool, for ALBERT only: strip accents. The default is `True`.
+        split_punctuation: bool, for DeBERTa only: make each punctuation character a word.
 
     Raises:
         ValueError: the file is damaged, its model is of another type or has unsupported settings,
@@ -78,16 +93,18 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
     def __init__(
         self,
         model: Path,
-        ids: Literal["xlm_roberta", "camembert", "albert"] | None = None,
+        ids: Literal["xlm_roberta", "camembert", "albert", "deberta"] | None = None,
         model_max_length: int | None = None,
         *,
         lowercase: bool | None = None,
         strip_accents: bool | None = None,
+        split_punctuation: bool | None = None,
     ) -> None:
-        pieces, normalizer = read_sentence_pieces(model)
+        pieces, control, user_defined, normalizer = read_sentence_pieces(model, _DEBERTA)
         begins = tuple(piece for piece, _ in pieces[: len(_ALBERT)])
         if ids is None:
-            ids = "albert" if begins == _ALBERT else "xlm_roberta"
+            named = {_ALBERT: "albert", _DEBERTA: "deberta"}
+            ids = named.get(begins, named.get(begins[: len(_DEBERTA)], "xlm_roberta"))
         kind = KINDS[check_choice("ids", ids, KINDS)]
         if begins[: len(kind.begins)] != kind.begins:
             raise ValueError(
@@ -96,18 +113,23 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
             )
         first = [(token, -100.0 if token == "<unk>NOTUSED" else 0.0) for token in kind.first]
         scores = [*first, *pieces[len(kind.begins) :], *((token, 0.0) for token in kind.last)]
+        options = {"lowercase": lowercase, "strip_accents": strip_accents}
+        options["split_punctuation"] = split_punctuation
+        refuse([o for o in options if options[o] and o not in kind.options], f"one of {ids}'s")
+        words = [pre_tokenizers.WhitespaceSplit()]
         if ids == "albert":
             scores = [(piece, score - 100 * _ends_a_number(piece)) for piece, score in scores]
-            normalizer = _albert_normalizer(lowercase, strip_accents, normalizer)
-        elif lowercase or strip_accents:
-            refuse(["lowercase" if lowercase else "strip_accents"], f"one of {ids}'s")
+            normalizer, user_defined = _albert_normalizer(lowercase, strip_accents, normalizer), ()
+        elif ids == "deberta":
+            normalizer = _deberta_normalizer(lowercase)
+            words = [pre_tokenizers.Punctuation("isolated")] if split_punctuation else []
         backend = tokenizers.Tokenizer(
-            models.Unigram(scores, unk_id=kind.first.index("<unk>"), byte_fallback=False)
+            models.Unigram(scores, unk_id=kind.first.index(kind.unknown), byte_fallback=False)
         )
         if normalizer is not None:
             backend.normalizer = normalizer
         backend.pre_tokenizer = pre_tokenizers.Sequence(
-            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
+            [*words, pre_tokenizers.Metaspace(prepend_scheme="always")]
         )
         backend.decoder = decoders.Metaspace(prepend_scheme="always")
         *special, mask_token = *kind.first, *kind.last
@@ -115,7 +137,12 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
         backend.post_processor = processors.TemplateProcessing(
             single=kind.single, pair=kind.pair, special_tokens=ids_of
         )
-        add_special_tokens(backend, special, mask_token)
+        special += [token for token in control if token != mask_token]
+        if ids == "deberta":  # Its mask does not include the space before it.
+            backend.add_special_tokens([*special, mask_token])
+        else:
+            add_special_tokens(backend, special, mask_token)
+        backend.add_tokens([tokenizers.AddedToken(t, normalized=False) for t in user_defined])
         super().__init__(backend, model_max_length=model_max_length)
 
     @classmethod
@@ -135,3 +162,10 @@ def _albert_normalizer(lowercase, strip_accents, of_file):
     if lowercase is None or check_bool("lowercase", lowercase):
         parts.append(normalizers.Lowercase())
     return normalizers.Sequence([*parts, *([] if of_file is None else [of_file])])
+
+
+def _deberta_normalizer(lowercase):
+    is_lowercased = lowercase is not None and check_bool("lowercase", lowercase)
+    parts = [normalizers.Lowercase()] if is_lowercased else []
+    spaces = normalizers.Replace(tokenizers.Regex(r"\s{2,}|[\n\r\t]"), " ")
+    return normalizers.Sequence([*parts, spaces, normalizers.NFC(), normalizers.Strip(left=False)])

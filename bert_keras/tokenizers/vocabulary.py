@@ -18,7 +18,8 @@ def read_vocabulary(path: Path) -> list[str]:
     """Reads a vocab.txt file.
 
     Only `"\\n"` and `"\\r\\n"` end a line: the Chinese vocabulary has the token U+2028, at which
-    `str.splitlines` would split. Nothing is stripped from tokens.
+    `str.splitlines` would split. White space at the end of a token is cut, as in the `tokenizers`
+    library, except from the tokens that stand for white space, such as `##` and U+2028.
 
     Args:
         path: str or path of a UTF-8 file, with or without a byte order mark.
@@ -49,7 +50,8 @@ def read_vocabulary(path: Path) -> list[str]:
     lines = text.split("\n")
     if not lines[-1]:
         lines.pop()
-    return [line.removesuffix("\r") for line in lines]
+    lines = [line.removesuffix("\r") for line in lines]
+    return [line if line.rstrip() in ("", "##") else line.rstrip() for line in lines]
 
 
 def write_vocabulary(path: Path, vocabulary: Iterable[str]) -> None:

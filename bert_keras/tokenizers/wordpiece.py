@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import keras
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, processors
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
-from bert_keras.checks import check_int
+from bert_keras.checks import check_bool, check_int
 from bert_keras.tokenizers.building_blocks import (
     add_special_tokens,
     bert_normalizer,
@@ -19,6 +19,7 @@ from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.vocabulary import numbered
 from bert_keras.types import Path
 
+_BETWEEN_WORDS = "\ue000"
 _BERT = {"unknown_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
 _BERT |= {"pad_token": "[PAD]", "mask_token": "[MASK]"}
 _MPNET = {"unknown_token": "[UNK]", "cls_token": "<s>", "sep_token": "</s>"}
@@ -58,6 +59,8 @@ class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
             in text, as in BERT's reference. False reads them as ordinary characters.
         max_characters_per_word: int, at most 1,000; longer words become `unknown_token`. Google's
             code has 200, Hugging Face's 100.
+        split_characters: bool, make each character a piece after NFKC normalization, as Japanese
+            character models do.
         model_max_length: int or None, the longest sequence that the checkpoint takes. It is kept
             for preprocessing and not applied here.
 
@@ -83,6 +86,7 @@ class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
         added_tokens: Sequence[str] = (),
         special_tokens_in_text: bool = True,
         max_characters_per_word: int = 100,
+        split_characters: bool = False,
         model_max_length: int | None = None,
     ) -> None:
         ids, arguments = numbered(vocabulary), arguments_of(locals())
@@ -103,6 +107,16 @@ class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
         )
         backend.normalizer = bert_normalizer(lowercase, strip_accents, split_chinese)
         backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        if check_bool("split_characters", split_characters):
+            # White space that NFKC makes is unknown, so words are told apart by another character,
+            # which BERT's normalizer has dropped from the text.
+            spaces = normalizers.Replace(tokenizers.Regex(r"\s+"), _BETWEEN_WORDS)
+            unassigned = normalizers.Replace(tokenizers.Regex(r"\p{Cn}"), "")
+            parts = [backend.normalizer, unassigned, spaces, normalizers.NFKC()]
+            backend.normalizer = normalizers.Sequence(parts)
+            characters = pre_tokenizers.Split(tokenizers.Regex("."), "isolated")
+            parts = [pre_tokenizers.Split(_BETWEEN_WORDS, "removed"), characters]
+            backend.pre_tokenizer = pre_tokenizers.Sequence(parts)
         backend.decoder = decoders.WordPiece(prefix="##")
         backend.post_processor = bert_template(ids, cls_token, sep_token)
         never_split = [*added_tokens, *(required.values() if special_tokens_in_text else ())]

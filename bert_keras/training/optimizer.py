@@ -332,11 +332,13 @@ class AdamW(keras.optimizers.Optimizer):
         many = None if self.bias_correction else ops.convert_to_tensor(1e9)
         counted, groups = [], collections.defaultdict(list)
         for gradient, i in zip(grads, indices, strict=True):
-            if not float(self._gates[i]):
+            if not self._gates[i]._value:
                 continue
-            variable, momentum = self._trainable_variables[i].value, self._momentums[i].value
-            updates = self._updates[i].value if many is None else many
-            row = i, variable, gradient, momentum, self._velocities[i].value, updates
+            kept = (self._trainable_variables, self._momentums, self._velocities, self._updates)
+            # Not by `value`, which asks for the scopes around it, eight hundred times a step.
+            variable, momentum, velocity, updates = (variables[i]._value for variables in kept)
+            updates = updates if many is None else many
+            row = i, variable, gradient, momentum, velocity, updates
             groups[self._factors[i], self._decays[i]].append(row)
             counted.append(gradient)
         excess = None

@@ -107,7 +107,12 @@ class Recipe:
     @property
     def ignores_weight_0(self):
         """Whether rows of weight 0 count neither in the loss nor in the metrics."""
-        return self._loss == "auto" and not self._keras_arguments.get("metrics")
+        return self.is_own_loss and not self._keras_arguments.get("metrics")
+
+    @property
+    def is_own_loss(self):
+        """Whether the loss is the task's own."""
+        return self._loss == "auto"
 
     def arguments(self, task):
         """Returns the arguments of `keras.Model.compile` except the optimizer, a dict."""

@@ -53,7 +53,7 @@ def test_other_thresholds_are_refused(threshold, message):
         check_threshold(threshold, NAMES)
 
 
-def test_choices_and_next_sentences_are_told_by_their_probability():
+def test_choices_and_next_sentences_come_with_their_probability():
     answer = choice_answer(["x", "y", "z"], LOGITS[1])
     assert (answer["choice"], answer["index"]) == ("x", 0)
     np.testing.assert_allclose(answer["probabilities"], softmax(LOGITS[1]))

@@ -4,9 +4,8 @@ import pytest
 from bert_keras.answers.windows import document_windows
 
 
-def starts_of(length, num_windows, truncation="longest_first", window_length=4, stride=4):
-    windows = document_windows([length], window_length, stride, num_windows, truncation)
-    return windows.starts.tolist()
+def starts_of(length, num_windows, truncation="longest_first", stride=4):
+    return document_windows([length], 4, stride, num_windows, truncation).starts.tolist()
 
 
 @pytest.mark.parametrize("truncation", ["longest_first", "tail", "head_tail"])
@@ -24,24 +23,27 @@ def test_enough_windows_cover_every_token_and_all_are_full(truncation, stride):
         assert len(starts) == 1 + max(0, -(-(length - 4) // min(stride, 4)))
 
 
-def test_the_last_window_ends_with_the_document():
-    assert starts_of(9, 5) == [0, 4, 5]
-    assert starts_of(8, 5) == [0, 4]
-    assert starts_of(9, 9, stride=3) == [0, 3, 5]
+@pytest.mark.parametrize(
+    ("arguments", "starts"),
+    [
+        # The last window ends with the document.
+        ((9, 5), [0, 4, 5]),
+        ((8, 5), [0, 4]),
+        ((9, 9, "head", 3), [0, 3, 5]),
+        # All windows of a document of 21 tokens begin at 0, 4, 8, 12, 16 and 17.
+        *(((21, 3, x), [0, 4, 8]) for x in ("longest_first", "head", "only_first")),
+        ((21, 3, "tail"), [12, 16, 17]),
+        ((21, 3, "head_tail"), [0, 4, 17]),
+        ((21, 4, "head_tail"), [0, 4, 16, 17]),
+        ((21, 1, "tail"), [17]),
+        ((21, 1, "head_tail"), [0]),
+    ],
+)
+def test_the_truncation_says_which_windows_stay(arguments, starts):
+    assert starts_of(*arguments) == starts
 
 
-def test_the_truncation_says_which_windows_stay():
-    # All windows begin at 0, 4, 8, 12, 16 and 17.
-    assert starts_of(21, 3) == starts_of(21, 3, "head") == [0, 4, 8]
-    assert starts_of(21, 3, "only_first") == [0, 4, 8]
-    assert starts_of(21, 3, "tail") == [12, 16, 17]
-    assert starts_of(21, 3, "head_tail") == [0, 4, 17]
-    assert starts_of(21, 4, "head_tail") == [0, 4, 16, 17]
-    assert starts_of(21, 1, "tail") == [17]
-    assert starts_of(21, 1, "head_tail") == [0]
-
-
-def test_documents_do_not_touch_one_another():
+def test_documents_do_not_affect_one_another():
     lengths = [21, 3, 0, 9]
     together = document_windows(lengths, 4, 4, 3, "head_tail")
     assert together.documents.tolist() == [0, 0, 0, 1, 2, 3, 3, 3]
@@ -65,10 +67,3 @@ def test_windows_but_the_last_are_those_of_transformers(tmp_path):
     assert len(ours) == len(expected) > 3
     assert ours[:-1] == expected[:-1]
     assert ours[-1] == list(range(17, 23)) and ours[-1][-len(expected[-1]) :] == expected[-1]
-
-
-def test_impossible_windows_are_refused():
-    with pytest.raises(ValueError, match="room for a token"):
-        document_windows([3], 0, 1, 2)
-    with pytest.raises(ValueError, match="stride"):
-        document_windows([3], 4, 0, 2)

@@ -37,7 +37,7 @@ def test_a_chain_s_tags_and_probabilities_are_the_layer_s(logits, at_once, monke
     assert viterbi.best_tags([], chain) == viterbi.tag_probabilities([], chain) == []
 
 
-def test_without_a_chain_each_word_stands_by_itself(logits):
+def test_without_a_chain_each_word_is_decoded_alone(logits):
     found = viterbi.best_tags(logits), viterbi.tag_probabilities(logits)
     for rows, tags, probabilities in zip(logits, *found, strict=True):
         assert tags.tolist() == rows.argmax(-1).tolist()

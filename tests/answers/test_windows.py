@@ -1,9 +1,13 @@
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_keras.answers.windows import cut_windows, document_positions, max_context
+from bert_keras.answers.windows import (
+    cut_windows,
+    document_positions,
+    document_windows,
+    max_context,
+)
 from bert_keras.preprocessing import Ragged, pack
 from bert_keras.tokenizers import Layout
 
@@ -34,27 +38,20 @@ def has_max_context(spans, index, position):
 
 
 @given(documents, st.integers(1, 9), st.integers(1, 12))
-def test_windows_are_those_of_google_s_loop(lengths, window_length, stride):
+def test_windows_and_the_tokens_that_count_in_them_are_those_of_google_s_loop(
+    lengths, window_length, stride
+):
     cut = cut_windows(lengths, window_length, stride)
-    expected = [
-        (document, *span)
-        for document, length in enumerate(lengths)
-        for span in cut_step_by_step(length, window_length, stride)
-    ]
-    assert list(zip(*(field.tolist() for field in cut), strict=True)) == expected
-
-
-@given(documents, st.integers(1, 9), st.integers(1, 12))
-def test_each_token_counts_in_the_window_google_s_rule_says(lengths, window_length, stride):
-    cut = cut_windows(lengths, window_length, stride)
-    best = Ragged.from_flat(max_context(cut), cut.lengths)
+    counts = Ragged.from_flat(max_context(cut), cut.lengths).to_lists()
+    expected = []
     for document, length in enumerate(lengths):
         spans = cut_step_by_step(length, window_length, stride)
-        rows = np.flatnonzero(cut.documents == document)
-        for index, (row, (start, taken)) in enumerate(zip(rows, spans, strict=True)):
-            expected = [has_max_context(spans, index, start + left) for left in range(taken)]
-            assert best[row].tolist() == expected
-    assert best.values.sum() == sum(lengths)
+        for index, (start, taken) in enumerate(spans):
+            tokens = range(start, start + taken)
+            has_most = [has_max_context(spans, index, token) for token in tokens]
+            expected.append((document, start, taken, has_most))
+    fields = (field.tolist() for field in cut)
+    assert list(zip(*fields, counts, strict=True)) == expected
 
 
 def test_windows_may_differ_by_document():
@@ -93,8 +90,15 @@ def test_columns_of_packed_windows_know_their_tokens():
         assert (columns >= 0).sum() == cut.lengths[row]
 
 
-def test_windows_without_room_are_refused():
-    with pytest.raises(ValueError, match=r"stride.*0"):
-        cut_windows([5], window_length=3, stride=0)
-    with pytest.raises(ValueError, match="window_length=-1 for document 1"):
-        cut_windows([5, 5], window_length=[3, -1], stride=2)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: cut_windows([5], window_length=3, stride=0), r"stride.*0"),
+        (lambda: cut_windows([5, 5], [3, -1], stride=2), "window_length=-1 for document 1"),
+        (lambda: document_windows([3], 0, 1, 2), "room for a token"),
+        (lambda: document_windows([3], 4, 0, 2), "stride"),
+    ],
+)
+def test_windows_without_room_or_stride_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

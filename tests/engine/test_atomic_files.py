@@ -1,4 +1,4 @@
-"""Whatever ends the writing of a file or a folder, and at whichever step, it is whole."""
+"""Files and folders stay whole, whatever ends a write, and at whichever step."""
 
 import contextlib
 import errno
@@ -8,7 +8,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import zipfile
 
 import keras
 import numpy as np
@@ -22,8 +21,7 @@ ONE, TWO = ("no 1", "yes 1"), ("no 2", "yes 2")
 WRITER = pathlib.Path(__file__).with_name("killed_writer.py")
 
 
-def fail():
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+NO_SPACE = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def write_folder(folder, text):
@@ -35,7 +33,7 @@ def write_folder(folder, text):
 @pytest.mark.once
 @pytest.mark.parametrize("how", ["killed", "failed"])
 @pytest.mark.parametrize("what", ["file", "swapped", "moved"])
-def test_what_is_written_is_old_or_new_whatever_ends_it(tmp_path, what, how):
+def test_a_write_leaves_the_old_or_the_new_content_whatever_ends_it(tmp_path, what, how):
     command = [sys.executable, WRITER, tmp_path, what, how]
     found = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
     # File by file there are moments without config.json, so without a checkpoint.
@@ -45,7 +43,7 @@ def test_what_is_written_is_old_or_new_whatever_ends_it(tmp_path, what, how):
 
 
 @pytest.mark.once
-def test_what_a_living_writer_has_is_not_swept(tmp_path):
+def test_files_of_a_running_writer_are_not_swept(tmp_path):
     with files.replacing(tmp_path / "file") as temporary:
         pathlib.Path(temporary).write_text("slow")
         files.write_text(tmp_path / "file", "quick")
@@ -55,7 +53,7 @@ def test_what_a_living_writer_has_is_not_swept(tmp_path):
 
 
 @pytest.mark.once
-def test_a_reader_beside_a_writer_finds_one_state(tmp_path):
+def test_a_reader_sees_one_state_while_somebody_writes(tmp_path):
     folder, found = tmp_path / "preset", []
     write_folder(folder, "old")
 
@@ -70,38 +68,43 @@ def test_a_reader_beside_a_writer_finds_one_state(tmp_path):
     assert read(None, folder) == {"new 3"}
 
 
-def test_a_reader_of_what_does_not_change_says_what_is_wrong(tmp_path):
+@pytest.mark.once
+def test_reading_a_missing_folder_names_it(tmp_path):
     with pytest.raises(FileNotFoundError, match="nothing here"):
         bert_keras.TextClassifier.from_preset(tmp_path / "nothing here")
 
 
 def test_a_link_stays_a_link_and_a_mode_stays_as_it_was(tmp_path):
-    (tmp_path / "file").write_text("old")
-    (tmp_path / "file").chmod(0o604)
-    (tmp_path / "folder").mkdir()
-    for name in ("file", "folder"):
-        (tmp_path / f"link to {name}").symlink_to(name)
-    files.write_text(tmp_path / "link to file", "new")
+    file, folder = tmp_path / "file", tmp_path / "folder"
+    file.write_text("old")
+    file.chmod(0o604)
+    folder.mkdir()
+    links = [tmp_path / "link to file", tmp_path / "link to folder"]
+    for link in links:
+        link.symlink_to(link.name.removeprefix("link to "))
+    files.write_text(links[0], "new")
+    write_folder(links[1], "new")
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("new", 0o604)
+    assert (folder / "weights").read_text() == "new"
+    assert all(link.is_symlink() for link in links)
     tiny_backbone().save_to_preset(tmp_path / "preset")
     assert (tmp_path / "preset" / "model.safetensors").stat().st_mode & 0o444 == 0o444
-    write_folder(tmp_path / "link to folder", "new")
-    assert (tmp_path / "file").read_text() == "new"
-    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o604
-    assert (tmp_path / "folder" / "weights").read_text() == "new"
-    assert all((tmp_path / f"link to {name}").is_symlink() for name in ("file", "folder"))
 
 
-def test_what_is_no_file_is_written_to_and_stays(tmp_path):
+@pytest.mark.once
+def test_a_device_is_written_to_and_stays(tmp_path):
     files.write_text(os.devnull, "nothing")
     assert not pathlib.Path(os.devnull).is_file()
 
 
+@pytest.mark.once
 def test_the_current_folder_stays_the_current_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_folder(".", "new")
     assert pathlib.Path("weights").read_text() == "new"
 
 
+@pytest.mark.once
 def test_a_folder_that_cannot_be_swapped_is_written_file_by_file(tmp_path, monkeypatch):
     monkeypatch.setattr(os.path, "ismount", lambda _: True)
     monkeypatch.setattr(files, "_swap", None)
@@ -111,31 +114,31 @@ def test_a_folder_that_cannot_be_swapped_is_written_file_by_file(tmp_path, monke
     assert (tmp_path / "preset" / "weights").read_text() == "new"
 
 
-def test_an_error_names_the_path_and_what_is_there(tmp_path):
-    for there, text in (("What was there is still there", "old"), ("Nothing is there now", None)):
-        path = tmp_path / (text or "nothing")
-        if text:
-            path.write_text(text)
-        with (
-            pytest.raises(OSError, match=f"No space left.*{there}") as found,
-            files.replacing(path),
-        ):
-            fail()
-        assert (found.value.errno, found.value.filename) == (errno.ENOSPC, str(path))
-    with pytest.raises(OSError, match="still there") as found, files.replacing(tmp_path / "old"):
-        raise RuntimeError("ResourceExhaustedError: part-0; No space left on device [Op:SaveV2]")
-    assert (found.value.errno, found.value.filename) == (errno.ENOSPC, str(tmp_path / "old"))
+TENSORFLOW_ERROR = "ResourceExhaustedError: part-0; No space left on device [Op:SaveV2]"
 
 
-def test_an_error_of_what_is_read_meanwhile_stays_as_it_is(tmp_path):
-    for error in (
-        ConnectionResetError(errno.ECONNRESET, "reset"),
-        FileNotFoundError(2, "no", "/x"),
-        FileNotFoundError(2, "no", str(tmp_path / "what is read")),
-    ):
-        with pytest.raises(type(error)) as found, files.replacing(tmp_path / "file"):
-            raise error
-        assert found.value is error
+@pytest.mark.once
+@pytest.mark.parametrize("error", [NO_SPACE, RuntimeError(TENSORFLOW_ERROR)])
+@pytest.mark.parametrize("old", ["old", None])
+def test_an_error_names_the_path_and_what_is_there(tmp_path, error, old):
+    path = tmp_path / "file"
+    if old:
+        path.write_text(old)
+    there = "What was there is still there" if old else "Nothing is there now"
+    with pytest.raises(OSError, match=f"No space left.*{there}") as found, files.replacing(path):
+        raise error
+    assert (found.value.errno, found.value.filename) == (errno.ENOSPC, str(path))
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", [None, "/x", "read"])
+def test_an_error_of_another_file_or_of_none_stays_as_it_is(tmp_path, name):
+    error = ConnectionResetError(errno.ECONNRESET, "reset")
+    if name:
+        error = FileNotFoundError(2, "no", str(tmp_path / name))
+    with pytest.raises(type(error)) as found, files.replacing(tmp_path / "file"):
+        raise error
+    assert found.value is error
 
 
 @pytest.mark.once
@@ -149,7 +152,7 @@ def test_a_file_that_nobody_may_write_stays(tmp_path, monkeypatch):
 
 @pytest.mark.once
 @pytest.mark.parametrize("is_swapped", [True, False])
-def test_what_others_write_meanwhile_is_kept(tmp_path, monkeypatch, is_swapped):
+def test_files_that_others_write_meanwhile_are_kept(tmp_path, monkeypatch, is_swapped):
     folder, chown = tmp_path / "preset", os.chown
     write_folder(folder, "old")
     for name in ("README", "1/README"):
@@ -159,7 +162,9 @@ def test_what_others_write_meanwhile_is_kept(tmp_path, monkeypatch, is_swapped):
     def meanwhile(*args):  # The links are made, the folders not yet swapped.
         for name in ("README", "1/README"):
             files.write_text(folder / name, "of meanwhile")
-        return chown(*args) if is_swapped else fail()
+        if not is_swapped:
+            raise NO_SPACE
+        return chown(*args)
 
     monkeypatch.setattr(os, "chown", meanwhile)
     with files.replacing_files(folder) as new:
@@ -178,30 +183,22 @@ def test_what_others_write_meanwhile_is_kept(tmp_path, monkeypatch, is_swapped):
 # Models
 
 
-def save_adapters(path, labels):
-    tiny_classifier(label_names=labels, lora_rank=2).save_adapters(path)
-
-
 def labels_of_adapters(path):
     with open(path, "rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
     return tuple(json.loads(header["__metadata__"]["bert_keras_adapters"])["label_names"])
 
 
+def labels_of_task(path):
+    load = keras.models.load_model if path.is_file() else bert_keras.TextClassifier.from_preset
+    return load(path).label_names
+
+
 KINDS = {
-    "x.keras": (
-        lambda path, labels: tiny_classifier(label_names=labels).save(path),
-        lambda path: keras.models.load_model(path).label_names,
-    ),
-    "preset": (
-        lambda path, labels: tiny_classifier(label_names=labels).save_to_preset(path),
-        lambda path: bert_keras.TextClassifier.from_preset(path).label_names,
-    ),
-    "huggingface": (
-        lambda path, labels: tiny_classifier(label_names=labels).export_to_huggingface(path),
-        lambda path: bert_keras.TextClassifier.from_preset(path).label_names,
-    ),
-    "adapters": (save_adapters, labels_of_adapters),
+    "x.keras": ("save", labels_of_task),
+    "preset": ("save_to_preset", labels_of_task),
+    "huggingface": ("export_to_huggingface", labels_of_task),
+    "adapters": ("save_adapters", labels_of_adapters),
 }
 
 
@@ -209,36 +206,40 @@ KINDS = {
 @pytest.mark.parametrize("limit", [0, 1000])
 def test_a_full_disk_leaves_the_old_file_and_says_so(tmp_path, kind, limit):
     resource = pytest.importorskip("resource")
-    save, load = KINDS[kind]
-    save(tmp_path / kind, ONE)
+    method, labels = KINDS[kind]
+
+    def save(names):
+        options = {"lora_rank": 2} if kind == "adapters" else {}
+        getattr(tiny_classifier(label_names=names, **options), method)(tmp_path / kind)
+
+    save(ONE)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
         with pytest.raises(OSError, match="still there") as found:
-            save(tmp_path / kind, TWO)
+            save(TWO)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert found.value.filename == str(tmp_path / kind)
-    assert load(tmp_path / kind) == ONE
-    save(tmp_path / kind, TWO)
-    assert load(tmp_path / kind) == TWO
+    assert labels(tmp_path / kind) == ONE
+    save(TWO)
+    assert labels(tmp_path / kind) == TWO
     assert os.listdir(tmp_path) == [kind]
 
 
 def test_weights_alone_are_whole_or_as_they_were(tmp_path):
     backbone, path = tiny_backbone(), tmp_path / "x.weights.h5"
-    backbone.save_weights(path)
-    again = tiny_backbone()
-    again.load_weights(path)
-    np.testing.assert_array_equal(again.get_weights()[0], backbone.get_weights()[0])
+    for name, options in ((path.name, {}), ("x.weights.json", {"max_shard_size": 0.00001})):
+        backbone.save_weights(tmp_path / name, **options)
+        again = tiny_backbone()
+        again.load_weights(tmp_path / name)
+        np.testing.assert_array_equal(again.get_weights()[0], backbone.get_weights()[0])
+    before = sorted(os.listdir(tmp_path))
     with pytest.raises(OSError, match="Nothing is there"):
         backbone.save_weights(tmp_path / "nothing" / "x.weights.h5")
     with pytest.raises(ValueError, match=r"must end in .\.weights\.h5"):
         backbone.save_weights(tmp_path / "x.npz")
-    assert os.listdir(tmp_path) == [path.name]
-    sharded = tmp_path / "x.weights.json"
-    backbone.save_weights(sharded, max_shard_size=0.00001)
-    again.load_weights(sharded)
+    assert sorted(os.listdir(tmp_path)) == before
 
 
 @pytest.mark.parametrize("answer", ["n", "y"])
@@ -250,13 +251,13 @@ def test_overwrite_false_asks_as_keras_does(tmp_path, monkeypatch, answer):
         assert ((tmp_path / name).read_bytes() == b"old") == (answer == "n")
 
 
-def test_the_checkpoints_of_keras_are_whole_too(tmp_path):
-    backbone = tiny_classifier()
+def test_checkpoints_by_keras_s_callback_are_whole_too(tmp_path):
+    task = tiny_classifier()
     callbacks = [
         keras.callbacks.ModelCheckpoint(tmp_path / "x.keras"),
         keras.callbacks.ModelCheckpoint(tmp_path / "x.weights.h5", save_weights_only=True),
     ]
-    backbone.fit(["a", "b"], [0, 1], verbose=0, callbacks=callbacks)
+    task.fit(["a", "b"], [0, 1], verbose=0, callbacks=callbacks)
     assert sorted(os.listdir(tmp_path)) == ["x.keras", "x.weights.h5"]
     keras.models.load_model(tmp_path / "x.keras").load_weights(tmp_path / "x.weights.h5")
 
@@ -286,15 +287,13 @@ def opened(tmp_path):
     path = None
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", registered_classes())
 def test_no_argument_of_a_config_is_a_path(opened, name):
     path, is_open = opened
     found = keras.saving.get_registered_object(name)
-    arguments = [
-        parameter.name
-        for parameter in inspect.signature(found.__init__).parameters.values()
-        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-    ][1:]
+    parameters = inspect.signature(found).parameters.values()
+    arguments = [x.name for x in parameters if x.kind not in (x.VAR_POSITIONAL, x.VAR_KEYWORD)]
     every = dict.fromkeys(arguments, str(path))
     for config in (every, *({name: str(path)} for name in arguments)):
         saved = {"module": None, "class_name": name.split(">")[1], "registered_name": name}
@@ -303,19 +302,23 @@ def test_no_argument_of_a_config_is_a_path(opened, name):
     assert not is_open
 
 
-def test_a_keras_file_that_names_a_vocabulary_is_refused_without_opening_it(opened, tmp_path):
+def test_a_keras_file_that_names_a_vocabulary_is_refused_without_opening_it(
+    opened, tmp_path, changed_archive
+):
     path, is_open = opened
     tiny_classifier().save(tmp_path / "x.keras")
-    with zipfile.ZipFile(tmp_path / "x.keras") as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    config = json.loads(members["config.json"])
-    config["config"]["preprocessor"]["config"]["tokenizer"]["vocabulary"] = str(path)
-    members["config.json"] = json.dumps(config).encode()
-    with zipfile.ZipFile(tmp_path / "y.keras", "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
+
+    def name_a_vocabulary(member, content):
+        if member == "config.json":
+            config = json.loads(content)
+            tokenizer = config["config"]["preprocessor"]["config"]["tokenizer"]
+            tokenizer["vocabulary"] = str(path)
+            content = json.dumps(config).encode()
+        return content
+
+    changed = changed_archive(tmp_path / "x.keras", name_a_vocabulary)
     with pytest.raises((TypeError, ValueError), match="vocabulary") as found:
-        keras.models.load_model(tmp_path / "y.keras")
+        keras.models.load_model(changed)
     assert "secret\n" not in str(found.value) and not is_open
 
 
@@ -326,7 +329,7 @@ def test_a_file_and_the_one_beside_it_are_replaced_together(tmp_path):
             for name in names:
                 pathlib.Path(path).with_name(name).write_text("new")
             if not names:
-                fail()
+                raise NO_SPACE
 
     def there():
         return {path.name: path.read_text() for path in tmp_path.iterdir()}

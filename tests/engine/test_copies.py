@@ -1,4 +1,4 @@
-"""Copies of models are right, wherever they are made, or it is said what is."""
+"""Copies of models work, or the error says how to copy."""
 
 import copy
 import os
@@ -13,7 +13,7 @@ TEXTS = ["a b c", "d e", "f"]
 
 
 @pytest.mark.parametrize("how", [copy.deepcopy, lambda task: pickle.loads(pickle.dumps(task))])
-def test_a_copy_answers_and_trains_alike_and_by_itself(how):
+def test_a_copy_gives_the_same_answers_and_trains_independently(how):
     task = tiny_classifier()
     task.compile(run_eagerly=True)
     task.fit(TEXTS, [0, 1, 0], verbose=0)

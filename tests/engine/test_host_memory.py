@@ -12,7 +12,7 @@ from bert_keras.cli import start
 from bert_keras.engine import host_memory
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = 16384
+PAGES, HUGE_PAGES = 16384, host_memory.HUGE_PAGES
 # Page faults of a block as large as one that was freed just before, on the main thread and another.
 FAULTS = """
 import ctypes, resource, sys, threading
@@ -74,18 +74,19 @@ def test_importing_the_package_changes_nothing():
         assert min(shares_of_faults("import alone")) > 0.9
 
 
-def test_what_the_user_set_is_left_alone(monkeypatch):
+def test_the_user_s_settings_are_left_alone(monkeypatch):
     monkeypatch.setenv("BERT_KERAS_KEEP_MEMORY", "0")
     assert not host_memory.keep_freed_memory()
 
 
-def test_the_switch_and_glibc_s_variables_count():
-    assert host_memory.is_set_by_user({"BERT_KERAS_KEEP_MEMORY": "0"})
-    assert host_memory.is_set_by_user({"MALLOC_MMAP_THRESHOLD_": "131072"})
-    assert host_memory.is_set_by_user({"GLIBC_TUNABLES": "glibc.malloc.trim_threshold=131072"})
-
-
-def test_other_variables_change_nothing():
+@pytest.mark.once
+def test_the_switch_and_glibc_s_variables_count_and_no_others():
+    for name, value in (
+        ("BERT_KERAS_KEEP_MEMORY", "0"),
+        ("MALLOC_MMAP_THRESHOLD_", "131072"),
+        ("GLIBC_TUNABLES", "glibc.malloc.trim_threshold=131072"),
+    ):
+        assert host_memory.is_set_by_user({name: value})
     assert not host_memory.is_set_by_user({"GLIBC_TUNABLES": "glibc.pthread.rseq=0"})
     assert not host_memory.is_set_by_user({"BERT_KERAS_KEEP_MEMORY": "1"})
 
@@ -99,34 +100,34 @@ def test_nothing_is_done_with_another_c_library(monkeypatch):
     assert not host_memory.keep_freed_memory()
 
 
-@pytest.fixture
-def gains(tmp_path, monkeypatch):
-    """Whether huge pages are asked for, by what the kernel says and by glibc's version."""
-
-    def gains(kernel="always [madvise] never", glibc="glibc 2.36", **environment):
-        (tmp_path / "enabled").write_text(kernel)
-        monkeypatch.setattr(host_memory, "KERNEL_GIVES", tmp_path / "enabled")
-        monkeypatch.setattr(host_memory, "has_glibc", lambda: True)
-        monkeypatch.setattr(os, "confstr", lambda name: glibc, raising=False)
-        return host_memory.would_gain_by_huge_pages(environment)
-
-    return gains
-
-
 @pytest.mark.once
-def test_huge_pages_are_asked_for_where_kernel_and_glibc_give_them(gains):
-    assert gains() and gains(glibc="glibc 3.0")
-    assert not gains(glibc="glibc 2.34")
-    assert not gains(kernel="[always] madvise never")  # They come unasked.
-    assert not gains(kernel="always madvise [never]")
-    # What the user said stays, and a process that has begun anew does not again.
-    assert not gains(BERT_KERAS_KEEP_MEMORY="0")
-    assert not gains(GLIBC_TUNABLES=host_memory.HUGE_PAGES)
+@pytest.mark.parametrize(
+    ("options", "gains"),
+    [
+        ({}, True),
+        ({"glibc": "glibc 3.0"}, True),
+        ({"glibc": "glibc 2.34"}, False),
+        ({"kernel": "[always] madvise never"}, False),  # They come unasked.
+        ({"kernel": "always madvise [never]"}, False),
+        # What the user said stays, and a process that has begun anew does not again.
+        ({"BERT_KERAS_KEEP_MEMORY": "0"}, False),
+        ({"GLIBC_TUNABLES": HUGE_PAGES}, False),
+    ],
+)
+def test_huge_pages_are_asked_for_where_kernel_and_glibc_give_them(
+    options, gains, write, monkeypatch
+):
+    found = {"kernel": "always [madvise] never", "glibc": "glibc 2.36", **options}
+    monkeypatch.setattr(host_memory, "KERNEL_GIVES", write("enabled", found.pop("kernel")))
+    glibc = found.pop("glibc")
+    monkeypatch.setattr(host_memory, "has_glibc", lambda: True)
+    monkeypatch.setattr(os, "confstr", lambda name: glibc, raising=False)
+    assert host_memory.would_gain_by_huge_pages(found) == gains
 
 
 @pytest.mark.once
 @pytest.mark.parametrize(("command", "begins"), [("train", True), ("info", False)])
-def test_training_commands_begin_anew_with_what_they_were_called_with(command, begins, monkeypatch):
+def test_training_commands_restart_with_their_own_arguments(command, begins, monkeypatch):
     calls = []
     monkeypatch.setattr(host_memory, "would_gain_by_huge_pages", lambda environment: True)
     monkeypatch.setattr(os, "execve", lambda *arguments: calls.append(arguments))
@@ -143,4 +144,4 @@ def test_training_commands_begin_anew_with_what_they_were_called_with(command, b
     monkeypatch.setattr(os, "environ", {**environment, "GLIBC_TUNABLES": ""})
     start.prepare()
     assert len(calls) == 1
-    assert environment["GLIBC_TUNABLES"] == f"glibc.pthread.rseq=0:{host_memory.HUGE_PAGES}"
+    assert environment["GLIBC_TUNABLES"] == f"glibc.pthread.rseq=0:{HUGE_PAGES}"

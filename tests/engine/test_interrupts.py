@@ -1,5 +1,6 @@
 """Signals wait within a block, and handlers are afterwards what they were."""
 
+import contextlib
 import signal
 import threading
 
@@ -31,30 +32,26 @@ def test_signals_come_at_the_end_of_the_outermost_block_once_each(came):
     assert len(came) == 3
 
 
-def test_what_a_handler_raises_leaves_the_block_and_all_others_are_called(came):
+@pytest.mark.parametrize("error", [None, ValueError])
+def test_handlers_are_put_back_and_all_called_whatever_ends_the_block(came, error):
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(KeyboardInterrupt), signals_wait():
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGTERM)
-    assert came == [signal.SIGTERM]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert signal.getsignal(signal.SIGTERM) is before
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.getsignal(number) for number in numbers]
+    with pytest.raises(error or KeyboardInterrupt), signals_wait():
+        if error:
+            raise error
+        for number in numbers:
+            signal.raise_signal(number)
+    assert came == ([] if error else [signal.SIGTERM])
+    assert [signal.getsignal(number) for number in numbers] == before
 
 
-def test_an_exception_in_the_block_puts_handlers_back(came):
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(ValueError, match="wrong"), signals_wait():
-        raise ValueError("wrong")
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_signals_that_are_left_to_the_system_stay_so():
+def test_signals_without_a_handler_are_left_to_the_system():
     with signals_wait():
         assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
-def test_other_threads_hold_up_nothing(came):
+def test_other_threads_delay_no_signals(came):
     inside, goes_on = threading.Event(), threading.Event()
 
     def work():
@@ -71,13 +68,12 @@ def test_other_threads_hold_up_nothing(came):
     thread.join()
 
 
-def test_what_settles_is_called_whatever_ends_a_block():
+@pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt])
+def test_what_settles_is_called_whatever_ends_a_block(error):
     calls = []
-    with settled_by(lambda: calls.append(1)):
+    ends = pytest.raises(error) if error else contextlib.nullcontext()
+    with ends, settled_by(lambda: calls.append(1)):
         assert not calls
-    assert calls
-    for error in (ValueError, KeyboardInterrupt):
-        calls.clear()
-        with pytest.raises(error), settled_by(lambda: calls.append(1)):
+        if error:
             raise error
-        assert calls
+    assert calls

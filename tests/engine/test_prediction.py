@@ -5,14 +5,15 @@
 
 import os
 import threading
+from concurrent import futures
 
 import keras
 import numpy as np
 import pytest
+from checks import assert_close, assert_same_structure_close, to_numpy
 from tiny import tiny_backbone, tiny_classifier
 
 from bert_keras.engine import structure
-from bert_keras.preprocessing.batching import BucketedBatches
 
 ANSWERS = int(os.environ.get("ANSWERS", 10))
 TEXTS = ["a b", "c", "d e f g h", "a", "b c d", "h g", "a b c d e f", "e"]
@@ -36,8 +37,7 @@ class Batches(keras.utils.PyDataset):
 
 
 def as_generator(inputs):
-    batches = Batches(inputs)
-    return (batches[index] for index in range(3))
+    return (Batches(inputs)[index] for index in range(3))
 
 
 def as_tensorflow(inputs):
@@ -56,6 +56,7 @@ def as_tensors(inputs):
 
 
 SOURCES = (
+    dict,
     Batches,
     lambda inputs: Batches(inputs, workers=2),
     as_generator,
@@ -67,42 +68,36 @@ SOURCES = (
 
 def test_every_source_of_data_gives_the_same_outputs_in_the_model_s_structure():
     backbone, inputs = tiny_backbone(), make_inputs()
-    expected = {name: keras.ops.convert_to_numpy(value) for name, value in backbone(inputs).items()}
-    for make in (lambda inputs: inputs, *SOURCES):
+    expected = keras.tree.map_structure(to_numpy, backbone(inputs))
+    for make in SOURCES:
         outputs = backbone.predict(make(inputs), batch_size=3, verbose=0)
-        assert outputs.keys() == expected.keys()
-        for name, value in outputs.items():
-            assert type(value) is np.ndarray and value.flags.writeable
-            np.testing.assert_allclose(value, expected[name], atol=1e-5)
-    for name, value in backbone.predict_on_batch(inputs).items():
-        np.testing.assert_allclose(value, expected[name], atol=1e-5)
+        assert_same_structure_close(outputs, expected, 1e-5)
+        assert all(type(x) is np.ndarray and x.flags.writeable for x in outputs.values())
+    assert_same_structure_close(backbone.predict_on_batch(inputs), expected, 1e-5)
 
 
 def test_batches_come_one_by_one_in_their_order():
     backbone, inputs = tiny_backbone(), make_inputs()
     expected = backbone.predict(inputs, verbose=0)["pooled_output"]
-    parts = backbone.predict_batches(Batches(inputs))
-    parts = [part["pooled_output"] for part in parts]
+    parts = [part["pooled_output"] for part in backbone.predict_batches(Batches(inputs))]
     assert [len(part) for part in parts] == [3, 3, 1]
-    np.testing.assert_allclose(np.concatenate(parts), expected, atol=1e-5)
+    assert_close(np.concatenate(parts), expected, 1e-5)
     assert list(backbone.predict_batches([])) == []
 
 
-def test_callbacks_steps_and_progress_are_as_keras_has_them(capsys):
+def test_callbacks_steps_and_progress_work_as_in_keras(capsys):
     backbone, inputs = tiny_backbone(), make_inputs()
     expected = backbone.predict(inputs, batch_size=3)["pooled_output"]
     assert "3/3" in capsys.readouterr().out
     backbone.predict(inputs, batch_size=3, verbose=0)
     assert capsys.readouterr().out == ""
-    ends = []
-    callback = keras.callbacks.LambdaCallback(
-        on_predict_batch_end=lambda batch, logs: ends.append(batch)
-    )
+    ends, callback = [], keras.callbacks.Callback()
+    callback.on_predict_batch_end = lambda batch, logs: ends.append(batch)
     outputs = backbone.predict(inputs, batch_size=3, verbose=0, callbacks=[callback])
-    np.testing.assert_allclose(outputs["pooled_output"], expected, atol=1e-5)
+    assert_close(outputs["pooled_output"], expected, 1e-5)
     assert ends == [0, 1, 2]
     outputs = backbone.predict(as_generator(inputs), steps=2, verbose=0)
-    np.testing.assert_allclose(outputs["pooled_output"], expected[:6], atol=1e-5)
+    assert_close(outputs["pooled_output"], expected[:6], 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -125,8 +120,8 @@ def test_outputs_follow_the_weights_and_what_replaces_them():
     task, inputs = tiny_classifier(), make_inputs()
 
     def check():
-        expected = keras.ops.convert_to_numpy(task(inputs))
-        np.testing.assert_allclose(task.predict(inputs, verbose=0), expected, atol=1e-5)
+        expected = to_numpy(task(inputs))
+        assert_close(task.predict(inputs, verbose=0), expected, 1e-5)
         return expected
 
     first = check()
@@ -139,10 +134,10 @@ def test_outputs_follow_the_weights_and_what_replaces_them():
     third = check()
     assert not np.array_equal(second, third)
     task.compile(run_eagerly=True)
-    np.testing.assert_allclose(check(), third, atol=1e-5)
+    assert_close(check(), third, 1e-5)
 
 
-def test_a_function_is_compiled_once_a_shape(monkeypatch):
+def test_each_shape_is_compiled_once(monkeypatch):
     task, calls = tiny_classifier(), []
     call = task.head.call
     monkeypatch.setattr(task.head, "call", lambda *args, **kw: calls.append(1) or call(*args, **kw))
@@ -152,45 +147,22 @@ def test_a_function_is_compiled_once_a_shape(monkeypatch):
 
 
 def test_eight_threads_answer_as_one_does():
-    task = tiny_classifier()
+    task, other = tiny_classifier(), tiny_classifier()
     texts = [TEXTS[number:] + TEXTS[:number] for number in range(8)]
-    # In a task of its own, so that the threads meet a function that is not compiled yet.
-    other = tiny_classifier()
+    # Another task answers first, so that the threads meet a function that is not compiled yet.
     other.set_weights(task.get_weights())
     expected = [[other.predict(texts[n][:k], verbose=0) for k in (1, 3, 8)] for n in range(8)]
-    wrong, start = [], threading.Barrier(8)
+    start = threading.Barrier(8)
 
     def answer(number):
         start.wait()
         for turn in range(ANSWERS):
-            count = (1, 3, 8)[turn % 3]
-            try:
-                found = task.predict(texts[number][:count], verbose=0)
-                np.testing.assert_array_equal(found, expected[number][turn % 3])
-            except BaseException as error:
-                wrong.append(error)
+            found = task.predict(texts[number][: (1, 3, 8)[turn % 3]], verbose=0)
+            np.testing.assert_array_equal(found, expected[number][turn % 3])
 
-    threads = [threading.Thread(target=answer, args=[number]) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong, wrong[0]
+    with futures.ThreadPoolExecutor(8) as threads:
+        list(threads.map(answer, range(8)))
     assert np.isfinite(task.get_weights()[0]).all()
-
-
-def test_batches_of_this_package_are_put_back_in_order():
-    task = tiny_classifier()
-    ids, _ = task.preprocessor.tokenize(TEXTS)
-    batches = BucketedBatches(
-        task.preprocessor.packed_lengths(ids),
-        lambda rows, length: task.preprocessor.pack(ids.take(rows), length=length),
-        batch_size=3,
-        shuffle=False,
-        pad_last_batch=True,
-    )
-    outputs = batches.restore_order(task.predict(batches, verbose=0))
-    np.testing.assert_allclose(outputs, task.predict(TEXTS, verbose=0), atol=1e-5)
 
 
 def test_outputs_and_losses_follow_what_compile_and_other_tasks_change():
@@ -201,8 +173,7 @@ def test_outputs_and_losses_follow_what_compile_and_other_tasks_change():
     task.predict(inputs, verbose=0)
     task.head.pooling = "mean"
     task.compile()
-    expected = keras.ops.convert_to_numpy(task(inputs))
-    np.testing.assert_allclose(task.predict(inputs, verbose=0), expected, atol=1e-6)
+    assert_close(task.predict(inputs, verbose=0), task(inputs))
     task.evaluate(inputs, np.array([0, 1]), verbose=0)
     other.quantize("int8")
     logits = task.predict(inputs, verbose=0)

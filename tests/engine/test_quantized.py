@@ -12,11 +12,23 @@ import bert_keras
 from bert_keras.engine.quantized import check_can_quantize
 
 TEXTS = ["a b c", "d e f g", "h"]
-pytestmark = pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`"),
+]
 
 
 def wide(**options):
     return tiny_backbone(initializer_range=0.2, **options)
+
+
+@pytest.fixture
+def task():
+    return tiny_classifier(wide(), num_classes=3)
+
+
+def answers(model):
+    return model.predict(TEXTS, verbose=0)
 
 
 def quantized_layers(model):
@@ -27,34 +39,32 @@ def quantized_layers(model):
     ]
 
 
-def saved_and_loaded(model, folder, name="model.keras"):
-    model.save(folder / name)
-    loaded = keras.models.load_model(folder / name)
-    assert quantized_layers(loaded) == quantized_layers(model)
-    return loaded
+@pytest.fixture
+def saved_and_loaded(tmp_path):
+    """Returns a function that saves a model and loads it with the same quantized layers."""
+
+    def save_and_load(model):
+        model.save(tmp_path / "model.keras")
+        loaded = keras.models.load_model(tmp_path / "model.keras")
+        assert quantized_layers(loaded) == quantized_layers(model)
+        return loaded
+
+    return save_and_load
 
 
-@pytest.mark.once
-@pytest.mark.parametrize(
-    ("mode", "filters"),
-    [
-        ("int8", None),
-        ("int8", "query"),
-        pytest.param("int4", None, marks=pytest.mark.once),
-        pytest.param("int4", "query", marks=pytest.mark.once),
-    ],
-)
-def test_a_file_holds_the_quantized_layers_and_no_others(tmp_path, mode, filters):
-    task = tiny_classifier(wide(), num_classes=3)
-    plain = task.predict(TEXTS, verbose=0)
+@pytest.mark.parametrize("mode", ["int8", "int4"])
+@pytest.mark.parametrize(("filters", "count"), [(None, 11), ("query", 1)])
+def test_a_file_holds_the_quantized_layers_and_no_others(
+    task, saved_and_loaded, mode, filters, count
+):
+    plain = answers(task)
     task.quantize(mode, filters=filters)
     # 3 tables, 6 kernels in the encoder layer, the pooler's and the head's.
-    assert len(quantized_layers(task)) == (11 if filters is None else 1)
-    expected = task.predict(TEXTS, verbose=0)
+    assert len(quantized_layers(task)) == count
+    expected = answers(task)
     assert 0 < np.abs(expected - plain).max() < (0.3 if mode == "int4" else 0.05)
     # Twice: what was loaded is saved in full.
-    again = saved_and_loaded(saved_and_loaded(task, tmp_path), tmp_path, "again.keras")
-    np.testing.assert_array_equal(again.predict(TEXTS, verbose=0), expected)
+    np.testing.assert_array_equal(answers(saved_and_loaded(saved_and_loaded(task))), expected)
 
 
 def full_collections(function):
@@ -73,10 +83,8 @@ def full_collections(function):
     return left_out
 
 
-@pytest.mark.once
-def test_older_objects_are_looked_at_once_and_not_for_every_weight(tmp_path):
+def test_garbage_collection_visits_older_objects_once_and_not_for_every_weight(task, tmp_path):
     gc.unfreeze()
-    task = tiny_classifier(wide(), num_classes=3)
     with pytest.raises(ValueError, match="`filters`"):
         task.quantize("int8", filters=1)
     assert gc.get_freeze_count() == 0
@@ -99,71 +107,51 @@ def test_older_objects_are_looked_at_once_and_not_for_every_weight(tmp_path):
     assert gc.get_freeze_count() > 0
 
 
-@pytest.mark.once
-def test_quantizers_of_ones_own_are_kept(tmp_path):
-    def quantizer(axis):
-        return keras.quantizers.AbsMaxQuantizer(axis=axis, value_range=(-7, 7))
-
+def test_custom_quantizers_are_kept(task, saved_and_loaded):
     config = keras.quantizers.Int8QuantizationConfig(
-        weight_quantizer=quantizer(0), activation_quantizer=quantizer(-1)
+        *(keras.quantizers.AbsMaxQuantizer(axis=axis, value_range=(-7, 7)) for axis in (0, -1))
     )
-    task = tiny_classifier(wide(), num_classes=3)
     task.quantize(config=config, filters="query")
-    loaded = saved_and_loaded(task, tmp_path)
-    np.testing.assert_array_equal(loaded.predict(TEXTS, verbose=0), task.predict(TEXTS, verbose=0))
+    np.testing.assert_array_equal(answers(saved_and_loaded(task)), answers(task))
 
 
-@pytest.mark.once
-def test_a_backbone_and_tied_embeddings_come_back_too(tmp_path):
-    backbone = wide()
-    backbone.quantize("int8")
+def test_a_backbone_and_tied_embeddings_come_back_too(saved_and_loaded):
+    backbone, task = wide(), bert_keras.MaskedLM(wide(), tiny_preprocessor())
+    for model in (backbone, task):
+        model.quantize("int8")
     inputs = tiny_preprocessor()(TEXTS)
-    np.testing.assert_array_equal(
-        *(
-            model.predict(inputs, verbose=0)["sequence_output"]
-            for model in (backbone, saved_and_loaded(backbone, tmp_path))
-        )
-    )
-    task = bert_keras.MaskedLM(wide(), tiny_preprocessor())
-    task.quantize("int8")
-    np.testing.assert_array_equal(
-        task.score(TEXTS), saved_and_loaded(task, tmp_path, "lm.keras").score(TEXTS)
-    )
+    both = (model.predict(inputs, verbose=0) for model in (backbone, saved_and_loaded(backbone)))
+    np.testing.assert_equal(*both)
+    np.testing.assert_array_equal(saved_and_loaded(task).score(TEXTS), task.score(TEXTS))
 
 
-@pytest.mark.once
 @pytest.mark.filterwarnings("error:Skipping variable loading")
-def test_a_trained_model_leaves_its_optimizer_behind(tmp_path):
-    task = tiny_classifier(wide(), num_classes=3)
+def test_a_trained_model_leaves_its_optimizer_behind(task, saved_and_loaded, tmp_path):
     task.fit(TEXTS, [0, 1, 2], verbose=0)
     task.save(tmp_path / "trained.keras")
     task.quantize("int8")
     assert not task.optimizer.built
-    loaded = saved_and_loaded(task, tmp_path)
-    np.testing.assert_array_equal(loaded.predict(TEXTS, verbose=0), task.predict(TEXTS, verbose=0))
+    np.testing.assert_array_equal(answers(saved_and_loaded(task)), answers(task))
     sizes = [os.path.getsize(tmp_path / name) for name in ("model.keras", "trained.keras")]
     assert sizes[0] < sizes[1]
 
 
-@pytest.mark.once  # PyTorch keeps references to weights.
-def test_a_loaded_model_holds_no_weights_of_before(tmp_path):
-    task = tiny_classifier(wide(), num_classes=3)
+def test_a_loaded_model_holds_no_weights_from_before_quantization(task, saved_and_loaded):
+    """PyTorch keeps references to weights."""
     task.quantize("int8")
-    loaded = saved_and_loaded(task, tmp_path)
-    for model in (task, loaded):
+    for model in (task, saved_and_loaded(task)):
         held = {id(parameter) for parameter in model.parameters()}
         assert held == {id(variable.value) for variable in model.variables} & held
         assert len(held) <= len(model.variables)
 
 
-@pytest.mark.once
 def test_adapters_and_modes_that_need_data_are_refused_before_anything_changes():
     task = tiny_classifier(wide(), num_classes=3, lora_rank=2)
-    expected = task.predict(TEXTS, verbose=0)
+    expected = answers(task)
     for model in (task, task.backbone):
         with pytest.raises(ValueError, match=r"Merge them first, by `merge_lora\(\)`"):
             model.quantize("int8")
-    np.testing.assert_array_equal(task.predict(TEXTS, verbose=0), expected)
+    np.testing.assert_array_equal(answers(task), expected)
     task.merge_lora()
     for mode in ("gptq", None):
         with pytest.raises(ValueError, match="`mode` must be one of"):
@@ -175,17 +163,10 @@ def test_adapters_and_modes_that_need_data_are_refused_before_anything_changes()
     assert quantized_layers(task)
 
 
-@pytest.mark.once
-def test_presets_and_hugging_faces_folders_refuse_a_quantized_model(tmp_path):
-    task = tiny_classifier(num_classes=2)
+def test_presets_and_hugging_faces_folders_refuse_a_quantized_model(task, tmp_path):
     task.backbone.quantize("int8")
-    folder = tmp_path / "preset"
-    for write in (
-        task.save_to_preset,
-        task.backbone.save_to_preset,
-        task.export_to_huggingface,
-        task.backbone.export_to_huggingface,
-    ):
-        with pytest.raises(ValueError, match=r"quantized to int8\. Save it as a \.keras file"):
-            write(folder)
-    assert not folder.exists()
+    for model in (task, task.backbone):
+        for write in (model.save_to_preset, model.export_to_huggingface):
+            with pytest.raises(ValueError, match=r"quantized to int8\. Save it as a \.keras file"):
+                write(tmp_path / "preset")
+    assert not os.listdir(tmp_path)

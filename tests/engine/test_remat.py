@@ -3,7 +3,12 @@
 import keras
 import numpy as np
 import pytest
-from checks import assert_close, check_config_round_trip, to_numpy
+from checks import (
+    assert_close,
+    assert_same_structure_close,
+    check_config_round_trip,
+    to_numpy,
+)
 from tiny import LETTERS, VOCABULARY, tiny_backbone, tiny_classifier
 
 import bert_keras
@@ -33,21 +38,23 @@ def ready_batch():
     return {"token_ids": ids, "padding_mask": mask}, np.array([0, 1, 1, 0])
 
 
-def loss_and_gradients(model, seed=2, **compile_options):
-    """Returns what a step of gradient descent at the rate 1 subtracts from each weight."""
-    before = [to_numpy(v) for v in model.trainable_variables]
-    model.compile(keras.optimizers.SGD(1.0), **compile_options)
-    keras.utils.set_random_seed(seed)  # PyTorch draws its masks from this generator.
-    inputs, labels = ready_batch()
-    loss = float(model.train_on_batch(inputs, labels, return_dict=True)["loss"])
-    after = [to_numpy(v) for v in model.trainable_variables]
-    return loss, [a - b for a, b in zip(before, after, strict=True)]
+def assert_same_steps(atol=1e-6, compile_options=None, **options):
+    """Asserts that with and without `remat` a step of gradient descent does the same.
 
-
-def assert_same_steps(first, second, atol=1e-6):
-    assert abs(first[0] - second[0]) < atol
-    for a, b in zip(first[1], second[1], strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=atol)
+    Returns:
+        What the step at the rate 1 subtracts from each weight.
+    """
+    steps = []
+    for remat in (False, True):
+        model = classifier(remat, **options)
+        before = [to_numpy(v).copy() for v in model.trainable_variables]
+        model.compile(keras.optimizers.SGD(1.0), **(compile_options or {}))
+        keras.utils.set_random_seed(2)  # PyTorch draws its masks from this generator.
+        loss = model.train_on_batch(*ready_batch(), return_dict=True)["loss"]
+        after = map(to_numpy, model.trainable_variables)
+        steps.append([float(loss), *(a - b for a, b in zip(before, after, strict=True))])
+    assert_same_structure_close(*steps, atol)
+    return steps[0][1:]
 
 
 @pytest.mark.xla
@@ -57,16 +64,14 @@ def assert_same_steps(first, second, atol=1e-6):
     ids=["compiled", "eager"],
 )
 def test_loss_and_gradients_are_the_same_with_active_dropout(compile_options):
-    plain = loss_and_gradients(classifier(remat=False), **compile_options)
-    assert_same_steps(loss_and_gradients(classifier(remat=True), **compile_options), plain)
-    assert max(np.abs(gradient).max() for gradient in plain[1]) > 0.01
+    gradients = assert_same_steps(compile_options=compile_options)
+    assert max(np.abs(gradient).max() for gradient in gradients) > 0.01
 
 
 def test_dropout_masks_are_drawn_anew_for_every_step():
     model = classifier(remat=True)
     model.compile(keras.optimizers.SGD(0.0))
-    inputs, labels = ready_batch()
-    losses = [float(model.train_on_batch(inputs, labels)[0]) for _ in range(3)]
+    losses = [float(model.train_on_batch(*ready_batch())[0]) for _ in range(3)]
     assert len({round(loss, 6) for loss in losses}) == 3
 
 
@@ -77,26 +82,21 @@ def test_a_run_ends_at_the_same_weights():
         model.compile(bert_keras.AdamW(1e-3))
         model.fit(TEXTS, LABELS, batch_size=4, epochs=2, shuffle=False, verbose=0)
         ends.append(model.get_weights())
-    for a, b in zip(*ends, strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
+    assert_same_structure_close(*ends, 1e-5)
 
 
 @pytest.mark.once
-def test_frozen_blocks_stay_and_the_others_learn_the_same():
-    plain = loss_and_gradients(classifier(remat=False, frozen=1))
-    assert_same_steps(loss_and_gradients(classifier(remat=True, frozen=1)), plain)
-
-
-@pytest.mark.once
-def test_mixed_precision_has_the_same_gradients_up_to_its_own_rounding():
-    plain = loss_and_gradients(classifier(remat=False, dtype="mixed_bfloat16"))
-    assert_same_steps(loss_and_gradients(classifier(True, dtype="mixed_bfloat16")), plain, 0.05)
+@pytest.mark.parametrize(
+    ("options", "atol"),
+    [({"frozen": 1}, 1e-6), ({"dtype": "mixed_bfloat16"}, 0.05)],  # Bfloat16's own rounding.
+)
+def test_frozen_blocks_and_mixed_precision_have_the_same_gradients(options, atol):
+    assert_same_steps(atol, **options)
 
 
 @pytest.mark.once
 def test_a_single_layer_has_the_same_output_and_advances_its_generators_equally():
-    sizes = {"num_heads": 2, "hidden_dim": 16, "intermediate_dim": 32}
-    block = bert_block(tiny_backbone(**sizes, dropout=0.3), "block")
+    block = bert_block(tiny_backbone(dropout=0.3), "block")
     block.build()
     x = keras.random.normal((2, 5, 16), seed=0)
     starts = [to_numpy(v).copy() for v in block.variables]
@@ -110,10 +110,9 @@ def test_a_single_layer_has_the_same_output_and_advances_its_generators_equally(
         keras.utils.set_random_seed(3)
         outputs.append([to_numpy(call()), to_numpy(call())])
         ends.append([to_numpy(v).copy() for v in block.variables])
-    np.testing.assert_allclose(outputs[1], outputs[0], rtol=0, atol=1e-6)
+    assert_same_structure_close(*outputs)
     assert np.abs(outputs[0][0] - outputs[0][1]).max() > 0.005
-    for a, b in zip(*ends, strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_same_structure_close(*ends, 0)
 
 
 @pytest.mark.once
@@ -137,7 +136,7 @@ def test_attentions_are_returned_in_training_too():
 
 
 @pytest.mark.once
-def test_a_keras_file_keeps_it_and_a_preset_does_not(tmp_path):
+def test_a_keras_file_keeps_remat_and_a_preset_does_not(tmp_path):
     model = classifier(remat=True)
     check_config_round_trip(model.backbone)
     model.save(tmp_path / "model.keras")
@@ -146,8 +145,7 @@ def test_a_keras_file_keeps_it_and_a_preset_does_not(tmp_path):
     model.save_to_preset(tmp_path / "preset")
     assert "remat" not in (tmp_path / "preset" / "config.json").read_text()
     for remat in (False, True):
-        again = bert_keras.TextClassifier.from_preset(
-            tmp_path / "preset", backbone={"remat": remat}
-        )
+        options = {"backbone": {"remat": remat}}
+        again = bert_keras.TextClassifier.from_preset(tmp_path / "preset", **options)
         assert again.backbone.encoder.remat is remat
         assert_close(again.predict(TEXTS, verbose=0), model.predict(TEXTS, verbose=0))

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-import zipfile
 
 import keras
 import numpy as np
@@ -92,22 +91,19 @@ def test_python_replaces_no_folder_that_holds_files(tmp_path):
 
 
 @pytest.mark.once
-def test_keras_makes_the_model_of_a_file_before_it_looks_at_the_weights(tmp_path, monkeypatch):
+def test_keras_makes_the_model_of_a_file_before_it_looks_at_the_weights(
+    tmp_path, monkeypatch, changed_archive
+):
     small_model().save(tmp_path / "small.keras")
-    with (
-        zipfile.ZipFile(tmp_path / "small.keras") as small,
-        zipfile.ZipFile(tmp_path / "large.keras", "w") as large,
-    ):
-        for name in small.namelist():
-            large.writestr(name, small.read(name).replace(b'"units": 1,', b'"units": 12345,'))
-    built, build = [], keras.layers.Dense.build
-    monkeypatch.setattr(
-        keras.layers.Dense,
-        "build",
-        lambda layer, *shape: build(layer, *shape) or built.append(layer),
+    large = changed_archive(
+        tmp_path / "small.keras",
+        lambda name, content: content.replace(b'"units": 1,', b'"units": 12345,'),
     )
+    built, build = [], keras.layers.Dense.build
+    dense = keras.layers.Dense
+    monkeypatch.setattr(dense, "build", lambda x, *shape: build(x, *shape) or built.append(x))
     with pytest.raises(ValueError, match="12345"):
-        keras.saving.load_model(tmp_path / "large.keras")
+        keras.saving.load_model(large)
     assert built[0].kernel.shape == (3, 12345)
 
 
@@ -280,3 +276,15 @@ def test_keras_s_attention_takes_no_bias_beside_a_mask_on_pytorch():
     bias, mask = keras.ops.zeros((1, 1, 2, 2)), keras.ops.ones((1, 1, 2, 2), "bool")
     with pytest.raises(ValueError, match="Only one of"):
         keras.ops.dot_product_attention(x, x, x, bias=bias, mask=mask)
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="Other backends call layers once per graph.")
+def test_keras_s_layer_call_runs_a_hundred_functions_on_pytorch():
+    layer, x, calls = keras.layers.Dropout(0.1), keras.ops.ones((2, 3)), []
+    layer(x)
+    sys.setprofile(lambda frame, event, argument: calls.append(event == "call"))
+    try:
+        layer(x)
+    finally:
+        sys.setprofile(None)
+    assert sum(calls) > 100

@@ -29,9 +29,14 @@ def is_tuned(adapter):
     return adapter.get_tf_dataset().options().autotune.enabled is not False
 
 
-def test_fit_evaluate_and_predict_with_callbacks_start_no_tuning(adapters):
+@pytest.fixture
+def classifier():
     classifier = tiny_classifier()
     classifier.compile(learning_rate=1e-3)
+    return classifier
+
+
+def test_fit_evaluate_and_predict_with_callbacks_start_no_tuning(adapters, classifier):
     classifier.fit(TEXTS, LABELS, validation_data=(TEXTS, LABELS), epochs=2, verbose=0)
     classifier.evaluate(TEXTS, LABELS, verbose=0)
     inputs = classifier.preprocessor(TEXTS)
@@ -44,30 +49,24 @@ def test_fit_evaluate_and_predict_with_callbacks_start_no_tuning(adapters):
     assert not any(is_tuned(adapter) for adapter in adapters)
 
 
-def test_prediction_needs_no_pipeline(adapters):
-    classifier = tiny_classifier()
+def test_prediction_needs_no_pipeline(adapters, classifier):
     classifier.predict(TEXTS, batch_size=2, verbose=0)
     classifier.predict(classifier.preprocessor(TEXTS), verbose=0)
     assert not adapters
 
 
-def test_arrays_start_no_tuning_and_answer_as_texts_do(adapters):
-    classifier = tiny_classifier()
-    classifier.compile(learning_rate=1e-3)
-    inputs = classifier.preprocessor(TEXTS)
-    one = classifier.evaluate(inputs, LABELS, batch_size=2, verbose=0)
-    np.testing.assert_allclose(one, classifier.evaluate(TEXTS, LABELS, verbose=0), atol=1e-5)
-    classifier.fit(inputs, LABELS, batch_size=2, class_weight={0: 1.0, 1: 2.0}, verbose=0)
-    assert not any(is_tuned(adapter) for adapter in adapters)
-
-
-def test_users_own_pipeline_stays_as_it_is(adapters):
-    tensorflow = pytest.importorskip("tensorflow")
-    classifier = tiny_classifier()
-    classifier.compile(learning_rate=1e-3)
-    inputs = classifier.preprocessor(TEXTS)
-    dataset = tensorflow.data.Dataset.from_tensor_slices((inputs, LABELS)).batch(2)
-    one = classifier.evaluate(dataset, verbose=0)
+@pytest.mark.parametrize("is_pipeline", [False, True])
+def test_arrays_start_no_tuning_and_users_own_pipelines_stay_as_they_are(
+    adapters, classifier, is_pipeline
+):
+    data, options = (classifier.preprocessor(TEXTS), LABELS), {"batch_size": 2, "verbose": 0}
+    if is_pipeline:
+        tensorflow = pytest.importorskip("tensorflow")
+        data, options = (tensorflow.data.Dataset.from_tensor_slices(data).batch(2),), {"verbose": 0}
+    one = classifier.evaluate(*data, **options)
     np.testing.assert_allclose(one, classifier.evaluate(TEXTS, LABELS, verbose=0), atol=1e-5)
     if keras.backend.backend() == "tensorflow":
-        assert is_tuned(adapters[0])
+        assert is_tuned(adapters[0]) == is_pipeline
+    if not is_pipeline:
+        classifier.fit(*data, class_weight={0: 1.0, 1: 2.0}, **options)
+        assert not any(is_tuned(adapter) for adapter in adapters)

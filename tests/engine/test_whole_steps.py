@@ -93,8 +93,8 @@ class Run:
     def predict(self):
         return self.task.predict(self.inputs, batch_size=4, verbose=0)
 
-    def begin_again(self):
-        for variable, value in zip(self.variables, self.start, strict=True):
+    def begin_again(self, values=None):
+        for variable, value in zip(self.variables, values or self.start, strict=True):
             variable.assign(value)
 
     def check(self, is_at_start=False):
@@ -103,6 +103,13 @@ class Run:
         expected = [self.start] if is_at_start else [*self.steps, self.end]
         assert any(is_equal(values, step) for step in expected), "Half a step is left."
         assert np.isfinite(self.predict()).all()
+
+    def check_saved(self, folder):
+        """Raises unless a file of the task gives the same answers."""
+        self.task.save(folder / "task.keras")
+        again = keras.models.load_model(folder / "task.keras")
+        answers = again.predict(self.inputs, batch_size=4, verbose=0)
+        np.testing.assert_array_equal(answers, self.predict())
 
 
 def is_equal(values, others):
@@ -153,10 +160,7 @@ def check_interrupts(run, method):
 def test_an_interrupt_at_any_moment_leaves_the_weights_of_a_whole_step(run, tmp_path):
     for method in ("predict", "evaluate", "fit"):
         check_interrupts(run, method)
-    run.task.save(tmp_path / "task.keras")
-    again = keras.models.load_model(tmp_path / "task.keras")
-    answers = again.predict(run.inputs, batch_size=4, verbose=0)
-    np.testing.assert_array_equal(answers, run.predict())
+    run.check_saved(tmp_path)
     run.begin_again()
     run.fit()
     assert is_equal(run.values(), run.end)
@@ -183,33 +187,21 @@ def failing_callback(event, number):
         if batch == number:
             raise OSError("the disk is full")
 
-    return keras.callbacks.LambdaCallback(**{event: fail})
+    return {"callbacks": [keras.callbacks.LambdaCallback(**{event: fail})]}
 
 
-# Where an exception comes from, and what of the run is done by then: `None`, any whole step.
+# What raises the exception; and the number of steps done by then, `None` for any.
 EXCEPTIONS = {
-    "evaluate, data": (lambda r, n: r.task.evaluate(Failing(r, n), verbose=0), lambda n: 0),
-    "predict, data": (lambda r, n: r.task.predict(Failing(r, n), verbose=0), lambda n: 0),
+    "evaluate, data": (lambda r, n: r.task.evaluate(Failing(r, n), verbose=0), 0),
+    "predict, data": (lambda r, n: r.task.predict(Failing(r, n), verbose=0), 0),
     "predict, data of Keras's loop": (
         lambda r, n: r.task.predict(Failing(r, n), verbose=0, steps=NUM_STEPS),
-        lambda n: 0,
+        0,
     ),
-    "fit, data": (
-        lambda r, n: r.task.fit(Failing(r, n), shuffle=False, verbose=0),
-        lambda n: None,
-    ),
-    "evaluate, callback": (
-        lambda r, n: r.evaluate(callbacks=[failing_callback("on_test_batch_begin", n)]),
-        lambda n: 0,
-    ),
-    "fit, callback before a step": (
-        lambda r, n: r.fit(callbacks=[failing_callback("on_train_batch_begin", n)]),
-        lambda n: n,
-    ),
-    "fit, callback after a step": (
-        lambda r, n: r.fit(callbacks=[failing_callback("on_train_batch_end", n)]),
-        lambda n: n + 1,
-    ),
+    "fit, data": (lambda r, n: r.task.fit(Failing(r, n), shuffle=False, verbose=0), None),
+    "evaluate": (lambda r, n: r.evaluate(**failing_callback("on_test_batch_begin", n)), 0),
+    "fit, before a step": (lambda r, n: r.fit(**failing_callback("on_train_batch_begin", n)), "n"),
+    "fit, after a step": (lambda r, n: r.fit(**failing_callback("on_train_batch_end", n)), "n + 1"),
 }
 
 
@@ -221,15 +213,14 @@ def test_an_exception_leaves_the_weights_of_a_whole_step(run, tmp_path):
         cases = [(moments.choice(names), moments.choice(numbers)) for _ in range(INTERRUPTS)]
     for name, number in cases:
         call, done = EXCEPTIONS[name]
+        done = {"n": number, "n + 1": number + 1}.get(done, done)
         run.begin_again()
         with pytest.raises(Exception, match="the disk is"):
             call(run, number)
-        run.check(is_at_start=done(number) == 0)
-        if done(number) is not None:
-            assert is_equal(run.values(), run.steps[done(number)]), (name, number)
-    run.task.save(tmp_path / "task.keras")
-    again = keras.models.load_model(tmp_path / "task.keras")
-    np.testing.assert_array_equal(again.predict(run.inputs, batch_size=4, verbose=0), run.predict())
+        run.check(is_at_start=done == 0)
+        if done is not None:
+            assert is_equal(run.values(), run.steps[done]), (name, number)
+    run.check_saved(tmp_path)
 
 
 def test_a_callback_may_predict_and_evaluate_between_two_steps(run):
@@ -244,8 +235,7 @@ def test_a_callback_may_predict_and_evaluate_between_two_steps(run):
     run.fit(callbacks=[keras.callbacks.LambdaCallback(on_train_batch_end=ask)])
     assert is_equal(run.values(), run.end)
     for values, answer in zip(run.steps[1:], answers, strict=True):
-        for variable, value in zip(run.variables, values, strict=True):
-            variable.assign(value)
+        run.begin_again(values)
         np.testing.assert_allclose(run.predict(), answer, atol=1e-6)
 
 

@@ -1,22 +1,20 @@
 """Renaming an attribute or a layer of a head breaks every saved file. These lists notice it."""
 
-import json
-import pathlib
-
 import h5py
 import keras
 import pytest
+from checks import GOLDEN
+from files import read_json
 from tiny import tiny_backbone
 
 import bert_keras
 
-GOLDEN = json.loads(
-    (pathlib.Path(__file__).resolve().parent.parent / "golden" / "heads.json").read_text()
-)
+LISTS = read_json(GOLDEN / "heads.json")
 TASKS = {
     "choice": (bert_keras.MultipleChoice, {}),
     "chain": (bert_keras.TokenClassifier, {"num_classes": 3, "crf": True}),
     "embedder": (bert_keras.TextEmbedder, {}),
+    "embedder_projection": (bert_keras.TextEmbedder, {"projection": {"units": 3}}),
     "masked_lm": (bert_keras.MaskedLM, {}),
     "next_sentence": (bert_keras.NextSentencePrediction, {}),
     "pretraining": (bert_keras.Pretraining, {}),
@@ -33,23 +31,13 @@ TASKS = {
 }
 
 
-def paths_of(name, folder):
-    """Returns the variables' paths with shapes, and the arrays' names in the weights file."""
+@pytest.mark.parametrize("name", {**LISTS, **TASKS})
+def test_the_weight_paths_of_a_head_are_the_file_format(name, tmp_path):
     make, options = TASKS[name]
     head = make(tiny_backbone(), **options).head
-    file = folder / "task.weights.h5"
+    paths = [[v.path.split("/", 1)[1], list(v.shape)] for v in head.weights]
+    file, names = tmp_path / "task.weights.h5", []
     keras.saving.save_weights(head, str(file))
-    names = []
     with h5py.File(file) as opened:
         opened.visititems(lambda n, item: names.append(n) if hasattr(item, "dtype") else None)
-    paths = [[v.path.split("/", 1)[1], list(v.shape)] for v in head.weights]
-    return {"paths": paths, "h5": sorted(names)}
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_a_head_s_weight_paths_are_the_file_format(name, tmp_path):
-    assert paths_of(name, tmp_path) == GOLDEN[name]
-
-
-def test_every_task_has_a_list():
-    assert set(GOLDEN) == set(TASKS)
+    assert {"paths": paths, "h5": sorted(names)} == LISTS[name]

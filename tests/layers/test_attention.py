@@ -1,18 +1,18 @@
-"""Attention with a bias and a scale: values and gradients of the formula."""
+"""Attention with a bias, a scale and dropout: values and gradients of the formula."""
 
 import functools
 
 import keras
 import numpy as np
 import pytest
-from checks import gradients, to_numpy
+from checks import assert_close, to_numpy
 from keras import ops
 
 from bert_keras.engine import kernels
 from bert_keras.layers.attention import attend
 from bert_keras.layers.dropout import Dropout
 
-SCALE = 0.3
+SCALE, RATE = 0.3, 0.3
 
 
 @functools.cache
@@ -23,75 +23,75 @@ def arrays():
     return [generator.standard_normal(shape).astype("float32") for shape in shapes]
 
 
-def mask():
-    is_token = np.arange(7) < np.array([4, 7])[:, None]
+def make_mask(lengths):
+    is_token = np.arange(7) < np.array(lengths)[:, None]
     return ops.convert_to_tensor(is_token[:, None, None])
 
 
-def formula(query, key, value, bias):
-    scores = SCALE * ops.einsum("bqhd,bkhd->bhqk", query, key) + bias
-    scores = ops.where(mask(), scores, -1e9)
-    return ops.einsum("bhqk,bkhd->bqhd", ops.softmax(scores, axis=-1), value)
+def formula(query, key, value, bias=0.0, mask=None, kept=None, scale=SCALE):
+    scores = scale * ops.einsum("bqhd,bkhd->bhqk", query, key) + bias
+    if mask is not None:
+        scores = scores + ops.where(mask, 0.0, -1e9)
+    attentions = ops.softmax(scores, axis=-1)
+    if kept is not None:
+        attentions = kernels.masked(attentions, kept, RATE)
+    return ops.einsum("bhqk,bkhd->bqhd", attentions, value)
 
 
 @pytest.mark.parametrize("is_fused", [True, False])
 @pytest.mark.parametrize("options", [{}, {"training": True}, {"return_attentions": True}])
 def test_bias_and_scale_have_the_values_and_gradients_of_the_formula(
-    options, is_fused, monkeypatch
+    options, is_fused, monkeypatch, assert_like
 ):
     monkeypatch.setitem(kernels.FUSED, keras.backend.backend(), is_fused)
+    mask = make_mask((4, 7))
 
     def ours(query, key, value, bias):
-        return attend(query, key, value, mask(), Dropout(0), bias=bias, scale=SCALE, **options)[0]
+        return attend(query, key, value, mask, Dropout(0), bias=bias, scale=SCALE, **options)[0]
 
-    tensors = [ops.convert_to_tensor(array) for array in arrays()]
-    np.testing.assert_allclose(
-        to_numpy(ours(*tensors)), to_numpy(formula(*tensors)), rtol=0, atol=1e-6
-    )
-    pairs = zip(gradients(ours, *arrays()), gradients(formula, *arrays()), strict=True)
-    for found, expected in pairs:
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    assert_like(ours, functools.partial(formula, mask=mask), *arrays())
 
 
-def test_a_bias_is_dropped_out_with_the_probabilities():
-    dropout = Dropout(0.3)
-    kept = dropout.mask(ops.convert_to_tensor(arrays()[0]), (2, 3, 5, 7))
+@pytest.mark.parametrize("lengths", [None, (4, 7), (4, 0)])
+@pytest.mark.parametrize("scale", [None, SCALE])
+def test_dropout_has_the_values_and_gradients_of_the_formula(lengths, scale, assert_like):
+    """With a bias and a scale, and without both."""
+    inputs = arrays() if scale else arrays()[:3]
+    mask = make_mask(lengths) if lengths else None
+    dropout = Dropout(RATE)
+    kept = dropout.mask(ops.convert_to_tensor(inputs[0]), (2, 3, 5, 7))
     dropout.mask = lambda *_: kept  # The same for both.
 
-    def ours(query, key, value, bias):
-        options = {"bias": bias, "scale": SCALE, "training": True}
-        return attend(query, key, value, mask(), dropout, **options)[0]
+    def ours(query, key, value, bias=None):
+        options = {"bias": bias, "scale": scale, "training": True}
+        return attend(query, key, value, mask, dropout, **options)[0]
 
-    def plain(query, key, value, bias):
-        scores = SCALE * ops.einsum("bqhd,bkhd->bhqk", query, key) + bias
-        attentions = ops.softmax(ops.where(mask(), scores, -1e9), axis=-1)
-        return ops.einsum("bhqk,bkhd->bqhd", kernels.masked(attentions, kept, 0.3), value)
-
-    for found, expected in zip(
-        gradients(ours, *arrays()), gradients(plain, *arrays()), strict=True
-    ):
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    plain = functools.partial(formula, mask=mask, kept=kept, scale=scale or 4**-0.5)
+    assert_like(ours, plain, *inputs)
 
 
-def test_a_text_without_tokens_attends_to_all_keys_equally_despite_a_bias():
-    query, key, value, bias = (ops.convert_to_tensor(array) for array in arrays())
-    nothing = ops.zeros((2, 1, 1, 7), dtype="bool")
-    for options in ({}, {"return_attentions": True}):
-        context, _ = attend(query, key, value, nothing, Dropout(0), bias=bias, **options)
-        expected = np.broadcast_to(arrays()[2].mean(1, keepdims=True), (2, 5, 3, 4))
-        np.testing.assert_allclose(to_numpy(context), expected, rtol=0, atol=1e-6)
+@pytest.mark.parametrize("options", [{}, {"return_attentions": True}])
+def test_a_text_without_tokens_attends_to_all_keys_equally_despite_a_bias(options):
+    query, key, value, bias = map(ops.convert_to_tensor, arrays())
+    context, _ = attend(query, key, value, make_mask((0, 0)), Dropout(0), bias=bias, **options)
+    assert_close(context, np.broadcast_to(arrays()[2].mean(1, keepdims=True), (2, 5, 3, 4)))
 
 
 @pytest.mark.once
-def test_the_kernel_of_accelerators_takes_a_bias_too():
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_dropout_in_the_kernel_of_accelerators_keeps_the_mean(has_bias):
+    """PyTorch's own function with dropout, which is not used on CPUs."""
     import torch
 
-    query, key, value, bias = map(torch.tensor, arrays())
-    torch.manual_seed(0)
-    plain = kernels.fused_attention(query, key, value, mask(), bias, SCALE)
-    drawn = [
-        kernels.fused_attention(query, key, value, mask(), bias, SCALE, 0.3) for _ in range(3000)
-    ]
-    torch.testing.assert_close(plain, formula(query, key, value, bias), rtol=0, atol=1e-6)
+    *vectors, bias = map(torch.tensor, arrays())
+    options = {"bias": bias if has_bias else None, "scale": SCALE}
+    mask, draws = make_mask((4, 0)), 3000
+    plain = kernels.fused_attention(*vectors, mask, **options)
+    expected = formula(*vectors, bias if has_bias else 0.0, mask)
+    torch.testing.assert_close(plain, expected, rtol=0, atol=1e-6)
+    many = (x.repeat(draws, 1, 1, 1) for x in (*vectors, mask))
+    drawn = kernels.fused_attention(*many, **options, dropout_rate=RATE)
+    drawn = to_numpy(drawn).reshape(draws, *plain.shape)
+    assert not np.array_equal(drawn[0], drawn[1])
     # Four deviations of the mean.
-    torch.testing.assert_close(torch.stack(drawn).mean(0), plain, rtol=0, atol=0.05)
+    assert_close(drawn.mean(0), plain, 0.05)

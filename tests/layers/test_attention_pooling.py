@@ -1,5 +1,7 @@
+"""Attention pooling: one learned query over the vectors that exist."""
+
 import numpy as np
-import pytest
+import scipy.special
 from checks import assert_close, to_numpy
 
 from bert_keras.layers.attention_pooling import AttentionPooling
@@ -15,15 +17,12 @@ def layer(initializer_range=0.5, **options):
     return made
 
 
-def test_it_equals_the_formula_in_torch():
-    torch = pytest.importorskip("torch")
+def test_vectors_are_weighted_by_the_softmax_of_their_scores():
     pooling = layer()
-    kernel, bias, query = (torch.tensor(w) for w in pooling.get_weights())
-    x = torch.tensor(VECTORS)
-    scores = (torch.tanh(x @ kernel + bias) @ query)[..., 0]
-    scores = scores.masked_fill(~torch.tensor(EXISTS), -1e9)
-    expected = (torch.softmax(scores, dim=1)[..., None] * x).sum(1)
-    assert_close(pooling(VECTORS, EXISTS), expected.numpy(), 1e-5)
+    kernel, bias, query = pooling.get_weights()
+    scores = np.where(EXISTS, np.squeeze(np.tanh(VECTORS @ kernel + bias) @ query), -1e9)
+    expected = np.einsum("bn,bnd->bd", scipy.special.softmax(scores, axis=1), VECTORS)
+    assert_close(pooling(VECTORS, EXISTS), expected, 1e-5)
 
 
 def test_vectors_that_do_not_exist_change_nothing():

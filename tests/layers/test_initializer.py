@@ -3,18 +3,15 @@
 import keras
 import numpy as np
 import pytest
+from checks import to_numpy
 from scipy import stats
 from tiny import tiny_classifier
 
 from bert_keras.layers.initializer import TruncatedNormal, bert_initializer, head_initializer
 
 
-def array(value):
-    return keras.ops.convert_to_numpy(value)
-
-
 def test_values_are_those_of_a_truncated_normal():
-    values = array(TruncatedNormal(mean=1.0, stddev=0.5, seed=3)((300, 400)))
+    values = to_numpy(TruncatedNormal(mean=1.0, stddev=0.5, seed=3)((300, 400)))
     assert values.dtype == "float32" and np.abs(values - 1).max() <= 1.0
     expected = stats.truncnorm(-2, 2, loc=1.0, scale=0.5)
     assert stats.kstest(values.ravel(), expected.cdf).pvalue > 0.01
@@ -23,14 +20,14 @@ def test_values_are_those_of_a_truncated_normal():
 def test_numpy_draws_the_values_so_they_are_the_same_on_every_backend():
     drawn = np.random.default_rng(7).standard_normal((2, 3), dtype="float32")
     assert np.abs(drawn).max() <= 2  # No value is redrawn.
-    values = array(TruncatedNormal(stddev=0.5, seed=7)((2, 3)))
+    values = to_numpy(TruncatedNormal(stddev=0.5, seed=7)((2, 3)))
     np.testing.assert_array_equal(values, drawn * np.float32(0.5))
 
 
 def test_models_start_equal_after_the_same_seed_but_no_two_variables_do():
     def weights():
         keras.utils.set_random_seed(5)
-        return [array(weight) for weight in tiny_classifier(num_classes=2).weights]
+        return [to_numpy(weight) for weight in tiny_classifier(num_classes=2).weights]
 
     first, second = weights(), weights()
     for a, b in zip(first, second, strict=True):
@@ -40,7 +37,7 @@ def test_models_start_equal_after_the_same_seed_but_no_two_variables_do():
 
 
 def test_heads_start_as_in_transformers_without_truncation():
-    values = array(head_initializer(0.5)((300, 400)))
+    values = to_numpy(head_initializer(0.5)((300, 400)))
     assert stats.kstest(values.ravel(), stats.norm(scale=0.5).cdf).pvalue > 0.01
 
 

@@ -1,7 +1,6 @@
 """Rankings by cosine, against scikit-learn."""
 
 import numpy as np
-import pytest
 from sklearn.metrics.pairwise import cosine_similarity
 
 from bert_keras.metrics import retrieval
@@ -9,7 +8,7 @@ from bert_keras.metrics import retrieval
 
 def test_cosines_equal_sklearn():
     rng = np.random.default_rng(0)
-    for case in range(1000):
+    for case in range(300):
         width = rng.integers(1, 5)
         vectors = [rng.integers(-2, 3, (rng.integers(1, 5), width)) for _ in range(2)]
         if case % 2:
@@ -22,8 +21,3 @@ def test_cosines_keep_float32_and_raise_float16():
     for given, kept in (("float16", "float32"), ("float32", "float32"), ("float64", "float64")):
         vectors = np.ones((2, 3), given)
         assert retrieval.cosine_similarity_matrix(vectors, vectors).dtype == kept
-
-
-def test_vectors_of_unequal_widths_are_refused():
-    with pytest.raises(ValueError, match="same number of columns"):
-        retrieval.cosine_similarity_matrix([[1.0, 2.0]], [[1.0]])

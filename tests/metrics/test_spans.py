@@ -120,7 +120,7 @@ def test_v2_scores_equal_the_official_definition():
 
 def test_best_threshold_equals_an_exhaustive_search_where_scores_are_distinct():
     rng = random.Random(2)
-    for _ in range(1000):
+    for _ in range(300):
         answers, predictions, _ = random_questions(rng, unanswerable=True)
         # A text of articles only would be right as "no answer", yet costs a point in the search.
         predictions = {k: x if reference_words(x) else "cat" for k, x in predictions.items()}
@@ -160,13 +160,9 @@ def test_the_best_answer_counts():
     assert spans.squad_v1_scores(answers, {"q": "in Egypt"})["f1"] == pytest.approx(200 / 3)
 
 
-def test_v1_counts_a_missing_prediction_as_wrong_and_v2_refuses_it():
+def test_v1_counts_a_missing_prediction_as_wrong():
     answers = {"q": ["Nile"], "r": ["Rhine"]}
     assert spans.squad_v1_scores(answers, {"q": "Nile"})["exact_match"] == 50.0
-    with pytest.raises(ValueError, match="1 of 2 missing"):
-        spans.squad_v2_scores(answers, {"q": "Nile"})
-    with pytest.raises(ValueError, match="no_answer_scores"):
-        spans.squad_v2_scores(answers, {"q": "Nile", "r": ""}, {"q": 0.5})
 
 
 def test_predictions_of_other_questions_are_ignored():
@@ -175,21 +171,3 @@ def test_predictions_of_other_questions_are_ignored():
     assert spans.squad_v1_scores(answers, more)["exact_match"] == 100.0
     scores = spans.squad_v2_scores(answers, more, {"x": 0.1, "q": 0.2})
     assert scores["total"] == 1 and scores["best_exact"] == 100.0
-
-
-@pytest.mark.parametrize(
-    ("answers", "predictions", "message"),
-    [
-        ({}, {}, "at least one question"),
-        ({"q": "Nile"}, {"q": "Nile"}, "list of texts"),
-        ({"q": [None]}, {"q": "Nile"}, "list of texts"),
-        ({"q": ["Nile"]}, {"q": None}, "to a text"),
-        ({"q": []}, {"q": ""}, "needs an answer"),
-    ],
-)
-def test_other_values_are_refused(answers, predictions, message):
-    with pytest.raises(ValueError, match=message):
-        spans.squad_v1_scores(answers, predictions)
-    if message != "needs an answer":
-        with pytest.raises(ValueError, match=message):
-            spans.squad_v2_scores(answers, predictions)

@@ -1,7 +1,6 @@
 """Rows of different lengths in one array."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,10 +40,3 @@ def test_scattered_rows_begin_at_their_columns():
     out = np.zeros((3, 5), dtype=np.int32)
     Ragged.from_rows([[1, 2], [], [3]]).scatter(out, np.array([3, 0, 1]))
     assert out.tolist() == [[0, 0, 0, 1, 2], [0, 0, 0, 0, 0], [0, 3, 0, 0, 0]]
-
-
-def test_lengths_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="sum 3, 2 values"):
-        Ragged.from_flat(np.array([1, 2]), [1, 2])
-    with pytest.raises(ValueError, match=r"`width` must be an int from 2\. Received: 1"):
-        Ragged.from_rows([[1, 2]]).to_dense(1)

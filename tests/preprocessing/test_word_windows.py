@@ -40,22 +40,27 @@ def test_no_sentences_give_no_windows(tokenizer):
     assert len(windows.ids) == len(windows.words) == len(windows.sentences) == 0
 
 
+@pytest.mark.parametrize("kind", ["word piece", "byte pair"])
 @pytest.mark.parametrize(("max_length", "stride"), [(3, 1), (4, 1), (7, 2), (7, 9), (16, 7)])
-def test_every_word_counts_once_at_its_first_piece(tokenizer, max_length, stride):
+def test_every_word_counts_once_at_its_first_piece(tokenizer, byte_pair, kind, max_length, stride):
     rng = np.random.default_rng(0)
     choices = ["a", "abc", "b", "abbbc", "", "a.b"]
+    first_ids = {"a": A, "b": B, "": UNK}
+    if kind == "byte pair":
+        tokenizer, choices = byte_pair, ["New", "York", "", "Hemingway's", "sea", "."]
+        first_ids = {text[:1]: tokenizer(" " + text)[0] if text else 3 for text in choices}
     sentences = [list(rng.choice(choices, rng.integers(0, 30))) for _ in range(20)]
     windows = cut_words(tokenizer, sentences, max_length, stride)
     assert windows.words.lengths.max() <= max_length
-    number_of = np.cumsum([0, *map(len, sentences)])
+    texts = [word for sentence in sentences for word in sentence]
     found = []
-    rows = (windows.ids.to_lists(), windows.words.to_lists(), windows.sentences)
-    for ids, words, sentence in zip(*rows, strict=True):
+    for ids, words in zip(windows.ids.to_lists(), windows.words.to_lists(), strict=True):
         assert len(words) == len(ids) + 2
         assert words[0] == words[-1] == -1
-        for id, word in zip(ids, words[1:-1], strict=True):
-            if word >= 0:
-                found.append(word)
-                text = sentences[sentence][word - number_of[sentence]]
-                assert id == {"a": A, "b": B, "": UNK}[text[:1]]
-    assert sorted(found) == list(range(number_of[-1]))
+        counted = [(word, id) for word, id in zip(words[1:-1], ids, strict=True) if word >= 0]
+        assert [id for _, id in counted] == [first_ids[texts[word][:1]] for word, _ in counted]
+        found += [word for word, _ in counted]
+    assert sorted(found) == list(range(len(texts)))
+    owners = np.repeat(np.arange(20), [len(sentence) for sentence in sentences])
+    for words, sentence in zip(windows.words.to_lists(), windows.sentences, strict=True):
+        assert {owners[word] for word in words if word >= 0} <= {sentence}

@@ -12,9 +12,10 @@ from bert_keras.tokenizers.vocabulary import (
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
-def test_only_newlines_end_lines_and_spaces_are_kept(tmp_path):
+def test_only_newlines_end_lines_and_spaces_are_cut_only_at_the_end(tmp_path):
     tokens = ["a", "\u2028", "##\u2028", "\x85", " b ", "\u3000", "", "\x0b", "c"]
     write_vocabulary(tmp_path / "vocab.txt", tokens)
+    tokens[4] = " b"
     assert read_vocabulary(tmp_path / "vocab.txt") == tokens
     assert (tmp_path / "vocab.txt").read_bytes().endswith(b"\nc\n")
 

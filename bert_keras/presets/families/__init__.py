@@ -4,13 +4,14 @@ import keras
 
 from bert_keras.presets.families import albert_record as albert
 from bert_keras.presets.families import bert_record as bert
+from bert_keras.presets.families import deberta_v2_record as deberta_v2
 from bert_keras.presets.families import distilbert_record as distilbert
 from bert_keras.presets.families import electra_record as electra
 from bert_keras.presets.families import modernbert_record as modernbert
 from bert_keras.presets.families import mpnet_record as mpnet
 from bert_keras.presets.families import roberta_record as roberta
 
-FAMILIES = (bert, albert, distilbert, electra, modernbert, mpnet, roberta)
+FAMILIES = (bert, albert, deberta_v2, distilbert, electra, modernbert, mpnet, roberta)
 
 
 def records(of_format):

@@ -1,6 +1,7 @@
-"""ALBERT in Hugging Face's checkpoints and in KerasHub's.
+"""ALBERT in Hugging Face's checkpoints, in Google's TensorFlow 1 checkpoints, and in KerasHub's.
 
 References: https://github.com/huggingface/transformers, `models/albert`;
+https://github.com/google-research/albert, `modeling.py`;
 https://github.com/keras-team/keras-hub, `models/albert`.
 """
 
@@ -37,6 +38,12 @@ def _passes(arguments):
     return {"num_hidden_layers": arguments["num_layers"] // arguments["num_inner_layers"]}
 
 
+def _blocks(theirs, parts):
+    """Returns the rows of all blocks, see `block_rows`; names there have two numbers."""
+    rows = bert.block_rows(theirs, parts)
+    return tuple((ours.replace("layer_{i}", "group_{g}_layer_{j}"), *row) for ours, *row in rows)
+
+
 HUGGING_FACE = Record(
     backbone="bert_keras>AlbertBackbone",
     names={"albert": "Albert"},
@@ -55,12 +62,7 @@ HUGGING_FACE = Record(
     rows=(
         *bert.ROWS[:4],
         ("embeddings/projection", "encoder.embedding_hidden_mapping_in", "dense"),
-        *(
-            (ours.replace("layer_{i}", "group_{g}_layer_{j}"), *row)
-            for ours, *row in bert.block_rows(
-                "encoder.albert_layer_groups.{g}.albert_layers.{j}", _LAYER
-            )
-        ),
+        *_blocks("encoder.albert_layer_groups.{g}.albert_layers.{j}", _LAYER),
         ("pooler/dense", "pooler", "dense"),
     ),
     counts={"g": "num_groups", "j": "num_inner_layers"},
@@ -77,6 +79,32 @@ HUGGING_FACE = Record(
         "TextClassifier": bert.TEXT_CLASSIFIER._replace(dropout=_DROPOUT),
         "TokenClassifier": bert.TOKEN_CLASSIFIER._replace(dropout=_DROPOUT),
     },
+)
+
+_SCOPES = {
+    "attention/query": "attention_1.self.query",
+    "attention/key": "attention_1.self.key",
+    "attention/value": "attention_1.self.value",
+    "attention/output": "attention_1.output.dense",
+    "attention_norm": "LayerNorm",
+    "feed_forward/intermediate": "ffn_1.intermediate.dense",
+    "feed_forward/output": "ffn_1.intermediate.output.dense",
+    "feed_forward_norm": "LayerNorm_1",
+}
+TF1 = bert.TF1._replace(
+    backbone=HUGGING_FACE.backbone,
+    config={k: v for k, v in HUGGING_FACE.config.items() if k != "layer_norm_eps"},
+    fields=HUGGING_FACE.fields,
+    rows=bert.scopes(
+        (
+            *bert.ROWS[:4],
+            HUGGING_FACE.rows[4],
+            *_blocks("encoder.transformer.group_{g}.inner_group_{j}", _SCOPES),
+            bert.ROWS[-1],
+        ),
+        "bert/",
+    ),
+    counts=HUGGING_FACE.counts,
 )
 
 

@@ -101,7 +101,11 @@ TOKEN_CLASSIFIER = Head(
 QUESTION_ANSWERING = Head((("head/dense", "qa_outputs", "dense"),), "ForQuestionAnswering")
 MULTIPLE_CHOICE = Head(CLASSIFIER, "ForMultipleChoice", POOLER, ("dropout",), DROPOUT)
 TEXT_CLASSIFIER = Head(
-    CLASSIFIER, "ForSequenceClassification", POOLER, (*CLASSES, "problem_type"), DROPOUT
+    CLASSIFIER,
+    "ForSequenceClassification",
+    POOLER,
+    (*CLASSES, "problem_type", "activation"),
+    DROPOUT,
 )
 
 _MASKED_LM = masked_lm(
@@ -132,7 +136,7 @@ HUGGING_FACE = Record(
 )
 
 
-def _scopes(rows, prefix=""):
+def scopes(rows, prefix=""):
     """Returns rows with TensorFlow's scopes as names."""
     return tuple(
         (ours, prefix + theirs.replace("layer.{i}", "layer_{i}").replace(".", "/"), kind)
@@ -140,7 +144,7 @@ def _scopes(rows, prefix=""):
     )
 
 
-_MASKED_LM_TF1 = Head(_scopes(_MASKED_LM.rows))
+_MASKED_LM_TF1 = Head(scopes(_MASKED_LM.rows))
 # Heads that are not layers in Google's scripts have kernels `(output, input)`.
 _NEXT_SENTENCE_TF1 = Head((("head/dense", "cls/seq_relationship/output", "by_hand"),))
 TF1 = Record(
@@ -149,7 +153,7 @@ TF1 = Record(
     config={**SIZES, **TABLES},
     # "gelu" is the approximation, as in `modeling.gelu`. Hugging Face's is exact.
     activation=("hidden_act", {"gelu": "gelu_tanh"} | {n: n for n in ("relu", "tanh", "linear")}),
-    rows=_scopes(ROWS, "bert/"),
+    rows=scopes(ROWS, "bert/"),
     heads={
         "QuestionAnswering": Head((("head/dense", "cls/squad/output", "by_hand"),)),
         "TextClassifier": Head(
@@ -229,7 +233,7 @@ def hub_masked_lm(activation):
 
 def hub_text_classifier(rows, options):
     """Returns the head of a classifier from the rows of its layers and our options."""
-    says = ("num_classes", "label_names", "problem_type", "dropout")
+    says = ("num_classes", "label_names", "problem_type", "dropout", "activation")
     return Head(rows, ("TextClassifier", "Classifier"), options, says, "dropout")
 
 

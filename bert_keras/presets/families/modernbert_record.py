@@ -148,7 +148,7 @@ HUGGING_FACE = Record(
         ),
         "TextClassifier": _SEQUENCES._replace(
             architecture="ForSequenceClassification",
-            says=(*bert.CLASSES, "problem_type", "pooling"),
+            says=(*bert.CLASSES, "problem_type", "activation", "pooling"),
         ),
         "TokenClassifier": _TOKENS._replace(parts=(*_TOKENS.parts, "head/crf/")),
     },

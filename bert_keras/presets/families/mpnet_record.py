@@ -55,7 +55,7 @@ HUGGING_FACE = Record(
         # Their dropout rate is the backbone's.
         "MultipleChoice": _HEADS["MultipleChoice"]._replace(says=(), dropout=None),
         "TextClassifier": _HEADS["TextClassifier"]._replace(
-            says=("num_classes", "label_names", "problem_type"), dropout=None
+            says=("num_classes", "label_names", "problem_type", "activation"), dropout=None
         ),
         "TokenClassifier": _HEADS["TokenClassifier"]._replace(says=bert.CLASSES[:2], dropout=None),
     },

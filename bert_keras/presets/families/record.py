@@ -49,7 +49,8 @@ class Head(NamedTuple):
             first.
         options: arguments that make our head this one, see `families.head_options`.
         says: arguments of our task that follow from the config or from shapes: `"num_classes"`,
-            `"label_names"`, `"problem_type"`, `"dropout"`, `"pooling"`, and others of one format.
+            `"label_names"`, `"problem_type"`, `"dropout"`, `"pooling"`, `"activation"` of a
+            `Reranker`, and others of one format.
         dropout: key of the config with the rate of the head's dropout.
         pooling: key of the config with the head's pooling, in families that leave it to each
             checkpoint. The names are ours; configs without the key have that of `options`.

@@ -23,10 +23,15 @@ def _rows(arguments):
 HUGGING_FACE = Record(
     backbone="bert_keras>RobertaBackbone",
     names={"roberta": "Roberta", "xlm-roberta": "XLMRoberta", "camembert": "Camembert"},
-    config={**bert.SIZES, "layer_norm_eps": "layer_norm_epsilon", "pad_token_id": "padding_id"},
+    config={
+        **bert.SIZES,
+        "type_vocab_size": "num_segments",
+        "layer_norm_eps": "layer_norm_epsilon",
+        "pad_token_id": "padding_id",
+    },
     activation=("hidden_act", bert.ACTIVATIONS),
     fields=(Field("max_sequence_length", _positions, _rows),),
-    allowed={**bert.ALLOWED, "type_vocab_size": (1,), "is_decoder": (False,)},
+    allowed={**bert.ALLOWED, "is_decoder": (False,)},
     defaults={
         "layer_norm_eps": 1e-12,
         "max_position_embeddings": 512,
@@ -72,7 +77,7 @@ KERAS_HUB = Record(
     config=bert.HUB_SIZES,
     activation=None,
     fields=bert.HUB_FIELDS,
-    fixed={"activation": "gelu", "layer_norm_epsilon": 1e-5, "padding_id": 1},
+    fixed={"activation": "gelu", "layer_norm_epsilon": 1e-5, "padding_id": 1, "num_segments": 1},
     rows=(
         *bert.HUB_TOKENS_AND_POSITIONS,
         ("embeddings/segment_embedding", "layers/segment_embedding", "embedding"),

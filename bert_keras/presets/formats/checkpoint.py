@@ -8,8 +8,9 @@ An opened preset has
 - `load_backbone_weights(backbone, task=None)`;
 - `filling()`: a context that refuses to make a model which is larger than the tensors;
 - `task_name()`: the registered name of the task whose head the preset has, or `None`;
-- `task_arguments(task)`: the constructor arguments in the preset for a task, given as its class or
-  the class's name;
+- `task_arguments(task, chosen=())`: the constructor arguments in the preset for a task, given as
+  its class or the class's name; those that the user has `chosen` need not be read;
+- `max_length(task)`: the longest sequence that the preset sets for a task, or `None`;
 - `load_head_weights(task)`;
 - `tokenizer()`: the tokenizer of the folder;
 - `preprocessor_config(task)`: the saved preprocessor's config, or `None`.
@@ -17,7 +18,6 @@ An opened preset has
 
 import contextlib
 import inspect
-import math
 import re
 
 import keras
@@ -87,7 +87,7 @@ class Preset:
 
     def filling(self):
         """Returns a context that refuses to make a model which is larger than the tensors."""
-        return filled_by(self.source, lambda: sum(map(math.prod, self.tensors.shapes.values())))
+        return filled_by(self.source, lambda: self.tensors.num_values)
 
     def tokenizer(self):
         """Returns the tokenizer of the folder."""
@@ -95,6 +95,10 @@ class Preset:
 
     def preprocessor_config(self, task):
         """Returns `None`: only our own format saves a preprocessor."""
+        return None
+
+    def max_length(self, task):
+        """Returns `None`: the tokenizer's own limit holds."""
         return None
 
 
@@ -144,7 +148,10 @@ class Checkpoint(Preset):
         check_choice(f"{name}` in `{self.path}", value, values, advice)
 
     def load_backbone_weights(self, backbone, task=None):
-        """Assigns every backbone weight its tensor. A missing pooler only gets a warning.
+        """Assigns every backbone weight its tensor.
+
+        A missing pooler only gets a warning, and so do tensors of parts that neither the backbone
+        nor a head of its family has.
 
         Args:
             backbone: the result of `backbone`.
@@ -156,31 +163,33 @@ class Checkpoint(Preset):
                 sides, and no weight was changed.
         """
         is_read = task is None or task.reads_pooled_output
+        tensors, known = self._read_backbone(backbone), self._names_of_heads()
+        left_out = [name for name in self.tensors if name not in tensors and name not in known]
+        if self.record.tables is not None:
+            tensors = self.record.tables.read(tensors, backbone)
         counts = {key: getattr(backbone, name) for key, name in self.record.counts.items()}
         assign(
             weights_of(backbone),
             self._expanded(self.record.rows, **counts),
-            self._backbone_tensors(backbone),
+            tensors,
+            left_out=left_out,
             source=self.source,
             **{"optional" if is_read else "unread": self.record.optional},
         )
-
-    def _backbone_tensors(self, backbone):
-        tensors, tables = self._read_backbone(backbone), self.record.tables
-        return tensors if tables is None else tables.read(tensors, backbone)
 
     def task_name(self):
         """Returns the registered name of the task whose head the checkpoint has, or `None`."""
         found = (task for task in self.record.heads if self._is_of(task))
         return next((f"bert_keras>{task}" for task in found), None)
 
-    def task_arguments(self, task):
+    def task_arguments(self, task, chosen=()):
         """Returns the arguments of a task in the checkpoint: head, labels, problem, dropout."""
         kind = kind_of(task, self.record.heads)
         head = self.record.heads.get(kind)
         if head is None or not self._has_head(kind):
             return {}
-        arguments = {name: getattr(self, f"_{name}")(head) for name in head.says}
+        names = [name for name in head.says if name != "activation" or _has_activation(task)]
+        arguments = {name: getattr(self, f"_{name}")(head) for name in names}
         if "pooling" in head.options:
             options = dict(head.options)
             arguments.setdefault("pooling", options.pop("pooling"))
@@ -221,21 +230,19 @@ class Checkpoint(Preset):
     # These methods are for backbone and head in one file, `self.tensors`, with the record's names.
 
     def _read_backbone(self, backbone):
-        """Returns the tensors of the backbone."""
-        tensors, heads = self.tensors, self._modules_of(self.record.heads)
-        return tensors.only(name for name in tensors if _module(name) not in heads)
+        """Returns the tensors of the backbone: those in the modules that the rows name."""
+        modules = {_module(theirs) for _, theirs, *_ in self.record.rows}
+        return self.tensors.only(name for name in self.tensors if _module(name) in modules)
 
     def _read_head(self, task_class_name, names):
-        """Returns the head's tensors in `names`, and those that belong to no other head."""
-        tensors, own = self.tensors, self._modules_of([task_class_name])
-        known = {n for task in self.record.heads for n, _ in self._head_names(task).values()}
-        known = known.union(*(head.tied for head in self.record.heads.values()))
-        known -= {name for name, _ in names.values()}
-        return tensors.only(n for n in tensors if _module(n) in own and n not in known)
+        """Returns the tensors in `names`."""
+        return self.tensors.only(name for name, _ in names.values())
 
-    def _modules_of(self, tasks):
-        names = [name for task in tasks for name, _ in self._head_names(task).values()]
-        return {_module(name) for name in names}
+    def _names_of_heads(self):
+        """Returns the names that tensors of the family's heads may have."""
+        heads = self.record.heads
+        found = {name for task in heads for name, _ in self._head_names(task).values()}
+        return found.union(*(head.tied for head in heads.values()))
 
     # Arguments of a head, see `Head.says`
 
@@ -298,6 +305,7 @@ def check_head(task, head, there):
         there: str, the library's name.
     """
     plain = {"hidden_activation": None, "dropout_first": False, "norm": False, "use_bias": True}
+    plain["projection"] = None
     for name in ("activation", "layer_norm_epsilon"):
         plain[name] = getattr(task.backbone, name)
     # In `Pretraining` the options are those of the head of masked tokens.
@@ -307,7 +315,7 @@ def check_head(task, head, there):
         if name == "pooling" and head.pooling and found in POOLINGS:
             continue
         if name != "dropout" and found != value:
-            options = "" if name == "pooling" else " in `head_options`"
+            options = "" if name in ("pooling", "projection") else " in `head_options`"
             raise ValueError(
                 f"{there} has a head with {name}={value!r} for a {type(task).__name__} of this "
                 f"family. Received: {name}={found!r}, which has no counterpart there. Export the "
@@ -320,6 +328,10 @@ def refuse(what, known, there):
     raise ValueError(
         f"{what} has no counterpart in {there}. These have: {known}. Export the backbone instead."
     )
+
+
+def _has_activation(task):
+    return isinstance(task, type) and "activation" in inspect.signature(task).parameters
 
 
 def _module(name):

@@ -1,4 +1,8 @@
-"""Hugging Face's checkpoint folder: `config.json`, `model.safetensors`, tokenizer files."""
+"""Hugging Face's checkpoint folder: `config.json`, weights, tokenizer files.
+
+Weights are read from `model.safetensors`, or where there is none from `pytorch_model.bin`; both may
+be in shards with an index. They are written as safetensors.
+"""
 
 import functools
 
@@ -7,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from bert_keras.checks import check_choice
-from bert_keras.engine.atomic_files import replacing_files, write_json, write_text
+from bert_keras.engine.atomic_files import read_json, replacing_files, write_json, write_text
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import by_path, own_weights, warn
 from bert_keras.presets.card import README, card_of
@@ -19,11 +23,15 @@ from bert_keras.presets.formats.checkpoint import (
     refuse,
     written_config,
 )
+from bert_keras.presets.formats.torch_names import TORCH_NAMES, read_activation
 from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
-from bert_keras.tokenizers.saved import TOKENIZER_FILES
+from bert_keras.presets.torch_pickle import read_torch
+from bert_keras.tokenizers.saved import SENTENCE_FILES, TOKENIZER_FILES
 
 _THERE = "Hugging Face transformers"
+# What sentence-transformers adds: prompts of embedders, and the activation of cross-encoders.
+SENTENCES_FILE = "config_sentence_transformers.json"
 # Buffers in old files, and the endings of the first PyTorch port, before 2019.
 _NOT_WEIGHTS = (".position_ids", ".token_type_ids")
 _OLD_ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
@@ -67,9 +75,10 @@ class HuggingFaceFolder(Checkpoint):
     @functools.cached_property
     def tensors(self):
         """The tensors with the names of the bare model, whatever their names in the file."""
-        checkpoint, names = read_safetensors(self.folder), {}
+        checkpoint, names = _read_weights(self.folder), {}
+        wrapper = self._wrapper(checkpoint)
         for name in checkpoint:
-            canonical = name.removeprefix(self.record.prefix)
+            canonical = name.removeprefix(wrapper).removeprefix(self.record.prefix)
             for old, new in _OLD_ENDINGS.items():
                 if canonical.endswith(old):
                     canonical = canonical.removesuffix(old) + new
@@ -87,7 +96,44 @@ class HuggingFaceFolder(Checkpoint):
                     names[original] = names.pop(name)
         return checkpoint.renamed(names)
 
+    def _wrapper(self, checkpoint):
+        """Returns what a wrapper put before all names, such as `module.` or `_orig_mod.`."""
+        rows = {ours: f"{theirs}.weight" for ours, theirs, *_ in self.record.rows}
+        table = rows["embeddings/token_embedding"]
+        first = next((name for name in checkpoint if name.endswith(f".{table}")), table)
+        wrapper = first.removesuffix(table).removesuffix(self.record.prefix)
+        return wrapper if all(name.startswith(wrapper) for name in checkpoint) else ""
+
+    def task_name(self):
+        """Returns the registered name of the task whose head the checkpoint has, or `None`."""
+        return "bert_keras>Reranker" if self._has_activated_score() else super().task_name()
+
+    def _has_activated_score(self):
+        """Whether the one output is a cross-encoder's, which differs from its score."""
+        has_activation = not str(self._activation_name() or "Identity").endswith("Identity")
+        return has_activation and self.task_arguments("TextClassifier").get("num_classes") == 1
+
+    def _activation(self, head):
+        name = self._activation_name()
+        return name and read_activation(name, self.path)
+
+    def _activation_name(self):
+        """Returns what sentence-transformers applies to a cross-encoder's outputs, or `None`."""
+        path, theirs = self.folder / SENTENCES_FILE, self.config.get("sentence_transformers")
+        names = [
+            read_json(path).get("activation_fn") if path.is_file() else None,
+            theirs.get("activation_fn") if isinstance(theirs, dict) else None,
+            self.config.get("sbert_ce_default_activation_function"),
+        ]
+        return next(filter(None, names), None)
+
     def load_head_weights(self, task):
+        if type(task).__name__ == "TextClassifier" and self._has_activated_score():
+            warn(
+                f"{self.source} is a cross-encoder whose scores are its outputs after "
+                f"{self._activation_name()}. A TextClassifier answers with the outputs. Load it as "
+                "a `Reranker` for the scores."
+            )
         head = self.record.heads.get(kind_of(task, self.record.heads), Head())
         for name, original in head.tied.items():
             tensors = self.tensors
@@ -126,16 +172,33 @@ class HuggingFaceFolder(Checkpoint):
                 f"names. Received: {labels!r}."
             )
         names = [labels[str(number)] for number in range(len(labels))]
-        # LABEL_0, LABEL_1, ... mean that no names were given.
-        if names == [f"LABEL_{i}" for i in range(len(names))]:
-            return None
-        if all(isinstance(name, str) for name in names) and len(set(names)) == len(names):
-            return names if len(names) == self._num_classes(head) else None
+        if _are_numbers(names):
+            labels = self.config.get("label2id") or {}
+            by_number = {number: name for name, number in labels.items()}
+            names = [by_number.get(number) for number in range(len(labels))]
+            if _are_numbers(names):
+                return None
+        num_classes = self._num_classes(head)
+        are_different = all(isinstance(name, str) for name in names) and len({*names}) == len(names)
+        if are_different and len(names) == num_classes:
+            return names
         warn(
-            f"{self.path} has labels that are not different names, {names}, so classes are "
-            "numbers. Pass `label_names` to name them."
+            f"{self.path} has labels that are not different names for the {num_classes} classes of "
+            f"its head, {names}, so classes are numbers. Pass `label_names` to name them."
         )
         return None
+
+
+def _are_numbers(names):
+    """Whether labels are LABEL_0, LABEL_1, ..., which means that no names were given."""
+    return names == [f"LABEL_{i}" for i in range(len(names))]
+
+
+def _read_weights(folder):
+    """Returns the tensors in a folder's files, if possible from safetensors."""
+    if any(folder.glob("model*.safetensors")) or not any(folder.glob("pytorch_model*")):
+        return read_safetensors(folder)
+    return read_torch(folder)
 
 
 def export_to_huggingface(
@@ -207,7 +270,9 @@ def export_to_huggingface(
     readme = card_of(described, folder, card, library, _code(head, tokenizer))
     # A tokenizer in the folder may belong to a backbone that is saved alone.
     theirs = () if task is None and tokenizer is None else TOKENIZER_FILES
-    with replacing_files(folder, stale=(*weights_files(folder), "task.json", *theirs)) as new:
+    # Nor may sentence-transformers' files of an embedder stay beside another model.
+    stale = ("task.json", "modules.json", SENTENCES_FILE, *SENTENCE_FILES, *theirs)
+    with replacing_files(folder, stale=(*weights_files(folder), *stale)) as new:
         write_checkpoint(new, tensors, metadata={"format": "pt"})
         write_json(new / "config.json", config)
         if tokenizer is not None:
@@ -229,18 +294,21 @@ def _code(head, tokenizer):
 
 def _labels(task, head):
     """Returns the settings of a task in their config: labels, problem, dropout, pooling."""
-    config, settings = task.get_config(), {}
+    settings = {}
     if "num_classes" in head.says:
-        names = config["label_names"] or [f"LABEL_{i}" for i in range(config["num_classes"])]
+        names = task.label_names or [f"LABEL_{i}" for i in range(task.num_classes)]
         settings["id2label"] = {str(i): name for i, name in enumerate(names)}
         settings["label2id"] = {name: i for i, name in enumerate(names)}
     if "problem_type" in head.says:
         theirs = {ours: name for name, ours in _PROBLEM_TYPES.items()}
-        settings["problem_type"] = theirs[config["problem_type"]]
+        settings["problem_type"] = theirs[task.problem_type]
+    if "activation" in head.says and (task.problem_type, task.num_classes) == ("regression", 1):
+        # Without it sentence-transformers' `CrossEncoder` would take the sigmoid.
+        settings["sentence_transformers"] = {"activation_fn": TORCH_NAMES[task.activation]}
     if "dropout" in head.says:
-        settings[head.dropout] = config["dropout"]
+        settings[head.dropout] = task.dropout
     if "pooling" in head.says:
-        settings[head.pooling] = config["pooling"]
+        settings[head.pooling] = task.pooling
     return settings
 
 

@@ -123,6 +123,9 @@ class KerasHubFolder(Checkpoint):
         is_score = self._num_classes(head) == 1 and activation == "linear"
         return "regression" if is_score else _PROBLEM_TYPES[activation]
 
+    def _activation(self, head):
+        return self._task.get("activation")
+
     def _dropout(self, head):
         return self._task.get(head.dropout)
 

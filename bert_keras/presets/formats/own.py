@@ -56,7 +56,7 @@ class OwnFolder(Preset):
         """Returns the registered name of the saved task, or `None`."""
         return self._task and self._task["registered_name"]
 
-    def task_arguments(self, task):
+    def task_arguments(self, task, chosen=()):
         """Returns the saved task's arguments that apply to this task's head."""
         if self._is_of(task):
             return dict(self._task["config"])

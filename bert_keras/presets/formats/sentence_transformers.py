@@ -1,20 +1,34 @@
-"""The files of sentence-transformers, which say how a checkpoint makes a sentence's vector.
+"""The folders of sentence-transformers, which say how a checkpoint makes a sentence's vector.
 
-They are next to a checkpoint in Hugging Face's layout:
+Their files are next to a checkpoint in Hugging Face's layout:
 
 | file | what is read |
 |---|---|
-| `modules.json` | the modules in order: `Transformer`, `Pooling`, and maybe `Normalize` |
+| `modules.json` | `Transformer` and `Pooling`, and then `Dense`, `Normalize`, or both |
 | `1_Pooling/config.json` | the pooling: one flag per mode before version 5, then `pooling_mode` |
-| `sentence_bert_config.json` | `max_seq_length`; newer versions keep it with the tokenizer |
+| `2_Dense/` | a dense layer: `config.json` with its activation, `model.safetensors` |
+| `config_sentence_transformers.json` | `prompts` and `default_prompt_name` |
+| `sentence_bert_config.json` | `max_seq_length`, `do_lower_case`; old names have other families |
+
+Old folders have the checkpoint in `0_Transformer/`.
 
 Reference: https://www.sbert.net/docs/sentence_transformer/usage/custom_models.html
 """
 
 from pathlib import Path
 
-from bert_keras.checks import check_choice
+import keras
+
+from bert_keras.answers.prompts import check_prompts
+from bert_keras.checks import check_choice, check_int
 from bert_keras.engine.atomic_files import read_json, write_json
+from bert_keras.presets.assign import assign, own_weights
+from bert_keras.presets.families import kind_of
+from bert_keras.presets.formats.huggingface import SENTENCES_FILE, HuggingFaceFolder
+from bert_keras.presets.formats.torch_names import TORCH_NAMES, read_activation
+from bert_keras.presets.name_map import expand, transformed
+from bert_keras.presets.safetensors_io import read_safetensors, write_checkpoint
+from bert_keras.tokenizers.saved import read_sentence_settings
 
 # Their pooling -> ours.
 _POOLINGS = {"cls": "cls", "mean": "mean", "max": "max"}
@@ -26,58 +40,99 @@ _OLD_FLAGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
+_PROMPTS = {"prompts": "prompts", "default_prompt_name": "default_prompt"}
 _PACKAGE = "sentence_transformers.models"
+_ROWS = (("head/dense", "linear", "dense"),)
 
 
-def read_settings(folder, modules_matter=True):
-    """Returns the settings of a folder's embeddings, or `{}` if it has no `modules.json`.
-
-    Args:
-        folder: path of the folder.
-        modules_matter: bool, `False` if the user chooses pooling and normalization, so that unknown
-            modules are not an error.
-
-    Returns:
-        A dict with `pooling`, a str, and `normalize`, a bool, if `modules_matter`, and with
-        `max_length`, an int, if the folder has one.
-
-    Raises:
-        ValueError: a file is damaged, or there are modules besides pooling and normalization (dense
-            layers, several poolings).
-    """
+def root_of(folder):
+    """Returns the folder with the `modules.json` of an encoder's folder, or `None`."""
     folder = Path(folder)
-    if not (folder / "modules.json").is_file():
-        return {}
-    settings, transformer = _read_modules(folder) if modules_matter else ({}, "")
-    path = _inside(folder, transformer) / "sentence_bert_config.json"
-    if path.is_file():
-        max_length = read_json(path, dict).get("max_seq_length")
-        if max_length is not None:
-            settings["max_length"] = max_length
-    return settings
+    roots = (folder, folder.parent) if folder.name.startswith("0_") else (folder,)
+    return next((root for root in roots if (root / "modules.json").is_file()), None)
 
 
-def _read_modules(folder):
-    """Returns pooling and normalization, and the folder of the transformer's own settings."""
-    modules = read_json(folder / "modules.json", list)
-    try:
-        kinds = [module["type"].rpartition(".")[2] for module in modules]
-        paths = [module.get("path", "") for module in modules]
-    except (TypeError, KeyError, AttributeError) as error:
-        raise ValueError(
-            f"{folder / 'modules.json'} must list modules, each with 'type' and 'path'."
-        ) from error
-    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
-        raise ValueError(
-            f"{folder / 'modules.json'} makes embeddings with the modules {kinds}. Supported: "
-            "Transformer, Pooling and, at the end, Normalize. Pass both `pooling` and `normalize` "
-            "to ignore its modules."
-        )
-    return {"pooling": _read_pooling(folder, paths[1]), "normalize": len(kinds) == 3}, paths[0]
+class SentenceTransformersFolder(HuggingFaceFolder):
+    """An opened folder of sentence-transformers."""
+
+    def __init__(self, folder, config, path, name):
+        super().__init__(folder, config, path, name)
+        self.root, self._dense = root_of(folder), None
+
+    def task_name(self):
+        """Returns the registered name of the task whose head the folder has, or `None`."""
+        is_embedder = [kind for kind, _ in self._modules()][:2] == ["Transformer", "Pooling"]
+        return "bert_keras>TextEmbedder" if is_embedder else super().task_name()
+
+    def max_length(self, task):
+        """Returns the longest sequence that an embedder reads, or `None`."""
+        length = read_sentence_settings(self.folder).get("max_seq_length")
+        if length is None or not _is_embedder(task):
+            return None
+        return check_int(f"max_seq_length` in `{self.folder}", length)
+
+    def task_arguments(self, task, chosen=()):
+        """Returns the arguments of a task in the folder, see `Checkpoint.task_arguments`.
+
+        An embedder for which the user has chosen `pooling` and `normalize` needs no modules.
+
+        Raises:
+            ValueError: a file is damaged, or the folder makes vectors in another way.
+        """
+        if not _is_embedder(task):
+            return super().task_arguments(task, chosen)
+        path = self.root / SENTENCES_FILE
+        config = read_json(path, dict) if path.is_file() else {}
+        settings = {ours: config.get(theirs) for theirs, ours in _PROMPTS.items()}
+        check_prompts(*settings.values())
+        if {"pooling", "normalize"} <= set(chosen):
+            return settings
+        modules = self._modules()
+        kinds, folders = tuple(kind for kind, _ in modules), [folder for _, folder in modules]
+        has_dense = kinds[2:3] == ("Dense",)
+        known = ("Transformer", "Pooling", *("Dense",) * has_dense, "Normalize")
+        if kinds not in (known, known[:-1]):
+            raise ValueError(
+                f"{self.root / 'modules.json'} makes embeddings with the modules {list(kinds)}. "
+                "Supported: Transformer, Pooling, and then Dense, Normalize, or both. Pass both "
+                "`pooling` and `normalize` to ignore its modules."
+            )
+        settings |= {**_pooling(folders[1]), "normalize": kinds[-1] == "Normalize"}
+        if has_dense:
+            self._dense = folders[2]
+            settings["projection"] = _projection(self._dense)
+        return settings
+
+    def load_head_weights(self, task):
+        """Assigns the weights of the dense layer after the pooling, or of another task's head."""
+        if self._dense is None or not _is_embedder(task):
+            super().load_head_weights(task)
+        else:
+            names = expand(_ROWS, self.kinds)
+            assign(own_weights(task), names, read_safetensors(self._dense), source=self.source)
+
+    def _modules(self):
+        """Returns the kind and the folder of each module."""
+        path = self.root / "modules.json"
+        try:
+            modules = read_json(path, list)
+            kinds = [module["type"].rpartition(".")[2] for module in modules]
+            folders = [self.root / module.get("path", "") for module in modules]
+        except (TypeError, KeyError, AttributeError) as error:
+            rule = "must list modules, each with 'type' and 'path'."
+            raise ValueError(f"{path} {rule}") from error
+        for folder in folders:
+            if not folder.resolve().is_relative_to(self.root.resolve()):
+                raise ValueError(f"{path} names a file outside its folder: {str(folder)!r}.")
+        return list(zip(kinds, folders, strict=True))
 
 
-def _read_pooling(folder, name):
-    path = _inside(folder, name) / "config.json"
+def _is_embedder(task):
+    return kind_of(task, ["TextEmbedder"]) == "TextEmbedder"
+
+
+def _pooling(folder):
+    path = folder / "config.json"
     config = read_json(path, dict)
     modes = config.get("pooling_mode")
     if modes is None:
@@ -88,43 +143,75 @@ def _read_pooling(folder, name):
             f"{path} has the pooling {modes}. Supported: one of {sorted(_POOLINGS)}. Pass both "
             "`pooling` and `normalize` to use others than in its training."
         )
-    return _POOLINGS[modes[0]]
+    return {
+        "pooling": _POOLINGS[modes[0]],
+        "include_prompt": config.get("include_prompt", True),
+    }
 
 
-def _inside(folder, name):
-    path = folder / name
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise ValueError(f"{folder / 'modules.json'} names a file outside its folder: {name!r}.")
-    return path
+def _projection(folder):
+    """Returns the options of the dense layer in a folder; its size is that of its weights."""
+    path = folder / "config.json"
+    config = read_json(path, dict)
+    for key, value in {"module_input_name": "sentence_embedding", "use_residual": False}.items():
+        check_choice(f"{key}` in `{path}", config.get(key, value), (value,))
+    shapes = read_safetensors(folder).shapes
+    return {
+        "units": shapes.get("linear.weight", (0,))[0],
+        "activation": read_activation(config.get("activation_function", "torch.Tanh"), path),
+        "use_bias": "linear.bias" in shapes,
+    }
 
 
-def write_settings(folder, pooling, normalize, max_length, hidden_dim):
-    """Writes the files for sentence-transformers into the folder of a checkpoint.
+def write_settings(folder, task, max_length):
+    """Writes the files for sentence-transformers into the folder of an embedder's backbone.
 
     Their format is that of versions before 5, which all versions read.
 
     Args:
         folder: path of an existing folder.
-        pooling: `"cls"`, `"mean"` or `"max"`.
-        normalize: bool.
+        task: a `TextEmbedder`.
         max_length: int, the longest sequence, special tokens included.
-        hidden_dim: int, width of the vectors.
 
     Raises:
-        ValueError: sentence-transformers does not have the pooling.
+        ValueError: sentence-transformers does not have the pooling or the activation.
     """
     theirs = {ours: name for name, ours in _POOLINGS.items()}
-    check_choice("pooling", pooling, theirs, "sentence-transformers has no others.")
-    folder = Path(folder)
-    modules = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
+    check_choice("pooling", task.pooling, theirs, "sentence-transformers has no others.")
+    folder, width = Path(folder), task.backbone.hidden_dim
+    kinds = ["Transformer", "Pooling", *["Dense"] * bool(task.projection)]
+    kinds += ["Normalize"] * task.normalize
+    paths = ["", *(f"{number}_{kind}" for number, kind in enumerate(kinds[1:], 1))]
+    flags = {flag: mode == theirs[task.pooling] for flag, mode in _OLD_FLAGS.items()}
+    (folder / paths[1]).mkdir(exist_ok=True)
+    pooling = {"word_embedding_dimension": width, **flags, "include_prompt": task.include_prompt}
+    write_json(folder / paths[1] / "config.json", pooling)
+    if task.projection:
+        _write_dense(folder / paths[2], task, width)
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": max_length})
+    prompts = {theirs: getattr(task, ours) for theirs, ours in _PROMPTS.items()}
+    write_json(folder / SENTENCES_FILE, {**prompts, "similarity_fn_name": "cosine"})
+    # This file is last, since the others are read only if it exists.
     listed = [
         {"idx": i, "name": str(i), "path": path, "type": f"{_PACKAGE}.{kind}"}
-        for i, (path, kind) in enumerate(modules[: 2 + bool(normalize)])
+        for i, (path, kind) in enumerate(zip(paths, kinds, strict=True))
     ]
-    flags = {flag: mode == theirs[pooling] for flag, mode in _OLD_FLAGS.items()}
-    (folder / "1_Pooling").mkdir(exist_ok=True)
-    pooling = {"word_embedding_dimension": hidden_dim, **flags}
-    write_json(folder / "1_Pooling" / "config.json", pooling)
-    write_json(folder / "sentence_bert_config.json", {"max_seq_length": max_length})
-    # This file is last, since the others are read only if it exists.
     write_json(folder / "modules.json", listed)
+
+
+def _write_dense(folder, task, width):
+    projection = task.projection
+    folder.mkdir(exist_ok=True)
+    advice = "sentence-transformers has these."
+    check_choice("projection['activation']", projection["activation"], TORCH_NAMES, advice)
+    config = {"in_features": width, "out_features": projection["units"]}
+    config["bias"] = projection["use_bias"]
+    config["activation_function"] = TORCH_NAMES[projection["activation"]]
+    write_json(folder / "config.json", config)
+    names = expand(_ROWS, HuggingFaceFolder.kinds)
+    tensors = {}
+    for path, weight in own_weights(task).items():
+        name, transform = names[path]
+        array = keras.ops.convert_to_numpy(weight.value)
+        tensors[name] = transformed(array, transform)
+    write_checkpoint(folder, tensors, metadata={"format": "pt"})

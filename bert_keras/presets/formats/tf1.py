@@ -1,14 +1,14 @@
-"""Google's TensorFlow 1 checkpoint folder, read without TensorFlow.
+"""Google's TensorFlow 1 checkpoint folder of BERT or ALBERT, read without TensorFlow.
 
 | file | what it holds |
 |---|---|
-| `bert_config.json` | the architecture |
+| `bert_config.json`, `albert_config.json` | the architecture |
 | `bert_model.ckpt.index` | names, shapes and places of the tensors |
 | `bert_model.ckpt.data-00000-of-00001` | the tensors; there may be several such files |
 | `vocab.txt` | the vocabulary; whether text is lowercased follows from the folder's name |
 | `checkpoint` | after a training: the name of the last of several checkpoints |
 
-Reference: https://github.com/google-research/bert.
+References: https://github.com/google-research/bert, https://github.com/google-research/albert.
 """
 
 import functools
@@ -18,10 +18,14 @@ from bert_keras.presets.families import records
 from bert_keras.presets.formats.checkpoint import Checkpoint
 from bert_keras.presets.tensor_bundle import read_tensor_bundle
 
+_SCOPE = "bert/"
 _OTHER_WEIGHTS = ("*.safetensors", "*.weights.h5")
-# Tensors of a training: counters, and the slots of Google's own Adam and of TensorFlow's.
-_COUNTERS = ("global_step", "beta1_power", "beta2_power")
-_SLOT_ENDINGS = ("/adam_m", "/adam_v", "/Adam", "/Adam_1")
+# Tensors of a training: counters, the state of mixed precision, and the slots of Google's own Adam
+# and LAMB and of TensorFlow's optimizers, and averages of weights.
+_COUNTERS = ("global_step", "beta1_power", "beta2_power", "current_loss_scale", "good_steps")
+_COUNTERS += ("loss_scale", "loss_scale_good_steps")
+_SLOT_ENDINGS = ("/adam_m", "/adam_v", "/lamb_m", "/lamb_v", "/Adam", "/Adam_1", "/Momentum")
+_SLOT_ENDINGS += ("/ExponentialMovingAverage", "/Adagrad", "/RMSProp", "/RMSProp_1")
 # Kernels have our layout, `(input, output)`, except in heads that Google's scripts write by hand.
 _KINDS = {
     "embedding": [("embeddings", "", None)],
@@ -38,7 +42,9 @@ class Tf1Folder(Checkpoint):
     kinds = _KINDS
 
     def __init__(self, folder, config, path, name):
-        super().__init__(folder, config, path, name, records("TF1")[0])
+        # ALBERT's config has all of BERT's keys, and its own.
+        found = [record for record in records("TF1") if record.config.keys() <= config.keys()]
+        super().__init__(folder, config, path, name, (records("TF1")[:1] + found)[-1])
 
     @staticmethod
     def recognizes(config):
@@ -56,8 +62,13 @@ class Tf1Folder(Checkpoint):
                 f"checkpoint of TensorFlow 2 with names like {next(iter(sorted(tensors)))!r}. "
                 "Convert it with the library that wrote it."
             )
-        kept = (name for name in tensors if not name.endswith(_SLOT_ENDINGS))
-        return tensors.only(name for name in kept if name not in _COUNTERS)
+        kept = [name for name in tensors if not name.endswith(_SLOT_ENDINGS)]
+        names = {name: name for name in kept if name.rpartition("/")[2] not in _COUNTERS}
+        if not any(name.startswith(_SCOPE) for name in names):
+            # A script that calls `BertModel` within a scope of its own has no scope for the model.
+            parts = {theirs.split("/")[1] for _, theirs, *_ in self.record.rows}
+            names = {_SCOPE + name if name.split("/")[0] in parts else name: name for name in names}
+        return tensors.renamed(names)
 
 
 def holds_tf1(folder):

@@ -14,6 +14,7 @@
 # | DistilBERT（2019） | 只有一半的层，向 BERT 的答案学习；没有池化层和分段 | 在意速度 |
 # | ELECTRA（2020） | 对每个词片判断它是否被一个小生成器换掉 | 自己训练一个好的小模型，而且能训练很久 |
 # | MPNet（2020） | 由距离决定的偏置，所有层共用；按随机顺序猜词片 | 英文句向量 |
+# | DeBERTa（2020，v3 2021） | 内容与距离分开打分；v3 的训练目标与 ELECTRA 相同 | 同样大小下最看重准确率，不太在意速度 |
 # | ModernBERT（2024） | 旋转位置、局部注意力、门控前馈、8192 个词片 | 长文本（英文） |
 #
 # **注意名字**：`hfl/chinese-roberta-wwm-ext` 虽然叫 RoBERTa，结构和分词器却都是 BERT 的，它的 `config.json` 里写着
@@ -29,7 +30,17 @@ import numpy as np
 import bert_keras
 
 sizes = {"vocabulary_size": 100, "num_heads": 2, "hidden_dim": 8, "intermediate_dim": 16}
-for family in ("Bert", "Roberta", "Albert", "DistilBert", "Electra", "MPNet", "ModernBert"):
+families = (
+    "Bert",
+    "Roberta",
+    "Albert",
+    "DistilBert",
+    "Electra",
+    "MPNet",
+    "DebertaV2",
+    "ModernBert",
+)
+for family in families:
     cls = getattr(bert_keras, f"{family}Backbone")
     backbone, deeper = cls(num_layers=2, **sizes), cls(num_layers=4, **sizes)
     outputs = backbone({"token_ids": np.array([[5, 6, 7]])})

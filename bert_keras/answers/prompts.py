@@ -1,0 +1,57 @@
+"""Prompts: what a checkpoint was trained to see before a text, such as "query: "."""
+
+import re
+from collections.abc import Mapping
+
+# Names that an embedder without prompts takes too, so that a program need not know which it has.
+_USUAL = ("query", "document")
+
+
+def check_prompts(prompts: Mapping[str, str] | None, default_prompt: str | None) -> dict[str, str]:
+    """Returns prompts as a dict, `{}` for `None`.
+
+    Raises:
+        ValueError: a name or a prompt is not a str, or there is no prompt of the default's name.
+    """
+    prompts = {} if prompts is None else prompts
+    if not isinstance(prompts, Mapping) or not all(
+        isinstance(text, str) for item in prompts.items() for text in item
+    ):
+        raise ValueError(
+            "`prompts` must be a dict from names to texts, both str. Received: "
+            f"{prompts!r:.200}. Pass {{}} for none."
+        )
+    if default_prompt is not None and default_prompt not in prompts:
+        raise ValueError(
+            f"`default_prompt` must be one of {list(prompts)}, the names in `prompts`, or None. "
+            f"Received: {default_prompt!r:.60}."
+        )
+    return dict(prompts)
+
+
+def prompt_text(
+    prompt: str | None, prompts: Mapping[str, str], default_prompt: str | None = None
+) -> str:
+    """Returns the text that belongs before each text, `""` for none.
+
+    Args:
+        prompt: a name in `prompts`, a text, or `None` for the default. Without `prompts`, the names
+            `"query"` and `"document"` stand for no text.
+        prompts: dict, name -> text.
+        default_prompt: a name in `prompts`, or `None`.
+
+    Raises:
+        ValueError: `prompt` is not a str, or a word that names no prompt.
+    """
+    if prompt is None:
+        return prompts.get(default_prompt, "")
+    if not isinstance(prompt, str) or (
+        prompt not in prompts
+        and (prompts or prompt not in _USUAL)
+        and re.fullmatch("[A-Za-z0-9_.-]+", prompt)
+    ):
+        raise ValueError(
+            f"`prompt` must be a name, one of {list(prompts or _USUAL)[:20]}, or a text that ends "
+            f"with a colon or a space, such as 'query: '. Received: {prompt!r:.60}."
+        )
+    return prompts.get(prompt, "" if prompt in _USUAL else prompt)

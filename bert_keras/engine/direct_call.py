@@ -1,0 +1,70 @@
+"""Calls a layer's `call` directly on PyTorch, where Keras's own call costs more than a small layer.
+
+Why: `keras.layers.Layer.__call__` binds arguments, flattens structures and looks at dtypes. XLA and
+TensorFlow do so once per graph, PyTorch at every step (docs/benchmarks.md has the times).
+
+Goes when `test_keras_s_layer_call_runs_a_hundred_functions_on_pytorch` fails.
+"""
+
+from typing import Any
+
+import keras
+from keras.src.backend.common import global_state
+
+_IS_TORCH = keras.backend.backend() == "torch"
+
+
+class DirectCall:
+    """A first base of a layer, which skips Keras's `__call__` where that would change nothing.
+
+    It does so on PyTorch, inside the call of a model or another layer, if the layer is built and
+    its inputs are tensors of its dtype. Anything else goes through Keras: symbolic inputs, arrays,
+    other dtypes, masks that Keras attached, quantized or regularized layers, and PyTorch's hooks.
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        context = global_state.get_global_attribute("current_call_ctx")
+        if not _IS_TORCH or context is None:
+            return super().__call__(*args, **kwargs)
+        training = context.get_value("training")
+        if self._call_has_training_arg and kwargs.get("training") is None:
+            kwargs["training"] = training
+        if kwargs.get("training", training) == training and _is_plain(self, args, kwargs):
+            return self.call(*args, **kwargs)
+        return super().__call__(*args, **kwargs)
+
+
+def _is_plain(layer, args, kwargs):
+    """Whether `Layer.__call__` would pass these arguments to `layer.call` and add nothing."""
+    from torch.nn.modules.module import _has_any_global_hook
+
+    scope = global_state.get_global_attribute("autocast_scope")
+    policy = layer._dtype_policy
+    dtype = policy.compute_dtype
+    return (
+        layer._call_context_args == {"training"}
+        and layer.built
+        and (layer.autocast or scope is None)
+        and dtype == (policy.variable_dtype if scope is None else scope.dtype)
+        and policy.quantization_mode is None
+        and layer.activity_regularizer is None
+        and not layer._remat_mode
+        and not (layer._forward_hooks or layer._forward_pre_hooks)
+        and not (layer._backward_hooks or layer._backward_pre_hooks or _has_any_global_hook())
+        and all(x is None or _fits(x, dtype) for x in args)
+        and all(isinstance(x, _SETTINGS) or _fits(x, dtype) for x in kwargs.values())
+    )
+
+
+_SETTINGS = (type(None), bool, int, float, str)
+
+
+def _fits(x, dtype):
+    """Whether Keras would neither convert, nor cast, nor read a mask of a value."""
+    import torch
+
+    return (
+        isinstance(x, torch.Tensor)
+        and not (x.is_floating_point() and x.dtype != getattr(torch, dtype))
+        and getattr(x, "_keras_mask", None) is None
+    )

@@ -1,0 +1,161 @@
+"""Hugging Face's folder of LoRA adapters: `adapter_config.json` and `adapter_model.safetensors`.
+
+An adapted kernel is `W + alpha / rank * (A B)`, here and there. There, A and B are transposed, and
+their names are those of the kernel in the base checkpoint. Layers in `modules_to_save`, such as a
+new head, are in the file as a whole. The base itself is not: the config only names it.
+
+Reference: https://huggingface.co/docs/peft, `utils/save_and_load.py`.
+"""
+
+import pathlib
+
+import keras
+
+from bert_keras.checks import check_choice
+from bert_keras.engine.atomic_files import read_json, replacing_files, write_json
+from bert_keras.presets.assign import assign, by_path, own_weights
+from bert_keras.presets.families import kind_of, record_of
+from bert_keras.presets.formats.checkpoint import check_head, refuse
+from bert_keras.presets.formats.huggingface import HuggingFaceFolder
+from bert_keras.presets.name_map import expand, transformed
+from bert_keras.presets.resolve import ADAPTERS
+from bert_keras.presets.safetensors_io import read_safetensors, write_safetensors
+from bert_keras.presets.torch_pickle import read_torch
+
+_WEIGHTS, _PICKLE = "adapter_model.safetensors", "adapter_model.bin"
+_PREFIX = "base_model.model."
+_THERE = "peft"
+# The values that our adapters have, of settings that change what is computed. Those that change
+# the base's kernels, such as "pissa", would need the changed base.
+_ALLOWED = {
+    "peft_type": ("LORA",),
+    "bias": ("none",),
+    "init_lora_weights": (True, False, None, "gaussian", "eva", "orthogonal"),
+}
+# Variants of LoRA, which are off if the value is empty.
+_OFF = ("use_dora", "use_qalora", "use_bdlora", "lora_bias", "rank_pattern", "alpha_pattern")
+_OFF += ("layer_replication", "trainable_token_indices", "target_parameters", "arrow_config")
+_OFF += ("alora_invocation_tokens", "kasa_config", "monteclora_config")
+_TASK_TYPES = {
+    "QuestionAnswering": "QUESTION_ANS",
+    "TextClassifier": "SEQ_CLS",
+    "TokenClassifier": "TOKEN_CLS",
+}
+
+
+def folder_of(path):
+    """Returns the folder of adapters that a path is, or whose weights it is, or `None`."""
+    path = pathlib.Path(path)
+    folder = path.parent if path.name in (_WEIGHTS, _PICKLE) else path
+    return folder if (folder / ADAPTERS).is_file() else None
+
+
+def read_adapters(task, folder):
+    """Assigns a folder's adapters, and the layers that it holds whole, to a task's weights.
+
+    Args:
+        task: a `Task` with adapters.
+        folder: `Path`.
+
+    Raises:
+        FileNotFoundError: there are no weights.
+        ValueError: a setting is not supported, or is not that of the task, or a name or a shape
+            does not fit. No weight was changed.
+    """
+    path = folder / ADAPTERS
+    config, lora = read_json(path), task.backbone.lora
+    for key, values in _ALLOWED.items():
+        check_choice(f"{key}` in `{path}", config.get(key, values[0]), values)
+    for key in _OFF:
+        check_choice(f"{key}` in `{path}", bool(config.get(key)), (False,), "It is not supported.")
+    rank, alpha = config.get("r", 8), config.get("lora_alpha", 8)
+    if config.get("use_rslora"):
+        alpha *= rank**0.5
+    if (lora["lora_rank"], lora["lora_alpha"]) != (rank, alpha):
+        raise ValueError(
+            f"The settings of the adapters in {path} must be this task's. No weight was changed. "
+            f"In the file: lora_rank={rank}, lora_alpha={alpha}. Received: {lora}. Make the task "
+            "with the file's."
+        )
+    if (folder / _PICKLE).is_file() and not (folder / _WEIGHTS).is_file():
+        tensors = read_torch(folder / _PICKLE)
+    else:
+        tensors = read_safetensors(folder / _WEIGHTS)
+    tensors = tensors.renamed({_plain(name, task): name for name in tensors})
+    names, head = _names_of(task), own_weights(task)
+    is_there = {path: name in tensors for path, (name, _) in names.items()}
+    variables = by_path(task.backbone.adapter_weights) | head
+    # A layer of the backbone, such as the pooler, may be there as a whole too.
+    variables |= {p: w for p, w in by_path(task.backbone.weights).items() if is_there[p]}
+    # Without a head in the file, the task's own remains.
+    unread = () if any(is_there.get(p) for p in head) else ("head/",)
+    assign(variables, names, tensors, unread=unread, source=str(folder))
+
+
+def write_adapters(task, folder, base):
+    """Writes a task's adapters and head as a folder that `PeftModel.from_pretrained` loads.
+
+    Args:
+        task: a `Task` with adapters.
+        folder: str or path, made when missing.
+        base: str, the base checkpoint's name or folder in Hugging Face's format.
+
+    Raises:
+        ValueError: the family, the task or its head has no counterpart there.
+    """
+    names, record = _names_of(task), record_of(task.backbone)
+    kind, prefix = kind_of(task, record.heads), record.prefix
+    if kind not in _TASK_TYPES:
+        refuse(type(task).__name__, sorted(_TASK_TYPES), _THERE)
+    check_head(task, record.heads[kind], _THERE)
+    adapters, head = by_path(task.backbone.adapter_weights), own_weights(task)
+    if without_place := [path for path in head if path not in names]:
+        raise ValueError(f"{_THERE} has no place for these weights of the head: {without_place}.")
+    tensors = {}
+    for path, weight in (adapters | head).items():
+        name, transform = names[path]
+        name = _PREFIX + (prefix if path in adapters else "") + name
+        tensors[name] = transformed(keras.ops.convert_to_numpy(weight), transform)
+    layers = (path.rpartition("/")[0] for path in adapters)
+    config = {
+        "peft_type": "LORA",
+        "task_type": _TASK_TYPES[kind],
+        "base_model_name_or_path": str(base),
+        "r": task.backbone.lora["lora_rank"],
+        "lora_alpha": task.backbone.lora["lora_alpha"],
+        "target_modules": sorted({prefix + _module_of(names, layer) for layer in layers}),
+        "modules_to_save": sorted({names[path][0].partition(".")[0] for path in head}),
+        "bias": "none",
+        "inference_mode": True,
+    }
+    with replacing_files(folder, stale=(_PICKLE,)) as new:
+        write_safetensors(new / _WEIGHTS, tensors, {"format": "pt"})
+        write_json(new / ADAPTERS, config)
+
+
+def _plain(name, task):
+    """Returns a tensor's name without what peft puts before and into it."""
+    parts = name.removeprefix(_PREFIX).split(".")
+    name = ".".join(part for part in parts if part not in ("default", "modules_to_save"))
+    return name.removeprefix(record_of(task.backbone).prefix)
+
+
+def _names_of(task):
+    """Returns a dict, path of a task's weight -> `(name of its tensor, transform)`."""
+    record = record_of(task.backbone)
+    if record is None or record.tables is not None:
+        refuse(type(task.backbone).__name__, "BERT and other families with one tensor each", _THERE)
+    kind = kind_of(task, record.heads)
+    rows = (*record.rows, *(record.heads[kind].rows if kind in record.heads else ()))
+    counts = {key: getattr(task.backbone, name) for key, name in record.counts.items()}
+    names = expand(rows, HuggingFaceFolder.kinds, **counts)
+    for path in by_path(task.backbone.adapter_weights):
+        layer, _, adapter = path.rpartition("/")
+        letter = {"lora_a": "A", "lora_b": "B"}[adapter]
+        names[path] = (f"{_module_of(names, layer)}.lora_{letter}.weight", "transpose")
+    return names
+
+
+def _module_of(names, layer):
+    """Returns their name of a dense layer of ours."""
+    return names[f"{layer}/kernel"][0].removesuffix(".weight")

@@ -1,0 +1,94 @@
+"""Finds the file or the shards of a checkpoint, in each format that Hugging Face shards."""
+
+import pathlib
+
+from bert_keras.engine.atomic_files import read_json
+
+
+def locate(source, names, kind):
+    """Returns the path of a checkpoint's file or index.
+
+    Args:
+        source: `Path` of a file or a folder.
+        names: names of the file and of the index; if a folder has both, the file is returned.
+        kind: str, the format, for the message.
+
+    Raises:
+        FileNotFoundError: there is no such file, or neither of them in the folder.
+    """
+    if source.is_file():
+        return source
+    for name in names:
+        if (source / name).is_file():
+            return source / name
+    raise FileNotFoundError(
+        f"A {kind} checkpoint must be a file, or a folder that holds {' or '.join(names)}. "
+        f"Received: {str(source)!r}, which "
+        + ("holds neither." if source.is_dir() else "does not exist.")
+    )
+
+
+def read_headers(path, read_header):
+    """Returns where the tensors of a file, or of all shards in an index, are.
+
+    Args:
+        path: `Path` of a file or of an index, whose name ends with `.index.json`.
+        read_header: function of a file's path that returns two dicts, tensor name -> place and
+            tensor name -> shape, and something about the file.
+
+    Returns:
+        The two dicts for all tensors, and a list of what was returned about each file.
+
+    Raises:
+        ValueError: the index is damaged, names a shard that is missing or outside the folder, or a
+            tensor that its shard does not hold.
+    """
+    if not path.name.endswith(".index.json"):
+        places, shapes, about = read_header(path)
+        return places, shapes, [about]
+    tensor_to_shard = _read_index(path)
+    places, shapes, abouts = {}, {}, []
+    for shard in sorted(set(tensor_to_shard.values())):
+        shard_places, shard_shapes, about = read_header(path.parent / shard)
+        for name, place in shard_places.items():
+            # The index decides about the place of a tensor. Tensors that it lacks are read too, so
+            # that nothing in the checkpoint is ignored.
+            if tensor_to_shard.setdefault(name, shard) == shard:
+                places[name], shapes[name] = place, shard_shapes[name]
+        abouts.append(about)
+    for name, shard in tensor_to_shard.items():
+        if name not in shapes:
+            raise ValueError(
+                f"Each shard of a checkpoint must hold the tensors that its index names. Received: "
+                f"{path}, which expects {name!r} in {shard}, where it is not. The files do not "
+                "belong together: download all of them again."
+            )
+    return places, shapes, abouts
+
+
+def _read_index(path):
+    """Returns the shard's file name for each tensor of a sharded checkpoint."""
+    rule = (
+        'The index of a sharded checkpoint must be JSON like {"weight_map": {tensor name: file '
+        f"name of a shard in the same folder}}}}. Received: {path}, "
+    )
+    try:
+        tensor_to_shard = read_json(path)["weight_map"]
+        shards = sorted(set(tensor_to_shard.values()))
+        "".join((*tensor_to_shard, *shards))  # All must be str.
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{rule}which is not. It is damaged: download it again.") from error
+    problems = [] if shards else ["is empty. It is damaged: download it again"]
+    # "model.safetensors.index.json" is the index of files that end with ".safetensors".
+    ending = pathlib.PurePath(path.name.removesuffix(".index.json")).suffix
+    for shard in shards:
+        # A hostile index must not make us read outside the folder, on any system.
+        if shard != pathlib.PureWindowsPath(shard).name or not shard.endswith(ending):
+            advice = "Do not use this checkpoint unless you trust its origin"
+            problems.append(f"names the shard {shard!r}. {advice}")
+        elif not (path.parent / shard).is_file():
+            advice = "The download is incomplete: download it again"
+            problems.append(f"names the shard {shard!r}, which does not exist. {advice}")
+    for problem in problems[:1]:
+        raise ValueError(f"{rule}which {problem}.")
+    return tensor_to_shard

@@ -1,0 +1,102 @@
+"""Layers skip Keras's `__call__` only where it would change nothing."""
+
+import keras
+import numpy as np
+import pytest
+from tiny import tiny_classifier
+
+from bert_keras.engine.direct_call import DirectCall
+
+BACKEND = keras.backend.backend()
+INPUTS = {"token_ids": np.arange(12).reshape(2, 6) % 9, "padding_mask": np.tri(2, 6, 3, "int32")}
+
+
+class Counted(DirectCall, keras.layers.Layer):
+    """Notes how Keras's own call saw it: nothing where the call was direct."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.built, self.seen = True, []
+
+    def call(self, x, training=None):
+        self.seen.append(training)
+        return x * 2
+
+
+def inside(layer, x, **kwargs):
+    """Calls a layer within the call of another, and returns what `Layer.__call__` was asked."""
+    asked = []
+
+    class Outer(keras.layers.Layer):
+        def call(self, x, training=None):
+            return layer(x, **kwargs)
+
+    original = keras.layers.Layer.__call__
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            keras.layers.Layer,
+            "__call__",
+            lambda self, *args, **kw: asked.append(self) or original(self, *args, **kw),
+        )
+        outer = Outer()
+        outer._convert_input_args = False  # It passes `x` on as it is.
+        outputs = outer(x, training=True)
+    return outputs, sum(part is layer for part in asked)
+
+
+@pytest.mark.parametrize(
+    ("change", "x", "kwargs", "is_direct"),
+    [
+        (lambda layer: None, keras.ops.ones((2, 3)), {}, True),
+        (lambda layer: None, keras.ops.ones((2, 3), "int32"), {}, True),
+        (lambda layer: None, keras.ops.ones((2, 3)), {"training": True}, True),
+        (lambda layer: None, keras.ops.ones((2, 3)), {"training": False}, False),
+        (lambda layer: None, keras.ops.ones((2, 3), "float16"), {}, False),
+        (lambda layer: setattr(layer, "built", False), keras.ops.ones((2, 3)), {}, False),
+        (
+            lambda layer: setattr(layer, "activity_regularizer", keras.regularizers.L2(1.0)),
+            keras.ops.ones((2, 3)),
+            {},
+            False,
+        ),
+    ],
+)
+def test_a_call_is_direct_where_keras_would_add_nothing(change, x, kwargs, is_direct):
+    layer = Counted()
+    change(layer)
+    outputs, asked = inside(layer, x, **kwargs)
+    assert (asked == 0) == (is_direct and BACKEND == "torch")
+    assert layer.seen[-1] is kwargs.get("training", True)
+    np.testing.assert_array_equal(keras.ops.convert_to_numpy(outputs), 2 * np.ones((2, 3)))
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="The hooks are PyTorch's.")
+def test_hooks_run():
+    layer, calls = Counted(), []
+    handle = layer.register_forward_hook(lambda *arguments: calls.append("own"))
+    inside(layer, keras.ops.ones((2, 3)))
+    handle.remove()
+    import torch
+
+    handle = torch.nn.modules.module.register_module_forward_hook(
+        lambda module, *_: calls.append("global") if module is layer else None
+    )
+    inside(layer, keras.ops.ones((2, 3)))
+    handle.remove()
+    inside(layer, keras.ops.ones((2, 3)))
+    assert calls == ["own", "global"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "bfloat16", "float64"])
+def test_outputs_are_those_of_keras_s_way(dtype, monkeypatch):
+    model = tiny_classifier(dtype=dtype).backbone
+    direct = model(INPUTS, return_hidden_states=True)["hidden_states"]
+    monkeypatch.setattr(DirectCall, "__call__", keras.layers.Layer.__call__)
+    for ours, theirs in zip(
+        direct, model(INPUTS, return_hidden_states=True)["hidden_states"], strict=True
+    ):
+        assert ours.dtype == theirs.dtype
+        ours, theirs = (
+            keras.ops.convert_to_numpy(keras.ops.cast(x, "float64")) for x in (ours, theirs)
+        )
+        np.testing.assert_array_equal(ours, theirs)

@@ -1,0 +1,97 @@
+"""What holds for several heads: their formula, dropout, precision and config."""
+
+import keras
+import numpy as np
+import pytest
+from checks import assert_close, assert_same_structure_close, to_numpy
+
+from bert_keras.heads.masked_tokens import MaskedLMHead
+from bert_keras.heads.next_sentence import NextSentenceHead
+from bert_keras.heads.pretraining_heads import PretrainingHead
+from bert_keras.heads.sequence import SequenceHead
+from bert_keras.heads.span import MASKED_LOGIT, SpanHead
+from bert_keras.heads.token import TokenHead
+from bert_keras.heads.window import WindowHead
+
+by_class = pytest.mark.parametrize(
+    "make", [TokenHead, SequenceHead, NextSentenceHead, SpanHead], ids=lambda make: make.__name__
+)
+
+
+def build(make, **options):
+    sizes = (3, 4) if make in (TokenHead, SequenceHead) else (4,)
+    head = make(*sizes, initializer_range=0.5, **options)
+    head.build()
+    return head
+
+
+@by_class
+def test_logits_are_a_dense_layer_on_the_vectors(make, outputs):
+    head = build(make)
+    vectors = outputs[f"{'sequence' if make in (TokenHead, SpanHead) else 'pooled'}_output"]
+    head.dense.bias.assign(np.arange(1.0, 1 + head.dense.units))
+    expected = vectors @ to_numpy(head.dense.kernel) + to_numpy(head.dense.bias)
+    if make is SpanHead:
+        expected = (expected[..., 0], expected[..., 1])
+    assert_same_structure_close(head(outputs), expected)
+
+
+@pytest.mark.parametrize("make", [TokenHead, SpanHead])
+def test_dropout_is_active_in_training_only(make, outputs):
+    head = build(make, dropout=0.5)
+    logits, dropped = (np.stack(to_numpy(head(outputs, training=x))) for x in (False, True))
+    assert np.abs(dropped - logits).max() > 1e-3
+    assert_close(np.stack(to_numpy(head(outputs))), logits, 0)
+
+
+def test_padding_has_no_probability_and_tokens_keep_their_logits(outputs):
+    head = build(SpanHead)
+    mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
+    for masked, free in zip(head(outputs, padding_mask=mask), head(outputs), strict=True):
+        masked, free = to_numpy(masked), to_numpy(free)
+        np.testing.assert_array_equal(masked[mask == 1], free[mask == 1])
+        assert (masked[mask == 0] == MASKED_LOGIT).all()
+        assert (to_numpy(keras.ops.softmax(masked))[mask == 0] == 0).all()
+
+
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize("make", [NextSentenceHead, SpanHead])
+def test_half_precision_gives_finite_float32_logits(make, dtype, outputs):
+    mask = {"padding_mask": np.zeros((2, 5), bool)} if make is SpanHead else {}
+    for logits in keras.tree.flatten(build(make, dtype=dtype)(outputs, **mask)):
+        assert keras.backend.standardize_dtype(logits.dtype) == "float32"
+        assert np.isfinite(to_numpy(logits)).all()
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "head",
+    [
+        TokenHead(3, 4, crf=True, dropout=0.2, name="head", dtype="mixed_bfloat16"),
+        SequenceHead(3, 4, 0.3, "cls", 0.1, "gelu_tanh", True, name="head"),
+        WindowHead(3, 4, "self_attention", 0.3, name="head"),
+        SpanHead(4, 0.1, 0.3, name="head"),
+        MaskedLMHead(7, 4, "gelu_tanh", 1e-6, 0.1, embedding_dim=2, name="head"),
+        NextSentenceHead(4, initializer_range=0.1, name="head"),
+        PretrainingHead(MaskedLMHead(7, 4, name="a"), NextSentenceHead(4, name="b"), name="head"),
+    ],
+    ids=lambda head: type(head).__name__,
+)
+def test_a_head_is_made_again_from_its_config(head):
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(head))
+    assert again.get_config() == head.get_config()
+    assert (getattr(again, "crf", None) is None) == (getattr(head, "crf", None) is None)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: SequenceHead(3, 4, dropout_first=True), "hidden_activation=None"),
+        (lambda: SequenceHead(3, 4, pooling="first"), "`pooling` must be one of"),
+        (lambda: WindowHead(3, 4, combine="first"), "`combine` must be one of"),
+    ],
+)
+def test_impossible_options_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

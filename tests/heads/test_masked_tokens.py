@@ -1,0 +1,46 @@
+"""The head of masked language models."""
+
+import keras
+import numpy as np
+import pytest
+from checks import assert_close, to_numpy
+
+from bert_keras.heads.masked_tokens import MaskedLMHead, gather_positions
+
+
+def head_and_table(width=4, activation="relu", dtype="float32"):
+    options = {"embedding_dim": width, "initializer_range": 0.5, "dtype": dtype}
+    head = MaskedLMHead(7, 4, activation=activation, **options)
+    head.build()
+    rng = np.random.default_rng(0)
+    for variable in head.weights:
+        variable.assign(rng.normal(size=variable.shape))
+    table = keras.layers.ReversibleEmbedding(7, width, dtype=dtype)
+    table.build()
+    return head, table
+
+
+@pytest.mark.parametrize("width", [4, 2])
+def test_logits_follow_the_formula_for_a_table_of_any_width(width, outputs):
+    head, table = head_and_table(width)
+    bias, *weights = map(to_numpy, head.weights)  # The table is not among them.
+    kernel, inner_bias, gamma, beta = weights
+    x = np.maximum(outputs["sequence_output"] @ kernel + inner_bias, 0)
+    x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-12) * gamma + beta
+    expected = x @ to_numpy(table.embeddings).T + bias
+    assert_close(head(outputs, token_embedding=table), expected, 1e-5)
+    positions = np.array([[3, 0], [4, 4]])
+    found = head(outputs, token_embedding=table, mask_positions=positions)
+    assert_close(found, expected[np.arange(2)[:, None], positions], 1e-5)
+    assert len(head.weights) == 5
+
+
+def test_half_precision_gives_float32_logits(outputs):
+    head, table = head_and_table(activation="gelu", dtype="mixed_bfloat16")
+    logits = head(outputs, token_embedding=table, mask_positions=np.zeros((2, 1), "int32"))
+    assert keras.backend.standardize_dtype(logits.dtype) == "float32"
+
+
+def test_positions_are_gathered_row_by_row():
+    x = np.arange(24, dtype="float32").reshape(2, 3, 4)
+    assert_close(gather_positions(x, np.array([[2], [0]])), x[[0, 1], [2, 0]][:, None])

@@ -1,0 +1,23 @@
+"""Compares functions that keep little for their gradients with plain formulas."""
+
+import numpy as np
+import pytest
+from checks import gradients, to_numpy
+from keras import ops
+
+
+@pytest.fixture(scope="session")
+def assert_like():
+    """Returns a function that asserts equal values and gradients of two functions.
+
+    Gradients are equal up to `atol` times their largest element.
+    """
+
+    def compare(ours, plain, *inputs, atol=2e-6, value_atol=1e-6):
+        values = [to_numpy(f(*map(ops.convert_to_tensor, inputs))) for f in (ours, plain)]
+        np.testing.assert_allclose(*values, rtol=0, atol=value_atol)
+        pairs = zip(gradients(ours, *inputs), gradients(plain, *inputs), strict=True)
+        for found, expected in pairs:
+            np.testing.assert_allclose(found, expected, rtol=0, atol=atol * np.abs(expected).max())
+
+    return compare

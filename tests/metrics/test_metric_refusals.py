@@ -1,0 +1,51 @@
+"""What metrics refuse: the call, and what the message says."""
+
+import numpy as np
+import pytest
+
+from bert_keras.metrics import entity_scores, extract_entities, streaming, tune_thresholds
+from bert_keras.metrics.chinese_spans import cmrc_scores
+from bert_keras.metrics.retrieval import cosine_similarity_matrix
+from bert_keras.metrics.spans import squad_v1_scores, squad_v2_scores
+
+ONE_ANSWER = (squad_v1_scores, cmrc_scores)
+SPANS = (squad_v2_scores, *ONE_ANSWER)
+TWO = {"q": ["Nile"], "r": ["Rhine"]}
+REFUSALS = [
+    # Entities
+    *(
+        (extract_entities, (["O", tag],), "A tag must be")
+        for tag in ("X-PER", "PER", "BPER", "", "B_PER", None, 3, "-PER")
+    ),
+    (extract_entities, (["S-PER"], "IOB2"), "IOB2"),
+    (extract_entities, (["O"], "IOB3"), "scheme"),
+    (entity_scores, ([["O"]], [["O"]], "IOB3"), "scheme"),
+    (entity_scores, ([["O"], ["O", "O"]], [["O"], ["O"]]), "sentence 1"),
+    (entity_scores, ([["O"]], []), "number of sentences"),
+    (entity_scores, ([], []), "at least one sentence"),
+    (entity_scores, (["O", "O"], ["O", "O"]), "list of sentences"),
+    # Answers
+    *((scores, ({}, {}), "at least one question") for scores in SPANS),
+    *((scores, ({"q": "Nile"}, {"q": "Nile"}), "list of texts") for scores in SPANS),
+    *((scores, ({"q": [None]}, {"q": "Nile"}), "list of texts") for scores in SPANS),
+    *((scores, ({"q": ["Nile"]}, {"q": x}), "to a text") for scores in SPANS for x in (None, 1)),
+    *((scores, ({"q": []}, {"q": ""}), "needs an answer") for scores in ONE_ANSWER),
+    (squad_v2_scores, (TWO, {"q": "Nile"}), "1 of 2 missing"),
+    (squad_v2_scores, (TWO, {"q": "Nile", "r": ""}, {"q": 0.5}), "no_answer_scores"),
+    # Metrics of Keras
+    (streaming.MatthewsCorrelation, (1,), "int from 2"),
+    (streaming.SparseF1Score, (3, "weighted"), "average"),
+    (streaming.SparseF1Score, (3, "binary", 3), "positive"),
+    (streaming.MatthewsCorrelation(3).update_state, ([0], [[0.1, 0.9]]), "3 classes"),
+    # Vectors and thresholds
+    (cosine_similarity_matrix, ([[1.0, 2.0]], [[1.0]]), "same number of columns"),
+    (tune_thresholds, ([[0], [1]], [[0.1], [np.nan]]), "finite"),
+    (tune_thresholds, ([[0], [2]], [[0.1], [0.2]]), "only 0 and 1"),
+    (tune_thresholds, ([0, 1], [0.1, 0.2]), "num_examples, num_labels"),
+]
+
+
+@pytest.mark.parametrize(("function", "arguments", "message"), REFUSALS)
+def test_impossible_arguments_are_refused(function, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        function(*arguments)

@@ -1,0 +1,238 @@
+import json
+
+import keras
+import numpy as np
+import pytest
+from checks import (
+    TINY,
+    assert_close,
+    check_backbone,
+    check_equals_transformers,
+    gradients,
+    to_numpy,
+)
+from keras import ops
+
+import bert_keras
+from bert_keras.layers.disentangled_attention import rows_of_distances
+from bert_keras.presets.assign import own_weights, relative_path
+from bert_keras.presets.families import record_of
+from bert_keras.presets.formats.huggingface import _KINDS
+from bert_keras.presets.name_map import expand, transformed
+from bert_keras.presets.safetensors_io import read_safetensors, write_checkpoint
+
+# A checkpoint of v3, with fewer buckets than tokens.
+V3 = {"vocab_size": 50, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3}
+V3 |= {"intermediate_size": 28, "max_position_embeddings": 32, "initializer_range": 0.3}
+V3 |= {"relative_attention": True, "pos_att_type": "p2c|c2p", "share_att_key": True}
+V3 |= {"position_buckets": 8, "norm_rel_ebd": "layer_norm", "position_biased_input": False}
+OWN_KEYS = {"share_att_key": False, "norm_rel_ebd": "none"}
+CONFIGS = {
+    "v3": {},
+    "v2-xlarge": {"conv_kernel_size": 3, "conv_act": "gelu", "attention_head_size": 8},
+    "own keys": {**OWN_KEYS, "conv_kernel_size": 5},
+    "keys alone": {**OWN_KEYS, "pos_att_type": ["c2p"]},
+    "queries alone": {"pos_att_type": ["p2c"], "position_buckets": -1},
+    "positions and segments": {"position_biased_input": True, "type_vocab_size": 2},
+    "narrow table": {"embedding_size": 10, "max_relative_positions": 12},
+    "not relative": {"relative_attention": False, "position_biased_input": True},
+}
+SMALL = {"num_buckets": 6, "max_distance": 10, "initializer_range": 0.3}
+ALL_PARTS = {"embedding_dim": 6, "num_segments": 2, "share_projections": False}
+ALL_PARTS |= {"convolution_size": 3, **SMALL}
+
+
+def tiny_backbone(**overrides):
+    return bert_keras.DebertaV2Backbone(**{**TINY, **overrides})
+
+
+def reference_of(architecture="Model", **overrides):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.DebertaV2Config(**{**V3, **overrides})
+    return getattr(transformers, f"DebertaV2{architecture}")(config).eval()
+
+
+def inputs_of(length=20, num_segments=0):
+    rng, places = np.random.default_rng(0), np.arange(length)
+    # Padding on the right, none, on the left, and anywhere.
+    mask = np.stack([places < 3, places >= 0, places > 2, rng.random(length) < 0.6])
+    inputs = {"token_ids": np.where(mask, rng.integers(1, 50, mask.shape), 0), "padding_mask": mask}
+    if num_segments:
+        inputs["segment_ids"] = rng.integers(0, num_segments, mask.shape)
+    return inputs
+
+
+def theirs_of(model, inputs, **options):
+    import torch
+
+    names = {"token_ids": "input_ids", "padding_mask": "attention_mask"}
+    return model(**{names[key]: torch.tensor(x).long() for key, x in inputs.items()}, **options)
+
+
+@pytest.mark.parametrize("parts", [{}, ALL_PARTS], ids=["v3", "all parts"])
+def test_it_keeps_the_contract(parts, tmp_path):
+    name = "deberta_v2_all_parts.json" if parts else "deberta_v2_backbone.json"
+    check_backbone(tiny_backbone(**parts), name, tmp_path)
+
+
+@pytest.mark.once
+def test_near_distances_have_a_row_each_and_far_ones_share_rows():
+    # As the paper's code computes them.
+    buckets = {0: 0, 1: 1, 127: 127, 128: 128, 129: 129, 200: 169, 300: 207, 511: 255}
+    rows = rows_of_distances(256, 512)
+    for distance, bucket in buckets.items():
+        assert (rows[512 + distance], rows[512 - distance]) == (256 + bucket, 256 - bucket)
+    assert (rows[0], rows[-1]) == (0, 511)
+    np.testing.assert_array_equal(rows_of_distances(None, 3), [0, 1, 2, 3, 4, 5, 5])
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=[pytest.mark.once] * (x != "v2-xlarge")) for x in CONFIGS]
+)
+def test_outputs_equal_transformers(name, tmp_path):
+    overrides = CONFIGS[name]
+    inputs = inputs_of(num_segments=overrides.get("type_vocab_size", 0))
+    backbone = check_equals_transformers(reference_of(**overrides), inputs, tmp_path)
+    assert len(backbone.encoder.shared) == (name != "not relative")
+    backbone.export_to_huggingface(tmp_path / "ours")
+    again = bert_keras.DebertaV2Backbone.from_preset(tmp_path / "ours")
+    assert {**again.get_config(), "name": backbone.name} == backbone.get_config()
+
+
+@pytest.mark.once
+def test_longer_texts_than_trained_are_computed_as_by_transformers_with_a_warning(tmp_path):
+    reference, inputs = reference_of(), inputs_of(50)
+    with pytest.warns(UserWarning, match="at most 32 tokens.*Received: 50"):
+        backbone = check_equals_transformers(reference, inputs, tmp_path)
+    assert backbone.max_sequence_length is None
+
+
+@pytest.mark.parametrize("remat", [True, pytest.param(False, marks=pytest.mark.once)])
+def test_gradients_equal_those_of_transformers(remat, tmp_path):
+    torch = pytest.importorskip("torch")
+    reference, inputs = reference_of(conv_kernel_size=3), inputs_of()
+    reference.save_pretrained(tmp_path)
+    options = {"remat": remat, "dropout": 0.0, "attention_dropout": 0.0}
+    backbone = bert_keras.DebertaV2Backbone.from_preset(tmp_path, **options)
+    real = inputs["padding_mask"][..., None].astype("float32")
+    scale = real * np.linspace(-1, 1, backbone.hidden_dim, dtype="float32")
+
+    def output(*values):
+        with keras.StatelessScope(zip(backbone.weights, values, strict=True)):
+            return ops.multiply(backbone(inputs, training=True)["sequence_output"], scale)
+
+    paths = map(relative_path, backbone.weights)
+    found = dict(zip(paths, gradients(output, *map(to_numpy, backbone.weights)), strict=True))
+    states = theirs_of(reference, inputs).last_hidden_state
+    ((states * torch.tensor(scale)) ** 2).sum().backward()
+    theirs = {name: parameter.grad for name, parameter in reference.named_parameters()}
+    names = expand(record_of(backbone).rows, _KINDS, i=backbone.num_layers)
+    assert np.abs(found["encoder/relative_vectors/table/embeddings"]).max() > 1e-3
+    for path, gradient in found.items():
+        name, transform = names[path]
+        expected = transformed(theirs[name].numpy(), transform)
+        if "token_embedding" in path:  # PyTorch leaves the padding's row out.
+            gradient[0] = expected[0]
+        largest = max(np.abs(expected).max(), 1)
+        np.testing.assert_allclose(gradient, expected, rtol=0, atol=1e-5 * largest, err_msg=path)
+
+
+@pytest.mark.once
+def test_a_released_file_holds_both_heads_under_names_of_its_own(tmp_path):
+    torch, reference = pytest.importorskip("torch"), reference_of("ForMaskedLM", legacy=False)
+    tensors = {name: x.detach().numpy() for name, x in reference.state_dict().items()}
+    detector = bert_keras.ReplacedTokenDetector(tiny_backbone(hidden_dim=24, num_heads=3))
+    rng = np.random.default_rng(0)
+    for weight in own_weights(detector).values():
+        weight.assign(rng.normal(0, 0.5, weight.shape))
+    detector.export_to_huggingface(tmp_path)
+    saved, prefix = read_safetensors(tmp_path), "mask_predictions."
+    head = {name.removeprefix(prefix): saved[name] for name in saved if name.startswith(prefix)}
+    tensors |= {prefix + name: array for name, array in head.items()}
+    # What v3's discriminators add to their generator's table.
+    tensors["deberta.embeddings.word_embeddings._weight"] = np.ones((50, 24), "float32")
+    write_checkpoint(tmp_path, tensors, metadata={"format": "pt"})
+    config = {"model_type": "deberta-v2", **V3}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    inputs = inputs_of()
+    real = inputs["padding_mask"]
+    expected = theirs_of(reference, inputs, output_hidden_states=True)
+    generator = bert_keras.MaskedLM.from_preset(tmp_path, preprocessor=None)
+    everywhere = np.tile(np.arange(20), (4, 1))
+    logits = to_numpy(generator({**inputs, "mask_positions": everywhere}))
+    assert_close(logits[real], expected.logits.detach().numpy()[real], 1e-5)
+    states = expected.hidden_states[-1].detach()
+    weights = {name: torch.tensor(array) for name, array in head.items()}
+    norm, dense, last = (
+        (weights[f"{name}.weight"], weights[f"{name}.bias"])
+        for name in ("LayerNorm", "dense", "classifier")
+    )
+    f = torch.nn.functional
+    x = f.layer_norm(states + states[:, :1], (24,), *norm, eps=1e-7)
+    x = f.linear(f.gelu(f.linear(x, *dense)), *last)[..., 0].numpy()
+    detector = bert_keras.ReplacedTokenDetector.from_preset(tmp_path, preprocessor=None)
+    assert_close(to_numpy(detector(inputs))[real], x[real], 1e-5)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pos_att_type": "p2c|p2p"}, "`relative_terms` must be one of.*'p2p'"),
+        ({"position_buckets": 7}, "`num_buckets` must be even"),
+        ({"position_buckets": 64}, "`num_buckets` must be"),
+        ({"relative_attention": 1}, "`relative_attention` must be one of"),
+        ({"max_relative_positions": "-1"}, "max_distance"),
+        ({"conv_kernel_size": 4}, "`convolution_size` must be odd"),
+        ({"conv_kernel_size": 3, "conv_act": "gelu_new"}, "gelu_new"),
+        ({"attention_head_size": 9}, "attention_head_size"),
+        ({"pooler_hidden_size": 9}, "pooler_hidden_size"),
+    ],
+)
+def test_unsupported_configs_are_refused_before_weights_are_read(changes, message, tmp_path):
+    config = {"model_type": "deberta-v2", **V3, **changes}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "model.safetensors").write_bytes(b"never read")
+    with pytest.raises(ValueError, match=message):
+        bert_keras.DebertaV2Backbone.from_preset(tmp_path)
+
+
+@pytest.mark.once
+def test_absent_keys_of_a_config_mean_plain_attention(tmp_path):
+    sizes = {name: V3[name] for name in list(V3)[:5]}
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "deberta-v2", **sizes}))
+    backbone = bert_keras.DebertaV2Backbone.from_preset(tmp_path, load_weights=False)
+    assert not backbone.relative_attention and list(backbone.relative_terms) == []
+    assert (backbone.max_sequence_length, backbone.num_segments) == (512, 0)
+
+
+@pytest.mark.once
+def test_adapters_change_projections_of_tokens_and_of_distances():
+    backbone = tiny_backbone(**ALL_PARTS)
+    names = {"position_query", "position_key"}
+    assert names < set(backbone.adaptable)
+    backbone.add_adapters(2, targets=("position_query",))
+    assert len(backbone.adapter_weights) == 2 * backbone.num_layers
+    assert not names & set(tiny_backbone().adaptable)
+
+
+@pytest.mark.once
+def test_raw_pairs_are_answered_as_by_transformers(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    import torch
+
+    special = ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
+    pieces = [*special, "▁", *"abcdef", "▁a", "▁ab", "bc", "[MASK]"]
+    vocabulary = [(piece, -float(i > 3) * i) for i, piece in enumerate(pieces)]
+    tokenizer = transformers.DebertaV2Tokenizer(vocab=vocabulary)
+    tokenizer.save_pretrained(tmp_path)
+    reference = reference_of("ForSequenceClassification", vocab_size=len(pieces), num_labels=3)
+    reference.save_pretrained(tmp_path)
+    task = bert_keras.TextClassifier.from_preset(tmp_path)
+    first, second = ["ab bc", "abc [MASK] d", "x"], ["f", "a a a", "d e f"]
+    batch = tokenizer(first, second, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        expected = reference(**batch).logits.numpy()
+    assert_close(task.predict((first, second), verbose=0), expected, 1e-5)

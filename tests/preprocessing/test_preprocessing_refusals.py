@@ -1,0 +1,91 @@
+"""What preprocessing refuses: the call, and what the message says."""
+
+import numpy as np
+import pytest
+
+from bert_keras.preprocessing import BucketedBatches, Masking, Ragged, TextPreprocessor, pack
+from bert_keras.preprocessing.batching import bucket_lengths
+from bert_keras.preprocessing.masking import TokenKinds, mask_tokens
+from bert_keras.tokenizers import Layout, Tokenizer, WordPieceTokenizer
+
+SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+KINDS = TokenKinds(4, np.arange(9) < 5, np.zeros(9, bool))
+BERT, ROBERTA = Layout((2,), (3,), (3,), 1), Layout((0,), (2, 2), (2,), 0)
+
+
+def batches(lengths, labels=None, **options):
+    return BucketedBatches(lengths, lambda rows, length: {}, labels, **options)
+
+
+def packed(*rows, layout=BERT, max_length=8, **options):
+    return pack(*rows, layout=layout, pad_id=0, max_length=max_length, **options)
+
+
+def kinds(*tokens):
+    return TokenKinds.from_tokenizer(WordPieceTokenizer(tokens))
+
+
+def preprocessor(tokenizer=None, **options):
+    tokenizer = tokenizer or WordPieceTokenizer([*SPECIAL_TOKENS, "a"])
+    return TextPreprocessor(tokenizer, **options)
+
+
+ONE, TWO = [[7]], [[7], [8]]
+UNEQUAL = [[5] * 6, [5]], [[6], [6] * 6]
+LIMITS = ("max_predictions", "span_probability", "max_span_length")
+REFUSALS = [
+    # Batches
+    (lambda: bucket_lengths([3, 65], (16, 64)), r"an int from 65\. Received: 64"),
+    *(
+        (lambda buckets=buckets: bucket_lengths([3], buckets), "positive and increase")
+        for buckets in ((), (16, 16), (32, 16), (0, 16))
+    ),
+    (lambda: batches([]), "at least one row"),
+    (lambda: batches([5], batch_size=0), r"`batch_size` must be an int from 1\. Received: 0"),
+    (lambda: batches([5], token_budget=9), r"`shuffle` .* Received: True\. `token_budget` needs"),
+    (lambda: batches([5, 5], [1, 2, 3]), r"`labels` must have one .*row\. .*2 rows, 3 labels"),
+    (lambda: batches([5, 5], {"a": [1]}), r"labels\['a'\]"),
+    (lambda: batches([5, 5], [1, 2], sample_weight=[1.0]), "`sample_weight`"),
+    (lambda: batches([5]).for_prediction(token_budget=0), r"`token_budget` .* from 1\. .*: 0"),
+    # Masking
+    *((lambda x=x: Masking(**{x: 0}), f"`{x}`.*Received") for x in ("rate", *LIMITS)),
+    (lambda: Masking(rate=1.0), "`rate`.*Received"),
+    (lambda: Masking(mask_share=-0.1), "`mask_share`.*Received"),
+    (lambda: Masking(strategy="words"), "`strategy`.*Received"),
+    (lambda: Masking(mask_share=0.8, random_share=0.3), "share.*Received"),
+    (lambda: kinds(*SPECIAL_TOKENS[:4], "a"), "hold a `mask_token`. Received: 5 tokens without"),
+    (lambda: kinds(*SPECIAL_TOKENS), "more than special tokens"),
+    (lambda: mask_tokens(np.array([[2, 9, 3]]), KINDS, np.random.default_rng(0)), "0 to 8"),
+    # Packing
+    (lambda: packed(ONE, max_length=1), r"`max_length` must be an int from 2\. Received: 1"),
+    (lambda: packed(ONE, ONE, max_length=2), r"`max_length` must be an int from 3\. Received: 2"),
+    (lambda: packed(ONE, ONE, max_length=3, layout=ROBERTA), "`max_length` .* int from 4"),
+    (lambda: packed(ONE, length=2), r"`length` must be an int from 3\. Received: 2"),
+    (lambda: packed(ONE, TWO), "1 first and 2 second"),
+    (lambda: packed(ONE, truncation="only_second"), r"'head', .*'only_second'\. Pairs allow"),
+    *(
+        (lambda x=x: packed(ONE, ONE, truncation=x), f"'only_second'.*'{x}'. Single")
+        for x in ("head", "tail", "head_tail", "longest")
+    ),
+    (lambda: packed(ONE, input_names=("tokens",)), "`input_names` must be one of"),
+    (lambda: packed(*UNEQUAL, truncation="only_first"), "Received 6 at the index 1"),
+    (lambda: packed(*UNEQUAL, truncation="only_second"), "index 0"),
+    # Rows
+    (lambda: Ragged.from_flat(np.array([1, 2]), [1, 2]), "sum 3, 2 values"),
+    (lambda: Ragged.from_rows([[1, 2]]).to_dense(1), r"`width` .* an int from 2\. Received: 1"),
+    # The preprocessor
+    (lambda: preprocessor(max_length=2), "max_length"),
+    (lambda: preprocessor(max_length="8"), "max_length"),
+    (lambda: preprocessor(truncation="cut"), "truncation"),
+    (lambda: preprocessor(input_names=("token",)), "`input_names` .* one of .* Received: 'token'"),
+    (lambda: preprocessor("vocab.txt"), "must be a `Tokenizer`"),
+    (lambda: preprocessor(Tokenizer()).room(), "no vocabulary yet"),
+    (lambda: preprocessor(max_length=8)(["a"], length=9), r"`length` .* from 0 to 8\. .*: 9"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSALS, ids=[message for _, message in REFUSALS])
+def test_impossible_arguments_are_refused(call, message):
+    error = TypeError if "Tokenizer" in message else ValueError
+    with pytest.raises(error, match=message):
+        call()

@@ -1,0 +1,273 @@
+"""Folders of sentence-transformers give the vectors that its modules give."""
+
+import json
+import shutil
+
+import keras
+import numpy as np
+import pytest
+import safetensors.numpy
+from small_tokenizers import byte_pair_tokenizer
+from tiny import VOCABULARY, tiny_backbone, tiny_preprocessor
+
+import bert_keras
+from bert_keras.tokenizers.saved import SENTENCE_FILES
+
+TEXTS = ["a b c", "d e f g h", "h"]
+TORCH = "torch.nn.modules"
+MODULES = "sentence_transformers.models"
+
+
+def write_json(path, value):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(value))
+
+
+def list_modules(folder, *modules):
+    """Writes modules.json: each module is the name of its kind and that of its folder."""
+    listed = [{"type": f"{MODULES}.{kind}", "path": path} for kind, path in modules]
+    write_json(folder / "modules.json", listed)
+
+
+def tiny_embedder(**options):
+    options = {"preprocessor": tiny_preprocessor(), "normalize": False, **options}
+    return bert_keras.TextEmbedder(tiny_backbone(initializer_range=0.3), **options)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    tiny_embedder().export_to_huggingface(tmp_path / "folder")
+    return tmp_path / "folder"
+
+
+def add_dense(folder, **config):
+    """Adds a dense layer and a Normalize; returns its kernel and bias."""
+    rng = np.random.default_rng(0)
+    kernel, bias = rng.normal(size=(6, 16)).astype("f4"), rng.normal(size=6).astype("f4")
+    write_json(folder / "2_Dense/config.json", {"in_features": 16, "out_features": 6, **config})
+    tensors = {"linear.weight": kernel} | ({"linear.bias": bias} if config["bias"] else {})
+    safetensors.numpy.save_file(tensors, folder / "2_Dense/model.safetensors")
+    modules = (("Transformer", ""), ("Pooling", "1_Pooling"), ("Dense", "2_Dense"))
+    list_modules(folder, *modules, ("Normalize", "3_Normalize"))
+    return kernel, bias * config["bias"]
+
+
+def gelu(x):
+    return keras.ops.convert_to_numpy(keras.ops.gelu(x, approximate=False))
+
+
+@pytest.mark.parametrize(
+    ("activation", "function", "bias"),
+    [
+        (f"{TORCH}.activation.Tanh", np.tanh, True),
+        (f"{TORCH}.linear.Identity", lambda x: x, False),
+        (f"{TORCH}.activation.ReLU", lambda x: np.maximum(x, 0), True),
+        (f"{TORCH}.activation.GELU", gelu, True),
+        (f"{TORCH}.activation.Sigmoid", lambda x: 1 / (1 + np.exp(-x)), True),
+        (f"{TORCH}.activation.SiLU", lambda x: x / (1 + np.exp(-x)), True),
+    ],
+)
+def test_a_dense_layer_projects_the_pooled_vector(folder, activation, function, bias):
+    pooled = bert_keras.TextEmbedder.from_preset(folder).embed(TEXTS)
+    kernel, offset = add_dense(folder, activation_function=activation, bias=bias)
+    expected = function(pooled @ kernel.T + offset)
+    expected /= np.linalg.norm(expected, axis=-1, keepdims=True)
+    embedder = bert_keras.TextEmbedder.from_preset(folder)
+    np.testing.assert_allclose(embedder.embed(TEXTS), expected, atol=1e-5)
+    embedder.export_to_huggingface(folder / "again")
+    config = json.loads((folder / "again/2_Dense/config.json").read_text())
+    assert (config["activation_function"], config["bias"]) == (activation, bias)
+    for again in written(embedder, folder):
+        assert again.embed([]).shape == (0, 6)
+        np.testing.assert_allclose(again.embed(TEXTS), expected, atol=1e-5)
+
+
+def written(embedder, folder):
+    """Yields the embedder as each format gives it back."""
+    embedder.save(folder / "saved.keras")
+    yield keras.saving.load_model(folder / "saved.keras")
+    for write in (embedder.save_to_preset, embedder.export_to_huggingface):
+        write(folder / "written")
+        yield type(embedder).from_preset(folder / "written")
+        shutil.rmtree(folder / "written")
+
+
+def test_a_user_s_projection_replaces_the_dense_layer(folder):
+    add_dense(folder, activation_function=f"{TORCH}.activation.Tanh", bias=True)
+    with pytest.warns(UserWarning, match="other \\['projection'\\]"):
+        embedder = bert_keras.TextEmbedder.from_preset(folder, projection={"units": 3})
+    assert embedder.embed("a").shape == (3,)
+    assert bert_keras.TextEmbedder.from_preset(folder, projection=None).embed("a").shape == (16,)
+    only_dense = bert_keras.TextEmbedder.from_preset(folder, frozen="backbone")
+    assert [x.path.split("/", 1)[1] for x in only_dense.trainable_variables] == [
+        "head/dense/kernel",
+        "head/dense/bias",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"activation_function": f"{TORCH}.activation.Softshrink"}, "'Softshrink'"),
+        ({"activation_function": "mine.Tanh"}, "'mine.Tanh'"),
+        ({"activation_function": 1}, "one of .*Received: 1"),
+        ({"use_residual": True}, "use_residual"),
+        ({"module_input_name": "token_embeddings"}, "token_embeddings"),
+    ],
+)
+def test_a_dense_layer_that_computes_something_else_is_refused(folder, changes, message):
+    config = {"activation_function": f"{TORCH}.activation.Tanh", "bias": True}
+    add_dense(folder, **config | changes)
+    (folder / "model.safetensors").write_bytes(b"not read yet")
+    with pytest.raises(ValueError, match=message):
+        bert_keras.TextEmbedder.from_preset(folder)
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        (),
+        ("Transformer", "Dense", "Pooling"),
+        ("Transformer", "Pooling", "Normalize", "Dense"),
+        ("Transformer", "Pooling", "Dense", "Dense"),
+    ],
+)
+def test_modules_in_another_order_are_refused(folder, kinds):
+    list_modules(folder, *((kind, "1_Pooling") for kind in kinds))
+    with pytest.raises(ValueError, match="Supported: Transformer, Pooling"):
+        bert_keras.TextEmbedder.from_preset(folder)
+
+
+def test_options_of_a_projection_are_checked():
+    for wrong in ({}, {"units": 0}, {"units": 2, "rank": 1}, {"units": 2, "activation": "tan"}):
+        with pytest.raises(ValueError, match=r"projection|tan"):
+            tiny_embedder(projection=wrong)
+
+
+def test_an_encoder_in_its_own_folder_is_found(folder):
+    expected = bert_keras.TextEmbedder.from_preset(folder).embed(TEXTS)
+    inner = folder / "0_Transformer"
+    inner.mkdir()
+    for path in [path for path in folder.iterdir() if path.is_file()]:
+        if path.name != "modules.json":
+            path.rename(inner / path.name)
+    list_modules(folder, ("Transformer", "0_Transformer"), ("Pooling", "1_Pooling"))
+    embedder = bert_keras.TextEmbedder.from_preset(folder)
+    np.testing.assert_allclose(embedder.embed(TEXTS), expected, atol=1e-5)
+    assert bert_keras.Tokenizer.from_preset(folder).vocabulary == VOCABULARY
+
+
+@pytest.mark.parametrize("name", SENTENCE_FILES)
+def test_each_name_of_the_settings_file_is_read(folder, name):
+    cased = bert_keras.WordPieceTokenizer([*VOCABULARY[:-1], "A"], lowercase=False)
+    cased.save(folder)
+    assert cased("A é") != cased("a é")
+    (folder / "sentence_bert_config.json").unlink()
+    write_json(folder / name, {"max_seq_length": 7, "do_lower_case": True})
+    preprocessor = bert_keras.TextEmbedder.from_preset(folder).preprocessor
+    assert preprocessor.max_length == 7
+    assert preprocessor.tokenizer("A é") == cased("a é")
+    assert bert_keras.Tokenizer.load(folder, lowercase=False)("A é") == cased("A é")
+    assert bert_keras.TextClassifier.from_preset(folder).preprocessor.max_length == 16
+    write_json(folder / name, {"max_seq_length": 7, "do_lower_case": "yes"})
+    with pytest.raises(ValueError, match="do_lower_case"):
+        bert_keras.TextEmbedder.from_preset(folder)
+
+
+def test_other_tokenizers_lowercase_first_too():
+    tokenizer = byte_pair_tokenizer(TEXTS)
+    assert tokenizer("Ab") != tokenizer("ab")
+    assert tokenizer.lowercased().lowercased()("Ab") == tokenizer("ab")
+
+
+def test_lowercasing_keeps_accents_as_they_were():
+    for strips in (None, False, True):
+        tokenizer = bert_keras.WordPieceTokenizer(
+            [*VOCABULARY, "é"], lowercase=False, strip_accents=strips
+        )
+        assert tokenizer.lowercased()("É") == tokenizer("e" if strips else "é")
+
+
+PROMPTS = {"query": "a b: ", "document": "", "search.code": "g"}
+
+
+def add_prompts(folder, **config):
+    config = {"prompts": PROMPTS, "default_prompt_name": "query", **config}
+    write_json(folder / "config_sentence_transformers.json", config)
+
+
+def test_prompts_go_before_texts(folder):
+    bare = bert_keras.TextEmbedder.from_preset(folder)
+    add_prompts(folder)
+    before = {
+        None: "a b:",
+        "query": "a b:",
+        "document": "",
+        "search.code": "g",
+        "h: ": "h:",
+        "": "",
+    }
+    for embedder in written(bert_keras.TextEmbedder.from_preset(folder), folder):
+        assert embedder.prompts == PROMPTS
+        for prompt, text in before.items():
+            expected = bare.embed([f"{text} c d", f"{text} h"])
+            found = embedder.embed([" c d", " h "], prompt=prompt)
+            np.testing.assert_allclose(found, expected, atol=1e-6)
+        np.testing.assert_allclose(embedder.embed("h"), bare.embed("a b: h"), atol=1e-6)
+        hit = embedder.semantic_search("h", ["c"])[0]
+        expected = bare.semantic_search("a b: h", ["c"])[0]
+        assert hit["score"] == pytest.approx(expected["score"], abs=1e-6)
+
+
+def test_an_embedder_without_prompts_takes_the_usual_names():
+    embedder = tiny_embedder()
+    for prompt in ("query", "document"):
+        np.testing.assert_array_equal(embedder.embed(TEXTS, prompt), embedder.embed(TEXTS))
+
+
+def test_white_space_around_a_text_is_removed():
+    tokenizer = byte_pair_tokenizer(TEXTS)
+    assert tokenizer(" a ") != tokenizer("a")
+    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=16)
+    backbone = tiny_backbone(vocabulary_size=tokenizer.vocabulary_size)
+    embedder = bert_keras.TextEmbedder(backbone, preprocessor)
+    np.testing.assert_array_equal(embedder.embed(["\n a b "]), embedder.embed(["a b"]))
+
+
+@pytest.mark.parametrize("mode", ["mean", "max", "cls"])
+def test_tokens_of_a_prompt_that_is_not_pooled_are_left_out(folder, mode):
+    add_prompts(folder)
+    write_json(folder / "1_Pooling/config.json", {"pooling_mode": mode, "include_prompt": False})
+    for embedder in written(bert_keras.TextEmbedder.from_preset(folder), folder):
+        found = embedder.embed(["c d", "h g f e"])
+        for text, vector in zip(["a b: c d", "a b: h g f e"], found, strict=True):
+            outputs = embedder.backbone(embedder.preprocessor(text))
+            tokens = keras.ops.convert_to_numpy(outputs["sequence_output"])[0]
+            pooled = {"mean": tokens[4:].mean(0), "max": tokens[4:].max(0), "cls": tokens[0]}
+            np.testing.assert_allclose(vector, pooled[mode], atol=1e-5)
+        bare = embedder.predict(TEXTS, verbose=0)
+        np.testing.assert_allclose(embedder.embed(TEXTS, prompt=""), bare, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"prompts": {"query": 1}}, "`prompts` must be a dict"),
+        ({"prompts": ["query: "]}, "`prompts` must be a dict"),
+        ({"prompts": {"query": None}}, "`prompts` must be a dict"),
+        ({"default_prompt_name": "passage"}, "`default_prompt` must be one of"),
+    ],
+)
+def test_prompts_of_another_form_are_refused(folder, config, message):
+    add_prompts(folder, **config)
+    (folder / "model.safetensors").write_bytes(b"not read yet")
+    with pytest.raises(ValueError, match=message):
+        bert_keras.TextEmbedder.from_preset(folder)
+
+
+@pytest.mark.parametrize("prompt", ["passage", "search_query", 1])
+def test_an_unknown_prompt_is_refused(prompt):
+    with pytest.raises(ValueError, match=r"one of \['query', 'document', 'search.code'\]"):
+        tiny_embedder(prompts=PROMPTS).embed("a", prompt=prompt)
+    with pytest.raises(ValueError, match="`prompt` must be a name"):
+        tiny_embedder().embed("a", prompt=prompt)

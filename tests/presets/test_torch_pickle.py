@@ -1,0 +1,260 @@
+"""PyTorch's weights files are read as `torch.load` reads them, and nothing in them is run."""
+
+import json
+import os
+import pickle
+import sys
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from foreign import bert_of_transformers, write_hugging_face
+from hub_server import HubServer
+
+import bert_keras
+from bert_keras.presets.resolve import resolve
+from bert_keras.presets.safetensors_io import read_safetensors
+from bert_keras.presets.torch_pickle import read_torch
+
+FORMATS = {
+    "zip": {},
+    "zip, protocol 4": {"pickle_protocol": 4},
+    "legacy": {"_use_new_zipfile_serialization": False},
+}
+DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8")
+SQUARE = torch.arange(24.0).reshape(4, 6)
+TENSORS = {
+    **{name: torch.arange(-3, 9).reshape(3, 4).to(getattr(torch, name)) for name in DTYPES},
+    "bool": torch.tensor([[True, False], [False, True]]),
+    "scalar": torch.tensor(2.5),
+    "empty": torch.zeros(0, 5),
+    "a storage that the others share": SQUARE,
+    "transposed": SQUARE.T,
+    "part": SQUARE[1:3, ::2],
+    "column": SQUARE[:, 5],
+    "axis of one": torch.arange(5).expand(1, -1),
+    "parameter": torch.nn.Parameter(torch.ones(2, 2)),
+}
+
+
+class Named:
+    """Pickles as a call of any function."""
+
+    def __init__(self, function, *arguments):
+        self.call = function, arguments
+
+    def __reduce__(self):
+        return self.call
+
+
+def view(*place):
+    """A tensor on four numbers, whose offset, shape and strides nobody has checked."""
+    storage = torch.zeros(4)._typed_storage()
+    return Named(torch._utils._rebuild_tensor_v2, storage, *place, False, {})
+
+
+@pytest.fixture(params=FORMATS.values(), ids=FORMATS)
+def save(request, tmp_path):
+    def save(value, name="pytorch_model.bin"):
+        torch.save(value, tmp_path / name, **request.param)
+        return tmp_path / name
+
+    return save
+
+
+def test_tensors_equal_those_of_torch_without_torch(save, monkeypatch):
+    path = save(TENSORS)
+    expected = torch.load(path, weights_only=False)  # which it needs for protocol 4
+    with monkeypatch.context() as context:
+        context.setitem(sys.modules, "torch", None)
+        found = read_torch(path)
+        arrays = dict(found)
+    assert list(arrays) == list(expected)
+    for name, tensor in expected.items():
+        wanted = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).detach().numpy()
+        assert found.shapes[name] == arrays[name].shape == wanted.shape
+        assert arrays[name].dtype == wanted.dtype
+        np.testing.assert_array_equal(arrays[name], wanted)
+
+
+def test_a_tensor_is_read_alone(save):
+    path = save(
+        {"large": torch.zeros(2**20), "small": torch.ones(4), "view": torch.ones(2**20)[:4]}
+    )
+    tracemalloc.start()
+    checkpoint = read_torch(path)
+    np.testing.assert_array_equal(checkpoint["small"], np.ones(4))
+    np.testing.assert_array_equal(checkpoint["view"], np.ones(4))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**20 < path.stat().st_size / 8
+
+
+def test_values_that_tensors_share_count_once(save):
+    numbers = torch.zeros(100)
+    assert read_torch(save({"a": numbers, "b": numbers, "c": numbers[3:]})).num_values == 100
+
+
+@pytest.mark.parametrize(
+    ("value", "asked"),
+    [
+        (Named(os.system, "touch evil"), r"asks for '(posix|nt)\.system'"),
+        (
+            {"a": torch.ones(2), "b": Named(eval, "open('evil', 'w')")},
+            r"asks for '(__builtin__|builtins)\.eval'",
+        ),
+        ({"a": Named(torch.load, "evil")}, r"asks for 'torch\.serialization\.load'"),
+        ({"a": torch.ones(2, dtype=torch.complex64)}, r"asks for 'torch\.ComplexFloatStorage'"),
+        (torch.nn.Linear(2, 2), r"asks for 'torch\.nn\.modules\.linear\.Linear'"),
+        ({"a": Named(torch._utils._rebuild_parameter, 1, 2, 3)}, "'a' is of type int"),
+        ({"a": torch.ones(2), "b": {"c": torch.ones(2)}}, "'b' is of type dict"),
+        ({"epoch": 3}, "'epoch' is of type int"),
+        ({7: torch.ones(2)}, "7 is of type"),
+        ([torch.ones(2)], "holds no dict"),
+        ({"a": view(0, (5,), (1,))}, "'a' reaches beyond its storage"),
+        ({"a": view(1, (4,), (1,))}, "'a' reaches beyond its storage"),
+        ({"a": view(0, (2, 2), (3, 1))}, "'a' reaches beyond its storage"),
+        ({"a": view(0, (2**40,), (0,))}, "'a' reaches beyond its storage"),
+        ({"a": view(-1, (4,), (1,))}, "'a' has an impossible shape"),
+        ({"a": view(0, (4,), (-1,))}, "'a' has an impossible shape"),
+        ({"a": view(0, (4,), (1, 1))}, "'a' has an impossible shape"),
+        ({"a": view(0, (1,) * 33, (1,) * 33)}, "'a' has an impossible shape"),
+        ({"a": view(0, (2.0,), (1,))}, "'a' has an impossible shape"),
+        ({"a": view(0, 4, 1)}, "cannot be read"),
+    ],
+)
+def test_anything_but_tensors_within_their_storages_is_refused(
+    save, tmp_path, monkeypatch, value, asked
+):
+    monkeypatch.chdir(tmp_path)
+    path = save(value)
+    with pytest.raises(ValueError, match=asked) as raised:
+        read_torch(path)
+    assert str(path) in str(raised.value)
+    assert not os.path.exists("evil")
+
+
+def test_a_pickle_of_python_s_is_refused(tmp_path):
+    path = tmp_path / "training_args.bin"
+    path.write_bytes(pickle.dumps(Named(os.system, "false"), protocol=2))
+    with pytest.raises(ValueError, match=r"asks for '(posix|nt)\.system'.*save_pretrained"):
+        read_torch(path)
+    path.write_bytes(pickle.dumps({"a": 1}, protocol=2))
+    with pytest.raises(ValueError, match="does not begin as PyTorch's files do"):
+        read_torch(path)
+
+
+def test_a_file_that_is_cut_off_is_refused_wherever_it_ends(save):
+    path = save(TENSORS)
+    data = path.read_bytes()
+    for size in (0, 1, 30, 500, len(data) // 2, len(data) - 1):
+        path.write_bytes(data[:size])
+        with pytest.raises(ValueError, match="pytorch_model"):
+            read_torch(path)
+
+
+def test_an_archive_with_compressed_members_is_refused(tmp_path):
+    path = tmp_path / "a.bin"
+    torch.save({"a": torch.zeros(2**16)}, path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(ValueError, match=r"'data\.pkl' is compressed"):
+        read_torch(path)
+
+
+def shards_of(tensors, folder, last="pytorch_model-00002-of-00002.bin"):
+    names = ["pytorch_model-00001-of-00002.bin", last]
+    weight_map = {name: names[i % 2] for i, name in enumerate(tensors)}
+    for shard in names:
+        part = {name: x for name, x in tensors.items() if weight_map[name] == shard}
+        torch.save(part, folder / shard)
+    index = folder / "pytorch_model.bin.index.json"
+    index.write_text(json.dumps({"weight_map": weight_map}))
+
+
+def test_shards_with_their_index_are_read_as_one(tmp_path):
+    shards_of(TENSORS, tmp_path)
+    found = read_torch(tmp_path)
+    assert found.keys() == TENSORS.keys()
+    np.testing.assert_array_equal(found["transposed"], SQUARE.T.numpy())
+
+
+def test_a_shard_of_another_kind_is_refused(tmp_path):
+    shards_of(TENSORS, tmp_path, "model.safetensors")
+    with pytest.raises(ValueError, match=r"names the shard 'model\.safetensors'"):
+        read_torch(tmp_path)
+
+
+@pytest.fixture
+def theirs(tmp_path):
+    """A BertForSequenceClassification as transformers before version 4 saved it."""
+    torch.manual_seed(0)
+    model = bert_of_transformers("SequenceClassification", id2label={0: "a", 1: "b", 2: "c"})
+    write_hugging_face(tmp_path / "theirs", model)
+    return tmp_path / "theirs"
+
+
+def logits(folder):
+    task = bert_keras.TextClassifier.from_preset(folder)
+    return task.predict(["a b c", "d e", ""], verbose=0)
+
+
+def as_pickle(folder, **options):
+    tensors = {name: torch.tensor(x) for name, x in read_safetensors(folder).items()}
+    torch.save(tensors, folder / "pytorch_model.bin", **options)
+    return tensors
+
+
+@pytest.mark.parametrize("options", FORMATS.values(), ids=FORMATS)
+def test_a_folder_with_a_pickle_answers_as_with_safetensors(theirs, options):
+    expected = logits(theirs)
+    as_pickle(theirs, **options)
+    (theirs / "model.safetensors").unlink()
+    np.testing.assert_array_equal(logits(theirs), expected)
+
+
+def test_a_folder_with_shards_of_pickles_answers_as_with_safetensors(theirs):
+    expected = logits(theirs)
+    shards_of(as_pickle(theirs), theirs)
+    for name in ("model.safetensors", "pytorch_model.bin"):
+        (theirs / name).unlink()
+    np.testing.assert_array_equal(logits(theirs), expected)
+
+
+def test_of_both_formats_safetensors_is_read(theirs):
+    expected = logits(theirs)
+    (theirs / "pytorch_model.bin").write_bytes(b"damaged")
+    np.testing.assert_array_equal(logits(theirs), expected)
+
+
+def test_a_pickle_with_code_stops_a_task(theirs):
+    tensors = as_pickle(theirs) | {"bert.pooler.dense.bias": Named(os.system, "false")}
+    (theirs / "model.safetensors").unlink()
+    torch.save(tensors, theirs / "pytorch_model.bin")
+    with pytest.raises(ValueError, match=r"asks for '(posix|nt)\.system'"):
+        bert_keras.TextClassifier.from_preset(theirs)
+
+
+@pytest.mark.parametrize("is_sharded", [False, True])
+def test_the_hub_is_asked_for_a_pickle_only_without_other_weights(
+    theirs, tmp_path, monkeypatch, is_sharded
+):
+    expected, tensors = logits(theirs), as_pickle(theirs)
+    if is_sharded:
+        shards_of(tensors, theirs)
+        (theirs / "pytorch_model.bin").unlink()
+    torch.save({}, theirs / "training_args.bin")
+    with HubServer({"owner/name": theirs}) as hub:
+        hub.use(monkeypatch, tmp_path / "cache")
+        names = {path.name for path in resolve("hf://owner/name").iterdir()}
+        assert not [name for name in names if name.endswith((".bin", ".bin.index.json"))]
+    (theirs / "model.safetensors").unlink()
+    with HubServer({"owner/name": theirs}) as hub:
+        hub.use(monkeypatch, tmp_path / "another")
+        np.testing.assert_array_equal(logits("hf://owner/name"), expected)
+        assert not [request for request in hub.requests if "training_args" in request]

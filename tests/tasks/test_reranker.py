@@ -1,0 +1,154 @@
+"""Cross-encoders: scores of pairs, rankings, and the activation that a checkpoint names."""
+
+import json
+import shutil
+
+import keras
+import numpy as np
+import pytest
+from tiny import tiny_backbone, tiny_preprocessor
+
+import bert_keras
+
+QUERIES, TEXTS = ["a b", "c", "a b"], ["c d", "e f g", "h"]
+TORCH = "torch.nn.modules"
+FUNCTIONS = {"linear": lambda x: x, "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "tanh": np.tanh}
+
+
+def tiny_reranker(**options):
+    backbone = tiny_backbone(initializer_range=0.5)
+    return bert_keras.Reranker(backbone, tiny_preprocessor(), **options)
+
+
+@pytest.mark.parametrize("activation", FUNCTIONS)
+def test_scores_are_activated_logits_in_every_format(activation, tmp_path):
+    reranker = tiny_reranker(activation=activation)
+    logits = reranker.predict((QUERIES, TEXTS), verbose=0)[:, 0]
+    expected = FUNCTIONS[activation](logits)
+    assert np.ptp(logits) > 0.1
+    reranker.save(tmp_path / "x.keras")
+    models = [reranker, keras.saving.load_model(tmp_path / "x.keras")]
+    for write in (reranker.save_to_preset, reranker.export_to_huggingface):
+        write(tmp_path / "folder")
+        models.append(bert_keras.Reranker.from_preset(tmp_path / "folder"))
+        shutil.rmtree(tmp_path / "folder")
+    for model in models:
+        assert model.activation == activation
+        np.testing.assert_allclose(model.score(QUERIES, TEXTS), expected, atol=1e-6)
+        found = [answer["score"] for answer in model.classify((QUERIES, TEXTS))]
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_scores_are_those_of_transformers_outputs(tmp_path):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    reranker = tiny_reranker()
+    reranker.export_to_huggingface(tmp_path)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    with torch.no_grad():
+        inputs = tokenizer(QUERIES, TEXTS, padding=True, return_tensors="pt")
+        expected = torch.sigmoid(model(**inputs).logits[:, 0]).numpy()
+    assert model.config.sentence_transformers == {"activation_fn": SIGMOID}
+    np.testing.assert_allclose(reranker.score(QUERIES, TEXTS), expected, atol=1e-5)
+
+
+def test_texts_are_ranked_for_a_query():
+    reranker = tiny_reranker()
+    scores = reranker.score("a b", TEXTS)
+    np.testing.assert_allclose(scores, reranker.score(["a b"] * 3, TEXTS), atol=1e-6)
+    with pytest.raises(TypeError, match="texts"):
+        reranker.score("a b", TEXTS[0])
+    ranked = reranker.rank("a b", TEXTS)
+    assert [hit["index"] for hit in ranked] == list(np.argsort(-scores))
+    np.testing.assert_allclose([hit["score"] for hit in ranked], np.sort(scores)[::-1], atol=1e-6)
+    assert reranker.rank("a b", TEXTS, top_k=1) == ranked[:1]
+    assert reranker.rank("a b", []) == [] and reranker.score("a b", []).shape == (0,)
+    with pytest.raises(ValueError, match="top_k"):
+        reranker.rank("a b", TEXTS, top_k=0)
+    with pytest.raises(ValueError, match="activation"):
+        tiny_reranker(activation="relu")
+
+
+def test_training_lowers_the_cross_entropy_of_relevance():
+    reranker = tiny_reranker()
+    reranker.compile(learning_rate=1e-2)
+    labels = [1.0, 0.0, 0.25]
+    logits = reranker.predict((QUERIES, TEXTS), verbose=0)[:, 0].astype("float64")
+    expected = np.mean(np.log1p(np.exp(logits)) - labels * logits)
+    before = reranker.evaluate((QUERIES, TEXTS), labels, verbose=0)[0]
+    assert before == pytest.approx(expected, abs=1e-5)
+    reranker.fit((QUERIES, TEXTS), labels, epochs=10, verbose=0)
+    assert reranker.evaluate((QUERIES, TEXTS), labels, verbose=0)[0] < before
+    with pytest.raises(ValueError, match=r"from 0 to 1.*Received 2"):
+        reranker.fit((QUERIES, TEXTS), [0, 1, 2], verbose=0)
+    reranker.compile(loss="mse")
+    reranker.fit((QUERIES, TEXTS), [0, 1, 2], verbose=0)
+
+
+SIGMOID, IDENTITY = f"{TORCH}.activation.Sigmoid", f"{TORCH}.linear.Identity"
+
+
+def cross_encoder(folder, config, beside=None):
+    """Writes the folder of a cross-encoder; returns its logits."""
+    reranker = tiny_reranker()
+    reranker.export_to_huggingface(folder)
+    path = folder / "config.json"
+    saved = json.loads(path.read_text())
+    del saved["sentence_transformers"], saved["problem_type"]
+    path.write_text(json.dumps(saved | config))
+    if beside is not None:
+        (folder / "config_sentence_transformers.json").write_text(json.dumps(beside))
+    return reranker.predict((QUERIES, TEXTS), verbose=0)[:, 0]
+
+
+@pytest.mark.parametrize(
+    ("config", "beside", "activation"),
+    [
+        ({}, None, "sigmoid"),
+        ({"sentence_transformers": {"activation_fn": IDENTITY}}, None, "linear"),
+        ({"sbert_ce_default_activation_function": IDENTITY}, None, "linear"),
+        ({"sbert_ce_default_activation_function": SIGMOID}, None, "sigmoid"),
+        ({}, {"activation_fn": f"{TORCH}.activation.Tanh"}, "tanh"),
+        (
+            {"sentence_transformers": {"activation_fn": SIGMOID}},
+            {"activation_fn": IDENTITY},
+            "linear",
+        ),
+    ],
+)
+def test_the_activation_of_a_checkpoint_is_read_wherever_it_is(
+    tmp_path, config, beside, activation, recwarn
+):
+    logits = cross_encoder(tmp_path, config, beside)
+    reranker = bert_keras.Reranker.from_preset(tmp_path)
+    assert not [x for x in recwarn if x.category is UserWarning]
+    assert reranker.activation == activation
+    expected = FUNCTIONS[activation](logits)
+    np.testing.assert_allclose(reranker.score(QUERIES, TEXTS), expected, atol=1e-5)
+
+
+def test_a_classifier_of_a_cross_encoder_gives_its_outputs_and_says_so(tmp_path):
+    logits = cross_encoder(tmp_path, {"sentence_transformers": {"activation_fn": SIGMOID}})
+    with pytest.warns(UserWarning, match="Load it as a `Reranker`"):
+        classifier = bert_keras.TextClassifier.from_preset(tmp_path)
+    found = [answer["score"] for answer in classifier.classify((QUERIES, TEXTS))]
+    np.testing.assert_allclose(found, logits, atol=1e-5)
+    classifier.export_to_huggingface(tmp_path)
+    saved = json.loads((tmp_path / "config.json").read_text())
+    assert saved["sentence_transformers"] == {"activation_fn": IDENTITY}
+
+
+def test_the_files_of_an_embedder_do_not_stay_beside_a_reranker(tmp_path):
+    bert_keras.TextEmbedder(tiny_backbone(), tiny_preprocessor()).export_to_huggingface(tmp_path)
+    tiny_reranker().export_to_huggingface(tmp_path)
+    assert not list(tmp_path.glob("modules.json")) + list(tmp_path.glob("*sentence*"))
+
+
+def test_an_unknown_activation_is_refused_and_other_classes_get_a_new_head(tmp_path):
+    cross_encoder(tmp_path, {"sentence_transformers": {"activation_fn": f"{TORCH}.Softshrink"}})
+    with pytest.raises(ValueError, match="'Softshrink'"):
+        bert_keras.Reranker.from_preset(tmp_path)
+    bert_keras.TextClassifier(tiny_backbone(), 3, tiny_preprocessor()).save_to_preset(tmp_path)
+    with pytest.warns(UserWarning, match="other \\['num_classes'\\]"):
+        assert bert_keras.Reranker.from_preset(tmp_path).score("a", ["b"]).shape == (1,)

@@ -1,0 +1,57 @@
+"""DeBERTa's tokenizer, made from spm.model alone, against Hugging Face's class on the same file."""
+
+import itertools
+
+import pytest
+import transformers
+from files import write_json
+from test_family_parity import check_same, check_same_pairs, field, train_sentence_pieces
+
+from benchmarks.hard_texts import HARD_TEXTS
+from bert_keras.tokenizers import Layout, Tokenizer, UnigramTokenizer
+
+OPTIONS = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3}
+OPTIONS |= {"pad_piece": "[PAD]", "bos_piece": "[CLS]", "eos_piece": "[SEP]", "unk_piece": "[UNK]"}
+OPTIONS |= {"control_symbols": ["<ctl>"], "user_defined_symbols": ["<user>"]}
+TEXTS = [
+    *HARD_TEXTS,
+    "  a  low\n\t town \u3000 here  ",
+    "[CLS] a [MASK]b[SEP] <ctl> low<user>er <0x41>",
+    "Ｈａｌｆ ｶﾞｷﾞ cafe\u0301 ﬁne, don't (stop).",
+]
+
+
+@pytest.fixture(scope="module")
+def model():
+    """The bytes of an spm.model as DeBERTa's, which could spell bytes."""
+    return train_sentence_pieces("unigram", TEXTS, **OPTIONS, byte_fallback=True)
+
+
+@pytest.mark.parametrize(
+    ("do_lower_case", "split_by_punct"), list(itertools.product([False, True], repeat=2))
+)
+def test_spm_model_alone_gives_hugging_faces_tokens(tmp_path, model, do_lower_case, split_by_punct):
+    (tmp_path / "spm.model").write_bytes(model)
+    config = {"do_lower_case": do_lower_case, "split_by_punct": split_by_punct}
+    write_json(tmp_path / "tokenizer_config.json", config)
+    write_json(tmp_path / "config.json", {"model_type": "deberta-v2", "vocab_size": 999})
+    theirs = transformers.DebertaV2Tokenizer.from_pretrained(tmp_path)
+    ours = Tokenizer.load(tmp_path)
+    assert ours.vocabulary == theirs.convert_ids_to_tokens(range(len(theirs)))
+    assert (ours.layout, ours.mask_token_id) == (Layout((1,), (2,), (2,), 1), len(theirs) - 1)
+    for text in TEXTS:
+        check_same(ours, theirs, text)
+    check_same_pairs(ours, theirs)
+    ours.save(tmp_path / "saved")
+    assert Tokenizer.load(tmp_path / "saved").encode(TEXTS) == ours.encode(TEXTS)
+
+
+def test_the_first_pieces_of_the_file_name_its_kind(tmp_path, model):
+    path = tmp_path / "spm.model"
+    path.write_bytes(model)
+    assert UnigramTokenizer(path).layout == UnigramTokenizer(path, "deberta").layout
+    with pytest.raises(ValueError, match=r"\['strip_accents'\] mean nothing .* deberta's"):
+        UnigramTokenizer(path, strip_accents=True)
+    path.write_bytes(model + field(2, field(24, 1)))
+    with pytest.raises(ValueError, match="treat_whitespace_as_suffix=False"):
+        UnigramTokenizer(path)

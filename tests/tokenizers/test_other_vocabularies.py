@@ -1,0 +1,87 @@
+"""Vocabularies of Japanese characters, of SentencePiece's pieces, and with blanks at line ends."""
+
+import pytest
+import transformers
+from files import write_json
+
+from benchmarks.hard_texts import HARD_TEXTS
+from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer, read_vocabulary
+from bert_keras.tokenizers.vocabulary import write_vocabulary
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+CHARACTERS = list("ひらがなカタガ日本語東京都にいますabc123Aé。、゙")
+JAPANESE = {"tokenizer_class": "BertJapaneseTokenizer", "subword_tokenizer_type": "character"}
+TEXTS = [
+    "ひらがな カタ\u3000東京",
+    "東京都[MASK]います。",
+    "ｶﾞ ｶﾀ Ａｂｃ１２³",
+    "\u0378a \u00a8 ¼",
+    "ABC É",
+]
+
+
+@pytest.mark.parametrize("do_lower_case", [False, True])
+@pytest.mark.parametrize("has_type", [False, True])
+def test_japanese_characters_equal_hugging_faces(tmp_path, do_lower_case, has_type):
+    write_vocabulary(tmp_path / "vocab.txt", [*SPECIAL, *CHARACTERS])
+    config = JAPANESE | {"do_lower_case": do_lower_case}
+    config |= {"word_tokenizer_type": "basic"} if has_type else {}
+    write_json(tmp_path / "tokenizer_config.json", config)
+    ours = Tokenizer.load(tmp_path)
+    theirs = transformers.BertJapaneseTokenizer.from_pretrained(tmp_path)
+    for text in (*HARD_TEXTS, *TEXTS):
+        assert ours.encode(text).ids == theirs(text)["input_ids"], text
+    ours.save(tmp_path / "saved")
+    assert Tokenizer.load(tmp_path / "saved").encode(TEXTS) == ours.encode(TEXTS)
+    encoding = ours.encode("東京 ｶﾞ", special_tokens=False)
+    assert (encoding.pieces, encoding.word_ids) == (["東", "京", "ガ"], [0, 1, 2])
+    assert [encoding.offsets[i] for i in (0, 1)] == [(0, 1), (1, 2)]
+
+
+def test_japanese_word_pieces_do_not_split_chinese_characters(tmp_path):
+    write_vocabulary(tmp_path / "vocab.txt", [*SPECIAL, "東京", "##都", "ａ", "a"])
+    write_json(tmp_path / "tokenizer_config.json", {"tokenizer_class": "BertJapaneseTokenizer"})
+    theirs = transformers.BertJapaneseTokenizer.from_pretrained(tmp_path)
+    text = "東京都 a A"
+    assert Tokenizer.load(tmp_path).tokenize(text) == theirs.tokenize(text) != []
+    assert theirs.tokenize(text)[:2] == ["東京", "##都"]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *({"word_tokenizer_type": x} for x in ("mecab", "sudachi", "jumanpp")),
+        {"subword_tokenizer_type": "sentencepiece"},
+    ],
+)
+def test_words_that_need_another_tool_are_refused_and_the_tool_is_named(tmp_path, kind):
+    write_vocabulary(tmp_path / "vocab.txt", [*SPECIAL, *CHARACTERS])
+    write_json(tmp_path / "tokenizer_config.json", JAPANESE | kind)
+    with pytest.raises(ValueError, match=f"{next(iter(kind.values()))}.*fugashi.*unidic-lite"):
+        Tokenizer.load(tmp_path)
+
+
+def test_a_vocabulary_of_sentencepiece_s_pieces_is_refused(tmp_path):
+    write_vocabulary(tmp_path / "vocab.txt", [*SPECIAL, "▁", "하", "▁안녕", "요"])
+    with pytest.raises(ValueError, match=r"pieces of SentencePiece.*'▁안녕'.*tokenizer\.json"):
+        Tokenizer.load(tmp_path)
+    write_vocabulary(tmp_path / "vocab.txt", [*SPECIAL, "▁", "▁a", "##a"])
+    assert Tokenizer.load(tmp_path).tokenize("▁aa") == ["▁a", "##a"]
+
+
+def test_white_space_at_the_end_of_a_token_is_cut_as_in_hugging_faces_library(tmp_path):
+    lines = [*SPECIAL[:2], "[CLS]\t", *SPECIAL[3:], "a ", "b\u3000", " c", "##e\u00a0", "\u2028"]
+    (tmp_path / "vocab.txt").write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
+    write_json(tmp_path / "tokenizer_config.json", {"tokenizer_class": "BertTokenizer"})
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    ours = Tokenizer.load(tmp_path)
+    assert ours.encode("a be ae").ids == theirs("a be ae")["input_ids"]
+    assert ours.vocabulary[5:] == ["a", "b", " c", "##e", "\u2028"]
+    assert read_vocabulary(tmp_path / "vocab.txt")[-1] == "\u2028"
+
+
+def test_half_width_kana_and_full_width_letters_keep_the_spaces_between_words():
+    tokenizer = WordPieceTokenizer([*SPECIAL, "ｶﾀ", "ｶﾅ", "ａ", "北", "京", "，", "！"])
+    for text in ("ｶﾀ ｶﾅ", "ａ ａ"):
+        assert tokenizer.detokenize(tokenizer(text)) == text
+    assert tokenizer.detokenize(tokenizer("北京，北！")) == "北京，北！"
