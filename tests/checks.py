@@ -71,6 +71,15 @@ def perplexity(labels, logits, weights):
     return np.exp(np.average(-chosen[..., 0], weights=weights))
 
 
+def check_token_metrics(results, labels, logits, weights, prefix=""):
+    """Perplexity and accuracy are those of the positions with weight; returns the loss."""
+    expected = perplexity(labels, logits, weights)
+    assert results[f"{prefix}perplexity"] == pytest.approx(expected, rel=1e-5)
+    is_right = labels == logits.argmax(-1)
+    assert results[f"{prefix}accuracy"] == pytest.approx(np.average(is_right, weights=weights))
+    return np.log(expected)
+
+
 def check_everything_is_built(model):
     """All variables exist before the first call."""
     assert all(layer.built for layer in model._flatten_layers())
@@ -111,6 +120,24 @@ def random_inputs(batch=3, seq_len=7, seed=0, vocabulary_size=50, num_segments=2
     return inputs
 
 
+def inputs_of(model, rows, length, names=None):
+    """Returns random inputs for any backbone or task. The first row is full, others are padded."""
+    rng, backbone = np.random.default_rng(0), getattr(model, "backbone", model)
+    shape = (rows, *(2,) * (model.num_input_axes - 2), length)
+    mask = np.arange(length) < rng.integers(1, length + 1, (*shape[:-1], 1))
+    mask[0] = True
+    ids = rng.integers(5, backbone.vocabulary_size, shape)
+    lengths = mask.reshape(rows, -1, length)[:, 0].sum(-1, keepdims=True)
+    inputs = {
+        "token_ids": np.where(mask, ids, backbone.padding_id or 0),
+        "padding_mask": mask,
+        "segment_ids": rng.integers(0, max(backbone.num_segments, 1), shape),
+        "mask_positions": np.sort(rng.integers(0, lengths, (rows, 3)), axis=1),
+    }
+    names = names or (*backbone.input_names, *model.further_inputs)
+    return {name: inputs[name].astype("int32") for name in names}
+
+
 def check_backbone(backbone, golden, folder):
     """A `TINY` backbone of any family keeps the contract of `bert_keras.models.backbone`.
 
@@ -129,6 +156,100 @@ def check_backbone(backbone, golden, folder):
     check_inputs_are_refused(backbone)
     check_weight_paths(backbone, golden, folder)
     check_saved_and_reloaded(backbone, inputs, folder / "backbone.keras")
+
+
+def check_task(task, inputs, folder, answers):
+    """A task of any kind keeps the contract of `bert_keras.tasks.task`.
+
+    Args:
+        task: with a preprocessor, and with settings that are not the defaults.
+        inputs: dict of arrays, ready inputs.
+        folder: an empty folder.
+        answers: dict from the name of each method that answers to a tuple of its columns.
+
+    Returns:
+        The task that was loaded from a `.keras` file, and the one from a preset.
+    """
+    check_everything_is_built(task)
+    check_config_round_trip(task)
+    check_what_trains(task, inputs)
+    check_adapters(task)
+    check_file_format(task, folder / "task.weights.h5")
+    loaded = check_saved_and_reloaded(task, inputs, folder / "task.keras")
+    task.save_to_preset(folder / "preset")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        preset = type(task).from_preset(folder / "preset")
+    assert settings_of_task(preset) == settings_of_task(task)
+    for name, columns in answers.items():
+        check_answer(task, name, columns, (loaded, preset))
+    return loaded, preset
+
+
+def settings_of_task(task):
+    """Returns the config without what presets keep in files of their own."""
+    left_out = ("name", "backbone", "preprocessor")
+    return {key: value for key, value in task.get_config().items() if key not in left_out}
+
+
+def check_answer(task, name, columns, copies):
+    """Copies give the same answers, no texts have none, and texts need a preprocessor."""
+    expected = getattr(task, name)(*columns)
+    for copy in copies:
+        np.testing.assert_equal(getattr(copy, name)(*columns), expected)
+    for empty in ([], np.array([])):
+        assert len(getattr(task, name)(*[empty] * len(columns))) == 0
+    bare = type(task).from_config({**task.get_config(), "preprocessor": None})
+    with pytest.raises(ValueError, match="no preprocessor"):
+        getattr(bare, name)(*columns)
+
+
+def check_what_trains(task, inputs):
+    """Each variable is trainable or not; the pooler is exactly if the output depends on it."""
+    parts = [*task.trainable_variables, *task.non_trainable_variables]
+    assert sorted(map(id, parts)) == sorted(map(id, task.variables))
+    if task.backbone.pooler is None:
+        return
+    kernel = task.backbone.pooler.dense.kernel
+    value, before = to_numpy(kernel).copy(), keras.tree.flatten(task(inputs))
+    before = [to_numpy(output).copy() for output in before]
+    kernel.assign(np.zeros_like(value))
+    after = [to_numpy(output) for output in keras.tree.flatten(task(inputs))]
+    kernel.assign(value)
+    is_read = any(np.abs(a - b).max() > 1e-4 for a, b in zip(after, before, strict=True))
+    assert any(variable is kernel for variable in task.trainable_variables) == is_read
+
+
+def check_adapters(task):
+    """With `lora_rank`, adapters alone train in the backbone, and the config keeps them."""
+    adapted = type(task).from_config({**task.get_config(), "frozen": None, "lora_rank": 1})
+    own = {id(weight) for weight in adapted.backbone.weights}
+    trained = {relative_path(v) for v in adapted.trainable_variables if id(v) in own}
+    assert trained == {
+        f"encoder/layer_{layer}/attention/{target}/lora_{matrix}"
+        for layer in range(adapted.backbone.num_blocks)
+        for target in ("query", "value")
+        for matrix in "ab"
+    }
+    check_config_round_trip(adapted)
+    again = type(task).from_config(adapted.get_config())
+    paths = [[v.path for v in each.trainable_variables] for each in (again, adapted)]
+    assert paths[0] == paths[1]
+
+
+def check_file_format(task, path):
+    """Files name the class, the backbone and the head, whose own names have golden lists."""
+    import h5py
+
+    name = type(task).__name__
+    assert keras.saving.get_registered_name(type(task)) == f"bert_keras>{name}"
+    task.save_weights(str(path))
+    with h5py.File(path) as file:
+        assert {"backbone", "head"} <= set(file)
+        names = []
+        file.visititems(lambda name, item: names.append(name) if hasattr(item, "dtype") else None)
+    weights = [name for name in names if not name.startswith("optimizer/")]
+    assert {name.split("/")[0] for name in weights} <= {"backbone", "head"}
 
 
 def check_attributes(backbone):
@@ -267,3 +388,52 @@ def check_equals_transformers(reference, inputs, folder):
             fused["pooled_output"], expected.pooler_output.numpy(), atol=1e-5
         )
     return backbone
+
+
+def random_reference(family, seed, **settings):
+    """Returns a tiny model of transformers and inputs for it, of sizes that the seed draws.
+
+    Rows are padded on the right, nowhere, on the left and anywhere. Families that count positions
+    from the padding's id on have that id at padding; the others have any.
+
+    Args:
+        family: str, beginning of the name of its model class.
+        seed: int.
+        **settings: settings of its config that are not drawn.
+    """
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    num_heads, longest = int(rng.integers(1, 5)), int(rng.integers(5, 15))
+    skipped = settings.get("pad_token_id", 1) + 1 if family in ("Roberta", "MPNet") else 0
+    sizes = {
+        "vocab_size": int(rng.integers(20, 70)),
+        "num_hidden_layers": int(rng.integers(1, 4)),
+        "num_attention_heads": num_heads,
+        "hidden_size": num_heads * int(rng.integers(3, 8)),
+        "max_position_embeddings": longest + skipped,
+        "initializer_range": 0.3,
+    }
+    width = "hidden_dim" if family == "DistilBert" else "intermediate_size"
+    sizes[width] = int(rng.integers(5, 40))
+    config = getattr(transformers, f"{family}Config")(**sizes | settings)
+    config._attn_implementation = "eager"  # the fused one returns no attentions
+    places = np.arange(config.max_position_embeddings - skipped)
+    mask = np.stack([places < 3, places >= 0, places > 2, rng.random(len(places)) < 0.6])
+    ids = rng.integers(skipped, config.vocab_size, mask.shape)
+    inputs = {"token_ids": np.where(mask | (not skipped), ids, skipped - 1), "padding_mask": mask}
+    if getattr(config, "type_vocab_size", 0) > 1:
+        inputs["segment_ids"] = rng.integers(0, config.type_vocab_size, mask.shape)
+    return getattr(transformers, f"{family}Model")(config).eval(), inputs
+
+
+def check_parity(family, seed, folder, **settings):
+    """A model of transformers of random sizes loads as its family's backbone with its outputs.
+
+    Args and settings are those of `random_reference`. Returns our backbone and the reference.
+    """
+    reference, inputs = random_reference(family, seed, **settings)
+    backbone = check_equals_transformers(reference, inputs, folder)
+    assert type(backbone).__name__ == f"{family}Backbone"
+    assert backbone.max_sequence_length == inputs["token_ids"].shape[1]
+    return backbone, reference

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import random
 
 import keras
 import pytest
@@ -67,6 +68,20 @@ def write(tmp_path):
         return path
 
     return write_file
+
+
+@pytest.fixture(scope="module")
+def documents_of_letters(tmp_path_factory):
+    """A file of twelve documents with twelve sentences each, a sentence per line."""
+    generator = random.Random(0)
+    sentences = (
+        " ".join(generator.choices("abcdefgh", k=generator.randint(3, 9))) + " ."
+        for _ in range(144)
+    )
+    documents = ["\n".join(twelve) for twelve in zip(*[sentences] * 12, strict=True)]
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text("\n\n".join(documents))
+    return path
 
 
 def pytest_collection_modifyitems(config, items):

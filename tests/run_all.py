@@ -20,8 +20,8 @@ from concurrent import futures
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BACKENDS = ("tensorflow", "jax", "torch")
-# Independent of any backend: they need to run once only. Readers of checkpoints give arrays, which
-# test_families.py assigns on each.
+# Independent of the backend, so they run once. Readers of checkpoints return arrays, which
+# test_families.py assigns on each backend.
 ONCE = [
     "tests/answers",
     "tests/corpora",
@@ -32,33 +32,34 @@ ONCE = [
     "tests/preprocessing",
     "tests/metrics",
     "tests/presets/test_checkpoints.py",
+    "tests/presets/test_foreign_checkpoints.py",
     "tests/presets/test_keras_hub.py",
     "tests/presets/test_resolve.py",
     "tests/presets/test_tf1.py",
     "tests/presets/test_safetensors_io.py",
     "tests/presets/test_tensor_bundle.py",
-    "tests/presets/test_against_keras_hub.py",
     "tests/serving",
     "tests/tasks/test_lora_files.py",
+    "tests/test_checks.py",
     "tests/test_imports.py",
     "tests/test_skips.py",
     "tests/test_typing.py",
 ]
-# Among these, what does compute on a backend.
+# The files among these that compute on a backend.
 ON_EACH = (
     "tests/answers/test_viterbi.py",
     "tests/metrics/test_streaming.py",
     "tests/preprocessing/test_batching.py",
 )
 
-# Tests compile hundreds of tiny models: quickly rather than well.
+# Tests compile hundreds of tiny models, so compilation must be fast, not the program.
 QUICK_COMPILATION = {
     "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
     "--xla_cpu_use_fusion_emitters=false",
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
-# A processor of before AVX-512 and bfloat16 instructions: other kernels, other rounding.
+# A processor without AVX-512 and bfloat16 instructions has other kernels, which round differently.
 AVX2 = {
     "ONEDNN_MAX_CPU_ISA": "AVX2",
     "MKL_ENABLE_INSTRUCTIONS": "AVX2",
@@ -66,7 +67,7 @@ AVX2 = {
     "XLA_FLAGS": f"{QUICK_COMPILATION['XLA_FLAGS']} --xla_cpu_max_isa=AVX2",
 }
 ROUNDING = ["tests/engine/test_kernels.py", "tests/models/test_albert.py"]
-# Jobs side by side, each with a thread for every core, would spend their time waiting for theirs.
+# Parallel jobs with a thread for each core would mostly wait for one another.
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -106,7 +107,7 @@ def run(title, command, backend="jax", cwd=ROOT, **environment):
 
 
 def tests_of_backends(backend):
-    """Returns the test files that run on a backend; PyTorch is also where those of `ONCE` run."""
+    """Returns the test files that run on a backend, without those of `ONCE`."""
     files = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/**/test_*.py"))
     once = (*ONCE, "tests/across_backends")
     on_each = () if backend == "torch" else ON_EACH
@@ -141,7 +142,7 @@ def main():
         def add(function, *arguments, **options):
             jobs.append(two_at_a_time.submit(function, *arguments, **options))
 
-        # The longest first, so that both places are busy to the end.
+        # The longest jobs start first, so that two run until the end.
         for backend in ("torch", "tensorflow", "jax"):
             add(run, f"tests on {backend}", [*pytest, *tests_of_backends(backend)], backend)
         add(run, "files between backends", [*pytest, "tests/across_backends"])
@@ -152,7 +153,7 @@ def main():
             flags = ["--data_dir", "examples/data/sentiment_labelled_sentences", "--sample", "64"]
             flags += ["--epochs", "1", "--max_length", "16", "--output_dir", f"{folder}/{backend}"]
             add(run, f"quickstart on {backend}", [*command, *flags], backend, PYTHONPATH=str(ROOT))
-            add(run, f"AVX2 alone on {backend}", [*pytest, *ROUNDING], backend, **AVX2)
+            add(run, f"AVX2 only on {backend}", [*pytest, *ROUNDING], backend, **AVX2)
         for backend in ("jax", "torch"):
             command = [sys.executable, "tests/small_run.py", "--without-tensorflow"]
             add(run, f"{backend} without TensorFlow", command, backend, PYTHONPATH=str(ROOT))

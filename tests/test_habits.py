@@ -3,6 +3,7 @@
 import abc
 import importlib.util
 import inspect
+import operator
 import pathlib
 import re
 import sys
@@ -34,7 +35,7 @@ def classifier():
 
 
 @pytest.mark.once
-def test_arguments_of_the_backbone_stand_apart(tmp_path):
+def test_arguments_of_the_backbone_are_passed_separately(tmp_path):
     tiny_backbone().save_to_preset(tmp_path)
     options = {"preprocessor": None, "dropout": 0.3, "dtype": "float16"}
     task = bert_keras.TextClassifier.from_preset(
@@ -63,12 +64,10 @@ def test_losses_of_keras_take_the_logits(classifier):
     classifier.compile("adam", loss="sparse_categorical_crossentropy", metrics=["accuracy"])
     loss = classifier.evaluate(TEXTS, LABELS, verbose=0)[0]
     assert loss == pytest.approx(float(expected), abs=1e-5)
-    with pytest.raises(ValueError, match=r"SparseCategoricalCrossentropy\(from_logits=True\)"):
-        classifier.compile("adam", loss=keras.losses.SparseCategoricalCrossentropy())
     classifier.compile()
 
 
-def test_a_rate_that_is_set_counts_and_callbacks_may_set_it():
+def test_the_learning_rate_can_be_set_directly_and_by_callbacks():
     task = tiny_classifier()
     task.optimizer.learning_rate = 3e-3
     task.fit(TEXTS, LABELS, verbose=0)
@@ -87,20 +86,13 @@ def test_a_rate_that_is_set_counts_and_callbacks_may_set_it():
 
 
 @pytest.mark.once
-def test_groups_are_no_scores():
-    embedder = bert_keras.TextEmbedder(tiny_backbone(), preprocessor=tiny_preprocessor())
-    with pytest.raises(ValueError, match="objective='similarity'"):
-        embedder.fit((TEXTS, TEXTS), np.linspace(0, 1, len(TEXTS)))
-
-
-@pytest.mark.once
-def test_a_sentence_is_scored_with_the_one_beside_it():
+def test_a_pair_of_sentences_is_scored_together():
     model = bert_keras.MaskedLM(tiny_backbone(), preprocessor=tiny_preprocessor())
     alone, pairs = model.score(TEXTS[:2]), model.score((TEXTS[:2], TEXTS[2:4]))
     assert len(pairs) == 2 and not np.allclose(alone, pairs)
 
 
-def test_padding_counts_in_the_span_s_softmax_as_in_transformers_where_asked():
+def test_padding_can_count_in_the_softmax_of_spans_as_in_transformers():
     logits = {}
     for mask_padding in (True, False):
         keras.utils.set_random_seed(0)
@@ -119,15 +111,7 @@ def test_padding_counts_in_the_span_s_softmax_as_in_transformers_where_asked():
     assert (logits[True][padding] == -1e9).all() and (np.abs(logits[False][padding]) < 10).all()
 
 
-@pytest.mark.once
-@pytest.mark.parametrize("name", ["m.h5", "m", "m.hdf5"])
-def test_only_files_that_load_are_written(classifier, tmp_path, name):
-    with pytest.raises(ValueError, match=r"\*\.keras.*save_to_preset.*save_weights"):
-        classifier.save(tmp_path / name)
-    classifier.save_weights(tmp_path / "m.weights.h5")
-
-
-# Every shape in which people hold text
+# Text in every container that people use
 
 
 class Texts(keras.utils.PyDataset):
@@ -166,7 +150,7 @@ DATASETS |= {"torch": of_torch, "grain": of_grain}
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_a_dataset_of_texts_is_tokenized_as_it_comes(classifier, name):
+def test_a_dataset_of_texts_is_tokenized_while_it_is_read(classifier, name):
     make = DATASETS[name]
     expected = classifier.evaluate(TEXTS, NAMED, batch_size=2, verbose=0, return_dict=True)
     steps = {"steps": 3} if name == "generator" else {}
@@ -182,7 +166,7 @@ def test_a_dataset_of_texts_is_tokenized_as_it_comes(classifier, name):
 
 
 @pytest.mark.parametrize("name", ["tf.data", "torch"])
-def test_each_batch_of_a_dataset_is_read_once_an_epoch(name):
+def test_each_batch_of_a_dataset_is_read_once_per_epoch(name):
     seen = []
     task = tiny_classifier(label_names=NAMES)
     tokenize = task.preprocessor.tokenize
@@ -205,18 +189,6 @@ def test_pairs_of_a_dataset_are_a_tuple_of_two_columns(classifier):
         classifier.predict((TEXTS, TEXTS), verbose=0),
         atol=1e-5,
     )
-
-
-@pytest.mark.once
-def test_a_wrong_batch_is_named(classifier):
-    class Wrong(Texts):
-        def __getitem__(self, index):
-            return ([1.5, 2.5], [0, 1]) if index == 2 else super().__getitem__(index)
-
-    with pytest.raises(TypeError, match=r"Batch 2 of the dataset: .*Received: list"):
-        classifier.evaluate(Wrong(), verbose=0)
-    with pytest.raises(ValueError, match=r"Batch 0 of the dataset: .*must be one of.*'maybe'"):
-        classifier.fit((batch for batch in [(["a"], ["maybe"])]), steps_per_epoch=1, verbose=0)
 
 
 TABLES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
@@ -247,33 +219,6 @@ def test_a_table_is_read_by_its_column_of_str(make):
         pairs.predict(one)
 
 
-@pytest.mark.parametrize(
-    "x, y, error, remedy",
-    [
-        ([b"a"], [0], TypeError, "decode"),
-        ([{"text": "a"}], [0], TypeError, r"row\['text'\]"),
-        (map(str, TEXTS), [0] * len(TEXTS), ValueError, "Make it a list"),
-        (TEXTS, 0, ValueError, "and 1 labels"),
-    ],
-)
-def test_what_is_no_column_is_refused_with_the_remedy(classifier, x, y, error, remedy):
-    with pytest.raises(error, match=remedy):
-        classifier.fit(x, y, verbose=0)
-
-
-@pytest.mark.parametrize("loss", ["mse", "binary_crossentropy", "categorical_crossentropy"])
-def test_a_loss_of_scores_is_refused_where_labels_are_classes(loss):
-    with pytest.raises(ValueError, match="whose labels have the shape of the scores"):
-        tiny_classifier().compile("adam", loss=loss)
-    tiny_classifier(num_classes=1, problem_type="regression").compile("adam", loss="mse")
-
-
-@pytest.mark.parametrize("rate", [float("nan"), float("inf"), -1e-3])
-def test_a_rate_of_an_optimizer_that_is_no_number_is_refused_before_training(rate):
-    with pytest.raises(ValueError, match="`learning_rate` must be a finite number from 0"):
-        tiny_classifier().compile(keras.optimizers.Adam(rate))
-
-
 @pytest.mark.once
 def test_balanced_class_weights_are_scikit_learn_s(classifier):
     from sklearn.utils.class_weight import compute_class_weight
@@ -283,16 +228,6 @@ def test_balanced_class_weights_are_scikit_learn_s(classifier):
     examples = classifier.data.encode(TEXTS, labels).weighted("balanced", 2)
     np.testing.assert_allclose(examples.sample_weight, weights[labels], rtol=1e-6)
     classifier.fit(TEXTS, labels, class_weight="balanced", verbose=0)
-    with pytest.raises(ValueError, match="`class_weight` must be"):
-        classifier.fit(TEXTS, labels, class_weight="auto", verbose=0)
-
-
-@pytest.mark.once
-def test_mapping_a_dataset_by_the_preprocessor_names_what_works():
-    tf = pytest.importorskip("tensorflow")
-    dataset = tf.data.Dataset.from_tensor_slices(TEXTS).batch(2)
-    with pytest.raises(TypeError, match="Give `fit` the dataset of strings itself"):
-        dataset.map(tiny_preprocessor())
 
 
 # At home in Keras
@@ -311,7 +246,7 @@ class Halved(bert_keras.TextClassifier):
         return 0.5 * super().compute_loss(x, y, y_pred, sample_weight, training)
 
 
-def test_a_subclass_may_have_a_step_and_a_loss_of_its_own():
+def test_a_subclass_can_override_the_step_and_the_loss():
     losses = []
     for make in (bert_keras.TextClassifier, Halved):
         keras.utils.set_random_seed(0)
@@ -324,7 +259,7 @@ def test_a_subclass_may_have_a_step_and_a_loss_of_its_own():
     assert task.num_steps >= 1
 
 
-def test_a_metric_is_there_once_by_whatever_it_is_asked(classifier):
+def test_a_metric_is_computed_once_if_compile_names_it_again(classifier):
     # Of a sentence the padding must not count, as it would under `metrics`.
     tagger = bert_keras.TokenClassifier(tiny_backbone(), 2, preprocessor=tiny_preprocessor())
     for task, x, y in [
@@ -340,7 +275,7 @@ def test_a_metric_is_there_once_by_whatever_it_is_asked(classifier):
         task.compile()
 
 
-def test_a_summary_lists_the_parts_with_their_shapes_and_parameters(monkeypatch):
+def test_a_summary_lists_each_part_with_its_shape_and_parameters(monkeypatch):
     monkeypatch.setenv("COLUMNS", "150")
 
     def summary(model):
@@ -367,7 +302,7 @@ def test_a_summary_lists_the_parts_with_their_shapes_and_parameters(monkeypatch)
 
 
 @pytest.mark.once
-def test_a_summary_without_shapes_is_better_than_none():
+def test_a_summary_works_without_known_shapes():
     class Strange(bert_keras.TextClassifier):
         input_names = ("something_else",)
 
@@ -377,16 +312,14 @@ def test_a_summary_without_shapes_is_better_than_none():
 
 
 @pytest.mark.once
-def test_labels_in_one_column_are_taken_and_one_hot_rows_refused(classifier):
+def test_labels_may_be_one_column(classifier):
     expected = classifier.evaluate(TEXTS, LABELS, verbose=0)
     column = np.array(LABELS)[:, None]
     np.testing.assert_allclose(classifier.evaluate(TEXTS, column, verbose=0), expected)
-    with pytest.raises(ValueError, match=r"One-hot rows: labels\.argmax\(axis=-1\)"):
-        classifier.fit(TEXTS, np.eye(2)[LABELS])
 
 
 @pytest.mark.once
-def test_where_a_bar_cannot_move_there_is_a_line_an_epoch(classifier, capfd):
+def test_without_a_terminal_each_epoch_prints_one_line(classifier, capfd):
     classifier.fit(TEXTS, LABELS, batch_size=2, epochs=3)
     said = capfd.readouterr().out
     assert "\b" not in said and said.count("loss:") == 3
@@ -396,16 +329,7 @@ def test_where_a_bar_cannot_move_there_is_a_line_an_epoch(classifier, capfd):
 
 
 @pytest.mark.once
-def test_what_is_no_backbone_of_ours_is_told_by_its_package():
-    from keras_hub.models import BertBackbone
-
-    backbone = BertBackbone(9, 1, 1, 4, 4, max_sequence_length=4)
-    with pytest.raises(TypeError, match=r"keras_hub\..*BertBackbone.*`MaskedLM.from_preset`"):
-        bert_keras.MaskedLM(backbone)
-
-
-@pytest.mark.once
-def test_a_folder_without_a_tokenizer_says_how_to_do_without(tmp_path, classifier):
+def test_a_folder_without_a_tokenizer_says_how_to_load_it_anyway(tmp_path, classifier):
     classifier.backbone.save_to_preset(tmp_path)
     for cls in (bert_keras.TextClassifier, bert_keras.WordPieceTokenizer):
         with pytest.raises(FileNotFoundError, match="pass `preprocessor=None`"):
@@ -414,7 +338,7 @@ def test_a_folder_without_a_tokenizer_says_how_to_do_without(tmp_path, classifie
         bert_keras.WordPieceTokenizer(tmp_path)
 
 
-def test_a_functional_model_is_what_the_error_says(classifier):
+def test_an_error_says_how_to_make_a_functional_model(classifier):
     for model in (classifier, classifier.backbone):
         for name in ("inputs", "output"):
             with pytest.raises(AttributeError, match=r"keras\.Model\(inputs, model\(inputs\)\)"):
@@ -446,12 +370,13 @@ def test_tokenizers_and_preprocessors_come_from_presets():
         ("AutoModelForQuestionAnswering", "QuestionAnswering"),
         ("BertTextClassifierPreprocessor", "TextPreprocessor"),
         ("BertModel", "BertBackbone"),
+        *((name, f"training.{name}") for name in ("Lamb", "BestOnMetric", "SeveralMasks")),
     ],
 )
-def test_the_package_says_what_others_names_are_called_here(name, here):
+def test_a_name_of_another_package_or_module_leads_to_ours(name, here):
     with pytest.raises(AttributeError, match=rf"`bert_keras\.{here}`"):
         getattr(bert_keras, name)
-    assert hasattr(bert_keras, here)
+    assert operator.attrgetter(here)(bert_keras)
     with pytest.raises(AttributeError, match="no attribute 'anything'"):
         _ = bert_keras.anything
 
@@ -463,7 +388,7 @@ class WithEncode(bert_keras.TextEmbedder):
 
 
 @pytest.mark.once
-def test_a_missing_method_names_our_counterpart_and_stays_missing(classifier):
+def test_a_missing_method_names_its_counterpart_and_stays_missing(classifier):
     tagger = bert_keras.TokenClassifier(tiny_backbone(), 2)
     for owner, name, here in [
         (bert_keras.TextClassifier, "from_pretrained", "from_preset"),
@@ -487,56 +412,7 @@ def test_a_missing_method_names_our_counterpart_and_stays_missing(classifier):
 
 
 @pytest.mark.once
-def test_what_is_in_another_room_is_told_where():
-    for name in ("Lamb", "BestOnMetric", "SeveralMasks"):
-        with pytest.raises(AttributeError, match=rf"`bert_keras\.training\.{name}`"):
-            getattr(bert_keras, name)
-
-
-@pytest.mark.once
-def test_no_unknown_argument_is_taken(classifier):
-    config = classifier.backbone.get_config()
-    for call, hint in [
-        (lambda: bert_keras.BertBackbone(**config, dropuot=0.4), "no argument 'dropuot'"),
-        (lambda: bert_keras.BertBackbone.from_preset(MINI, num_layer=1), "no argument 'num_layer'"),
-        (lambda: bert_keras.TextClassifier.from_preset(MINI, freeze=1), "Here: `frozen`"),
-        (lambda: classifier.compile(lr=1e-3), "Here: `learning_rate`"),
-        (lambda: classifier.fit(TEXTS, LABELS, batchsize=2), "Here: `batch_size`"),
-        (lambda: classifier.fit(TEXTS, LABELS, learning_rate=1e-3), r"compile\(learning_rate"),
-    ]:
-        with pytest.raises(TypeError, match=hint):
-            call()
-
-
-@pytest.mark.once
-def test_a_batch_has_a_row_at_least(classifier):
-    for call in (
-        lambda: classifier.fit(TEXTS, LABELS, batch_size=0),
-        lambda: classifier.predict(TEXTS, batch_size=0),
-        lambda: classifier.predict(classifier.preprocessor(TEXTS), batch_size=0),
-        lambda: classifier.backbone.predict(classifier.preprocessor(TEXTS), batch_size=0),
-    ):
-        with pytest.raises(ValueError, match="`batch_size` must be an int from 1"):
-            call()
-
-
-@pytest.mark.once
-def test_texts_for_a_batch_by_hand_are_told_their_way(classifier):
-    for method in (classifier.train_on_batch, classifier.test_on_batch):
-        with pytest.raises(TypeError, match=r"through its `preprocessor\(texts\)`"):
-            method(TEXTS, LABELS)
-
-
-@pytest.mark.once
-def test_a_dataset_that_is_not_batched_is_told_so(classifier):
-    tf = pytest.importorskip("tensorflow")
-    dataset = tf.data.Dataset.from_tensor_slices((TEXTS, LABELS))
-    with pytest.raises(TypeError, match=r"Batch the dataset: `.batch\(32\)`"):
-        classifier.evaluate(dataset)
-
-
-@pytest.mark.once
-def test_what_is_public_is_seen():
+def test_dir_lists_the_public_names():
     names = dir(bert_keras)
     assert {"TextClassifier", "presets", "layers", "training", "heads", "Task"} <= set(names)
     assert not [name for name in names if name.startswith("_") and name != "__version__"]
@@ -549,7 +425,7 @@ def test_what_is_public_is_seen():
     assert {"x", "y", "epochs", "validation_data", "class_weight"} <= set(arguments)
 
 
-def test_a_task_of_one_s_own_takes_forty_lines(tmp_path):
+def test_a_custom_task_takes_forty_lines(tmp_path):
     path = ROOT / "docs" / "guides" / "a_task_of_your_own.py"
     spec = importlib.util.spec_from_file_location("a_task_of_your_own", path)
     guide = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
@@ -562,6 +438,7 @@ def test_a_task_of_one_s_own_takes_forty_lines(tmp_path):
     assert set(grader.grade(TEXTS)) <= {1, 2, 3}
     with pytest.raises(ValueError, match="Grades are 1 to 3"):
         grader.fit(TEXTS, [1, 2, 4, 1, 2, 3])
+    grader.save_weights(tmp_path / "grader.weights.h5")
     grader.save(tmp_path / "grader.keras")
     grader.save_to_preset(tmp_path / "preset")
     for again in (
@@ -581,6 +458,114 @@ def test_chinese_comes_back_without_spaces_between_its_characters():
 
 
 @pytest.mark.once
-def test_characters_that_a_vocabulary_leaves_out_are_told():
+def test_characters_left_out_of_a_vocabulary_are_reported():
     with pytest.warns(UserWarning, match=r"2 rare characters.*'yz'.*limit_alphabet"):
         bert_keras.train_wordpiece(texts=["abab abab y z"], vocabulary_size=30, limit_alphabet=2)
+
+
+# Mistakes
+
+
+class WrongBatch(Texts):
+    """A dataset whose last batch has numbers instead of texts."""
+
+    def __getitem__(self, index):
+        return ([1.5, 2.5], [0, 1]) if index == 2 else super().__getitem__(index)
+
+
+def fit(*data, **options):
+    return lambda task: task.fit(*data, verbose=0, **options)
+
+
+def compiled(**options):
+    return lambda task: tiny_classifier().compile("adam", **options)
+
+
+def trained_on_scores(task):
+    embedder = bert_keras.TextEmbedder(tiny_backbone(), preprocessor=tiny_preprocessor())
+    embedder.fit((TEXTS, TEXTS), np.linspace(0, 1, len(TEXTS)))
+
+
+def with_a_backbone_of_keras_hub(task):
+    from keras_hub.models import BertBackbone
+
+    bert_keras.MaskedLM(BertBackbone(9, 1, 1, 4, 4, max_sequence_length=4))
+
+
+def slices(*columns):
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensor_slices(columns)
+
+
+UNKNOWN_LABEL = (batch for batch in [(["a"], ["maybe"])])
+MISSPELT = {**tiny_backbone().get_config(), "dropuot": 0.4}
+IDS = tiny_preprocessor()(TEXTS)
+LOSSES = ("mse", "binary_crossentropy", "categorical_crossentropy")
+PROBABILITIES = keras.losses.SparseCategoricalCrossentropy()
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("call", "remedy"),
+    [
+        (fit(map(str, TEXTS), [0] * len(TEXTS)), "Make it a list"),
+        (fit(TEXTS, 0), "and 1 labels"),
+        (fit(TEXTS, np.eye(2)[LABELS]), r"One-hot rows: labels\.argmax\(axis=-1\)"),
+        (fit(TEXTS, LABELS, class_weight="auto"), "`class_weight` must be"),
+        (fit(UNKNOWN_LABEL, steps_per_epoch=1), r"Batch 0 of .*must be one of.*'maybe'"),
+        (trained_on_scores, "objective='similarity'"),
+        (compiled(loss=PROBABILITIES), r"SparseCategoricalCrossentropy\(from_logits=True\)"),
+        *((compiled(loss=x), "whose labels have the shape of the scores") for x in LOSSES),
+        *(
+            (lambda task, x=x: task.compile(keras.optimizers.Adam(x)), "a finite number from 0")
+            for x in (float("nan"), float("inf"), -1e-3)
+        ),
+        *(
+            (lambda task, x=x: task.save(x), r"\*\.keras.*save_to_preset.*save_weights")
+            for x in ("m.h5", "m", "m.hdf5")
+        ),
+        *(
+            (call, "`batch_size` must be an int from 1")
+            for call in (
+                fit(TEXTS, LABELS, batch_size=0),
+                lambda task: task.predict(TEXTS, batch_size=0),
+                lambda task: task.predict(IDS, batch_size=0),
+                lambda task: task.backbone.predict(IDS, batch_size=0),
+            )
+        ),
+    ],
+)
+def test_a_wrong_value_is_refused_with_the_remedy(classifier, call, remedy):
+    with pytest.raises(ValueError, match=remedy):
+        call(classifier)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("call", "remedy"),
+    [
+        (fit([b"a"], [0]), "decode"),
+        (fit([{"text": "a"}], [0]), r"row\['text'\]"),
+        (lambda task: task.evaluate(WrongBatch()), "Batch 2 of the dataset: .*Received: list"),
+        (lambda task: task.evaluate(slices(TEXTS, LABELS)), r"Batch the dataset: `.batch\(32\)`"),
+        (lambda task: slices(TEXTS).batch(2).map(tiny_preprocessor()), "the dataset of strings"),
+        (lambda task: task.train_on_batch(TEXTS, LABELS), r"its `preprocessor\(texts\)`"),
+        (lambda task: task.test_on_batch(TEXTS, LABELS), r"its `preprocessor\(texts\)`"),
+        (lambda _: bert_keras.BertBackbone(**MISSPELT), "no argument 'dropuot'"),
+        (lambda _: bert_keras.BertBackbone.from_preset(MINI, num_layer=1), "no argument 'num_l"),
+        (lambda _: bert_keras.TextClassifier.from_preset(MINI, freeze=1), "Here: `frozen`"),
+        (lambda task: task.compile(lr=1e-3), "Here: `learning_rate`"),
+        (fit(TEXTS, LABELS, batchsize=2), "Here: `batch_size`"),
+        (fit(TEXTS, LABELS, learning_rate=1e-3), r"compile\(learning_rate"),
+        (with_a_backbone_of_keras_hub, r"keras_hub\..*BertBackbone.*`MaskedLM.from_preset`"),
+    ],
+)
+def test_a_wrong_type_or_argument_is_refused_with_the_remedy(classifier, call, remedy):
+    with pytest.raises(TypeError, match=remedy):
+        call(classifier)
+
+
+@pytest.mark.once
+def test_a_regression_is_compiled_with_a_loss_of_scores():
+    tiny_classifier(num_classes=1, problem_type="regression").compile("adam", loss="mse")

@@ -110,8 +110,9 @@ def test_the_types_of_a_method_name_its_arguments(method):
 
 def test_the_types_of_tokenizers_and_preprocessors_name_their_arguments():
     assert keywords(TextPreprocessor.from_preset) == {"preset", *OF_PREPROCESSOR}
-    makers = (tokenizers.WordPieceTokenizer, tokenizers.BytePairTokenizer)
-    accepted = set().union(*map(arguments_of, makers)) - {"vocabulary", "merges"}
+    names = ("WordPieceTokenizer", "BytePairTokenizer", "UnigramTokenizer")
+    makers = [getattr(tokenizers, name) for name in names]
+    accepted = set().union(*map(arguments_of, makers)) - {"vocabulary", "merges", "model", "ids"}
     assert keywords(tokenizers.Tokenizer.load) == {"source", *accepted}
     assert keywords(tokenizers.Tokenizer.from_preset) == {"preset", *accepted}
 

@@ -18,7 +18,8 @@ AROUND = {("tensorflow", "jax"), ("jax", "torch"), ("torch", "tensorflow")}
 
 
 def work(backend, *arguments):
-    environment = {**os.environ, "KERAS_BACKEND": backend, "PYTHONPATH": str(ROOT)}
+    paths = os.pathsep.join(str(ROOT / name) for name in ("", "tests", "tests/tasks"))
+    environment = {**os.environ, "KERAS_BACKEND": backend, "PYTHONPATH": paths}
     command = [sys.executable, "-W", "error::UserWarning:keras", str(WORKER), *map(str, arguments)]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr[-3000:]

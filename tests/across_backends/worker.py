@@ -6,7 +6,6 @@ worker.py load FOLDER CASES ...   loads the cases (all, own or nine) of each FOL
                                   to the end, answers again; writes FOLDER/<backend>.npz
 """
 
-import json
 import os
 import pathlib
 import re
@@ -15,8 +14,9 @@ import warnings
 
 import keras
 import numpy as np
-import tokenizers
 from keras.src.trainers import trainer
+from small_tokenizers import SPECIAL_TOKENS, byte_pair_tokenizer
+from tiny import tiny_backbone, tiny_preprocessor
 
 import bert_keras
 from bert_keras.datasets import load_sentiment_sentences
@@ -27,8 +27,6 @@ SIZES = {"num_heads": 2, "hidden_dim": 16, "intermediate_dim": 32, "max_sequence
 SIZES["initializer_range"] = 0.2
 TEXTS = ["a b c", "d e f g", "h", "a a a b b", "g f e d c b a", "b c"] * 4
 LABELS = [0, 1, 1, 0, 1, 0] * 4
-LETTERS = "abcdefgh"
-VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *("##" + x for x in LETTERS)]
 WORDS = [text.split() for text in TEXTS[:6]]
 # Texts that the families are trained on.
 ROOT = pathlib.Path(__file__).parents[2]
@@ -39,12 +37,9 @@ MODEL_SUPPORTS_JIT = trainer.model_supports_jit
 EPOCHS, SAVED_AFTER = 6, 3
 
 
-def parts(num_layers=1, dropout=0.0, dtype=None):
-    options = {"num_layers": num_layers, "dropout": dropout, "dtype": dtype}
-    backbone = bert_keras.BertBackbone(len(VOCABULARY), **options, **SIZES)
-    tokenizer = bert_keras.WordPieceTokenizer(VOCABULARY)
-    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=16)
-    return {"backbone": backbone, "preprocessor": preprocessor}
+def parts(dropout=0.0, **options):
+    backbone = tiny_backbone(dropout=dropout, initializer_range=0.2, **options)
+    return {"backbone": backbone, "preprocessor": tiny_preprocessor()}
 
 
 @keras.saving.register_keras_serializable(package="tests")
@@ -53,7 +48,7 @@ class Regularized(SeveralMasks, bert_keras.TextClassifier):
 
 
 def classifier(recipe=None, num_layers=1, dropout=0.0, dtype=None, **options):
-    made = parts(num_layers, dropout, dtype)
+    made = parts(dropout, num_layers=num_layers, dtype=dtype)
     make = Regularized if "consistency" in options else bert_keras.TextClassifier
     task = make(**made, label_names=["no", "yes"], **options)
     recipe = recipe or {}
@@ -63,11 +58,7 @@ def classifier(recipe=None, num_layers=1, dropout=0.0, dtype=None, **options):
 
 
 def byte_pairs():
-    trained = tokenizers.ByteLevelBPETokenizer()
-    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    trained.train_from_iterator(SENTENCES[0], 350, special_tokens=special)
-    model = json.loads(trained.to_str())["model"]
-    return bert_keras.BytePairTokenizer(model["vocab"], list(map(tuple, model["merges"])))
+    return byte_pair_tokenizer(SENTENCES[0], 350)
 
 
 def word_pieces():
@@ -76,8 +67,8 @@ def word_pieces():
 
 
 def mpnet_pieces():
-    special = ["<s>", "<pad>", "</s>", "<unk>"]
-    return bert_keras.WordPieceTokenizer([*special, *word_pieces().vocabulary, "<mask>"])
+    vocabulary = [*SPECIAL_TOKENS[:4], *word_pieces().vocabulary, "<mask>"]
+    return bert_keras.WordPieceTokenizer(vocabulary)
 
 
 def of_family(make, tokenizer, **options):

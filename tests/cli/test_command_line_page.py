@@ -39,12 +39,12 @@ def words(text):
 
 
 @pytest.mark.once  # On PyTorch, which writes the program: a command's own tests run on each.
-def test_the_page_tells_what_the_commands_print(command):  # noqa: F811
+def test_the_commands_print_what_the_page_shows(command):  # noqa: F811
     ran = 0
     for line in "".join(TRANSCRIPTS).split("$ bert-keras ")[1:]:
-        arguments, _, told = line.partition("\n")
+        arguments, _, expected = line.partition("\n")
         found = command(*shlex.split(arguments))
-        assert words(found).strip() == words(told).strip(), arguments
-        assert numbers(found) == pytest.approx(numbers(told), abs=2e-3), arguments
+        assert words(found).strip() == words(expected).strip(), arguments
+        assert numbers(found) == pytest.approx(numbers(expected), abs=2e-3), arguments
         ran += 1
     assert ran == 17

@@ -36,26 +36,36 @@ def command(capsys):
     return run
 
 
-@pytest.fixture
-def preset(tmp_path):
+@pytest.fixture(scope="module")
+def preset(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("commands") / "preset"
     backbone = tiny_backbone(activation="gelu_tanh")
-    tiny_classifier(backbone, label_names=("no", "yes")).save_to_preset(tmp_path / "preset")
-    return tmp_path / "preset"
+    tiny_classifier(backbone, label_names=("no", "yes")).save_to_preset(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tagger(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tagger") / "tagger.keras"
+    bert_keras.TokenClassifier(tiny_backbone(), 3, preprocessor=tiny_preprocessor()).save(path)
+    return path
 
 
 def json_lines(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_texts_come_from_arguments_files_and_standard_input(command, preset, tmp_path, monkeypatch):
+def test_texts_come_from_arguments_files_and_standard_input(
+    command, preset, write, tmp_path, monkeypatch
+):
     expected = bert_keras.TextClassifier.from_preset(preset).classify(TEXTS)
     assert json_lines(command("classify", preset, *TEXTS)) == expected
     lines = "".join(f"{text}\n" for text in TEXTS)
     monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
     assert json_lines(command("classify", preset)) == expected
-    (tmp_path / "x.txt").write_text(lines)
-    (tmp_path / "x.jsonl").write_text("".join(json.dumps({"text": x}) + "\n" for x in TEXTS))
-    (tmp_path / "x.csv").write_text("id,review\n" + "".join(f"1,{text}\n" for text in TEXTS))
+    write("x.txt", lines)
+    write("x.jsonl", [{"text": text} for text in TEXTS])
+    write("x.csv", "id,review\n" + "".join(f"1,{text}\n" for text in TEXTS))
     output = tmp_path / "answers.csv"
     for name, *options in (("x.txt",), ("x.jsonl",), ("x.csv", "--columns", "review")):
         source = ("classify", preset, "--input", tmp_path / name, *options)
@@ -65,9 +75,9 @@ def test_texts_come_from_arguments_files_and_standard_input(command, preset, tmp
             assert [row["label"] for row in csv.DictReader(file)] == [x["label"] for x in expected]
 
 
-def test_a_pair_has_two_columns(command, preset, tmp_path):
-    path = tmp_path / "x.jsonl"
-    path.write_text(json.dumps({"a": "good film", "b": "bad"}))
+@pytest.mark.once
+def test_a_pair_has_two_columns(command, preset, write):
+    path = write("x.jsonl", {"a": "good film", "b": "bad"})
     (found,) = json_lines(command("classify", preset, "--input", path, "--columns", "a,b"))
     model = bert_keras.TextClassifier.from_preset(preset)
     assert found == model.classify(("good film", "bad")) != model.classify("good film")
@@ -101,7 +111,7 @@ def test_each_task_answers(command, tmp_path, name, cls, arguments):
 
 @pytest.mark.once
 @pytest.mark.parametrize(
-    "answer, told",
+    "answer, words",
     [
         ({"label": "no", "probabilities": {"no": 0.75, "yes": 0.25}}, "no 0.750"),
         ({"labels": [], "probabilities": {"no": 0.25}}, "no label"),
@@ -114,11 +124,11 @@ def test_each_task_answers(command, tmp_path, name, cls, arguments):
         ([0.5, 1.0], "[0.5, 1.0]"),
     ],
 )
-def test_answers_in_words(answer, told):
-    assert text_rows.in_words(answer) == told
+def test_answers_in_words(answer, words):
+    assert text_rows.in_words(answer) == words
 
 
-def test_info_tells_what_is_there(command, preset):
+def test_info_describes_a_model(command, preset):
     found = dict(line.split(": ", 1) for line in command("info", preset).splitlines())
     assert found["model"] == "TextClassifier"
     assert found["labels"] == "no, yes"
@@ -133,7 +143,7 @@ def test_info_tells_what_is_there(command, preset):
         pytest.param("onnx", marks=pytest.mark.once),
     ],
 )
-def test_convert_measures_what_it_wrote(command, preset, tmp_path, to):
+def test_convert_measures_the_files_that_it_wrote(command, preset, tmp_path, to):
     target = tmp_path / {"keras": "x.keras", "program": "x.pt2"}.get(to, "folder")
     if to == "program":
         to = "pt2" if keras.backend.backend() == "torch" else "saved_model"
@@ -147,8 +157,9 @@ def test_convert_measures_what_it_wrote(command, preset, tmp_path, to):
     assert "--overwrite" in command("convert", preset, target, "--to", to)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
         ((), "Write a command"),
         (("clasify", "PRESET", "x"), "Did you mean classify?"),
@@ -176,22 +187,17 @@ def test_convert_measures_what_it_wrote(command, preset, tmp_path, to):
         (("classify", "PRESET", "x", "--batch_size", "0"), "--batch_size=0"),
     ],
 )
-def test_a_mistake_is_one_line(command, preset, tmp_path, arguments, told):
-    given = {"PRESET": preset, "TAGGER": tmp_path / "tagger.keras"}
-    given |= {"LATIN": tmp_path / "x.txt", "NULL": tmp_path / "x.jsonl"}
-    given["LATIN"].write_bytes("é".encode("latin-1"))
-    given["NULL"].write_text('{"text": null}')
-    if "TAGGER" in arguments:
-        options = {"preprocessor": tiny_preprocessor()}
-        bert_keras.TokenClassifier(tiny_backbone(), 3, **options).save(given["TAGGER"])
-    assert told in command(*(given.get(x, x) for x in arguments))
+def test_a_mistake_is_one_line(command, preset, tagger, write, arguments, message):
+    paths = {"PRESET": preset, "TAGGER": tagger, "NULL": write("x.jsonl", '{"text": null}')}
+    paths["LATIN"] = write("x.txt", "é".encode("latin-1"))
+    assert message in command(*(paths.get(x, x) for x in arguments))
 
 
-def test_a_row_without_its_field_is_named(command, preset, tmp_path):
-    (tmp_path / "x.csv").write_text("id,review\n1,good\n")
-    output = tmp_path / "out.jsonl"
-    told = command("classify", preset, "--input", tmp_path / "x.csv", "--output", output)
-    assert "The header" in told and "review" in told
+@pytest.mark.once
+def test_a_row_without_its_field_is_named(command, preset, write, tmp_path):
+    path, output = write("x.csv", "id,review\n1,good\n"), tmp_path / "out.jsonl"
+    message = command("classify", preset, "--input", path, "--output", output)
+    assert "The header" in message and "review" in message
     assert not output.exists()
 
 
@@ -210,7 +216,7 @@ def test_a_row_without_its_field_is_named(command, preset, tmp_path):
         ("x.txt", "\ufeffgood\tbad\n\nnul\0\n", [("good\tbad",), ("",), ("nul\0",)]),
     ],
 )
-def test_rows_of_odd_files_are_read_or_told(tmp_path, name, content, expected):
+def test_rows_of_unusual_files_are_read_or_refused(tmp_path, name, content, expected):
     path = tmp_path / name
     path.write_text(content, encoding="utf-8", newline="")
     rows = text_rows.read_rows(str(path), text_rows.format_of(name, "text"), ("text",))

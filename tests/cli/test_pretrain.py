@@ -2,7 +2,6 @@
 
 import json
 import math
-import random
 import sys
 
 import pytest
@@ -35,20 +34,11 @@ pytestmark = pytest.mark.once
 
 
 @pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    """A text file of twelve documents, and beside it one with two short documents."""
-    generator = random.Random(0)
-    documents = [
-        "\n".join(
-            " ".join(generator.choices(LETTERS, k=generator.randint(3, 9))) + " ."
-            for _ in range(12)
-        )
-        for _ in range(12)
-    ]
-    path = tmp_path_factory.mktemp("text") / "text.txt"
-    path.write_text("\n\n".join(documents), encoding="utf-8")
-    path.with_name("few.text").write_text("a b .\nc d .\n\ne f .\ng h .\n", encoding="utf-8")
-    return path
+def text(documents_of_letters):
+    """A text file of twelve documents, next to one with two short documents."""
+    few = documents_of_letters.with_name("few.text")
+    few.write_text("a b .\nc d .\n\ne f .\ng h .\n")
+    return documents_of_letters
 
 
 @pytest.fixture(scope="module")
@@ -103,12 +93,7 @@ KEPT = "keeps its masks. Received: --"
         ("plain", "", {"shares": "half"}, SHARES),
         ("plain", "plain,long", {}, "--heldout_dir takes one folder"),
         ("plain", "", {"gradient_accumulation_steps": 3}, "--num_steps must be a multiple of --gr"),
-        (
-            "plain",
-            "",
-            {"causal": True, "objective": "both"},
-            "needs pairs, .* Received: a model",
-        ),
+        ("plain", "", {"causal": True, "objective": "both"}, "needs pairs, .* Received: a model"),
         ("full", "", {"objective": "both"}, "needs pairs, .* Received: data of full sentences"),
         ("plain", "", {"causal": True, "objective": "replaced_tokens"}, "trains two new models"),
         ("plain", "", {"preset": "x", "objective": "replaced_tokens"}, "trains two new models"),

@@ -31,7 +31,7 @@ def check_same(tokenizer, cached, texts):
     np.testing.assert_array_equal(actual[1], expected[1])
 
 
-def test_looking_words_up_gives_the_tokenizers_own_ids(tokenizer):
+def test_cached_words_have_the_tokenizers_own_ids(tokenizer):
     cached = CachedTokenizer(tokenizer)
     for texts in (TEXTS, TEXTS[::-1], ["new words, the fox"], [], [""], ["", ""]):
         check_same(tokenizer, cached, texts)
@@ -41,25 +41,25 @@ def test_looking_words_up_gives_the_tokenizers_own_ids(tokenizer):
 @given(
     st.lists(st.text(st.one_of(st.sampled_from(" aß.#[文\u0301\n"), st.characters()), max_size=12))
 )
-def test_looking_words_up_gives_the_same_for_any_text(tokenizer, texts):
+def test_cached_words_have_the_same_ids_for_any_text(tokenizer, texts):
     check_same(tokenizer, CachedTokenizer(tokenizer), texts)
 
 
-def test_a_full_memory_is_emptied_and_nothing_changes(tokenizer, monkeypatch):
+def test_emptying_a_full_cache_changes_no_ids(tokenizer, monkeypatch):
     monkeypatch.setattr(documents, "WORDS_REMEMBERED", 3)
     cached = CachedTokenizer(tokenizer)
     for texts in (TEXTS, TEXTS[:2], TEXTS):
         check_same(tokenizer, cached, texts)
 
 
-def test_added_tokens_that_hold_spaces_stay_whole():
+def test_added_tokens_with_spaces_are_not_split():
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "a b"]
     tokenizer = WordPieceTokenizer(vocabulary, added_tokens=["a b"])
     ids, _ = CachedTokenizer(tokenizer).flat_ids(["a b", "b"])
     assert ids.tolist() == [7, 6]
 
 
-def test_what_is_no_sentence_is_cut():
+def test_long_sentences_are_cut():
     pieces, counts = cut_long_sentences(np.array([3, 0, 10, 4]), 4)
     assert pieces.tolist() == [3, 4, 4, 2, 4]
     assert counts.tolist() == [1, 0, 3, 1]

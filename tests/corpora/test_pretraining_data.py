@@ -8,10 +8,10 @@ import random
 import signal
 import sys
 import tracemalloc
-import warnings
 
 import numpy as np
 import pytest
+from files import contents
 
 from bert_keras.corpora import (
     PretrainingBatches,
@@ -26,21 +26,9 @@ from bert_keras.preprocessing import Masking
 from bert_keras.tokenizers import WordPieceTokenizer
 
 WORDS = ["the", "a", "old", "young", "man", "woman", "sea", "ship", "sails", "went", "came", "saw"]
-VOCABULARY = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    *WORDS,
-    "##s",
-    ".",
-    ",",
-    "天",
-    "地",
-    "人",
-]
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "##s", *".,天地人"]
 TOKENIZER = WordPieceTokenizer(VOCABULARY)
+NO_WORDS = WordPieceTokenizer([*VOCABULARY[:5], *"xyz"])
 
 
 def words_of(sentence):
@@ -79,11 +67,8 @@ def corpus(tmp_path_factory):
 
 def create(corpus, folder, **options):
     options = {"sequence_length": 32, "examples_per_shard": 20} | options
-    return create_pretraining_data(corpus, TOKENIZER, str(folder), **options)
-
-
-def contents(folder):
-    return {path.name: path.read_bytes() for path in sorted(pathlib.Path(folder).iterdir())}
+    tokenizer = options.pop("tokenizer", TOKENIZER)
+    return create_pretraining_data(corpus, tokenizer, str(folder), **options)
 
 
 def all_rows(folder):
@@ -138,7 +123,6 @@ def test_the_number_of_processes_changes_no_byte(corpus, tmp_path, monkeypatch):
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
-@pytest.mark.once
 def test_six_times_the_text_takes_no_more_memory(tmp_path, monkeypatch):
     monkeypatch.setattr("bert_keras.corpora.token_store.CHARACTERS_PER_TASK", 3000)
     monkeypatch.setattr(pretraining_data, "TOKENS_PER_TASK", 1000)
@@ -160,7 +144,6 @@ def kill_a_worker(message):
             process.join()
 
 
-@pytest.mark.once
 def test_a_run_that_is_killed_after_each_step_repeats_none(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("bert_keras.corpora.token_store.CHARACTERS_PER_TASK", 1000)
     monkeypatch.setattr(pretraining_data, "TOKENS_PER_TASK", 300)
@@ -224,27 +207,32 @@ def kill_after(monkeypatch, num_shards):
     return written
 
 
-def test_a_killed_run_goes_on_where_it_was(corpus, tmp_path, monkeypatch):
-    create(corpus, tmp_path / "whole")
-    folder = tmp_path / "killed"
+@pytest.fixture
+def killed(corpus, tmp_path, monkeypatch):
+    """The folder of a run that was killed in the middle of its third shard."""
     with monkeypatch.context() as patches:
         kill_after(patches, 2)
         with pytest.raises(Killed):
-            create(corpus, folder)
+            create(corpus, tmp_path / "killed")
+    return tmp_path / "killed"
+
+
+def test_a_killed_run_continues_where_it_stopped(corpus, killed, tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"manifest\.json"):
-        read_manifest(folder)
+        read_manifest(killed)
     # What is damaged meanwhile is made again.
-    damaged = sorted(folder.glob("examples-*"))[1]
+    damaged = sorted(killed.glob("examples-*"))[1]
     damaged.write_bytes(b"x" + damaged.read_bytes()[1:])
     with monkeypatch.context() as patches:
         written = kill_after(patches, 100)
         patches.setattr("bert_keras.corpora.token_store.tokenize_documents", None)
         patches.setattr(pretraining_data, "_cut_documents", None)
-        manifest = create(corpus, folder)
+        manifest = create(corpus, killed)
     names = [os.path.basename(path) for path in written]
     assert names == [shard["file"] for shard in manifest["shards"]][1:]
-    (folder / ".half.partial").unlink()
-    assert contents(folder) == contents(tmp_path / "whole")
+    (killed / ".half.partial").unlink()
+    create(corpus, tmp_path / "whole")
+    assert contents(killed) == contents(tmp_path / "whole")
 
 
 def test_a_finished_folder_is_left_alone_and_another_is_not_overwritten(corpus, tmp_path):
@@ -256,33 +244,27 @@ def test_a_finished_folder_is_left_alone_and_another_is_not_overwritten(corpus, 
         create(corpus, tmp_path, seed=1)
 
 
-def test_changed_settings_do_not_reuse_the_shards_of_a_killed_run(corpus, tmp_path, monkeypatch):
-    folder = tmp_path / "killed"
-    with monkeypatch.context() as patches:
-        kill_after(patches, 2)
-        with pytest.raises(Killed):
-            create(corpus, folder)
-    create(corpus, folder, seed=1)
+def test_changed_settings_do_not_reuse_the_shards_of_a_killed_run(corpus, killed, tmp_path):
+    create(corpus, killed, seed=1)
     create(corpus, tmp_path / "whole", seed=1)
-    (folder / ".half.partial").unlink()
-    assert contents(folder) == contents(tmp_path / "whole")
+    (killed / ".half.partial").unlink()
+    assert contents(killed) == contents(tmp_path / "whole")
 
 
 def test_leftovers_of_killed_runs_are_removed(corpus, tmp_path, monkeypatch):
     folder = tmp_path / "killed"
-    with monkeypatch.context() as patches:
-        # Between a shard and its note, with other settings.
-        patches.setattr(pretraining_data, "file_sha256", fail_after(2))
-        with pytest.raises(Killed):
-            create(corpus, folder, examples_per_shard=30)
-    partial = folder / ".examples-00000-of-00009.safetensors.0123.partial"
-    partial.mkdir()
-    (partial / "examples-00000-of-00009.safetensors").write_bytes(b"half")
-    with monkeypatch.context() as patches:
-        # Between the manifest and the end.
-        patches.setattr(pretraining_data, "_remove_leftovers", fail_after(0))
-        with pytest.raises(Killed):
-            create(corpus, folder)
+    # Between a shard and its note, with other settings; between the manifest and the end.
+    for name, calls, options in [
+        ("file_sha256", 2, {"examples_per_shard": 30}),
+        ("_remove_leftovers", 0, {}),
+    ]:
+        with monkeypatch.context() as patches:
+            patches.setattr(pretraining_data, name, fail_after(calls))
+            with pytest.raises(Killed):
+                create(corpus, folder, **options)
+        partial = folder / ".examples-00000-of-00009.safetensors.0123.partial"
+        partial.mkdir(exist_ok=True)
+        (partial / "examples-00000-of-00009.safetensors").write_bytes(b"half")
     assert (folder / ".unfinished").exists()
     create(corpus, folder)
     create(corpus, tmp_path / "whole")
@@ -342,9 +324,8 @@ def test_static_masks_differ_between_duplicates(corpus, tmp_path):
     assert len(set(masked)) > 0.9 * len(masked)
 
 
-def test_a_word_segmenter_tells_where_words_begin(tmp_path):
-    path = tmp_path / "chinese.txt"
-    path.write_text("天地人。人地天天。\n\n天人地人。地地。", encoding="utf-8")
+def test_a_word_segmenter_tells_where_words_begin(write, tmp_path):
+    path = write("chinese.txt", "天地人。人地天天。\n\n天人地人。地地。")
     manifest = create(path, tmp_path / "out", word_segmenter=words_of)
     arrays, _ = open_shard(tmp_path / "out" / manifest["shards"][0]["file"])
     rows = np.split(np.array(arrays["token_ids"]), arrays["offsets"][1:-1])
@@ -368,86 +349,78 @@ def test_a_word_segmenter_tells_where_words_begin(tmp_path):
         create(path, tmp_path / "lost", word_segmenter=first_word)
 
 
-def test_empty_and_one_sentence_documents_are_counted(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("The man.\n\n\u200b\n\nA ship. The sea.\n\n \n\nA woman.", encoding="utf-8")
-    manifest = create(path, tmp_path / "out")
-    counts = manifest["counts"]
+def test_empty_and_one_sentence_documents_are_counted(write, tmp_path):
+    path = write("a.txt", "The man.\n\n\u200b\n\nA ship. The sea.\n\n \n\nA woman.")
+    counts = create(path, tmp_path / "out")["counts"]
     assert (counts["documents"], counts["empty_documents"]) == (3, 1)
     assert counts["one_sentence_documents"] == 2
-    assert (
-        create(path, tmp_path / "order", objective="sentence_order")["counts"]["skipped_sentences"]
-        == 2
-    )
+    ordered = create(path, tmp_path / "order", objective="sentence_order")
+    assert ordered["counts"]["skipped_sentences"] == 2
 
 
-def test_a_line_of_a_megabyte_is_cut_into_sentences_of_bearable_length(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("the old man " * 90_000 + "\n\nA ship. The sea.\n", encoding="utf-8")
+def test_a_line_of_a_megabyte_is_cut_into_sentences(write, tmp_path):
+    path = write("a.txt", "the old man " * 90_000 + "\n\nA ship. The sea.\n")
     manifest = create(path, tmp_path / "out", examples_per_shard=16384)
     assert manifest["counts"]["cut_sentences"] == 1
     assert manifest["counts"]["tokens"] == 270_006
     assert manifest["num_examples"] > 270_000 / 512
 
 
-def test_text_that_gives_nothing_is_refused(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text(" \n\n")
-    with pytest.raises(ValueError, match="Pre-training needs text"):
-        create(path, tmp_path / "out")
-    path.write_text("The man.\n\nA ship.\n")
-    with pytest.raises(ValueError, match="at least one example"):
-        create(path, tmp_path / "out", objective="sentence_order")
-    # What was refused leaves nothing behind.
+LATIN = "The man. A ship.\n\nThe s\xe9a.\n".encode("latin-1")
+FOREIGN = "Der Mann. Ein Schiff.\n\nDie See.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (" \n\n", {}, "Pre-training needs text"),
+        ("The man.\n\nA ship.\n", {"objective": "sentence_order"}, "at least one example"),
+        ("The man. A ship.", {}, "needs at least two documents"),
+        (LATIN, {}, r"a\.txt, line 3, byte 23: 0xe9 is not UTF-8"),
+        (FOREIGN, {"tokenizer": NO_WORDS}, r"100\.0% of the text's"),
+    ],
+)
+def test_text_that_gives_no_examples_is_refused_and_leaves_no_file(
+    write, tmp_path, text, options, message
+):
+    with pytest.raises(ValueError, match=message):
+        create(write("a.txt", text), tmp_path / "out", **options)
     assert not list((tmp_path / "out").iterdir())
 
 
-def test_text_that_the_vocabulary_does_not_know_is_refused_or_warned_of(corpus, tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("Der Mann. Ein Schiff.\n\nDie See.\n")
-    with pytest.warns(UserWarning, match=r"66\.7% of the text's 9 tokens are not in the vocab"):
-        create(path, tmp_path / "little")
-    tokenizer = WordPieceTokenizer([*VOCABULARY[:5], *"xyz"])
-    with pytest.raises(ValueError, match=r"100\.0% of the text's"):
-        create_pretraining_data(corpus, tokenizer, str(tmp_path / "none"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        create(corpus, tmp_path / "known")
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (FOREIGN, {}, r"66\.7% of the text's 9 tokens are not in the vocab"),
+        (LATIN, {"errors": "replace"}, "not UTF-8"),
+    ],
+)
+def test_a_warning_says_how_much_text_is_unreadable(write, tmp_path, text, options, message):
+    with pytest.warns(UserWarning, match=message):
+        assert create(write("a.txt", text), tmp_path / "out", **options)["num_examples"]
 
 
-def test_special_tokens_in_the_text_are_text(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text(("The [SEP] man [MASK] went [PAD] a [CLS].\n" * 5 + "\n") * 6)
+@pytest.mark.filterwarnings("error")
+def test_text_of_the_vocabulary_gives_no_warning(corpus, tmp_path):
+    create(corpus, tmp_path / "known")
+
+
+def test_special_tokens_in_the_text_are_text(write, tmp_path):
+    path = write("a.txt", ("The [SEP] man [MASK] went [PAD] a [CLS].\n" * 5 + "\n") * 6)
     create(path, tmp_path / "out")
     for row in all_rows(tmp_path / "out"):
         assert row[0] == 2 and row.count(2) == 1 and row.count(3) == 2
         assert 0 not in row and 4 not in row
-    # The tokenizer beside the data is the one that was given.
+    # The tokenizer in the folder is the one that made the data.
     saved = WordPieceTokenizer.load(tmp_path / "out")
     assert saved.tokenize("[SEP]") == ["[SEP]"]
     assert (saved.settings, saved.get_config()) == (TOKENIZER.settings, TOKENIZER.get_config())
 
 
-def test_a_single_document_is_refused_for_next_sentences(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("The man. A ship.")
-    with pytest.raises(ValueError, match="needs at least two documents"):
-        create(path, tmp_path / "out")
-
-
-def test_bytes_that_are_not_utf8_are_named_or_replaced(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_bytes("The man. A ship.\n\nThe s\xe9a.\n".encode("latin-1"))
-    with pytest.raises(ValueError, match=r"a\.txt, line 3, byte 23: 0xe9 is not UTF-8"):
-        create(path, tmp_path / "out")
-    with pytest.warns(UserWarning, match="not UTF-8"):
-        assert create(path, tmp_path / "out", errors="replace")["num_examples"]
-
-
 def test_a_vocabulary_without_mask_is_refused_before_any_work(corpus, tmp_path):
     tokenizer = WordPieceTokenizer([token for token in VOCABULARY if token != "[MASK]"])
     with pytest.raises(ValueError, match=r"\[MASK\]"):
-        create_pretraining_data(corpus, tokenizer, str(tmp_path / "out"))
+        create(corpus, tmp_path / "out", tokenizer=tokenizer)
     assert not (tmp_path / "out").exists()
 
 
@@ -480,40 +453,31 @@ def test_tfrecord_without_tensorflow_is_refused_before_any_work(corpus, tmp_path
     assert not (tmp_path / "out").exists()
 
 
-def test_tfrecord_holds_the_same_examples(corpus, tmp_path):
-    pytest.importorskip("tensorflow")
-    masking = Masking(max_predictions=6)
-    batches = []
-    for format in ("safetensors", "tfrecord"):
-        create(corpus, tmp_path / format, format=format, masking=masking)
-        batches.append(PretrainingBatches(str(tmp_path / format), 16, seed=3))
+def assert_same_batches(first, second):
+    assert first.batches_per_epoch == second.batches_per_epoch
     for step in range(0, 8, 3):
-        for ours, theirs in zip(batches[0][step], batches[1][step], strict=True):
-            assert ours.keys() == theirs.keys()
-            for key in ours:
-                np.testing.assert_array_equal(ours[key], theirs[key])
-
-
-def test_records_of_googles_format_become_a_folder_that_needs_no_tensorflow(
-    corpus, tmp_path, monkeypatch
-):
-    pytest.importorskip("tensorflow")
-    masking = Masking(max_predictions=6)
-    for format in ("safetensors", "tfrecord"):
-        create(corpus, tmp_path / format, format=format, masking=masking)
-    paths = sorted((tmp_path / "tfrecord").glob("*.tfrecord"))
-    tokenizer = WordPieceTokenizer.load(tmp_path / "tfrecord")
-    import_records(paths, tokenizer, str(tmp_path / "imported"))
-    monkeypatch.setitem(sys.modules, "tensorflow", None)
-    ours, imported = (
-        PretrainingBatches(str(tmp_path / name), 16, seed=3) for name in ("safetensors", "imported")
-    )
-    assert imported.batches_per_epoch == ours.batches_per_epoch
-    for step in range(0, 8, 3):
-        for expected, found in zip(ours[step], imported[step], strict=True):
+        for expected, found in zip(first[step], second[step], strict=True):
             assert expected.keys() == found.keys()
             for key in expected:
                 np.testing.assert_array_equal(expected[key], found[key])
+
+
+def test_records_hold_the_same_examples_and_can_become_a_folder_that_needs_no_tensorflow(
+    corpus, tmp_path, monkeypatch
+):
+    pytest.importorskip("tensorflow")
+    for format in ("safetensors", "tfrecord"):
+        create(corpus, tmp_path / format, format=format, masking=Masking(max_predictions=6))
+    ours, records = (
+        PretrainingBatches(tmp_path / name, 16, seed=3) for name in ("safetensors", "tfrecord")
+    )
+    assert_same_batches(ours, records)
+    paths = sorted((tmp_path / "tfrecord").glob("*.tfrecord"))
+    tokenizer = WordPieceTokenizer.load(tmp_path / "tfrecord")
+    import_records(paths, tokenizer, str(tmp_path / "imported"))
+    with monkeypatch.context() as patches:
+        patches.setitem(sys.modules, "tensorflow", None)
+        assert_same_batches(ours, PretrainingBatches(tmp_path / "imported", 16, seed=3))
     with pytest.raises(ValueError, match="must be new"):
         import_records(paths, tokenizer, str(tmp_path / "imported"))
 

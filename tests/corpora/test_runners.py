@@ -12,7 +12,8 @@ import types
 
 import numpy as np
 import pytest
-from test_pretraining_data import contents, create, first_word, write_corpus
+from files import contents
+from test_pretraining_data import create, first_word, write_corpus
 
 from bert_keras.corpora import runners, token_store
 
@@ -121,7 +122,6 @@ def die(number):
     raise MemoryError
 
 
-@pytest.mark.once
 def test_every_runner_writes_the_same_bytes(runner, tmp_path, monkeypatch):
     monkeypatch.setattr(token_store, "CHARACTERS_PER_TASK", 300)
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")  # Which a fake would leave so.
@@ -132,15 +132,13 @@ def test_every_runner_writes_the_same_bytes(runner, tmp_path, monkeypatch):
     assert contents(tmp_path / runner) == contents(tmp_path / "local")
 
 
-@pytest.mark.once
-def test_the_error_of_a_task_comes_out_as_it_is(runner, tmp_path):
+def test_the_error_of_a_task_is_raised_unchanged(runner, tmp_path):
     corpus = write_corpus(tmp_path / "corpus")
     with pytest.raises(ValueError, match="must return all of a sentence"):
         create(corpus, tmp_path / "out", runner=runner, num_workers=1, word_segmenter=first_word)
 
 
-@pytest.mark.once
-def test_tasks_are_read_only_a_few_ahead(runner, tmp_path, monkeypatch):
+def test_only_a_few_tasks_are_read_ahead(runner, tmp_path, monkeypatch):
     monkeypatch.setattr(runners, "TASKS_PER_PIPELINE", 4)
     read = []
     tasks = (read.append(number) or number for number in range(20))
@@ -150,8 +148,7 @@ def test_tasks_are_read_only_a_few_ahead(runner, tmp_path, monkeypatch):
     assert len(read) == 20
 
 
-@pytest.mark.once
-def test_a_process_that_ray_could_not_keep_alive_is_told_of(monkeypatch):
+def test_a_process_that_ray_lost_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", FakeRay())
     workers = runners.RayWorkers(2, {"address": "auto"})
     with workers, pytest.raises(ChildProcessError, match="the same call, or command, continues"):
@@ -160,7 +157,6 @@ def test_a_process_that_ray_could_not_keep_alive_is_told_of(monkeypatch):
     assert not sys.modules["ray"].is_initialized()
 
 
-@pytest.mark.once
 def test_a_runner_that_cannot_run_is_refused_before_any_work(tmp_path, monkeypatch):
     corpus = write_corpus(tmp_path / "corpus")
     for name, module in (("ray", "ray"), ("beam", "apache_beam")):

@@ -103,11 +103,12 @@ def test_the_same_draws_give_the_examples_of_googles_rules(sequence_length, long
         documents, sequence_length, LAYOUT, seed=7, duplicate=3, short_per="document"
     )
     rows = rows_of(documents, segments)
+    assert pack_segments(documents, segments, LAYOUT)[0].lengths.max() == sequence_length
     assert [row[2] for row in rows] == [row[2] for row in cut]
     for row, uncut, expected in zip(rows, whole, cut, strict=True):
         for ours, text, theirs in zip(row[:2], uncut, expected[:2], strict=True):
-            # As long as by Google's loop, and a run of the same text.
-            assert len(ours) == len(theirs)
+            # As long as by Google's loop, never empty, and a run of the same text.
+            assert len(ours) == len(theirs) > 0
             start = text.index(ours[0])
             assert text[start : start + len(ours)] == ours
     assert len(cut) > 50 and {0, 1} == {row[2] for row in cut}
@@ -147,40 +148,7 @@ def test_half_of_the_second_segments_are_random_and_from_other_documents():
     assert abs(segments.is_short.mean() - 0.1) < 5 * 0.3 / count**0.5
 
 
-def test_short_targets_are_drawn_per_document_as_google_does_if_asked():
-    documents = join_documents(make_documents(50, longest=4, most_sentences=60), SEP)
-    segments = next_sentence_segments(
-        documents, 64, LAYOUT, short_probability=0.5, short_per="document"
-    )
-    place = np.searchsorted(documents.sentence_ends, segments.first[:, 0], side="right")
-    document = np.searchsorted(documents.first_sentences, place, side="right")
-    per_document = {number: set(segments.is_short[document == number]) for number in document}
-    assert all(len(kinds) == 1 for kinds in per_document.values())
-    assert {kind for kinds in per_document.values() for kind in kinds} == {False, True}
-
-
-def test_rows_fit_and_no_segment_is_empty():
-    documents = join_documents(make_documents(30, longest=400), SEP)
-    for length in (5, 16, 128):
-        segments = next_sentence_segments(documents, length, LAYOUT, seed=length)
-        rows, _ = pack_segments(documents, segments, LAYOUT)
-        assert rows.lengths.max() == length
-        for pair in (segments.first, segments.second):
-            assert (pair[:, 1] > pair[:, 0]).all()
-
-
-def test_both_sides_are_truncated():
-    lists = [[list(range(10, 30)), list(range(30, 50))], [list(range(50, 90))]] * 40
-    documents = join_documents(lists, SEP)
-    segments = next_sentence_segments(documents, 20, LAYOUT, short_probability=0.0)
-    starts = documents.sentence_starts
-    cut_front = ~np.isin(segments.first[:, 0], starts)
-    cut_back = ~np.isin(segments.first[:, 1], documents.sentence_ends)
-    # Ten tokens and more go, each from either side: hardly ever all from one.
-    assert cut_front.mean() > 0.95 and cut_back.mean() > 0.95
-
-
-def test_documents_can_be_shared_out_in_any_way():
+def test_documents_can_be_divided_in_any_way():
     documents = join_documents(make_documents(11), SEP)
     for cut in (next_sentence_segments, sentence_order_segments):
         whole = rows_of(documents, cut(documents, 32, LAYOUT, seed=4, duplicate=1))
@@ -197,13 +165,7 @@ def test_documents_can_be_shared_out_in_any_way():
         assert rows_of(documents, cut(documents, 32, LAYOUT, seed=5, duplicate=1)) != whole
 
 
-def test_a_document_of_one_sentence_gets_a_random_partner():
-    documents = join_documents([[[10, 11]], [[20, 21]]], SEP)
-    segments = next_sentence_segments(documents, 16, LAYOUT, short_probability=0.0)
-    assert rows_of(documents, segments) == [([10, 11], [20, 21], 1), ([20, 21], [10, 11], 1)]
-
-
-def test_the_random_document_is_never_the_own_one():
+def test_the_random_document_is_always_another_one():
     documents = join_documents([[[10]] * 3000, [[20]]], SEP)
     segments = next_sentence_segments(
         documents, 5, LAYOUT, short_probability=0.0, random_probability=1.0
@@ -212,19 +174,25 @@ def test_the_random_document_is_never_the_own_one():
         assert set(a) != set(b)
 
 
-def test_a_single_document_has_no_random_partner():
+def test_a_single_document_has_ordered_and_full_sentences():
     documents = join_documents([[[10, 11], [12]]], SEP)
-    with pytest.raises(ValueError, match="needs at least two documents"):
-        next_sentence_segments(documents, 16, LAYOUT)
     assert len(sentence_order_segments(documents, 16, LAYOUT).not_next) == 1
     assert len(full_sentences(documents, 16, LAYOUT).not_next) == 1
 
 
-def test_a_row_needs_room_for_two_tokens():
-    documents = join_documents([[[10, 11], [12]]] * 2, SEP)
-    for cut in (next_sentence_segments, sentence_order_segments):
-        with pytest.raises(ValueError, match="room for 3 special tokens"):
-            cut(documents, 4, LAYOUT)
+@pytest.mark.parametrize(
+    ("cut", "num_documents", "length", "options", "message"),
+    [
+        (next_sentence_segments, 1, 16, {}, "needs at least two documents"),
+        (next_sentence_segments, 2, 4, {}, "room for 3 special tokens"),
+        (sentence_order_segments, 2, 4, {}, "room for 3 special tokens"),
+        (next_sentence_segments, 2, 16, {"short_per": "corpus"}, "`short_per` must be"),
+    ],
+)
+def test_pairs_that_cannot_be_cut_are_refused(cut, num_documents, length, options, message):
+    documents = join_documents([[[10, 11], [12]]] * num_documents, SEP)
+    with pytest.raises(ValueError, match=message):
+        cut(documents, length, LAYOUT, **options)
 
 
 def test_sentence_order_swaps_half_of_consecutive_segments():
@@ -243,7 +211,7 @@ def test_sentence_order_swaps_half_of_consecutive_segments():
     assert (document_of[sentence] == document_of[behind]).all()
 
 
-def test_sentence_order_leaves_out_a_sentence_that_has_no_other():
+def test_sentence_order_skips_a_sentence_without_a_neighbour():
     documents = join_documents([[[10]], [[20], [21]], [[30] * 9, [31] * 9, [32] * 9]], SEP)
     segments = sentence_order_segments(documents, 16, LAYOUT, short_probability=0.0)
     assert segments.num_skipped == 2
@@ -262,7 +230,7 @@ def test_full_sentences_use_every_token_once():
     assert all(row[0] == CLS and row[-1] == SEP for row in rows.to_lists())
 
 
-def test_full_sentences_go_on_into_the_next_document_behind_a_separator():
+def test_full_sentences_continue_into_the_next_document_after_a_separator():
     documents = join_documents([[[10, 11], [12]], [[20], [21, 22, 23]]], SEP)
     segments = full_sentences(documents, 8, LAYOUT)
     rows, _ = pack_segments(documents, segments, LAYOUT)
@@ -287,9 +255,3 @@ def test_pairs_are_packed_with_their_special_tokens():
     rows, second_starts = pack_segments(documents, segments, LAYOUT)
     assert rows.to_lists() == [[1, 10, 11, 2, 12, 2], [1, 20, 2, 10, 11, 2]]
     assert second_starts.tolist() == [4, 3]
-
-
-def test_an_unknown_way_to_draw_lengths_is_refused():
-    documents = join_documents([[[10]], [[11]]], SEP)
-    with pytest.raises(ValueError, match="`short_per` must be"):
-        next_sentence_segments(documents, 16, LAYOUT, short_per="corpus")

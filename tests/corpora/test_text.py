@@ -5,44 +5,36 @@ import pytest
 from bert_keras.corpora import find_text_files, read_documents
 
 
-def write(path, text):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.encode())
-    return path
-
-
-def test_a_book_is_one_document_of_unwrapped_paragraphs(tmp_path):
-    path = write(
-        tmp_path / "book.txt", "\r\nCHAPTER I\r\n\r\n\r\n  Alice was\r\nvery tired. \r\n \t\r\nSo"
-    )
+def test_a_book_is_one_document_of_unwrapped_paragraphs(write):
+    path = write("book.txt", "\r\nCHAPTER I\r\n\r\n\r\n  Alice was\r\nvery tired. \r\n \t\r\nSo")
     assert list(read_documents(path)) == [["CHAPTER I", "Alice was very tired.", "So"]]
 
 
-def test_a_line_can_be_a_passage(tmp_path):
-    path = write(tmp_path / "novel.txt", "第一回\n\n话说\n天下\n")
+def test_a_line_can_be_a_passage(write):
+    path = write("novel.txt", "第一回\n\n话说\n天下\n")
     assert list(read_documents(path, passages="line")) == [["第一回", "话说", "天下"]]
 
 
-def test_blank_lines_end_documents_in_berts_own_format(tmp_path):
-    path = write(tmp_path / "wiki.txt", "\nOne.\nTwo.\n\n\nThree.\n\n")
+def test_blank_lines_end_documents_in_berts_own_format(write):
+    path = write("wiki.txt", "\nOne.\nTwo.\n\n\nThree.\n\n")
     documents = list(read_documents(path, documents="blank_line", passages="line"))
     assert documents == [["One.", "Two."], ["Three."]]
     documents = list(read_documents(path, documents="blank_line"))
     assert documents == [["One. Two."], ["Three."]]
 
 
-def test_files_end_documents_whatever_the_convention(tmp_path):
-    write(tmp_path / "a.txt", "one")
-    write(tmp_path / "b.txt", "two")
+def test_files_end_documents_whatever_the_convention(write, tmp_path):
+    write("a.txt", "one")
+    write("b.txt", "two")
     for documents in ("file", "blank_line"):
         assert list(read_documents(tmp_path, documents=documents)) == [["one"], ["two"]]
 
 
-def test_folders_are_read_in_the_order_of_their_paths(tmp_path):
-    write(tmp_path / "b.txt", "b")
-    write(tmp_path / "a" / "z.TXT", "z")
-    write(tmp_path / "notes.md", "no")
-    (tmp_path / "c.txt.gz").write_bytes(gzip.compress("é".encode()))
+def test_folders_are_read_in_the_order_of_their_paths(write, tmp_path):
+    write("b.txt", "b")
+    write("a/z.TXT", "z")
+    write("notes.md", "no")
+    write("c.txt.gz", gzip.compress("é".encode()))
     names = ["a/z.TXT", "b.txt", "c.txt.gz"]
     assert find_text_files(tmp_path) == [str(tmp_path / name) for name in names]
     assert [document[0] for document in read_documents(str(tmp_path))] == ["z", "b", "é"]
@@ -50,38 +42,39 @@ def test_folders_are_read_in_the_order_of_their_paths(tmp_path):
     assert [document[0] for document in read_documents(chosen)] == ["no", "b"]
 
 
-def test_files_without_text_give_no_document(tmp_path):
-    write(tmp_path / "empty.txt", "")
-    write(tmp_path / "blank.txt", " \n\n\t\n")
+def test_files_without_text_give_no_document(write, tmp_path):
+    write("empty.txt", "")
+    write("blank.txt", " \n\n\t\n")
     assert list(read_documents(tmp_path)) == []
 
 
-def test_a_line_of_megabytes_is_one_passage(tmp_path):
+def test_a_line_of_megabytes_is_one_passage(write):
     line = "word \x85\u2028 " * 500_000
-    path = write(tmp_path / "long.txt", f"first\n\n{line}\n")
+    path = write("long.txt", f"first\n\n{line}\n")
     ((first, second),) = read_documents(path)
     assert first == "first" and second == line.strip()
 
 
-def test_invalid_bytes_are_named_or_replaced(tmp_path):
-    path = tmp_path / "bad.txt"
-    path.write_bytes(b"good\n\nb\xe9d\n")
+def test_invalid_bytes_are_named_or_replaced(write):
+    path = write("bad.txt", b"good\n\nb\xe9d\n")
     with pytest.raises(ValueError, match=r"bad\.txt, line 3, byte 7: 0xe9 is not UTF-8"):
         list(read_documents(path))
     with pytest.warns(UserWarning, match="1 lines hold bytes"):
         assert list(read_documents(path, errors="replace")) == [["good", "b\ufffdd"]]
 
 
-def test_arguments_are_checked_at_the_call_and_not_at_the_first_document(tmp_path):
-    path = write(tmp_path / "a.txt", "a")
-    with pytest.raises(ValueError, match=r"`documents` must be one of"):
-        read_documents(path, documents="folder")
-    with pytest.raises(ValueError, match=r"`passages` must be one of"):
-        read_documents(path, passages="sentence")
-    with pytest.raises(ValueError, match=r"`errors` must be one of"):
-        read_documents(path, errors="ignore")
-    with pytest.raises(FileNotFoundError, match="There is no file or folder"):
-        read_documents(tmp_path / "absent")
+@pytest.mark.parametrize(
+    ("name", "options", "error", "message"),
+    [
+        ("a.txt", {"documents": "folder"}, ValueError, "`documents` must be one of"),
+        ("a.txt", {"passages": "sentence"}, ValueError, "`passages` must be one of"),
+        ("a.txt", {"errors": "ignore"}, ValueError, "`errors` must be one of"),
+        ("absent", {}, FileNotFoundError, "There is no file or folder"),
+        ("folder", {}, FileNotFoundError, r"holds no \.txt"),
+    ],
+)
+def test_arguments_are_checked_at_the_call(write, tmp_path, name, options, error, message):
+    write("a.txt", "a")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(FileNotFoundError, match=r"holds no \.txt"):
-        read_documents(tmp_path / "folder")
+    with pytest.raises(error, match=message):
+        read_documents(tmp_path / name, **options)

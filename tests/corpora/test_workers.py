@@ -7,8 +7,6 @@ import signal
 import subprocess
 import sys
 
-import pytest
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The module alone: each process of the package would import Keras first.
 SCRIPT = """
@@ -24,7 +22,6 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.once
 def test_processes_end_with_their_parent_when_it_is_killed(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "bert_keras" / "corpora")}

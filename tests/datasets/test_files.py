@@ -70,10 +70,16 @@ def test_damaged_files_are_refused_by_file_and_line(write, read, content, messag
         list(read(write("t.txt", content)))
 
 
-def test_folders_absent_files_and_unknown_modes_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="is a folder"):
-        list(read_lines(tmp_path))
-    with pytest.raises(FileNotFoundError):
-        list(read_lines(tmp_path / "absent.txt"))
-    with pytest.raises(ValueError, match="`errors` must be"):
-        list(read_lines(tmp_path / "absent.txt", errors="ignore"))
+@pytest.mark.parametrize(
+    ("name", "options", "error", "message"),
+    [
+        ("", {}, ValueError, "is a folder"),
+        ("absent.txt", {}, FileNotFoundError, "absent"),
+        ("absent.txt", {"errors": "ignore"}, ValueError, "`errors` must be"),
+    ],
+)
+def test_folders_absent_files_and_unknown_modes_are_refused(
+    tmp_path, name, options, error, message
+):
+    with pytest.raises(error, match=message):
+        list(read_lines(tmp_path / name, **options))

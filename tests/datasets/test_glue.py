@@ -229,42 +229,26 @@ def test_compressed_files_are_found(write, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "call, error, message",
+    ("task", "folder", "split", "error", "message"),
     [
-        (
-            lambda make: load_glue("qnli", make("qnli"), "train"),
-            FileNotFoundError,
-            r"train\.tsv, and .* It holds: \['dev\.tsv'\]",
-        ),
-        (lambda _: load_glue("qnli", "absent", "dev"), FileNotFoundError, "There is no folder"),
-        (lambda _: detect_glue_task("absent"), FileNotFoundError, "There is no folder"),
-        (lambda _: load_glue("qnli", __file__, "dev"), NotADirectoryError, "is a file"),
-        (
-            lambda _: load_glue("imdb", ".", "dev"),
-            ValueError,
-            r"one of \('cola', 'sst2'.*Received: 'imdb'",
-        ),
-        (
-            lambda _: load_glue("sst2", ".", "valid"),
-            ValueError,
-            r"one of \('train', 'dev', 'test'\). Received: 'valid'",
-        ),
-        (
-            lambda make: detect_glue_task(make("wnli", "data")),
-            ValueError,
-            r"more than one task: \['wnli', 'afqmc'\]",
-        ),
+        ("qnli", "qnli", "train", FileNotFoundError, r"train\.tsv, and .* holds: \['dev\.tsv'\]"),
+        ("qnli", "absent", "dev", FileNotFoundError, "There is no folder"),
+        (None, "absent", "dev", FileNotFoundError, "There is no folder"),
+        ("qnli", "qnli/dev.tsv", "dev", NotADirectoryError, "is a file"),
+        ("imdb", ".", "dev", ValueError, r"one of \('cola', 'sst2'.*Received: 'imdb'"),
+        ("sst2", ".", "valid", ValueError, r"one of \('train', 'dev', 'test'\). .* 'valid'"),
+        (None, "data", "dev", ValueError, r"more than one task: \['wnli', 'afqmc'\]"),
+        (None, "other", "dev", ValueError, "fit none of the tasks.*Name the `task`"),
     ],
 )
-def test_folders_tasks_and_splits_that_do_not_exist_are_refused(make, call, error, message):
+def test_folders_tasks_and_splits_that_do_not_exist_are_refused(
+    make, write, tmp_path, task, folder, split, error, message
+):
+    make("qnli")
+    make("wnli", "data")
+    write("other/train.tsv", "a\tb\n1\t2\n")
     with pytest.raises(error, match=message):
-        call(make)
-
-
-def test_a_folder_of_no_task_is_refused(write, tmp_path):
-    write("train.tsv", "a\tb\n1\t2\n")
-    with pytest.raises(ValueError, match=r"fit none of the tasks.*Name the `task`"):
-        detect_glue_task(tmp_path)
+        load_glue(task, tmp_path / folder, split)
 
 
 @pytest.mark.parametrize("name, task", [("SST-2", "sst2"), ("STS-B", "stsb"), ("CoLA", "cola")])

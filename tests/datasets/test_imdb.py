@@ -20,11 +20,13 @@ REVIEWS = {
 }
 
 
-def make_folder(tmp_path):
+@pytest.fixture
+def folder(tmp_path):
     for name, text in REVIEWS.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(text.encode())
-    return tmp_path
+        path = tmp_path / "folder" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    return tmp_path / "folder"
 
 
 def make_archive(path, reviews=REVIEWS, link=True):
@@ -41,39 +43,27 @@ def make_archive(path, reviews=REVIEWS, link=True):
     return path
 
 
-def test_reviews_are_in_the_order_of_their_ids_with_alternating_labels(tmp_path):
-    train = load_imdb(make_folder(tmp_path), "train")
-    assert train.texts == [
-        "Bad – naïve.\n",
-        "Great.<br /><br />Really \x85 good.",
-        "Worse.",
-        "Fine.",
-    ]
-    assert train.labels.tolist() == [0, 1, 0, 1] and train.labels.dtype == "int32"
-    assert train.label_names == ("negative", "positive")
-
-
-def test_the_folder_its_parent_and_the_archive_give_the_same_reviews(tmp_path):
-    (tmp_path / "folder").mkdir()
+def test_the_folder_its_parent_and_the_archive_give_the_reviews_in_order(folder, tmp_path):
     (tmp_path / "packed").mkdir()
-    folder = make_folder(tmp_path / "folder")
     archive = make_archive(tmp_path / "packed" / "aclImdb_v1.tar.gz")
-    expected = load_imdb(folder, "train")
-    for path in (folder / "aclImdb", archive, tmp_path / "packed"):
-        found = load_imdb(path, "train")
-        assert found.texts == expected.texts and (found.labels == expected.labels).all()
+    # By their ids, with alternating labels.
+    texts = ["Bad – naïve.\n", "Great.<br /><br />Really \x85 good.", "Worse.", "Fine."]
+    for path in (folder, folder / "aclImdb", archive, tmp_path / "packed"):
+        train = load_imdb(path, "train")
+        assert train.texts == texts and train.label_names == ("negative", "positive")
+        assert train.labels.tolist() == [0, 1, 0, 1] and train.labels.dtype == "int32"
     assert load_imdb(archive, "test").texts == ["Test.", "Second test."]
+
+
+REVIEW = "aclImdb/train/pos/1_8.txt"
+NOT_UTF8 = r"a\.tar\.gz, aclImdb/train/pos/1_8\.txt, line 1, byte 3"
 
 
 @pytest.mark.parametrize(
     ("reviews", "error", "message"),
     [
-        (
-            {"aclImdb/train/pos/1_8.txt": b"caf\xe9"},
-            ValueError,
-            r"a\.tar\.gz, aclImdb/train/pos/1_8\.txt, line 1, byte 3",
-        ),
-        ({"aclImdb/train/pos/1_8.txt": "."}, FileNotFoundError, "train/neg/.* only those of the o"),
+        ({REVIEW: b"caf\xe9"}, ValueError, NOT_UTF8),
+        ({REVIEW: "."}, FileNotFoundError, "train/neg/.* only those of the o"),
         ({"aclImdb/README": "."}, FileNotFoundError, "train/neg/.* Received: no reviews"),
     ],
 )
@@ -83,16 +73,22 @@ def test_archives_with_unreadable_or_missing_reviews_are_refused(tmp_path, revie
 
 
 def test_a_truncated_archive_is_refused(tmp_path):
-    path = make_archive(tmp_path / "a.tar.gz", {"aclImdb/train/pos/1_8.txt": "x" * 9000})
+    path = make_archive(tmp_path / "a.tar.gz", {REVIEW: "x" * 9000})
     path.write_bytes(path.read_bytes()[:60])
     with pytest.raises(ValueError, match=r"a\.tar\.gz cannot be read .*EOFError.* Fetch it again"):
         load_imdb(path, "train")
 
 
-def test_places_without_reviews_and_other_splits_are_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="must hold reviews named aclImdb/train/neg"):
-        load_imdb(tmp_path, "train")
-    with pytest.raises(FileNotFoundError, match="There is no file or folder"):
-        load_imdb(tmp_path / "absent", "train")
-    with pytest.raises(ValueError, match="`split` must be one of"):
-        load_imdb(tmp_path, "dev")
+@pytest.mark.parametrize(
+    ("name", "split", "error", "message"),
+    [
+        ("", "train", FileNotFoundError, "must hold reviews named aclImdb/train/neg"),
+        ("absent", "train", FileNotFoundError, "There is no file or folder"),
+        ("", "dev", ValueError, "`split` must be one of"),
+    ],
+)
+def test_folders_without_reviews_and_unknown_splits_are_refused(
+    tmp_path, name, split, error, message
+):
+    with pytest.raises(error, match=message):
+        load_imdb(tmp_path / name, split)

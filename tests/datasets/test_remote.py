@@ -52,8 +52,7 @@ def address(request, local):
         server.shutdown()
 
 
-@pytest.mark.once
-def test_texts_of_other_machines_are_those_of_this_one(local, address, tmp_path):
+def test_remote_texts_equal_local_texts(local, address, tmp_path):
     files = [f"{address}/{name}" for name in TEXTS]
     found = find_text_files(f"{address}/")
     assert [name.rpartition("/")[2] for name in found] == ["a.txt", "b.txt.gz"]
@@ -67,23 +66,20 @@ def test_texts_of_other_machines_are_those_of_this_one(local, address, tmp_path)
     assert made[0] == made[1]
 
 
-@pytest.mark.once
-def test_addresses_that_name_nothing_are_told(address):
+def test_addresses_without_files_are_reported(address):
     with pytest.raises(FileNotFoundError, match=r"no file .*/c\.txt. The address of a folder ends"):
         find_text_files(f"{address}/c.txt")
     with pytest.raises(FileNotFoundError, match="no file"):
         find_text_files([f"{address}/nothing/"])
 
 
-@pytest.mark.once
 def test_a_pattern_of_addresses_names_files():
     fsspec.filesystem("memory").pipe({"/some/b.txt": b"b", "/some/a.txt": b"a", "/some/c": b"c"})
     found = find_text_files(expand("--input", ["memory://some/*.txt", "memory://some/c"]))
     assert found == [f"memory:///some/{name}" for name in ("a.txt", "b.txt", "c")]
 
 
-@pytest.mark.once
-def test_what_reads_an_address_may_be_missing(monkeypatch):
+def test_a_missing_package_for_addresses_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(
         ImportError, match=r"s3://bucket/books/, .*pip install 'bert_keras\[remote\]"
@@ -91,9 +87,8 @@ def test_what_reads_an_address_may_be_missing(monkeypatch):
         find_text_files("s3://bucket/books/")
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("folder", ["s3://bucket/data", pathlib.Path("gs://bucket/data")])
-def test_a_folder_of_another_machine_is_no_folder_to_map(local, folder):
+def test_data_must_be_written_to_and_read_from_this_machine(local, folder):
     message = r"must be on this machine.*//?bucket/data.*copy it there"
     with pytest.raises(ValueError, match=message):
         create_pretraining_data(local, WordPieceTokenizer(VOCABULARY), folder)
@@ -102,7 +97,6 @@ def test_a_folder_of_another_machine_is_no_folder_to_map(local, folder):
     assert not pathlib.Path(str(folder)).exists()
 
 
-@pytest.mark.once
-def test_a_signature_behind_an_address_is_no_part_of_the_name():
+def test_the_signature_in_an_address_is_not_part_of_the_file_name():
     assert file_name("https://host/books/a.txt.gz?X-Signature=secret#part") == "a.txt.gz"
     assert file_name("folder/what?.txt") == "what?.txt"

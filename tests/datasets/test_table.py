@@ -7,16 +7,54 @@ import pytest
 
 from bert_keras.datasets import read_rows, read_table
 
-
-def test_quotation_marks_in_tsv_are_letters(write):
-    path = write("t.tsv", 'a\tb\n"open\tthe "mid" end"\n""\t"x"\n')
-    assert read_table(path) == {"a": ['"open', '""'], "b": ['the "mid" end"', '"x"']}
+STARRED = "gj04\t1\t\tFirst.\ngj04\t0\t*\tSecond."
 
 
-def test_quotes_in_csv_hold_delimiters_and_line_ends(write):
-    path = write("t.csv", 'text,label\r\n"one, ""two""\nthree",1\r\nfour,0\r\n')
-    table = read_table(path, columns=["label", "text"])
-    assert table == {"label": ["1", "0"], "text": ['one, "two"\nthree', "four"]}
+@pytest.mark.parametrize(
+    ("name", "content", "arguments", "expected"),
+    [
+        # Quotation marks are letters in TSV; in CSV they enclose delimiters and line ends.
+        (
+            "t.tsv",
+            'a\tb\n"open\tthe "mid" end"\n""\t"x"\n',
+            {},
+            {"a": ['"open', '""'], "b": ['the "mid" end"', '"x"']},
+        ),
+        (
+            "t.csv",
+            'text,label\r\n"one, ""two""\nthree",1\r\nfour,0\r\n',
+            {"columns": ["label", "text"]},
+            {"label": ["1", "0"], "text": ['one, "two"\nthree', "four"]},
+        ),
+        # Columns by number mean that there is no header.
+        ("t.tsv", STARRED, {"columns": [3, 1]}, {3: ["First.", "Second."], 1: ["1", "0"]}),
+        ("t.tsv", STARRED, {"columns": [-1]}, {-1: ["First.", "Second."]}),
+        ("t.tsv", STARRED, {"columns": 0, "header": True}, {0: ["gj04"]}),
+        ("u.tsv", "a\tb\n1\t2\n3\t4\n", {"columns": ["a", "a"]}, {"a": ["1", "3"]}),
+        # The delimiter is a tab if the first line has one.
+        (
+            "sts-dev.csv",
+            "main\t2.5\tA girl, smiling.\n",
+            {"columns": [2]},
+            {2: ["A girl, smiling."]},
+        ),
+        ("one_column.txt", "Hello, you\nBye\n", {"columns": [0]}, {0: ["Hello, you", "Bye"]}),
+        ("t.csv", 'a;b\n1;"2;3"\n', {"delimiter": ";"}, {"a": ["1"], "b": ["2;3"]}),
+        ("t.csv.gz", gzip.compress(b"a,b\n1,2\n"), {}, {"a": ["1"], "b": ["2"]}),
+        ("t.tsv", "a\tb\r\n x \ty\x85z\u3000\r\n\r\n", {}, {"a": [" x "], "b": ["y\x85z\u3000"]}),
+        # A byte order mark is not part of the first name.
+        *(
+            ("t.tsv", "Quality\t#1\n1\tcafé\n".encode(x), {}, {"Quality": ["1"], "#1": ["café"]})
+            for x in ("utf-8", "utf-8-sig", "utf-16")
+        ),
+    ],
+)
+def test_a_table_is_read_by_columns(write, name, content, arguments, expected):
+    assert read_table(write(name, content), **arguments) == expected
+
+
+def test_without_a_header_all_columns_have_numbers(write):
+    assert read_table(write("t.tsv", STARRED), header=False)[3] == ["First.", "Second."]
 
 
 def test_csv_equals_what_the_csv_module_wrote(tmp_path):
@@ -29,45 +67,10 @@ def test_csv_equals_what_the_csv_module_wrote(tmp_path):
     assert csv.field_size_limit() == limit
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_a_byte_order_mark_is_not_part_of_the_first_name(write, encoding):
-    path = write("t.tsv", "Quality\t#1 String\n1\tcafé\n".encode(encoding))
-    assert read_table(path, ["Quality", "#1 String"]) == {"Quality": ["1"], "#1 String": ["café"]}
-
-
-def test_columns_by_number_mean_no_header(write):
-    path = write("t.tsv", "gj04\t1\t\tFirst.\ngj04\t0\t*\tSecond.")
-    assert read_table(path, [3, 1]) == {3: ["First.", "Second."], 1: ["1", "0"]}
-    assert read_table(path, [-1]) == {-1: ["First.", "Second."]}
-    assert read_table(path, 0, header=True) == {0: ["gj04"]}
-    assert read_table(path, header=False)[3] == ["First.", "Second."]
-    assert read_table(write("u.tsv", "a\tb\n1\t2\n3\t4\n"), ["a", "a"]) == {"a": ["1", "3"]}
-
-
-def test_the_delimiter_is_a_tab_if_the_first_line_has_one(write):
-    path = write("sts-dev.csv", "main\t2.5\tA girl, smiling.\nmain\t3\tA boy.\n")
-    assert read_table(path, [2]) == {2: ["A girl, smiling.", "A boy."]}
-    path = write("one_column.txt", "Hello, you\nBye\n")
-    assert read_table(path, [0]) == {0: ["Hello, you", "Bye"]}
-    path = write("semicolons.csv", 'a;b\n1;"2;3"\n')
-    assert read_table(path, delimiter=";") == {"a": ["1"], "b": ["2;3"]}
-    path = write("t.csv.gz", gzip.compress(b"a,b\n1,2\n"))
-    assert read_table(path) == {"a": ["1"], "b": ["2"]}
-
-
-def test_white_space_inside_fields_is_kept(write):
-    path = write("t.tsv", "a\tb\r\n x \ty\x85z\u3000\r\n\r\n")
-    assert read_table(path) == {"a": [" x "], "b": ["y\x85z\u3000"]}
-
-
 def test_rows_know_the_line_on_which_they_begin(write):
-    path = write("t.csv", '\na,b\n"one\ntwo",1\n\nthree,2\n')
-    assert [place for place, _ in read_rows(path)] == ["line 2", "line 3", "line 6"]
-    assert [fields for _, fields in read_rows(path)] == [
-        ["a", "b"],
-        ["one\ntwo", "1"],
-        ["three", "2"],
-    ]
+    rows = dict(read_rows(write("t.csv", '\na,b\n"one\ntwo",1\n\nthree,2\n')))
+    expected = [["a", "b"], ["one\ntwo", "1"], ["three", "2"]]
+    assert rows == dict(zip(("line 2", "line 3", "line 6"), expected, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,12 @@ def write_once(model, path, verbose=None, write=formats.write_onnx):
     pathlib.Path(path).write_bytes(PROGRAMS[key])
 
 
+def run_python(code, *arguments, text=True, **options):
+    """Runs code in a process of its own; returns its exit status and output."""
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=text, **options)
+
+
 WITHOUT_KERAS = """
 import importlib.util, pathlib, pickle, sys
 for name in ("keras", "torch", "tensorflow", "jax", "transformers", "bert_keras", "onnx"):
@@ -158,7 +164,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def answers(folder):
     """What the folders answer in a process that can import neither a backend nor this package."""
-    subprocess.run([sys.executable, "-c", WITHOUT_KERAS, folder], check=True, cwd=folder)
+    run_python(WITHOUT_KERAS, folder, check=True, cwd=folder)
     found, expected = ((folder / name).read_bytes() for name in ("answers", "expected"))
     return pickle.loads(found), pickle.loads(expected)
 
@@ -169,7 +175,7 @@ def test_answers_are_the_tasks_own(answers, name):
     assert_same(found[name], expected[name])
 
 
-def test_the_compared_answers_hold_entities_and_spans(answers):
+def test_the_compared_answers_include_entities_and_spans(answers):
     found = answers[0]
     assert any(len(answer["entities"]) > 1 for answer in found["tag"] + found["crf"])
     assert {len(best) for best in found["answer"]} == {3}
@@ -212,8 +218,7 @@ def test_the_command_answers_from_a_folder_without_keras(folder):
         "try: main.run()\n"
         "finally: print([x for x in ('keras', 'torch', 'jax') if sys.modules.get(x)])"
     )
-    command = [sys.executable, "-c", code, folder / "one"]
-    told = subprocess.run(command, check=True, capture_output=True, text=True)
+    told = run_python(code, folder / "one", check=True)
     answer, modules = told.stdout.splitlines()
     assert json.loads(answer) == runtime.load(folder / "one").classify("a b")
     assert modules == "[]" and not told.stderr
@@ -228,11 +233,11 @@ def test_the_command_answers_from_a_folder_without_keras(folder):
         (["tag", "SERVED", "--batch_size", "1"], "\ufeffcaf\u00e9".encode(), None),
     ],
 )
-def test_the_command_speaks_utf8_and_tells_mistakes_in_a_line(folder, arguments, given, told):
+def test_the_command_reads_utf8_and_reports_mistakes_in_one_line(folder, arguments, given, told):
     code = "import sys; sys.modules['keras'] = None\nfrom bert_keras.cli import main; main.run()"
     arguments = [str(folder / "tag") if word == "SERVED" else word for word in arguments]
-    command, ascii = [sys.executable, "-c", code], {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run([*command, *arguments], input=given, capture_output=True, env=ascii)
+    ascii = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = run_python(code, *arguments, input=given, env=ascii, text=False)
     if told is None:
         assert json.loads(done.stdout.decode())["words"][0][0] == "caf\u00e9"
     else:
@@ -240,12 +245,12 @@ def test_the_command_speaks_utf8_and_tells_mistakes_in_a_line(folder, arguments,
         assert done.returncode == 2 and told in line and not done.stdout
 
 
-def test_the_package_without_keras_has_its_runtime_and_says_what_the_rest_needs():
+def test_without_keras_the_runtime_imports_and_the_rest_says_what_it_needs():
     code = (
         "import sys; sys.modules['keras'] = None; import bert_keras.export.runtime, bert_keras\n"
         "from bert_keras import TextClassifier"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    told = run_python(code)
     last = told.stderr.splitlines()[-1]
     assert last.startswith("ModuleNotFoundError: bert_keras.TextClassifier needs Keras")
 
@@ -310,7 +315,7 @@ class OfUpperCase(bert_keras.TextClassifier):
         return super().encode_texts([text.upper() for text in x], *args, **kwargs)
 
 
-def test_what_classes_of_one_s_own_do_with_texts_is_refused(tmp_path):
+def test_classes_that_change_texts_in_their_own_way_are_refused(tmp_path):
     own = Lowering(tiny_preprocessor().tokenizer, max_length=16)
     for cls, preprocessor in (
         (bert_keras.TextClassifier, own),
@@ -348,13 +353,13 @@ def test_the_package_prepares_for_its_command_alone(name, folder):
         "try: import bert_keras\n"
         "finally: os.write(2, b'heard'); print(signal.getsignal(signal.SIGINT) == 0)"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    told = run_python(code)
     assert told.returncode == (0 if name == "a source" else 3), told.stderr
     assert ("heard" in told.stderr) == is_heard
     assert told.stdout == f"{not is_heard}\n"  # Whether Ctrl-C ends it without a traceback.
 
 
-def test_a_folder_is_whole_or_as_it_was(tmp_path, monkeypatch):
+def test_an_export_replaces_a_folder_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
     def files():
         paths = [path for path in (tmp_path / "served").rglob("*") if path.is_file()]
         return {path.relative_to(tmp_path / "served"): path.read_bytes() for path in paths}

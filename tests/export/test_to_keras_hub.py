@@ -1,13 +1,10 @@
 """What goes to KerasHub computes the same there, and comes back the same."""
 
-import io
-
 import keras
 import numpy as np
 import pytest
-import sentencepiece
-from checks import TINY
-from small_tokenizers import byte_pair_tokenizer
+from checks import TINY, inputs_of, to_numpy
+from small_tokenizers import byte_pair_tokenizer, sentence_pieces
 from tiny import VOCABULARY
 
 import bert_keras
@@ -31,7 +28,7 @@ def shaken(model):
     """Gives every weight another value, so that none is 0 or 1 by chance."""
     rng = np.random.default_rng(0)
     for variable in model.weights:
-        value = keras.ops.convert_to_numpy(variable.value)
+        value = to_numpy(variable.value)
         variable.assign(value + rng.normal(0, 0.2, value.shape))
     return model
 
@@ -48,20 +45,9 @@ def made(record, task):
     return shaken(getattr(bert_keras, task)(backbone, **options))
 
 
-def inputs_of(model):
-    backbone = getattr(model, "backbone", model)
-    rng = np.random.default_rng(0)
-    mask = (np.arange(10) < np.array([[10], [4], [7]])).astype("int32")
-    ids = np.where(mask, rng.integers(5, backbone.vocabulary_size, (3, 10)), 1).astype("int32")
-    segments = np.sort(rng.integers(0, 2, (3, 10))).astype("int32")
-    positions = np.array([[1, 2], [3, 1], [6, 2]], "int32")
-    known = {"padding_mask": mask, "segment_ids": segments, "mask_positions": positions}
-    return {name: known.get(name, ids) for name in model.input_names}
-
-
 def outputs_of(model, inputs):
     """Returns what a call gives, whose compilation `predict` would spend its time on."""
-    return keras.tree.map_structure(keras.ops.convert_to_numpy, model(inputs, training=False))
+    return keras.tree.map_structure(to_numpy, model(inputs, training=False))
 
 
 def assert_same(actual, expected, mask):
@@ -77,9 +63,9 @@ def assert_same(actual, expected, mask):
 @pytest.mark.parametrize(
     ("record", "task"), CASES, ids=[f"{r.backbone.split('>')[1]}-{task}" for r, task in CASES]
 )
-def test_outputs_are_equal_there_and_after_the_way_back(record, task, tmp_path):
+def test_outputs_are_equal_in_keras_hub_and_after_the_return(record, task, tmp_path):
     model = made(record, task)
-    inputs = inputs_of(model)
+    inputs = inputs_of(model, 3, 10, model.input_names)
     mask, expected = inputs["padding_mask"].astype(bool), outputs_of(model, inputs)
     theirs = model.to_keras_hub()
     names = record.heads[task].architecture if task != "Backbone" else ("Backbone",)
@@ -112,23 +98,29 @@ def backbone(cls=bert_keras.BertBackbone, **options):
 
 
 @pytest.mark.parametrize("encoder", ["BertBackbone", "DistilBertBackbone"])
-def test_raw_text_is_taken_there_to_predict_to_train_and_to_save(encoder, tmp_path):
+def test_keras_hub_predicts_trains_and_saves_from_raw_text(encoder, tmp_path):
     model = classifier(encoder)
     expected = model.predict(TEXTS, verbose=0)
     theirs = model.to_keras_hub()
     np.testing.assert_allclose(theirs.predict(TEXTS, verbose=0), expected, rtol=0, atol=1e-5)
     pairs = (TEXTS, TEXTS[::-1])
-    ids = keras.ops.convert_to_numpy(theirs.preprocessor(pairs, y=None)["token_ids"])
+    ids = to_numpy(theirs.preprocessor(pairs, y=None)["token_ids"])
     np.testing.assert_array_equal(model.preprocessor(pairs, length=12)["token_ids"], ids)
     theirs.fit(TEXTS, np.array([0, 1, 2, 0]), batch_size=2, verbose=0)
     trained = theirs.predict(TEXTS, verbose=0)
     assert np.abs(trained - expected).max() > 1e-4
-    theirs.save_to_preset(tmp_path)
-    again = bert_keras.TextClassifier.from_preset(tmp_path)
+    theirs.save_to_preset(tmp_path / "whole")
+    again = bert_keras.TextClassifier.from_preset(tmp_path / "whole")
+    assert (again.num_classes, again.preprocessor.max_length) == (3, 12)
     np.testing.assert_allclose(again.predict(TEXTS, verbose=0), trained, rtol=0, atol=1e-5)
+    theirs.backbone.save_to_preset(tmp_path / "shards", max_shard_size=3e-6)
+    assert (tmp_path / "shards" / "model.weights.json").is_file()
+    shards = Backbone.from_preset(tmp_path / "shards")
+    for whole, joined in zip(again.backbone.weights, shards.weights, strict=True):
+        np.testing.assert_array_equal(*map(to_numpy, (whole, joined)))
 
 
-def test_what_comes_back_is_what_went(tmp_path):
+def test_a_model_comes_back_from_keras_hub_unchanged(tmp_path):
     model = classifier(dropout=0.3)
     model.export_to_keras_hub(tmp_path)
     again = bert_keras.TextClassifier.from_preset(tmp_path)
@@ -136,13 +128,13 @@ def test_what_comes_back_is_what_went(tmp_path):
     assert (again.dropout, again.problem_type) == (0.3, "single_label")
     for mine, other in zip(model.weights, again.weights, strict=True):
         assert mine.path.split("/")[1:] == other.path.split("/")[1:]
-        np.testing.assert_array_equal(*(keras.ops.convert_to_numpy(x) for x in (mine, other)))
+        np.testing.assert_array_equal(*(to_numpy(x) for x in (mine, other)))
     ours, found = model.preprocessor, again.preprocessor
     assert (found.max_length, found.tokenizer.vocabulary) == (12, VOCABULARY)
     assert found.tokenizer.settings == ours.tokenizer.settings
 
 
-def test_several_labels_are_probabilities_there(tmp_path):
+def test_keras_hub_gives_the_probabilities_of_several_labels(tmp_path):
     model = classifier(problem_type="multi_label")
     expected = model.probabilities(TEXTS)
     found = model.to_keras_hub().predict(TEXTS, verbose=0)
@@ -159,7 +151,7 @@ def test_adapters_are_merged():
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
-def test_a_byte_pair_tokenizer_and_the_masking_go_along(tmp_path):
+def test_a_byte_pair_tokenizer_and_the_masking_are_exported_too(tmp_path):
     tokenizer = byte_pair_tokenizer(TEXTS)
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=12)
     size = {"vocabulary_size": tokenizer.vocabulary_size, "activation": "gelu"}
@@ -178,16 +170,8 @@ def test_a_byte_pair_tokenizer_and_the_masking_go_along(tmp_path):
 
 
 @pytest.mark.once
-def test_a_sentence_piece_tokenizer_goes_along(tmp_path):
-    file = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(20 * TEXTS[:3]),
-        model_writer=file,
-        vocab_size=16,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    (tmp_path / "spm.model").write_bytes(file.getvalue())
+def test_a_sentence_piece_tokenizer_is_exported_too(tmp_path):
+    (tmp_path / "spm.model").write_bytes(sentence_pieces(20 * TEXTS[:3], vocab_size=16))
     tokenizer = bert_keras.UnigramTokenizer(tmp_path / "spm.model")
     size = {"vocabulary_size": tokenizer.vocabulary_size, "activation": "gelu"}
     model = bert_keras.TextClassifier(
@@ -234,7 +218,7 @@ def other_tokenizer(**options):
         ),
     ],
 )
-def test_what_it_has_not_is_refused_with_a_remedy(make, message, tmp_path):
+def test_what_keras_hub_lacks_is_refused_with_a_remedy(make, message, tmp_path):
     (tmp_path / "config.json").write_text("older")
     with pytest.raises(ValueError, match=message):
         make().export_to_keras_hub(tmp_path)
@@ -255,7 +239,7 @@ def test_the_remedies_work(tmp_path):
 
 
 @pytest.mark.once
-def test_nothing_of_an_older_preset_stays_and_on_an_error_everything(tmp_path, monkeypatch):
+def test_an_export_replaces_all_files_or_on_an_error_none(tmp_path, monkeypatch):
     classifier().export_to_keras_hub(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     with monkeypatch.context() as patch, pytest.raises(OSError, match="full"):

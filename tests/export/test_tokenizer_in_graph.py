@@ -48,7 +48,7 @@ def test_any_text_has_the_same_ids(settings):
     assert graph(tf.constant([], tf.string)).to_list() == []
 
 
-def test_marks_are_ordered_by_their_class_but_not_past_what_stood_between():
+def test_marks_are_sorted_by_class_but_not_across_other_characters():
     high, low = "\U0001d16d", "\U0001d165"  # Marks of class 226 and 216, which are no accents.
     tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, "a", f"##{high}", f"##{low}"])
     # U+034F is an accent that goes, but first it keeps marks apart, as U+0345 does not; U+200B goes
@@ -64,7 +64,7 @@ def test_marks_are_ordered_by_their_class_but_not_past_what_stood_between():
     assert ids_in_graph(tokenizer, texts) == tokenizer(texts)
 
 
-def test_special_tokens_are_found_as_they_stand():
+def test_special_tokens_are_found_in_their_exact_spelling():
     added = ["(*", "(*)(", "É1", "two words", "b" * 120]
     tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, "a", "mask", "##a", "[", "]", "(", ")", "e"])
     tokenizer._backend.add_special_tokens([*added, AddedToken("[a", lstrip=True, special=True)])

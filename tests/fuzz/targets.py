@@ -6,11 +6,18 @@ import struct
 from pathlib import Path
 from typing import NamedTuple
 
-import h5py
 import keras
 import numpy as np
-from bundle_writer import field, varint, write_bundle
+from bundle_writer import field, varint
 from files import write_json
+from foreign import (
+    WIDTH,
+    add_keras_hub_classifier,
+    bert_of_transformers,
+    set_tf1_head,
+    write_keras_hub,
+    write_tf1,
+)
 from small_tokenizers import byte_pair_tokenizer
 from tiny import LETTERS, VOCABULARY, tiny_backbone, tiny_classifier
 
@@ -20,14 +27,9 @@ from bert_keras.cli.text_rows import read_rows
 from bert_keras.corpora import PretrainingBatches, create_pretraining_data
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing import Masking
-from bert_keras.presets.assign import by_path, own_weights
-from bert_keras.presets.families.bert_record import KERAS_HUB, TF1
-from bert_keras.presets.formats import keras_hub, tf1
-from bert_keras.presets.name_map import expand
 from bert_keras.presets.safetensors_io import read_safetensors
 from bert_keras.presets.torch_pickle import read_torch
 from bert_keras.tokenizers.tokenizer import Tokenizer
-from bert_keras.tokenizers.vocabulary import write_vocabulary
 from bert_keras.training.training_checkpoint import TrainingCheckpoint
 
 TEXTS = ("a b c", "H\u00e9d, e!", "[MASK] \u4e2d\u6587 a", "x" * 40)
@@ -50,12 +52,8 @@ def _task(**options):
     return tiny_classifier(tiny_backbone(), **options)
 
 
-def _read_all(tensors):
-    for name in tensors:
-        tensors[name]
-
-
-def _use(tokenizer):
+def _use_tokenizer(folder):
+    tokenizer = Tokenizer.load(folder)
     for text in TEXTS:
         tokenizer.detokenize(tokenizer.encode(text, text).ids)
     tokenizer(list(TEXTS))
@@ -73,64 +71,14 @@ def _read_keras(folder):
     bert_keras.load_model(folder / "model.keras").predict(list(TEXTS[:2]), verbose=0)
 
 
-def _theirs(rows, kinds, weights):
-    """Yields weights under the names and in the layout of another library."""
-    names = expand(rows, kinds, i=1)
-    for path, weight in weights.items():
-        name, transform = names[path]
-        array = keras.ops.convert_to_numpy(weight)
-        if transform == "transpose":
-            array = array.T
-        elif transform == "merge_last":
-            array = array.reshape(*array.shape[:-1], 2, -1)
-        elif transform == "merge_first":
-            array = array.reshape(2, -1, *array.shape[1:])
-        yield name, array
-
-
 def _write_keras_hub(folder):
-    task = _task()
-    _write_hub_tokenizer(folder)
-    sizes = ("vocabulary_size", "num_layers", "num_heads", "hidden_dim", "intermediate_dim")
-    config = {name: getattr(task.backbone, name) for name in (*sizes, "max_sequence_length")}
-    saved = {"module": "keras_hub.models", "class_name": "BertBackbone", "config": config}
-    write_json(folder / "config.json", saved)
-    head = KERAS_HUB.heads["TextClassifier"]
-    saved = {"class_name": head.architecture[0], "config": {"num_classes": 2, "dropout": 0.1}}
-    write_json(folder / "task.json", saved)
-    for name, rows, weights in (
-        ("model.weights.h5", KERAS_HUB.rows, by_path(task.backbone.weights)),
-        ("task.weights.h5", head.rows, own_weights(task)),
-    ):
-        with h5py.File(folder / name, "w") as file:
-            for path, array in _theirs(rows, keras_hub.KINDS, weights):
-                file[path] = array
-
-
-def _write_hub_tokenizer(folder):
-    (folder / "assets" / "tokenizer").mkdir(parents=True)
-    write_vocabulary(folder / "assets" / "tokenizer" / "vocabulary.txt", VOCABULARY)
-    saved = {"class_name": "BertTokenizer", "config": {"lowercase": True}}
-    write_json(folder / "tokenizer.json", saved)
+    write_keras_hub(folder, bert_of_transformers())
+    add_keras_hub_classifier(folder, num_classes=2)
 
 
 def _write_tf1(folder):
-    task = _task()
-    config = {
-        "vocab_size": len(VOCABULARY),
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-        "hidden_size": 16,
-        "intermediate_size": 32,
-        "max_position_embeddings": 16,
-        "type_vocab_size": 2,
-        "hidden_act": "gelu",
-    }
-    write_json(folder / "bert_config.json", config)
-    write_vocabulary(folder / "vocab.txt", VOCABULARY)
-    rows = (*TF1.rows, *TF1.heads["TextClassifier"].rows)
-    weights = by_path(task.backbone.weights) | own_weights(task)
-    write_bundle(folder / "bert_model.ckpt", dict(_theirs(rows, tf1._KINDS, weights)))
+    write_tf1(folder, bert_of_transformers())
+    set_tf1_head(folder, output_weights=np.ones((2, WIDTH)), output_bias=np.ones(2))
 
 
 def _write_sentence_pieces(folder):
@@ -216,7 +164,7 @@ def _adapted(made=[]):  # noqa: B006
 
 def _read_checked_files(folder):
     for path in folder.glob("*.safetensors"):
-        _read_all(read_safetensors(path))
+        _exhaust(read_safetensors(path).values())
 
 
 def _write_torch(folder):
@@ -230,7 +178,7 @@ def _write_torch(folder):
 
 def _read_torch(folder):
     for path in folder.glob("*.bin"):
-        _read_all(read_torch(path))
+        _exhaust(read_torch(path).values())
 
 
 def _file(name, text, read):
@@ -271,17 +219,11 @@ TARGETS = {
         _read_checked_files,
     ),
     "torch_pickle": Target(_write_torch, _read_torch),
-    "tokenizer_json": Target(
-        lambda folder: bert_keras.WordPieceTokenizer(VOCABULARY).save(folder),
-        lambda folder: _use(Tokenizer.load(folder)),
-    ),
-    "byte_pair_json": Target(
-        lambda folder: byte_pair_tokenizer(list(TEXTS)).save(folder),
-        lambda folder: _use(Tokenizer.load(folder)),
-    ),
-    "vocabulary": Target(_write_vocabulary, lambda folder: _use(Tokenizer.load(folder))),
-    "merges": Target(_write_byte_pair, lambda folder: _use(Tokenizer.load(folder))),
-    "sentence_pieces": Target(_write_sentence_pieces, lambda folder: _use(Tokenizer.load(folder))),
+    "tokenizer_json": Target(bert_keras.WordPieceTokenizer(VOCABULARY).save, _use_tokenizer),
+    "byte_pair_json": Target(byte_pair_tokenizer(list(TEXTS)).save, _use_tokenizer),
+    "vocabulary": Target(_write_vocabulary, _use_tokenizer),
+    "merges": Target(_write_byte_pair, _use_tokenizer),
+    "sentence_pieces": Target(_write_sentence_pieces, _use_tokenizer),
     "pretraining": Target(_write_pretraining, _read_pretraining),
     "masked_pretraining": Target(
         lambda folder: _write_pretraining(folder, masking=Masking(max_predictions=3)),

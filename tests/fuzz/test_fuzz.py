@@ -7,29 +7,19 @@ of which was once read wrongly, come first.
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 
 import pytest
+from targets import TARGETS
 
 FOLDER = pathlib.Path(__file__).parent
-# The keys of `targets.TARGETS`, which makes models when it is imported.
-# fmt: off
-READERS = [
-    "keras", "own_preset", "hugging_face", "keras_hub", "tf1", "backbone", "safetensors",
-    "torch_pickle", "tokenizer_json", "byte_pair_json", "vocabulary", "merges", "sentence_pieces",
-    "pretraining", "masked_pretraining", "tfrecord", "training", "adapters", "csv", "tsv",
-    "json_lines", "conll", "conllu", "squad", "multiple_choice", "documents", "command_json",
-    "command_csv",
-]
-# fmt: on
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """What the worker found, by reader. A reader that ends the process is reported too."""
-    keep, found, left = tmp_path_factory.mktemp("kept"), {}, READERS
+    keep, found, left = tmp_path_factory.mktemp("kept"), {}, list(TARGETS)
     while left:
         command = [sys.executable, str(FOLDER / "worker.py"), "--keep", str(keep), *left]
         environment = {**os.environ, "KERAS_BACKEND": "torch"}
@@ -50,13 +40,7 @@ def results(tmp_path_factory):
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("reader", TARGETS)
 def test_damaged_files_are_refused_by_our_own_errors(results, reader):
     assert results[reader]["findings"] == []
     assert results[reader]["files"] > 0
-
-
-@pytest.mark.once
-def test_every_reader_is_fuzzed():
-    text = (FOLDER / "targets.py").read_text().split("TARGETS = {")[1].split("\n}")[0]
-    assert sorted(re.findall(r'(?m)^    "(\w+)": ', text)) == sorted(READERS)

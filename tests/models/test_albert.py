@@ -1,7 +1,7 @@
 import keras
 import numpy as np
 import pytest
-from checks import TINY, check_backbone, check_equals_transformers, random_inputs, to_numpy
+from checks import TINY, check_backbone, check_parity, random_inputs, to_numpy
 
 import bert_keras
 from bert_keras.presets.assign import relative_path
@@ -111,42 +111,19 @@ def test_layers_that_are_computed_again_give_the_same_gradients():
 
 @pytest.mark.once
 @pytest.mark.parametrize("seed", range(4))
-def test_outputs_equal_transformers(seed, tmp_path):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(seed)
-    rng = np.random.default_rng(seed)
-    num_heads, longest = int(rng.integers(1, 5)), int(rng.integers(5, 15))
-    hidden_dim = num_heads * int(rng.integers(3, 8))
-    config = transformers.AlbertConfig(
-        vocab_size=int(rng.integers(20, 70)),
+def test_outputs_equal_transformers_and_an_export_has_the_same_weights(seed, tmp_path):
+    sizes = {
+        "num_hidden_layers": (3, 4, 5, 7)[seed],
+        "num_hidden_groups": (1, 2, 1, 3)[seed],
+        "inner_group_num": (1, 1, 2, 2)[seed],
         # Equal widths in the first case: there is a projection all the same.
-        embedding_size=int(rng.integers(5, 30)) if seed else hidden_dim,
-        num_hidden_layers=(3, 4, 5, 7)[seed],
-        num_hidden_groups=(1, 2, 1, 3)[seed],
-        inner_group_num=(1, 1, 2, 2)[seed],
-        num_attention_heads=num_heads,
-        hidden_size=hidden_dim,
-        intermediate_size=int(rng.integers(5, 40)),
-        hidden_act=("gelu_new", "gelu", "relu", "silu")[seed],
-        max_position_embeddings=longest,
-        type_vocab_size=2,
-        initializer_range=0.3,
-    )
-    config._attn_implementation = "eager"  # the fused one returns no attentions
-    places = np.arange(longest)
-    mask = np.stack([places < 3, places >= 0, rng.random(longest) < 0.6])
-    inputs = {
-        "token_ids": rng.integers(0, config.vocab_size, mask.shape),
-        "segment_ids": rng.integers(0, 2, mask.shape),
-        "padding_mask": mask,
+        "embedding_size": (12, 5, 20, 29)[seed],
     }
-    reference = transformers.AlbertModel(config)
-    backbone = check_equals_transformers(reference, inputs, tmp_path / "theirs")
-    assert isinstance(backbone, bert_keras.AlbertBackbone)
+    options = {"hidden_size": 12, "num_attention_heads": 3} if not seed else {}
+    options |= {"hidden_act": ("gelu_new", "gelu", "relu", "silu")[seed], **sizes}
+    backbone, reference = check_parity("Albert", seed, tmp_path / "theirs", **options)
     backbone.export_to_huggingface(tmp_path / "ours")
-    again = transformers.AlbertModel.from_pretrained(tmp_path / "ours")
-    for name in ("num_hidden_layers", "num_hidden_groups", "inner_group_num", "embedding_size"):
-        assert getattr(again.config, name) == getattr(config, name)
+    again = type(reference).from_pretrained(tmp_path / "ours")
+    assert {name: getattr(again.config, name) for name in sizes} == sizes
     for key, value in reference.state_dict().items():
         np.testing.assert_array_equal(again.state_dict()[key].numpy(), value.numpy(), err_msg=key)

@@ -1,5 +1,3 @@
-import json
-
 import keras
 import numpy as np
 import pytest
@@ -10,8 +8,10 @@ from checks import (
     check_equals_transformers,
     check_saved_and_reloaded,
     random_inputs,
+    random_reference,
     to_numpy,
 )
+from files import read_json, write_json
 
 import bert_keras
 from bert_keras.engine import kernels as backends
@@ -140,84 +140,64 @@ def test_impossible_arguments_are_refused(wrong, message):
 @pytest.mark.once
 @pytest.mark.parametrize("seed", range(4))
 def test_outputs_equal_transformers_in_both_spellings_of_a_config(seed, tmp_path):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(seed)
-    rng = np.random.default_rng(seed)
-    num_heads, longest, every = (int(rng.integers(*r)) for r in ((1, 5), (9, 30), (2, 5)))
-    bases = {"global_rope_theta": float(rng.integers(9, 999)), "local_rope_theta": 7.5}
-    config = transformers.ModernBertConfig(
-        vocab_size=int(rng.integers(20, 70)),
-        num_hidden_layers=int(rng.integers(3, 6)),
-        num_attention_heads=num_heads,
-        hidden_size=2 * num_heads * int(rng.integers(2, 5)),
-        intermediate_size=int(rng.integers(5, 40)),
+    every, bases = (2, 3, 4, 2)[seed], {"global_rope_theta": 90.0, "local_rope_theta": 7.5}
+    reference, inputs = random_reference(
+        "ModernBert",
+        seed,
+        num_hidden_layers=(3, 5, 4, 4)[seed],
+        num_attention_heads=(1, 3, 2, 4)[seed],
+        hidden_size=(6, 24, 20, 16)[seed],
+        max_position_embeddings=(9, 29, 17, 23)[seed],
         hidden_activation=("gelu", "gelu_new", "relu", "silu")[seed],
-        max_position_embeddings=longest,
-        norm_eps=10.0 ** -rng.integers(3, 9),
-        local_attention=int(rng.integers(1, 9)),
+        norm_eps=10.0 ** -(3, 5, 6, 8)[seed],
+        local_attention=(1, 8, 3, 4)[seed],
         global_attn_every_n_layers=every,
-        initializer_range=0.3,
         pad_token_id=0,
         **bases,
     )
-    config._attn_implementation = "eager"  # the fused one returns no attentions
-    places = np.arange(longest)
-    mask = np.stack([places < 3, places >= 0, rng.random(longest) < 0.8])
-    mask[:, 0] = True
-    inputs = {"token_ids": rng.integers(0, config.vocab_size, mask.shape), "padding_mask": mask}
-    reference = transformers.ModernBertModel(config)
+    inputs["padding_mask"][:, 0] = True
     backbone = check_equals_transformers(reference, inputs, tmp_path)
-    saved = json.loads((tmp_path / "config.json").read_text())
+    saved = read_json(tmp_path / "config.json")
     for key in ("layer_types", "rope_parameters", "global_attn_every_n_layers"):
         saved.pop(key, None)
     old = {"position_embedding_type": "sans_pos", "global_attn_every_n_layers": every, **bases}
-    (tmp_path / "config.json").write_text(json.dumps(saved | old))
+    write_json(tmp_path / "config.json", saved | old)
     again = bert_keras.ModernBertBackbone.from_preset(tmp_path)
     expected = backbone(inputs)["sequence_output"]
     assert_close(again(inputs)["sequence_output"], expected, 0)
 
 
-@pytest.mark.once
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"layer_types": ["sliding_attention", "full_attention"]}, "no other patterns"),
-        ({"rope_parameters": {"full_attention": {"rope_type": "yarn"}}}, "Received:.*yarn"),
-        ({"rope_parameters": {"rope_type": "default", "rope_theta": 9.0}}, "Received:.*9.0"),
-        ({"rope_scaling": {"type": "linear"}}, "linear"),
-        ({"rope_parameters": 7}, "must define global_rotary_base"),
-        ({"global_rope_theta": 9.0, "local_rope_theta": None}, "local_rotary_base"),
-        ({"local_attention": None}, "local_attention"),
-    ],
-    ids=lambda value: "" if isinstance(value, str) else next(iter(value)),
-)
-def test_an_unsupported_config_is_an_error(tmp_path, wrong, message):
-    tiny_backbone().export_to_huggingface(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    if "local_rope_theta" in wrong or "rope_scaling" in wrong:
-        del config["rope_parameters"]
-    (tmp_path / "config.json").write_text(json.dumps(config | wrong))
-    with pytest.raises(ValueError, match=message):
-        bert_keras.ModernBertBackbone.from_preset(tmp_path)
+# Settings that have no weights must be in the config.
+UNSUPPORTED = [
+    ((), {"layer_types": ["sliding_attention", "full_attention"]}, "no other patterns"),
+    ((), {"rope_parameters": {"full_attention": {"rope_type": "yarn"}}}, "Received:.*yarn"),
+    ((), {"rope_parameters": {"rope_type": "default", "rope_theta": 9.0}}, "Received:.*9.0"),
+    (("rope_parameters",), {"rope_scaling": {"type": "linear"}}, "linear"),
+    ((), {"rope_parameters": 7}, "must define global_rotary_base"),
+    (
+        ("rope_parameters",),
+        {"global_rope_theta": 9.0, "local_rope_theta": None},
+        "local_rotary_base",
+    ),
+    ((), {"local_attention": None}, "local_attention"),
+    (("rope_parameters",), {}, "must define global_rotary_base"),
+    (("local_attention",), {}, "must define local_attention"),
+    (("layer_types",), {}, "must define global_attention_every"),
+    (("sliding_attention",), {}, "must define local_rotary_base"),
+]
 
 
 @pytest.mark.once
-@pytest.mark.parametrize(
-    ("left_out", "missing"),
-    [
-        ("rope_parameters", "global_rotary_base"),
-        ("local_attention", "local_attention"),
-        ("layer_types", "global_attention_every"),
-        ("sliding_attention", "local_rotary_base"),
-    ],
-)
-def test_settings_without_weights_must_be_in_the_config(tmp_path, left_out, missing):
+@pytest.mark.parametrize(("without", "changes", "message"), UNSUPPORTED)
+def test_an_unsupported_config_is_refused_before_weights_are_read(
+    tmp_path, without, changes, message
+):
     tiny_backbone().export_to_huggingface(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    for part in (config, config["rope_parameters"]):
-        part.pop(left_out, None)
-    (tmp_path / "config.json").write_text(json.dumps(config))
+    config = read_json(tmp_path / "config.json")
+    for key in without:
+        config.pop(key, None)
+        config.get("rope_parameters", {}).pop(key, None)
+    write_json(tmp_path / "config.json", config | changes)
     (tmp_path / "model.safetensors").write_bytes(b"never read")
-    with pytest.raises(ValueError, match=f"must define {missing}"):
+    with pytest.raises(ValueError, match=message):
         bert_keras.ModernBertBackbone.from_preset(tmp_path)

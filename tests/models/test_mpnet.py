@@ -1,5 +1,3 @@
-import json
-
 import keras
 import numpy as np
 import pytest
@@ -7,11 +5,13 @@ from checks import (
     TINY,
     assert_close,
     check_backbone,
-    check_equals_transformers,
+    check_parity,
     gradients,
     random_inputs,
+    random_reference,
     to_numpy,
 )
+from files import change_json
 from keras import ops
 
 import bert_keras
@@ -54,55 +54,19 @@ def test_all_blocks_share_one_bias():
             assert (np.abs(to_numpy(found) - to_numpy(other)).max() < 1e-5) == is_same
 
 
-def their_config(transformers, rng, longest, activation="gelu"):
-    num_heads = int(rng.integers(1, 5))
-    config = transformers.MPNetConfig(
-        vocab_size=int(rng.integers(20, 70)),
-        num_hidden_layers=int(rng.integers(2, 4)),
-        num_attention_heads=num_heads,
-        hidden_size=num_heads * int(rng.integers(3, 8)),
-        intermediate_size=int(rng.integers(5, 40)),
-        hidden_act=activation,
-        max_position_embeddings=longest + 2,
-        initializer_range=0.3,
-        layer_norm_eps=1e-5,
-    )
-    config._attn_implementation = "eager"  # the fused one returns no attentions
-    return config
-
-
-def inputs_of(config, rng):
-    longest = config.max_position_embeddings - 2
-    ids = rng.integers(2, config.vocab_size, (4, longest))
-    places = np.arange(longest)  # padding on the right, none, on the left, and anywhere
-    mask = np.stack([places < 3, places >= 0, places > 2, rng.random(longest) < 0.6])
-    return {"token_ids": np.where(mask, ids, 1), "padding_mask": mask}
-
-
 @pytest.mark.parametrize(
     ("activation", "longest"), [("gelu", 9), pytest.param("relu", 150, marks=pytest.mark.once)]
 )
 def test_outputs_equal_transformers(activation, longest, tmp_path):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(longest)
-    rng = np.random.default_rng(longest)
-    config = their_config(transformers, rng, longest, activation)
-    inputs = inputs_of(config, rng)
-    backbone = check_equals_transformers(transformers.MPNetModel(config), inputs, tmp_path)
-    assert isinstance(backbone, bert_keras.MPNetBackbone)
-    assert backbone.max_sequence_length == longest
+    options = {"max_position_embeddings": longest + 2, "hidden_act": activation}
+    check_parity("MPNet", longest, tmp_path, layer_norm_eps=1e-5, **options)
 
 
 @pytest.mark.parametrize("remat", [True, pytest.param(False, marks=pytest.mark.once)])
 def test_gradients_equal_those_of_transformers(remat, tmp_path):
     torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(0)
-    rng = np.random.default_rng(0)
-    reference = transformers.MPNetModel(their_config(transformers, rng, 14)).eval()
+    reference, inputs = random_reference("MPNet", 0, max_position_embeddings=16)
     reference.save_pretrained(tmp_path)
-    inputs = inputs_of(reference.config, rng)
     options = {"remat": remat, "dropout": 0.0, "attention_dropout": 0.0}
     backbone = bert_keras.MPNetBackbone.from_preset(tmp_path, **options)
     weights = [weight for weight in backbone.weights if "/pooler/" not in weight.path]
@@ -113,9 +77,8 @@ def test_gradients_equal_those_of_transformers(remat, tmp_path):
         with keras.StatelessScope(zip(weights, values, strict=True)):
             return ops.multiply(backbone(inputs, training=True)["sequence_output"], scale)
 
-    found = dict(
-        zip(map(relative_path, weights), gradients(output, *map(to_numpy, weights)), strict=True)
-    )
+    found = gradients(output, *map(to_numpy, weights))
+    found = dict(zip(map(relative_path, weights), found, strict=True))
     batch = {"input_ids": inputs["token_ids"], "attention_mask": inputs["padding_mask"]}
     batch = {name: torch.tensor(array).long() for name, array in batch.items()}
     ((reference(**batch).last_hidden_state * torch.tensor(scale)) ** 2).sum().backward()
@@ -144,8 +107,7 @@ def test_gradients_equal_those_of_transformers(remat, tmp_path):
 )
 def test_unsupported_configs_are_refused_before_weights_are_read(key, value, tmp_path):
     tiny_backbone().export_to_huggingface(tmp_path)
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+    change_json(tmp_path / "config.json", **{key: value})
     (tmp_path / "model.safetensors").write_bytes(b"never read")
     with pytest.raises(ValueError, match=rf"`{key}` in `.*config\.json` must be one of"):
         bert_keras.MPNetBackbone.from_preset(tmp_path)
@@ -162,10 +124,9 @@ def test_raw_pairs_give_the_logits_of_transformers(with_json, tmp_path):
     tokenizer = transformers.MPNetTokenizerFast(str(tmp_path / "vocab.txt"))
     if with_json:
         tokenizer.save_pretrained(tmp_path)
-    torch.manual_seed(0)
-    config = their_config(transformers, np.random.default_rng(0), 20)
-    config.vocab_size, config.num_labels = len(vocabulary), 3
-    reference = transformers.MPNetForSequenceClassification(config).eval()
+    backbone, _ = random_reference("MPNet", 0, max_position_embeddings=22)
+    backbone.config.vocab_size, backbone.config.num_labels = len(vocabulary), 3
+    reference = transformers.MPNetForSequenceClassification(backbone.config).eval()
     reference.save_pretrained(tmp_path)
     task = bert_keras.TextClassifier.from_preset(tmp_path)
     assert task.preprocessor.tokenizer.layout == ((0,), (2, 2), (2,), 0)

@@ -120,7 +120,7 @@ def rewrite_hugging_face(folder, change):
     save_file(change(load_file(path)), path)
 
 
-# KerasHub's format, version 0.32; `test_against_keras_hub.py` has folders that it wrote itself
+# KerasHub's format, version 0.32; `test_to_keras_hub.py` has folders that it wrote itself
 
 
 def keras_hub_arrays(model):
@@ -185,6 +185,21 @@ def write_keras_hub(folder, model):
     write_h5(folder / "model.weights.h5", keras_hub_arrays(model))
 
 
+def add_keras_hub_classifier(
+    folder, activation="linear", num_classes=3, package="keras_hub", name="BertTextClassifier"
+):
+    """Adds the files of a fine-tuned classifier; returns kernel and bias of its head."""
+    rng = np.random.default_rng(1)
+    kernel = rng.normal(size=(WIDTH, num_classes)).astype("f")
+    bias = rng.normal(size=num_classes).astype("f")
+    config = {"num_classes": num_classes, "activation": activation, "dropout": 0.3}
+    write_json(folder / "task.json", serialized(name, config, package))
+    arrays = {"layers/dense/vars/0": kernel, "layers/dense/vars/1": bias}
+    optimizer = {"optimizer/vars/0": np.array(7), "optimizer/vars/1": np.array(1e-4)}
+    write_h5(folder / "task.weights.h5", arrays | optimizer)
+    return kernel, bias
+
+
 def write_vocabulary(path, tokens=VOCABULARY):
     path.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
 
@@ -225,7 +240,7 @@ def tf1_tensors(model):
     return tensors
 
 
-def write_tf1(folder, model, write=write_bundle):
+def write_tf1(folder, model):
     """Writes the folder of a model that was trained by Adam."""
     folder.mkdir(exist_ok=True)
     write_json(folder / "bert_config.json", TF1_CONFIG)
@@ -233,13 +248,19 @@ def write_tf1(folder, model, write=write_bundle):
     tensors = tf1_tensors(model)
     slots = {f"{name}/adam_{slot}": array for name, array in tensors.items() for slot in "mv"}
     step = {"global_step": np.array(20_000, "int64")}
-    write(folder / "bert_model.ckpt", {**tensors, **slots, **step})
+    write_bundle(folder / "bert_model.ckpt", {**tensors, **slots, **step})
 
 
 def rewrite_tf1(folder, change):
     """Replaces the tensors of the folder's checkpoint by `change(tensors)`."""
     prefix = folder / "bert_model.ckpt"
     write_bundle(prefix, change(dict(read_tensor_bundle(prefix))))
+
+
+def set_tf1_head(folder, **head):
+    """Replaces the pretraining heads by another head; `__` in a name stands for `/`."""
+    head = {name.replace("__", "/"): array.astype("f") for name, array in head.items()}
+    rewrite_tf1(folder, lambda t: {k: v for k, v in t.items() if k[:4] != "cls/"} | head)
 
 
 class Format(NamedTuple):

@@ -1,8 +1,8 @@
 """Presets of ours and Hugging Face's: in, out, and what is refused."""
 
+import contextlib
 import os
 import pathlib
-import shutil
 
 import keras
 import numpy as np
@@ -12,17 +12,19 @@ import torch
 import transformers
 from files import change_json, contents, read_json
 from foreign import bert_of_transformers, replaced, rewrite_hugging_face, write_hugging_face
-from hub_server import HubServer
 from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
 from bert_keras.engine import atomic_files
 from bert_keras.presets import safetensors_io
-from bert_keras.presets.assign import relative_path
-from bert_keras.presets.families import bert_record as bert
-from bert_keras.presets.formats.huggingface import _KINDS
-from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.resolve import resolve
+
+
+def minilm():
+    """Returns the folder of a real checkpoint, or `None` if it is not installed."""
+    with contextlib.suppress(FileNotFoundError):
+        return str(resolve("minilm_l6_en_uncased"))
+
 
 TEXTS = ["a b c", "d e", "h a g g", "", "b" * 30]
 
@@ -94,41 +96,11 @@ def test_other_names_of_the_same_tensors_give_the_same(theirs, names):
     np.testing.assert_array_equal(predictions(theirs), expected)
 
 
-def test_a_missing_head_is_named_in_a_warning(theirs):
-    rewrite_hugging_face(theirs, lambda t: {k: v for k, v in t.items() if "classifier" not in k})
-    with pytest.warns(UserWarning, match="head/dense/kernel, head/dense/bias"):
-        classifier = bert_keras.TextClassifier.from_preset(theirs)
-    assert classifier.num_classes == 2
-
-
-def test_another_number_of_classes_gets_a_new_head_and_a_warning(theirs):
-    with pytest.warns(UserWarning, match="num_classes"):
-        classifier = bert_keras.TextClassifier.from_preset(theirs, num_classes=5)
-    assert classifier.label_names is None
-    assert predictions(classifier).shape == (len(TEXTS), 5)
-
-
 def test_a_checkpoint_with_a_single_label_is_a_regression(tmp_path):
     folder = save_with_transformers(tmp_path / "score", labels=("LABEL_0",))
     classifier = bert_keras.TextClassifier.from_preset(folder)
     assert (classifier.problem_type, classifier.num_classes) == ("regression", 1)
     np.testing.assert_allclose(predictions(classifier), transformers_logits(folder), atol=1e-5)
-
-
-def test_a_pickle_of_another_name_is_refused_with_a_remedy(theirs):
-    os.rename(theirs / "model.safetensors", theirs / "model.pt")
-    with pytest.raises(ValueError, match=r"safe_serialization|safetensors"):
-        bert_keras.BertBackbone.from_preset(theirs)
-
-
-def test_an_unknown_preset_is_an_error():
-    with pytest.raises((ValueError, FileNotFoundError), match="minilm_l6_en_uncased"):
-        bert_keras.TextClassifier.from_preset("minilm_l6_en_uncasd")
-
-
-def test_an_unknown_argument_is_an_error(theirs):
-    with pytest.raises(TypeError, match="num_labels"):
-        bert_keras.TextClassifier.from_preset(theirs, num_labels=3)
 
 
 def test_arguments_reach_the_constructor_that_takes_them(theirs):
@@ -160,114 +132,6 @@ def test_a_preset_of_ours_gives_the_same_numbers(tmp_path):
     np.testing.assert_array_equal(*pooled)
 
 
-def test_a_truncated_preset_of_ours_is_an_error(ours):
-    os.truncate(ours / "model.safetensors", (ours / "model.safetensors").stat().st_size // 2)
-    with pytest.raises(ValueError, match=r"model\.safetensors"):
-        bert_keras.TextClassifier.from_preset(ours)
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("bert_keras>WordPieceTokenizer", "not a Backbone"),
-        ("bert_keras>Nothing", "not registered"),
-    ],
-)
-def test_a_config_of_another_class_is_refused(ours, name, message):
-    change_json(ours / "config.json", registered_name=name)
-    with pytest.raises(ValueError, match=message):
-        bert_keras.TextClassifier.from_preset(ours)
-
-
-def test_a_classifier_comes_from_the_hub_and_then_from_its_cache(theirs, tmp_path, monkeypatch):
-    expected = predictions(theirs)
-    with HubServer({"someone/classifier": theirs}) as hub:
-        hub.use(monkeypatch, tmp_path / "cache")
-        np.testing.assert_array_equal(predictions("hf://someone/classifier"), expected)
-        with pytest.raises((ValueError, FileNotFoundError), match="nobody/nothing"):
-            bert_keras.TextClassifier.from_preset("hf://nobody/nothing")
-        hub.stop()
-        np.testing.assert_array_equal(predictions("hf://someone/classifier"), expected)
-
-
-def test_each_transform_is_its_own_inverse_and_no_name_appears_twice():
-    names = expand(bert.ROWS, _KINDS, i=3)
-    theirs = [name for name, _ in names.values()]
-    assert len(set(theirs)) == len(theirs)
-    array = np.arange(6).reshape(2, 3)
-    for rows in _KINDS.values():
-        for _, _, transform in rows:
-            twice = transformed(transformed(array, transform), transform)
-            np.testing.assert_array_equal(twice, array)
-
-
-def test_the_map_covers_every_weight_of_the_backbone():
-    backbone = tiny_backbone(num_layers=2)
-    assert {relative_path(v) for v in backbone.weights} == set(expand(bert.ROWS, _KINDS, i=2))
-
-
-def minilm():
-    try:
-        return resolve("minilm_l6_en_uncased")
-    except FileNotFoundError:
-        return None
-
-
-@pytest.mark.skipif(minilm() is None, reason="the extra `demo` is not installed")
-def test_a_real_checkpoint_equals_transformers():
-    folder = str(minilm())
-    sentences = ["A man is eating food.", "多语言 café naïve", "", "word " * 300]
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    batch = tokenizer(sentences, padding=True, truncation=True, max_length=512, return_tensors="pt")
-    reference = transformers.AutoModel.from_pretrained(folder).eval()
-    with torch.no_grad():
-        expected = reference(**batch)
-    classifier = bert_keras.TextClassifier.from_preset("minilm_l6_en_uncased")
-    inputs = classifier.preprocessor(sentences)
-    np.testing.assert_array_equal(inputs["token_ids"], batch["input_ids"].numpy())
-    actual = classifier.backbone.predict(inputs, verbose=0)
-    mask = inputs["padding_mask"].astype(bool)
-    difference = np.abs(actual["sequence_output"] - expected.last_hidden_state.numpy())[mask].max()
-    pooled = np.abs(actual["pooled_output"] - expected.pooler_output.numpy()).max()
-    print(f"{keras.backend.backend()}: {difference:.1e} in tokens, {pooled:.1e} pooled")
-    assert max(difference, pooled) < 1e-5
-
-
-def test_saving_over_a_preset_never_leaves_half_a_file(ours, monkeypatch):
-    before = contents(ours)
-
-    def fail(*args, **kwargs):
-        pathlib.Path(args[1]).write_bytes(b"half a fi")
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr(safetensors.numpy, "save_file", fail)
-    with pytest.raises(OSError, match="No space"):
-        tiny_classifier().save_to_preset(ours)
-    assert contents(ours) == before
-    shutil.rmtree(ours)
-
-
-def test_a_pooling_that_transformers_lacks_is_not_exported(tmp_path):
-    with pytest.raises(ValueError, match="pooling='mean'"):
-        tiny_classifier(pooling="mean").export_to_huggingface(tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_preset_of_a_backbone_alone_gives_a_random_head_and_a_warning(tmp_path):
-    classifier = tiny_classifier()
-    classifier.backbone.save_to_preset(tmp_path)
-    classifier.preprocessor.tokenizer.save(tmp_path)
-    with pytest.warns(UserWarning, match="head/dense/kernel"):
-        bert_keras.TextClassifier.from_preset(tmp_path)
-
-
-def test_saving_a_backbone_over_a_task_removes_the_old_head(tmp_path):
-    tiny_classifier(frozen="backbone").save_to_preset(tmp_path)
-    tiny_backbone().save_to_preset(tmp_path)
-    assert not (tmp_path / "task.json").exists()
-    assert bert_keras.BertBackbone.from_preset(tmp_path).trainable
-
-
 def test_a_subclass_keeps_its_head_in_its_preset(tmp_path):
     @keras.saving.register_keras_serializable(package="mine")
     class MyClassifier(bert_keras.TextClassifier):
@@ -277,63 +141,6 @@ def test_a_subclass_keeps_its_head_in_its_preset(tmp_path):
     mine.save_to_preset(tmp_path)
     again = MyClassifier.from_preset(tmp_path)
     np.testing.assert_array_equal(predictions(again), predictions(mine))
-
-
-def test_more_weights_than_the_config_asks_for_are_an_error(tmp_path):
-    tiny_classifier(tiny_backbone(num_layers=2)).save_to_preset(tmp_path)
-    config = read_json(tmp_path / "config.json")["config"]
-    change_json(tmp_path / "config.json", config={**config, "num_layers": 1})
-    with pytest.raises(ValueError, match=r"without a weight \(16\): encoder/layer_1/"):
-        bert_keras.TextClassifier.from_preset(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        (safetensors.numpy, "save_file"),
-        (bert_keras.WordPieceTokenizer, "save"),
-        (atomic_files, "write_text"),
-        (os, "replace"),
-    ],
-    ids=lambda function: function[1],
-)
-def test_a_save_that_fails_at_any_step_leaves_the_old_preset(ours, monkeypatch, function):
-    before = contents(ours)
-    original = getattr(*function)
-    new = tiny_classifier(num_classes=3)
-    for successes in range(100):
-        calls = 0
-
-        def fail(*args, successes=successes, **kwargs):
-            nonlocal calls
-            calls += 1
-            if calls == successes + 1:
-                raise OSError("No space left on device")
-            return original(*args, **kwargs)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(*function, fail)
-            try:
-                new.save_to_preset(ours)
-                break
-            except OSError:
-                assert contents(ours) == before
-    assert successes >= 1
-    assert bert_keras.TextClassifier.from_preset(ours).num_classes == 3
-
-
-def test_a_config_that_json_cannot_hold_leaves_the_old_preset(ours):
-    expected = predictions(ours)
-    new = tiny_classifier()
-    new.dropout = object()
-    with pytest.raises(TypeError, match="JSON"):
-        new.save_to_preset(ours)
-    np.testing.assert_array_equal(predictions(ours), expected)
-
-
-def test_saving_a_task_without_preprocessor_removes_the_old_tokenizer(ours):
-    tiny_classifier(preprocessor=None).save_to_preset(ours)
-    assert set(contents(ours)) == {"README.md", "config.json", "model.safetensors", "task.json"}
 
 
 @pytest.mark.parametrize("task", [bert_keras.TextClassifier, bert_keras.MultipleChoice])
@@ -375,47 +182,6 @@ def test_a_checkpoint_of_half_the_size_gives_nearly_the_same(tmp_path, dtype, to
     assert str(model.dtype) == f"torch.{dtype}"
 
 
-def test_the_dtype_of_an_export_must_hold_the_weights(tmp_path):
-    classifier = tiny_classifier()
-    kernel = classifier.head.dense.kernel
-    kernel.assign(np.full(kernel.shape, 1e5))
-    with pytest.raises(ValueError, match="float16 must hold every weight"):
-        classifier.export_to_huggingface(tmp_path / "half", dtype="float16")
-    assert not (tmp_path / "half").exists()
-    with pytest.raises(ValueError, match="`dtype` must be"):
-        classifier.export_to_huggingface(tmp_path / "half", dtype="int8")
-
-
-RULE = r"`{}` in `.*config\.json` must be.*Received"
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"is_decoder": "no"}, "causal"),
-        ({"add_cross_attention": True}, "add_cross_attention"),
-        ({"hidden_act": ["gelu"]}, "hidden_act"),
-        ({"layer_norm_eps": "1e-12"}, "layer_norm_epsilon"),
-        ({"layer_norm_eps": -1.0}, "layer_norm_epsilon"),
-        ({"initializer_range": None}, "initializer_range"),
-        ({"id2label": {"a": "A", "b": "B"}}, "id2label"),
-        ({"id2label": ["A", "B"]}, "id2label"),
-        ({"architectures": [1]}, RULE.format("architectures")),
-        ({"architectures": 5}, RULE.format("architectures")),
-        ({"problem_type": ["a"]}, RULE.format("problem_type")),
-        ({"problem_type": "foo"}, RULE.format("problem_type")),
-        ({"classifier_dropout": "x"}, RULE.format("classifier_dropout")),
-        ({"quantization_config": {"bits": 4}}, RULE.format("quantization_config")),
-    ],
-    ids=str,
-)
-def test_an_impossible_value_in_a_config_is_named(tmp_path, changes, message):
-    tiny_classifier().export_to_huggingface(tmp_path)
-    change_json(tmp_path / "config.json", **changes)
-    with pytest.raises(ValueError, match=message):
-        bert_keras.TextClassifier.from_preset(tmp_path)
-
-
 def test_labels_of_a_checkpoint_that_are_not_distinct_names_become_numbers(tmp_path):
     tiny_classifier().export_to_huggingface(tmp_path)
     change_json(tmp_path / "config.json", id2label={"0": "A", "1": "A"})
@@ -454,9 +220,238 @@ def test_a_large_preset_of_ours_is_written_in_shards(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.glob("model*")] == ["model.safetensors"]
 
 
+def test_a_missing_head_starts_at_random_with_a_warning(theirs, ours, tmp_path):
+    rewrite_hugging_face(theirs, lambda t: {k: v for k, v in t.items() if "classifier" not in k})
+    backbone = bert_keras.BertBackbone.from_preset(ours)
+    backbone.save_to_preset(tmp_path / "backbone")
+    tiny_preprocessor().tokenizer.save(tmp_path / "backbone")
+    for folder in (theirs, tmp_path / "backbone"):
+        with pytest.warns(UserWarning, match="head/dense/kernel, head/dense/bias"):
+            assert bert_keras.TextClassifier.from_preset(folder).num_classes == 2
+
+
+@pytest.mark.parametrize("options", [{"num_classes": 5}, {"label_names": [*"vwxyz"]}], ids=str)
+def test_another_number_of_classes_gets_a_new_head_and_a_warning(theirs, options):
+    with pytest.warns(UserWarning, match="num_classes"):
+        classifier = bert_keras.TextClassifier.from_preset(theirs, **options)
+    assert classifier.label_names == (tuple("vwxyz") if "label_names" in options else None)
+    assert predictions(classifier).shape == (len(TEXTS), 5)
+
+
+def test_wrong_arguments_are_named(theirs, tmp_path):
+    with pytest.raises(TypeError, match="num_labels"):
+        bert_keras.TextClassifier.from_preset(theirs, num_labels=3)
+    tiny_backbone().save_to_preset(tmp_path)
+    with pytest.raises(TypeError, match=r"no head for a TokenClassifier.*\['num_classes'\]"):
+        bert_keras.TokenClassifier.from_preset(tmp_path, preprocessor=None)
+
+
+@pytest.mark.skipif(not minilm(), reason="the extra `demo` is not installed")
+def test_a_real_checkpoint_equals_transformers():
+    sentences = ["A man is eating food.", "多语言 café naïve", "", "word " * 300]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(minilm())
+    batch = tokenizer(sentences, padding=True, truncation=True, max_length=512, return_tensors="pt")
+    reference = transformers.AutoModel.from_pretrained(minilm()).eval()
+    with torch.no_grad():
+        expected = reference(**batch)
+    backbone = bert_keras.BertBackbone.from_preset("minilm_l6_en_uncased")
+    inputs = bert_keras.TextPreprocessor.from_preset("minilm_l6_en_uncased")(sentences)
+    np.testing.assert_array_equal(inputs["token_ids"], batch["input_ids"].numpy())
+    actual = backbone.predict(inputs, verbose=0)
+    mask = inputs["padding_mask"].astype(bool)
+    difference = np.abs(actual["sequence_output"] - expected.last_hidden_state.numpy())[mask].max()
+    pooled = np.abs(actual["pooled_output"] - expected.pooler_output.numpy()).max()
+    assert max(difference, pooled) < 1e-5
+
+
+# What the JSON of a preset in Hugging Face's layout may not say.
+RULE = r"`{}` in `.*config\.json` must be.*Received"
+THEIRS = [
+    ({"is_decoder": "no"}, "causal"),
+    ({"add_cross_attention": True}, "add_cross_attention"),
+    ({"hidden_act": ["gelu"]}, "hidden_act"),
+    ({"layer_norm_eps": "1e-12"}, "layer_norm_epsilon"),
+    ({"layer_norm_eps": -1.0}, "layer_norm_epsilon"),
+    ({"initializer_range": None}, "initializer_range"),
+    ({"id2label": {"a": "A", "b": "B"}}, "id2label"),
+    ({"id2label": ["A", "B"]}, "id2label"),
+    ({"architectures": [1]}, RULE.format("architectures")),
+    ({"architectures": 5}, RULE.format("architectures")),
+    ({"problem_type": ["a"]}, RULE.format("problem_type")),
+    ({"problem_type": "foo"}, RULE.format("problem_type")),
+    ({"classifier_dropout": "x"}, RULE.format("classifier_dropout")),
+    ({"quantization_config": {"bits": 4}}, RULE.format("quantization_config")),
+]
+# What the files of ours may not say: a name, and keys of its object or its whole text.
+NO_NAME = r"task\.json must have a 'registered_name'"
+OURS = [
+    ("config.json", {"registered_name": "bert_keras>WordPieceTokenizer"}, "not a Backbone"),
+    ("config.json", {"registered_name": "bert_keras>Nothing"}, "not registered"),
+    ("config.json", '{"registered_name": "x"}', r"config\.json"),
+    ("task.json", "[]", r"task\.json"),
+    ("task.json", {"registered_name": 5}, NO_NAME),
+    ("task.json", {"config": [1]}, NO_NAME),
+    ("task.json", {"preprocessor": "x"}, NO_NAME),
+    ("task.json", {"preprocessor": {"registered_name": "x"}}, NO_NAME),
+    (
+        "task.json",
+        {"preprocessor": {"registered_name": "x", "config": {}}},
+        "'x', which is not reg",
+    ),
+    ("task.json", {"config": {"head_options": {"colour": "red"}}}, "`head_options` must be one of"),
+    ("model.safetensors", "\x09\0\0\0\0\0\0\0{}", r"model\.safetensors"),
+]
+
+
+@pytest.mark.parametrize(
+    ("layout", "name", "change", "message"),
+    [*(("theirs", "config.json", *row) for row in THEIRS), *(("ours", *row) for row in OURS)],
+    ids=str,
+)
+def test_a_preset_that_cannot_be_right_is_refused(request, layout, name, change, message):
+    folder = request.getfixturevalue(layout)
+    if isinstance(change, str):
+        (folder / name).write_text(change)
+    else:
+        change_json(folder / name, **change)
+    with pytest.raises(ValueError, match=message):
+        bert_keras.TextClassifier.from_preset(folder)
+
+
+def test_weights_that_do_not_fit_the_config_are_refused(tmp_path):
+    tiny_classifier(tiny_backbone(num_layers=2)).save_to_preset(tmp_path)
+    config = read_json(tmp_path / "config.json")["config"]
+    change_json(tmp_path / "config.json", config={**config, "num_layers": 1})
+    with pytest.raises(ValueError, match=r"without a weight \(16\): encoder/layer_1/"):
+        bert_keras.TextClassifier.from_preset(tmp_path)
+    change_json(tmp_path / "config.json", config=config)
+    rewrite_hugging_face(tmp_path, lambda t: {k: v.astype("int8") for k, v in t.items()})
+    with pytest.raises(ValueError, match=r"must be floats\..*dtype int8"):
+        bert_keras.TextClassifier.from_preset(tmp_path)
+
+
+class Unregistered(bert_keras.TextPreprocessor):
+    """A preprocessor that Keras cannot find by name."""
+
+
+def with_unregistered_preprocessor():
+    return tiny_classifier(preprocessor=Unregistered(tiny_preprocessor().tokenizer, max_length=12))
+
+
+def with_weights_above_float16():
+    classifier = tiny_classifier()
+    kernel = classifier.head.dense.kernel
+    kernel.assign(np.full(kernel.shape, 1e5))
+    return classifier
+
+
+def with_a_setting_that_json_cannot_hold():
+    classifier = tiny_classifier()
+    classifier.dropout = object()
+    return classifier
+
+
+@pytest.mark.parametrize(
+    ("make", "writer", "options", "error", "message"),
+    [
+        (
+            lambda: tiny_classifier(pooling="mean"),
+            *("export_to_huggingface", {}, ValueError, "pooling='mean'"),
+        ),
+        (
+            with_weights_above_float16,
+            *("export_to_huggingface", {"dtype": "float16"}, ValueError, "must hold every weight"),
+        ),
+        (
+            tiny_classifier,
+            "export_to_huggingface",
+            {"dtype": "int8"},
+            ValueError,
+            "`dtype` must be",
+        ),
+        (
+            with_unregistered_preprocessor,
+            *("save_to_preset", {}, ValueError, r"must be registered\. Received: .*Unregistered"),
+        ),
+        (with_a_setting_that_json_cannot_hold, "save_to_preset", {}, TypeError, "JSON"),
+    ],
+)
+def test_what_cannot_be_written_leaves_the_old_preset(
+    ours, tmp_path, make, writer, options, error, message
+):
+    before, model = contents(ours), make()
+    for folder in (ours, tmp_path / "new"):
+        with pytest.raises(error, match=message):
+            getattr(model, writer)(folder, **options)
+    assert contents(ours) == before
+    assert not (tmp_path / "new").exists() or not list((tmp_path / "new").iterdir())
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        (safetensors.numpy, "save_file"),
+        (bert_keras.WordPieceTokenizer, "save"),
+        (atomic_files, "write_text"),
+        (os, "replace"),
+    ],
+    ids=lambda function: function[1],
+)
+def test_a_save_that_fails_at_any_step_leaves_the_old_preset(ours, monkeypatch, function):
+    before = contents(ours)
+    original = getattr(*function)
+    new = tiny_classifier(num_classes=3)
+    for successes in range(100):
+        calls = 0
+
+        def fail(*args, successes=successes, **kwargs):
+            nonlocal calls
+            calls += 1
+            if calls == successes + 1:
+                if function[1] == "save_file":
+                    pathlib.Path(args[1]).write_bytes(b"half a fi")
+                raise OSError("No space left on device")
+            return original(*args, **kwargs)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(*function, fail)
+            try:
+                new.save_to_preset(ours)
+                break
+            except OSError:
+                assert contents(ours) == before
+    assert successes >= 1
+    assert bert_keras.TextClassifier.from_preset(ours).num_classes == 3
+
+
+def test_files_of_an_older_preset_are_removed(tmp_path):
+    def names():
+        return {path.name for path in tmp_path.iterdir()}
+
+    files = {"README.md", "config.json", "model.safetensors"}
+    tokenizer_files = {"tokenizer.json", "tokenizer_config.json", "vocab.txt"}
+    bare, frozen = tiny_classifier(preprocessor=None), tiny_classifier(frozen="backbone")
+    frozen.save_to_preset(tmp_path)
+    assert names() == files | tokenizer_files | {"task.json"}
+    bare.save_to_preset(tmp_path)
+    assert names() == files | {"task.json"}
+    frozen.save_to_preset(tmp_path)
+    tiny_backbone().save_to_preset(tmp_path)
+    assert "task.json" not in names()
+    assert bert_keras.BertBackbone.from_preset(tmp_path).trainable
+    frozen.save_to_preset(tmp_path)
+    (tmp_path / "merges.txt").write_text("of another tokenizer")
+    bare.export_to_huggingface(tmp_path)
+    assert names() == files
+    # A backbone has no tokenizer that could replace the one in the folder.
+    tiny_preprocessor().tokenizer.save(tmp_path)
+    bare.backbone.export_to_huggingface(tmp_path)
+    assert names() == files | tokenizer_files
+
+
 @keras.saving.register_keras_serializable(package="mine")
-class Shouting(bert_keras.TextPreprocessor):
-    """A user's preprocessor with an argument of its own."""
+class Lowering(bert_keras.TextPreprocessor):
+    """A user's preprocessor, with a step and an argument of its own."""
 
     def __init__(self, tokenizer, marks=1, **kwargs):
         super().__init__(tokenizer, **kwargs)
@@ -465,105 +460,27 @@ class Shouting(bert_keras.TextPreprocessor):
     def get_config(self):
         return {**super().get_config(), "marks": self.marks}
 
-
-def test_a_preset_restores_a_users_preprocessor(tmp_path):
-    tokenizer = bert_keras.WordPieceTokenizer(VOCABULARY)
-    preprocessor = Shouting(tokenizer, marks=3, max_length=12)
-    tiny_classifier(preprocessor=preprocessor).save_to_preset(tmp_path)
-    again = bert_keras.TextClassifier.from_preset(tmp_path, max_length=9).preprocessor
-    assert (type(again), again.marks, again.max_length) == (Shouting, 3, 9)
-    actual, expected = (each(TEXTS[:1])["token_ids"] for each in (again, preprocessor))
-    np.testing.assert_array_equal(actual, expected)
-
-
-@keras.saving.register_keras_serializable(package="tests")
-class Lowering(bert_keras.TextPreprocessor):
-    """Reads everything in lower case."""
-
     def tokenize(self, texts, pairs=None):
         return super().tokenize([text.lower() for text in texts], pairs)
 
 
-@pytest.mark.once
 def test_another_task_or_other_labels_keep_a_presets_preprocessor_and_problem_type(tmp_path):
     tokenizer = bert_keras.WordPieceTokenizer(VOCABULARY, lowercase=False)
-    task = bert_keras.MaskedLM(tiny_backbone(), preprocessor=Lowering(tokenizer, max_length=8))
+    preprocessor = Lowering(tokenizer, marks=3, max_length=8)
+    task = bert_keras.MaskedLM(tiny_backbone(), preprocessor=preprocessor)
     task.backbone.embeddings.trainable = False
     task.save_to_preset(tmp_path)
     options = {"problem_type": "multi_label", "label_names": ["x", "y"]}
     classifier = bert_keras.TextClassifier.from_preset(tmp_path, **options)
-    assert isinstance(classifier.preprocessor, Lowering)
-    assert classifier.preprocessor.max_length == 8
+    again = classifier.preprocessor
+    assert (type(again), again.marks, again.max_length) == (Lowering, 3, 8)
+    actual, expected = (each(["A b"])["token_ids"] for each in (again, preprocessor))
+    np.testing.assert_array_equal(actual, expected)
     assert all(weight.trainable for weight in classifier.backbone.embeddings.weights)
     classifier.save_to_preset(tmp_path / "labelled")
     with pytest.warns(UserWarning, match="starts at random"):
-        again = bert_keras.TextClassifier.from_preset(tmp_path / "labelled", label_names=[*"pqr"])
+        again = bert_keras.TextClassifier.from_preset(
+            tmp_path / "labelled", label_names=[*"pqr"], max_length=9
+        )
     assert (again.problem_type, again.num_classes) == ("multi_label", 3)
-
-
-@pytest.mark.once
-def test_integer_weights_are_refused(tmp_path):
-    tiny_classifier().export_to_huggingface(tmp_path / "theirs")
-    tiny_classifier().save_to_preset(tmp_path / "ours")
-    for folder in tmp_path.iterdir():
-        rewrite_hugging_face(folder, lambda t: {k: v.astype("int8") for k, v in t.items()})
-        with pytest.raises(ValueError, match=r"must be floats\..*dtype int8"):
-            bert_keras.TextClassifier.from_preset(folder)
-
-
-@pytest.mark.once
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"registered_name": 5}, r"task\.json must have a 'registered_name'"),
-        ({"config": [1]}, r"task\.json must have a 'registered_name'"),
-        ({"preprocessor": "x"}, r"task\.json must have a 'registered_name'"),
-        ({"preprocessor": {"registered_name": "x"}}, r"task\.json must have a 'registered_name'"),
-        ({"preprocessor": {"registered_name": "x", "config": {}}}, "'x', which is not registered"),
-        ({"config": {"head_options": {"colour": "red"}}}, "`head_options` must be one of"),
-    ],
-    ids=str,
-)
-def test_an_impossible_task_json_is_named(ours, changes, message):
-    change_json(ours / "task.json", **changes)
-    with pytest.raises(ValueError, match=message):
-        bert_keras.TextClassifier.from_preset(ours)
-
-
-@pytest.mark.parametrize(
-    ("name", "text"), [("config.json", '{"registered_name": "x"}'), ("task.json", "[]")]
-)
-def test_a_damaged_file_of_a_preset_of_ours_is_named(ours, name, text):
-    (ours / name).write_text(text)
-    with pytest.raises(ValueError, match=name):
-        bert_keras.TextClassifier.from_preset(ours)
-
-
-class Unknown(bert_keras.TextPreprocessor):
-    """A preprocessor that is not registered."""
-
-
-@pytest.mark.once
-def test_an_unregistered_preprocessor_is_not_saved(tmp_path):
-    preprocessor = Unknown(bert_keras.WordPieceTokenizer(VOCABULARY), max_length=12)
-    with pytest.raises(ValueError, match=r"must be registered\. Received: .*Unknown"):
-        tiny_classifier(preprocessor=preprocessor).save_to_preset(tmp_path / "preset")
-    assert not (tmp_path / "preset").exists()
-
-
-@pytest.mark.once
-def test_arguments_that_a_new_head_needs_are_named(tmp_path):
-    tiny_backbone().save_to_preset(tmp_path)
-    with pytest.raises(TypeError, match=r"no head for a TokenClassifier.*\['num_classes'\]"):
-        bert_keras.TokenClassifier.from_preset(tmp_path, preprocessor=None)
-
-
-@pytest.mark.once
-def test_an_export_removes_all_files_of_an_older_preset(ours):
-    (ours / "merges.txt").write_text("of another tokenizer")
-    bare = tiny_classifier(preprocessor=None)
-    bare.export_to_huggingface(ours)
-    assert set(contents(ours)) == {"README.md", "config.json", "model.safetensors"}
-    tiny_preprocessor().tokenizer.save(ours)
-    bare.backbone.export_to_huggingface(ours)
-    assert (ours / "tokenizer.json").exists()
+    assert (type(again.preprocessor), again.preprocessor.max_length) == (Lowering, 9)

@@ -4,7 +4,6 @@ transformers writes a tiny model of an odd shape with random weights. This packa
 gives the same numbers. transformers then loads what this package exports, with the same weights.
 """
 
-import json
 import re
 import warnings
 from types import MappingProxyType
@@ -12,15 +11,16 @@ from types import MappingProxyType
 import keras
 import numpy as np
 import pytest
-from checks import to_numpy
+from checks import inputs_of, to_numpy
+from files import write_json
 
 import bert_keras
 from bert_keras.models.backbone import Backbone
 from bert_keras.presets.assign import own_weights, relative_path
 from bert_keras.presets.families import bert_record, head_options, records
 from bert_keras.presets.families.record import Head, Tables
-from bert_keras.presets.formats.huggingface import _KINDS
-from bert_keras.presets.name_map import expand
+from bert_keras.presets.formats import huggingface, keras_hub, tf1
+from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.safetensors_io import read_safetensors
 
 torch = pytest.importorskip("torch")
@@ -36,7 +36,6 @@ CASES = [
     for task in ("Backbone", *record.heads)
     if number == 0 or task in ("Backbone", "TextClassifier")
 ]
-IDS = [f"{name}-{task}" for _, name, task in CASES]
 # transformers has no model with the head of DeBERTa's discriminators.
 IN_OUT = [case for case in CASES if case[1:] not in {("deberta-v2", "ReplacedTokenDetector")}]
 # A head without a model of its own in transformers -> prefix of the other head's weights.
@@ -90,6 +89,18 @@ def arguments_of(record):
     return {name: sizes[name] for name in names}
 
 
+def backbone_of(record, **sizes):
+    """Returns a random backbone of an odd shape, and of some given sizes."""
+    arguments = arguments_of(record)
+    arguments |= {name: size for name, size in sizes.items() if name in arguments}
+    return keras.saving.get_registered_object(record.backbone)(**arguments, activation="gelu")
+
+
+def classes_of(record, task):
+    """Returns the number of classes of a head that has one, as an option of its task."""
+    return {"num_classes": 2} if "num_classes" in record.heads[task].says else {}
+
+
 def config_of(record, name):
     sizes = {**odd_sizes(), **record.fixed}
     key, activations = record.activation
@@ -133,19 +144,11 @@ def load(folder, task, **options):
     return getattr(bert_keras, task).from_preset(folder, preprocessor=None, **options)
 
 
-def inputs_of(model, task):
-    backbone = getattr(model, "backbone", model)
-    padding = backbone.padding_id or 0
-    rng = np.random.default_rng(0)
-    shape = (BATCH // CHOICES, CHOICES, LENGTH) if task == "MultipleChoice" else (BATCH, LENGTH)
-    token_ids = rng.integers(5, backbone.vocabulary_size, shape)
-    padding_mask = np.arange(LENGTH) < rng.integers(3, LENGTH + 1, (*shape[:-1], 1))
-    token_ids[~padding_mask] = padding
-    token_ids[0, ..., 2] = padding  # as may occur in a text
-    arrays = {"token_ids": token_ids, "padding_mask": padding_mask}
-    if backbone.num_segments > 1:
-        arrays["segment_ids"] = rng.integers(0, backbone.num_segments, shape)
-    return {key: array.astype("int32") for key, array in arrays.items()}
+def arrays_for(model, task):
+    """Returns inputs in which the padding's id stands in a text too, as may occur."""
+    arrays = inputs_of(model, BATCH // CHOICES if task == "MultipleChoice" else BATCH, LENGTH)
+    arrays["token_ids"][0, ..., 2] = getattr(model, "backbone", model).padding_id or 0
+    return {name: array for name, array in arrays.items() if name != "mask_positions"}
 
 
 def their_outputs(model, arrays):
@@ -187,12 +190,12 @@ def difference(ours, theirs, padding_mask):
 @pytest.mark.parametrize(
     ("record", "name", "task"), IN_OUT, ids=[f"{name}-{task}" for _, name, task in IN_OUT]
 )
-def test_in_out_and_in_again(tmp_path, record, name, task):
+def test_outputs_equal_transformers_and_weights_survive_the_export(tmp_path, record, name, task):
     reference = save_with_transformers(tmp_path / "theirs", record, name, task)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         model = load(tmp_path / "theirs", task)
-    arrays, beside = inputs_of(model, task), BESIDE.get((name, task))
+    arrays, beside = arrays_for(model, task), BESIDE.get((name, task))
     theirs = their_outputs(reference, arrays)
     if beside:
         theirs = {"logits": theirs["next_sentence"]}
@@ -235,65 +238,81 @@ def test_in_out_and_in_again(tmp_path, record, name, task):
             np.testing.assert_array_equal(to_numpy(ours), to_numpy(theirs), err_msg=ours.path)
 
 
-@pytest.mark.once
-@pytest.mark.parametrize(("record", "name", "task"), CASES, ids=IDS)
-def test_the_rows_are_the_weights_of_the_backbone_and_of_each_head(record, name, task):
-    cls = keras.saving.get_registered_object(record.backbone)
-    known = cls(**arguments_of(record), activation="gelu")
-    layers, rows = [known], record.rows
-    if task != "Backbone":
-        made = getattr(bert_keras, task)
-        options = {"num_classes": 4} if "num_classes" in record.heads[task].says else {}
-        layers, rows = [made(known, **options).head], record.heads[task].rows
-        asked = head_options(known, task)
-        assert {key: getattr(layers[0], key) for key in asked} == asked
-    counts = {letter: getattr(known, count) for letter, count in record.counts.items()}
-    names = expand(rows, _KINDS, **counts)
-    assert {relative_path(v) for layer in layers for v in layer.weights} == set(names)
-    assert len({theirs for theirs, _ in names.values()}) == len(names)
-
-
-CONFIGS = [
-    (record, name, key, values)
-    for record in records("HUGGING_FACE")
-    for name in list(record.names)[:1]
-    for key, values in {**record.allowed, record.activation[0]: ("gelu",)}.items()
+# Each format's records, its kinds of rows, and the tasks that have rows.
+ROWS = [
+    (record, kinds, task)
+    for format, kinds in (
+        ("HUGGING_FACE", huggingface._KINDS),
+        ("KERAS_HUB", keras_hub.KINDS),
+        ("TF1", tf1._KINDS),
+    )
+    for record in records(format)
+    for task in ("Backbone", *record.heads)
 ]
 
 
 @pytest.mark.once
-@pytest.mark.parametrize(
-    ("record", "name", "key", "values"), CONFIGS, ids=[f"{c[1]}-{c[2]}" for c in CONFIGS]
-)
-def test_unsupported_values_are_an_error_before_weights_are_read(
-    tmp_path, record, name, key, values
-):
-    (tmp_path / "model.safetensors").write_bytes(b"never read")
-    for wrong in (7, "relative_key", None, [values[0]], not values[0]):
-        if wrong in values:
-            continue
-        config = {"model_type": name, **config_of(record, name), key: wrong}
-        (tmp_path / "config.json").write_text(json.dumps(config))
-        with pytest.raises(ValueError, match=rf"`{key}` in `.*config\.json` must be one of"):
-            Backbone.from_preset(tmp_path)
+@pytest.mark.parametrize(("record", "kinds", "task"), ROWS)
+def test_the_rows_are_the_weights_of_the_backbone_and_of_each_head(record, kinds, task):
+    backbone = backbone_of(record)
+    layers, rows = [backbone], record.rows
+    if task != "Backbone":
+        layers = [getattr(bert_keras, task)(backbone, **classes_of(record, task)).head]
+        rows = record.heads[task].rows
+        asked = head_options(backbone, task)
+        assert {key: getattr(layers[0], key) for key in asked} == asked
+    counts = {letter: getattr(backbone, count) for letter, count in record.counts.items()}
+    names = expand(rows, kinds, **counts)
+    paths = {relative_path(v) for layer in layers for v in layer.weights}
+    # KerasHub's RoBERTa has no pooler.
+    left_out = record.optional if kinds is keras_hub.KINDS else ()
+    assert {path for path in paths if path in names or not path.startswith(left_out)} == set(names)
+    assert len({theirs for theirs, _ in names.values()}) == len(names)
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("wrong", ["514", None, [514]])
-def test_positions_that_are_not_numbers_are_an_error_that_names_them(tmp_path, wrong):
+def test_each_transform_is_its_own_inverse():
+    array = np.arange(6).reshape(2, 3)
+    for rows in huggingface._KINDS.values():
+        for _, _, transform in rows:
+            np.testing.assert_array_equal(
+                transformed(transformed(array, transform), transform), array
+            )
+
+
+MUST_BE = r"`{}` in `.*config\.json` must be one of"
+UNSUPPORTED = [
+    (record, name, key, wrong, MUST_BE.format(key))
+    for record in records("HUGGING_FACE")
+    for name in list(record.names)[:1]
+    for key, values in {**record.allowed, record.activation[0]: ("gelu",)}.items()
+    for wrong in (7, "relative_key", None, [values[0]], not values[0])
+    if wrong not in values
+]
+UNSUPPORTED += [
+    (record, "roberta", key, wrong, "max_sequence_length")
+    for record in records("HUGGING_FACE")
+    if "roberta" in record.names
+    for key in ("max_position_embeddings", "pad_token_id")
+    for wrong in ("514", None, [514])
+]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(("record", "name", "key", "wrong", "message"), UNSUPPORTED)
+def test_a_config_that_no_backbone_supports_is_refused_before_weights_are_read(
+    tmp_path, record, name, key, wrong, message
+):
     (tmp_path / "model.safetensors").write_bytes(b"never read")
-    (record,) = [record for record in records("HUGGING_FACE") if "roberta" in record.names]
-    for key in ("max_position_embeddings", "pad_token_id"):
-        config = {"model_type": "roberta", **config_of(record, "roberta"), key: wrong}
-        (tmp_path / "config.json").write_text(json.dumps(config))
-        with pytest.raises(ValueError, match="max_sequence_length"):
-            Backbone.from_preset(tmp_path)
+    config = {"model_type": name, **config_of(record, name), key: wrong}
+    write_json(tmp_path / "config.json", config)
+    with pytest.raises(ValueError, match=message):
+        Backbone.from_preset(tmp_path)
 
 
-def roberta(**options):
+def roberta():
     (record,) = [record for record in records("HUGGING_FACE") if "roberta" in record.names]
-    sizes = {**odd_sizes(), **options}
-    return bert_keras.RobertaBackbone(**{name: sizes[name] for name in record.config.values()})
+    return backbone_of(record)
 
 
 @pytest.mark.once
@@ -416,13 +435,8 @@ HEADS = [(record, head) for record in records("HUGGING_FACE") for head in record
     ("record", "head"), HEADS, ids=[f"{next(iter(r.names))}-{head}" for r, head in HEADS]
 )
 def test_no_task_takes_the_head_of_another(tmp_path, record, head):
-    cls = keras.saving.get_registered_object(record.backbone)
-    backbone = cls(**arguments_of(record), activation="gelu")
-
-    def options_of(task):
-        return {"num_classes": 2} if "num_classes" in record.heads[task].says else {}
-
-    saved = getattr(bert_keras, head)(backbone, **options_of(head))
+    backbone = backbone_of(record, num_layers=1, num_groups=1, num_inner_layers=1)
+    saved = getattr(bert_keras, head)(backbone, **classes_of(record, head))
     saved.export_to_huggingface(tmp_path)
     kernels = kernels_of(saved)
     for other in record.heads:
@@ -430,5 +444,5 @@ def test_no_task_takes_the_head_of_another(tmp_path, record, head):
         if other == head or head in takes:
             continue
         with pytest.warns(UserWarning, match="start at random"):
-            task = load(tmp_path, other, **options_of(other))
+            task = load(tmp_path, other, **classes_of(record, other))
         assert kernels_of(task) & kernels == shared_kernels(record, head, other, saved), other

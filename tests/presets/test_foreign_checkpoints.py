@@ -1,19 +1,17 @@
 """What holds for the checkpoints of every other library."""
 
 import re
+import shutil
 
+import numpy as np
 import pytest
 from checks import assert_same_structure_close
 from files import read_json, write_json
-from foreign import FORMATS, assert_outputs_equal, bert_of_transformers, outputs_of
+from foreign import FORMATS, assert_outputs_equal, first_weights, outputs_of
+from hub_server import HubServer
 
 import bert_keras
 from bert_keras.presets.presets import open_preset
-
-
-@pytest.fixture(scope="module")
-def reference():
-    return bert_of_transformers()
 
 
 @pytest.fixture(params=FORMATS)
@@ -39,6 +37,41 @@ def test_a_missing_pooler_is_named_in_a_warning(checkpoint):
     folder, format = checkpoint
     format.rewrite(folder, lambda t: {k: x for k, x in t.items() if "pooler" not in k})
     with pytest.warns(UserWarning, match="pooler/dense/kernel, pooler/dense/bias"):
+        bert_keras.BertBackbone.from_preset(folder)
+
+
+def test_a_missing_head_is_named_in_a_warning(checkpoint):
+    with pytest.warns(UserWarning, match="head/dense/kernel, head/dense/bias"):
+        bert_keras.TokenClassifier.from_preset(checkpoint[0], num_classes=4)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_preset_of_ours_that_is_saved_from_it_gives_the_same(checkpoint, tmp_path):
+    classifier = bert_keras.TextClassifier.from_preset(checkpoint[0])
+    classifier.save_to_preset(tmp_path / "ours")
+    shutil.rmtree(checkpoint[0])
+    again = bert_keras.TextClassifier.from_preset(tmp_path / "ours")
+    expected = classifier.predict(["a b"], verbose=0)
+    np.testing.assert_array_equal(again.predict(["a b"], verbose=0), expected)
+
+
+@pytest.mark.parametrize("checkpoint", ["hugging_face", "tf1"], indirect=True)
+def test_it_comes_from_the_hub_and_then_from_its_cache(checkpoint, tmp_path, monkeypatch):
+    folder, _ = checkpoint
+    expected = first_weights(folder)
+    (folder / "graph.pbtxt").write_text("not needed")
+    with HubServer({"someone/bert": folder}) as hub:
+        hub.use(monkeypatch, tmp_path / "cache")
+        np.testing.assert_array_equal(first_weights("hf://someone/bert"), expected)
+        assert not [request for request in hub.requests if "graph.pbtxt" in request]
+        hub.stop()
+        np.testing.assert_array_equal(first_weights("hf://someone/bert"), expected)
+
+
+def test_integers_in_place_of_floats_are_refused(checkpoint):
+    folder, format = checkpoint
+    format.rewrite(folder, lambda t: {**t, format.kernel: t[format.kernel].astype("int32")})
+    with pytest.raises(ValueError, match="must be floats"):
         bert_keras.BertBackbone.from_preset(folder)
 
 

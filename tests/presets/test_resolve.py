@@ -1,6 +1,5 @@
 """Sources of presets: folders, registered names, and addresses of hubs."""
 
-import fnmatch
 import importlib.metadata
 import json
 import os
@@ -16,7 +15,7 @@ import pytest
 from hub_server import HubServer
 
 from bert_keras.presets.registry import PRESETS, RegisteredPreset
-from bert_keras.presets.resolve import DOWNLOADED_FILES, resolve
+from bert_keras.presets.resolve import resolve
 from bert_keras.presets.safetensors_io import read_safetensors, write_safetensors
 
 
@@ -49,6 +48,14 @@ def hub(checkpoint, tmp_path, monkeypatch):
     with HubServer({"owner/name": checkpoint}) as server:
         server.use(monkeypatch, tmp_path / "cache")
         yield server
+
+
+@pytest.fixture
+def kaggle(monkeypatch):
+    """A stand-in for `kagglehub`, whose server speaks a protocol of its own."""
+    client = types.ModuleType("kagglehub")
+    monkeypatch.setitem(sys.modules, "kagglehub", client)
+    return client
 
 
 class TestRegistry:
@@ -147,29 +154,42 @@ class TestLocal:
         assert os.getcwd() in str(raised.value)
 
     @pytest.mark.parametrize(
+        ("name", "remedy"),
+        [("model.safetensors", "folder that contains it"), ("a.keras", "load_model")],
+    )
+    def test_a_file_in_place_of_a_folder_is_refused_with_a_remedy(self, checkpoint, name, remedy):
+        (checkpoint / name).touch()
+        with pytest.raises(ValueError, match=f"which is a file.*{remedy}"):
+            resolve(checkpoint / name)
+
+
+class TestIncompleteCheckpoints:
+    @pytest.fixture(params=["a folder", "hf://owner/name", "kaggle://owner/model/framework/mine"])
+    def source(self, request, checkpoint, hub, kaggle):
+        kaggle.model_download = lambda handle: str(checkpoint)
+        return checkpoint if request.param == "a folder" else request.param
+
+    @pytest.mark.parametrize(
         ("missing", "error", "message"),
         [
-            (["config"], FileNotFoundError, r"config\.json or bert_config\.json.*vocab\.txt"),
             (["model"], ValueError, r"only weights\.pt.*safe_serialization=True"),
-            (["model", "weights"], ValueError, r"only flax_model\.msgpack, tf_model\.h5"),
+            (["model", "weights"], ValueError, r"only flax_model\.msgpack, .*tf_model\.h5"),
+            (
+                ["model", "config", "vocab"],
+                FileNotFoundError,
+                r"config\.json or bert_config\.json.*README\.md",
+            ),
         ],
     )
-    def test_an_incomplete_folder_is_refused_with_a_list_of_its_files(
-        self, checkpoint, missing, error, message
+    def test_it_is_refused_with_a_list_of_its_files(
+        self, source, checkpoint, hub, missing, error, message
     ):
         for path in checkpoint.iterdir():
             if path.stem in missing:
                 path.unlink()
         with pytest.raises(error, match=message):
-            resolve(checkpoint)
-
-    def test_a_file_in_place_of_a_folder_is_refused_with_a_remedy(self, checkpoint):
-        with pytest.raises(ValueError, match="which is a file") as raised:
-            resolve(checkpoint / "model.safetensors")
-        assert repr(str(checkpoint)) in str(raised.value)
-        (checkpoint / "task.keras").touch()
-        with pytest.raises(ValueError, match="load_model"):
-            resolve(checkpoint / "task.keras")
+            resolve(source)
+        assert not [request for request in hub.requests if request.endswith("weights.pt")]
 
 
 class TestNames:
@@ -181,6 +201,7 @@ class TestNames:
             ("minilm_l6", "'minilm_l6_en_uncased'"),
             ("bert_base_multi", "'bert_base_multi_cased'"),
             ("google-bert/bert-base-uncased", "'hf://google-bert/bert-base-uncased'"),
+            ("xyzzy", "'. Registered names: "),  # No other name is like it.
         ],
     )
     def test_a_similar_name_is_suggested_for_an_unknown_one(self, name, suggestion):
@@ -189,11 +210,6 @@ class TestNames:
         message = str(raised.value)
         assert repr(name) in message and suggestion in message
         assert all(registered in message for registered in PRESETS)
-
-    def test_nothing_is_suggested_for_a_name_unlike_all_others(self):
-        with pytest.raises(ValueError) as raised:
-            resolve("xyzzy")
-        assert "mean" not in str(raised.value)
 
     @pytest.mark.parametrize("source", [None, 3, b"bert_base_zh", ["bert_base_zh"]])
     def test_only_strings_and_paths_are_sources(self, source):
@@ -213,17 +229,15 @@ class TestNames:
             "kaggle://owner/model/framework/variation/latest",
             "kaggle://owner/model/framework/variation/1/2",
             *("s3://bucket/folder", "file:///etc", "package://os/path"),
+            "https://huggingface.co/owner/name/tree/main",
         ],
     )
     def test_a_malformed_address_is_refused_without_a_request(self, source, hub):
         with pytest.raises(ValueError, match=r"kaggle://owner/model/framework/variation") as raised:
             resolve(source)
         assert repr(source) in str(raised.value)
+        assert ("Did you mean 'hf://owner/name'?" in str(raised.value)) == ("://hug" in source)
         assert hub.requests == []
-
-    def test_a_web_address_gets_a_suggestion(self):
-        with pytest.raises(ValueError, match="Did you mean 'hf://google-bert/bert-base-uncased'"):
-            resolve("https://huggingface.co/google-bert/bert-base-uncased/tree/main")
 
 
 class TestRegisteredPlaces:
@@ -246,22 +260,18 @@ class TestRegisteredPlaces:
         assert resolve("test_preset") == package / "model"
         assert "packaged_checkpoint" not in sys.modules
 
-    def test_the_next_place_is_tried_when_a_package_is_missing(self, monkeypatch, hub):
-        self.register(monkeypatch, "package://not_installed/model", "hf://owner/name")
-        assert (resolve("test_preset") / "model.safetensors").is_file()
-
-    def test_the_next_place_is_tried_when_a_package_lacks_the_folder(
-        self, monkeypatch, package, tmp_path
+    @pytest.mark.parametrize("place", ["not_installed/model", "packaged_checkpoint/other"])
+    def test_the_next_place_is_tried_when_a_package_or_its_folder_is_missing(
+        self, monkeypatch, tmp_path, package, place
     ):
-        self.register(monkeypatch, "package://packaged_checkpoint/other", "hf://owner/name")
+        self.register(monkeypatch, f"package://{place}", "hf://owner/name")
         with HubServer({"owner/name": package / "model"}) as hub:
             hub.use(monkeypatch, tmp_path / "cache")
             assert (resolve("test_preset") / "model.safetensors").is_file()
-
-    def test_if_every_place_fails_all_are_listed_with_reasons(self, monkeypatch, hub):
-        self.register(monkeypatch, "package://not_installed/model", "hf://owner/other")
-        with pytest.raises(FileNotFoundError, match=r"bert_keras\[demo\]") as raised:
-            resolve("test_preset")
+            hub.repositories.clear()
+            self.register(monkeypatch, f"package://{place}", "hf://owner/other")
+            with pytest.raises(FileNotFoundError, match=r"bert_keras\[demo\]") as raised:
+                resolve("test_preset")
         assert "hf://owner/other" in str(raised.value)
         assert "must exist" in str(raised.value.__cause__)
 
@@ -279,39 +289,19 @@ class TestRegisteredPlaces:
 
 
 class TestHuggingFace:
-    def test_the_files_of_a_checkpoint_are_downloaded_and_no_others(
-        self, hub, checkpoint, tmp_path
-    ):
+    def test_only_the_files_that_presets_read_are_downloaded(self, hub, checkpoint, tmp_path):
+        shards = [f"model-{i:05d}-of-00002.safetensors" for i in (1, 2)]
+        read = ["task.json", "tokenizer.json", "model.safetensors.index.json", *shards]
+        pickles = ["pytorch_model.bin", "training_args.bin", "model.pt", "tokenizer/x.pkl", "a.pth"]
+        write_files(checkpoint, dict.fromkeys([*read, *pickles, "rust_model.ot"], "content"))
         folder = resolve("hf://owner/name")
         assert folder.is_relative_to(tmp_path / "cache")
-        names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
-        expected = "1_Pooling/config config tokenizer_config"
-        expected = [*(f"{name}.json" for name in expected.split()), "model.safetensors"]
-        assert names == sorted([*expected, "vocab.txt"])
-        for name in names:
+        read += ["1_Pooling/config.json", "config.json", "tokenizer_config.json", "vocab.txt"]
+        read.append("model.safetensors")
+        paths = [path for path in folder.rglob("*") if path.is_file()]
+        assert {path.relative_to(folder).as_posix() for path in paths} == set(read)
+        for name in read:
             assert (folder / name).read_bytes() == (checkpoint / name).read_bytes()
-
-    def test_no_pattern_matches_a_pickle(self):
-        pickles = ["pytorch_model.bin", "training_args.bin", "model.pt", "tokenizer/x.pkl", "a.pth"]
-        unused = ["tf_model.h5", "flax_model.msgpack", "onnx/model.onnx", "rust_model.ot"]
-        for name in pickles + unused:
-            assert not any(fnmatch.fnmatch(name, pattern) for pattern in DOWNLOADED_FILES), name
-
-    def test_the_files_of_our_own_presets_are_downloaded(self, tmp_path, monkeypatch):
-        names = [
-            "config.json",
-            "model.safetensors.index.json",
-            "model-00001-of-00002.safetensors",
-            "model-00002-of-00002.safetensors",
-            "task.json",
-            "tokenizer.json",
-            "tokenizer_config.json",
-        ]
-        write_files(tmp_path / "preset", dict(zip(names, names, strict=True)))
-        with HubServer({"owner/preset": tmp_path / "preset"}) as hub:
-            hub.use(monkeypatch, tmp_path / "cache")
-            folder = resolve("hf://owner/preset")
-        assert all((folder / name).read_text() == name for name in names)
 
     def test_the_cache_is_used_online_offline_and_without_a_server(self, hub, monkeypatch):
         folder = resolve("hf://owner/name")
@@ -344,58 +334,37 @@ class TestHuggingFace:
         assert resolve(f"hf://owner/name@{commit}") == resolve("hf://owner/name")
 
     @pytest.mark.parametrize(
-        "source, message",
+        ("fail", "source", "message"),
         [
-            ("hf://owner/nothing", "must exist.*spelling"),
-            ("hf://owner/name@nothing", "no 'nothing'"),
+            (lambda hub: None, "hf://owner/nothing", "must exist.*spelling"),
+            (lambda hub: None, "hf://owner/name@nothing", "no 'nothing'"),
+            (lambda hub: hub.stop(), "hf://owner/name", "neither.*connection.*local folder"),
+            (
+                lambda hub: hub.gated.add("owner/name"),
+                "hf://owner/name",
+                "consent.*owner/name.*HF_TOKEN",
+            ),
         ],
     )
-    def test_a_missing_repository_or_revision_is_named(self, hub, source, message):
+    def test_a_failure_is_explained_with_its_cause_and_a_remedy(self, hub, fail, source, message):
+        fail(hub)
         with pytest.raises(FileNotFoundError, match=message) as raised:
             resolve(source)
         assert source in str(raised.value)
         assert raised.value.__cause__ is not None
 
-    def test_the_error_of_a_gated_repository_says_where_to_ask(self, hub):
-        hub.gated.add("owner/name")
-        with pytest.raises(FileNotFoundError, match=r"consent.*owner/name.*HF_TOKEN") as raised:
-            resolve("hf://owner/name")
-        assert "GatedRepo" in type(raised.value.__cause__).__name__
-
-    def test_without_a_network_the_error_suggests_a_local_folder(self, hub):
-        hub.stop()
-        with pytest.raises(FileNotFoundError, match=r"neither.*connection.*local folder") as raised:
-            resolve("hf://owner/name")
-        assert raised.value.__cause__ is not None
-
-    def test_a_repository_that_has_only_another_pickle_is_refused(self, hub, checkpoint):
-        (checkpoint / "model.safetensors").unlink()
-        with pytest.raises(ValueError, match=r"only weights\.pt.*safe_serialization=True"):
-            resolve("hf://owner/name")
-        assert not [request for request in hub.requests if request.endswith("weights.pt")]
-
-    def test_the_error_of_a_repository_without_a_config_lists_its_files(self, hub, checkpoint):
-        shutil.rmtree(checkpoint)
-        write_files(checkpoint, {"README.md": "# A model"})
-        with pytest.raises(FileNotFoundError, match=r"config\.json.*README\.md"):
-            resolve("hf://owner/name")
-
-    def test_a_half_downloaded_file_is_never_used(self, hub, tmp_path):
+    def test_half_of_a_file_is_never_used_and_its_download_resumes(
+        self, hub, checkpoint, tmp_path, monkeypatch
+    ):
         hub.missing_after["model.safetensors"] = 7000
         for _ in range(2):
             with pytest.raises(OSError, match=r"hf://owner/name.*failed.*try again") as raised:
                 resolve("hf://owner/name")
             assert raised.value.__cause__ is not None
         assert not list((tmp_path / "cache").rglob("snapshots/*/model.safetensors"))
-
-        hub.stop()  # What did arrive must not pass for a checkpoint offline.
-        with pytest.raises((OSError, ValueError)):
+        with monkeypatch.context() as patch, pytest.raises((OSError, ValueError)):
+            patch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
             read_safetensors(resolve("hf://owner/name"))
-
-    def test_a_download_resumes_after_the_connection_was_cut(self, hub, checkpoint):
-        hub.missing_after["model.safetensors"] = 7000
-        with pytest.raises(OSError, match="failed"):
-            resolve("hf://owner/name")
         del hub.missing_after["model.safetensors"]
         folder = resolve("hf://owner/name")
         whole = (checkpoint / "model.safetensors").read_bytes()
@@ -441,13 +410,6 @@ class TestHuggingFace:
 
 
 class TestKaggle:
-    @pytest.fixture
-    def kaggle(self, monkeypatch):
-        """A stand-in for `kagglehub`, whose server speaks a protocol of its own."""
-        client = types.ModuleType("kagglehub")
-        monkeypatch.setitem(sys.modules, "kagglehub", client)
-        return client
-
     @pytest.mark.parametrize("version", ["", "/3"])
     def test_the_client_is_called_with_the_handle(self, kaggle, checkpoint, version):
         asked = []
@@ -469,9 +431,3 @@ class TestKaggle:
             resolve("kaggle://keras/bert/keras/nothing")
         assert type(raised.value) is error
         assert isinstance(raised.value.__cause__, HTTPError)
-
-    def test_pickled_weights_are_refused(self, kaggle, checkpoint):
-        (checkpoint / "model.safetensors").unlink()
-        kaggle.model_download = lambda handle: str(checkpoint)
-        with pytest.raises(ValueError, match="pickle"):
-            resolve("kaggle://owner/model/pyTorch/base")

@@ -24,12 +24,14 @@ def tensor(dtype, shape, start, end):
     return {"dtype": dtype, "shape": shape, "data_offsets": [start, end]}
 
 
-def write_raw(path, header, data=b"", length=None):
-    """Writes a safetensors file by hand: length of the header, header, data."""
+def raw(header, data=b"", length=None):
+    """Returns a safetensors file made by hand: length of the header, header, data."""
     header = header if isinstance(header, bytes) else json.dumps(header).encode()
-    length = len(header) if length is None else length
-    path.write_bytes(struct.pack("<Q", length) + header + data)
-    return path
+    return struct.pack("<Q", len(header) if length is None else length) + header + data
+
+
+def index(weight_map):
+    return {"metadata": {"total_size": 1}, "weight_map": weight_map}
 
 
 @pytest.fixture
@@ -66,19 +68,25 @@ class TestReading:
     def test_reads_bytes_written_by_hand(self, tmp_path):
         header = {"a": tensor("F32", [2], 0, 8), "b": tensor("I64", [1], 8, 16)}
         data = struct.pack("<2f", 1.5, -2.0) + struct.pack("<q", -7)
-        checkpoint = read_safetensors(write_raw(tmp_path / "x.safetensors", header, data))
+        (tmp_path / "x.safetensors").write_bytes(raw(header, data))
+        checkpoint = read_safetensors(tmp_path / "x.safetensors")
         assert checkpoint["a"].tolist() == [1.5, -2.0]
         assert checkpoint["b"].tolist() == [-7]
         assert checkpoint.metadata == {}
 
-    def test_bfloat16_arrives_as_the_same_numbers_in_float32(self, tmp_path):
+    def test_bfloat16_is_written_as_such_and_read_as_the_same_numbers_in_float32(self, tmp_path):
         # 1, -2, 0.15625, infinity and the smallest subnormal, as the high halves of float32.
         halves = [0x3F80, 0xC000, 0x3E20, 0x7F80, 0x0001]
         header = {"a": tensor("BF16", [5], 0, 10)}
-        path = write_raw(tmp_path / "x.safetensors", header, struct.pack("<5H", *halves))
-        array = read_safetensors(path)["a"]
+        (tmp_path / FILE).write_bytes(raw(header, struct.pack("<5H", *halves)))
+        array = read_safetensors(tmp_path)["a"]
         assert array.dtype == np.float32
         assert array.tolist() == [1.0, -2.0, 0.15625, np.inf, 2.0**-133]
+        written = raw(header, array.astype(ml_dtypes.bfloat16).tobytes())
+        write_safetensors(tmp_path / FILE, {"a": array.astype(ml_dtypes.bfloat16)})
+        assert (tmp_path / FILE).read_bytes()[-10:] == written[-10:]
+        with safetensors.safe_open(tmp_path / FILE, framework="numpy") as file:
+            assert file.get_slice("a").get_dtype() == "BF16"
 
     def test_an_unknown_name_is_a_key_error_and_membership_reads_nothing(self, tmp_path, arrays):
         write_safetensors(tmp_path / FILE, arrays)
@@ -114,12 +122,8 @@ def shards(tmp_path, arrays):
         held = {name: arrays[name] for name in sorted(arrays)[i::2]}
         safetensors.numpy.save_file(held, tmp_path / shard)
         weight_map |= dict.fromkeys(held, shard)
-    write_index(tmp_path, weight_map)
+    write_json(tmp_path / INDEX, index(weight_map))
     return weight_map
-
-
-def write_index(folder, weight_map):
-    write_json(folder / INDEX, {"metadata": {"total_size": 1}, "weight_map": weight_map})
 
 
 class TestShards:
@@ -127,54 +131,79 @@ class TestShards:
         assert_equal(read_safetensors(tmp_path), arrays)
         assert_equal(read_safetensors(tmp_path / INDEX), arrays)
         del shards["half"]  # A tensor that the index lacks is still found.
-        write_index(tmp_path, shards)
+        write_json(tmp_path / INDEX, index(shards))
         assert_equal(read_safetensors(tmp_path), arrays)
 
     def test_the_index_decides_between_two_shards(self, tmp_path):
         first, second = SHARDS
         safetensors.numpy.save_file({"a": np.zeros(2), "b": np.zeros(2)}, tmp_path / first)
         safetensors.numpy.save_file({"a": np.ones(2)}, tmp_path / second)
-        write_index(tmp_path, {"a": second, "b": first})
+        write_json(tmp_path / INDEX, index({"a": second, "b": first}))
         assert read_safetensors(tmp_path)["a"].tolist() == [1, 1]
 
-    def test_a_missing_shard_or_tensor_is_named(self, tmp_path, shards):
-        write_index(tmp_path, {**shards, "other": SHARDS[0]})
+
+F32 = tensor("F32", [4], 0, 16)
+# Headers, sizes of the data, and what the length says if it is not that of the header.
+LYING = [
+    ({"a": F32}, 20, None),
+    ({"a": F32, "b": tensor("F32", [4], 8, 24)}, 24, None),
+    ({"a": F32, "b": F32}, 16, None),
+    ({"a": F32, "b": tensor("F32", [4], 20, 36)}, 36, None),
+    ({"a": tensor("F32", [400], 0, 1600)}, 16, None),
+    ({"a": tensor("F32", [5], 0, 16)}, 16, None),
+    ({"a": tensor("F32", [4], 16, 0)}, 16, None),
+    ({"a": tensor("F32", [-4], 0, 16)}, 16, None),
+    ({"a": tensor("F32", [2**62, 8], 0, 16)}, 16, None),
+    ({"a": tensor("F99", [4], 0, 16)}, 16, None),
+    ({"a": F32}, 16, 2**40),
+    ({"a": F32}, 16, 2**64 - 1),
+    (b'{"a": ' + b"[" * 100_000, 0, None),
+    (b'{"\xff": 1}', 0, None),
+    (b"[]", 0, None),
+]
+OUTSIDE = [
+    *("../model.safetensors", "/etc/model.safetensors", "a/../../model.safetensors"),
+    *("..\\model.safetensors", "C:model.safetensors", "pytorch_model.bin", "..", ""),
+]
+DAMAGED_INDEXES = [
+    *(b"{", b"[]", b"null", b'{"weight_map": []}', b'{"weight_map": {}}', b'{"other": {}}'),
+    *(b'{"weight_map": {"a": 1}}', b'{"weight_map": {"a": ["b"]}}'),
+    b'{"weight_map": ' + b"[" * 100_000,
+]
+LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:53aa\nsize 90868376\n"
+# A file's name and content -> the error's message.
+REFUSED = [
+    *((FILE, raw(h, b"\0" * n, size), r"model\.safetensors.*download it") for h, n, size in LYING),
+    (FILE, raw({"a": tensor("F8_E4M3", [4], 0, 4)}, b"\0" * 4), r"F8_E4M3 for 'a'.*Convert"),
+    (FILE, LFS, "git lfs pull"),
+    *((INDEX, json.dumps(index({"a": name})).encode(), "trust its origin") for name in OUTSIDE),
+    *((INDEX, content, r"index\.json.*download it again") for content in DAMAGED_INDEXES),
+]
+
+
+class TestDamage:
+    @pytest.mark.parametrize(("name", "content", "message"), REFUSED, ids=range(len(REFUSED)))
+    def test_a_file_that_cannot_be_right_is_refused(self, tmp_path, name, content, message):
+        safetensors.numpy.save_file({"a": np.zeros(2)}, tmp_path / FILE)  # It is not read instead.
+        (tmp_path / "checkpoint").mkdir()
+        (tmp_path / "checkpoint" / name).write_bytes(content)
+        for source in (tmp_path / "checkpoint", tmp_path / "checkpoint" / name):
+            with pytest.raises(ValueError, match=message):
+                read_safetensors(source)
+
+    def test_what_is_missing_is_named(self, tmp_path, shards):
+        write_json(tmp_path / INDEX, index({**shards, "other": SHARDS[0]}))
         with pytest.raises(ValueError, match=r"'other' in model-00001-of-00002.*again"):
             read_safetensors(tmp_path)
         os.remove(tmp_path / SHARDS[1])
         with pytest.raises(ValueError, match=f"{SHARDS[1]}.*download it again"):
             read_safetensors(tmp_path)
-
-    @pytest.mark.parametrize(
-        "shard",
-        [
-            *("../model.safetensors", "/etc/model.safetensors", "a/../../model.safetensors"),
-            *("..\\model.safetensors", "C:model.safetensors", "pytorch_model.bin", "..", ""),
-        ],
-    )
-    def test_a_shard_outside_the_folder_is_refused(self, tmp_path, shard):
-        safetensors.numpy.save_file({"a": np.zeros(2)}, tmp_path / FILE)
-        folder = tmp_path / "checkpoint"
-        folder.mkdir()
-        write_index(folder, {"a": shard})
-        with pytest.raises(ValueError, match="trust its origin"):
-            read_safetensors(folder)
-
-    @pytest.mark.parametrize(
-        "text",
-        [
-            *("{", "[]", "null", '{"weight_map": []}', '{"weight_map": {}}', '{"other": {}}'),
-            *('{"weight_map": {"a": 1}}', '{"weight_map": {"a": ["b"]}}'),
-            '{"weight_map": ' + "[" * 100_000,
-        ],
-    )
-    def test_a_damaged_index_is_named(self, tmp_path, text):
-        (tmp_path / INDEX).write_text(text)
-        with pytest.raises(ValueError, match=r"index\.json.*download it again"):
+        os.remove(tmp_path / INDEX)
+        with pytest.raises(FileNotFoundError, match=r"model\.safetensors.*holds neither"):
             read_safetensors(tmp_path)
+        with pytest.raises(FileNotFoundError, match="does not exist"):
+            read_safetensors(tmp_path / "nowhere")
 
-
-class TestDamage:
     def test_every_truncation_is_noticed(self, tmp_path):
         path = tmp_path / FILE
         write_safetensors(path, {"a": np.arange(4, dtype="float32"), "b": np.ones(2)})
@@ -183,50 +212,6 @@ class TestDamage:
             path.write_bytes(content[:length])
             with pytest.raises(ValueError, match=r"model\.safetensors.*download it again"):
                 read_safetensors(tmp_path)
-
-    @pytest.mark.parametrize(
-        "header, size, length",
-        [
-            ({"a": tensor("F32", [4], 0, 16)}, 20, None),
-            ({"a": tensor("F32", [4], 0, 16), "b": tensor("F32", [4], 8, 24)}, 24, None),
-            ({"a": tensor("F32", [4], 0, 16), "b": tensor("F32", [4], 0, 16)}, 16, None),
-            ({"a": tensor("F32", [4], 0, 16), "b": tensor("F32", [4], 20, 36)}, 36, None),
-            ({"a": tensor("F32", [400], 0, 1600)}, 16, None),
-            ({"a": tensor("F32", [5], 0, 16)}, 16, None),
-            ({"a": tensor("F32", [4], 16, 0)}, 16, None),
-            ({"a": tensor("F32", [-4], 0, 16)}, 16, None),
-            ({"a": tensor("F32", [2**62, 8], 0, 16)}, 16, None),
-            ({"a": tensor("F99", [4], 0, 16)}, 16, None),
-            ({"a": tensor("F32", [4], 0, 16)}, 16, 2**40),
-            ({"a": tensor("F32", [4], 0, 16)}, 16, 2**64 - 1),
-            (b'{"a": ' + b"[" * 100_000, 0, None),
-            (b'{"\xff": 1}', 0, None),
-            (b"[]", 0, None),
-        ],
-    )
-    def test_a_header_that_lies_is_refused(self, tmp_path, header, size, length):
-        path = write_raw(tmp_path / FILE, header, b"\0" * size, length)
-        with pytest.raises(ValueError, match=r"model\.safetensors.*download it again"):
-            read_safetensors(path)
-
-    def test_a_git_lfs_pointer_is_refused_with_the_command_to_run(self, tmp_path):
-        (tmp_path / FILE).write_text(
-            "version https://git-lfs.github.com/spec/v1\noid sha256:53aa\nsize 90868376\n"
-        )
-        with pytest.raises(ValueError, match="git lfs pull"):
-            read_safetensors(tmp_path)
-
-    def test_a_dtype_that_numpy_lacks_is_named_before_anything_is_read(self, tmp_path):
-        header = {"a": tensor("F8_E4M3", [4], 0, 4)}
-        path = write_raw(tmp_path / FILE, header, b"\0" * 4)
-        with pytest.raises(ValueError, match=r"F8_E4M3 for 'a'.*Convert"):
-            read_safetensors(path)
-
-    def test_a_missing_checkpoint_is_an_error_that_says_what_was_expected(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"model\.safetensors.*holds neither"):
-            read_safetensors(tmp_path)
-        with pytest.raises(FileNotFoundError, match="does not exist"):
-            read_safetensors(tmp_path / "nowhere")
 
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -259,13 +244,6 @@ class TestWriting:
         checkpoint = read_safetensors(tmp_path)
         for name, expected in layouts.items():
             np.testing.assert_array_equal(checkpoint[name], expected)
-
-    def test_bfloat16_is_written_as_such(self, tmp_path):
-        values = np.array([1.0, -2.0, 0.15625], ml_dtypes.bfloat16)
-        write_safetensors(tmp_path / FILE, {"a": values})
-        with safetensors.safe_open(tmp_path / FILE, framework="numpy") as file:
-            assert file.get_slice("a").get_dtype() == "BF16"
-        assert read_safetensors(tmp_path)["a"].tolist() == [1.0, -2.0, 0.15625]
 
     def test_a_failed_write_leaves_the_old_file_and_nothing_else(self, tmp_path, monkeypatch):
         path = tmp_path / FILE

@@ -1,7 +1,5 @@
 """Google's TensorFlow 1 checkpoint folders, against transformers with the same weights."""
 
-import shutil
-
 import keras
 import numpy as np
 import pytest
@@ -9,11 +7,10 @@ from bundle_writer import data_path, write_bundle
 from files import change_json, write_json
 from foreign import (
     IS_TOKEN,
-    assert_outputs_equal,
-    bert_of_transformers,
     inputs,
     outputs_of,
     rewrite_tf1,
+    set_tf1_head,
     tf1_tensors,
     write_tf1,
     write_vocabulary,
@@ -22,37 +19,13 @@ from hub_server import HubServer
 from tiny import VOCABULARY
 
 import bert_keras
-from bert_keras.presets.assign import relative_path
-from bert_keras.presets.families.bert_record import TF1
-from bert_keras.presets.formats.tf1 import _KINDS
-from bert_keras.presets.name_map import expand
 from bert_keras.tokenizers.tokenizer import Tokenizer
-
-
-@pytest.fixture(scope="module")
-def reference():
-    return bert_of_transformers()
 
 
 @pytest.fixture
 def folder(reference, tmp_path):
     write_tf1(tmp_path / "theirs", reference)
     return tmp_path / "theirs"
-
-
-def save_with_tensorflow(prefix, tensors):
-    import tensorflow as tf
-
-    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        variables = [tf.compat.v1.get_variable(k, initializer=x) for k, x in tensors.items()]
-        session.run(tf.compat.v1.global_variables_initializer())
-        tf.compat.v1.train.Saver(variables).save(session, str(prefix))
-
-
-def test_a_checkpoint_that_tensorflow_saved_gives_the_outputs_of_transformers(reference, tmp_path):
-    write_tf1(tmp_path, reference, save_with_tensorflow)
-    backbone = bert_keras.BertBackbone.from_preset(tmp_path)
-    assert_outputs_equal(backbone, outputs_of(reference.bert))
 
 
 def test_the_outputs_tell_the_two_gelus_apart(folder):
@@ -75,13 +48,6 @@ def test_the_pretraining_heads_are_loaded(folder, reference):
     np.testing.assert_allclose(actual["next_sentence"], logits, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", sorted(TF1.heads))
-def test_the_map_of_a_tasks_head_covers_its_weights(name):
-    head = getattr(bert_keras, name)(bert_keras.BertBackbone(9, 1, 1, 4, 4)).head
-    mapped = expand(TF1.heads[name].rows, _KINDS)
-    assert {relative_path(v) for v in head.weights} == set(mapped)
-
-
 def test_one_of_the_pretraining_heads_may_be_missing(folder):
     rewrite_tf1(folder, lambda t: {k: v for k, v in t.items() if "seq_relationship" not in k})
     with pytest.warns(UserWarning, match="head/next_sentence/dense/kernel") as caught:
@@ -89,17 +55,11 @@ def test_one_of_the_pretraining_heads_may_be_missing(folder):
     assert "masked_lm" not in str(caught[0].message)
 
 
-def set_head(folder, **head):
-    """Replaces the pretraining heads by another head; `__` in a name stands for `/`."""
-    head = {name.replace("__", "/"): array.astype("f") for name, array in head.items()}
-    rewrite_tf1(folder, lambda t: {k: v for k, v in t.items() if k[:4] != "cls/"} | head)
-
-
 @pytest.mark.filterwarnings("error::UserWarning")
 def test_a_classifier_of_googles_script_brings_its_head(folder, reference):
     rng = np.random.default_rng(1)
     weights, bias = rng.normal(size=(3, 16)), rng.normal(size=3)
-    set_head(folder, output_weights=weights, output_bias=bias)
+    set_tf1_head(folder, output_weights=weights, output_bias=bias)
     classifier = bert_keras.TextClassifier.from_preset(folder)
     assert (classifier.num_classes, classifier.problem_type) == (3, "single_label")
     expected = outputs_of(reference.bert)["pooler_output"] @ weights.T + bias
@@ -108,14 +68,14 @@ def test_a_classifier_of_googles_script_brings_its_head(folder, reference):
 
 
 def test_a_head_with_one_output_is_a_regression(folder):
-    set_head(folder, output_weights=np.ones((1, 16)), output_bias=np.ones(1))
+    set_tf1_head(folder, output_weights=np.ones((1, 16)), output_bias=np.ones(1))
     assert bert_keras.TextClassifier.from_preset(folder).problem_type == "regression"
 
 
 def test_the_squad_head_is_loaded(folder, reference):
     rng = np.random.default_rng(1)
     weights, bias = rng.normal(size=(2, 16)), rng.normal(size=2)
-    set_head(folder, cls__squad__output_weights=weights, cls__squad__output_bias=bias)
+    set_tf1_head(folder, cls__squad__output_weights=weights, cls__squad__output_bias=bias)
     actual = bert_keras.QuestionAnswering.from_preset(folder).predict(inputs(), verbose=0)
     expected = outputs_of(reference.bert)["last_hidden_state"] @ weights.T + bias
     for i, name in enumerate(("start_logits", "end_logits")):
@@ -123,45 +83,40 @@ def test_the_squad_head_is_loaded(folder, reference):
         np.testing.assert_allclose(actual[name][IS_TOKEN], logits, atol=5e-5)
 
 
-def test_a_missing_head_is_named_in_a_warning(folder):
-    with pytest.warns(UserWarning, match="head/dense/kernel, head/dense/bias"):
-        bert_keras.TextClassifier.from_preset(folder, num_classes=4)
-
-
-def test_half_a_head_is_an_error(folder):
-    set_head(folder, output_bias=np.ones(2))
-    with pytest.raises(ValueError, match=r"Weights without a tensor .*head/dense/kernel"):
-        bert_keras.TextClassifier.from_preset(folder)
-
-
-def test_a_flipped_bit_of_the_data_is_an_error(folder):
+def flip_a_bit(folder):
     path = data_path(folder / "bert_model.ckpt")
     data = bytearray(path.read_bytes())
     data[10] ^= 1
     path.write_bytes(data)
-    with pytest.raises(ValueError, match=r"data-00000-of-00001"):
-        bert_keras.BertBackbone.from_preset(folder)
+
+
+def with_config(**changes):
+    return lambda folder: change_json(folder / "bert_config.json", **changes)
+
+
+def of_tensorflow_2(folder):
+    rewrite_tf1(folder, lambda t: {**t, "_CHECKPOINTABLE_OBJECT_GRAPH": np.zeros(1, "f")})
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"hidden_act": "mish"}, "must be one of.*'mish'"),
-        ({"hidden_act": ["gelu"]}, r"must be one of.*\['gelu'\]"),
-        ({"vocab_size": 2**40}, "vocabulary_size"),
-        ({"num_hidden_layers": "2"}, "num_layers"),
+        (
+            lambda folder: set_tf1_head(folder, output_bias=np.ones(2)),
+            r"Weights without a tensor .*head/dense/kernel",
+        ),
+        (flip_a_bit, "data-00000-of-00001"),
+        (of_tensorflow_2, "object-based checkpoint of TensorFlow 2"),
+        (with_config(hidden_act="mish"), "must be one of.*'mish'"),
+        (with_config(hidden_act=["gelu"]), r"must be one of.*\['gelu'\]"),
+        (with_config(vocab_size=2**40), "vocabulary_size"),
+        (with_config(num_hidden_layers="2"), "num_layers"),
     ],
 )
-def test_an_impossible_config_is_an_error(folder, change, message):
-    change_json(folder / "bert_config.json", **change)
+def test_a_folder_that_cannot_be_right_is_refused(folder, change, message):
+    change(folder)
     with pytest.raises(ValueError, match=message):
-        bert_keras.BertBackbone.from_preset(folder)
-
-
-def test_a_checkpoint_of_tensorflow_2_is_refused_as_such(folder):
-    rewrite_tf1(folder, lambda t: {**t, "_CHECKPOINTABLE_OBJECT_GRAPH": np.zeros(1, "f")})
-    with pytest.raises(ValueError, match="object-based checkpoint of TensorFlow 2"):
-        bert_keras.BertBackbone.from_preset(folder)
+        bert_keras.TextClassifier.from_preset(folder)
 
 
 def weight_of(folder):
@@ -228,32 +183,11 @@ def lowercases(source):
     return Tokenizer.load(source).settings["normalizer"]["lowercase"]
 
 
-@pytest.fixture
-def hub(folder, tmp_path, monkeypatch):
-    with HubServer({"someone/bert": folder}) as server:
-        server.use(monkeypatch, tmp_path / "cache")
-        yield server
-
-
-def test_it_comes_from_the_hub_and_then_from_its_cache(folder, hub):
-    (folder / "graph.pbtxt").write_text("not needed")
-    first = weight_of("hf://someone/bert")
-    assert first == weight_of(folder)
-    assert not [request for request in hub.requests if "graph.pbtxt" in request]
-    hub.stop()
-    assert weight_of("hf://someone/bert") == first
-
-
-def test_it_is_not_downloaded_where_the_repository_has_safetensors(folder, reference, hub):
+def test_it_is_not_downloaded_if_the_repository_has_safetensors(
+    folder, reference, tmp_path, monkeypatch
+):
     reference.bert.save_pretrained(folder)
-    weight_of("hf://someone/bert")
+    with HubServer({"someone/bert": folder}) as hub:
+        hub.use(monkeypatch, tmp_path / "cache")
+        weight_of("hf://someone/bert")
     assert not [request for request in hub.requests if ".ckpt" in request]
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_preset_of_ours_that_is_saved_from_it_gives_the_same(folder, tmp_path):
-    classifier = bert_keras.TextClassifier.from_preset(folder)
-    classifier.save_to_preset(tmp_path / "ours")
-    shutil.rmtree(folder)
-    again = bert_keras.TextClassifier.from_preset(tmp_path / "ours")
-    np.testing.assert_array_equal(again.predict(["a b"]), classifier.predict(["a b"]))

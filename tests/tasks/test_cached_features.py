@@ -3,7 +3,8 @@
 import keras
 import numpy as np
 import pytest
-from tiny import LETTERS, tiny_backbone, tiny_classifier, tiny_preprocessor
+from adapted import array
+from tiny import LETTERS, Batches, tiny_backbone, tiny_classifier, tiny_preprocessor, tiny_task
 
 import bert_keras
 
@@ -11,22 +12,9 @@ TEXTS = ["a b c", "d e", "h a g g", "", "b c", "a", "c d e", "e", "f g", "a b c 
 LABELS = [0, 1, 1, 0, 1, 0, 0, 1, 0, 1]
 
 
-def frozen_classifier(**options):
+def frozen_task(name="TextClassifier", **options):
     keras.utils.set_random_seed(3)
-    backbone = tiny_backbone(initializer_range=0.3)
-    return tiny_classifier(backbone, frozen="backbone", dropout=0.3, **options)
-
-
-def frozen_tagger(**options):
-    keras.utils.set_random_seed(3)
-    return bert_keras.TokenClassifier(
-        tiny_backbone(initializer_range=0.3),
-        num_classes=3,
-        preprocessor=tiny_preprocessor(),
-        frozen="backbone",
-        dropout=0.3,
-        **options,
-    )
+    return tiny_task(name, frozen="backbone", dropout=0.3, **options)
 
 
 def run(task, x, y, learning_rate=0.05, cached=False, **options):
@@ -36,7 +24,7 @@ def run(task, x, y, learning_rate=0.05, cached=False, **options):
     task.compile(
         bert_keras.AdamW(learning_rate, epsilon=1e-3, learning_rate_multipliers=multipliers)
     )
-    before = [keras.ops.convert_to_numpy(weight) for weight in task.head.weights]
+    before = [array(weight) for weight in task.head.weights]
     keras.utils.set_random_seed(5)
     options = {"epochs": 3, "batch_size": 4, "verbose": 0, **options}
     trained = task
@@ -49,7 +37,7 @@ def run(task, x, y, learning_rate=0.05, cached=False, **options):
                 task, *options["validation_data"], verbose=0
             )
     history = trained.fit(x, y, **options).history
-    after = [keras.ops.convert_to_numpy(weight) for weight in task.head.weights]
+    after = [array(weight) for weight in task.head.weights]
     moved = max(np.abs(a - b).max() for a, b in zip(after, before, strict=True))
     return after, moved, history
 
@@ -57,7 +45,7 @@ def run(task, x, y, learning_rate=0.05, cached=False, **options):
 def check_cache_changes_nothing(make, x, y, **options):
     plain, moved, history = run(make(), x, y, **options)
     task = make()
-    frozen = [keras.ops.convert_to_numpy(weight) for weight in task.backbone.weights]
+    frozen = [array(weight) for weight in task.backbone.weights]
     cached, _, history_of_cached = run(task, x, y, cached=True, **options)
     assert moved > 0.05, "the head learns"
     for one, other in zip(cached, plain, strict=True):
@@ -65,7 +53,7 @@ def check_cache_changes_nothing(make, x, y, **options):
     for name, values in history.items():
         np.testing.assert_allclose(history_of_cached[name], values, atol=1e-5)
     for old, weight in zip(frozen, task.backbone.weights, strict=True):
-        np.testing.assert_array_equal(keras.ops.convert_to_numpy(weight), old)
+        np.testing.assert_array_equal(array(weight), old)
     return task
 
 
@@ -75,7 +63,7 @@ def check_cache_changes_nothing(make, x, y, **options):
 )
 def test_a_classifier_learns_the_same_from_cached_vectors(pooling):
     check_cache_changes_nothing(
-        lambda: frozen_classifier(pooling=pooling), TEXTS, LABELS, validation_data=(TEXTS, LABELS)
+        lambda: frozen_task(pooling=pooling), TEXTS, LABELS, validation_data=(TEXTS, LABELS)
     )
 
 
@@ -84,8 +72,8 @@ def test_ready_inputs_and_pairs_and_weights_are_cached_too():
     packed = tiny_preprocessor()(TEXTS, TEXTS[::-1])
     weights = np.linspace(0.5, 2, len(TEXTS))
     options = {"sample_weight": weights, "epochs": 2}
-    check_cache_changes_nothing(frozen_classifier, packed, LABELS, **options)
-    check_cache_changes_nothing(frozen_classifier, (TEXTS, TEXTS[::-1]), LABELS, **options)
+    check_cache_changes_nothing(frozen_task, packed, LABELS, **options)
+    check_cache_changes_nothing(frozen_task, (TEXTS, TEXTS[::-1]), LABELS, **options)
 
 
 # The transitions of the field move at a hundred times the rate.
@@ -98,14 +86,17 @@ def test_a_tagger_learns_the_same_from_cached_vectors(crf, learning_rate):
     sentences = [list(rng.choice(list(LETTERS), size)) for size in (3, 5, 1, 8, 24, 2, 4)]
     tags = [[LETTERS.index(word) % 3 for word in words] for words in sentences]
     task = check_cache_changes_nothing(
-        lambda: frozen_tagger(crf=crf), sentences, tags, learning_rate=learning_rate
+        lambda: frozen_task("TokenClassifier", num_classes=3, crf=crf),
+        sentences,
+        tags,
+        learning_rate=learning_rate,
     )
     assert [len(found) for found in task.predict_tags(sentences)] == [3, 5, 1, 8, 24, 2, 4]
 
 
 @pytest.mark.once
 def test_the_encoder_reads_each_text_once_and_the_task_still_takes_texts(tmp_path):
-    task = frozen_classifier(pooling="mean")
+    task = frozen_task(pooling="mean")
     read = []
     encode = task.backbone.call
 
@@ -113,7 +104,7 @@ def test_the_encoder_reads_each_text_once_and_the_task_still_takes_texts(tmp_pat
         read.append(inputs["token_ids"].shape)
         return encode(inputs, **options)
 
-    told = keras.callbacks.LambdaCallback(
+    noted = keras.callbacks.LambdaCallback(
         on_epoch_end=lambda epoch, logs: read.append("end of an epoch")
     )
     task.backbone.call = counted
@@ -121,7 +112,7 @@ def test_the_encoder_reads_each_text_once_and_the_task_still_takes_texts(tmp_pat
     with pytest.raises(TypeError, match=r"HeadTask\(task\)\.fit"):
         task.fit(features, verbose=0)
     head = bert_keras.HeadTask(task)
-    head.fit(features, epochs=3, callbacks=[told], verbose=0)
+    head.fit(features, epochs=3, callbacks=[noted], verbose=0)
     assert "end of an epoch" not in read[:-3] and read[-3:] == ["end of an epoch"] * 3
     del task.backbone.call
     assert task.classify(TEXTS[0])["label"] in (0, 1)
@@ -132,30 +123,26 @@ def test_the_encoder_reads_each_text_once_and_the_task_still_takes_texts(tmp_pat
     again.fit(TEXTS, LABELS, epochs=1, verbose=0)
 
 
-class Batches(keras.utils.PyDataset):
-    def __len__(self):
-        return 2
-
-    def __getitem__(self, index):
-        return tiny_preprocessor()(TEXTS[:4]), np.array(LABELS[:4])
+READY = tiny_preprocessor()(TEXTS[:4])
+DATASET = Batches([(READY, np.array(LABELS[:4]))])
 
 
 @pytest.mark.once
 def test_a_head_alone_takes_features_and_nothing_else():
-    head = bert_keras.HeadTask(frozen_classifier())
-    for x in (Batches(), TEXTS, tiny_preprocessor()(TEXTS)):
+    head = bert_keras.HeadTask(frozen_task())
+    for x in (DATASET, TEXTS, tiny_preprocessor()(TEXTS)):
         for method in (head.fit, head.evaluate):
             with pytest.raises(TypeError, match=r"takes features.*Its task takes texts"):
                 method(x, verbose=0)
     features = bert_keras.encode_features(head.task, TEXTS, LABELS, verbose=0)
-    for data in (Batches(), (TEXTS, LABELS)):
+    for data in (DATASET, (TEXTS, LABELS)):
         with pytest.raises(TypeError, match="takes features"):
             head.fit(features, validation_data=data, verbose=0)
 
 
 @pytest.mark.once
 def test_a_head_alone_is_saved_with_its_task(tmp_path):
-    head = bert_keras.HeadTask(frozen_classifier(label_names=["x", "y"]))
+    head = bert_keras.HeadTask(frozen_task(label_names=["x", "y"]))
     features = bert_keras.encode_features(head.task, TEXTS, LABELS, verbose=0)
     head.fit(features, class_weight={"x": 2.0}, verbose=0)
     head.save(tmp_path / "head.keras")
@@ -172,25 +159,24 @@ def test_a_head_alone_is_saved_with_its_task(tmp_path):
         bert_keras.HeadTask.from_preset(tmp_path / "preset")
 
 
+OF_OTHERS = "is for `TextClassifier` and `TokenClassifier`"
+REFUSED = [
+    (tiny_classifier, TEXTS, ValueError, "Received: frozen=None"),
+    (frozen_task, DATASET, TypeError, "all examples at once"),
+    (lambda: tiny_classifier(frozen=1), TEXTS, ValueError, "weights of the backbone that train"),
+    (lambda: frozen_task("LongTextClassifier"), TEXTS, ValueError, OF_OTHERS),
+    (lambda: frozen_task("MultipleChoice"), TEXTS, ValueError, OF_OTHERS),
+]
+
+
 @pytest.mark.once
-def test_tasks_without_a_cacheable_encoder_are_refused():
-    with pytest.raises(ValueError, match="Received: frozen=None"):
-        bert_keras.encode_features(tiny_classifier(), TEXTS, LABELS)
-    with pytest.raises(TypeError, match="all examples at once"):
-        bert_keras.encode_features(frozen_classifier(), Batches())
-    with pytest.raises(ValueError, match="weights of the backbone that train"):
-        bert_keras.encode_features(tiny_classifier(frozen=1), TEXTS, LABELS)
-    options = {"preprocessor": tiny_preprocessor(), "frozen": "backbone"}
-    for other in (
-        bert_keras.LongTextClassifier(tiny_backbone(), **options),
-        bert_keras.MultipleChoice(tiny_backbone(), **options),
-    ):
-        with pytest.raises(ValueError, match="is for `TextClassifier` and `TokenClassifier`"):
-            bert_keras.encode_features(other, TEXTS, LABELS)
-        with pytest.raises(ValueError, match="is for `TextClassifier` and `TokenClassifier`"):
-            bert_keras.HeadTask(other)
-    with pytest.raises(ValueError, match="Received: frozen=None"):
-        bert_keras.HeadTask(tiny_classifier())
+@pytest.mark.parametrize(("make", "x", "error", "message"), REFUSED)
+def test_tasks_without_a_cacheable_encoder_are_refused(make, x, error, message):
+    with pytest.raises(error, match=message):
+        bert_keras.encode_features(make(), x, None if x is DATASET else LABELS)
+    if message in ("Received: frozen=None", OF_OTHERS):
+        with pytest.raises(ValueError, match=message):
+            bert_keras.HeadTask(make())
 
 
 class WithItsOwnStep(bert_keras.TextClassifier):
@@ -200,7 +186,7 @@ class WithItsOwnStep(bert_keras.TextClassifier):
 
 @pytest.mark.once
 def test_a_class_with_its_own_step_is_refused():
-    task = WithItsOwnStep(tiny_backbone(), preprocessor=tiny_preprocessor(), frozen="backbone")
+    task = WithItsOwnStep(tiny_backbone(), frozen="backbone")
     with pytest.raises(ValueError, match="Received: a WithItsOwnStep"):
         bert_keras.HeadTask(task)
 

@@ -3,7 +3,8 @@
 import keras
 import numpy as np
 import pytest
-from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
+from adapted import assert_equal, by_path
+from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_task
 
 import bert_keras
 from bert_keras.metrics import MaskedPerplexity, SparseF1Score
@@ -21,10 +22,7 @@ def classifier(num_layers=2):
 
 
 def weights(task):
-    return {
-        variable.path.split("/", 1)[1]: keras.ops.convert_to_numpy(variable).copy()
-        for variable in task.trainable_variables
-    }
+    return by_path(task.trainable_variables)
 
 
 def fit(task, batch_size=8, **options):
@@ -64,8 +62,7 @@ def test_accumulated_gradients_make_the_step_of_the_large_batch():
         task.recipe.is_own = False
         fit(task, batch_size)
         results.append(weights(task))
-    for path, value in results[0].items():
-        np.testing.assert_allclose(results[1][path], value, rtol=0, atol=1e-6, err_msg=path)
+    assert_equal(results[1], results[0], atol=1e-6)
 
 
 def test_the_schedule_is_as_the_arguments_say():
@@ -137,8 +134,7 @@ def test_averages_equal_those_of_an_optimizer_with_ema():
         task.compile(**arguments, jit_compile=JIT)
         fit(task, batch_size=4, epochs=2)
         results.append(weights(task))
-    for path, value in results[0].items():
-        np.testing.assert_array_equal(value, results[1][path], err_msg=path)
+    assert_equal(results[0], results[1])
     assert any(np.abs(value - results[2][path]).max() > 1e-4 for path, value in results[0].items())
 
 
@@ -151,27 +147,25 @@ def test_a_file_keeps_the_arguments(tmp_path):
     assert again.optimizer.get_config() == task.optimizer.get_config()
 
 
-def of_classes():
-    x, y = [" ".join(text) for text in ("abc", "de", "fgh", "a")], [0, 1, 1, 0]
-    return classifier(num_layers=1), x, y, [SparseF1Score(2, average="macro")], {"f1"}
-
-
-def of_both_objectives():
-    task = bert_keras.Pretraining(tiny_backbone(), tiny_preprocessor(), masking={"rate": 0.5})
-    metrics = {
-        "masked_lm": [MaskedPerplexity(), keras.metrics.SparseTopKCategoricalAccuracy(2, "top")],
-        "next_sentence": [SparseF1Score(2)],
-    }
-    x = (["a b c", "d e", "f g h", "a"], ["b c", "d", "e", "f"])
-    return task, x, [0, 1, 1, 0], metrics, {"masked_lm_perplexity", "masked_lm_top"}
+OF_TOKENS = [MaskedPerplexity(), keras.metrics.SparseTopKCategoricalAccuracy(2, "top")]
+TEXTS = ["a b c", "d e", "f g h", "a"]
 
 
 @pytest.mark.once
 @pytest.mark.parametrize(
-    "make", [of_classes, pytest.param(of_both_objectives, marks=pytest.mark.once)]
+    ("name", "x", "metrics", "names"),
+    [
+        ("TextClassifier", TEXTS, [SparseF1Score(2, average="macro")], {"f1"}),
+        (
+            "Pretraining",
+            (TEXTS, TEXTS[::-1]),
+            {"masked_lm": OF_TOKENS, "next_sentence": [SparseF1Score(2)]},
+            {"masked_lm_perplexity", "masked_lm_top"},
+        ),
+    ],
 )
-def test_own_metrics_are_taken_and_a_file_keeps_them(make, tmp_path):
-    task, x, y, metrics, names = make()
+def test_own_metrics_are_taken_and_a_file_keeps_them(name, x, metrics, names, tmp_path):
+    task, y = tiny_task(name), [0, 1, 1, 0]
     task.compile(weighted_metrics=metrics, jit_compile=JIT)
     history = task.fit(x, y, batch_size=4, verbose=0).history
     assert names <= set(history) and "accuracy" not in history

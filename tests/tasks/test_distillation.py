@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import scipy.special
 from checks import to_numpy
-from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
+from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor, tiny_task
 
 import bert_keras
 from bert_keras.presets.assign import by_path
@@ -14,7 +14,7 @@ LABELS = [0, 1, 1, 0] * 4
 
 def language_model(num_layers=3, **sizes):
     backbone = tiny_backbone(num_layers=num_layers, initializer_range=0.3, **sizes)
-    return bert_keras.MaskedLM(backbone, tiny_preprocessor())
+    return tiny_task("MaskedLM", backbone)
 
 
 def batch():

@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from tiny import tiny_backbone, tiny_preprocessor
+from tiny import Batches, tiny_backbone, tiny_preprocessor
 
 import bert_keras
 
@@ -53,18 +53,17 @@ FRAMES = {
 }
 
 
-class Batches(keras.utils.PyDataset):
-    def __init__(self, columns, labels):
-        super().__init__()
-        self.columns, self.labels = columns, labels
+def two_batches(columns, labels):
+    batches = []
+    for rows in (slice(0, 2), slice(2, 4)):
+        x = _one_or_more([column[rows] for column in columns])
+        batches.append((x,) if labels is None else (x, labels[rows]))
+    return batches
 
-    def __len__(self):
-        return 2
 
-    def __getitem__(self, index):
-        rows = slice(2 * index, 2 * index + 2)
-        x = _one_or_more([column[rows] for column in self.columns])
-        return (x,) if self.labels is None else (x, self.labels[rows])
+def rows_of(columns, labels):
+    rows = [_one_or_more(row) for row in zip(*columns, strict=True)]
+    return [(row,) for row in rows] if labels is None else list(zip(rows, labels, strict=True))
 
 
 def of_tensorflow(columns, labels):
@@ -77,22 +76,18 @@ def of_tensorflow(columns, labels):
 def of_torch(columns, labels):
     import torch
 
-    rows = [_one_or_more(row) for row in zip(*columns, strict=True)]
-    rows = [(row,) for row in rows] if labels is None else list(zip(rows, labels, strict=True))
-    return torch.utils.data.DataLoader(rows, batch_size=2)
+    return torch.utils.data.DataLoader(rows_of(columns, labels), batch_size=2)
 
 
 def of_grain(columns, labels):
     import grain
 
-    rows = [_one_or_more(row) for row in zip(*columns, strict=True)]
-    rows = [(row,) for row in rows] if labels is None else list(zip(rows, labels, strict=True))
-    return grain.MapDataset.source(rows).to_iter_dataset().batch(2)
+    return grain.MapDataset.source(rows_of(columns, labels)).to_iter_dataset().batch(2)
 
 
 STREAMS = {
-    "`PyDataset`": Batches,
-    "generator": lambda columns, labels: (Batches(columns, labels)[i] for i in range(2)),
+    "`PyDataset`": lambda columns, labels: Batches(two_batches(columns, labels)),
+    "generator": lambda columns, labels: (batch for batch in two_batches(columns, labels)),
     "`tf.data` of str": of_tensorflow,
     "torch `DataLoader` of str": of_torch,
     "Grain of str": of_grain,

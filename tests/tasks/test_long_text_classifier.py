@@ -1,14 +1,9 @@
 import keras
 import numpy as np
 import pytest
-from checks import (
-    assert_close,
-    check_config_round_trip,
-    check_everything_is_built,
-    check_saved_and_reloaded,
-    to_numpy,
-)
-from tiny import VOCABULARY, batches_of, tiny_backbone, tiny_preprocessor
+from checks import assert_close, check_task, to_numpy
+from theirs import outputs_of, reference_model
+from tiny import batches_of, for_sharing, ready_inputs, tiny_backbone, tiny_preprocessor, tiny_task
 
 import bert_keras
 from bert_keras.tasks.encoded_examples import buckets_of
@@ -20,50 +15,41 @@ LABELS = [0, 1, 0, 1, 1]
 
 
 def tiny_model(backbone=None, **options):
-    preprocessor = tiny_preprocessor(max_length=8)
-    return bert_keras.LongTextClassifier(
-        backbone or tiny_backbone(num_layers=1, initializer_range=0.3),
-        **{"preprocessor": preprocessor, **options},
-    )
+    options = {"preprocessor": tiny_preprocessor(max_length=8), **options}
+    return tiny_task("LongTextClassifier", backbone, **options)
 
 
-def random_inputs(batch=3, num_windows=3, seq_len=7, seed=0):
-    rng = np.random.default_rng(seed)
-    lengths = rng.integers(1, seq_len + 1, (batch, num_windows))
-    lengths[:, 1:] *= rng.integers(0, 2, (batch, num_windows - 1))
-    mask = np.arange(seq_len) < lengths[..., None]
-    return {
-        "token_ids": np.where(mask, rng.integers(5, len(VOCABULARY), mask.shape), 0),
-        "padding_mask": mask.astype(int),
-    }
+@pytest.fixture(scope="module")
+def shared():
+    """A task that no test changes: it is compiled once for all."""
+    return for_sharing(tiny_model())
 
 
-def test_everything_is_built_by_construction():
-    check_everything_is_built(tiny_model(combine="self_attention"))
+def random_inputs(batch=3):
+    """Returns documents of three windows, some of which are all padding."""
+    inputs = ready_inputs(batch, 3, 7)
+    exists = np.random.default_rng(0).integers(0, 2, (batch, 3, 1))
+    exists[:, 0] = 1
+    return {name: inputs[name] * exists for name in ("token_ids", "padding_mask")}
 
 
-def test_config_survives_the_round_trip():
-    check_config_round_trip(
-        tiny_model(
-            num_windows=7, stride=3, combine="self_attention", dropout=0.3, pooling="max", frozen=1
-        )
-    )
+@pytest.mark.parametrize(
+    ("combine", "options"),
+    [
+        ("self_attention", {"num_windows": 7, "stride": 3, "dropout": 0.3, "pooling": "max"}),
+        pytest.param("mean", {"label_names": ["bad", "good"]}, marks=pytest.mark.once),
+        pytest.param("max", {"stride": 4, "frozen": 1}, marks=pytest.mark.once),
+    ],
+)
+def test_it_keeps_the_contract_of_tasks(tmp_path, combine, options):
+    model = tiny_model(combine=combine, **options)
+    check_task(model, random_inputs(), tmp_path, {"classify": (TEXTS,)})
+    assert model.probabilities([]).shape == (0, 2)
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("combine", COMBINATIONS)
-def test_a_keras_file_gives_the_same_numbers_and_answers(tmp_path, combine):
-    model = tiny_model(combine=combine, stride=4, label_names=["bad", "good"])
-    reloaded = check_saved_and_reloaded(model, random_inputs(), tmp_path / "model.keras")
-    assert reloaded.classify(TEXTS) == model.classify(TEXTS)
-    assert reloaded.num_windows == 4 and reloaded.stride == 4
-
-
-def test_a_preset_folder_gives_the_same_answers(tmp_path):
-    model = tiny_model(combine="self_attention", num_windows=3)
-    model.save_to_preset(tmp_path)
-    again = bert_keras.LongTextClassifier.from_preset(tmp_path)
-    assert again.classify(TEXTS) == model.classify(TEXTS)
+def test_another_combination_than_the_preset_s_starts_a_new_head(tmp_path):
+    tiny_model(combine="self_attention", num_windows=3).save_to_preset(tmp_path)
     with pytest.warns(UserWarning, match="head starts at random"):
         other = bert_keras.LongTextClassifier.from_preset(tmp_path, combine="max")
     assert other.combine == "max" and other.num_windows == 3
@@ -99,28 +85,22 @@ def test_windows_are_encoded_one_by_one_and_combined(combine, pooling):
     assert_close(model.predict(TEXTS, verbose=0)[4], expected, 1e-5)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
-    ("truncation", "kept"),
-    [("longest_first", [0, 6]), ("tail", [24, 28]), ("head_tail", [0, 28])],
+    ("text", "options", "truncation", "starts"),
+    [
+        (TEXTS[4], {"num_windows": 2}, "longest_first", [0, 6]),
+        (TEXTS[4], {"num_windows": 2}, "tail", [24, 28]),
+        (TEXTS[4], {"num_windows": 2}, "head_tail", [0, 28]),
+        (TEXTS[2], {"stride": 2}, "longest_first", [0, 2]),
+    ],
 )
-@pytest.mark.once
-def test_truncation_says_which_windows_of_a_too_long_document_are_read(truncation, kept):
-    letters = TEXTS[4].split()
-    model = tiny_model(
-        num_windows=2, preprocessor=tiny_preprocessor(max_length=8, truncation=truncation)
-    )
-    parts = model.preprocessor([" ".join(letters[start : start + 6]) for start in kept])
-    ready = {key: array[None] for key, array in parts.items()}
-    assert_close(model.predict(TEXTS[4:], verbose=0), model(ready), 1e-5)
-
-
-@pytest.mark.once
-def test_overlapping_windows_begin_every_stride():
-    model = tiny_model(stride=2)
-    letters = TEXTS[2].split()
-    parts = model.preprocessor([" ".join(letters[start : start + 6]) for start in (0, 2)])
-    ready = {key: array[None] for key, array in parts.items()}
-    assert_close(model.predict(TEXTS[2:3], verbose=0), model(ready), 1e-5)
+def test_stride_and_truncation_choose_the_windows(text, options, truncation, starts):
+    preprocessor, letters = tiny_preprocessor(8, truncation=truncation), text.split()
+    model = tiny_model(preprocessor=preprocessor, **options)
+    windows = preprocessor([" ".join(letters[start : start + 6]) for start in starts])
+    ready = {key: array[None] for key, array in windows.items()}
+    assert_close(model.predict([text], verbose=0), model(ready), 1e-5)
 
 
 @pytest.mark.once
@@ -135,11 +115,10 @@ def test_absent_windows_and_padding_change_nothing(combine):
     assert_close(model(padded), model(inputs), 1e-5)
 
 
-def test_without_a_padding_mask_every_window_counts():
-    model = tiny_model(preprocessor=None)
+def test_without_a_padding_mask_every_window_counts(shared):
     token_ids = random_inputs()["token_ids"]
     ones = {"token_ids": token_ids, "padding_mask": np.ones_like(token_ids)}
-    assert_close(model({"token_ids": token_ids}), model(ones))
+    assert_close(shared({"token_ids": token_ids}), shared(ones))
 
 
 def test_a_single_window_is_a_text_classifier_s_text():
@@ -150,35 +129,20 @@ def test_a_single_window_is_a_text_classifier_s_text():
     assert_close(long.predict(TEXTS[:2], verbose=0), short.predict(TEXTS[:2], verbose=0), 1e-6)
 
 
-def test_logits_equal_transformers_windows_combined_in_torch(tmp_path):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(1)
-    reference = transformers.BertModel(
-        transformers.BertConfig(
-            vocab_size=len(VOCABULARY),
-            hidden_size=24,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            intermediate_size=40,
-            max_position_embeddings=16,
-            initializer_range=0.3,
-        )
-    ).eval()
-    reference.save_pretrained(tmp_path)
-    (tmp_path / "vocab.txt").write_text("\n".join(VOCABULARY))
+def test_logits_equal_those_of_transformers_windows(tmp_path):
+    reference = reference_model("BertModel", tmp_path)
     with pytest.warns(UserWarning, match="head/dense"):
         model = bert_keras.LongTextClassifier.from_preset(tmp_path, combine="max")
-    inputs = random_inputs()
-    kernel, bias = (torch.tensor(w) for w in model.head.dense.get_weights())
+    inputs = ready_inputs(3, 3, 7)
+    kernel, bias = model.head.dense.get_weights()
+    for window in (1, 2):
+        inputs["padding_mask"][window, window:] = 0
     rows = []
-    with torch.no_grad():
-        for ids, mask in zip(inputs["token_ids"], inputs["padding_mask"], strict=True):
-            there = mask.any(-1)
-            pooled = reference(
-                input_ids=torch.tensor(ids[there]), attention_mask=torch.tensor(mask[there])
-            ).pooler_output
-            rows.append((pooled.max(0).values @ kernel + bias).numpy())
+    for row in range(3):
+        exists = inputs["padding_mask"][row].any(-1)
+        windows = {name: array[row][exists] for name, array in inputs.items()}
+        pooled = outputs_of(reference, windows)["pooler_output"]
+        rows.append(pooled.max(0) @ kernel + bias)
     assert_close(model.predict(inputs, verbose=0), np.stack(rows), 1e-5)
 
 
@@ -221,6 +185,7 @@ def test_short_documents_cost_one_short_window():
     assert {length for _, windows, length in shapes if windows > 1} == {16}
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("problem_type", "labels", "answer"),
     [
@@ -228,10 +193,8 @@ def test_short_documents_cost_one_short_window():
         ("regression", np.linspace(0, 1, 15).reshape(5, 3), {"scores"}),
     ],
 )
-@pytest.mark.once
 def test_other_problem_types_train_and_answer(problem_type, labels, answer):
     model = tiny_model(problem_type=problem_type, num_classes=3)
-    model.compile(run_eagerly=keras.backend.backend() == "tensorflow")
     model.fit(TEXTS, labels, verbose=0)
     assert set(model.classify(TEXTS[3])) == answer
 
@@ -239,7 +202,7 @@ def test_other_problem_types_train_and_answer(problem_type, labels, answer):
 def test_ready_inputs_train():
     model = tiny_model(preprocessor=None)
     model.compile(run_eagerly=keras.backend.backend() == "tensorflow")
-    history = model.fit(random_inputs(batch=8), np.zeros(8, int), validation_split=0.25, verbose=0)
+    history = model.fit(random_inputs(8), np.zeros(8, int), validation_split=0.25, verbose=0)
     assert "val_accuracy" in history.history
 
 
@@ -251,60 +214,35 @@ def test_mixed_precision_gives_float32_logits():
     assert outputs.dtype == "float32" and np.isfinite(outputs).all()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"num_windows": 0}, "num_windows"),
-        ({"num_windows": 2**20}, "num_windows"),
-        ({"stride": 0}, "stride"),
-        ({"stride": 1.5}, "stride"),
-        ({"combine": "median"}, "combine"),
-        ({"pooling": "median"}, "pooling"),
-        ({"num_classes": 1}, "num_classes"),
-    ],
-)
-def test_impossible_settings_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        tiny_model(**options)
-
-
-def test_inputs_that_do_not_fit_are_refused():
-    model = tiny_model()
-    with pytest.raises(ValueError, match="single text"):
-        model.fit((TEXTS, TEXTS), LABELS, verbose=0)
-    with pytest.raises(ValueError, match=r"\(batch, num_choices, seq_len\)"):
-        model.predict({"token_ids": np.ones((2, 7), int)}, verbose=0)
+def without_tokens():
     inputs = random_inputs()
     inputs["padding_mask"][1] = 0
-    with pytest.raises(ValueError, match="index 1"):
-        model.predict(inputs, verbose=0)
-    with pytest.raises(ValueError, match="truncation"):
-        strange = tiny_preprocessor(max_length=8, truncation="only_second")
-        tiny_model(preprocessor=strange).predict(TEXTS, verbose=0)
-    with pytest.raises(ValueError, match="no counterpart"):
-        model.export_to_huggingface("never_written")
+    return inputs
 
 
-def test_the_registered_name_and_weight_paths_are_the_file_format(tmp_path):
-    assert keras.saving.get_registered_name(bert_keras.LongTextClassifier) == (
-        "bert_keras>LongTextClassifier"
-    )
-    import h5py
+REFUSED = [
+    (lambda m: tiny_model(num_windows=0), "num_windows"),
+    (lambda m: tiny_model(num_windows=2**20), "num_windows"),
+    (lambda m: tiny_model(stride=0), "stride"),
+    (lambda m: tiny_model(stride=1.5), "stride"),
+    (lambda m: tiny_model(combine="median"), "combine"),
+    (lambda m: tiny_model(pooling="median"), "pooling"),
+    (lambda m: tiny_model(num_classes=1), "num_classes"),
+    (lambda m: m.fit((TEXTS, TEXTS), LABELS, verbose=0), "single text"),
+    (lambda m: m.predict(ready_inputs(2, 7)), r"\(batch, num_choices, seq_len\)"),
+    (lambda m: m.predict(without_tokens()), "index 1"),
+    (
+        lambda m: tiny_model(preprocessor=tiny_preprocessor(8, truncation="only_second")).predict(
+            TEXTS
+        ),
+        "truncation",
+    ),
+    (lambda m: m.export_to_huggingface("never_written"), "no counterpart"),
+]
 
-    tiny_model(combine="self_attention").save_weights(str(tmp_path / "m.weights.h5"))
-    names = []
-    with h5py.File(tmp_path / "m.weights.h5") as file:
-        file.visititems(lambda name, item: names.append(name) if hasattr(item, "dtype") else None)
-    assert sorted(name for name in names if name.startswith("head/")) == [
-        "head/attention/dense/vars/0",
-        "head/attention/dense/vars/1",
-        "head/attention/query/vars/0",
-        "head/dense/vars/0",
-        "head/dense/vars/1",
-    ]
 
-
-def test_no_documents_have_no_classes():
-    model = tiny_model()
-    assert model.classify([]) == []
-    assert model.probabilities([]).shape == (0, model.num_classes)
+@pytest.mark.once
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_what_does_not_fit_is_refused(shared, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(shared)

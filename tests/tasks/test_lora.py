@@ -58,8 +58,7 @@ def test_only_adapters_and_head_train_and_the_optimizer_holds_state_for_them_alo
 @pytest.mark.once
 def test_dropout_of_the_backbone_is_active_in_training():
     task = adapted_task(num_layers=1, dropout=0.5)
-    first, second = (outputs(task, training=True) for _ in range(2))
-    assert np.abs(first - second).max() > 1e-3
+    assert np.abs(outputs(task, training=True) - outputs(task, training=True)).max() > 1e-3
     np.testing.assert_array_equal(outputs(task), outputs(task))
 
 
@@ -87,34 +86,6 @@ def test_every_target_takes_part_in_the_output():
         weight.assign(np.zeros_like(kept))
         assert np.abs(outputs(task) - expected).max() > 1e-4, weight.path
         weight.assign(kept)
-
-
-@pytest.mark.once
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda backbone: bert_keras.TokenClassifier(backbone, num_classes=3, lora_rank=1),
-        lambda backbone: bert_keras.QuestionAnswering(backbone, lora_rank=1),
-        lambda backbone: bert_keras.MultipleChoice(backbone, lora_rank=1),
-        lambda backbone: bert_keras.LongTextClassifier(backbone, lora_rank=1),
-        lambda backbone: bert_keras.MaskedLM(backbone, lora_rank=1),
-        lambda backbone: bert_keras.NextSentencePrediction(backbone, lora_rank=1),
-        lambda backbone: bert_keras.Pretraining(backbone, lora_rank=1),
-        lambda backbone: bert_keras.TextEmbedder(backbone, lora_rank=1),
-    ],
-)
-def test_every_task_takes_adapters_and_keeps_them_in_its_config(make):
-    task = make(tiny_backbone())
-    own = {id(weight) for weight in task.backbone.weights}
-    trained = {relative_path(v) for v in task.trainable_variables if id(v) in own}
-    assert trained == {
-        f"encoder/layer_0/attention/{target}/lora_{matrix}"
-        for target in ("query", "value")
-        for matrix in "ab"
-    }
-    again = type(task).from_config(task.get_config())
-    assert again.get_config() == task.get_config()
-    assert [v.path for v in again.trainable_variables] == [v.path for v in task.trainable_variables]
 
 
 @pytest.mark.once

@@ -1,15 +1,16 @@
 import keras
 import numpy as np
 import pytest
-from checks import (
-    assert_close,
-    check_config_round_trip,
-    check_everything_is_built,
-    check_saved_and_reloaded,
-    perplexity,
-    to_numpy,
+from checks import assert_close, check_task, check_token_metrics, to_numpy
+from tiny import (
+    VOCABULARY,
+    batches_of,
+    for_sharing,
+    ready_inputs,
+    tiny_backbone,
+    tiny_preprocessor,
+    tiny_task,
 )
-from tiny import VOCABULARY, batches_of, tiny_backbone, tiny_preprocessor
 
 import bert_keras
 from bert_keras.preprocessing.masking import Masking, TokenKinds
@@ -20,38 +21,31 @@ MASK = VOCABULARY.index("[MASK]")
 
 
 def tiny_model(**options):
-    return bert_keras.MaskedLM(
-        tiny_backbone(initializer_range=0.3), **{"preprocessor": tiny_preprocessor(), **options}
-    )
+    return tiny_task("MaskedLM", **options)
 
 
-def random_inputs(batch=3, seq_len=9, num_predictions=2, seed=0):
-    rng = np.random.default_rng(seed)
-    mask = np.arange(seq_len) < rng.integers(3, seq_len + 1, (batch, 1))
-    return {
-        "token_ids": np.where(mask, rng.integers(5, len(VOCABULARY), (batch, seq_len)), 0),
-        "segment_ids": np.where(mask, rng.integers(0, 2, (batch, seq_len)), 0),
-        "padding_mask": mask.astype(int),
-        "mask_positions": rng.integers(0, 3, (batch, num_predictions)),
-    }
+@pytest.fixture(scope="module")
+def shared():
+    """A task that no test changes: it is compiled once for all."""
+    return for_sharing(tiny_model())
 
 
-def test_everything_is_built_by_construction():
-    check_everything_is_built(tiny_model())
+def random_inputs(num_predictions=2):
+    return ready_inputs(3, 9, least=3, num_predictions=num_predictions)
 
 
-def test_config_survives_the_round_trip():
-    model = tiny_model(masking=Masking(rate=0.3, strategy="whole_words"), frozen="embeddings")
-    check_config_round_trip(model)
-    again = bert_keras.MaskedLM.from_config(model.get_config())
-    assert again.masking.get_config() == model.masking.get_config()
-
-
-@pytest.mark.once
-def test_a_keras_file_gives_the_same_numbers_and_answers(tmp_path):
-    model = tiny_model()
-    reloaded = check_saved_and_reloaded(model, random_inputs(), tmp_path / "model.keras")
-    assert reloaded.fill_mask("a [MASK] c") == model.fill_mask("a [MASK] c")
+@pytest.mark.parametrize(
+    ("masking", "frozen"),
+    [
+        (Masking(rate=0.3, strategy="whole_words"), "embeddings"),
+        pytest.param({"strategy": "spans"}, None, marks=pytest.mark.once),
+    ],
+)
+def test_it_keeps_the_contract_of_tasks_and_its_masking(tmp_path, masking, frozen):
+    model = tiny_model(masking=masking, frozen=frozen)
+    answers = {"fill_mask": (["a [MASK] c"],), "score": (TEXTS,)}
+    for copy in check_task(model, random_inputs(), tmp_path, answers):
+        assert copy.masking.get_config() == model.masking.get_config()
 
 
 def test_the_decoder_is_the_token_table():
@@ -68,30 +62,25 @@ def test_the_decoder_is_the_token_table():
     assert np.abs(after[..., 7] - before[..., 7]).max() > 1e-3
 
 
-def test_padding_changes_nothing():
-    model = tiny_model()
+def test_padding_changes_nothing(shared):
     inputs = random_inputs()
     padded = {
         name: array if name == "mask_positions" else np.pad(array, ((0, 0), (0, 3)))
         for name, array in inputs.items()
     }
-    assert_close(model.predict(padded, verbose=0), model.predict(inputs, verbose=0), 1e-5)
+    assert_close(shared.predict(padded, verbose=0), shared.predict(inputs, verbose=0), 1e-5)
 
 
-def test_the_loss_is_the_mean_over_masked_positions_of_the_whole_batch():
-    model = tiny_model()
+def test_the_loss_is_the_mean_over_masked_positions_of_the_whole_batch(shared):
     inputs = random_inputs(num_predictions=4)
     labels = np.random.default_rng(1).integers(0, len(VOCABULARY), (3, 4))
     weights = np.array([[1, 0, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0]], "float32")
-    results = model.evaluate(
+    results = shared.evaluate(
         inputs, labels, sample_weight=weights, batch_size=3, verbose=0, return_dict=True
     )
-    logits = model.predict(inputs, verbose=0)
-    expected = perplexity(labels, logits, weights)
-    assert results["loss"] == pytest.approx(np.log(expected), rel=1e-5)
-    assert results["perplexity"] == pytest.approx(expected, rel=1e-5)
-    is_right = labels == logits.argmax(-1)
-    assert results["accuracy"] == pytest.approx(np.average(is_right, weights=weights))
+    logits = shared.predict(inputs, verbose=0)
+    loss = check_token_metrics(results, labels, logits, weights)
+    assert results["loss"] == pytest.approx(loss, rel=1e-5)
 
 
 @pytest.mark.once
@@ -151,13 +140,12 @@ def test_labels_are_the_tokens_that_stood_there():
     assert weights[: len(rows)].any(axis=1).all()
 
 
-def test_fill_mask_answers_each_mask_of_each_text():
-    model = tiny_model()
+def test_fill_mask_answers_each_mask_of_each_text(shared):
     texts = ["[MASK] b", "a [MASK] c [MASK] e f g h", "a b c [MASK]"]
-    answers = model.fill_mask(texts, top_k=3)
+    answers = shared.fill_mask(texts, top_k=3)
     assert [len(answer) for answer in answers] == [1, 2, 1]
-    inputs = model.preprocessor(texts)
-    logits = model.predict(inputs, verbose=0)  # of every position
+    inputs = shared.preprocessor(texts)
+    logits = shared.predict(inputs, verbose=0)  # of every position
     probabilities = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     for row, answer in enumerate(answers):
         hidden = inputs["token_ids"][row] == MASK
@@ -165,75 +153,65 @@ def test_fill_mask_answers_each_mask_of_each_text():
             best = np.argsort(-expected)[:3]
             assert [token for token, _ in found] == [VOCABULARY[i] for i in best]
             np.testing.assert_allclose([p for _, p in found], expected[best], atol=1e-5)
-    assert np.shape(model.fill_mask(texts, top_k=3)[0]) == (1, 3, 2)
+    assert np.shape(shared.fill_mask(texts, top_k=3)[0]) == (1, 3, 2)
 
 
-def test_score_is_the_sum_of_each_token_s_log_probability_when_it_is_masked():
-    model = tiny_model()
+def test_score_is_the_sum_of_each_token_s_log_probability_when_it_is_masked(shared):
     texts = ["a b c", "", "hab", "d"]
-    rows = [model.preprocessor.tokenizer(text) for text in texts]
+    rows = [shared.preprocessor.tokenizer(text) for text in texts]
     places = [(row, place) for row, ids in enumerate(rows) for place in range(len(ids))]
     hidden = [[*rows[r][:p], MASK, *rows[r][p + 1 :]] for r, p in places]
-    layout = model.preprocessor.tokenizer.layout
+    layout = shared.preprocessor.tokenizer.layout
     inputs = pack(hidden, layout=layout, pad_id=0, max_length=16)
-    logits = model.predict(inputs, verbose=0).astype("float64")
+    logits = shared.predict(inputs, verbose=0).astype("float64")
     expected = np.zeros(len(texts))
     for found, (row, place) in zip(logits[:, 1:], places, strict=True):
         normalizer = np.log(np.exp(found[place]).sum())
         expected[row] += found[place][rows[row][place]] - normalizer
-    np.testing.assert_allclose(model.score(texts), expected, atol=1e-4)
-    assert model.score("") == 0
+    np.testing.assert_allclose(shared.score(texts), expected, atol=1e-4)
+    assert shared.score("") == 0
 
 
-def test_a_preset_folder_gives_the_same_answers(tmp_path):
-    model = tiny_model(masking={"strategy": "spans"})
-    model.save_to_preset(tmp_path)
-    again = bert_keras.MaskedLM.from_preset(tmp_path)
-    assert again.fill_mask(["a [MASK]"]) == model.fill_mask(["a [MASK]"])
-    assert again.masking.strategy == "spans"
+REFUSED = [
+    (lambda m: m.fit(TEXTS, [0, 1, 0, 1]), ValueError, "have no labels"),
+    (lambda m: m.fill_mask("a b"), ValueError, r"needs a \[MASK\].*index 0"),
+    (
+        lambda m: m.fill_mask(["[MASK]", "a " * 20 + "[MASK]"]),
+        ValueError,
+        r"No \[MASK\] may fall off .* Received 1 at the index 1",
+    ),
+    (lambda m: m.fill_mask("[MASK]", top_k=0), ValueError, "top_k"),
+    (lambda m: m.score(["a", "a " * 15]), ValueError, "must fit whole.*index 1"),
+    (lambda m: m.fit(random_inputs(), np.full((3, 2), 99)), ValueError, "ids from 0 to"),
+    (lambda m: m.fit(random_inputs(), np.zeros(3, int)), ValueError, "shape"),
+    (
+        lambda m: m.predict({**random_inputs(), "mask_positions": np.full((3, 2), 9)}),
+        ValueError,
+        "mask_positions.*0 to 8",
+    ),
+    (
+        lambda m: m.predict({**random_inputs(), "mask_positions": np.zeros((2, 2), int)}),
+        ValueError,
+        "a row for each row",
+    ),
+    (lambda m: tiny_model(masking="spans"), TypeError, "masking"),
+]
 
 
-@pytest.mark.parametrize(
-    ("act", "message"),
-    [
-        (lambda m: m.fit(TEXTS, [0, 1, 0, 1]), "have no labels"),
-        (lambda m: m.fill_mask("a b"), r"needs a \[MASK\].*index 0"),
-        (
-            lambda m: m.fill_mask(["[MASK]", "a " * 20 + "[MASK]"]),
-            r"No \[MASK\] may fall off .* Received 1 at the index 1",
-        ),
-        (lambda m: m.fill_mask("[MASK]", top_k=0), "top_k"),
-        (lambda m: m.score(["a", "a " * 15]), "must fit whole.*index 1"),
-        (lambda m: m.fit(random_inputs(), np.full((3, 2), 99)), "ids from 0 to"),
-        (lambda m: m.fit(random_inputs(), np.zeros(3, int)), "shape"),
-        (
-            lambda m: m.predict({**random_inputs(), "mask_positions": np.full((3, 2), 9)}),
-            "mask_positions.*0 to 8",
-        ),
-        (
-            lambda m: m.predict({**random_inputs(), "mask_positions": np.zeros((2, 2), int)}),
-            "a row for each row",
-        ),
-    ],
-)
-def test_what_does_not_fit_is_refused(act, message):
-    with pytest.raises(ValueError, match=message):
-        act(tiny_model())
+@pytest.mark.once
+@pytest.mark.parametrize(("call", "error", "message"), REFUSED)
+def test_what_does_not_fit_is_refused(shared, call, error, message):
+    with pytest.raises(error, match=message):
+        call(shared)
 
 
-@pytest.mark.parametrize("task", [bert_keras.MaskedLM, bert_keras.Pretraining])
-def test_a_vocabulary_without_mask_is_refused_when_the_task_is_made(task):
-    vocabulary = [token for token in VOCABULARY if token != "[MASK]"]
-    tokenizer = bert_keras.WordPieceTokenizer(vocabulary)
-    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=16)
+@pytest.mark.once
+@pytest.mark.parametrize("name", ["MaskedLM", "Pretraining"])
+def test_a_vocabulary_without_mask_is_refused_when_the_task_is_made(name):
+    preprocessor = tiny_preprocessor(vocabulary=[x for x in VOCABULARY if x != "[MASK]"])
     with pytest.raises(ValueError, match=r"hold a `mask_token`.*\[MASK\]"):
-        task(tiny_backbone(), preprocessor=preprocessor)
-    assert bert_keras.TextClassifier(tiny_backbone(), preprocessor=preprocessor)
-
-
-def test_masking_must_be_masking():
-    with pytest.raises(TypeError, match="masking"):
-        tiny_model(masking="spans")
+        tiny_task(name, preprocessor=preprocessor)
+    assert tiny_task("TextClassifier", preprocessor=preprocessor)
 
 
 def test_a_longer_table_than_the_vocabulary_answers_with_tokens_of_it():
@@ -279,8 +257,3 @@ def test_evaluation_masks_a_text_alike_whatever_the_batches(strategy):
         model.evaluate(texts, batch_size=b, return_dict=True, verbose=0) for b in (1, 5)
     )
     assert one["perplexity"] == pytest.approx(all_at_once["perplexity"], rel=1e-5)
-
-
-def test_no_texts_have_no_tokens_and_no_scores():
-    model = tiny_model()
-    assert model.fill_mask([]) == model.score([]) == model.fill_mask(np.array([])) == []

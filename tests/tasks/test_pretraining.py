@@ -4,98 +4,66 @@ import warnings
 import keras
 import numpy as np
 import pytest
-from checks import (
-    check_config_round_trip,
-    check_everything_is_built,
-    check_saved_and_reloaded,
-    perplexity,
-    to_numpy,
-)
+import scipy.special
+from checks import check_task, check_token_metrics, to_numpy
 from safetensors.numpy import load_file, save_file
-from tiny import VOCABULARY, tiny_backbone, tiny_preprocessor
+from theirs import outputs_of, reference_model
+from tiny import VOCABULARY, Batches, ready_inputs, tiny_task
 
 import bert_keras
 
 FIRST, SECOND = ["a b c", "c d", "e f", "g h"] * 4, ["b a", "d c c", "f e", "h h h"] * 4
 LABELS = [0, 1, 0, 1] * 4
+TEXTS = ["a [MASK] c", "[MASK] h"]
 
 
 def tiny_model(**options):
-    return bert_keras.Pretraining(
-        tiny_backbone(initializer_range=0.3), **{"preprocessor": tiny_preprocessor(), **options}
-    )
+    return tiny_task("Pretraining", **options)
 
 
-def batch(size=6, seq_len=10, num_predictions=3, seed=0):
+def batch(seed=0):
     """A batch as `PretrainingBatches` yields it."""
+    inputs = ready_inputs(6, 10, least=4, num_predictions=3, seed=seed)
     rng = np.random.default_rng(seed)
-    mask = np.arange(seq_len) < rng.integers(4, seq_len + 1, (size, 1))
-    ids = (size, seq_len)
-    inputs = {
-        "token_ids": np.where(mask, rng.integers(5, len(VOCABULARY), ids), 0).astype("int32"),
-        "segment_ids": np.where(mask, rng.integers(0, 2, ids), 0).astype("int32"),
-        "padding_mask": mask.astype("int32"),
-        "mask_positions": rng.integers(1, 4, (size, num_predictions)).astype("int32"),
-    }
     labels = {
-        "masked_lm": rng.integers(5, len(VOCABULARY), (size, num_predictions)).astype("int32"),
-        "next_sentence": rng.integers(0, 2, size).astype("int32"),
+        "masked_lm": rng.integers(5, len(VOCABULARY), (6, 3)).astype("int32"),
+        "next_sentence": rng.integers(0, 2, 6).astype("int32"),
     }
     weights = {
-        "masked_lm": (rng.random((size, num_predictions)) < 0.6).astype("float32"),
-        "next_sentence": np.ones(size, "float32"),
+        "masked_lm": (rng.random((6, 3)) < 0.6).astype("float32"),
+        "next_sentence": np.ones(6, "float32"),
     }
     return inputs, labels, weights
 
 
-def test_everything_is_built_and_the_config_survives():
-    check_everything_is_built(tiny_model())
-    check_config_round_trip(tiny_model(masking={"rate": 0.2}, frozen=1))
-
-
-def test_a_keras_file_gives_the_same_numbers_and_answers(tmp_path):
-    model = tiny_model()
-    reloaded = check_saved_and_reloaded(model, batch()[0], tmp_path / "model.keras")
-    assert reloaded.fill_mask("a [MASK]") == model.fill_mask("a [MASK]")
-    assert reloaded.is_next("a", "b") == model.is_next("a", "b")
+def test_it_keeps_the_contract_of_tasks(tmp_path):
+    model = tiny_model(masking={"rate": 0.2}, frozen=1)
+    answers = {"fill_mask": (TEXTS,), "score": (FIRST[:2],), "is_next": (FIRST[:2], SECOND[:2])}
+    check_task(model, batch()[0], tmp_path, answers)
 
 
 def test_the_loss_is_the_mean_mlm_plus_the_mean_nsp():
-    model = tiny_model()
-    inputs, labels, weights = batch()
-    results = model.evaluate(
-        inputs, labels, sample_weight=weights, batch_size=6, verbose=0, return_dict=True
-    )
+    model, (inputs, labels, weights) = tiny_model(), batch()
+    results = model.evaluate(inputs, labels, 6, weights, verbose=0, return_dict=True)
     outputs = model.predict(inputs, verbose=0)
-    tokens = weights["masked_lm"]
-    expected = perplexity(labels["masked_lm"], outputs["masked_lm"], tokens)
+    of_tokens = (x["masked_lm"] for x in (labels, outputs, weights))
+    masked_lm = check_token_metrics(results, *of_tokens, prefix="masked_lm_")
     logits = outputs["next_sentence"].astype("float64")
-    right = logits[np.arange(6), labels["next_sentence"]]
-    next_loss = np.mean(np.log(np.exp(logits).sum(-1)) - right)
-    assert results["loss"] == pytest.approx(np.log(expected) + next_loss, rel=1e-5)
-    assert results["masked_lm_perplexity"] == pytest.approx(expected, rel=1e-5)
-    is_right = labels["masked_lm"] == outputs["masked_lm"].argmax(-1)
-    assert results["masked_lm_accuracy"] == pytest.approx(np.average(is_right, weights=tokens))
-    assert results["next_sentence_accuracy"] == pytest.approx(
-        np.mean(logits.argmax(-1) == labels["next_sentence"])
-    )
-
-
-class Batches(keras.utils.PyDataset):
-    num_batches = None
-
-    def __getitem__(self, index):
-        return batch(seed=index % 3)
+    log_p = scipy.special.log_softmax(logits, -1)[np.arange(6), labels["next_sentence"]]
+    assert results["loss"] == pytest.approx(masked_lm - log_p.mean(), rel=1e-5)
+    is_right = logits.argmax(-1) == labels["next_sentence"]
+    assert results["next_sentence_accuracy"] == pytest.approx(is_right.mean())
 
 
 def test_batches_of_prepared_data_train_all_weights():
     model = tiny_model()
     before = [to_numpy(v).copy() for v in model.trainable_variables]
     model.compile(learning_rate=1e-2, warmup=0.0)
+    batches = Batches([batch(seed) for seed in range(3)])
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        history = model.fit(Batches(), epochs=4, steps_per_epoch=3, shuffle=False, verbose=0)
-    assert history.history["loss"][-1] < history.history["loss"][0]
+        loss = model.fit(batches, epochs=4, shuffle=False, verbose=0).history["loss"]
+    assert loss[-1] < loss[0]
     for variable, old in zip(model.trainable_variables, before, strict=True):
         if not variable.path.endswith("key/bias"):  # has no influence on attention
             assert np.abs(to_numpy(variable) - old).max() > 1e-5, variable.path
@@ -109,26 +77,32 @@ def test_pairs_of_texts_train_and_answer():
     assert history["loss"][-1] < history["loss"][0]
     results = model.evaluate((FIRST, SECOND), LABELS, verbose=0, return_dict=True)
     assert {"masked_lm_accuracy", "masked_lm_perplexity", "next_sentence_accuracy"} <= set(results)
-    assert len(model.is_next(FIRST[:8], SECOND[:8])) == 8
     assert len(model.fill_mask("a [MASK] [MASK]")) == 2
     assert model.score("a b") < 0
 
 
-@pytest.mark.parametrize(
-    ("x", "y", "message"),
-    [
+@pytest.mark.once
+def test_examples_that_do_not_fit_are_refused():
+    model, (inputs, labels, _) = tiny_model(), batch()
+    tokens = labels["masked_lm"]
+    for x, y, message in (
         (FIRST, LABELS, "takes pairs"),
         ((FIRST, SECOND), None, "label for each pair"),
-        (batch()[0], batch()[1]["masked_lm"], "dict with the keys"),
-        (batch()[0], {"masked_lm": batch()[1]["masked_lm"]}, "use MaskedLM"),
-    ],
-)
-def test_examples_that_do_not_fit_are_refused(x, y, message):
-    with pytest.raises(ValueError, match=message):
-        tiny_model().fit(x, y)
+        (inputs, tokens, "dict with the keys"),
+        (inputs, {"masked_lm": tokens}, "use MaskedLM"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.fit(x, y)
 
 
 # Presets
+
+
+def load_quietly(folder, *names):
+    """Returns what each class loads from a folder, without a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        return [getattr(bert_keras, name).from_preset(folder) for name in names]
 
 
 @pytest.mark.once
@@ -137,45 +111,36 @@ def test_a_preset_gives_each_task_what_it_can_use(tmp_path):
     for variable in model.head.weights:
         variable.assign(np.random.default_rng(0).normal(size=variable.shape))
     model.save_to_preset(tmp_path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        again = bert_keras.Pretraining.from_preset(tmp_path)
-        masked_lm = bert_keras.MaskedLM.from_preset(tmp_path)
-        next_sentence = bert_keras.NextSentencePrediction.from_preset(tmp_path)
-        backbone = bert_keras.BertBackbone.from_preset(tmp_path)
-    texts = ["a [MASK] c", "[MASK] h"]
-    assert again.fill_mask(texts) == model.fill_mask(texts)
-    for found, wanted in zip(masked_lm.fill_mask(texts), model.fill_mask(texts), strict=True):
+    names = ("MaskedLM", "NextSentencePrediction", "BertBackbone")
+    masked_lm, next_sentence, backbone = load_quietly(tmp_path, *names)
+    for found, wanted in zip(masked_lm.fill_mask(TEXTS), model.fill_mask(TEXTS), strict=True):
         assert [token for token, _ in found[0]] == [token for token, _ in wanted[0]]
         assert [p for _, p in found[0]] == pytest.approx([p for _, p in wanted[0]], abs=1e-5)
-    expected = model.is_next("a", "b")
-    assert again.is_next("a", "b") == expected
-    found = next_sentence.is_next("a", "b")["probability"]
-    assert found == pytest.approx(expected["probability"], abs=1e-5)
-    inputs = {"token_ids": np.array([[2, 5, 6, 3]])}
-    expected = model.backbone.predict(inputs, verbose=0)["pooled_output"]
-    found = backbone.predict(inputs, verbose=0)["pooled_output"]
-    np.testing.assert_array_equal(found, expected)
+    probabilities = [task.is_next("a", "b")["probability"] for task in (next_sentence, model)]
+    assert probabilities[0] == pytest.approx(probabilities[1], abs=1e-5)
     with pytest.warns(UserWarning, match="head/dense/kernel, head/dense/bias"):
         classifier = bert_keras.TextClassifier.from_preset(tmp_path, num_classes=3)
-    found = classifier.backbone.predict(inputs, verbose=0)["pooled_output"]
-    np.testing.assert_array_equal(found, expected)
+    inputs = {"token_ids": np.array([[2, 5, 6, 3]])}
+    expected = to_numpy(model.backbone(inputs)["pooled_output"])
+    for loaded in (backbone, classifier.backbone):
+        np.testing.assert_array_equal(to_numpy(loaded(inputs)["pooled_output"]), expected)
     assert classifier.backbone.pooler.trainable
 
 
+@pytest.mark.once
 def test_a_preset_of_one_objective_continues_with_both(tmp_path):
     options = {"activation": "relu", "layer_norm_epsilon": 0.1}
-    masked_lm = bert_keras.MaskedLM(tiny_backbone(), tiny_preprocessor(), head_options=options)
+    masked_lm = tiny_task("MaskedLM", head_options=options)
     masked_lm.head.bias.assign(np.arange(len(VOCABULARY)) / 10)
     masked_lm.save_to_preset(tmp_path / "one")
-    for cls, other in ((bert_keras.Pretraining, "next_sent"), (bert_keras.SpanBoundary, "span_")):
+    expected = masked_lm.fill_mask("a [MASK]")
+    for name, other in (("Pretraining", "next_sent"), ("SpanBoundary", "span_")):
         with pytest.warns(UserWarning, match=other) as caught:
-            model = cls.from_preset(tmp_path / "one")
+            model = getattr(bert_keras, name).from_preset(tmp_path / "one")
         assert not any("masked_lm/" in str(warning.message) for warning in caught)
-        assert model.fill_mask("a [MASK]") == masked_lm.fill_mask("a [MASK]")
         model.save_to_preset(tmp_path / "both")
         again = bert_keras.MaskedLM.from_preset(tmp_path / "both")
-        assert again.fill_mask("a [MASK]") == masked_lm.fill_mask("a [MASK]")
+        assert again.fill_mask("a [MASK]") == model.fill_mask("a [MASK]") == expected
         with pytest.raises(ValueError, match="counterpart"):
             model.export_to_huggingface(tmp_path / "theirs")
 
@@ -183,106 +148,26 @@ def test_a_preset_of_one_objective_continues_with_both(tmp_path):
 # transformers
 
 
-def reference_model(architecture, folder, **overrides):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(1)
-    config = transformers.BertConfig(
-        **{
-            "vocab_size": len(VOCABULARY),
-            "hidden_size": 24,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 4,
-            "intermediate_size": 40,
-            "max_position_embeddings": 16,
-            "initializer_range": 0.3,
-            **overrides,
-        }
-    )
-    reference = getattr(transformers, architecture)(config).eval()
-    with torch.no_grad():
-        for parameter in reference.parameters():  # the initial zeros and ones hide mix-ups
-            parameter.add_(0.1 * torch.randn_like(parameter))
-    reference.save_pretrained(folder)
-    bert_keras.WordPieceTokenizer(VOCABULARY).save(folder)
-    return reference
-
-
-def reference_logits(reference, inputs):
+def logits_of(reference, inputs):
     """Returns a dict of what transformers' model says, at our masked positions."""
-    import torch
-
-    with torch.no_grad():
-        outputs = reference(
-            input_ids=torch.tensor(inputs["token_ids"]).long(),
-            token_type_ids=torch.tensor(inputs["segment_ids"]).long(),
-            attention_mask=torch.tensor(inputs["padding_mask"]).long(),
-        )
+    outputs = outputs_of(reference, inputs)
     tokens = outputs.get("prediction_logits", outputs.get("logits"))
-    sentences = outputs.get("seq_relationship_logits", outputs.get("logits"))
-    found = {"next_sentence": sentences.numpy()}
+    found = {"next_sentence": outputs.get("seq_relationship_logits", outputs.get("logits"))}
     if tokens.ndim == 3:
         rows = np.arange(len(inputs["token_ids"]))[:, None]
-        found["masked_lm"] = tokens.numpy()[rows, inputs["mask_positions"]]
+        found["masked_lm"] = tokens[rows, inputs["mask_positions"]]
     return found
-
-
-PAIRS = [
-    ("Pretraining", "BertForPreTraining", {}),
-    ("Pretraining", "BertForPreTraining", {"hidden_act": "gelu_new", "layer_norm_eps": 1e-5}),
-    ("MaskedLM", "BertForMaskedLM", {}),
-    ("NextSentencePrediction", "BertForNextSentencePrediction", {}),
-]
-
-
-@pytest.mark.once
-@pytest.mark.parametrize(("task", "architecture", "overrides"), PAIRS)
-@pytest.mark.filterwarnings("ignore:.*pooler:UserWarning")  # BertForMaskedLM has none
-def test_logits_equal_transformers_in_both_directions(task, architecture, overrides, tmp_path):
-    reference = reference_model(architecture, tmp_path, **overrides)
-    model = getattr(bert_keras, task).from_preset(tmp_path)
-    inputs = batch()[0]
-    expected = reference_logits(reference, inputs)
-
-    def agrees(found):
-        found = found if isinstance(found, dict) else {"next_sentence": found, "masked_lm": found}
-        names = set(found) & set(expected) if task != "MaskedLM" else {"masked_lm"}
-        for name in names:
-            np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
-        return len(names)
-
-    ours = {k: v for k, v in inputs.items() if k in model.input_names}
-    assert agrees(model.predict(ours, verbose=0)) == (2 if task == "Pretraining" else 1)
-    import transformers
-
-    model.export_to_huggingface(tmp_path / "exported")
-    again, info = getattr(transformers, architecture).from_pretrained(
-        tmp_path / "exported", output_loading_info=True
-    )
-    assert not info["missing_keys"] and not info["mismatched_keys"]
-    assert all(name.startswith("bert.pooler.") for name in info["unexpected_keys"])
-    agrees(reference_logits(again.eval(), inputs))
-    back = getattr(bert_keras, task).from_preset(tmp_path / "exported")
-    agrees(back.predict(ours, verbose=0))
 
 
 @pytest.mark.once
 def test_a_checkpoint_of_both_objectives_gives_each_task_its_part(tmp_path):
-    reference = reference_model("BertForPreTraining", tmp_path)
     inputs = batch()[0]
-    expected = reference_logits(reference, inputs)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        masked_lm = bert_keras.MaskedLM.from_preset(tmp_path)
-        next_sentence = bert_keras.NextSentencePrediction.from_preset(tmp_path)
-        bert_keras.BertBackbone.from_preset(tmp_path)
-    np.testing.assert_allclose(
-        masked_lm.predict(inputs, verbose=0), expected["masked_lm"], atol=1e-5
-    )
-    del inputs["mask_positions"]
-    np.testing.assert_allclose(
-        next_sentence.predict(inputs, verbose=0), expected["next_sentence"], atol=1e-5
-    )
+    expected = logits_of(reference_model("BertForPreTraining", tmp_path), inputs)
+    tasks = load_quietly(tmp_path, "MaskedLM", "NextSentencePrediction", "BertBackbone")
+    for task, name in zip(tasks, ("masked_lm", "next_sentence"), strict=False):
+        ours = {key: array for key, array in inputs.items() if key in task.input_names}
+        found = task.predict(ours, verbose=0)
+        np.testing.assert_allclose(found, expected[name], atol=1e-5)
     with pytest.warns(UserWarning, match="head/dense/kernel"):
         bert_keras.TextClassifier.from_preset(tmp_path)
 
@@ -305,7 +190,7 @@ def rewrite(folder, change):
 def test_tied_tensors_may_come_under_either_name_or_both(tmp_path):
     reference = reference_model("BertForPreTraining", tmp_path)
     inputs = batch()[0]
-    expected = reference_logits(reference, inputs)["masked_lm"]
+    expected = logits_of(reference, inputs)["masked_lm"]
     table, bias = "bert.embeddings.word_embeddings.weight", "cls.predictions.bias"
     copies = {
         "cls.predictions.decoder.weight": reference.state_dict()[table].numpy(),
@@ -345,22 +230,3 @@ def test_labels_and_classes_do_not_enter_the_exported_config(tmp_path):
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["architectures"] == ["BertForPreTraining"]
     assert "id2label" not in config
-
-
-def test_the_registered_names_and_weight_paths_are_the_file_format():
-    for name in ("MaskedLM", "NextSentencePrediction", "Pretraining"):
-        registered = keras.saving.get_registered_name(getattr(bert_keras, name))
-        assert registered == f"bert_keras>{name}"
-    assert [v.path.split("/", 1)[1] for v in tiny_model().head.weights] == [
-        "head/masked_lm/bias",
-        "head/masked_lm/dense/kernel",
-        "head/masked_lm/dense/bias",
-        "head/masked_lm/layer_norm/gamma",
-        "head/masked_lm/layer_norm/beta",
-        "head/next_sentence/dense/kernel",
-        "head/next_sentence/dense/bias",
-    ]
-
-
-def test_no_pairs_have_no_answers():
-    assert tiny_model().is_next([], []) == []

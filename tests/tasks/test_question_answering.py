@@ -3,23 +3,17 @@ import warnings
 import keras
 import numpy as np
 import pytest
-from checks import (
-    assert_same_structure_close,
-    check_config_round_trip,
-    check_everything_is_built,
-    check_saved_and_reloaded,
-)
-from tiny import batches_of
+from checks import assert_same_structure_close, check_task
+from tiny import VOCABULARY as LETTER_PIECES
+from tiny import batches_of, for_sharing, ready_inputs, tiny_preprocessor, tiny_task
+from tiny import tiny_backbone as tiny_bert
 
-import bert_keras
 from bert_keras.answers.span_search import NBest, Span
 from bert_keras.datasets import QuestionExample
 from bert_keras.datasets.squad import Answer
 from bert_keras.tasks.question_examples import as_columns
 
-LETTERS = "abcdefgh"
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-VOCABULARY = [*SPECIAL, *LETTERS, *("##" + letter for letter in LETTERS), *"東京塔在哪里?ıi."]
+VOCABULARY = [*LETTER_PIECES, *"東京塔在哪里?ıi."]
 
 QUESTIONS = ["a b", "c", "東京在哪里?", "e f g h a b c d"]
 CONTEXTS = ["abc d  e f g h a b c d e f g h a", "b", "東京塔在東京. 里里", "e  f\tg é h"]
@@ -27,35 +21,19 @@ ANSWERS = [("f g", 9), ("b", 0), ("東京塔", 0), None]
 
 
 def tiny_backbone(**overrides):
-    return bert_keras.BertBackbone(
-        **{
-            "vocabulary_size": len(VOCABULARY),
-            "num_layers": 1,
-            "num_heads": 2,
-            "hidden_dim": 8,
-            "intermediate_dim": 16,
-            "max_sequence_length": 16,
-            "initializer_range": 0.5,
-            **overrides,
-        }
-    )
+    sizes = {"vocabulary_size": len(VOCABULARY), "hidden_dim": 8, "intermediate_dim": 16}
+    return tiny_bert(**{**sizes, "initializer_range": 0.5, **overrides})
 
 
-def tiny_qa(backbone=None, max_length=16, **overrides):
-    preprocessor = bert_keras.TextPreprocessor(
-        bert_keras.WordPieceTokenizer(VOCABULARY), max_length=max_length
-    )
-    arguments = {"preprocessor": preprocessor, "stride": 4, **overrides}
-    return bert_keras.QuestionAnswering(backbone or tiny_backbone(), **arguments)
+def tiny_qa(backbone=None, **options):
+    options = {"preprocessor": tiny_preprocessor(vocabulary=VOCABULARY), "stride": 4, **options}
+    return tiny_task("QuestionAnswering", backbone or tiny_backbone(), **options)
 
 
-def ready_inputs(batch=3, seq_len=7):
-    rng = np.random.default_rng(0)
-    mask = np.arange(seq_len) < rng.integers(4, seq_len + 1, batch)[:, None]
-    return {
-        "token_ids": np.where(mask, rng.integers(5, len(VOCABULARY), (batch, seq_len)), 0),
-        "padding_mask": mask.astype(int),
-    }
+@pytest.fixture(scope="module")
+def shared():
+    """A task that no test changes: it is compiled once for all."""
+    return for_sharing(tiny_qa())
 
 
 def examples():
@@ -69,42 +47,31 @@ def examples():
 # The contract every task keeps
 
 
-def test_outputs_have_the_contract_s_names_shapes_and_masked_padding():
-    qa, inputs = tiny_qa(), ready_inputs()
-    outputs = qa.predict(inputs, verbose=0)
+def test_outputs_have_the_contract_s_names_shapes_and_masked_padding(shared):
+    inputs = ready_inputs(3, 7)
+    outputs = shared.predict(inputs, verbose=0)
     assert set(outputs) == {"start_logits", "end_logits"}
     for logits in outputs.values():
         assert logits.shape == (3, 7) and logits.dtype == np.float32
         assert ((logits == -1e9) == (inputs["padding_mask"] == 0)).all()
 
 
-def test_everything_is_built_and_the_config_survives_the_round_trip():
+def test_it_keeps_the_contract_of_tasks(tmp_path):
     qa = tiny_qa(
+        stride=np.int64(5),
         max_question_length=5,
-        max_answer_length=3,
+        max_answer_length=np.int32(3),
         normalization="per_window",
-        no_answer_threshold=-1.5,
+        no_answer_threshold=0.25,
         frozen="embeddings",
     )
-    check_everything_is_built(qa)
-    check_config_round_trip(qa)
-
-
-@pytest.mark.once
-def test_a_keras_file_gives_the_same_answers_to_raw_text(tmp_path):
-    qa = tiny_qa(no_answer_threshold=0.25)
+    answers = {"answer": (QUESTIONS, CONTEXTS)}
+    copies = check_task(qa, ready_inputs(3, 7), tmp_path, answers)
     expected = qa.n_best((QUESTIONS, CONTEXTS), 3)
-    reloaded = check_saved_and_reloaded(qa, ready_inputs(), tmp_path / "qa.keras")
-    assert reloaded.n_best((QUESTIONS, CONTEXTS), 3) == expected
-    assert reloaded.no_answer_threshold == 0.25
-
-
-def test_a_preset_folder_gives_the_same_answers(tmp_path):
-    qa = tiny_qa(max_answer_length=2)
-    qa.save_to_preset(tmp_path)
-    again = bert_keras.QuestionAnswering.from_preset(tmp_path)
-    assert again.max_answer_length == 2 and again.stride == 4
-    assert again.n_best((QUESTIONS, CONTEXTS), 2) == qa.n_best((QUESTIONS, CONTEXTS), 2)
+    for copy in copies:
+        assert (copy.stride, copy.max_answer_length, copy.no_answer_threshold) == (5, 3, 0.25)
+        assert copy.n_best((QUESTIONS, CONTEXTS), 3) == expected
+    assert qa.n_best([]) == qa.n_best(([], [])) == qa.answer([], "a") == []
 
 
 # Training
@@ -140,25 +107,25 @@ def test_fit_learns_from_examples_with_and_without_answers(tmp_path):
 
 
 @pytest.mark.once
-def test_the_loss_is_the_mean_of_both_cross_entropies_over_windows():
-    qa = tiny_qa()
-    batches = batches_of(qa, (QUESTIONS, CONTEXTS), ANSWERS, batch_size=100)
+def test_the_loss_is_the_mean_of_both_cross_entropies_over_windows(shared):
+    batches = batches_of(shared, (QUESTIONS, CONTEXTS), ANSWERS, batch_size=100)
     inputs, labels = batches[0][:2]
-    num_windows = len(qa.cut((QUESTIONS, CONTEXTS)))
-    logits = qa.predict({name: x[:num_windows] for name, x in inputs.items()}, verbose=0)
+    num_windows = len(shared.cut((QUESTIONS, CONTEXTS)))
+    logits = shared.predict({name: x[:num_windows] for name, x in inputs.items()}, verbose=0)
     losses = []
     for name, values in logits.items():
         values = values.astype("float64")
         chosen = values[np.arange(num_windows), labels[name][:num_windows]]
         losses.append(np.log(np.exp(values).sum(1)) - chosen)
     # The batch is filled up with copies of rows that weigh 0.
-    result = qa.evaluate((QUESTIONS, CONTEXTS), ANSWERS, batch_size=9, verbose=0, return_dict=True)
+    result = shared.evaluate(
+        (QUESTIONS, CONTEXTS), ANSWERS, batch_size=9, verbose=0, return_dict=True
+    )
     assert result["loss"] == pytest.approx(np.mean(losses), rel=1e-4)
 
 
-def test_labels_of_windows_are_the_answer_where_it_is_whole_and_cls_elsewhere():
-    qa = tiny_qa()
-    batches = batches_of(qa, (QUESTIONS, CONTEXTS), ANSWERS, batch_size=100)
+def test_labels_of_windows_are_the_answer_where_it_is_whole_and_cls_elsewhere(shared):
+    batches = batches_of(shared, (QUESTIONS, CONTEXTS), ANSWERS, batch_size=100)
     inputs, labels = batches[0][:2]
     answers = []
     for ids, start, end in zip(inputs["token_ids"], *labels.values(), strict=True):
@@ -168,26 +135,23 @@ def test_labels_of_windows_are_the_answer_where_it_is_whole_and_cls_elsewhere():
     assert {"f g", "b", "東 京 塔", "[CLS]"} == set(answers)
 
 
-def test_ready_inputs_take_labels_as_a_dict_or_a_tuple():
-    qa = tiny_qa()
-    start, end = np.array([1, 0, 2]), np.array([2, 0, 3])
-    as_dict = qa.encode_labels({"start_logits": start, "end_logits": end})
-    for name, column in qa.encode_labels((start, end)).items():
-        np.testing.assert_array_equal(column, as_dict[name])
-    assert np.isfinite(qa.evaluate(ready_inputs(), (start, end), verbose=0)[0])
+def test_ready_inputs_take_labels_as_a_dict_or_a_tuple(shared):
+    labels = {"start_logits": np.array([1, 0, 0]), "end_logits": np.array([2, 0, 0])}
+    found = shared.encode_labels(tuple(labels.values()))
+    np.testing.assert_equal(found, shared.encode_labels(labels))
+    inputs = ready_inputs(3, 7, least=3)
+    assert np.isfinite(shared.evaluate(inputs, tuple(labels.values()), verbose=0)[0])
 
 
-def test_examples_of_the_reader_become_the_batches_that_columns_do():
-    qa = tiny_qa()
+def test_examples_of_the_reader_become_the_batches_that_columns_do(shared):
     columns = (["a b", "c", "e"], [CONTEXTS[0], "b a", "e f g"]), [("f g", 9), ("a", 2), None]
-    batches = [batches_of(qa, *x, batch_size=3) for x in (as_columns(examples()), columns)]
+    batches = [batches_of(shared, *x, batch_size=3) for x in (as_columns(examples()), columns)]
     for index in range(len(batches[0])):
         assert_same_structure_close(batches[0][index], batches[1][index], 0)
 
 
-def test_sample_weights_count_questions():
-    qa = tiny_qa()
-    batches = batches_of(qa, (QUESTIONS, CONTEXTS), ANSWERS, sample_weight=[1, 2, 3, 0])
+def test_sample_weights_count_questions(shared):
+    batches = batches_of(shared, (QUESTIONS, CONTEXTS), ANSWERS, sample_weight=[1, 2, 3, 0])
     weights = batches[0][2]["start_logits"]
     # Windows a question: 3, 1, 2, 1; those that only fill the batch weigh 0.
     assert sorted(weights[weights > 0].tolist()) == [1, 1, 1, 2, 3, 3]
@@ -229,8 +193,8 @@ def test_answers_that_cannot_be_trained_on_are_left_out_and_counted():
 # Answers
 
 
-def test_answers_are_slices_of_the_original_text():
-    found = tiny_qa().n_best((QUESTIONS, CONTEXTS), size=8)
+def test_answers_are_slices_of_the_original_text(shared):
+    found = shared.n_best((QUESTIONS, CONTEXTS), size=8)
     for best, context in zip(found, CONTEXTS, strict=True):
         assert all(context[span.start : span.end] == span.text for span in best.spans)
         probabilities = [span.probability for span in best.spans]
@@ -240,11 +204,10 @@ def test_answers_are_slices_of_the_original_text():
         )
 
 
-def test_answering_together_or_alone_in_any_batch_size_is_the_same():
-    qa = tiny_qa()
-    together = qa.answer(QUESTIONS, CONTEXTS, top_k=3, batch_size=2)
+def test_answering_together_or_alone_in_any_batch_size_is_the_same(shared):
+    together = shared.answer(QUESTIONS, CONTEXTS, top_k=3, batch_size=2)
     alone = [
-        qa.answer(question, context, top_k=3)
+        shared.answer(question, context, top_k=3)
         for question, context in zip(QUESTIONS, CONTEXTS, strict=True)
     ]
     for many, one in zip(together, alone, strict=True):
@@ -253,13 +216,12 @@ def test_answering_together_or_alone_in_any_batch_size_is_the_same():
             assert first == second
 
 
-def test_one_question_gives_a_dict_and_several_answers_a_list():
-    qa = tiny_qa()
-    answer = qa.answer("a", "b c d")
+def test_one_question_gives_a_dict_and_several_answers_a_list(shared):
+    answer = shared.answer("a", "b c d")
     assert set(answer) == {"answer", "start", "end", "probability"}
-    assert qa.answer("a", "b c d", top_k=2)[0] == pytest.approx(answer)
-    assert len(qa.answer(["a", "b"], "b c d")) == 2
-    assert len(qa.answer("a", "b", top_k=5)) == 1
+    assert shared.answer("a", "b c d", top_k=2)[0] == pytest.approx(answer)
+    assert len(shared.answer(["a", "b"], "b c d")) == 2
+    assert len(shared.answer("a", "b", top_k=5)) == 1
 
 
 def test_no_answer_comes_first_where_its_score_is_above_the_threshold():
@@ -304,170 +266,76 @@ def test_the_tuned_threshold_is_the_best_of_all(separation):
     assert share_right(result["threshold"]) == pytest.approx(best)
 
 
-def test_a_threshold_needs_both_kinds_of_questions():
-    with pytest.raises(ValueError, match="with and without"):
-        tiny_qa().tune_no_answer_threshold((["a"], ["b"]), [None])
-
-
-def test_a_threshold_is_not_tuned_on_questions_nobody_answered():
-    rows = [
-        QuestionExample("0", "a", "b c", (Answer("b", 0),)),
-        QuestionExample("1", "a", "b c"),
-    ]
-    qa = tiny_qa()
-    with pytest.raises(ValueError, match="at the index 1 the question 'a' without either"):
-        qa.tune_no_answer_threshold(rows)
-    assert qa.no_answer_threshold == tiny_qa().no_answer_threshold
-
-
 # Bad input
 
 
-def test_bad_text_is_refused_before_any_compute():
-    qa = tiny_qa()
-    with pytest.raises(ValueError, match="question needs text"):
-        qa.answer(" ", "a b")
-    with pytest.raises(ValueError, match="context needs text"):
-        qa.answer("a", "")
-    with pytest.raises(ValueError, match=r"Every context needs a token.*index 1: "):
-        qa.answer(["a", "a"], ["b", "\u200b"])
-    with pytest.raises(ValueError, match="needs a context"):
-        qa.predict(["a", "b"])
-    with pytest.raises(ValueError, match="must lie in its context"):
-        qa.fit((["a"], ["b"]), [("b", 5)])
-    with pytest.raises(ValueError, match="as many labels"):
-        qa.fit((["a"], ["b"]), [None, None])
-    with pytest.raises(ValueError, match="1 of 1 examples"):
-        qa.fit((["a"], ["b"]), [("a", 0)])
-    with pytest.raises(ValueError, match="needs labels"):
-        qa.fit((["a"], ["b"]))
-    with pytest.raises(ValueError, match="int from 1"):
-        qa.answer("a", "b", top_k=0)
-    with pytest.raises(ValueError, match="no preprocessor"):
-        bert_keras.QuestionAnswering(tiny_backbone()).answer("a", "b")
+HALF = np.array([[1] * 7, [1] * 4 + [0] * 3])
+TWO_ROWS = {"token_ids": np.full((2, 7), 5), "padding_mask": HALF}
+PAIR = (["a"], ["b"])
+UNANSWERED = [
+    QuestionExample("0", "a", "b c", (Answer("b", 0),)),
+    QuestionExample("1", "a", "b c"),
+]
+REFUSED = [
+    (lambda qa: qa.answer(" ", "a b"), "question needs text"),
+    (lambda qa: qa.answer("a", ""), "context needs text"),
+    (lambda qa: qa.answer(["a", "a"], ["b", "\u200b"]), "Every context needs a token.*index 1: "),
+    (lambda qa: qa.answer([], ["a"]), "equally many"),
+    (lambda qa: qa.answer("a", "b", top_k=0), "int from 1"),
+    (lambda qa: qa.predict(["a", "b"]), "needs a context"),
+    (lambda qa: qa.fit(PAIR, [("b", 5)]), "must lie in its context"),
+    (lambda qa: qa.fit(PAIR, [None, None]), "as many labels"),
+    (lambda qa: qa.fit(PAIR, [("a", 0)]), "1 of 1 examples"),
+    (lambda qa: qa.fit(PAIR), "needs labels"),
+    (lambda qa: qa.compile(label_smoothing=0.1), "not smoothed"),
+    (lambda qa: qa.tune_no_answer_threshold(PAIR, [None]), "with and without"),
+    (
+        lambda qa: qa.tune_no_answer_threshold(UNANSWERED),
+        "at the index 1 the question 'a' without either",
+    ),
+    (lambda qa: tiny_qa(stride=0), "stride"),
+    (lambda qa: tiny_qa(max_answer_length=1.5), "max_answer_length"),
+    (lambda qa: tiny_qa(normalization="none"), "normalization"),
+    (lambda qa: tiny_qa(no_answer_threshold="x"), "no_answer_threshold"),
+    (lambda qa: tiny_qa(no_answer_threshold=True), "no_answer_threshold"),
+    (lambda qa: tiny_qa(no_answer_threshold=float("nan")), "no_answer_threshold"),
+    (lambda qa: tiny_qa(no_answer_threshold=[0.5]), "no_answer_threshold"),
+]
 
 
+@pytest.mark.once
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_what_does_not_fit_is_refused_before_any_compute(shared, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(shared)
+    assert shared.no_answer_threshold == tiny_qa().no_answer_threshold
+
+
+@pytest.mark.once
 @pytest.mark.parametrize(
-    "labels",
-    [
-        np.zeros(3, int),
-        (np.zeros(3), np.zeros(3)),
-        (np.zeros(3, int), np.zeros((3, 1), int)),
-        (np.array([-1, 0, 0]), np.zeros(3, int)),
-        (np.array([2, 0, 0]), np.array([1, 0, 0])),
-        {"start_logits": np.zeros(3, int)},
-    ],
+    ("start", "end"),
+    [([0.0, 0.0], [0.0, 0.0]), ([0, 0], [[0], [0]]), ([-1, 0], [0, 0]), ([2, 0], [1, 0])],
 )
-def test_bad_labels_of_ready_inputs_are_refused(labels):
-    with pytest.raises(ValueError):
-        tiny_qa().encode_labels(labels)
+def test_labels_that_are_no_positions_are_refused(shared, start, end):
+    for labels in ((np.array(start), np.array(end)), np.array(start), {"start_logits": start}):
+        with pytest.raises(ValueError):
+            shared.encode_labels(labels)
 
 
-@pytest.mark.parametrize(
-    "argument", [{"stride": 0}, {"max_answer_length": 1.5}, {"normalization": "none"}]
-)
-def test_bad_arguments_are_refused(argument):
-    with pytest.raises(ValueError, match=next(iter(argument))):
-        tiny_qa(**argument)
+@pytest.mark.parametrize("labels", [([1, 2], [1, 5]), ([1, 4], [2, 4]), ([1, 1], [2, 7])])
+def test_labels_of_ready_inputs_must_be_positions_of_tokens(shared, labels):
+    labels = tuple(map(np.array, labels))
+    for call in (
+        lambda: shared.fit(TWO_ROWS, labels, verbose=0),
+        lambda: shared.evaluate(TWO_ROWS, labels, verbose=0),
+        lambda: shared.fit(TWO_ROWS, ([0, 0], [0, 0]), validation_data=(TWO_ROWS, labels)),
+    ):
+        with pytest.raises(ValueError, match=r"positions of tokens.*at the index 1"):
+            call()
 
 
-def test_label_smoothing_is_refused():
-    with pytest.raises(ValueError, match="not smoothed"):
-        tiny_qa().compile(label_smoothing=0.1)
-
-
-def test_no_questions_have_no_answers():
-    qa = tiny_qa()
-    assert qa.answer([], []) == qa.answer([], "a") == []
-    assert qa.n_best([]) == qa.n_best(([], [])) == []
-    with pytest.raises(ValueError, match="equally many"):
-        qa.answer([], ["a"])
-
-
+@pytest.mark.once
 @pytest.mark.parametrize("threshold", [np.float32(1), np.int64(1), 1])
 def test_a_threshold_of_numpy_is_a_number(threshold):
     stored = tiny_qa(no_answer_threshold=threshold).get_config()["no_answer_threshold"]
     assert type(stored) is float and stored == 1.0
-
-
-# Hugging Face
-
-
-def their_model():
-    transformers = pytest.importorskip("transformers")
-    config = transformers.BertConfig(
-        vocab_size=len(VOCABULARY),
-        hidden_size=8,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=16,
-        initializer_range=0.5,
-    )
-    return transformers.BertForQuestionAnswering(config).eval()
-
-
-def logits_of(model, inputs):
-    import torch
-
-    with torch.no_grad():
-        outputs = model(
-            input_ids=torch.tensor(inputs["token_ids"]),
-            attention_mask=torch.tensor(inputs["padding_mask"]),
-        )
-    return {name: outputs[name].numpy() for name in ("start_logits", "end_logits")}
-
-
-def assert_same_on_tokens(ours, theirs, mask):
-    for name, logits in theirs.items():
-        np.testing.assert_allclose(ours[name][mask], logits[mask], atol=1e-5)
-
-
-@pytest.mark.filterwarnings("ignore:.*no values for these weights.*pooler")
-def test_a_hugging_face_checkpoint_gives_the_same_logits_here(tmp_path):
-    theirs = their_model()
-    theirs.save_pretrained(tmp_path)
-    bert_keras.WordPieceTokenizer(VOCABULARY).save(tmp_path)
-    qa = bert_keras.QuestionAnswering.from_preset(tmp_path)
-    inputs = ready_inputs()
-    mask = inputs["padding_mask"] == 1
-    assert_same_on_tokens(qa.predict(inputs, verbose=0), logits_of(theirs, inputs), mask)
-
-
-def test_hugging_face_loads_what_is_exported_with_the_same_logits(tmp_path):
-    transformers = pytest.importorskip("transformers")
-    qa, inputs = tiny_qa(), ready_inputs()
-    qa.export_to_huggingface(tmp_path)
-    theirs = transformers.AutoModelForQuestionAnswering.from_pretrained(tmp_path).eval()
-    mask = inputs["padding_mask"] == 1
-    assert_same_on_tokens(qa.predict(inputs, verbose=0), logits_of(theirs, inputs), mask)
-    again = bert_keras.QuestionAnswering.from_preset(tmp_path)
-    assert_same_structure_close(again.predict(inputs, verbose=0), qa.predict(inputs, verbose=0), 0)
-
-
-@pytest.mark.parametrize("labels", [([1, 2], [1, 5]), ([1, 4], [2, 4]), ([1, 1], [2, 7])])
-def test_labels_of_ready_inputs_must_be_tokens(labels):
-    qa = tiny_qa()
-    inputs = {
-        "token_ids": np.full((2, 7), 5),
-        "padding_mask": np.array([[1] * 7, [1] * 4 + [0] * 3]),
-    }
-    labels = tuple(map(np.array, labels))
-    for method in (qa.fit, qa.evaluate):
-        with pytest.raises(ValueError, match=r"positions of tokens.*at the index 1"):
-            method(inputs, labels, verbose=0)
-    with pytest.raises(ValueError, match="positions of tokens"):
-        qa.fit(inputs, ([0, 0], [0, 0]), validation_data=(inputs, labels), verbose=0)
-
-
-@pytest.mark.parametrize("threshold", ["x", True, float("nan"), [0.5]])
-def test_a_threshold_that_is_no_number_is_refused(threshold):
-    with pytest.raises(ValueError, match="no_answer_threshold"):
-        tiny_qa(no_answer_threshold=threshold)
-
-
-def test_sizes_of_numpy_can_be_saved(tmp_path):
-    qa = tiny_qa(stride=np.int64(5), max_answer_length=np.int32(7))
-    qa.save_to_preset(tmp_path)
-    again = bert_keras.QuestionAnswering.from_preset(tmp_path)
-    assert (again.stride, again.max_answer_length) == (5, 7)

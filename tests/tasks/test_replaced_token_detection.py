@@ -6,10 +6,20 @@ from checks import (
     check_config_round_trip,
     check_everything_is_built,
     check_saved_and_reloaded,
+    check_task,
     perplexity,
     to_numpy,
 )
-from tiny import VOCABULARY, tiny_backbone, tiny_preprocessor
+from tiny import (
+    LETTERS,
+    VOCABULARY,
+    Batches,
+    for_sharing,
+    ready_inputs,
+    tiny_backbone,
+    tiny_preprocessor,
+    tiny_task,
+)
 
 import bert_keras
 from bert_keras.preprocessing import Masking
@@ -30,47 +40,34 @@ def tiny_electra(**overrides):
 
 
 def tiny_pair(generator=None, discriminator=None, masking=None, **options):
-    generator = {"hidden_dim": 8, "num_heads": 1, **(generator or {})}
-    return bert_keras.ReplacedTokenDetection(
-        bert_keras.MaskedLM(tiny_electra(**generator), tiny_preprocessor(), masking=masking),
-        bert_keras.ReplacedTokenDetector(
-            tiny_electra(**(discriminator or {})), tiny_preprocessor()
-        ),
-        **options,
-    )
+    sizes = {"hidden_dim": 8, "num_heads": 1, **(generator or {})}
+    masked_lm = tiny_task("MaskedLM", tiny_electra(**sizes), masking=masking)
+    detector = tiny_detector(tiny_electra(**(discriminator or {})))
+    return bert_keras.ReplacedTokenDetection(masked_lm, detector, **options)
 
 
-def batch(size=6, seq_len=10, num_predictions=3, seed=0):
+def tiny_detector(backbone=None, **options):
+    return tiny_task("ReplacedTokenDetector", backbone or tiny_electra(), **options)
+
+
+def batch(seed=0):
     """A batch as `PretrainingBatches` yields it; the last row only fills it."""
-    rng = np.random.default_rng(seed)
-    lengths = rng.integers(5, seq_len + 1, size)
-    mask = np.arange(seq_len) < lengths[:, None]
-    counts = rng.integers(1, num_predictions + 1, size)
-    positions = np.zeros((size, num_predictions), "int32")
-    for row, (count, length) in enumerate(zip(counts, lengths, strict=True)):
-        positions[row, :count] = np.sort(rng.choice(np.arange(1, length - 1), count, False))
-    weights = (positions > 0).astype("float32")
-    weights[-1] = 0
-    ids = rng.integers(5, len(VOCABULARY), (size, seq_len))
-    inputs = {
-        "token_ids": np.where(mask, ids, 0).astype("int32"),
-        "segment_ids": np.zeros((size, seq_len), "int32"),
-        "padding_mask": mask.astype("int32"),
-        "mask_positions": positions,
-    }
-    labels = rng.integers(5, len(VOCABULARY), (size, num_predictions)).astype("int32")
-    return inputs, labels, weights
+    inputs, rng = ready_inputs(6, 10, least=6, seed=seed), np.random.default_rng(seed)
+    columns = np.sort(rng.permuted(np.tile(np.arange(1, 5), (6, 1)), axis=1)[:, :3])
+    exists = np.arange(3) < rng.integers(1, 4, (6, 1))
+    inputs["mask_positions"] = np.where(exists, columns, 0)
+    weights = exists * (np.arange(6)[:, None] < 5).astype("float32")
+    return inputs, rng.integers(5, len(VOCABULARY), (6, 3)).astype("int32"), weights
 
 
-class Batches(keras.utils.PyDataset):
-    num_batches = None
+PLAIN = {name: array for name, array in batch()[0].items() if name != "mask_positions"}
+PARITY = (PLAIN["token_ids"] % 2) * PLAIN["padding_mask"]
 
-    def __init__(self, start=0):
-        super().__init__()
-        self.start = start
 
-    def __getitem__(self, index):
-        return batch(seed=(self.start + index) % 3)
+@pytest.fixture(scope="module")
+def pair():
+    """A pair that no test changes."""
+    return for_sharing(tiny_pair())
 
 
 def values(variables):
@@ -98,7 +95,7 @@ def check_shares(model):
 
 
 @pytest.mark.once
-def test_embeddings_are_one_and_everything_else_is_each_one_s_own():
+def test_the_tasks_share_their_embeddings_and_nothing_else():
     model = tiny_pair()
     check_shares(model)
     parts = [*model.trainable_variables, *model.non_trainable_variables]
@@ -111,7 +108,7 @@ def test_embeddings_are_one_and_everything_else_is_each_one_s_own():
 
 
 @pytest.mark.once
-def test_what_the_parts_leave_as_it_is_does_not_train():
+def test_weights_that_neither_task_trains_do_not_train():
     poolers = [tiny_backbone(name=name) for name in ("first", "second")]
     model = bert_keras.ReplacedTokenDetection(
         bert_keras.MaskedLM(poolers[0]), bert_keras.ReplacedTokenDetector(poolers[1], frozen=0)
@@ -185,7 +182,7 @@ def test_no_gradient_of_the_detection_reaches_the_generator():
     shared = {id(v) for name in SHARED for v in getattr(model.backbone.embeddings, name).weights}
     own = [v for v in model.generator.trainable_variables if id(v) not in shared]
     before = values(own), values(model.discriminator.trainable_variables)
-    model.fit(Batches(), steps_per_epoch=2, shuffle=False, verbose=0)
+    model.fit(Batches([batch(seed=seed) for seed in (0, 1)]), shuffle=False, verbose=0)
     for old, variable in zip(before[0], own, strict=True):
         np.testing.assert_array_equal(to_numpy(variable), old)
     for old, variable in zip(before[1], model.discriminator.trainable_variables, strict=True):
@@ -211,11 +208,9 @@ def test_a_seed_decides_what_is_drawn_in_training_and_evaluation_draws_alike():
 
 @pytest.mark.once
 def test_replaced_tokens_are_found_better_than_by_their_rate_alone():
-    """Of a generator that learns nothing, on texts in alphabetical order."""
-    keras.utils.set_random_seed(0)
-    rng = np.random.default_rng(0)
-    starts = rng.integers(0, 8, 256)
-    texts = [" ".join("abcdefgh"[(s + i) % 8] for i in range(10)) for s in starts]
+    """With a generator that learns nothing, on texts in alphabetical order."""
+    starts = np.random.default_rng(0).integers(0, 8, 256)
+    texts = [" ".join((LETTERS * 3)[start : start + 10]) for start in starts]
     model = tiny_pair(
         generator={"dropout": 0.0, "initializer_range": 0.1},
         discriminator={"dropout": 0.0, "initializer_range": 0.2},
@@ -253,64 +248,66 @@ def test_both_parts_become_ordinary_presets(tmp_path):
         bert_keras.ReplacedTokenDetection.from_preset(tmp_path)
 
 
+def of_reversed_vocabulary(model):
+    reversed_tokens = tiny_preprocessor(vocabulary=[*VOCABULARY[:5], *VOCABULARY[:4:-1]])
+    detector = tiny_detector(preprocessor=reversed_tokens)
+    return bert_keras.ReplacedTokenDetection(model.generator, detector)
+
+
+WRONG = "needs a MaskedLM as generator"
+REFUSED = [
+    (lambda m: bert_keras.ReplacedTokenDetection(*m.tasks[::-1]), TypeError, WRONG),
+    (lambda m: bert_keras.ReplacedTokenDetection(m.backbone, m.backbone), TypeError, WRONG),
+    (
+        lambda m: bert_keras.ReplacedTokenDetection(
+            bert_keras.Pretraining(tiny_backbone()), m.discriminator
+        ),
+        TypeError,
+        WRONG,
+    ),
+    *(
+        (
+            lambda m, settings=settings: tiny_pair(generator=settings),
+            ValueError,
+            f"the same vocabulary.*{name}",
+        )
+        for name, settings in {
+            "vocabulary_size": {"vocabulary_size": 40},
+            "embedding_dim": {"embedding_dim": 4},
+            "max_sequence_length": {"max_sequence_length": 20},
+            "input_names": {"num_segments": 1},
+        }.items()
+    ),
+    (of_reversed_vocabulary, ValueError, "They differ in: vocabulary"),
+    (lambda m: tiny_pair(detection_weight=-1), ValueError, "detection_weight"),
+    (lambda m: tiny_pair(seed=-1), ValueError, "`seed` must be an int"),
+    (lambda m: m.fit(PLAIN, *batch()[1:]), ValueError, "must have 'mask_positions'"),
+    (lambda m: m.predict(TEXTS), ValueError, "is_replaced"),
+    (lambda m: m.discriminator.is_replaced("a " * 15), ValueError, "must fit whole"),
+    (lambda m: m.discriminator.fit(PLAIN, PARITY + 1), ValueError, "must be 0, or 1"),
+    (lambda m: m.discriminator.fit(PLAIN, PARITY * 0.5), ValueError, "must be 0, or 1"),
+    (lambda m: m.discriminator.fit(PLAIN, PARITY[:, 0]), ValueError, r"shape \(batch, seq_len\)"),
+    (lambda m: m.discriminator.fit(TEXTS, [0] * 6), ValueError, "ReplacedTokenDetection"),
+]
+
+
 @pytest.mark.once
-def test_what_does_not_fit_is_an_error_before_anything_is_computed():
-    model = tiny_pair()
-    for parts in (
-        model.tasks[::-1],
-        (tiny_electra(), tiny_electra()),
-        (bert_keras.Pretraining(tiny_backbone()), model.discriminator),
-    ):
-        with pytest.raises(TypeError, match="needs a MaskedLM as generator"):
-            bert_keras.ReplacedTokenDetection(*parts)
-    others = {
-        "vocabulary_size": {"vocabulary_size": 40},
-        "embedding_dim": {"embedding_dim": 4},
-        "max_sequence_length": {"max_sequence_length": 20},
-        "input_names": {"num_segments": 1},
-    }
-    for name, settings in others.items():
-        with pytest.raises(ValueError, match=f"the same vocabulary.*{name}"):
-            tiny_pair(generator=settings)
-    tokenizer = bert_keras.WordPieceTokenizer([*VOCABULARY[:5], *VOCABULARY[:4:-1]])
-    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=16)
-    detector = bert_keras.ReplacedTokenDetector(tiny_electra(), preprocessor)
-    with pytest.raises(ValueError, match="They differ in: vocabulary"):
-        bert_keras.ReplacedTokenDetection(model.generator, detector)
-    with pytest.raises(ValueError, match="detection_weight"):
-        tiny_pair(detection_weight=-1)
-    with pytest.raises(ValueError, match="`seed` must be an int"):
-        tiny_pair(seed=-1)
-    inputs, labels, weights = batch()
-    del inputs["mask_positions"]
-    with pytest.raises(ValueError, match="must have 'mask_positions'"):
-        model.fit(inputs, labels, sample_weight=weights)
-    with pytest.raises(ValueError, match="is_replaced"):
-        model.predict(TEXTS)
+@pytest.mark.parametrize(("call", "error", "message"), REFUSED)
+def test_what_does_not_fit_is_refused(pair, call, error, message):
+    with pytest.raises(error, match=message):
+        call(pair)
 
 
 # The discriminator by itself
 
 
-def tiny_detector(**options):
-    return bert_keras.ReplacedTokenDetector(
-        tiny_electra(), **{"preprocessor": tiny_preprocessor(), **options}
-    )
-
-
-def test_a_detector_survives_its_config_and_its_file(tmp_path):
-    model = tiny_detector(frozen=1)
-    check_everything_is_built(model)
-    check_config_round_trip(model)
-    inputs = batch()[0]
-    del inputs["mask_positions"]
-    check_saved_and_reloaded(model, inputs, tmp_path / "detector.keras")
+def test_a_detector_keeps_the_contract_of_tasks(tmp_path):
+    check_task(tiny_detector(frozen=1), PLAIN, tmp_path, {"is_replaced": (TEXTS,)})
 
 
 @pytest.mark.once
-def test_an_answer_tells_each_token_with_its_place():
-    model = tiny_detector()
-    text = "Ab  c"
+def test_an_answer_tells_each_token_with_its_place(pair):
+    model, text = pair.discriminator, "Ab  c"
     answer = model.is_replaced(text)
     assert [token["token"] for token in answer] == ["a", "##b", "c"]
     assert [text[token["start"] : token["end"]] for token in answer] == ["A", "b", "c"]
@@ -321,33 +318,16 @@ def test_an_answer_tells_each_token_with_its_place():
     alone = [token["probability"] for text in TEXTS for token in model.is_replaced(text)]
     together = [token["probability"] for row in model.is_replaced(TEXTS) for token in row]
     np.testing.assert_allclose(together, alone, atol=1e-6)
-    assert model.is_replaced([]) == [] and model.is_replaced("") == []
-    with pytest.raises(ValueError, match="must fit whole"):
-        model.is_replaced("a " * 15)
-    with pytest.raises(ValueError, match="no preprocessor"):
-        tiny_detector(preprocessor=None).is_replaced("a")
+    assert model.is_replaced("") == []
 
 
 @pytest.mark.once
 def test_ready_inputs_train_a_detector_and_padding_does_not_count():
-    model = tiny_detector()
-    inputs = batch()[0]
-    del inputs["mask_positions"]
-    is_real = inputs["padding_mask"] == 1
-    labels = (inputs["token_ids"] % 2) * is_real
-    other = np.where(is_real, labels, 1)
-    results = [model.evaluate(inputs, y, verbose=0, return_dict=True) for y in (labels, other)]
+    model, is_real = tiny_detector(), PLAIN["padding_mask"] == 1
+    labels = (PARITY, np.where(is_real, PARITY, 1))
+    results = [model.evaluate(PLAIN, y, verbose=0, return_dict=True) for y in labels]
     assert results[0] == results[1]
-    assert results[0]["fake_rate"] == pytest.approx(labels[is_real].mean())
+    assert results[0]["fake_rate"] == pytest.approx(PARITY[is_real].mean())
     model.compile(learning_rate=1e-2)
-    history = model.fit(inputs, labels, epochs=15, verbose=0).history
-    assert history["loss"][-1] < history["loss"][0]
-    for wrong, message in (
-        (labels + 1, "must be 0, or 1"),
-        (labels[:, 0], r"shape \(batch, seq_len\)"),
-        (labels * 0.5, "must be 0, or 1"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            model.fit(inputs, wrong)
-    with pytest.raises(ValueError, match="ReplacedTokenDetection"):
-        model.fit(TEXTS, [0] * len(TEXTS))
+    loss = model.fit(PLAIN, PARITY, epochs=15, verbose=0).history["loss"]
+    assert loss[-1] < loss[0]

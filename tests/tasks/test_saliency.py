@@ -58,7 +58,7 @@ def test_each_piece_has_a_score_and_special_tokens_have_none(classifier):
     assert empty.tokens == ["[CLS]", "[SEP]"] and not empty.scores.any()
 
 
-def test_what_was_compiled_follows_new_weights_and_new_variables():
+def test_compiled_gradients_follow_new_weights_and_new_variables():
     task = tiny_classifier(tiny_backbone(initializer_range=0.3))
     before = bert_keras.integrated_gradients(task, "a b", 0)
     task.head.dense.kernel.assign(task.head.dense.kernel * 2)
@@ -165,7 +165,7 @@ def test_wrong_arguments_are_named(classifier, options, message):
 
 
 @pytest.mark.once
-def test_what_cannot_be_explained_is_refused():
+def test_models_that_cannot_be_explained_are_refused():
     backbone, preprocessor = tiny_backbone(), tiny_preprocessor()
     long = bert_keras.LongTextClassifier(backbone, preprocessor=preprocessor)
     for task in (long, backbone):
@@ -174,10 +174,7 @@ def test_what_cannot_be_explained_is_refused():
     with pytest.raises(ValueError, match="no preprocessor"):
         bert_keras.integrated_gradients(bert_keras.TextClassifier(backbone), "a b")
     words = [token for token in VOCABULARY if token != "[MASK]"] + ["x"]
-    tokenizer = bert_keras.WordPieceTokenizer(words)
-    task = bert_keras.TextClassifier(
-        backbone, preprocessor=bert_keras.TextPreprocessor(tokenizer, max_length=16)
-    )
+    task = tiny_classifier(backbone, preprocessor=tiny_preprocessor(vocabulary=words))
     with pytest.raises(ValueError, match="MASK"):
         bert_keras.integrated_gradients(task, LETTERS[0])
     assert bert_keras.integrated_gradients(task, LETTERS[0], baseline="pad").logit

@@ -2,14 +2,8 @@ import keras
 import numpy as np
 import pytest
 import scipy.special
-from checks import (
-    check_config_round_trip,
-    check_everything_is_built,
-    check_saved_and_reloaded,
-    perplexity,
-    to_numpy,
-)
-from tiny import VOCABULARY, tiny_backbone, tiny_preprocessor
+from checks import check_task, check_token_metrics, to_numpy
+from tiny import LETTERS, VOCABULARY, tiny_backbone, tiny_preprocessor, tiny_task
 
 import bert_keras
 from bert_keras.corpora import PretrainingBatches, create_pretraining_data
@@ -21,8 +15,7 @@ TEXTS = ["a b c d e f g h", "c d c d a a", "e f h h b b b", "g h"] * 4
 
 
 def tiny_model(**options):
-    backbone = tiny_backbone(initializer_range=0.3)
-    return bert_keras.SpanBoundary(backbone, **{"preprocessor": tiny_preprocessor(), **options})
+    return tiny_task("SpanBoundary", **options)
 
 
 def batch():
@@ -36,13 +29,11 @@ def batch():
     return inputs, labels, (POSITIONS > 0).astype("float32")
 
 
-def test_it_is_built_saved_and_reloaded(tmp_path):
+def test_it_keeps_the_contract_of_tasks_and_its_masking(tmp_path):
     model = tiny_model(masking={"rate": 0.3, "strategy": "spans"})
-    check_everything_is_built(model)
-    check_config_round_trip(model)
-    reloaded = check_saved_and_reloaded(model, batch()[0], tmp_path / "model.keras")
-    assert reloaded.fill_mask("a [MASK] [MASK] b") == model.fill_mask("a [MASK] [MASK] b")
-    assert reloaded.masking.get_config() == model.masking.get_config()
+    answers = {"fill_mask": (["a [MASK] [MASK] b"],)}
+    for copy in check_task(model, batch()[0], tmp_path, answers):
+        assert copy.masking.get_config() == model.masking.get_config()
     assert tiny_model().masking.strategy == "spans"
 
 
@@ -111,31 +102,26 @@ def test_places_beyond_the_last_have_its_vector():
 
 
 def test_the_loss_is_the_mean_of_both_outputs():
-    model = tiny_model()
-    inputs, labels, weights = batch()
+    model, (inputs, labels, weights) = tiny_model(), batch()
     options = {"sample_weight": weights, "verbose": 0, "return_dict": True}
     results = model.evaluate(inputs, labels, **options)
     outputs = model.predict(inputs, verbose=0)
-    found = {name: perplexity(labels, logits, weights) for name, logits in outputs.items()}
-    assert set(found) == {"masked_lm", "span_boundary"}
-    assert results["loss"] == pytest.approx(sum(map(np.log, found.values())), rel=1e-5)
-    for name, value in found.items():
-        assert results[f"{name}_perplexity"] == pytest.approx(value, rel=1e-5)
-        is_right = labels == outputs[name].argmax(-1)
-        accuracy = np.average(is_right, weights=weights)
-        assert results[f"{name}_accuracy"] == pytest.approx(accuracy)
+    assert set(outputs) == {"masked_lm", "span_boundary"}
+    losses = [
+        check_token_metrics(results, labels, logits, weights, prefix=f"{name}_")
+        for name, logits in outputs.items()
+    ]
+    assert results["loss"] == pytest.approx(sum(losses), rel=1e-5)
 
 
 @pytest.mark.once
-def test_borders_tell_what_no_unigram_knows():
+def test_the_tokens_beside_a_span_predict_the_tokens_inside():
     """Each letter follows from the one before it."""
-    starts = np.random.default_rng(0).integers(0, 8, 192)
-    texts = [" ".join(("abcdefgh" * 3)[start : start + 12]) for start in starts]
-    model = bert_keras.SpanBoundary(
-        tiny_backbone(initializer_range=0.3, dropout=0.0), preprocessor=tiny_preprocessor()
-    )
-    model.compile(learning_rate=1e-2)
-    model.fit(texts, epochs=20, verbose=0)
+    starts = np.random.default_rng(0).integers(0, 8, 128)
+    texts = [" ".join((LETTERS * 3)[start : start + 12]) for start in starts]
+    model = tiny_task("SpanBoundary", tiny_backbone(initializer_range=0.3, dropout=0.0))
+    model.compile(learning_rate=2e-2)
+    model.fit(texts, epochs=12, verbose=0)
     results = model.evaluate(texts, verbose=0, return_dict=True)
     # All eight letters are as frequent.
     assert results["span_boundary_perplexity"] < 4
@@ -172,13 +158,9 @@ def test_shards_train_it_and_a_run_goes_on_bit_for_bit(tmp_path):
 @pytest.mark.once
 def test_its_masked_lm_is_another_task_s_head(tmp_path):
     model = tiny_model()
-    model.save_to_preset(tmp_path / "spans")
-    plain = bert_keras.MaskedLM.from_preset(tmp_path / "spans")
+    model.save_to_preset(tmp_path)
+    plain = bert_keras.MaskedLM.from_preset(tmp_path)
     assert plain.fill_mask("a [MASK] b") == model.fill_mask("a [MASK] b")
-    plain.save_to_preset(tmp_path / "plain")
-    with pytest.warns(UserWarning, match="head/span_boundary/"):
-        again = bert_keras.SpanBoundary.from_preset(tmp_path / "plain")
-    assert again.fill_mask("a [MASK] b") == model.fill_mask("a [MASK] b")
     with pytest.raises(ValueError, match="SpanBoundary has no counterpart"):
         model.export_to_huggingface(tmp_path / "theirs")
 

@@ -3,13 +3,14 @@
 import keras
 import numpy as np
 import pytest
-from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
+from tiny import Batches, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
 
 pytestmark = pytest.mark.once
 TEXTS = ["a b c", "d e", "h a g g"]
 LABELS = np.array([0, 1, 1])
+DATASET = Batches([(TEXTS, LABELS)])
 
 
 @keras.saving.register_keras_serializable(package="tests")
@@ -75,14 +76,6 @@ class Reversed(bert_keras.TextClassifier):
         return super().encode_texts(texts, y, sample_weight, training)
 
 
-class Batches(keras.utils.PyDataset):
-    def __len__(self):
-        return 1
-
-    def __getitem__(self, index):
-        return TEXTS, LABELS
-
-
 def test_its_own_way_from_texts_to_rows_is_taken_by_every_method():
     backward = [" ".join(text.split()[::-1]) for text in TEXTS]
     task = Reversed(tiny_backbone(initializer_range=0.3), preprocessor=tiny_preprocessor())
@@ -92,10 +85,10 @@ def test_its_own_way_from_texts_to_rows_is_taken_by_every_method():
     assert np.abs(expected - plain.predict(TEXTS, verbose=0)).max() > 1e-3
     np.testing.assert_allclose(task.predict(TEXTS, verbose=0), expected, atol=1e-6)
     assert task.classify(TEXTS) == plain.classify(backward)
-    for x, y in ((TEXTS, LABELS), (Batches(), None)):
+    for x, y in ((TEXTS, LABELS), (DATASET, None)):
         scores = task.evaluate(x, y, verbose=0), plain.evaluate(backward, LABELS, verbose=0)
         assert scores[0] == pytest.approx(scores[1], abs=1e-5)
     batches = task.data.batches(task.data.encode(TEXTS, LABELS), shuffle=True)
     of_plain = plain.data.batches(plain.data.encode(backward, LABELS), shuffle=True)
     np.testing.assert_array_equal(batches[0][0]["token_ids"], of_plain[0][0]["token_ids"])
-    task.fit(Batches(), validation_data=(TEXTS, LABELS), verbose=0)
+    task.fit(DATASET, validation_data=(TEXTS, LABELS), verbose=0)

@@ -1,17 +1,12 @@
 import json
-import shutil
 import warnings
 
 import keras
 import numpy as np
 import pytest
-from checks import (
-    assert_close,
-    check_config_round_trip,
-    check_everything_is_built,
-    check_saved_and_reloaded,
-    to_numpy,
-)
+from checks import assert_close, check_task, to_numpy
+from theirs import exported_model, outputs_of, reference_model
+from tiny import for_sharing, ready_inputs, tiny_backbone, tiny_task
 
 import bert_keras
 from bert_keras.training.contrastive import MultipleNegativesRanking, TripletLoss
@@ -21,44 +16,27 @@ TEXTS = ["a dog", "a cat meows a cat meows a cat", "barks", ""]
 PAIRS = (["dog", "a cat", "a dog", "cat"] * 2, ["barks", "meows", "a barks", "a meows"] * 2)
 
 
-def tiny_embedder(**overrides):
-    backbone = bert_keras.BertBackbone(
-        vocabulary_size=len(VOCABULARY),
-        num_layers=1,
-        num_heads=2,
-        hidden_dim=8,
-        intermediate_dim=16,
-        max_sequence_length=16,
-        initializer_range=0.3,
-    )
-    preprocessor = bert_keras.TextPreprocessor(
-        bert_keras.WordPieceTokenizer(VOCABULARY), max_length=16
-    )
-    return bert_keras.TextEmbedder(backbone, **{"preprocessor": preprocessor, **overrides})
+def tiny_embedder(**options):
+    return tiny_task("TextEmbedder", vocabulary=VOCABULARY, **options)
 
 
-def random_inputs(*shape, seed=0):
-    rng = np.random.default_rng(seed)
-    mask = np.arange(shape[-1]) < rng.integers(1, shape[-1] + 1, (*shape[:-1], 1))
-    return {
-        "token_ids": np.where(mask, rng.integers(5, len(VOCABULARY), shape), 0),
-        "padding_mask": mask.astype(int),
-    }
+@pytest.fixture(scope="module")
+def shared():
+    """An embedder that no test changes: it is compiled once for all."""
+    return for_sharing(tiny_embedder(normalize=False))
 
 
-def test_everything_is_built_by_construction():
-    check_everything_is_built(tiny_embedder())
-
-
-def test_config_survives_the_round_trip():
-    check_config_round_trip(tiny_embedder(pooling="max", normalize=False, objective="triplet"))
-
-
-def test_a_keras_file_gives_the_same_vectors(tmp_path):
-    embedder = tiny_embedder(pooling="cls")
-    path = tmp_path / "embedder.keras"
-    reloaded = check_saved_and_reloaded(embedder, random_inputs(3, 7), path)
-    np.testing.assert_array_equal(reloaded.embed(TEXTS), embedder.embed(TEXTS))
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"pooling": "cls", "frozen": 1},
+        pytest.param(
+            {"pooling": "max", "normalize": False, "objective": "triplet"}, marks=pytest.mark.once
+        ),
+    ],
+)
+def test_it_keeps_the_contract_of_tasks(tmp_path, options):
+    check_task(tiny_embedder(**options), ready_inputs(3, 7), tmp_path, {"embed": (TEXTS,)})
 
 
 @pytest.mark.once
@@ -73,19 +51,12 @@ def test_a_trained_embedder_goes_on_training_after_a_reload(tmp_path):
     assert int(to_numpy(reloaded.optimizer.iterations)) == 1
 
 
-def test_a_preset_folder_gives_the_same_vectors(tmp_path):
-    embedder = tiny_embedder(pooling="max", normalize=False)
-    embedder.save_to_preset(tmp_path)
-    again = bert_keras.TextEmbedder.from_preset(tmp_path)
-    np.testing.assert_array_equal(again.embed(TEXTS), embedder.embed(TEXTS))
-
-
 @pytest.mark.once
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max", "pooler"])
 def test_vectors_are_the_pooled_real_tokens(pooling):
     embedder = tiny_embedder(pooling=pooling, normalize=False)
     vectors = embedder.embed(TEXTS)
-    assert vectors.dtype == "float32" and vectors.shape == (4, 8)
+    assert vectors.dtype == "float32" and vectors.shape == (4, 16)
     inputs = embedder.preprocessor(TEXTS)
     outputs = embedder.backbone.predict(inputs, verbose=0)
     for row, length in enumerate(inputs["padding_mask"].sum(-1)):
@@ -102,57 +73,51 @@ def test_vectors_are_the_pooled_real_tokens(pooling):
     assert_close(unit.embed(TEXTS), vectors / lengths, 1e-5)
 
 
-def test_one_text_gives_one_vector_and_none_gives_none():
-    assert tiny_embedder().predict([]).shape == tiny_embedder().embed([]).shape
-    embedder = tiny_embedder()
-    assert_close(embedder.embed(TEXTS[0]), embedder.embed(TEXTS)[0], 1e-6)
-    assert embedder.embed([]).shape == (0, 8)
+def test_one_text_gives_one_vector_and_none_gives_none(shared):
+    assert_close(shared.embed(TEXTS[0]), shared.embed(TEXTS)[0], 1e-6)
+    assert shared.embed([]).shape == shared.predict([]).shape == (0, 16)
 
 
 @pytest.mark.once
-def test_groups_may_be_names():
-    embedder = tiny_embedder(objective="ranking")
-    assert embedder.encode_labels([*"abca"]).tolist() == [0, 1, 2, 0]
-    assert embedder.encode_labels(np.array([*"abca"], dtype=object)).tolist() == [0, 1, 2, 0]
-    assert embedder.encode_labels([7.0, 3.0, 7.0]).tolist() == [1, 0, 1]
+def test_groups_may_be_names(shared):
+    groups = {(0, 1, 2, 0): [[*"abca"], np.array([*"abca"], dtype=object)]}
+    groups[1, 0, 1] = [[7.0, 3.0, 7.0]]
+    for expected, forms in groups.items():
+        for labels in forms:
+            assert shared.encode_labels(labels).tolist() == [*expected]
 
 
 @pytest.mark.once
-def test_columns_are_embedded_text_by_text():
-    embedder = tiny_embedder()
-    vectors = embedder.predict(PAIRS, verbose=0)
-    assert vectors.shape == (8, 2, 8)
-    assert_close(vectors[:, 1], embedder.embed(PAIRS[1]), 1e-6)
-    inputs = random_inputs(3, 2, 7)
+def test_columns_are_embedded_text_by_text(shared):
+    vectors = shared.predict(PAIRS, verbose=0)
+    assert vectors.shape == (8, 2, 16)
+    assert_close(vectors[:, 1], shared.embed(PAIRS[1]), 1e-6)
+    inputs = ready_inputs(3, 2, 7)
     first = {key: array[:, 0] for key, array in inputs.items()}
-    assert_close(to_numpy(embedder(inputs))[:, 0], embedder(first), 1e-6)
-    assert_close(embedder.predict(inputs, verbose=0), embedder(inputs), 1e-6)
+    assert_close(to_numpy(shared(inputs))[:, 0], shared(first), 1e-6)
+    assert_close(shared.predict(inputs, verbose=0), shared(inputs), 1e-6)
 
 
 def test_vectors_keep_float32_in_mixed_precision():
-    backbone = tiny_embedder().backbone
-    config = {**backbone.get_config(), "dtype": "mixed_bfloat16"}
-    half = bert_keras.TextEmbedder(bert_keras.BertBackbone.from_config(config))
-    vectors = half.predict(random_inputs(3, 7), verbose=0)
+    half = bert_keras.TextEmbedder(tiny_backbone(dtype="mixed_bfloat16"))
+    vectors = half.predict(ready_inputs(3, 7), verbose=0)
     assert vectors.dtype == "float32"
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=-1), 1, atol=1e-5)
 
 
-def test_search_finds_what_cosines_say():
-    embedder = tiny_embedder(normalize=False)
+def test_search_finds_what_cosines_say(shared):
     documents = [*PAIRS[0][:4], "meows a meows"]
-    hits = embedder.semantic_search("a cat", documents, top_k=3)
-    assert hits[0]["index"] == 1 and hits[0]["text"] == "a cat"
-    assert hits[0]["score"] == pytest.approx(1, abs=1e-5)
-    vectors = embedder.embed(documents)
+    hits = shared.semantic_search("a cat", documents, top_k=3)
+    assert hits[0] == {"index": 1, "text": "a cat", "score": pytest.approx(1, abs=1e-5)}
+    vectors = shared.embed(documents)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     expected = np.argsort(-unit @ unit[1], kind="stable")[:3]
     assert [hit["index"] for hit in hits] == expected.tolist()
     assert_close([hit["score"] for hit in hits], (unit @ unit[1])[expected], 1e-5)
-    by_vectors = embedder.semantic_search(embedder.embed(["a cat"]), vectors, top_k=99)
+    by_vectors = shared.semantic_search(shared.embed(["a cat"]), vectors, top_k=99)
     assert len(by_vectors) == 1 and len(by_vectors[0]) == 5 and "text" not in by_vectors[0][0]
-    assert embedder.semantic_search(vectors[1], documents, top_k=1)[0]["index"] == 1
-    assert embedder.semantic_search(["dog", "cat"], [], top_k=1) == [[], []]
+    assert shared.semantic_search(vectors[1], documents, top_k=1)[0]["index"] == 1
+    assert shared.semantic_search(["dog", "cat"], [], top_k=1) == [[], []]
 
 
 @pytest.mark.once
@@ -199,53 +164,32 @@ def test_a_last_batch_is_not_filled_up_with_false_negatives():
 
 def test_ready_columns_train_too():
     embedder = tiny_embedder(preprocessor=None, objective="similarity")
-    history = embedder.fit(random_inputs(4, 2, 7), np.zeros(4), verbose=0)
+    history = embedder.fit(ready_inputs(4, 2, 7), np.zeros(4), verbose=0)
     assert np.isfinite(history.history["loss"][0])
 
 
 def reference_folder(folder):
     """Writes a sentence-transformers folder with random weights; returns the transformers model."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(1)
-    config = transformers.BertConfig(
-        vocab_size=len(VOCABULARY),
-        hidden_size=24,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=40,
-        max_position_embeddings=16,
-        initializer_range=0.3,
-    )
-    reference = transformers.BertModel(config).eval()
-    reference.save_pretrained(folder)
-    folder.joinpath("vocab.txt").write_text("\n".join(VOCABULARY))
-    write_json(
-        folder / "modules.json",
-        [
-            {"idx": 0, "path": "", "type": "sentence_transformers.models.Transformer"},
-            {"idx": 1, "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
-        ],
-    )
+    reference = reference_model("BertModel", folder, VOCABULARY)
+    types = {"": "Transformer", "1_Pooling": "Pooling"}
+    modules = [
+        {"idx": index, "path": path, "type": f"sentence_transformers.models.{name}"}
+        for index, (path, name) in enumerate(types.items())
+    ]
+    write_json(folder / "modules.json", modules)
     write_json(folder / "1_Pooling/config.json", {"pooling_mode_mean_tokens": True})
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": 9})
     return reference
 
 
+def mean_pooled(reference, inputs):
+    mask = inputs["padding_mask"][..., None]
+    return (outputs_of(reference, inputs)["last_hidden_state"] * mask).sum(1) / mask.sum(1)
+
+
 def write_json(path, value):
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(value))
-
-
-def mean_pooled(reference, inputs):
-    import torch
-
-    mask = torch.tensor(inputs["padding_mask"])[..., None]
-    with torch.no_grad():
-        tokens = reference(
-            input_ids=torch.tensor(inputs["token_ids"]), attention_mask=mask[..., 0]
-        ).last_hidden_state
-    return ((tokens * mask).sum(1) / mask.sum(1)).numpy()
 
 
 def test_vectors_equal_transformers_mean_pooling(tmp_path):
@@ -309,19 +253,13 @@ def test_settings_that_cannot_be_met_are_refused(tmp_path, name, value, message)
         assert embedder.preprocessor.max_length == 9
 
 
-def test_an_exported_folder_is_one_of_sentence_transformers(tmp_path):
-    transformers = pytest.importorskip("transformers")
-    embedder = tiny_embedder(normalize=False)
-    embedder.export_to_huggingface(tmp_path)
-    reference = transformers.AutoModel.from_pretrained(tmp_path).eval()
-    expected = mean_pooled(reference, embedder.preprocessor(TEXTS))
-    np.testing.assert_allclose(embedder.embed(TEXTS), expected, atol=1e-5)
+def test_an_exported_folder_is_one_of_sentence_transformers(shared, tmp_path):
+    reference = exported_model(shared, "AutoModel", tmp_path)
+    expected = mean_pooled(reference, shared.preprocessor(TEXTS))
     again = bert_keras.TextEmbedder.from_preset(tmp_path)
-    np.testing.assert_allclose(again.embed(TEXTS), expected, atol=1e-5)
+    for embedder in (shared, again):
+        np.testing.assert_allclose(embedder.embed(TEXTS), expected, atol=1e-5)
     assert again.preprocessor.max_length == 16 and not again.normalize
-    shutil.rmtree(tmp_path)
-    with pytest.raises(ValueError, match="pooling"):
-        tiny_embedder(pooling="pooler").export_to_huggingface(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -340,33 +278,35 @@ def test_an_exported_folder_is_one_of_sentence_transformers(tmp_path):
         ("similarity", PAIRS, ["a"] * 8, "dtype"),
         ("similarity", (*PAIRS, PAIRS[0]), [0.0] * 8, "2 columns.*Received: 3"),
         ("triplet", PAIRS, None, "3 columns.*Received: 2"),
-        ("ranking", random_inputs(4, 7), None, "at least 2 columns"),
+        ("ranking", ready_inputs(4, 7), None, "at least 2 columns"),
     ],
 )
+@pytest.mark.once
 def test_examples_that_do_not_fit_are_refused(objective, x, y, message):
     with pytest.raises(ValueError, match=message):
         tiny_embedder(objective=objective).fit(x, y, verbose=0)
 
 
-def test_impossible_settings_are_refused():
-    with pytest.raises(ValueError, match="pooling"):
-        tiny_embedder(pooling="median")
-    with pytest.raises(ValueError, match="objective"):
-        tiny_embedder(objective="guessing")
-    with pytest.raises(ValueError, match="label_smoothing"):
-        tiny_embedder().compile(label_smoothing=0.1)
-    embedder = tiny_embedder()
-    with pytest.raises(TypeError, match=r"texts\[1\]"):
-        embedder.embed(["a", None])
-    with pytest.raises(ValueError, match="top_k"):
-        embedder.semantic_search("a", ["a"], top_k=0)
-    with pytest.raises(TypeError, match="`documents` must be a column"):
-        embedder.semantic_search("a", "b")
-    with pytest.raises(ValueError, match="width 8"):
-        embedder.semantic_search("a", np.zeros((3, 4)), top_k=1)
-
-
-@pytest.mark.parametrize(("argument", "value"), [("normalize", "no"), ("frozen", "backbone")])
-def test_arguments_without_meaning_are_refused(argument, value):
-    with pytest.raises(ValueError, match=argument):
-        tiny_embedder(**{argument: value})
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda e: tiny_embedder(pooling="median"), ValueError, "pooling"),
+        (lambda e: tiny_embedder(objective="guessing"), ValueError, "objective"),
+        (lambda e: tiny_embedder(normalize="no"), ValueError, "normalize"),
+        (lambda e: tiny_embedder(frozen="backbone"), ValueError, "frozen"),
+        (lambda e: e.compile(label_smoothing=0.1), ValueError, "label_smoothing"),
+        (lambda e: e.embed(["a", None]), TypeError, r"texts\[1\]"),
+        (lambda e: e.semantic_search("a", ["a"], top_k=0), ValueError, "top_k"),
+        (lambda e: e.semantic_search("a", "b"), TypeError, "`documents` must be a column"),
+        (lambda e: e.semantic_search("a", np.zeros((3, 4)), top_k=1), ValueError, "width 16"),
+        (
+            lambda e: tiny_embedder(pooling="pooler").export_to_huggingface("not_written"),
+            ValueError,
+            "pooling",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(shared, call, error, message):
+    with pytest.raises(error, match=message):
+        call(shared)

@@ -1,5 +1,8 @@
 """Models small enough for a test of a second."""
 
+import keras
+import numpy as np
+
 import bert_keras
 
 LETTERS = "abcdefgh"
@@ -20,8 +23,8 @@ def tiny_backbone(**overrides):
     )
 
 
-def tiny_preprocessor(max_length=16, **options):
-    tokenizer = bert_keras.WordPieceTokenizer(VOCABULARY)
+def tiny_preprocessor(max_length=16, vocabulary=VOCABULARY, **options):
+    tokenizer = bert_keras.WordPieceTokenizer(vocabulary)
     return bert_keras.TextPreprocessor(tokenizer, max_length=max_length, **options)
 
 
@@ -31,7 +34,57 @@ def tiny_classifier(backbone=None, **options):
     )
 
 
+def tiny_task(name, backbone=None, vocabulary=VOCABULARY, **options):
+    """Returns a task by the name of its class, with weights that make outputs differ."""
+    if backbone is None:
+        backbone = tiny_backbone(vocabulary_size=len(vocabulary), initializer_range=0.3)
+    options = {"preprocessor": tiny_preprocessor(vocabulary=vocabulary), **options}
+    return getattr(bert_keras, name)(backbone, **options)
+
+
+def for_sharing(task):
+    """Returns a task that many tests read: it is not compiled by XLA, which takes longer."""
+    task.compile(jit_compile=keras.backend.backend() == "jax")
+    return task
+
+
+def ready_inputs(*shape, least=1, num_predictions=0, seed=0):
+    """Returns rows of random ids, segments and lengths, and positions where asked for.
+
+    Args:
+        *shape: ints, `(batch, seq_len)` or `(batch, num_choices, seq_len)`.
+        least: int, the least number of tokens of a row.
+        num_predictions: int, the number of `mask_positions` of a row.
+        seed: int.
+    """
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(least, shape[-1] + 1, (*shape[:-1], 1))
+    mask = np.arange(shape[-1]) < lengths
+    inputs = {
+        "token_ids": np.where(mask, rng.integers(5, 10, shape), 0),
+        "segment_ids": np.where(mask, rng.integers(0, 2, shape), 0),
+        "padding_mask": mask.astype(int),
+    }
+    if num_predictions:
+        inputs["mask_positions"] = rng.integers(0, least, (shape[0], num_predictions))
+    return inputs
+
+
 def batches_of(task, x, y=None, sample_weight=None, training=None, **options):
     """Returns the batches that `fit` reads, or without labels those of the same rows."""
     training = y is not None if training is None else training
     return task.data.batches(task.data.encode(x, y, sample_weight, training), **options)
+
+
+class Batches(keras.utils.PyDataset):
+    """A dataset of the given batches."""
+
+    def __init__(self, batches, **options):
+        super().__init__(**options)
+        self.batches = batches
+
+    def __len__(self):
+        return len(self.batches)
+
+    def __getitem__(self, index):
+        return self.batches[index]

@@ -1,7 +1,6 @@
 """Tokenizers of every kind against Hugging Face's, and Unigram against SentencePiece itself."""
 
 import functools
-import io
 import json
 import os
 import pathlib
@@ -14,9 +13,11 @@ import pytest
 import sentencepiece
 import tokenizers
 import transformers
+from bundle_writer import field
 from files import read_json, write_json
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_tokenizers import SPECIAL_TOKENS, sentence_pieces
 
 from benchmarks.hard_texts import HARD_TEXTS
 from bert_keras.corpora import train_wordpiece
@@ -29,7 +30,6 @@ from bert_keras.tokenizers import (
 )
 from bert_keras.tokenizers.vocabulary import write_vocabulary
 
-SPECIAL_TOKENS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 TEXTS = [*HARD_TEXTS, "The low and the lower, lowest of New York towns. " * 3] * 3
 README = pathlib.Path(__file__).resolve().parent.parent.parent / "README.md"
 MARKS = "\u200c\u200d\uff9e\uff9f"
@@ -59,10 +59,10 @@ def folders(tmp_path_factory):
     trained = tokenizers.ByteLevelBPETokenizer()
     trained.train_from_iterator(TEXTS, vocab_size=700, special_tokens=SPECIAL_TOKENS)
     trained.save_model(str(root / "byte_pair"))
-    unigram, bpe = train_sentence_pieces("unigram"), train_sentence_pieces("bpe")
+    unigram, bpe = sentence_pieces(TEXTS), sentence_pieces(TEXTS, "bpe")
     for folder, model in (("xlm_roberta", unigram), ("camembert", unigram), ("bpe", bpe)):
         (root / folder / "sentencepiece.bpe.model").write_bytes(model)
-    model = train_sentence_pieces("unigram", **ALBERT)
+    model = sentence_pieces(TEXTS, **ALBERT)
     (root / "albert" / "spiece.model").write_bytes(model)
     config = {"tokenizer_class": "CamembertTokenizer"}
     write_json(root / "camembert" / "tokenizer_config.json", config)
@@ -74,21 +74,6 @@ def byte_pairs(folders):
     """The vocabulary and the merges, as lines, of the byte pairs."""
     merges = (folders / "byte_pair" / "merges.txt").read_text(encoding="utf-8").splitlines()[1:]
     return read_json(folders / "byte_pair" / "vocab.json"), merges
-
-
-def train_sentence_pieces(kind, texts=TEXTS, **options):
-    """Returns the bytes of a SentencePiece file."""
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(texts),
-        model_writer=model,
-        model_type=kind,
-        vocab_size=600,
-        hard_vocab_limit=False,
-        minloglevel=2,
-        **options,
-    )
-    return model.getvalue()
 
 
 def make_theirs(folder, kind, **options):
@@ -206,7 +191,7 @@ def test_vocabularies_and_layouts_equal_hugging_faces(pair):
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *WORD_PIECES])
-def test_words_are_tokenized_as_after_a_space(folders, make_pair, kind):
+def test_words_are_tokenized_as_if_after_a_space(folders, make_pair, kind):
     ours, theirs = make_pair(kind)
     if kind == "byte_pair":
         theirs = make_theirs(folders / kind, kind, add_prefix_space=True)
@@ -307,13 +292,12 @@ def test_unigram_gives_sentencepieces_own_pieces(folders):
         assert ours(text) == expected, text
 
 
-@pytest.mark.once
 def test_alberts_numbers_and_symbols_equal_those_of_its_own_code(tmp_path):
     symbols = ["(", ")", '"', "-", ".", "\u2013", "£", "€"]
     texts = [*TEXTS, "9, 0, 1, 19, " * 200]
     path = tmp_path / "spiece.model"
     options = {**ALBERT, "user_defined_symbols": symbols}
-    path.write_bytes(train_sentence_pieces("unigram", texts, **options))
+    path.write_bytes(sentence_pieces(texts, **options))
     theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
     ours = Tokenizer.load(path).plain()
     assert {"9,", "("} <= set(ours.vocabulary)
@@ -331,7 +315,6 @@ def test_alberts_numbers_and_symbols_equal_those_of_its_own_code(tmp_path):
         assert ours(text) == [theirs.piece_to_id(piece) for piece in expected(text)], text
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("keep_accents", [False, True])
 @pytest.mark.parametrize("do_lower_case", [False, True])
 def test_alberts_config_decides_about_case_and_accents(
@@ -346,19 +329,8 @@ def test_alberts_config_decides_about_case_and_accents(
     options = {"lowercase": do_lower_case, "strip_accents": not keep_accents}
     by_options = Tokenizer.load(folder / "spiece.model", **options)
     assert by_options(HARD_TEXTS) == ours(HARD_TEXTS)
-    with pytest.raises(ValueError, match="`lowercase` must be one of"):
-        UnigramTokenizer(folder / "spiece.model", lowercase="no")
 
 
-@pytest.mark.once
-def test_files_of_another_family_are_refused(folders):
-    for kind, other in (("albert", "xlm_roberta"), ("xlm_roberta", "albert")):
-        (path,) = (folders / kind).glob("*.model")
-        with pytest.raises(ValueError, match=f"The pieces of ids='{other}' begin with"):
-            UnigramTokenizer(path, ids=other)
-
-
-@pytest.mark.once
 @pytest.mark.parametrize("second", [0, 1])
 def test_byte_pairs_with_berts_special_tokens_are_modernberts(byte_pairs, tmp_path, second):
     vocabulary, merges = byte_pairs
@@ -386,6 +358,11 @@ def test_byte_pairs_with_berts_special_tokens_are_modernberts(byte_pairs, tmp_pa
     assert ours.layout == Layout(cls, sep, sep, second)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_options_of_all_kinds_reach_the_tokenizer(folders, kind):
+    assert Tokenizer.load(folders / kind, model_max_length=7).model_max_length == 7
+
+
 def test_a_vocabulary_and_merges_need_no_files(folders, byte_pairs):
     vocabulary, merges = byte_pairs
     loaded = Tokenizer.load(folders / "byte_pair")
@@ -396,42 +373,10 @@ def test_a_vocabulary_and_merges_need_no_files(folders, byte_pairs):
     assert prefixed("low") == loaded(" low")
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("merges.txt", r"holds none but merges\.txt"),
-        ("vocab.json", r"needs a merges\.txt beside it"),
-    ],
-)
-def test_byte_pairs_need_both_files(folders, tmp_path, name, message):
-    shutil.copy(folders / "byte_pair" / name, tmp_path)
-    with pytest.raises(FileNotFoundError, match=message):
-        Tokenizer.load(tmp_path)
-
-
-def test_sentencepiece_files_of_another_type_or_truncated_ones_are_refused(folders, tmp_path):
-    with pytest.raises(ValueError, match=r"type UNIGRAM\. Received: BPE"):
-        Tokenizer.load(folders / "bpe")
-    whole = (folders / "xlm_roberta" / "sentencepiece.bpe.model").read_bytes()
-    path = tmp_path / "cut.model"
-    for data in (whole[:-1], whole[:1000], b"text", b"\x0f" * 9):
-        path.write_bytes(data)
-        with pytest.raises(ValueError, match=r"must be whole|type UNIGRAM|begin with"):
-            UnigramTokenizer(path)
-
-
-@pytest.mark.parametrize("kind", KINDS[:3])
-def test_other_tokenizers_refuse_the_settings_of_word_pieces(folders, kind):
-    with pytest.raises(ValueError, match=r"\['lowercase'\] mean nothing"):
-        Tokenizer.load(folders / kind, lowercase=True)
-    assert Tokenizer.load(folders / kind, model_max_length=7).model_max_length == 7
-
-
 def copied(folders, kind, path):
     return pathlib.Path(shutil.copytree(folders / kind, path))
 
 
-@pytest.mark.once
 def test_tokenizers_with_other_merges_have_other_settings(byte_pairs):
     vocabulary, merges = byte_pairs
     one, other = (BytePairTokenizer(vocabulary, lines) for lines in (merges, merges[::-1]))
@@ -439,30 +384,6 @@ def test_tokenizers_with_other_merges_have_other_settings(byte_pairs):
     assert one.settings == BytePairTokenizer(vocabulary, merges).settings
 
 
-@pytest.mark.once
-@pytest.mark.parametrize(
-    ("change", "merges", "message"),
-    [
-        ({}, ["no such"], "join two tokens"),
-        ({}, None, "`merges` must be"),
-        ({"</s>": None}, [], "Missing: sep_token='</s>'"),
-        *(({"Ġ": id}, [], "without a gap") for id in ("5", -1, 10**6, True)),
-    ],
-)
-def test_byte_pairs_must_have_all_ids_and_valid_merges(byte_pairs, change, merges, message):
-    vocabulary = {t: id for t, id in {**byte_pairs[0], **change}.items() if id is not None}
-    with pytest.raises((ValueError, TypeError), match=message):
-        BytePairTokenizer(vocabulary, merges)
-
-
-@pytest.mark.once
-def test_a_vocabulary_of_byte_pairs_must_hold_all_bytes(byte_pairs):
-    vocabulary = {"?" * 9 if token == "Ġ" else token: id for token, id in byte_pairs[0].items()}
-    with pytest.raises(ValueError, match=r"all bytes\. Missing: 1 of 256"):
-        BytePairTokenizer(vocabulary, [])
-
-
-@pytest.mark.once
 @pytest.mark.parametrize("has_json", [False, True])
 def test_a_config_can_add_a_space_before_the_first_word(folders, tmp_path, has_json):
     folder = copied(folders, "byte_pair", tmp_path / "copy")
@@ -477,7 +398,6 @@ def test_a_config_can_add_a_space_before_the_first_word(folders, tmp_path, has_j
     check_same(spaced, theirs, "low a")
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("kind", KINDS)
 def test_added_tokens_json_continues_the_vocabulary(folders, tmp_path, kind):
     folder = copied(folders, kind, tmp_path / "copy")
@@ -491,7 +411,6 @@ def test_added_tokens_json_continues_the_vocabulary(folders, tmp_path, kind):
         Tokenizer.load(folder)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_plain_tokenizer_with_added_tokens_keeps_its_ids_when_saved(folders, tmp_path, kind):
     saved = json.loads(Tokenizer.load(folders / kind)._backend.to_str())
@@ -519,45 +438,6 @@ def test_a_plain_tokenizer_with_added_tokens_keeps_its_ids_when_saved(folders, t
     assert again.settings == ours.plain().settings
 
 
-def field(number, value):
-    """A field of a protocol buffer: an int or at most 127 bytes."""
-    kind = 0 if isinstance(value, int) else 2
-    key, size = number << 3 | kind, b"" if kind == 0 else bytes([len(value)])
-    key = bytes([key]) if key < 128 else bytes([key & 127 | 128, key >> 7])
-    return key + (bytes([value]) if kind == 0 else size + value)
-
-
-@pytest.mark.once
-@pytest.mark.parametrize(
-    ("further", "message"),
-    [
-        (field(2, field(35, 1)), "byte_fallback=False"),
-        (field(2, field(24, 1)), "treat_whitespace_as_suffix=False"),
-        (field(3, field(3, 0)), "add_dummy_prefix=True"),
-        (field(3, field(2, b"\xff" * 8)), "must be whole"),
-        (field(3, field(2, b"\x04\0\0\0aaaa")), "must be whole"),
-        (b"\xff" * 2_000_000, "must be whole"),
-    ],
-    ids=["bytes", "suffix", "prefix", "no table", "a wrong table", "an endless number"],
-)
-def test_a_sentencepiece_file_with_unsupported_rules_is_refused(
-    folders, tmp_path, further, message
-):
-    whole = (folders / "xlm_roberta" / "sentencepiece.bpe.model").read_bytes()
-    (tmp_path / "spiece.model").write_bytes(whole + further)
-    with pytest.raises(ValueError, match=message):
-        Tokenizer.load(tmp_path)
-
-
-@pytest.mark.once
-def test_a_config_may_not_rename_the_special_tokens_of_a_sentencepiece_file(folders, tmp_path):
-    folder = copied(folders, "xlm_roberta", tmp_path / "copy")
-    (folder / "tokenizer_config.json").write_text('{"cls_token": "[CLS]"}')
-    with pytest.raises(ValueError, match="name its own special tokens"):
-        Tokenizer.load(folder)
-
-
-@pytest.mark.once
 def test_readable_tokens_are_written_as_a_person_writes_them(folders):
     tokenizer = Tokenizer.load(folders / "byte_pair")
     (id,) = tokenizer("é")[-1:]
@@ -568,3 +448,77 @@ def test_readable_tokens_are_written_as_a_person_writes_them(folders):
     assert tokenizer.readable(id) == expected
     unigram = Tokenizer.load(folders / "camembert")
     assert "▁" not in unigram.readable(unigram("low")[0])
+
+
+UNIGRAM = "sentencepiece.bpe.model"
+# A kind, its files as they become (bytes, or a change of them), options -> the message.
+REFUSED = [
+    ("albert", {}, {"ids": "xlm_roberta"}, "The pieces of ids='xlm_roberta' begin with"),
+    ("xlm_roberta", {}, {"ids": "albert"}, "The pieces of ids='albert' begin with"),
+    *((kind, {}, {"lowercase": True}, r"\['lowercase'\] mean nothing") for kind in KINDS[:3]),
+    ("albert", {}, {"lowercase": "no"}, "`lowercase` must be one of"),
+    ("byte_pair", {"vocab.json": None}, {}, r"holds none but merges\.txt"),
+    ("byte_pair", {"merges.txt": None}, {}, r"needs a merges\.txt beside it"),
+    ("bpe", {}, {}, r"type UNIGRAM\. Received: BPE"),
+    ("xlm_roberta", {UNIGRAM: lambda whole: whole[:-1]}, {}, "must be whole"),
+    ("xlm_roberta", {UNIGRAM: lambda whole: whole[:1000]}, {}, "must be whole"),
+    ("xlm_roberta", {UNIGRAM: lambda _: b"text"}, {}, "must be whole|type UNIGRAM|begin with"),
+    ("xlm_roberta", {UNIGRAM: lambda _: b"\x0f" * 9}, {}, "must be whole|type UNIGRAM|begin with"),
+    *(
+        ("xlm_roberta", {UNIGRAM: lambda whole, further=further: whole + further}, {}, message)
+        for further, message in [
+            (field(2, field(35, 1)), "byte_fallback=False"),
+            (field(2, field(24, 1)), "treat_whitespace_as_suffix=False"),
+            (field(3, field(3, 0)), "add_dummy_prefix=True"),
+            (field(3, field(2, b"\xff" * 8)), "must be whole"),
+            (field(3, field(2, b"\x04\0\0\0aaaa")), "must be whole"),
+            (b"\xff" * 2_000_000, "must be whole"),
+        ]
+    ),
+    (
+        "xlm_roberta",
+        {"tokenizer_config.json": lambda _: b'{"cls_token": "[CLS]"}'},
+        {},
+        "name its own special tokens",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "options", "message"), REFUSED, ids=range(len(REFUSED))
+)
+def test_files_and_options_that_do_not_fit_are_refused(
+    folders, tmp_path, kind, changes, options, message
+):
+    folder = copied(folders, kind, tmp_path / "copy")
+    for name, change in changes.items():
+        path = folder / name
+        if change is None:
+            path.unlink()
+        else:
+            path.write_bytes(change(path.read_bytes() if path.exists() else b""))
+    with pytest.raises(
+        FileNotFoundError if None in changes.values() else ValueError, match=message
+    ):
+        if "ids" in options:
+            UnigramTokenizer(next(folder.glob("*.model")), **options)
+        else:
+            Tokenizer.load(folder, **options)
+
+
+@pytest.mark.parametrize(
+    ("change", "merges", "message"),
+    [
+        ({}, ["no such"], "join two tokens"),
+        ({}, None, "`merges` must be"),
+        ({"</s>": None}, [], "Missing: sep_token='</s>'"),
+        *(({"Ġ": id}, [], "without a gap") for id in ("5", -1, 10**6, True)),
+        ({"Ġ": None, "?" * 9: "Ġ"}, [], r"all bytes\. Missing: 1 of 256"),
+    ],
+)
+def test_byte_pairs_must_have_all_ids_and_valid_merges(byte_pairs, change, merges, message):
+    known = byte_pairs[0]
+    change = {token: known[id] if id == "Ġ" else id for token, id in change.items()}
+    vocabulary = {token: id for token, id in {**known, **change}.items() if id is not None}
+    with pytest.raises((ValueError, TypeError), match=message):
+        BytePairTokenizer(vocabulary, merges)

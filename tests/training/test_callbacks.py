@@ -66,12 +66,6 @@ def test_training_ends_with_the_weights_of_the_best_epoch(values, mode, best_epo
     assert_equal_weights(model.get_weights(), measure.weights[best_epoch])
 
 
-def test_the_last_weights_can_be_kept():
-    measure, model = Recorded([0.9, 0.1]), make_model()
-    fit(model, BestOnMetric(measure, restore_best_weights=False), epochs=2)
-    assert_equal_weights(model.get_weights(), measure.weights[1])
-
-
 def test_it_stops_when_patience_epochs_bring_no_new_best():
     measure, model = Recorded([0.1, 0.5, 0.5, 0.4, 0.9]), make_model()
     history = fit(model, BestOnMetric(measure, patience=2), epochs=5)
@@ -93,8 +87,10 @@ def test_a_killed_run_resumes_to_the_best_of_all_epochs(tmp_path):
     fit(whole, BestOnMetric(measure))
     first = make_model()
     fit(first, BestOnMetric(Recorded(values), path=path, restore_best_weights=False), epochs=3)
+    # Without `restore_best_weights` the model keeps its last weights, and the file the best.
     kept = keras.saving.load_model(path)
     assert_equal_weights(kept.get_weights(), measure.weights[1])
+    assert_equal_weights(first.get_weights(), measure.weights[2])
     # It was killed in the fourth epoch and resumes from the end of the third.
     callback = BestOnMetric(Recorded(values[3:]), path=path, patience=2)
     history = fit(first, callback, epochs=9, initial_epoch=3)
@@ -134,6 +130,7 @@ def test_values_are_logged_for_history_and_other_callbacks():
     assert callback.best_epoch == 1
 
 
+@pytest.mark.once
 def test_a_callback_can_be_used_again():
     callback = BestOnMetric(Recorded([0.9, 0.8, 0.1, 0.2]))
     fit(make_model(), callback, epochs=2)
@@ -175,6 +172,7 @@ def test_averaged_weights_are_measured_and_kept(make):
     assert_equal_weights(model.get_weights(), measure.weights[1])
 
 
+@pytest.mark.once
 def test_a_verbose_callback_prints_what_it_does(capsys):
     fit(make_model(), BestOnMetric(Recorded([0.5, 0.1]), "f1", patience=1, verbose=True), epochs=3)
     out = capsys.readouterr().out
@@ -183,6 +181,7 @@ def test_a_verbose_callback_prints_what_it_does(capsys):
     assert "weights of epoch 1" in out
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -199,6 +198,7 @@ def test_impossible_settings_are_refused(call, message):
         call()
 
 
+@pytest.mark.once
 def test_a_measure_that_is_no_function_is_refused():
     with pytest.raises(TypeError, match="measure"):
         BestOnMetric("f1")

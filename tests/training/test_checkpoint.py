@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import random
 import signal
 import subprocess
 import sys
@@ -150,6 +149,7 @@ def saved(folder, settings=None):
     return folder / "step_00000007"
 
 
+@pytest.mark.once
 def test_other_settings_are_refused_and_named(tmp_path):
     saved(tmp_path, {"batch_size": 64, "seed": 0})
     with pytest.raises(ValueError, match="batch_size: 64, now 32"):
@@ -157,6 +157,7 @@ def test_other_settings_are_refused_and_named(tmp_path):
     assert TrainingCheckpoint(tmp_path, settings={"batch_size": 64, "seed": 0}).step == 7
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", ["variables.npz", "state.json"])
 def test_a_damaged_checkpoint_is_an_error_that_names_the_file(tmp_path, name):
     path = saved(tmp_path) / name
@@ -175,6 +176,7 @@ def test_another_model_is_refused_and_not_changed(tmp_path):
     np.testing.assert_array_equal(to_numpy(model.weights[0]), before)
 
 
+@pytest.mark.once
 def test_leftovers_of_a_killed_run_are_removed(tmp_path):
     saved(tmp_path)
     (tmp_path / "step_00000008").mkdir()
@@ -183,6 +185,7 @@ def test_leftovers_of_a_killed_run_are_removed(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["step_00000007"]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("arguments", [{"every": 0}, {"keep": 0}])
 def test_arguments_out_of_range_are_refused(tmp_path, arguments):
     with pytest.raises(ValueError, match="an int from 1"):
@@ -190,19 +193,6 @@ def test_arguments_out_of_range_are_refused(tmp_path, arguments):
 
 
 # Each objective of pretraining
-
-
-@pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    """The path of a text with one sentence per line, and blank lines between documents."""
-    rng = random.Random(0)
-    documents = [
-        "\n".join(" ".join(rng.choices(LETTERS, k=rng.randint(3, 9))) + " ." for _ in range(12))
-        for _ in range(12)
-    ]
-    path = tmp_path_factory.mktemp("pretraining") / "text.txt"
-    path.write_text("\n\n".join(documents), encoding="utf-8")
-    return path
 
 
 def make_data(text, objective, length=16):
@@ -259,9 +249,11 @@ EVERYWHERE = OBJECTIVES if "ALL_KILLS" in os.environ else ("replaced_tokens",)
         for name in OBJECTIVES
     ],
 )
-def test_every_objective_resumes_as_if_it_had_not_been_killed(text, tmp_path, objective):
+def test_every_objective_resumes_as_if_it_had_not_been_killed(
+    documents_of_letters, tmp_path, objective
+):
     make_task, kind, masking = OBJECTIVES[objective]
-    folder = make_data(text, kind)
+    folder = make_data(documents_of_letters, kind)
 
     def make():
         keras.utils.set_random_seed(0)
@@ -303,9 +295,9 @@ if "ALL_KILLS" in os.environ:
 
 
 @pytest.fixture(scope="module")
-def data(text):
+def data(documents_of_letters):
     """Two folders of examples, with 16 and 32 tokens."""
-    return [make_data(text, "next_sentence", length) for length in (16, 32)]
+    return [make_data(documents_of_letters, "next_sentence", length) for length in (16, 32)]
 
 
 def pretrain(data, objective, *runs):

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from checks import assert_same_structure_close, to_numpy
+from scipy import special
 from tiny import LETTERS, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
@@ -57,39 +58,33 @@ def twice(inputs):
     return {name: np.concatenate([value] * 2) for name, value in inputs.items()}
 
 
-def log_softmax(logits):
-    logits = logits.astype("float64")
-    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-
-
 def crossentropy(logits, labels):
-    return -np.take_along_axis(log_softmax(logits), labels[..., None], -1)[..., 0]
+    log_p = special.log_softmax(logits.astype("float64"), -1)
+    return -np.take_along_axis(log_p, labels[..., None], -1)[..., 0]
+
+
+def divergence(p, q):
+    """Returns the mean of the divergences in both directions."""
+    return (special.rel_entr(p, q) + special.rel_entr(q, p)) / 2
 
 
 def symmetric_kl(first, second):
-    p, q = log_softmax(first), log_softmax(second)
-    return ((np.exp(p) * (p - q)).sum(-1) + (np.exp(q) * (q - p)).sum(-1)) / 2
+    p, q = (special.softmax(x.astype("float64"), -1) for x in (first, second))
+    return divergence(p, q).sum(-1)
 
 
 def step(model, inputs, labels, weights=None):
     return model.train_on_batch(inputs, labels, sample_weight=weights, return_dict=True)
 
 
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x.astype("float64")))
-
-
 def binary_crossentropy(logits, labels):
-    p = sigmoid(logits)
-    return -np.mean(labels * np.log(p) + (1 - labels) * np.log(1 - p), axis=-1)
+    p = special.expit(logits.astype("float64"))
+    return -np.mean(special.xlogy(labels, p) + special.xlog1py(1 - labels, -p), axis=-1)
 
 
 def symmetric_binary_kl(first, second):
-    def one_way(p, q):
-        return p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))
-
-    p, q = sigmoid(first), sigmoid(second)
-    return np.mean((one_way(p, q) + one_way(q, p)) / 2, axis=-1)
+    p, q = (special.expit(x.astype("float64")) for x in (first, second))
+    return np.mean(divergence(p, q) + divergence(1 - p, 1 - q), axis=-1)
 
 
 def squares(first, second):

@@ -61,50 +61,15 @@ def make_gradients(num_steps, scale=1.0):
     return [step for step, _ in zip(random_arrays(1, scale), range(num_steps), strict=False)]
 
 
-def train(optimizer, gradients, variables=None, history=None):
-    """Applies the gradients of each step; appends the weights after each to `history`.
-
-    The variables begin at `VALUES`.
-    """
+def train(optimizer, gradients, variables=None):
+    """Applies the gradients of each step to variables that begin at `VALUES`; returns them."""
     variables = make_variables() if variables is None else variables
     if not optimizer.built:
         optimizer.build(variables)
-    step = {"jax": compiled_by_jax, "torch": without_graph}.get(keras.backend.backend(), plain)
-    step = step(optimizer, variables)
-    for gradients_of_step in gradients:
-        weights = step([ops.convert_to_tensor(np.array(g)) for g in gradients_of_step])
-        weights = [np.array(to_numpy(weight)) for weight in weights]
-        if history is not None:
-            history.append(weights)
-    return weights
-
-
-def plain(optimizer, variables):
-    def step(gradients):
-        optimizer.apply(gradients)
-        return variables
-
-    return step
-
-
-def without_graph(optimizer, variables):
-    return torch.no_grad()(plain(optimizer, variables))
-
-
-def compiled_by_jax(optimizer, variables):
-    import jax
-
-    update = jax.jit(optimizer.stateless_apply)
-
-    def step(gradients):
-        weights, state = update(
-            [v.value for v in optimizer.variables], gradients, [v.value for v in variables]
-        )
-        for variable, value in zip(variables + optimizer.variables, weights + state, strict=True):
-            variable.assign(value)
-        return weights
-
-    return step
+    with torch.no_grad():  # It has no effect on the other backends.
+        for step in gradients:
+            optimizer.apply([ops.convert_to_tensor(np.array(gradient)) for gradient in step])
+    return [np.array(to_numpy(variable)) for variable in variables]
 
 
 def train_torch(gradients, rates, factors=None, frozen=lambda step, i: False, **arguments):
@@ -125,19 +90,16 @@ def train_torch(gradients, rates, factors=None, frozen=lambda step, i: False, **
     return [parameter.detach().numpy() for parameter in parameters]
 
 
-def train_numpy(gradients, rate, correct):
-    """The formula of AdamW's docstring in float64, without clipping."""
+def train_by_original_bert(gradients, rate):
+    """The formula of AdamW's docstring in float64, without clipping and correction of the bias."""
     weights = [value.astype("float64") for value in VALUES]
-    m = [np.zeros_like(weight) for weight in weights]
-    v = [np.zeros_like(weight) for weight in weights]
-    for t, step in enumerate(gradients, start=1):
-        for i, g in enumerate(step):
-            m[i] = 0.9 * m[i] + 0.1 * g
-            v[i] = 0.999 * v[i] + 0.001 * np.square(g, dtype="float64")
-            c1, c2 = (1 - 0.9**t, 1 - 0.999**t) if correct else (1, 1)
+    moments = [[np.zeros_like(weight), np.zeros_like(weight)] for weight in weights]
+    for step in gradients:
+        for i, (weight, (m, v), g) in enumerate(zip(weights, moments, step, strict=True)):
+            m += 0.1 * (g - m)
+            v += 0.001 * (np.square(g, dtype="float64") - v)
             decay = 0 if i in UNDECAYED else 0.01
-            update = (m[i] / c1) / (np.sqrt(v[i] / c2) + 1e-6)
-            weights[i] = weights[i] - rate * (decay * weights[i] + update)
+            weight -= rate * (decay * weight + m / (np.sqrt(v) + 1e-6))
     return weights
 
 
@@ -154,39 +116,18 @@ def test_twenty_steps_equal_torch(scale):
     assert_all_close(train(AdamW(schedule), gradients), train_torch(gradients, rates))
 
 
-@pytest.mark.parametrize("correct", [True, False], ids=["corrected", "original BERT"])
-def test_steps_equal_the_formula_in_numpy(correct):
+def test_without_bias_correction_steps_equal_those_of_the_original_bert():
     gradients = make_gradients(10)
-    optimizer = AdamW(1e-3, global_clipnorm=None, bias_correction=correct)
-    assert_all_close(train(optimizer, gradients), train_numpy(gradients, 1e-3, correct))
+    optimizer = AdamW(1e-3, global_clipnorm=None, bias_correction=False)
+    assert_all_close(train(optimizer, gradients), train_by_original_bert(gradients, 1e-3))
 
 
-@pytest.mark.parametrize(
-    ("options", "is_undecayed"),
-    [
-        ({}, lambda i, path: i in UNDECAYED),
-        (
-            {"exclude_from_weight_decay": [r"layer_0/", "^head"]},
-            lambda i, path: "layer_0/" in path or path.startswith("head"),
-        ),
-    ],
-    ids=["the default", "regular expressions"],
-)
-def test_only_variables_whose_paths_are_not_excluded_decay(options, is_undecayed):
-    after = train(AdamW(0.1, weight_decay=0.5, **options), [ZEROS])
-    factors = [1.0 if is_undecayed(i, path) else 0.95 for i, path in enumerate(PATHS)]
+def test_variables_whose_paths_are_excluded_do_not_decay():
+    excluded = [r"layer_0/", "^head"]
+    optimizer = AdamW(0.1, weight_decay=0.5, exclude_from_weight_decay=excluded)
+    factors = [1.0 if "layer_0/" in x or x.startswith("head") else 0.95 for x in PATHS]
     expected = [value * factor for value, factor in zip(VALUES, factors, strict=True)]
-    assert_all_close(after, expected, atol=0)
-
-
-def test_layer_wise_decay_gives_the_stated_ratios():
-    multipliers = layer_wise_decay(tiny_backbone(), rate=0.5, head=3.0)
-    optimizer = AdamW(1e-2, weight_decay=0.0, epsilon=1e-12, learning_rate_multipliers=multipliers)
-    after = train(optimizer, [[zeros + np.float32(0.1) for zeros in ZEROS]])
-    steps = [np.mean(old - new) / 1e-2 for old, new in zip(VALUES, after, strict=True)]
-    # Embeddings, two layers, pooler, head; the first step of Adam is 1 in every coordinate.
-    expected = [0.125, 0.25, 0.25, 0.25, 0.5, 0.5, 1.0, 3.0, 3.0]
-    np.testing.assert_allclose(steps, expected, rtol=1e-3)
+    assert_all_close(train(optimizer, [ZEROS]), expected, atol=0)
 
 
 def test_layer_wise_decay_equals_torch_with_one_group_per_variable():
@@ -204,6 +145,7 @@ def test_the_first_matching_multiplier_is_used():
     assert np.all(after[8] != VALUES[8])
 
 
+@pytest.mark.once
 def test_a_multiplier_that_matches_nothing_gets_a_warning():
     with pytest.warns(UserWarning, match="layer_7"):
         AdamW(1.0, learning_rate_multipliers=[("layer_7/", 0.5)]).build(make_variables())
@@ -251,21 +193,9 @@ def test_gradients_accumulated_while_frozen_are_discarded():
     np.testing.assert_allclose(after[0], alone[0], rtol=1e-5, atol=1e-6)
 
 
-def test_lamb_scales_each_step_to_its_variable():
-    gradients = make_gradients(1)
-    after, expected = train(Lamb(1e-2, global_clipnorm=None), gradients), []
-    for i, (value, gradient) in enumerate(zip(VALUES, gradients[0], strict=True)):
-        step = gradient / (np.abs(gradient) + 1e-6)
-        if i not in UNDECAYED:
-            step = step + 0.01 * value
-            step *= np.linalg.norm(value) / np.linalg.norm(step)
-        expected.append(value - 1e-2 * step)
-    assert_all_close(after, expected, rtol=1e-5)
-
-
 def test_lamb_equals_its_formula_with_all_options():
     multipliers = [("embeddings/", 0.25), ("head/", 3.0)]
-    optimizer = Lamb(1e-2, weight_decay=0.1, learning_rate_multipliers=multipliers)
+    optimizer = Lamb(1e-2, learning_rate_multipliers=multipliers)
     gradients = make_gradients(4, scale=3.0)
     after = train(optimizer, gradients, built(optimizer, "pooler"))
     weights = [value.astype("float64") for value in VALUES]
@@ -281,7 +211,7 @@ def test_lamb_equals_its_formula_with_all_options():
             v += 0.001 * (g * g - v)
             step = m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-6)
             if i not in UNDECAYED:
-                step += 0.1 * w
+                step += 0.01 * w
                 step *= np.linalg.norm(w) / np.linalg.norm(step)
             w -= 1e-2 * {0: 0.25, 7: 3.0, 8: 3.0}.get(i, 1.0) * step
     assert_all_close(after, weights, rtol=1e-5)
@@ -326,18 +256,7 @@ def test_accumulation_equals_the_big_batch(make, use_ema):
         assert_all_close(map(to_numpy, small), map(to_numpy, big))
 
 
-def test_the_moving_average_equals_one_by_hand():
-    optimizer, variables = AdamW(1e-2, use_ema=True, ema_momentum=0.9), make_variables()
-    history = []
-    train(optimizer, make_gradients(6), variables, history)
-    optimizer.finalize_variable_values(variables)
-    average = history[0]
-    for weights in history[1:]:
-        average = [0.9 * a + 0.1 * w for a, w in zip(average, weights, strict=True)]
-    assert_all_close(map(to_numpy, variables), average)
-
-
-def test_without_an_update_the_weights_stay_as_they_are():
+def test_without_an_update_the_weights_are_unchanged():
     optimizer = AdamW(1e-2, use_ema=True, gradient_accumulation_steps=3)
     variables = built(optimizer)
     optimizer.finalize_variable_values(variables)
@@ -348,6 +267,7 @@ def half(name="kernel"):
     return keras.Variable(np.ones(3), dtype="bfloat16", name=name)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -371,6 +291,7 @@ def test_impossible_settings_are_refused(call, message):
         call()
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("make", [AdamW, Lamb])
 def test_a_config_restores_the_optimizer_under_its_registered_name(make):
     optimizer = make(
@@ -434,12 +355,6 @@ def test_fit_gives_the_same_without_compilation():
     assert_same_structure_close(*weights)
 
 
-@pytest.mark.once
-def test_accumulation_in_fit_equals_the_big_batch():
-    accumulated = fitted(AdamW(1e-2, gradient_accumulation_steps=2), epochs=6)
-    assert_same_structure_close(accumulated, fitted(AdamW(1e-2), epochs=6, batch_size=4))
-
-
 def test_fit_ends_with_the_averaged_weights():
     plain, average = make_tied_model(AdamW(1e-2)), None
     for _ in range(3):
@@ -501,23 +416,15 @@ def test_training_continues_bit_for_bit_after_saving_and_loading(tmp_path):
     assert_same_structure_close(*ends, 0)
 
 
+@pytest.mark.once
+@pytest.mark.parametrize("task", ["TextClassifier", "Pretraining"])
 @pytest.mark.parametrize(
-    ("task", "options"),
-    [
-        (bert_keras.TextClassifier, {}),
-        pytest.param(
-            bert_keras.TextClassifier,
-            {"frozen": "embeddings"},
-            marks=pytest.mark.filterwarnings("ignore"),
-        ),
-        (bert_keras.TokenClassifier, {"num_classes": 2}),
-        (bert_keras.Pretraining, {}),
-    ],
+    "frozen", [pytest.param("embeddings", marks=pytest.mark.filterwarnings("ignore")), None]
 )
 @pytest.mark.filterwarnings("error")
-def test_layer_wise_decay_finds_the_parts_of_a_backbone_with_any_name(task, options):
+def test_layer_wise_decay_finds_the_parts_of_a_backbone_with_any_name(task, frozen):
     backbone = tiny_backbone(name="encoder_of_mine")
-    model = task(backbone, **options)
+    model = getattr(bert_keras, task)(backbone, frozen=frozen)
     optimizer = AdamW(learning_rate_multipliers=layer_wise_decay(backbone, 0.5, head=3.0))
     optimizer.build(model.trainable_variables)
     parts = {"embeddings": 0.125, "encoder/layer_0": 0.25, "encoder/layer_1": 0.5, "pooler": 1.0}

@@ -68,12 +68,15 @@ def test_a_backbone_may_have_other_parts_and_a_shared_block():
         assert factor(multipliers, path) == 3.0
 
 
-def test_settings_out_of_range_are_refused():
-    backbone = bert_keras.BertBackbone(10, 1, 2, 8, 16)
-    for rate in (0.0, 1.5, float("nan"), "0.9"):
-        with pytest.raises(ValueError, match="`rate`"):
-            layer_wise_decay(backbone, rate)
-    with pytest.raises(ValueError, match="`head`"):
-        layer_wise_decay(backbone, 0.9, head=-1.0)
-    with pytest.raises(ValueError, match="`layers_per_stage`"):
-        stages_from_the_top(backbone, layers_per_stage=0)
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("function", "options", "name"),
+    [
+        *((layer_wise_decay, {"rate": x}, "rate") for x in (0.0, 1.5, float("nan"), "0.9")),
+        (layer_wise_decay, {"rate": 0.9, "head": -1.0}, "head"),
+        (stages_from_the_top, {"layers_per_stage": 0}, "layers_per_stage"),
+    ],
+)
+def test_settings_out_of_range_are_refused(function, options, name):
+    with pytest.raises(ValueError, match=f"`{name}`"):
+        function(Other(), **options)

@@ -1,0 +1,11 @@
+"""Tasks that no test changes: each is made and compiled once."""
+
+import keras
+import pytest
+from tiny import for_sharing, tiny_classifier
+
+
+@pytest.fixture(scope="session")
+def shared_classifier():
+    keras.utils.set_random_seed(0)
+    return for_sharing(tiny_classifier())
