@@ -130,12 +130,9 @@ SUITES = {
         *(job for side in OURS for job in jobs_of("train_step", "minilm", [(32, 384)], [side])),
     ],
     # Our dense layer beside Keras's, where it computes in its own way.
-    "dense": [
-        *on_each_backend("dense", "minilm", [(16, 128)], *DENSE, backends=["torch"]),
-        *on_each_backend(
-            "dense", "minilm", [(16, 128)], *DENSE, backends=["jax"], dtype="bfloat16"
-        ),
-    ],
+    "dense": on_each_backend(
+        "dense", "minilm", [(16, 128)], *DENSE, backends=["jax"], dtype="bfloat16"
+    ),
     "length": jobs_of("inference", "minilm", [(8, n) for n in (*LENGTHS, 256)], OURS, batches=2),
     "batch": jobs_of("inference", "minilm", [(n, 128) for n in (1, 4, 16, 64)], OURS),
     "int8": jobs_of(

@@ -67,6 +67,7 @@ def test_lists_and_bools_are_labels_in_json(write):
     assert found.label_names == ("false", "true")
 
 
+NO_LIST = json.dumps({"rows": ROWS}, indent=1)
 SCORES = "a\t1\nb\t6\nc\tnan\n"
 ABSENT = r"no column 'text'.*'id.*label_column.*separator"
 
@@ -84,7 +85,7 @@ ABSENT = r"no column 'text'.*'id.*label_column.*separator"
         ("t.csv", "a,\nb,\n", (["0"], "1", None, "multi_label"), r"t\.csv must have labels"),
         ("a.csv", "id;b,c\n1;2,3\n", (["text"], "label"), ABSENT),
         ("a.jsonl", ROWS, (["text"], "label"), ABSENT),
-        ("b.json", {"rows": ROWS}, (["review"], "stars"), "b.json must hold a list .*'rows'"),
+        ("b.json", NO_LIST, (["review"], "stars"), "b.json must hold a list .*'rows'"),
         ("p.parquet", "text", (["text"], "label"), r"p\.parquet.*footer"),
     ],
 )

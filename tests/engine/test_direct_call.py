@@ -70,7 +70,7 @@ def test_a_call_is_direct_where_keras_would_add_nothing(change, x, kwargs, is_di
     np.testing.assert_array_equal(keras.ops.convert_to_numpy(outputs), 2 * np.ones((2, 3)))
 
 
-@pytest.mark.skipif(BACKEND != "torch", reason="The hooks are PyTorch's.")
+@pytest.mark.once
 def test_hooks_run():
     layer, calls = Counted(), []
     handle = layer.register_forward_hook(lambda *arguments: calls.append("own"))

@@ -278,7 +278,7 @@ def test_keras_s_attention_takes_no_bias_beside_a_mask_on_pytorch():
         keras.ops.dot_product_attention(x, x, x, bias=bias, mask=mask)
 
 
-@pytest.mark.skipif(BACKEND != "torch", reason="Other backends call layers once per graph.")
+@pytest.mark.once
 def test_keras_s_layer_call_runs_a_hundred_functions_on_pytorch():
     layer, x, calls = keras.layers.Dropout(0.1), keras.ops.ones((2, 3)), []
     layer(x)

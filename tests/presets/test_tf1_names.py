@@ -9,7 +9,6 @@ from files import write_json
 from foreign import (
     TF1_CONFIG,
     assert_outputs_equal,
-    bert_of_transformers,
     outputs_of,
     rewrite_tf1,
     write_tf1,
@@ -19,11 +18,6 @@ from foreign import (
 import bert_keras
 
 COUNTERS = {"current_loss_scale": np.float32(1024), "good_steps": np.array(4, "int32")}
-
-
-@pytest.fixture(scope="module")
-def reference():
-    return bert_of_transformers()
 
 
 def with_slots(*endings):

@@ -87,7 +87,7 @@ def of_grain(columns, labels):
 
 STREAMS = {
     "`PyDataset`": lambda columns, labels: Batches(two_batches(columns, labels)),
-    "generator": lambda columns, labels: iter(two_batches(columns, labels)),
+    "generator": lambda columns, labels: (batch for batch in two_batches(columns, labels)),
     "`tf.data` of str": of_tensorflow,
     "torch `DataLoader` of str": of_torch,
     "Grain of str": of_grain,

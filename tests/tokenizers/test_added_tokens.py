@@ -6,8 +6,8 @@ import pytest
 import tokenizers
 import transformers
 from files import write_json
+from small_tokenizers import sentence_pieces
 from test_deberta_tokenizer import OPTIONS
-from test_family_parity import train_sentence_pieces
 
 from bert_keras.tokenizers import Tokenizer
 from bert_keras.tokenizers.vocabulary import write_vocabulary
@@ -36,7 +36,7 @@ def word_pieces(folder):
 
 
 def deberta(folder):
-    model = train_sentence_pieces("unigram", LINES, **OPTIONS)
+    model = sentence_pieces(LINES, **OPTIONS)
     (folder / "spm.model").write_bytes(model)
     write_json(folder / "config.json", {"model_type": "deberta-v2"})
     size = len(transformers.DebertaV2Tokenizer.from_pretrained(folder))

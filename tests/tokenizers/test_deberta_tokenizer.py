@@ -4,8 +4,10 @@ import itertools
 
 import pytest
 import transformers
+from bundle_writer import field
 from files import write_json
-from test_family_parity import check_same, check_same_pairs, field, train_sentence_pieces
+from small_tokenizers import sentence_pieces
+from test_family_parity import check_same, check_same_pairs
 
 from benchmarks.hard_texts import HARD_TEXTS
 from bert_keras.tokenizers import Layout, Tokenizer, UnigramTokenizer
@@ -24,7 +26,7 @@ TEXTS = [
 @pytest.fixture(scope="module")
 def model():
     """The bytes of an spm.model as DeBERTa's, which could spell bytes."""
-    return train_sentence_pieces("unigram", TEXTS, **OPTIONS, byte_fallback=True)
+    return sentence_pieces(TEXTS, **OPTIONS, byte_fallback=True)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tokenizers
-from small_tokenizers import byte_pair_tokenizer
-from test_family_parity import train_sentence_pieces
+from small_tokenizers import byte_pair_tokenizer, sentence_pieces
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 import bert_keras
@@ -66,7 +65,7 @@ def gemma():
 @pytest.fixture(scope="module")
 def kinds(tmp_path_factory):
     path = tmp_path_factory.mktemp("unigram") / "sentencepiece.bpe.model"
-    path.write_bytes(train_sentence_pieces("unigram", LINES))
+    path.write_bytes(sentence_pieces(LINES))
     byte_pairs = byte_pair_tokenizer(["the cat sat", "我爱 北京"] * 9, 330)
     return {"unigram": UnigramTokenizer(path), "gemma": gemma(), "byte_pair": byte_pairs}
 

@@ -266,22 +266,8 @@ def export_to_huggingface(
         variables |= own_weights(task)
     config.setdefault("pad_token_id", 0 if tokenizer is None else tokenizer.pad_token_id)
     config["architectures"] = [next(iter(record.names.values())) + head.architecture]
-    counts = {key: getattr(backbone, name) for key, name in record.counts.items()}
-    names = expand((*record.rows, *head.rows), _KINDS, **counts)
-    if without_place := [path for path in variables if path not in names]:
-        raise ValueError(
-            f"Hugging Face's {config['architectures'][0]} has no place for these weights of the "
-            f"{type(model).__name__}: {without_place}. Without them its answers would differ. Use "
-            "`save_to_preset`, or make the task without them (a CRF with crf=False)."
-        )
-    of_backbone, of_head = {}, {}
-    for path, variable in variables.items():
-        name, transform = names[path]
-        array = _converted(keras.ops.convert_to_numpy(variable.value), dtype, path)
-        tensors = of_head if path.startswith("head/") else of_backbone
-        tensors[name] = transformed(array, transform)
-    if record.tables is not None:
-        of_backbone = record.tables.write(of_backbone, backbone)
+    architecture = config["architectures"][0]
+    of_backbone, of_head = _named_tensors(record, head, model, variables, dtype, architecture)
     prefix = "" if task is None else record.prefix
     tensors = {prefix + name: array for name, array in of_backbone.items()} | of_head
     config["dtype"] = str(next(iter(tensors.values())).dtype)
@@ -300,6 +286,38 @@ def export_to_huggingface(
             write_settings(new)
         if readme is not None:
             write_text(new / README, readme)
+
+
+def _named_tensors(record, head, model, variables, dtype, architecture):
+    """Returns the tensors of the backbone and those of the head, two dicts by transformers' names.
+
+    Args:
+        model: a backbone or a task.
+        variables: dict, path -> variable.
+        dtype: see `export_to_huggingface`.
+        architecture: str, the name of transformers' class.
+
+    Raises:
+        ValueError: the class has no place for a variable.
+    """
+    backbone = getattr(model, "backbone", model)
+    counts = {key: getattr(backbone, name) for key, name in record.counts.items()}
+    names = expand((*record.rows, *head.rows), _KINDS, **counts)
+    if without_place := [path for path in variables if path not in names]:
+        raise ValueError(
+            f"Hugging Face's {architecture} has no place for these weights of the "
+            f"{type(model).__name__}: {without_place}. Without them its answers would differ. Use "
+            "`save_to_preset`, or make the task without them (a CRF with crf=False)."
+        )
+    of_backbone, of_head = {}, {}
+    for path, variable in variables.items():
+        name, transform = names[path]
+        array = _converted(keras.ops.convert_to_numpy(variable.value), dtype, path)
+        tensors = of_head if path.startswith("head/") else of_backbone
+        tensors[name] = transformed(array, transform)
+    if record.tables is not None:
+        of_backbone = record.tables.write(of_backbone, backbone)
+    return of_backbone, of_head
 
 
 def _code(head, tokenizer):
