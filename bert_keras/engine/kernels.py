@@ -99,10 +99,10 @@ def probabilities(query, key, mask, bias, scale):
         float, `(batch, num_heads, seq_len, seq_len)`. The softmax is in float32.
     """
     scores = ((query * scale).transpose(1, 2) @ key.permute(0, 2, 3, 1)).float()
-    if mask is not None:
-        bias = _masked_bias(mask, bias, scores.dtype)
     if bias is not None:
         scores = scores + bias
+    if mask is not None:  # A sum, as on the other backends: a row without any key has a gradient.
+        scores = scores + _masked_bias(mask, None, scores.dtype)
     return scores.softmax(-1).to(query.dtype)
 
 
