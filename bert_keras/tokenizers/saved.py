@@ -113,6 +113,13 @@ def read_tokenizer(source, overrides):
             "Load its SentencePiece file, or convert the tokenizer to a tokenizer.json.",
         )
     joined = _joined(settings["added_ids"], lines, path.with_name("added_tokens.json"))
+    # WordPiece's roles are in vocab.txt, or among the tokens that the files add.
+    absent = [token for token in roles_of(settings).values() if token in settings["added_ids"]]
+    absent = [tokenizers.AddedToken(token, special=True) for token in {*absent} - {*lines}]
+    ids = settings["added_ids"]
+    settings["further_tokens"] = sorted(
+        [*settings["further_tokens"], *absent], key=lambda token: ids.get(token.content, 2**24)
+    )
     _check_end(len(joined), settings.get("num_rows"), path)
     if "lowercase" not in settings:
         named = vocabulary.named_lowercased(source)
