@@ -21,12 +21,15 @@ Outputs: TypeAlias = dict[str, Any]
 
 
 class Indexable(Protocol):
-    # What a `PyDataset` and a table of pyarrow have in the place of `__iter__`.
+    """Data with a length and rows by number, such as a `PyDataset` or a table of pyarrow."""
+
     def __len__(self) -> int: ...
     def __getitem__(self, index: Any, /) -> Any: ...
 
 
 class AsArray(Protocol):
+    """Anything that NumPy can convert to an array."""
+
     def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
@@ -66,15 +69,21 @@ FileDtype: TypeAlias = Literal["float32", "float16", "bfloat16"]
 
 
 class NameOptions(TypedDict, total=False):
+    """What every layer and model takes."""
+
     name: str | None
     trainable: bool
 
 
 class LayerOptions(NameOptions, total=False):
+    """What every layer and model of this package passes on to Keras."""
+
     dtype: Dtype | None
 
 
 class PreprocessorOptions(TypedDict, total=False):
+    """Arguments of `TextPreprocessor` that `from_preset` takes too."""
+
     max_length: int | None
     truncation: Truncation
     text_columns: str | Sequence[str] | None
@@ -82,6 +91,8 @@ class PreprocessorOptions(TypedDict, total=False):
 
 
 class TokenizerOptions(TypedDict, total=False):
+    """Settings that override those of a tokenizer's files, see `Tokenizer.load`."""
+
     cls_token: str
     sep_token: str
     pad_token: str
@@ -100,11 +111,15 @@ class TokenizerOptions(TypedDict, total=False):
 
 
 class LossOptions(TypedDict, total=False):
+    """What every loss passes on to `keras.losses.Loss`."""
+
     name: str | None
     dtype: Dtype | None
 
 
 class OptimizerOptions(TypedDict, total=False):
+    """What every optimizer passes on to `keras.optimizers.Optimizer`."""
+
     name: str
     clipnorm: float | None
     clipvalue: float | None
@@ -115,8 +130,9 @@ class OptimizerOptions(TypedDict, total=False):
     gradient_accumulation_steps: int | None
 
 
-# See `bert_keras.presets.card`.
 class Card(TypedDict, total=False):
+    """Facts for a model card, see `bert_keras.presets.card`."""
+
     description: str
     license: str
     language: str | Sequence[str]
@@ -126,11 +142,15 @@ class Card(TypedDict, total=False):
 
 
 class HeadOptions(TypedDict, total=False):
+    """Settings of a classifier's head, see `SequenceHead`."""
+
     hidden_activation: str | None
     dropout_first: bool
 
 
 class DenseOptions(TypedDict, total=False):
+    """A dense layer after the pooling of an embedder, see `TextEmbedder`."""
+
     units: int
     activation: str
     use_bias: bool

@@ -1,4 +1,4 @@
-"""A task loaded from a checkpoint of transformers computes the same, and so does its export."""
+"""Tasks and their exports compute what the checkpoint's model in transformers computes."""
 
 import numpy as np
 import pytest

@@ -1,8 +1,8 @@
 """ERNIE in Hugging Face's checkpoints.
 
-It is a BERT whose embeddings add one more vector, that of the task. transformers takes task 0
-unless a caller names another, and so does this package: the row of task 0 is added to each segment,
-and those of other tasks are left out. The result is a `BertBackbone`, which is exported as a BERT
+It is a BERT whose embeddings add one more vector, that of the task. By default transformers takes
+task 0. This package always does: it adds the row of task 0 to each segment, and leaves out those of
+other tasks. The result is a `BertBackbone`, which is exported as a BERT
 with the same outputs.
 
 Reference: https://github.com/huggingface/transformers, `models/ernie`.

@@ -150,8 +150,8 @@ class Checkpoint(Preset):
     def load_backbone_weights(self, backbone, task=None):
         """Assigns every backbone weight its tensor.
 
-        A missing pooler only gets a warning, and so do tensors of parts that neither the backbone
-        nor a head of its family has.
+        A missing pooler gives only a warning. Tensors of parts that neither the backbone nor a head
+        of its family has are left out with a warning.
 
         Args:
             backbone: the result of `backbone`.
