@@ -139,7 +139,7 @@ class TaskData:
         batch_size: int | None = None,
         shuffle: bool = False,
         epoch: int = 0,
-        num_epochs: int | None = None,
+        for_fit: bool = False,
     ) -> keras.utils.PyDataset:
         """Returns the batches that `fit` or `evaluate` reads, with rows of similar length in each.
 
@@ -148,8 +148,8 @@ class TaskData:
             batch_size: int, 32 by default.
             shuffle: bool, whether each epoch has its own order.
             epoch: int, the number of the first epoch.
-            num_epochs: int, how many epochs `fit` trains, from which follows how many lengths are
-                worth compiling on JAX; `None` for all lengths of `examples`.
+            for_fit: bool, whether `fit` reads them, so that its number of epochs decides how many
+                lengths are worth compiling on JAX.
         """
         task, backend = self.task, keras.backend.backend()
         # For XLA, rows of weight 0 in the last batch cost less than compiling a smaller shape.
@@ -163,6 +163,7 @@ class TaskData:
             pad_last_batch=pads,
             unpadded=getattr(task.preprocessor, "unpadded", False),
         )
+        num_epochs = task.recipe.choose_epochs(task, batches) if for_fit else None
         cost = COMPILATION.get(backend, 0)
         if num_epochs and cost and not (batches.unpadded or examples.keeps_buckets):
             # Always chosen from epoch 0, so that a continued run keeps the lengths it began with.
@@ -203,8 +204,7 @@ class TaskData:
             if class_weight is not None:
                 num_classes = getattr(self.task, "num_classes", None)
                 examples = examples.weighted(class_weight, num_classes)
-            num_epochs = self.task.recipe.num_epochs
-            batches = self.batches(examples, batch_size, shuffle, epoch, num_epochs)
+            batches = self.batches(examples, batch_size, shuffle, epoch, for_fit=True)
             # They shuffle themselves, by the seed and the number of the epoch.
             return {"x": batches, "shuffle": False}
         data = self.for_evaluation(x, y, sample_weight, batch_size)
