@@ -110,6 +110,25 @@ def test_the_readme_names_every_preset_and_the_guides_have_its_weights():
             assert f"`{row['name']}`" in table and f"{row['parameters']:,}" in table
 
 
+# Libraries that the tests do without.
+NOT_INSTALLED = re.compile(
+    r"^(?:import|from) (?:wandb|mlflow|keras_tuner)|TensorBoard\(", re.MULTILINE
+)
+
+
+@pytest.mark.parametrize(
+    "name", ["callbacks", "class_imbalance", "gpu", "multi_label", "save_load_resume"]
+)
+def test_the_code_of_a_guide_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / "en" / "guides" / f"{name}.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"(?ms)^```python\n(.*?)^```", text)
+    runnable = [block for block in blocks if not NOT_INSTALLED.search(block)]
+    exec(compile("\n".join(runnable), name, "exec"), {"__name__": name})
+    for block in blocks:
+        ast.parse(block)
+
+
 def shell_commands():
     """Yields the page and the words of each command in a block of shell, in prose or code."""
     examples = ROOT / "examples"
