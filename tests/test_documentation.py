@@ -72,6 +72,15 @@ def test_each_cell_of_a_shared_page_of_code_has_a_chinese_text(build):
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
+def test_each_phrase_of_the_search_leads_to_one_page_that_exists(language, build):
+    words = importlib.import_module("search_words").words_of(language)
+    existing = pages(language) | {page.rpartition(".")[0] for _, page in build.shared_pages()}
+    assert words.keys() <= existing
+    phrases = [phrase.lower() for page in words.values() for phrase in page]
+    assert len(phrases) == len(set(phrases)) > 80
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
 def test_links_lead_to_existing_pages_and_pictures(language, build):
     shared = {page for _, page in build.shared_pages()}
     pictures = {f"figures/{name}.svg" for name, _ in build.figures.drawings(language)}
