@@ -24,7 +24,7 @@ classifier.classify(["A joy from start to finish.", "It broke after two days."])
 # %% [markdown]
 # `fit` 里发生了什么：
 #
-# 1. 预处理器把文本切成词片（word piece），两端加上 `[CLS]` 和 `[SEP]`，再把长度相近的文本排成一批；
+# 1. 预处理器把文本切成词元（word piece），两端加上 `[CLS]` 和 `[SEP]`，再把长度相近的文本排成一批；
 # 2. 标签如果是名字，会变成数字；这里本来就是数字；
 # 3. 编码器和预测头的**全部**权重一起训练：AdamW，学习率在前十分之一的步数里上升，随后降到 0。
 #    这就是 BERT 论文的做法；要改，用 `compile()`。
@@ -38,9 +38,9 @@ for name, array in inputs.items():
     print(name, array.tolist())
 
 # %% [markdown]
-# `token_ids` 是词片在词表里的编号；`segment_ids` 用 0、1 区分前后两段文本；`padding_mask` 里 1 是真实的词片，0 是填充。
+# `token_ids` 是词元在词表里的编号；`segment_ids` 用 0、1 区分前后两段文本；`padding_mask` 里 1 是真实的词元，0 是填充。
 #
-# `pooling="mean"` 适合这个检查点：它训练时就是取各词片向量的平均。BERT 论文的检查点自带池化层（pooler），不必写。
+# `pooling="mean"` 适合这个检查点：它训练时就是取各词元向量的平均。BERT 论文的检查点自带池化层（pooler），不必写。
 #
 # ## 保存
 #
