@@ -414,8 +414,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
 
         Args:
             x: texts, or ready inputs, see the class.
-            batch_size: int, 32 by default; on PyTorch on the CPU the default for texts is as many
-                rows as have 2,048 tokens together, padding included.
+            batch_size: int, 32 by default. For texts the default is as many rows as have 2,048
+                tokens together on PyTorch on the CPU, and 16,384 on an accelerator, padding included.
             **kwargs: `verbose`, `callbacks`, see `keras.Model.predict`; for a dataset `steps`.
 
         Returns:

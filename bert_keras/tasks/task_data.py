@@ -36,8 +36,9 @@ from bert_keras.types import Data, Labels, Weights
 # see docs/benchmarks.md; a GPU computes more in that time. TensorFlow gains nothing from fewer
 # lengths, and PyTorch compiles nothing.
 COMPILATION = {"jax": 1e9}
-# Tokens in a batch that PyTorch predicts on the CPU, see docs/benchmarks.md.
-TOKENS_AT_ONCE = 2048
+# Tokens in a batch of `predict`: measured for PyTorch on the CPU, see docs/benchmarks.md, and an
+# estimate for accelerators. XLA on the CPU gains nothing from more than the default number of rows.
+TOKENS_AT_ONCE = {"cpu": 2048, "accelerator": 16384}
 
 
 class TaskData:
@@ -248,11 +249,12 @@ class TaskData:
 
         Args:
             examples: see `encode`.
-            batch_size: int; by default 32, on PyTorch on the CPU as many rows as have 2,048 tokens.
+            batch_size: int; by default 32, on an accelerator as many rows as have 16,384 tokens
+                together, on PyTorch on the CPU as many as have 2,048.
         """
         is_torch = keras.backend.backend() == "torch"
-        on_cpu = is_torch and self.task.backbone.weights[0].value.device.type == "cpu"
-        by_tokens = batch_size is None and on_cpu and examples.are_sorted
+        kind = "accelerator" if distribution.has_accelerator() else "cpu"
+        by_tokens = batch_size is None and examples.are_sorted and (is_torch or kind != "cpu")
         # Round a small number of rows up to a power of two, so that few shapes are compiled.
         size = DEFAULT_BATCH_SIZE if batch_size is None else check_int("batch_size", batch_size)
         size = min(size, 1 << max(0, len(examples) - 1).bit_length())
@@ -262,7 +264,7 @@ class TaskData:
             # XLA would compile a smaller last batch anew, which costs more than further rows.
             pad_last_batch=not is_torch,
             unpadded=getattr(self.task.preprocessor, "unpadded", False),
-            token_budget=max(1, TOKENS_AT_ONCE // examples.sequences_per_row)
+            token_budget=max(1, TOKENS_AT_ONCE[kind] // examples.sequences_per_row)
             if by_tokens
             else None,
         )
