@@ -76,7 +76,7 @@ bert_keras.presets()
 # - **To learn, or to test a pipeline**: `bert_mini_en_gutenberg`, or
 #   `modernbert_mini_en_gutenberg`. They are small and know 19th-century novels; do not judge BERT by
 #   them.
-# - **English, on a laptop**: `minilm_l6_en_uncased`, with `pooling="mean"`.
+# - **English, on a laptop**: `minilm_l6_en_uncased`.
 # - **Vectors of English sentences**: `mpnet_base_en_uncased`.
 # - **English, with a GPU**: `modernbert_base_en_cased` or `roberta_base_en_cased`.
 # - **Chinese**: `bert_base_zh`; then `hf://hfl/chinese-roberta-wwm-ext`, which has BERT's
