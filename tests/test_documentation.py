@@ -101,10 +101,13 @@ def test_the_readmes_code_compiles_and_its_files_exist(name):
         assert (ROOT / target).exists(), target
 
 
-def test_the_readme_lists_every_preset_with_its_weights():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_readme_names_every_preset_and_the_guides_have_its_weights():
+    guides = [DOCS / language / "guides" / "checkpoints.md" for language in ("en", "zh")]
+    readme, *tables = (path.read_text("utf-8") for path in (ROOT / "README.md", *guides))
     for row in bert_keras.presets():
-        assert f"`{row['name']}`" in text and f"{row['parameters']:,}" in text
+        assert f"`{row['name']}`" in readme
+        for table in tables:
+            assert f"`{row['name']}`" in table and f"{row['parameters']:,}" in table
 
 
 def shell_commands():

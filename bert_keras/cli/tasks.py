@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import bert_keras
 from bert_keras.answers.entity_tags import SCHEMES
-from bert_keras.cli import likeness, pictures, scores, training_files
+from bert_keras.cli import likeness, pictures, scores, training_files, verdict
 from bert_keras.cli.options import Option
 from bert_keras.cli.text_rows import in_words
 from bert_keras.training import CosineRegression, MultipleNegativesRanking
@@ -63,6 +63,7 @@ class TrainableTask(NamedTuple):
         evaluate: function of flags, model, examples and `Parts.further`, returns scores, the main
             one first, none without labels, and a function that returns the answers by file name.
         answer: function of the model and some examples, returns lines for people.
+        verdict: function of the scores and `Parts`, returns a `Verdict`.
         data: `Option`s besides `FILES`.
         model: `Option`s that `from_preset` takes as arguments of the same names, if given.
         settings: function of the flags and `Parts`, returns its other arguments.
@@ -86,6 +87,7 @@ class TrainableTask(NamedTuple):
     fit: Callable
     evaluate: Callable
     answer: Callable
+    verdict: Callable
     data: tuple = ()
     model: tuple = ()
     settings: Callable = lambda flags, parts: {}
@@ -218,6 +220,7 @@ TASKS = {
         _columns("texts", "labels"),
         scores.evaluate_texts,
         _classes,
+        verdict.of_texts,
         data=(*COLUMNS, *PAIR, *LABELS),
         model=(POOLING, Option("truncation", str, "longest_first", "How to shorten long texts.")),
         settings=_label_settings,
@@ -238,6 +241,7 @@ TASKS = {
         _columns("texts", "labels"),
         scores.evaluate_texts,
         _classes,
+        verdict.of_texts,
         data=COLUMNS,
         model=(
             POOLING,
@@ -263,6 +267,7 @@ TASKS = {
         _columns("words", "tags"),
         scores.evaluate_tags,
         _tags,
+        verdict.of_tags,
         data=TAGS,
         model=(Option("crf", bool, False, "Score sequences of tags with a random field."),),
         settings=_tag_settings,
@@ -275,6 +280,7 @@ TASKS = {
         lambda flags, parts: {"x": parts.train},
         scores.evaluate_questions,
         _spans,
+        verdict.of_questions,
         data=(
             Option("metric", METRICS, None, METRIC),
             Option("n_best", int, 20, "Answers to a question in nbest_predictions.json.", 1),
@@ -302,6 +308,7 @@ TASKS = {
         _columns(("contexts", "choices"), "labels"),
         scores.evaluate_choices,
         _choices,
+        verdict.of_choices,
         model=(POOLING,),
     ),
     "text_embedding": TrainableTask(
@@ -311,6 +318,7 @@ TASKS = {
         _pairs,
         likeness.evaluate_pairs,
         _hits,
+        verdict.of_pairs,
         data=(
             *COLUMNS,
             *PAIR,

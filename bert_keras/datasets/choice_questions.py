@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 import numpy as np
 
 from bert_keras.checks import check_choice, check_not_empty, is_int
-from bert_keras.datasets.files import read_json_lines, read_lines, read_text
+from bert_keras.datasets.files import read_lines, read_text
 from bert_keras.datasets.labelled_texts import ExampleSet
-from bert_keras.datasets.table import has_names, read_records, shorten
+from bert_keras.datasets.table import read_records, shorten
 from bert_keras.types import Path
 
 
@@ -167,10 +167,8 @@ def _records(path):
     name = os.fspath(path).lower().removesuffix(".gz")
     if name.endswith(".xml"):
         rows = _items(path)
-    elif has_names(path) or name.endswith((".csv", ".tsv")):
-        rows = read_records(path)
     else:
-        rows = ((f"line {line}", record) for line, record in read_json_lines(path))
+        rows = read_records(path, kind="jsonl" if name.endswith(".txt") else None)
     for place, record in rows:
         if {"questions", "options", "answers"} <= {*record}:  # RACE has a text with its questions.
             columns = (record[field] for field in ("questions", "options", "answers"))

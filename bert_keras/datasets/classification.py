@@ -10,7 +10,7 @@ import numpy as np
 
 from bert_keras.checks import check_not_empty, refuse_first
 from bert_keras.datasets.labelled_texts import LabelledTexts
-from bert_keras.datasets.table import Table, as_text, has_names, read_rows, shorten
+from bert_keras.datasets.table import Table, as_text, has_names, is_number, read_rows, shorten
 from bert_keras.types import Array, Path, ProblemType
 
 TSV_FILES = {split: (f"{split}.tsv",) for split in ("train", "dev", "test")}
@@ -284,7 +284,7 @@ def _separator(path, names):
 
 def _column(name):
     """Returns a column's name, or its number if it is written as one."""
-    return int(name) if re.fullmatch(r"-?\d+", str(name)) else name
+    return int(name) if is_number(name) else name
 
 
 def _texts(table, columns):

@@ -1,6 +1,8 @@
 """Tagged sentences in files: CoNLL's column files, and rows with named fields."""
 
 import dataclasses
+import itertools
+import os
 import re
 import warnings
 from collections.abc import Sequence
@@ -10,8 +12,10 @@ from bert_keras.datasets.files import read_lines
 from bert_keras.datasets.labelled_texts import ExampleSet
 from bert_keras.datasets.tag_columns import (
     CONLL_2012_ENTITIES,
+    LINES_LOOKED_AT,
     TagColumns,
     find_columns,
+    hold_entity_tags,
     is_conll_2012,
     is_conllu,
 )
@@ -187,6 +191,26 @@ def tag_layout(
     if has_names or has_records(path):
         return find_fields(path, word_column, tag_column)
     return find_columns(path, _read_fields(path), word_column, tag_column)
+
+
+def is_tagged(path: Path) -> bool:
+    """Whether a text file has words with their tags, in columns or in rows with named fields.
+
+    So have files with an ending such as `.conll`, and others whose first lines hold tags of
+    entities.
+    """
+    name = os.fspath(path).lower().removesuffix(".gz")
+    if name.endswith((".conll", ".conllu", ".bio", ".iob", ".iob2", ".bmes", ".bioes")):
+        return True
+    try:
+        layout = tag_layout(path)
+        if isinstance(layout, TagFields):
+            return True
+        rows = itertools.islice(_read_fields(path), LINES_LOOKED_AT)
+        tags = [fields[layout.tags] for _, fields in rows if fields and len(fields) > 1]
+    except ValueError:
+        return False
+    return bool(tags) and hold_entity_tags(tags)
 
 
 def _read_words(path, word_column, tag_column, may_lack_tags, label_names=None):

@@ -132,7 +132,7 @@ def _by_content(path, rows):
     if not last:
         return 0, 0
     columns = list(zip(*rows, strict=True))
-    tags = [place for place, column in enumerate(columns) if _hold_entity_tags(column)]
+    tags = [place for place, column in enumerate(columns) if hold_entity_tags(column)]
     if not tags:
         _check_words_come_first(path, columns)
         return 0, last
@@ -144,7 +144,7 @@ def _by_content(path, rows):
     return (1, 0) if tags == [0] else (0, tags[-1])
 
 
-def _hold_entity_tags(column):
+def hold_entity_tags(column):
     """Whether a column's values are tags of entities, some of which mark one."""
     if all(_ENTITY_TAG.fullmatch(value) for value in column):
         return True

@@ -19,13 +19,15 @@ from typing import NamedTuple
 
 from bert_keras.answers.words import find_words, number_words
 from bert_keras.checks import is_int, require
-from bert_keras.datasets.files import read_json_lines, read_lines
-from bert_keras.datasets.table import as_text, has_names, read_records, shorten
+from bert_keras.datasets.files import read_lines
+from bert_keras.datasets.table import as_text, kind_of, read_records, shorten
 from bert_keras.datasets.tag_columns import SENTENCE_NAMES, TAG_NAMES, WORD_NAMES, find_header
 from bert_keras.types import Path
 
 _TEXT_NAMES = ("text", "data", "sentence", "content")
 _SPAN_NAMES = ("label", "labels", "entities", "spans", "annotations")
+# How a line begins that is an object of JSON.
+_OBJECT = '{"'
 # The keys of a span that is an object.
 _START = ("start_offset", "start", "begin")
 _END = ("end_offset", "end", "stop")
@@ -60,15 +62,11 @@ class TagFields(NamedTuple):
 
 def has_records(path: Path) -> bool:
     """Whether a file of tagged words has rows with named fields, from its name and first line."""
-    if has_names(path):
+    if kind_of(path) != "tsv":
         return True
-    first = next((line for line in read_lines(path) if line.strip()), "").strip()
-    if first.startswith('{"'):
-        return True
-    if str(path).lower().removesuffix(".gz").endswith(".csv") and "," in first:
-        return True
+    first = _first_line(path)
     header = find_header(first.replace('"', "").split("\t"))
-    return header is not None and header[0] is not None
+    return first.startswith(_OBJECT) or (header is not None and header[0] is not None)
 
 
 def find_fields(
@@ -173,15 +171,12 @@ def read_tag_records(
 
 def _records(path):
     """Yields the place and the fields of each row."""
-    if has_names(path) or not next(_not_blank(path), "").startswith('{"'):
-        yield from read_records(path)
-        return
-    for line, record in read_json_lines(path):
-        yield f"line {line}", record
+    is_json = kind_of(path) == "tsv" and _first_line(path).startswith(_OBJECT)
+    yield from read_records(path, kind="jsonl" if is_json else None)
 
 
-def _not_blank(path):
-    return (line.strip() for line in read_lines(path) if line.strip())
+def _first_line(path):
+    return next((line for line in read_lines(path) if line.strip()), "").strip()
 
 
 # Values

@@ -56,7 +56,7 @@ def taken(task, x, y=None, sample_weight=None):
     names = column_names(x)
     if "input_ids" in names:
         return _ready(task, x, names, y, sample_weight)
-    if isinstance(x, dict) and (TOKEN_IDS in names or not any(map(is_text, x.values()))):
+    if isinstance(x, dict) and not _holds_examples(x, task.form):
         return x, y, sample_weight
     if y is None:
         y = _labels(task, x, names, _LABELS[task.form])
@@ -74,6 +74,12 @@ def are_rows(x):
     if not (isinstance(x, list) and x and all(isinstance(row, Mapping) for row in x)):
         return False
     return TOKEN_IDS not in x[0] and np.ndim(x[0].get("input_ids", [])) == 1
+
+
+def _holds_examples(columns, form):
+    """Whether a dict of columns holds raw examples, rather than ready inputs."""
+    has_known_names = any(set(names) <= set(columns) for names in _COLUMNS[form])
+    return TOKEN_IDS not in columns and (has_known_names or any(map(is_text, columns.values())))
 
 
 def column_names(table):

@@ -36,8 +36,9 @@ from bert_keras.types import Data, Labels, Weights
 # see docs/benchmarks.md; a GPU computes more in that time. TensorFlow gains nothing from fewer
 # lengths, and PyTorch compiles nothing.
 COMPILATION = {"jax": 1e9}
-# Tokens in a batch that PyTorch predicts on the CPU, see docs/benchmarks.md.
-TOKENS_AT_ONCE = 2048
+# Tokens in a batch of `predict`: measured for PyTorch on the CPU, see docs/benchmarks.md, and an
+# estimate for accelerators. XLA on the CPU gains nothing from more than the default number of rows.
+TOKENS_AT_ONCE = {"cpu": 2048, "accelerator": 16384}
 
 
 class TaskData:
@@ -145,7 +146,7 @@ class TaskData:
         batch_size: int | None = None,
         shuffle: bool = False,
         epoch: int = 0,
-        num_epochs: int | None = None,
+        for_fit: bool = False,
     ) -> keras.utils.PyDataset:
         """Returns the batches that `fit` or `evaluate` reads, with rows of similar length in each.
 
@@ -154,8 +155,8 @@ class TaskData:
             batch_size: int, 32 by default.
             shuffle: bool, whether each epoch has its own order.
             epoch: int, the number of the first epoch.
-            num_epochs: int, how many epochs `fit` trains, from which follows how many lengths are
-                worth compiling on JAX; `None` for all lengths of `examples`.
+            for_fit: bool, whether `fit` reads them, so that its number of epochs decides how many
+                lengths are worth compiling on JAX.
         """
         task, backend = self.task, keras.backend.backend()
         # For XLA, rows of weight 0 in the last batch cost less than compiling a smaller shape.
@@ -169,6 +170,7 @@ class TaskData:
             pad_last_batch=pads,
             unpadded=getattr(task.preprocessor, "unpadded", False),
         )
+        num_epochs = task.recipe.choose_epochs(task, batches) if for_fit else None
         cost = COMPILATION.get(backend, 0)
         if num_epochs and cost and not (batches.unpadded or examples.keeps_buckets):
             # Always chosen from epoch 0, so that a continued run keeps the lengths it began with.
@@ -209,8 +211,7 @@ class TaskData:
             if class_weight is not None:
                 num_classes = getattr(self.task, "num_classes", None)
                 examples = examples.weighted(class_weight, num_classes)
-            num_epochs = self.task.recipe.num_epochs
-            batches = self.batches(examples, batch_size, shuffle, epoch, num_epochs)
+            batches = self.batches(examples, batch_size, shuffle, epoch, for_fit=True)
             # They shuffle themselves, by the seed and the number of the epoch.
             return {"x": batches, "shuffle": False}
         data = self.for_evaluation(x, y, sample_weight, batch_size)
@@ -255,11 +256,12 @@ class TaskData:
 
         Args:
             examples: see `encode`.
-            batch_size: int; by default 32, on PyTorch on the CPU as many rows as have 2,048 tokens.
+            batch_size: int; by default 32, on an accelerator as many rows as have 16,384 tokens
+                together, on PyTorch on the CPU as many as have 2,048.
         """
         is_torch = keras.backend.backend() == "torch"
-        on_cpu = is_torch and self.task.backbone.weights[0].value.device.type == "cpu"
-        by_tokens = batch_size is None and on_cpu and examples.are_sorted
+        kind = "accelerator" if distribution.has_accelerator() else "cpu"
+        by_tokens = batch_size is None and examples.are_sorted and (is_torch or kind != "cpu")
         # Round a small number of rows up to a power of two, so that few shapes are compiled.
         size = DEFAULT_BATCH_SIZE if batch_size is None else check_int("batch_size", batch_size)
         size = min(size, 1 << max(0, len(examples) - 1).bit_length())
@@ -269,7 +271,7 @@ class TaskData:
             # XLA would compile a smaller last batch anew, which costs more than further rows.
             pad_last_batch=not is_torch,
             unpadded=getattr(self.task.preprocessor, "unpadded", False),
-            token_budget=max(1, TOKENS_AT_ONCE // examples.sequences_per_row)
+            token_budget=max(1, TOKENS_AT_ONCE[kind] // examples.sequences_per_row)
             if by_tokens
             else None,
         )

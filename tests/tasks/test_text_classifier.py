@@ -9,6 +9,7 @@ from checks import check_saved_and_reloaded, check_task
 from tiny import VOCABULARY, Batches, batches_of, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
+from bert_keras import distribution
 from bert_keras.preprocessing.batching import BucketedBatches, buckets_worth_compiling
 from bert_keras.tasks import task_data
 
@@ -30,6 +31,16 @@ def test_predict_keeps_the_order_of_the_texts(shared_classifier):
     together = shared_classifier.predict(TEXTS, batch_size=5, verbose=0)
     alone = [shared_classifier.predict([text], verbose=0) for text in TEXTS]
     np.testing.assert_allclose(together, np.concatenate(alone), atol=1e-6)
+
+
+@pytest.mark.once
+def test_an_accelerator_gets_lengths_of_eight_and_large_batches(shared_classifier, monkeypatch):
+    monkeypatch.setattr(distribution, "has_accelerator", lambda: True)
+    data = shared_classifier.data
+    batches = data.for_prediction(data.encode(TEXTS * 50, training=False))
+    shapes = [batches[index][0]["token_ids"].shape for index in range(len(batches))]
+    assert all(length % 8 == 0 for _, length in shapes)
+    assert sum(rows for rows, _ in shapes) == 1200 and max(map(np.prod, shapes)) == 16384
 
 
 def test_text_and_ready_inputs_give_the_same(shared_classifier):

@@ -15,6 +15,7 @@ Old folders have the checkpoint in `0_Transformer/`.
 Reference: https://www.sbert.net/docs/sentence_transformer/usage/custom_models.html
 """
 
+import contextlib
 from pathlib import Path
 
 import keras
@@ -102,6 +103,17 @@ class SentenceTransformersFolder(HuggingFaceFolder):
             self._dense = folders[2]
             settings["projection"] = _projection(self._dense)
         return settings
+
+    def pooling_of_new_head(self, task, has_weights):
+        """Returns the pooling that the encoder was trained with, if this package has it.
+
+        Its pooler, if there is one, is left as it was before that training.
+        """
+        with contextlib.suppress(ValueError, FileNotFoundError):  # Only an embedder needs them.
+            modules = self._modules()
+            if [kind for kind, _ in modules[:2]] == ["Transformer", "Pooling"]:
+                return _pooling(modules[1][1])["pooling"]
+        return super().pooling_of_new_head(task, has_weights)
 
     def load_head_weights(self, task):
         """Assigns the weights of the dense layer after the pooling, or of another task's head."""
