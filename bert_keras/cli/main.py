@@ -29,7 +29,7 @@ import sys
 import warnings
 from typing import NamedTuple
 
-from bert_keras.cli import mistakes, serve, sources, start, text_rows
+from bert_keras.cli import marked_rows, mistakes, serve, sources, start, text_rows
 from bert_keras.cli.options import LAYOUT, TRACEBACK, Option, parse_all, wants_traceback
 from bert_keras.export import runtime
 
@@ -174,7 +174,13 @@ def _answer(name, flags, source, arguments):
     else:
         input_format = flags.input_format or text_rows.format_of(flags.input, "text")
         layout = (flags.separator, flags.quoting)
-        rows = text_rows.read_rows(flags.input, input_format, columns, name == "choose", *layout)
+        rows = None
+        if not (flags.columns or flags.input_format):
+            rows = marked_rows.read_rows(name, flags.input, input_format, columns)
+        if rows is None:
+            rows = text_rows.read_rows(
+                flags.input, input_format, columns, name == "choose", *layout
+            )
     if name == "fill-mask":
         mask = (getattr(model, "tokenizer", None) or model).mask_token or "[MASK]"
         rows = (row.replaced("[MASK]", mask) for row in rows)

@@ -49,8 +49,9 @@ SCHEME = (
 )
 TAGS = (
     Option("scheme", tuple(SCHEMES), None, SCHEME),
-    Option("word_column", int, None, "Column of the words, from 0. By default it is detected."),
-    Option("tag_column", int, None, "Column of the tags, from 0; -1 is the last."),
+    Option("word_column", str, None, "Column of the words, from 0, or its name; else detected."),
+    Option("tag_column", str, None, "Column of the tags, from 0 (-1 is the last), or its name."),
+    Option("label_names", str, None, "Names of tags that are numbers, in order.", many="list"),
 )
 POOLING = Option("pooling", str, None, "pooler, cls, mean or max; by default the checkpoint's own.")
 

@@ -216,7 +216,9 @@ def read_tags(flags):
             )
         print(f"There is no training file: train on {files['dev']}, measure on {files['test']}.")
         files = {"train": files["dev"], "dev": files["test"], "test": flags.test_file}
-    columns = {"word_column": flags.word_column, "tag_column": flags.tag_column}
+    columns = {name: _column(flags[name].value) for name in ("word_column", "tag_column")}
+    print(f"{files['train']}: {datasets.tag_layout(files['train'], **columns)}.")
+    columns["label_names"] = flags.label_names
     train, dev, test = (
         datasets.read_conll(files[part], **columns, may_lack_tags=part == "test")
         if files.get(part)
@@ -233,6 +235,11 @@ def read_tags(flags):
     return Parts(train, dev, test, {"tags": tags})
 
 
+def _column(text):
+    """Returns a column of a flag: a number where it is one, else a name."""
+    return int(text) if text and re.fullmatch(r"-?\d+", text) else text
+
+
 def _check_tags(flags, tags, train, files, columns):
     """Refuses tags that are texts or typing errors; prints those that no example teaches."""
     num_words = sum(map(len, train.words))
@@ -244,17 +251,17 @@ def _check_tags(flags, tags, train, files, columns):
         )
     odd, known = metrics.find_odd_tags(tags, flags.scheme), {*datasets.tag_names(train)}
     for path in filter(None, files.values()):
-        line = datasets.find_tag(path, odd[0], **columns) if odd else None
-        if line is not None:
+        place = datasets.find_tag(path, odd[0], **columns) if odd else None
+        if place is not None:
             scheme = f"of the scheme {flags.scheme}" if flags.scheme else "of a scheme of entities"
             raise ValueError(
-                f"{path}, line {line}: each tag must be {scheme}: O, or a prefix and a type, such "
+                f"{path}, {place}: each tag must be {scheme}: O, or a prefix and a type, such "
                 f"as B-PER. Received: {odd[0]!r}. Correct the file, --scheme or --tag_column."
             )
         for tag in tags:
-            line = None if tag in known else datasets.find_tag(path, tag, **columns)
-            if line is not None:
-                print(f"{path}, line {line}: no training sentence has the tag {tag!r}.")
+            place = None if tag in known else datasets.find_tag(path, tag, **columns)
+            if place is not None:
+                print(f"{path}, {place}: no training sentence has the tag {tag!r}.")
 
 
 # Questions
