@@ -104,6 +104,7 @@ def run():
     if not wants_traceback(sys.argv):  # Then the messages of libraries are wanted too.
         logging.getLogger().setLevel(logging.ERROR)
         warnings.simplefilter("ignore")
+        warnings.filterwarnings("always", module=r"bert_keras\.datasets\.")
     mistakes.run(main, "bert-keras", sys.argv[1:])
 
 
@@ -178,9 +179,8 @@ def _answer(name, flags, source, arguments):
         if not (flags.columns or flags.input_format):
             rows = marked_rows.read_rows(name, flags.input, input_format, columns)
         if rows is None:
-            rows = text_rows.read_rows(
-                flags.input, input_format, columns, name == "choose", *layout
-            )
+            has_list = name == "choose"
+            rows = text_rows.read_rows(flags.input, input_format, columns, has_list, *layout)
     if name == "fill-mask":
         mask = (getattr(model, "tokenizer", None) or model).mask_token or "[MASK]"
         rows = (row.replaced("[MASK]", mask) for row in rows)

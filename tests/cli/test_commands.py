@@ -72,7 +72,21 @@ def test_texts_come_from_arguments_files_and_standard_input(
         assert json_lines(command(*source, "--batch_size", 1)) == expected
         assert command(*source, "--output", output) == ""
         with output.open() as file:
-            assert [row["label"] for row in csv.DictReader(file)] == [x["label"] for x in expected]
+            rows = list(csv.DictReader(file))
+        assert [row["label"] for row in rows] == [x["label"] for x in expected]
+        own = {"x.csv": ["id", "review"], "x.jsonl": ["text"], "x.txt": []}[name]
+        assert list(rows[0]) == [*own, "label", "probabilities"]
+        assert all([row[column] for row in rows] == TEXTS for column in own[-1:])
+
+
+@pytest.mark.once
+def test_answers_stand_beside_columns_of_their_name(command, preset, write, tmp_path):
+    path, output = write("x.csv", "text;label\ngood;yes\nbad;\n"), tmp_path / "answers.csv"
+    command("classify", preset, "--input", path, "--output", output)
+    with output.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["label"] for row in rows] == ["yes", ""]
+    assert all(row["answer_label"] in ("no", "yes") and row["probabilities"] for row in rows)
 
 
 @pytest.mark.once
