@@ -30,7 +30,7 @@ import warnings
 from typing import NamedTuple
 
 from bert_keras.cli import marked_rows, mistakes, serve, sources, start, text_rows
-from bert_keras.cli.options import TRACEBACK, Option, parse_all, wants_traceback
+from bert_keras.cli.options import LAYOUT, TRACEBACK, Option, parse_all, wants_traceback
 from bert_keras.export import runtime
 
 
@@ -77,8 +77,7 @@ ANSWERS = (
     Option(
         "columns", str, None, "Names of the fields; two make pairs for `classify`.", many="list"
     ),
-    Option("separator", str, None, "What separates columns; by default it is detected."),
-    Option("quoting", bool, None, 'Whether " quotes fields; by default it is detected.'),
+    *LAYOUT,
     Option("batch_size", int, 32, "Texts in a batch.", 1),
     Option("prompt", str, None, "Name or text of what goes before each text, for `embed`."),
     Option("top_k", int, None, "Number of answers, for `answer` and `fill-mask`.", 1),

@@ -11,7 +11,7 @@ from bert_keras.datasets.sentiment import SENTIMENT_SENTENCES_FILES
 
 COLUMN_FLAGS = (
     *("text_column", "pair_column", "label_column"),
-    *("problem_type", "label_separator", "separator", "highest_score"),
+    *("problem_type", "label_separator", "separator", "quoting", "highest_score"),
 )
 
 
@@ -139,7 +139,8 @@ def _is_imdb(path):
 
 
 def _held_out(examples):
-    return datasets.split_examples(examples, test_size=max(2, len(examples) // 10), seed=0)
+    size = min(max(2, len(examples) // 10), len(examples) // 2)
+    return datasets.split_examples(examples, test_size=size, seed=0)
 
 
 def read_text_file(flags, path, label_names=None, may_lack_labels=False):
@@ -147,7 +148,7 @@ def read_text_file(flags, path, label_names=None, may_lack_labels=False):
     if flags.dataset or (flags.data_dir and not _has_own_reader(flags.data_dir)):
         name = flags.dataset or datasets.detect_glue_task(flags.data_dir)
         return datasets.read_examples(path, datasets.get_glue_task(name))
-    names = ("problem_type", "label_separator", "separator")
+    names = ("problem_type", "label_separator", "separator", "quoting")
     options = {name: flags[name].value for name in names if name in flags}
     columns = [flags.text_column, *([flags.pair_column] if "pair_column" in flags else [])]
     return datasets.read_texts(

@@ -416,8 +416,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
 
         Args:
             x: texts, or ready inputs, see the class.
-            batch_size: int, 32 by default. For texts the default is as many rows as have 2,048
-                tokens together on PyTorch on the CPU, and 16,384 on an accelerator, padding included.
+            batch_size: int, 32 by default. For texts the default is as many rows as have 16,384
+                tokens together on an accelerator, 2,048 on PyTorch on the CPU, padding included.
             **kwargs: `verbose`, `callbacks`, see `keras.Model.predict`; for a dataset `steps`.
 
         Returns:
