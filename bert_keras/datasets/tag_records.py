@@ -15,7 +15,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bert_keras.answers.words import find_words, number_words
 from bert_keras.checks import is_int, require
@@ -145,7 +145,7 @@ def read_tag_records(
             words, tags, num_inside = _tagged(where, words, tags)
             inside += [place] * num_inside
         else:
-            words, tags = _as_words(where, words), _as_list(where, tags)
+            words, tags = _as_words(where, words), as_list(where, tags)
         if tags is None and not may_lack_tags:
             raise ValueError(f"{where}: there are no tags in {fields.tags!r}.")
         if tags is not None and len(tags) != len(words):
@@ -177,8 +177,16 @@ def _first_line(path):
 # Values
 
 
-def _as_list(where, value):
-    """Returns a list, or the list that a cell of text holds, or anything else unchanged."""
+def as_list(where: str, value: Any) -> Any:
+    """Returns a list, or the list that a cell of text holds, or anything else unchanged.
+
+    Args:
+        where: str, the file and the place, for the message.
+        value: the value of a field.
+
+    Raises:
+        ValueError: the cell begins as a list and is none.
+    """
     if not isinstance(value, str) or not value.strip().startswith("["):
         return value
     try:
@@ -213,7 +221,7 @@ def _is_spans(value):
 
 
 def _as_words(where, value):
-    value = _as_list(where, value)
+    value = as_list(where, value)
     if isinstance(value, str):
         return value.split()
     if not isinstance(value, list):

@@ -212,6 +212,7 @@ def row(start=START, **changes):
     return {"id": "1", "context": CONTEXT, "question": "Où?", "answers": answers, **changes}
 
 
+TABLE = f"question,context,answer,answer_start\nOù?,{CONTEXT},Orléans,{START}\n"
 NONE = {"text": [], "answer_start": []}
 BLANK = [{"text": "", "answer_start": -1}]
 QUESTIONS = [
@@ -232,6 +233,7 @@ QUESTIONS = [
         [{"context": "c", "question": "?"}],
         [(None, False)],
     ),
+    ("CSV", "a.csv", TABLE, [(START, False)]),
     ("floats of pandas", "a.jsonl", [question(float(START))], [(START, False)]),
     ("a blank answer", "a.jsonl", [question(answers=BLANK, is_impossible=True)], [(None, True)]),
     ("null for answers", "a.jsonl", [question(answers=None)], [(None, False)]),
