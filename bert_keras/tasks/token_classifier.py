@@ -420,6 +420,7 @@ class TokenClassifier(Task):
               its words' probabilities. Empty for tags that mark no entities, such as parts of
               speech. Sequences that break the scheme are read as conlleval reads them: `I-PER`
               after `O` starts an entity. A tag such as `[PAD]` among entity tags is read as `O`.
+              Beside `O`, tags without a prefix (`PER`) are read as `I-PER`, and `B_PER` as `B-PER`.
 
         Example:
 
