@@ -57,7 +57,8 @@ for family in families:
 # ## 预设
 #
 # `bert_keras.presets()` 列出全部注册过的名字。前三个不需要联网，其余的在第一次使用时从 Hugging Face Hub 下载。
-# 这些家族的其他检查点，用文件夹路径或 `hf://作者/名字` 来指定。
+# 这些家族的其他检查点，用文件夹路径或 `hf://作者/名字` 来指定，
+# 见[最常用的四十个编码器](forty_encoders.md)，每个都有加载它的那一行代码。
 
 # %%
 bert_keras.presets()
