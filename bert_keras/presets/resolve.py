@@ -29,6 +29,7 @@ ADAPTERS = "adapter_config.json"
 # no copies of the weights in other formats.
 _SETTINGS = ("config.json", "metadata.json", "preprocessor.json", "task.json")
 _EMBEDDINGS = ("modules.json", "config_sentence_transformers.json", *SENTENCE_FILES)
+_EMBEDDINGS += ("artifact.metadata", "*_SpladePooling/config.json", "*_MultiVectorMask/config.json")
 _EMBEDDINGS += ("*_Pooling*/config.json", "*_Dense*/config.json", "*_Dense*/model.safetensors")
 _SAFETENSORS = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
 _HDF5 = ("model.weights.h5", "model_*.weights.h5", "model.weights.json", "task.weights.h5")
