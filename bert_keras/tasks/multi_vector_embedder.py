@@ -240,6 +240,8 @@ class MultiVectorEmbedder(Embedder):
         if isinstance(texts, str):
             return self.embed([texts], kind, batch_size, verbose)[0]
         texts = as_texts(as_column(texts, "texts"))
+        if not texts:
+            return []
         examples, found = self._encoded([texts], [kind]), [None] * len(texts)
         batches = self.data.for_prediction(examples, batch_size)
         outputs = self.predict_batches(batches, verbose=verbose)

@@ -20,7 +20,7 @@ from bert_keras.checks import check_choice
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.presets.assign import own_weights
 from bert_keras.presets.safetensors_io import read_safetensors, write_checkpoint
-from bert_keras.tokenizers.saved import read_sentence_settings
+from bert_keras.tokenizers.saved import TOKENIZER_FILE, read_sentence_settings
 
 LAYOUTS = ("sentence-transformers", "pylate", "stanford")
 METADATA = "artifact.metadata"
@@ -207,6 +207,7 @@ def write(folder, task, layout):
             }
         for path in ("2_MultiVectorMask", "3_Normalize"):
             (folder / path).mkdir(exist_ok=True)
+        _add_markers(folder / TOKENIZER_FILE, markers.values())
         words = {"skiplist_words": task.skipped_tokens, "skiplist_tasks": ["document"]}
         write_json(folder / "2_MultiVectorMask/config.json", {**words, "keep_only_token_ids": None})
         write_json(folder / "3_Normalize/config.json", {"module_input_name": "token_embeddings"})
@@ -217,6 +218,22 @@ def write(folder, task, layout):
         for i, (path, kind) in enumerate(modules.items())
     ]
     write_json(folder / "modules.json", listed)
+
+
+def _add_markers(path, markers):
+    """Makes markers that are tokens of a vocabulary special, so that texts may begin with them."""
+    if not path.is_file():
+        return
+    saved, added = read_json(path), []
+    tokens = saved["model"]["vocab"]
+    ids = tokens if isinstance(tokens, dict) else {t: i for i, (t, _) in enumerate(tokens)}
+    known = {token["content"] for token in saved["added_tokens"]}
+    options = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    for marker in markers:
+        if marker in ids and marker not in known:
+            added.append({"id": ids[marker], "content": marker, **options, "special": True})
+    saved["added_tokens"] = sorted(saved["added_tokens"] + added, key=lambda token: token["id"])
+    write_json(path, saved)
 
 
 def _write_stanford(folder, task, longest):

@@ -236,10 +236,10 @@ def write_sparse_settings(folder, task):
     write_json(folder / "1_SpladePooling/config.json", config)
     modules = {"": "MLMTransformer", "1_SpladePooling": "SpladePooling"}
     modules = {path: f"{_SPARSE_PACKAGE}.{kind}" for path, kind in modules.items()}
-    _write_modules(folder, task, "dot", modules)
+    _write_modules(folder, task, "dot", modules, model_type="SparseEncoder")
 
 
-def _write_modules(folder, task, similarity, modules):
+def _write_modules(folder, task, similarity, modules, **settings):
     """Writes the longest sequence, the prompts, and the list of modules.
 
     Args:
@@ -247,12 +247,13 @@ def _write_modules(folder, task, similarity, modules):
         task: an `Embedder`.
         similarity: str, their name of it.
         modules: dict, path -> their type.
+        **settings: further settings of their model.
     """
     longest = task.preprocessor and task.preprocessor.max_length
     longest = longest or task.backbone.max_sequence_length
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": longest})
     prompts = {theirs: getattr(task, ours) for theirs, ours in _PROMPTS.items()}
-    write_json(folder / SENTENCES_FILE, {**prompts, "similarity_fn_name": similarity})
+    write_json(folder / SENTENCES_FILE, {**prompts, "similarity_fn_name": similarity, **settings})
     # This file is last, since the others are read only if it exists.
     listed = [
         {"idx": i, "name": str(i), "path": path, "type": kind}
