@@ -61,6 +61,7 @@ class Embedder(Task):
 
     chunk_size = None
     has_classes = False
+    is_fine_tuned = False
     needs_labels = False  # Only some objectives have labels.
     objectives: ClassVar[dict[str, tuple]] = {
         "ranking": (MultipleNegativesRanking, 2, None),

@@ -19,7 +19,7 @@ import keras
 from bert_keras.checks import check_choice
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.presets.assign import own_weights
-from bert_keras.presets.safetensors_io import read_safetensors, write_checkpoint
+from bert_keras.presets.safetensors_io import write_checkpoint
 from bert_keras.tokenizers.saved import TOKENIZER_FILE, read_sentence_settings
 
 LAYOUTS = ("sentence-transformers", "pylate", "stanford")
@@ -64,7 +64,7 @@ def read_stanford(folder):
 
 
 def read_modules(root, folder, modules):
-    """Returns the arguments of a `MultiVectorEmbedder` in a folder with `modules.json`.
+    """Returns the arguments of a `MultiVectorEmbedder` in a folder, but for `dim`.
 
     Args:
         root: `Path`, the folder of `modules.json`.
@@ -77,9 +77,9 @@ def read_modules(root, folder, modules):
     path = root / SENTENCES_FILE
     config = read_json(path, dict) if path.is_file() else {}
     folders = dict(modules)
-    settings = {"dim": _dim(folders["Dense"])}
+    _check_dense(folders["Dense"])
     if "query_prefix" in config or config.get("model_type") == "ColBERT":
-        return settings | _of_pylate(config)
+        return _of_pylate(config)
     prompts = config.get("prompts") or {}
     options = read_sentence_settings(folder)
     expansion, length = options.get("query_expansion"), options.get("query_length")
@@ -94,7 +94,7 @@ def read_modules(root, folder, modules):
         tasks, only = mask.get("skiplist_tasks"), mask.get("keep_only_token_ids")
         check_choice(f"skiplist_tasks` in `{path}", tasks, (None, ["document"]))
         check_choice(f"keep_only_token_ids` in `{path}", only, (None,))
-    return settings | {
+    return {
         "query_marker": prompts.get("query") or "",
         "document_marker": prompts.get("document") or "",
         "query_length": length,
@@ -124,16 +124,14 @@ def _of_pylate(config):
     }
 
 
-def _dim(folder):
-    """Returns the width of a linear layer's vectors."""
+def _check_dense(folder):
+    """Raises `ValueError` unless the layer in a folder is linear, without bias."""
     path = folder / "config.json"
     config = read_json(path, dict)
     activation = config.get("activation_function", _IDENTITY)
     check_choice(f"activation_function` in `{path}", activation, (_IDENTITY,))
     check_choice(f"use_residual` in `{path}", config.get("use_residual", False), (False,))
     check_choice(f"bias` in `{path}", config.get("bias", False), (False,))
-    shape = read_safetensors(folder).shapes.get("linear.weight", (0,))
-    return shape[0]
 
 
 def check_can_write(task, layout):

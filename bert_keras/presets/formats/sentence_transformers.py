@@ -9,7 +9,7 @@ Their files are next to a checkpoint in Hugging Face's layout:
 | `1_Pooling/config.json` | the pooling: one flag per mode before version 5, then `pooling_mode` |
 | `1_Dense/`, `2_MultiVectorMask/` | of a `MultiVectorEmbedder`, see `late_interaction` |
 | `1_SpladePooling/config.json` | `pooling_strategy`, which must be `max`, `activation_function` |
-| `2_Dense/` | a dense layer: `config.json` with its activation, `model.safetensors` |
+| `2_Dense/` | a dense layer: `config.json` with its activation, and its weights |
 | `config_sentence_transformers.json` | `prompts` and `default_prompt_name` |
 | `sentence_bert_config.json` | `max_seq_length`, `do_lower_case`; old names have other families |
 
@@ -18,6 +18,7 @@ Old folders have the checkpoint in `0_Transformer/`.
 Reference: https://www.sbert.net/docs/sentence_transformer/usage/custom_models.html
 """
 
+import contextlib
 from pathlib import Path
 
 import keras
@@ -28,11 +29,11 @@ from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.presets.assign import assign, own_weights
 from bert_keras.presets.families import kind_of
 from bert_keras.presets.formats import late_interaction
-from bert_keras.presets.formats.huggingface import HuggingFaceFolder
+from bert_keras.presets.formats.huggingface import PROMPTS, HuggingFaceFolder, read_weights
 from bert_keras.presets.formats.late_interaction import SENTENCES_FILE
 from bert_keras.presets.formats.torch_names import TORCH_NAMES, read_activation
 from bert_keras.presets.name_map import expand, transformed
-from bert_keras.presets.safetensors_io import read_safetensors, write_checkpoint
+from bert_keras.presets.safetensors_io import write_checkpoint
 from bert_keras.tokenizers.saved import read_sentence_settings
 
 # Their pooling -> ours.
@@ -45,7 +46,6 @@ _OLD_FLAGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
-_PROMPTS = {"prompts": "prompts", "default_prompt_name": "default_prompt"}
 _PACKAGE = "sentence_transformers.models"
 _SPARSE_PACKAGE = "sentence_transformers.sparse_encoder.models"
 # Their activation of SPLADE's logits -> our `log_twice`.
@@ -100,12 +100,13 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         """
         if _is(task, "MultiVectorEmbedder") and self._is_late():
             self._dense = dict(self._modules())["Dense"]
-            return late_interaction.read_modules(self.root, self.folder, self._modules())
+            shape = read_weights(self._dense).shapes.get("linear.weight", (0,))
+            found = late_interaction.read_modules(self.root, self.folder, self._modules())
+            return {"dim": shape[0], **found}
         if not _is(task, *_EMBEDDERS):
             return super().task_arguments(task, chosen)
-        path = self.root / SENTENCES_FILE
-        config = read_json(path, dict) if path.is_file() else {}
-        settings = {ours: config.get(theirs) for theirs, ours in _PROMPTS.items()}
+        config = self.sentence_settings()
+        settings = {ours: config.get(theirs) for theirs, ours in PROMPTS.items()}
         check_prompts(*settings.values())
         if _is(task, "SparseTextEmbedder"):
             own = _splade(self._modules()[1][1]) if self._is_sparse() else {}
@@ -128,13 +129,24 @@ class SentenceTransformersFolder(HuggingFaceFolder):
             settings["projection"] = _projection(self._dense)
         return settings
 
+    def pooling_of_new_head(self, task, has_weights):
+        """Returns the pooling that the encoder was trained with, if this package has it.
+
+        Its pooler, if there is one, is left as it was before that training.
+        """
+        with contextlib.suppress(ValueError, FileNotFoundError):  # Only an embedder needs them.
+            modules = self._modules()
+            if [kind for kind, _ in modules[:2]] == ["Transformer", "Pooling"]:
+                return _pooling(modules[1][1])["pooling"]
+        return super().pooling_of_new_head(task, has_weights)
+
     def load_head_weights(self, task):
         """Assigns the weights of the dense layer after the pooling, or of another task's head."""
         if self._dense is None or not _is(task, "TextEmbedder", "MultiVectorEmbedder"):
             super().load_head_weights(task)
         else:
             names = expand(_ROWS, self.kinds)
-            assign(own_weights(task), names, read_safetensors(self._dense), source=self.source)
+            assign(own_weights(task), names, read_weights(self._dense), source=self.source)
 
     def _modules(self):
         """Returns the kind and the folder of each module."""
@@ -190,7 +202,7 @@ def _projection(folder):
     config = read_json(path, dict)
     for key, value in {"module_input_name": "sentence_embedding", "use_residual": False}.items():
         check_choice(f"{key}` in `{path}", config.get(key, value), (value,))
-    shapes = read_safetensors(folder).shapes
+    shapes = read_weights(folder).shapes
     return {
         "units": shapes.get("linear.weight", (0,))[0],
         "activation": read_activation(config.get("activation_function", "torch.Tanh"), path),
@@ -252,7 +264,7 @@ def _write_modules(folder, task, similarity, modules, **settings):
     longest = task.preprocessor and task.preprocessor.max_length
     longest = longest or task.backbone.max_sequence_length
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": longest})
-    prompts = {theirs: getattr(task, ours) for theirs, ours in _PROMPTS.items()}
+    prompts = {theirs: getattr(task, ours) for theirs, ours in PROMPTS.items()}
     write_json(folder / SENTENCES_FILE, {**prompts, "similarity_fn_name": similarity, **settings})
     # This file is last, since the others are read only if it exists.
     listed = [
