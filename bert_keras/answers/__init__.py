@@ -10,6 +10,7 @@ from .prompts import check_prompts, prompt_text
 from .sentence_tokens import encode_sentences, needs_space
 from .span_search import ContextWindows, find_spans, span_answers
 from .tagged_texts import tagged_texts
+from .token_similarity import maxsim_matrix
 from .tokens import judged_tokens, likeliest_tokens
 from .windows import cut_windows, document_windows
 from .word_pieces import pieces_of_words, words_in_windows
