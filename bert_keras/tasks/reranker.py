@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bert_keras.answers.probabilities import SCORES, activated
+from bert_keras.answers.ranking import ranked
 from bert_keras.checks import check_choice, check_int, refuse_first
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -172,5 +173,4 @@ class Reranker(TextClassifier):
         if top_k is not None:
             check_int("top_k", top_k)
         scores = self.score(query, texts, batch_size, verbose)
-        best = np.argsort(-scores, kind="stable")[:top_k]
-        return [{"index": int(index), "score": float(scores[index])} for index in best]
+        return ranked(scores, top_k)

@@ -93,6 +93,8 @@ CASES = {
         *("TextEmbedder", "embed", [" a ", "b"]), prompts={"x": "c"}, default_prompt="x"
     ),
     "score": case("Reranker", "classify", (TEXTS, TEXTS[::-1])),
+    "scores_of_pairs": case("Reranker", "score", "a b", TEXTS, activation="tanh"),
+    "rank": case("Reranker", "rank", "a b", TEXTS, 3),
     "fill_mask": case("MaskedLM", "fill_mask", MASKS, 3),
     "bytes": case("MaskedLM", "fill_mask", BYTES, 40, make=roberta_task_of),
     "both": case("Pretraining", "fill_mask", "a [MASK] b"),
