@@ -7,11 +7,11 @@ r"""What a server answers to each kind of misuse, and what its other clients not
 Eight clients ask `bert-keras serve` for vectors of single sentences all the time. Meanwhile others
 do one fault after another, a hundred at once, at least `--number` times and for `--seconds`, and
 open `--connections` connections without using them. The eight are at 127.0.0.1 and the others at
-127.0.0.2 (Linux has both), since the server takes turns by address. The table counts what each fault gets by
-status; `cut` is a connection that the server closed without an answer. For the eight clients it
-shows answers, failures, and milliseconds: median, 99th percentile and longest; a client without an
-answer waits until the next one. At the end the model's files change, the server is killed and
-started again, and it is told to end. Prints Markdown.
+127.0.0.2 (Linux has both), since the server takes turns by address. The table counts what each
+fault gets by status; `cut` is a connection that the server closed without an answer. For the eight
+clients it shows answers, failures, and milliseconds: median, 99th percentile and longest; a client
+without an answer waits until the next one. At the end the model's files change, the server is
+killed and started again, and it is told to end. Prints Markdown.
 """
 
 import asyncio

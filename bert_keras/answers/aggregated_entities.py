@@ -32,7 +32,7 @@ def aggregated_entities(
     scores: NDArray[Any],
     names: Sequence[str],
     strategy: str,
-    text_of: Callable[[int, int], str],
+    join: Callable[[Sequence[str]], str],
 ) -> list[dict[str, Any]]:
     """Returns what a tagger says of each token, or of each run of tokens with the same type.
 
@@ -46,7 +46,7 @@ def aggregated_entities(
         scores: float `(num_pieces, num_tags)`, probabilities.
         names: list of str, the tags' names.
         strategy: one of `STRATEGIES`.
-        text_of: function of the first and the last place of a run of pieces, for its text.
+        join: function of the texts of pieces that returns their text.
 
     Returns:
         For `"none"` a dict `entity`, `score`, `index`, `word`, `start`, `end` for each token, else
@@ -91,7 +91,7 @@ def aggregated_entities(
         {
             "entity_group": group["name"].split("-", 1)[-1],
             "score": float(np.mean(group["scores"])),
-            "word": text_of(group["first"], group["last"]),
+            "word": join([x.text for x in pieces[group["first"] : group["last"] + 1]]),
             "start": pieces[group["first"]].start,
             "end": pieces[group["last"]].end,
         }

@@ -7,19 +7,18 @@ import numpy as np
 from fastapi import APIRouter, Request
 from pydantic import Field
 
-from bert_keras.answers.aggregated_entities import STRATEGIES, Piece, aggregated_entities
+from bert_keras.answers.aggregated_entities import STRATEGIES
 from bert_keras.answers.entailment import (
     check_hypotheses,
     entailment_answers,
     entailment_columns,
 )
-from bert_keras.answers.probabilities import sigmoid, softmax
 from bert_keras.serving.bodies import Body
+from bert_keras.serving.label_scores import FUNCTIONS, labels_of, scores_of
 from bert_keras.serving.rows import Refusal, check
 from bert_keras.serving.server import as_json
-
-# What makes scores of logits.
-FUNCTIONS = {"sigmoid": sigmoid, "softmax": softmax, "none": np.asarray}
+from bert_keras.serving.tagged_pieces import entities_of_pieces, own_entities
+from bert_keras.serving.vectors import direction, finished, similarities
 
 
 class Options(Body):
@@ -37,6 +36,10 @@ class Inference(Body):
     options: Options = Options()
     normalize: bool | None = None
     truncate: bool | None = None
+    truncation_direction: str | None = None
+    prompt_name: str | None = None
+    dimensions: int | None = None
+    encoding_format: str | None = None
 
 
 def router(server):
@@ -60,7 +63,7 @@ def router(server):
             return await server.ask(request, served, method, rows, **options)
 
         # Clients send these inside or outside the parameters.
-        outside = {"normalize": body.normalize, "truncate": body.truncate}
+        outside = body.model_dump(exclude={"inputs", "parameters", "options"})
         parameters = [*body.parameters.items(), *outside.items()]
         parameters = {key: value for key, value in parameters if value is not None}
         return await as_json(await answer(ask, body.inputs, parameters, served))
@@ -95,29 +98,6 @@ def _texts(inputs, is_pair=False):
         where = f"inputs[{place}]" if is_list else "inputs"
         check(wrong is None, f"{where}: a text is needed. Received: {wrong}.")
     return rows, is_list
-
-
-def labels_of(answer):
-    """Returns a classifier's answer as a list of `{"label", "score"}`, likeliest first."""
-    if "probabilities" not in answer:
-        scores = answer.get("scores", [answer.get("score")])
-        return [{"label": f"LABEL_{i}", "score": score} for i, score in enumerate(scores)]
-    return _sorted(answer["probabilities"].items())
-
-
-def scores_of(served, scores):
-    """Returns for each row of scores `(num_texts, num_classes)` what `labels_of` returns."""
-    names = served.setting("label_names") or range(scores.shape[-1])
-    return [_sorted(zip(names, row, strict=True)) for row in scores.tolist()]
-
-
-def _sorted(pairs):
-    pairs = sorted(pairs, key=lambda pair: -pair[1])
-    return [{"label": _name(label), "score": score} for label, score in pairs]
-
-
-def _name(label):
-    return label if isinstance(label, str) else f"LABEL_{label}"
 
 
 async def _classify(ask, inputs, parameters, served):
@@ -182,7 +162,7 @@ async def _tag(ask, inputs, parameters, served):
         strategy = "simple"  # A task's own entities have no `O`.
     rows, is_list = _texts(inputs)
     if strategy is None:
-        found = [_own_entities(answer) for answer in await ask("tag", rows)]
+        found = [own_entities(answer) for answer in await ask("tag", rows)]
     else:
         check(
             not (served.setting("crf") or False),
@@ -191,58 +171,8 @@ async def _tag(ask, inputs, parameters, served):
         )
         logits = await ask("piece_logits", rows)
         arguments = rows, logits, strategy, ignored, served
-        found = await asyncio.to_thread(_aggregated, *arguments)
+        found = await asyncio.to_thread(entities_of_pieces, *arguments)
     return found if is_list else found[0]
-
-
-def _own_entities(answer):
-    """Returns the entities that a task's own `tag` found."""
-    return [
-        {
-            "entity_group": entity["type"],
-            "word": entity["text"],
-            "start": entity["start"],
-            "end": entity["end"],
-            "score": entity["score"],
-        }
-        for entity in answer["entities"]
-    ]
-
-
-def _aggregated(rows, logits, strategy, ignored, served):
-    """Returns the entities of texts by a strategy of transformers' pipeline."""
-    tokenizer, found = served.model.tokenizer, []
-    names = served.setting("label_names")
-    first = len(tokenizer.layout.before)
-    for (text,), of_text in zip(rows, logits, strict=True):
-        pieces, encoding = pieces_of(tokenizer, text, first)
-        names = names or [f"LABEL_{i}" for i in range(of_text.shape[-1])]
-
-        def text_of(start, end, ids=encoding.ids):
-            return tokenizer.detokenize(ids[start : end + 1])
-
-        scores = softmax(np.asarray(of_text))
-        entities = aggregated_entities(pieces, scores, names, strategy, text_of)
-        kinds = "entity" if strategy == "none" else "entity_group"
-        found.append([entity for entity in entities if entity[kinds] not in ignored])
-    return found
-
-
-def pieces_of(tokenizer, text, first):
-    """Returns the `Piece`s of a text, and its encoding, both without special tokens."""
-    encoding = tokenizer.encode(text, special_tokens=False)
-    is_wordpiece = tokenizer.settings["model"]["type"] == "WordPiece"
-    unknown, pieces = tokenizer.unknown_token, []
-    for place, piece in enumerate(encoding.pieces):
-        start, end = encoding.offsets[place]
-        if is_wordpiece:
-            continues = piece.startswith("##")
-        else:  # Pieces that follow no space, as transformers has it.
-            continues = start > 0 and " " not in text[start - 1 : start + 1]
-        if piece == unknown:
-            piece, continues = text[start:end], False
-        pieces.append(Piece(piece, first + place, start, end, continues))
-    return pieces, encoding
 
 
 async def _fill_mask(ask, inputs, parameters, served):
@@ -297,7 +227,7 @@ async def _answer(ask, inputs, parameters, served):
         settings["no_answer_threshold"] = -np.inf if may_lack else None
     may_lack = settings.get("no_answer_threshold") is not None
     wanted = top_k + may_lack if type(top_k) is int else top_k
-    options = {"settings": tuple(sorted(settings.items()))} if settings else {}
+    options = {"changes": tuple(sorted(settings.items()))} if settings else {}
     [found] = await ask("answer", rows, top_k=wanted, **options)
     found = found if isinstance(found, list) else [found]
     found = [
@@ -330,38 +260,6 @@ async def _embed(ask, inputs, parameters, served):
     rows, _ = _texts(inputs)
     vectors = await ask("embed", rows, prompt=parameters.get("prompt_name"), **options)
     return finished(vectors, normalize, parameters.get("dimensions")).tolist()
-
-
-def direction(value):
-    """Returns the options of `ask` for a truncation direction, `"left"`, `"right"` or `None`."""
-    is_known = value is None or (isinstance(value, str) and value.lower() in ("left", "right"))
-    check(is_known, f"truncation_direction: `left` or `right` is needed. Received: {value!r:.60}.")
-    if value is None:
-        return {}
-    # Texts that are cut on the left keep their tail.
-    truncation = "tail" if value.lower() == "left" else "longest_first"
-    return {"settings": (("truncation", truncation),)}
-
-
-def similarities(vectors):
-    """Returns the cosines of the first vector and each of the others, a list of float."""
-    vectors = unit(np.array(vectors))
-    return (vectors[1:] @ vectors[0]).tolist()
-
-
-def finished(vectors, normalize, dimensions=None):
-    """Returns vectors cut to their first dimensions, then of length 1 if they are to be."""
-    vectors = np.array(vectors)
-    most = vectors.shape[1]
-    is_size = dimensions is None or (type(dimensions) is int and 1 <= dimensions <= most)
-    check(is_size, f"dimensions: an int from 1 to {most} is needed. Received: {dimensions!r:.60}.")
-    vectors = vectors[:, :dimensions]
-    return unit(vectors) if normalize else vectors
-
-
-def unit(vectors):
-    """Returns vectors `(n, dim)` of length 1."""
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
 
 ANSWERS = {

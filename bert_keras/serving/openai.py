@@ -6,9 +6,9 @@ import base64
 from fastapi import APIRouter, Request
 
 from bert_keras.serving.bodies import Body, Ids, ManyIds, Texts
-from bert_keras.serving.huggingface_api import finished
 from bert_keras.serving.rows import check, check_number
 from bert_keras.serving.server import as_json
+from bert_keras.serving.vectors import finished
 
 
 class Embeddings(Body):

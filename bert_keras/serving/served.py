@@ -125,7 +125,7 @@ class Served:
             method: str, a method of the model, or a name in `INSTRUMENTS` or `RAW_OUTPUTS`.
             rows: list of tuples of str.
             client: hashable, who asks.
-            **options: options of the method, and `settings`, a tuple of pairs of the name and the
+            **options: options of the method, and `changes`, a tuple of pairs of the name and the
                 value of a setting of the model, see `changed`.
         """
         if method == "choose":  # Each choice is an example in its batch.
@@ -156,7 +156,7 @@ class Served:
             return [INSTRUMENTS[method](self.model, rows[0], **options)] * wanted
         if self.pads_rows and not is_program:
             rows = rows + rows[-1:] * (2 ** (wanted - 1).bit_length() - wanted)
-        with changed(self.model, dict(options.pop("settings", ()))):
+        with changed(self.model, dict(options.pop("changes", ()))):
             if method in RAW_OUTPUTS:
                 return RAW_OUTPUTS[method](self.model, rows)[:wanted]
             if is_program:  # Small batches have less padding, and a call has little overhead.

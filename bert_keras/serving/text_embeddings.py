@@ -9,16 +9,10 @@ from pydantic import model_validator
 from bert_keras.answers.probabilities import sigmoid
 from bert_keras.answers.ranking import ranked
 from bert_keras.serving.bodies import Body, Ids, ManyIds, Sequences, Texts
-from bert_keras.serving.huggingface_api import (
-    FUNCTIONS,
-    direction,
-    finished,
-    labels_of,
-    scores_of,
-    similarities,
-)
+from bert_keras.serving.label_scores import FUNCTIONS, labels_of, scores_of
 from bert_keras.serving.rows import check, check_number
 from bert_keras.serving.server import as_json
+from bert_keras.serving.vectors import direction, finished, similarities
 from bert_keras.version import __version__
 
 
@@ -110,7 +104,31 @@ class Decode(Body):
 def router(server):
     """Returns the routes `/embed`, `/embed_all`, `/similarity`, `/predict`, `/rerank`, and more."""
     routes = APIRouter(tags=["text-embeddings-inference"])
+    _add_vectors(routes, server)
+    _add_scores(routes, server)
+    _add_tokens(routes, server)
 
+    @routes.get("/info", summary="The models and the limits")
+    async def info():
+        first = next(iter(server.models.values()))
+        settings = server.settings
+        return {
+            "model_id": first.name,
+            "models": {name: x.method for name, x in server.models.items()},
+            "max_batch_requests": settings.max_batch,
+            "max_client_batch_size": settings.max_waiting,
+            "max_input_length": first.max_length,
+            "version": __version__,
+        }
+
+    @routes.get("/health", summary="Whether the models are loaded")
+    async def health():
+        return {}
+
+    return routes
+
+
+def _add_vectors(routes, server):
     @routes.post("/embed", summary="A vector of each text")
     async def embed(request: Request, body: Embed):
         served, rows = server.find(None, "embed"), _rows(body.inputs)
@@ -136,6 +154,8 @@ def router(server):
         asked = server.ask(request, served, "embed", rows, prompt=parameters.prompt_name, **options)
         return await as_json(similarities(await asked))
 
+
+def _add_scores(routes, server):
     @routes.post("/predict", summary="The labels of each text or pair, with their probabilities")
     async def predict(request: Request, body: Predict):
         served = server.find(None, "classify")
@@ -150,6 +170,8 @@ def router(server):
             found = [{**x, "text": body.texts[x["index"]]} for x in found]
         return found
 
+
+def _add_tokens(routes, server):
     @routes.post("/tokenize", summary="The tokens of each text")
     async def tokenize(body: Tokenize):
         served = next(iter(server.models.values()))
@@ -175,25 +197,6 @@ def router(server):
             special = set(tokenizer.special_token_ids)
             rows = [[id for id in row if id not in special] for row in rows]
         return await as_json([tokenizer.detokenize(row, special_tokens=True) for row in rows])
-
-    @routes.get("/info", summary="The models and the limits")
-    async def info():
-        first = next(iter(server.models.values()))
-        settings = server.settings
-        return {
-            "model_id": first.name,
-            "models": {name: x.method for name, x in server.models.items()},
-            "max_batch_requests": settings.max_batch,
-            "max_client_batch_size": settings.max_waiting,
-            "max_input_length": first.max_length,
-            "version": __version__,
-        }
-
-    @routes.get("/health", summary="Whether the models are loaded")
-    async def health():
-        return {}
-
-    return routes
 
 
 def _rows(inputs, before=""):
@@ -232,7 +235,7 @@ async def _labels(server, request, served, rows, body):
             return
         options, of_size = body.options(), [rows[place] for place in places]
         if size == 2:
-            is_right = options.pop("settings", None) in (None, *_RIGHT)
+            is_right = options.pop("changes", None) in (None, *_RIGHT)
             check(is_right, "truncation_direction: pairs are cut on the right only.")
         method = "logits" if body.raw_scores or served.setting("num_classes") == 1 else "classify"
         answers = await server.ask(request, served, method, of_size, **options)
@@ -248,14 +251,16 @@ async def _labels(server, request, served, rows, body):
     return found
 
 
-_RIGHT = (direction("right")["settings"],)
+_RIGHT = (direction("right")["changes"],)
 
 
 async def _scores(server, request, body):
     """Returns how well each text of a `Rerank` fits its query, a list of float."""
     check_number(body.texts, server.settings)
-    rerankers = [x for x in server.models.values() if x.has("rank")]
-    served = rerankers[0] if rerankers else server.find(None, "classify", "embed")
+    models = server.models.values()
+    scorers = [x for x in models if x.has("classify") and x.setting("num_classes") == 1]
+    found = [*(x for x in models if x.has("rank")), *scorers]
+    served = found[0] if found else server.find(None, "classify", "embed")
     options = body.options()
     if not served.has("classify"):
         rows = [(body.query,), *((text,) for text in body.texts)]
@@ -269,7 +274,7 @@ async def _scores(server, request, body):
         "Serve a model with one score, a classifier whose last label means yes, or a "
         "`TextEmbedder` before it.",
     )
-    is_right = options.pop("settings", None) in (None, *_RIGHT)
+    is_right = options.pop("changes", None) in (None, *_RIGHT)
     check(is_right, "truncation_direction: pairs are cut on the right only.")
     rows = [(body.query, text) for text in body.texts]
     if body.raw_scores or num_classes == 1:

@@ -278,7 +278,8 @@ class MaskedLM(Task):
         tokenizer = self.preprocessor.tokenizer
         check_int("top_k", top_k, 1, tokenizer.vocabulary_size)
         if targets is not None:
-            targets = ids_of_targets(targets, tokenizer.token_to_id, tokenizer)
+            ids = {token: id for id, token in enumerate(tokenizer.vocabulary)}
+            targets = ids_of_targets(targets, ids.get, tokenizer)
         text = as_column(text, "text")
         if not text:
             return []

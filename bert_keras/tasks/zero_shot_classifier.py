@@ -10,6 +10,7 @@ from bert_keras.answers.entailment import (
     entailment_answers,
     entailment_columns,
 )
+from bert_keras.models.doors import exported_task
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.user_columns import as_column
 from bert_keras.types import Path, Texts, Threshold
@@ -60,13 +61,10 @@ class ZeroShotClassifier:
         Raises:
             ValueError: no label means entailment, or a program gets further arguments.
         """
-        from bert_keras.export import runtime
-
-        if not runtime.is_exported(source):
-            return cls(TextClassifier.from_preset(source, **kwargs))
-        if kwargs:
+        exported = exported_task(source)
+        if exported is not None and kwargs:
             raise ValueError(f"An exported folder takes no arguments. Received: {sorted(kwargs)}.")
-        return cls(runtime.load(source))
+        return cls(exported or TextClassifier.from_preset(source, **kwargs))
 
     def classify(
         self,

@@ -489,6 +489,11 @@ class Tokenizer(WithOtherNames):
         is_wordpiece = self.settings["model"]["type"] == "WordPiece"
         return _BETWEEN_CHINESE.sub("", text) if is_wordpiece else text
 
+    def join(self, pieces: Sequence[str]) -> str:
+        """Returns the text of pieces, such as `"unhappy"` for `["un", "##happy"]`."""
+        decoder = self._backend.decoder
+        return " ".join(pieces) if decoder is None else decoder.decode(list(pieces))
+
     def plain(self) -> Tokenizer:
         """Returns a tokenizer to which `[SEP]` and all other special tokens in text are characters.
 

@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
         "filler": task_of("MaskedLM"),
         "embedder": task_of("TextEmbedder", prompts={"query": "h g "}),
         "reader": task_of("QuestionAnswering", stride=4),
-        "ranker": task_of("Reranker", activation="linear"),
+        "ranker": task_of("Reranker"),
     }
     for name, task in published.items():
         task.export_to_huggingface(folder / name)
@@ -123,7 +123,10 @@ def test_fillers_of_masks_equal_those_of_transformers_pipeline(folder, address):
     theirs = pipeline(folder, "fill-mask", "filler")
     client = InferenceClient(model=f"{address}/models/filler")
     for options in ({}, {"top_k": 2}, {"targets": ["c", "d"]}, {"targets": ["b"], "top_k": 3}):
-        same(client.fill_mask("a [MASK] b", **options), theirs("a [MASK] b", **options))
+        expected = theirs("a [MASK] b", **options)
+        for answer in expected:  # Theirs is normalized, and lacks special tokens.
+            del answer["sequence"]
+        same(client.fill_mask("a [MASK] b", **options), expected)
 
 
 def test_answers_may_be_shorter_impossible_or_several(tasks, address):
@@ -143,9 +146,6 @@ def test_answers_may_be_shorter_impossible_or_several(tasks, address):
 
 
 def test_predict_takes_a_text_a_pair_or_a_batch_of_both(tasks, post):
-    def answers(texts, task="classifier"):
-        return [[x["label"], pytest.approx(x["score"], abs=1e-5)] for x in texts]
-
     classify, predict = tasks["classifier"].classify, lambda x, **o: post("/predict", inputs=x, **o)
     expected = {
         text: sorted(classify(text)["probabilities"].items(), key=lambda x: -x[1])
@@ -232,7 +232,7 @@ def test_texts_become_tokens_and_ids_become_texts(tasks, post):
     assert post("/decode", ids=ids) == post("/decode", ids=[ids]) == ["a cab"]
     kept = post("/decode", ids=[ids, ids[1:]], skip_special_tokens=False)
     assert kept == ["[CLS] a cab [SEP]", "a cab [SEP]"]
-    for wrong in ([], [[]], [10**6], [-1]):
+    for wrong in ([], [10**6], [-1]):
         post("/decode", 422, ids=wrong)
 
 
