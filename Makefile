@@ -11,7 +11,7 @@ OUTPUT ?= output/sentiment
 SENTENCES ?= "The plot is a joy from start to finish." "The battery died after two days." \
 	"Not bad at all." "I will not come back."
 
-.PHONY: quickstart test lint format docs check-docs check-page bench bench-full clean
+.PHONY: quickstart test test-nightly lint format docs check-docs check-page bench bench-full clean
 
 quickstart: $(DEMO_VENV)/installed
 	KERAS_BACKEND=$(BACKEND) TF_CPP_MIN_LOG_LEVEL=3 $(DEMO_VENV)/bin/python \
@@ -40,6 +40,21 @@ $(VENV)/installed: setup.cfg constraints.txt
 	$(VENV)/bin/$(PIP) setuptools wheel 'setuptools_scm<8'
 	$(VENV)/bin/$(PIP) --no-build-isolation seqeval
 	touch $@
+
+# Keras's pre-release, which setup.cfg does not allow yet, against the code that corrects Keras.
+test-nightly: .venv-nightly/installed
+	for backend in torch jax tensorflow; do \
+		KERAS_BACKEND=$$backend TF_CPP_MIN_LOG_LEVEL=3 .venv-nightly/bin/python -m pytest \
+			tests/engine tests/tasks/test_text_classifier.py tests/training || exit 1; \
+	done
+
+# Always the newest.
+.PHONY: .venv-nightly/installed
+.venv-nightly/installed:
+	$(PYTHON) -m venv .venv-nightly
+	.venv-nightly/bin/$(PIP) '.[tensorflow,jax,torch,test]'
+	.venv-nightly/bin/pip uninstall --quiet --yes keras
+	.venv-nightly/bin/pip install --quiet --upgrade --force-reinstall --no-deps --pre keras-nightly
 
 lint: $(VENV)/installed
 	$(VENV)/bin/ruff format --check bert_keras examples tests benchmarks docs
@@ -79,4 +94,4 @@ $(VENV)/peers: $(VENV)/installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-demo-* build dist output *.egg-info
+	rm -rf $(VENV) .venv-demo-* .venv-nightly build dist output *.egg-info

@@ -131,7 +131,10 @@ def fine_tuned(task, examples):
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         keras.utils.set_random_seed(0)
-        model = bert_keras.TextClassifier.from_preset("minilm_l6_en_uncased", num_classes=2)
+        model = bert_keras.TextClassifier.from_preset(
+            "minilm_l6_en_uncased", num_classes=2, pooling="pooler"
+        )
+        model.compile(learning_rate=5e-5)
         rows = np.random.default_rng(0).permutation(len(examples))[: FLAGS.examples]
         chosen = examples.take(rows)
         model.fit(chosen.texts, chosen.labels, batch_size=32, epochs=2, verbose=2)

@@ -75,7 +75,7 @@ def first_head(num_labels, width):
 def by_bert_keras(folder, num_labels, num_steps):
     """Returns a function that makes a step and returns its loss, and one for the logits."""
     model = bert_keras.TextClassifier.from_preset(
-        folder, num_classes=num_labels, max_length=FLAGS.max_length
+        folder, num_classes=num_labels, max_length=FLAGS.max_length, pooling="pooler"
     )
     for layer in model._flatten_layers():
         if isinstance(layer, Dropout):

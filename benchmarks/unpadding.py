@@ -88,6 +88,7 @@ def mini_lm(max_length):
         "minilm_l6_en_uncased",
         num_classes=2,
         dropout=0.0,
+        pooling="pooler",
         max_length=max_length,
         backbone={"dropout": 0.0, "attention_dropout": 0.0},
     )

@@ -70,7 +70,7 @@ def test_losses_of_keras_take_the_logits(classifier):
 def test_the_learning_rate_can_be_set_directly_and_by_callbacks():
     task = tiny_classifier()
     task.optimizer.learning_rate = 3e-3
-    task.fit(TEXTS, LABELS, verbose=0)
+    task.fit(TEXTS, LABELS, epochs=1, verbose=0)
     assert task.optimizer._learning_rate.peak_learning_rate == pytest.approx(3e-3)
     with pytest.raises(TypeError, match=r"compile\(learning_rate=...\)"):
         task.optimizer.learning_rate = 1e-3
@@ -205,8 +205,8 @@ def test_a_table_is_read_by_its_column_of_str(make):
     expected = task.predict(TEXTS, verbose=0)
     np.testing.assert_array_equal(task.predict(one, verbose=0), expected)
     assert task.classify(one) == task.classify(TEXTS)
-    task.fit(one, one["stars"], validation_split=0.5, verbose=0)
-    task.fit(one, one["stars"], validation_data=(one, one["stars"]), verbose=0)
+    task.fit(one, one["stars"], validation_split=0.5, epochs=1, verbose=0)
+    task.fit(one, one["stars"], validation_data=(one, one["stars"]), epochs=1, verbose=0)
     two = make({"first": TEXTS, "second": TEXTS, "stars": LABELS})
     with pytest.raises(ValueError, match=r"text_columns=\['premise', 'hypothesis'\].*'second'"):
         task.predict(two)
@@ -227,7 +227,7 @@ def test_balanced_class_weights_are_scikit_learn_s(classifier):
     weights = compute_class_weight("balanced", classes=np.array([0, 1]), y=labels)
     examples = classifier.data.encode(TEXTS, labels).weighted("balanced", 2)
     np.testing.assert_allclose(examples.sample_weight, weights[labels], rtol=1e-6)
-    classifier.fit(TEXTS, labels, class_weight="balanced", verbose=0)
+    classifier.fit(TEXTS, labels, class_weight="balanced", epochs=1, verbose=0)
 
 
 # At home in Keras
@@ -253,7 +253,7 @@ def test_a_subclass_can_override_the_step_and_the_loss():
         task = make(tiny_backbone(dropout=0.0), preprocessor=tiny_preprocessor())
         before = task.head.dense.get_weights()[0]
         task.compile(learning_rate=1e-2, warmup=0)
-        losses += task.fit(TEXTS, LABELS, verbose=0).history["loss"]
+        losses += task.fit(TEXTS, LABELS, epochs=1, verbose=0).history["loss"]
         assert np.abs(task.head.dense.get_weights()[0] - before).max() > 1e-3
     assert losses[1] == pytest.approx(losses[0] / 2, abs=1e-5)
     assert task.num_steps >= 1
@@ -433,7 +433,7 @@ def test_a_custom_task_takes_forty_lines(tmp_path):
     lines = inspect.getsource(guide.Grader).splitlines()
     assert sum(bool(line.strip()) for line in lines) <= 40
     grader = guide.Grader(tiny_backbone(), tiny_preprocessor(), num_grades=3)
-    grader.fit(TEXTS, [1, 2, 3, 1, 2, 3], verbose=0)
+    grader.fit(TEXTS, [1, 2, 3, 1, 2, 3], epochs=1, verbose=0)
     expected = grader.predict(TEXTS, verbose=0)
     assert set(grader.grade(TEXTS)) <= {1, 2, 3}
     with pytest.raises(ValueError, match="Grades are 1 to 3"):

@@ -34,8 +34,8 @@ import warnings
 from typing import NamedTuple
 
 import bert_keras
-from bert_keras.cli import mistakes, serve, sources, start, text_rows
-from bert_keras.cli.options import TRACEBACK, Option, parse_all, wants_traceback
+from bert_keras.cli import marked_rows, mistakes, serve, sources, start, text_rows
+from bert_keras.cli.options import LAYOUT, TRACEBACK, Option, parse_all, wants_traceback
 from bert_keras.export import runtime
 
 
@@ -69,7 +69,7 @@ CONVERT = (
     Option("to", tuple(sources.TARGETS), None, "Format that `convert` writes."),
     Option("overwrite", bool, False, "Let `convert` replace what is there."),
 )
-FORMATS = ("text", "jsonl", "csv", "tsv")
+FORMATS = ("text", "jsonl", "csv", "tsv", "json", "parquet")
 ANSWERS = (
     Option("input", str, None, "File of texts, - for standard input."),
     Option("output", str, None, "File of answers, whole or not there; *.csv is a table."),
@@ -83,6 +83,7 @@ ANSWERS = (
     Option(
         "columns", str, None, "Names of the fields; two make pairs for `classify`.", many="list"
     ),
+    *LAYOUT,
     Option("batch_size", int, 32, "Texts in a batch.", 1),
     Option("prompt", str, None, "Name or text of what goes before each text, for `embed`."),
     Option("top_k", int, None, "Number of answers, for `answer`, `fill-mask` and `rerank`.", 1),
@@ -192,16 +193,23 @@ def _answer(name, flags, source, arguments):
         rows = text_rows.rows_of_arguments(arguments, columns, name == "choose")
     else:
         input_format = flags.input_format or text_rows.format_of(flags.input, "text")
-        rows = text_rows.read_rows(flags.input, input_format, columns, name == "choose")
+        layout = (flags.separator, flags.quoting)
+        rows = None
+        if not (flags.columns or flags.input_format):
+            rows = marked_rows.read_rows(name, flags.input, input_format, columns)
+        if rows is None:
+            rows = text_rows.read_rows(
+                flags.input, input_format, columns, name == "choose", *layout
+            )
     if name == "fill-mask":
         mask = (getattr(model, "tokenizer", None) or model).mask_token or "[MASK]"
-        rows = ((text.replace("[MASK]", mask),) for (text,) in rows)
+        rows = (row.replaced("[MASK]", mask) for row in rows)
     if query is not None:
-        texts = [text for (text,) in rows]
+        rows = list(rows)
         with text_rows.answers_to(path, output_format) as write:
-            for hit in model.rank(query, texts, **options):
-                text = texts[hit["index"]]
-                write({**hit, "text": text}, (text,))
+            for hit in model.rank(query, [text for (text,) in rows], **options):
+                row = rows[hit["index"]]
+                write({**hit, "text": row[0]}, row)
         return
     has_progress = not is_shown and sys.stderr.isatty()
     # Several batches at once are sorted by length. With a batch size of 1 each text is answered
@@ -274,6 +282,6 @@ def _output(flags):
     path = None if flags.output == "-" else flags.output
     is_shown = path is None and sys.stdout.isatty()
     chosen = flags.output_format or text_rows.format_of(path, "text" if is_shown else "jsonl")
-    if chosen == "tsv":
+    if chosen in ("tsv", "parquet"):
         raise ValueError(f"Answers are text, JSON lines or CSV. Received: --output {path}.")
     return path, is_shown, chosen

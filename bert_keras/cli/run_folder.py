@@ -163,15 +163,13 @@ class EachEpoch(keras.callbacks.Callback):
     Args:
         run: `RunFolder`.
         trial: dict with a trial's `setting` and `seed`.
-        epochs: int, the epochs of the whole trial.
         history: dict of lists of floats, the logs of earlier epochs.
         measure: function of the model that returns a dict of floats to log too, or `None`.
     """
 
-    def __init__(self, run, trial, epochs, history, measure=None):
+    def __init__(self, run, trial, history, measure=None):
         super().__init__()
-        self.path, self.trial, self.epochs, self.history = run.path, trial, epochs, history
-        self.measure = measure
+        self.path, self.trial, self.history, self.measure = run.path, trial, history, measure
 
     def on_epoch_end(self, epoch, logs=None):
         logs = dict(logs or {})
@@ -180,7 +178,7 @@ class EachEpoch(keras.callbacks.Callback):
                 logs |= {f"val_{name}": x for name, x in self.measure(self.model).items()}
         for name, value in logs.items():
             self.history.setdefault(name, []).append(float(value))
-        if epoch + 1 < self.epochs:
+        if epoch + 1 < self.params["epochs"]:
             self.model.save(self.path / f"epoch_{epoch + 1}.keras")
             state = {**self.trial, "epoch": epoch + 1, "history": self.history}
             write_json(self.path / "epoch.json", state)

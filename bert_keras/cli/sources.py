@@ -56,7 +56,7 @@ def load(source, wanted=None, headless=None):
             model = bert_keras.load_model(source)
         else:
             model = _class_of(open_preset(source), wanted, headless).from_preset(source)
-    return model, [str(x.message) for x in caught if x.category is UserWarning]
+    return model, [str(x.message) for x in caught if issubclass(x.category, UserWarning)]
 
 
 def _check_source(source):

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import bert_keras
 from bert_keras.answers.entity_tags import SCHEMES
-from bert_keras.cli import likeness, pictures, scores, training_files
-from bert_keras.cli.options import Option
+from bert_keras.cli import likeness, pictures, scores, training_files, verdict
+from bert_keras.cli.options import LAYOUT, Option
 from bert_keras.cli.text_rows import in_words
 from bert_keras.training import CosineRegression, MultipleNegativesRanking
 
@@ -28,11 +28,15 @@ TEXT_COLUMN = (
     "Name of the text's column in files, or its number from 0, if all columns are numbers and the "
     "first row is an example instead of a header."
 )
+LABEL_COLUMN = (
+    "Name or number of the label's column; with multi_label also several columns of 0 and 1, "
+    "separated by commas."
+)
 COLUMNS = (
     Option("dataset", str, None, "Name of the dataset, if it does not follow from --data_dir."),
     Option("text_column", str, "text", TEXT_COLUMN),
-    Option("label_column", str, "label", "Name or number of the label's column."),
-    Option("separator", str, None, "What separates columns; by default it is detected."),
+    Option("label_column", str, "label", LABEL_COLUMN),
+    *LAYOUT,
 )
 PAIR = (Option("pair_column", str, None, "Name or number of the second text's column."),)
 PROBLEM_TYPES = ("single_label", "multi_label", "regression")
@@ -45,8 +49,9 @@ SCHEME = (
 )
 TAGS = (
     Option("scheme", tuple(SCHEMES), None, SCHEME),
-    Option("word_column", int, None, "Column of the words, from 0. By default it is detected."),
-    Option("tag_column", int, None, "Column of the tags, from 0; -1 is the last."),
+    Option("word_column", str, None, "Column of the words, from 0, or its name; else detected."),
+    Option("tag_column", str, None, "Column of the tags, from 0 (-1 is the last), or its name."),
+    Option("label_names", str, None, "Names of tags that are numbers, in order.", many="list"),
 )
 POOLING = Option("pooling", str, None, "pooler, cls, mean or max; by default the checkpoint's own.")
 
@@ -62,6 +67,7 @@ class TrainableTask(NamedTuple):
         evaluate: function of flags, model, examples and `Parts.further`, returns scores, the main
             one first, none without labels, and a function that returns the answers by file name.
         answer: function of the model and some examples, returns lines for people.
+        verdict: function of the scores and `Parts`, returns a `Verdict`.
         data: `Option`s besides `FILES`.
         model: `Option`s that `from_preset` takes as arguments of the same names, if given.
         settings: function of the flags and `Parts`, returns its other arguments.
@@ -85,6 +91,7 @@ class TrainableTask(NamedTuple):
     fit: Callable
     evaluate: Callable
     answer: Callable
+    verdict: Callable
     data: tuple = ()
     model: tuple = ()
     settings: Callable = lambda flags, parts: {}
@@ -217,6 +224,7 @@ TASKS = {
         _columns("texts", "labels"),
         scores.evaluate_texts,
         _classes,
+        verdict.of_texts,
         data=(*COLUMNS, *PAIR, *LABELS),
         model=(POOLING, Option("truncation", str, "longest_first", "How to shorten long texts.")),
         settings=_label_settings,
@@ -237,6 +245,7 @@ TASKS = {
         _columns("texts", "labels"),
         scores.evaluate_texts,
         _classes,
+        verdict.of_texts,
         data=COLUMNS,
         model=(
             POOLING,
@@ -262,6 +271,7 @@ TASKS = {
         _columns("words", "tags"),
         scores.evaluate_tags,
         _tags,
+        verdict.of_tags,
         data=TAGS,
         model=(Option("crf", bool, False, "Score sequences of tags with a random field."),),
         settings=_tag_settings,
@@ -274,6 +284,7 @@ TASKS = {
         lambda flags, parts: {"x": parts.train},
         scores.evaluate_questions,
         _spans,
+        verdict.of_questions,
         data=(
             Option("metric", METRICS, None, METRIC),
             Option("n_best", int, 20, "Answers to a question in nbest_predictions.json.", 1),
@@ -301,6 +312,7 @@ TASKS = {
         _columns(("contexts", "choices"), "labels"),
         scores.evaluate_choices,
         _choices,
+        verdict.of_choices,
         model=(POOLING,),
     ),
     "text_embedding": TrainableTask(
@@ -310,6 +322,7 @@ TASKS = {
         _pairs,
         likeness.evaluate_pairs,
         _hits,
+        verdict.of_pairs,
         data=(
             *COLUMNS,
             *PAIR,

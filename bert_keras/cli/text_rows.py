@@ -8,11 +8,27 @@ import json
 import os
 import sys
 
-from bert_keras.datasets.table import split_rows
-from bert_keras.engine.atomic_files import reading, replacing
+from bert_keras.datasets.files import read_lines
+from bert_keras.datasets.table import as_text, read_records
+from bert_keras.engine.atomic_files import replacing
 
 # The format of a file by the ending of its name.
-FORMATS = {".jsonl": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv", ".txt": "text"}
+FORMATS = {
+    **{".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".parquet": "parquet"},
+    **{".csv": "csv", ".tsv": "tsv", ".txt": "text"},
+}
+
+
+class Row(tuple):
+    """The fields of a row that are read, with all of its columns by name in `record`."""
+
+    record = {}  # noqa: RUF012
+
+    def replaced(self, old, new):
+        """Returns a row whose fields have another text in place of `old`."""
+        row = Row(field.replace(old, new) for field in self)
+        row.record = self.record
+        return row
 
 
 def read_and_write_utf8():
@@ -31,81 +47,77 @@ def read_and_write_utf8():
 
 
 def format_of(path, default):
-    """Returns the format of a file: `"text"`, `"jsonl"`, `"csv"` or `"tsv"`."""
-    return FORMATS.get(os.path.splitext(path or "")[1].lower(), default)
+    """Returns the format of a file, one of those in `FORMATS`."""
+    name = (path or "").lower().removesuffix(".gz")
+    return FORMATS.get(os.path.splitext(name)[1], default)
 
 
 def rows_of_arguments(texts, columns, has_list):
     """Returns the rows in arguments: one for each with a single column, else one for all."""
     if len(columns) == 1:
-        return [(text,) for text in texts]
-    return [_checked(tuple(texts), columns, has_list, "The arguments")]
+        return [Row([text]) for text in texts]
+    return [_checked(texts, columns, has_list, "The arguments")]
 
 
-def read_rows(path, kind, columns, has_list=False):
-    """Yields the rows of a file, or of standard input, as tuples of fields.
+def read_rows(path, kind, columns, has_list=False, separator=None, quoting=None):
+    """Yields the rows of a file, or of standard input.
 
     Args:
         path: str, or `None` or `"-"` for standard input.
         kind: a result of `format_of`. In `"text"` each line is a row, with tabs between its fields.
         columns: names of the fields.
         has_list: bool, whether the last field holds a list, or everything left of a line.
+        separator: see the `delimiter` of `datasets.read_rows`.
+        quoting: see `datasets.read_rows`.
+
+    Yields:
+        `Row`.
 
     Raises:
         ValueError: a row lacks a field; the message names the row and the field.
     """
-    is_file = path not in (None, "-")
-    source = open(path, encoding="utf-8-sig", newline="") if is_file else sys.stdin  # noqa: SIM115
-    name = path if is_file else "standard input"
-    with source if is_file else contextlib.nullcontext(source) as file, reading(name):
-        for number, row in enumerate(_rows(file, name, kind, columns), 1):
-            place = f"Row {number} of {name}"
-            if kind == "text":
-                fields = tuple(row.split("\t")) if len(columns) > 1 else (row,)
-            elif row:  # Blank lines of JSON lines are skipped.
-                fields = _fields(row, columns, place)
-                if has_list and isinstance(fields[-1], list):
-                    fields = (*fields[:-1], *fields[-1])
-            else:
-                continue
-            yield _checked(fields, columns, has_list, place)
-
-
-def _rows(file, name, kind, columns):
-    """Yields the lines of a file, or a dict for each row of a table."""
-    if kind in ("text", "jsonl"):
-        yield from (line.rstrip("\r\n") for line in file)
+    stream = None
+    if path in (None, "-"):
+        path, stream = "standard input", _standard_input()
+    if kind == "text":
+        lines = read_lines(path, stream=stream, allow_nul=True)
+        for number, line in enumerate(lines, start=1):
+            line = line.rstrip("\r\n")
+            fields = line.split("\t") if len(columns) > 1 else [line]
+            yield _checked(fields, columns, has_list, f"{path}, line {number}:")
         return
-    header = None
-    for _, fields in split_rows(file, name, "," if kind == "csv" else "\t"):
-        if header is None:
-            header = fields
-            _fields(dict.fromkeys(header), columns, f"The header of {name}")
-        else:
-            yield dict(zip(header, fields, strict=False))
+    for place, record in read_records(path, separator, quoting, columns, kind, stream):
+        place = f"{path}, {place}:"
+        missing = [name for name in columns if name not in record]
+        if missing:
+            raise ValueError(
+                f"{place} a row must have the fields {list(columns)}. Received: {list(record)}. "
+                "Name the fields to read by --columns."
+            )
+        fields = [record[name] for name in columns]
+        if has_list and isinstance(fields[-1], list):
+            fields = [*fields[:-1], *fields[-1]]
+        row = _checked(fields, columns, has_list, place)
+        row.record = record
+        yield row
 
 
-def _fields(row, columns, place):
-    try:
-        record = row if isinstance(row, dict) else json.loads(row)
-        return tuple(record[name] for name in columns)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        received = f"keys {list(row)}" if isinstance(row, dict) else repr(row[:80])
-        raise ValueError(
-            f"{place} must have the fields {list(columns)}. Received: {received}. Name the fields "
-            "to read by --columns."
-        ) from error
+def _standard_input():
+    """Returns standard input as a buffered stream of bytes."""
+    stream = getattr(sys.stdin, "buffer", None)
+    return stream or io.BufferedReader(io.BytesIO(sys.stdin.read().encode()))
 
 
 def _checked(fields, columns, has_list, place):
+    """Returns a row of texts; raises `ValueError` if one is missing or is no text."""
     is_right = len(fields) >= len(columns) if has_list else len(fields) == len(columns)
-    if not is_right or any(not isinstance(field, str) for field in fields):
+    if not is_right:
         raise ValueError(
-            f"{place} must give {'texts' if has_list else 'one text each'} for "
+            f"{place} a row must give {'texts' if has_list else 'one text each'} for "
             f"{' and '.join(columns)}, in plain files separated by tabs. Received: "
             f"{list(fields)!r:.80}."
         )
-    return fields
+    return Row(as_text(field, place.rstrip(":")) for field in fields)
 
 
 def chunks(rows, size):
@@ -123,8 +135,9 @@ def answers_to(path, kind):
 
     Args:
         path: str, or `None` for standard output.
-        kind: `"text"`, `"jsonl"`, or `"csv"`. The header of a CSV is the keys of the first answer;
-            lists and objects are cells of JSON.
+        kind: `"text"`, `"csv"`, or `"jsonl"` or `"json"` for JSON lines. The header of a CSV is the
+            columns of the first row and the keys of its answer, with `answer_` before keys that are
+            columns too; lists and objects are cells of JSON.
     """
     with contextlib.nullcontext(sys.stdout) if path is None else _writing(path) as file:
         table = None
@@ -132,12 +145,17 @@ def answers_to(path, kind):
         def write(answer, row):
             nonlocal table
             if kind != "csv":
-                words = "  ".join((in_words(answer), *(" ".join(text.split()) for text in row)))
+                texts = (text.split() if isinstance(text, str) else text for text in row)
+                words = "  ".join((in_words(answer), *map(" ".join, texts)))
                 file.write(f"{words if kind == 'text' else as_json(answer)}\n")
                 return
             answer = answer if isinstance(answer, dict) else {"answer": answer}
+            own = getattr(row, "record", {})
+            answer = {f"answer_{x}" if x in own else x: value for x, value in answer.items()}
+            answer = {**own, **answer}
             if table is None:
-                table = csv.DictWriter(file, list(answer), lineterminator="\n")
+                options = {"lineterminator": "\n", "extrasaction": "ignore"}
+                table = csv.DictWriter(file, list(answer), **options)
                 table.writeheader()
             table.writerow({name: _in_a_cell(value) for name, value in answer.items()})
 

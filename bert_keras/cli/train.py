@@ -5,6 +5,8 @@ import hashlib
 import itertools
 import json
 import logging
+import sys
+import warnings
 
 import keras
 
@@ -16,6 +18,7 @@ from bert_keras.cli.run_folder import EachEpoch, RunFolder
 from bert_keras.cli.tasks import FILES, TASKS
 from bert_keras.engine.atomic_files import write_json, writing
 from bert_keras.engine.host_memory import keep_freed_memory
+from bert_keras.presets.assign import NewHead
 
 ABOUT = """{about}
 
@@ -32,10 +35,12 @@ SORT_WINDOW = (
     "Batches that are sorted by length together, which saves padding; 1 keeps them random. By "
     "default a twentieth of an epoch, at least 4 and at most 100."
 )
+EPOCHS = "Passes over the training set. By default 3, and more for few examples."
+RATE = "Peak after 10 % warm-up. By default 5e-5, and more for few steps."
 TRAINING = (
-    Option("epochs", int, [3], "Passes over the training set.", 0, many="distinct"),
+    Option("epochs", int, None, EPOCHS, 0, many="distinct"),
     Option("batch_size", int, [32], "Examples in a step.", 1, many="distinct"),
-    Option("learning_rate", float, [5e-5], "Peak after 10 % warm-up.", 0.0, many="distinct"),
+    Option("learning_rate", float, None, RATE, 0.0, many="distinct"),
     Option("seed", int, 0, "Seed of the weights, the dropout and the order of examples."),
     Option("seeds", int, 1, "Number of runs, with seeds from --seed; the best one is saved.", 1),
     Option("sort_window", int, None, SORT_WINDOW, 1),
@@ -126,8 +131,8 @@ def train(name, task, flags):
 
 
 def combinations(flags):
-    """Yields each combination of the flags that take several values."""
-    names = [name for name in GRID if name in flags]
+    """Yields each combination of the flags that take several values and have one."""
+    names = [name for name in GRID if name in flags and flags[name].value is not None]
     for values in itertools.product(*(flags[name].value for name in names)):
         yield dict(zip(names, values, strict=True))
 
@@ -137,7 +142,9 @@ def make_model(task, flags, parts, setting, **others):
     names = ["max_length", "dtype", *(option.name for option in task.model)]
     options = {n: flags[n].value for n in names if flags[n].value is not None}
     options |= {**task.settings(flags, parts), **others}
-    return task.make(task, flags, setting, options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NewHead)  # It is about to be trained.
+        return task.make(task, flags, setting, options)
 
 
 def _run_trial(task, flags, parts, run, number, setting, seed, make):
@@ -149,20 +156,21 @@ def _run_trial(task, flags, parts, run, number, setting, seed, make):
         model = make(setting)
         _check_vocabulary(flags, model, parts.train)
         task.check(model, parts)
-        model.compile(learning_rate=setting["learning_rate"], **task.compile(flags))
+        model.compile(learning_rate=setting.get("learning_rate"), **task.compile(flags))
 
     def evaluate(model, examples=parts.dev):
         return task.evaluate(flags, model, examples, {**parts.further, "tune": True})
 
     measure = (lambda model: evaluate(model)[0]) if flags.pictures else None
     trial = {"setting": setting, "seed": seed}
-    each_epoch = EachEpoch(run, trial, setting["epochs"], history, measure)
-    if setting["epochs"]:
+    each_epoch, epochs = EachEpoch(run, trial, history, measure), setting.get("epochs")
+    if epochs != 0:
         model.fit(
             **task.fit(flags, parts),
             batch_size=setting["batch_size"],
-            epochs=setting["epochs"],
+            epochs=epochs,
             initial_epoch=done,
+            verbose="auto" if sys.stdout.isatty() else 2,
             sort_window=flags.sort_window,
             callbacks=[each_epoch],
         )
@@ -172,7 +180,7 @@ def _run_trial(task, flags, parts, run, number, setting, seed, make):
     print(_in_words(scores), flush=True)
     if run.add(number, trial, scores, model) and task.keeps_answers:
         _write(run.path, files())
-    if flags.pictures and setting["epochs"]:
+    if flags.pictures and epochs != 0:
         path = run.path / f"learning_curves_{number}_seed_{seed}.png"
         plots.learning_curves(each_epoch.history, path=path)
 
@@ -186,6 +194,9 @@ def finish(task, flags, parts, run, compared):
         print(f"  {line}")
     setting, trials = run.ranked()[0]
     results = run.over_seeds(trials)
+    verdict = task.verdict(results, parts)
+    if verdict.count and verdict.value is not None:
+        print(verdict.in_words())
     for name, scores in compared.items():
         print(f"{name}: {_in_words(scores)}")
         results |= {f"{name}_{key}": value for key, value in scores.items()}

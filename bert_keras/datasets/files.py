@@ -1,15 +1,18 @@
 """Files decoded to text, line by line, with errors that name the file, the line and the byte."""
 
 import codecs
+import contextlib
 import gzip
+import io
 import json
 import os
+import re
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, Literal
 
 from bert_keras.checks import check_choice
-from bert_keras.datasets.remote import is_remote, open_bytes
+from bert_keras.datasets.remote import open_bytes
 from bert_keras.engine.atomic_files import reading
 from bert_keras.types import Path
 
@@ -20,14 +23,24 @@ BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_NOT_TEXT = {
+    b"PK\x03\x04": "a ZIP archive, such as an Excel workbook. Unpack it, or save the sheet as CSV.",
+    b"PAR1": "a Parquet file. Its name must end in .parquet.",
+}
 
 
-def read_lines(path: Path, errors: Literal["strict", "replace"] = "strict") -> Iterator[str]:
+def read_lines(
+    path: Path,
+    errors: Literal["strict", "replace"] = "strict",
+    stream: BinaryIO | None = None,
+    allow_nul: bool = False,
+) -> Iterator[str]:
     r"""Yields the lines of a text file, plain or gzip, each with its line ending.
 
-    Only `"\n"` ends a line. `str.splitlines` also cuts at U+0085, U+2028, form feeds and others,
-    which occur inside the sentences of real corpora. UTF-8 files are streamed, so that a corpus may
-    be larger than memory.
+    `"\n"` ends a line. `"\r"` ends one too if the beginning of the file has more of them alone than
+    `"\n"`, as in files of old Macs. `str.splitlines` also cuts at U+0085, U+2028, form feeds and
+    others, which occur inside the sentences of real corpora. UTF-8 files are streamed, so that a
+    corpus may be larger than memory.
 
     Args:
         path: the file, or an address such as `s3://bucket/file`, see `remote`; gzip is recognised
@@ -35,37 +48,53 @@ def read_lines(path: Path, errors: Literal["strict", "replace"] = "strict") -> I
         errors: `"strict"` or `"replace"`: what to do with bytes that are not UTF-8 (or UTF-16 or
             UTF-32, if the file begins with that byte order mark). `"replace"` puts U+FFFD
             in their place and warns once with the number of lines affected.
+        stream: optional buffered binary file object to read, such as `sys.stdin.buffer`. `path` is
+            then its name in messages.
+        allow_nul: bool, whether a line may hold NUL characters.
 
     Yields:
         str, a line with its ending. A byte order mark at the beginning is dropped.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file holds bytes of another encoding, NUL characters, or broken gzip data.
-            The message names the file, the line and the byte.
+        ValueError: the file holds bytes of another encoding, NUL characters, or broken gzip data,
+            or it is of a kind that holds no text. The message names the file, the line and the
+            byte.
     """
     check_choice("errors", errors, ("strict", "replace"))
     path = os.fspath(path)
-    if os.path.isdir(path):
+    if stream is None and os.path.isdir(path):
         raise ValueError(f"A text file is needed, and {path} is a folder. Name a file inside it.")
-    with reading(path, "Fetch or compress it again."), _open_plain_or_gzip(path) as stream:
-        head = stream.peek(4)[:4]
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(reading(path, "Fetch or compress it again."))
+        if stream is None:
+            stream = stack.enter_context(open_bytes(path))
+        if stream.peek(2).startswith(b"\x1f\x8b"):
+            stream = stack.enter_context(gzip.open(stream))
+        head = stream.peek(4)
+        for mark, kind in _NOT_TEXT.items():
+            if head.startswith(mark):
+                raise ValueError(f"{path} must be a text file. Received: {kind}")
         for mark, encoding in BYTE_ORDER_MARKS:
             if head.startswith(mark):
-                yield from _decode_whole(stream.read(), path, encoding, errors)
-                return
-        yield from decode_lines(stream, path, errors)
+                stream = _in_utf8(stream.read(), path, encoding, errors)
+                break
+        yield from decode_lines(_raw_lines(stream), path, errors, allow_nul)
 
 
 def decode_lines(
-    stream: BinaryIO | Iterable[bytes], path: Path, errors: Literal["strict", "replace"] = "strict"
+    stream: BinaryIO | Iterable[bytes],
+    path: Path,
+    errors: Literal["strict", "replace"] = "strict",
+    allow_nul: bool = False,
 ) -> Iterator[str]:
     """Yields the lines of a stream of bytes in UTF-8, for `read_lines`.
 
     Args:
-        stream: binary file object.
+        stream: binary file object, or an iterable of lines.
         path: the name of the file, for messages.
         errors: `"strict"` or `"replace"`.
+        allow_nul: bool, whether a line may hold NUL characters.
     """
     offset = 0
     num_replaced = 0
@@ -78,12 +107,12 @@ def decode_lines(
             if errors == "strict":
                 raise ValueError(
                     f"{path}, line {number}, byte {offset + error.start}: "
-                    f"0x{raw[error.start]:02x} is not UTF-8. Convert the file to UTF-8, for "
-                    f"example with `iconv -f latin1 -t utf-8`."
+                    f"0x{raw[error.start]:02x} is not UTF-8. Convert the file to UTF-8, probably "
+                    f"with `iconv -f {_likely_encoding(raw)} -t utf-8`."
                 ) from error
             num_replaced += 1
             line = raw.decode("utf-8", errors="replace")
-        if "\0" in line and errors == "strict":
+        if "\0" in line and errors == "strict" and not allow_nul:
             raise ValueError(
                 f"{path}, line {number}: holds NUL characters. It is not a text file, or it is "
                 f"UTF-16 without a byte order mark: convert it to UTF-8."
@@ -102,13 +131,19 @@ def read_text(path: Path) -> str:
     return "".join(read_lines(path))
 
 
-def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_json_lines(
+    path: Path, lines: Iterable[str] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yields `(line number, dict)` for each line of a JSON lines file that is not blank.
+
+    Args:
+        path: the file.
+        lines: the file's lines, if something else has opened it.
 
     Raises:
         ValueError: a line is not a JSON object. The message names the file and the line.
     """
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(read_lines(path) if lines is None else lines, start=1):
         if not line.strip():
             continue
         record = parse_json(line, path, number)
@@ -151,15 +186,18 @@ def _json_fault(error, line):
     return f"line {line}: a number is too long to be data."
 
 
-def _open_plain_or_gzip(path):
-    with open_bytes(path) as stream:
-        is_gzip = stream.read(2) == b"\x1f\x8b"
-    if not is_gzip:
-        return open_bytes(path)
-    return gzip.open(open_bytes(path) if is_remote(path) else path, "rb")
+def _raw_lines(stream):
+    """Yields the lines of a stream of bytes."""
+    head = stream.peek(1 << 13)
+    if len(re.findall(rb"\r(?!\n)", head)) <= head.count(b"\n"):
+        yield from stream
+        return
+    for line in stream:
+        yield from line.splitlines(keepends=True)
 
 
-def _decode_whole(raw, path, encoding, errors):
+def _in_utf8(raw, path, encoding, errors):
+    """Returns a stream of UTF-8 from bytes of another encoding."""
     try:
         text = raw.decode(encoding, errors=errors)
     except UnicodeDecodeError as error:
@@ -168,7 +206,13 @@ def _decode_whole(raw, path, encoding, errors):
             f"{path}, line {number}, byte {error.start}: not {encoding.upper()}, which the file's "
             f"byte order mark announces ({error.reason}). Convert the file to UTF-8."
         ) from error
-    lines = text.split("\n")
-    yield from (line + "\n" for line in lines[:-1])
-    if lines[-1]:
-        yield lines[-1]
+    return io.BufferedReader(io.BytesIO(text.encode()))
+
+
+def _likely_encoding(line):
+    """Returns the encoding that a line is probably in: that of Chinese or of Western Windows."""
+    if re.search(rb"[\x81-\xfe]{4}", line):
+        with contextlib.suppress(UnicodeDecodeError):
+            line.decode("gb18030")
+            return "gb18030"
+    return "cp1252"

@@ -5,16 +5,25 @@ import csv
 import itertools
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, Literal
 
 from bert_keras.checks import check_choice, require
-from bert_keras.datasets.files import parse_json, read_json_lines, read_lines, read_text
+from bert_keras.datasets.files import parse_json, read_json_lines, read_lines
 from bert_keras.engine.atomic_files import reading
 from bert_keras.types import Path
 
 # The largest value that fits a C long on every platform: csv refuses fields over 128 KiB otherwise.
 _LONGEST_FIELD = 2**31 - 1
+# Endings of names, and the kinds of table that they mark. Any other file is one of tabs.
+_KINDS = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_KINDS |= {".parquet": "parquet"}
+# A line that tells Excel what separates the columns.
+_SEPARATOR_LINE = re.compile('"?sep=(.)"?[\r\n]*')
+# A field between tabs and in quotation marks.
+_QUOTED = re.compile('(?<![^\t])"((?:[^"]|"")*)"(?![^\t])')
 
 
 class Table:
@@ -45,12 +54,7 @@ class Table:
         self.rows = list(rows[has_header:])
         num_fields = num_fields or (len(self.first),)
         for place, fields in self.rows:
-            if len(fields) not in num_fields:
-                raise ValueError(
-                    f"{path}, {place}: every row must have as many fields as the first, "
-                    f"{' or '.join(map(str, num_fields))}. Received {len(fields)}: "
-                    f"{shorten(fields)}"
-                )
+            _check_length(path, place, fields, num_fields)
 
     def find(self, column: str | int, advice: str = "") -> int:
         """Returns the position of a column that the first row names, or that is counted from 0.
@@ -99,7 +103,7 @@ def read_table(
         delimiter: str of one character; see `read_rows` for the default.
         header: bool, whether the first row names the columns. With `"auto"` it does, unless all of
             `columns` are numbers.
-        quoting: bool, whether `"` quotes fields; by default not if the delimiter is a tab.
+        quoting: bool, whether `"` quotes fields; see `read_rows` for the default.
 
     Returns:
         A dict from each of `columns` to a list, one field per row, in the file's order.
@@ -120,28 +124,45 @@ def read_table(
         columns = [columns]
     if header == "auto":
         header = columns is None or not all(isinstance(column, int) for column in columns)
-    table = Table(path, list(read_rows(path, delimiter, quoting)), header)
+    names = [name for name in columns or () if header and isinstance(name, str)]
+    table = Table(path, list(read_rows(path, delimiter, quoting, names)), header)
     if columns is None:
         columns = table.first if header else range(len(table.first))
     return {column: table.column(table.find(column)) for column in columns}
 
 
 def read_rows(
-    path: Path, delimiter: str | None = None, quoting: bool | None = None
+    path: Path,
+    delimiter: str | None = None,
+    quoting: bool | None = None,
+    names: Sequence[str] = (),
+    kind: str | None = None,
+    stream: BinaryIO | None = None,
+    surplus: bool = False,
 ) -> Iterator[tuple[str, list[Any]]]:
     r"""Yields the place and the fields of every row of a table that is not blank.
 
-    In a TSV a quotation mark is a letter like any other: MRPC and QNLI hold thousands of
-    unbalanced ones. In a CSV (RFC 4180) a quoted field may hold delimiters, doubled quotes and
-    line ends. JSON and Parquet yield the names of their columns first.
+    A quoted field (RFC 4180) may hold delimiters, line ends, and quotation marks, which are doubled
+    or, as Spark writes them, follow a backslash. In a TSV a quotation mark may also be a letter
+    like any other: MRPC and QNLI hold thousands of unbalanced ones. JSON and Parquet yield the
+    names of their columns first.
 
     Args:
         path: the file. The ending of its name tells the format: `.json` (a list of objects, one
             under the key `data`, or an object per line), `.jsonl`, `.ndjson`, `.parquet`, else
             text. All but Parquet may be gzip. Text is UTF-8, or UTF-16 with a byte order mark.
-        delimiter: str of one character, for text. By default a tab if the first line has one; else
-            a comma if the name ends in `.csv` or `.csv.gz`; else a tab.
+        delimiter: str of one character, for text. By default that of a first line such as `sep=;`;
+            else whichever of comma, tab, `;` and `|` splits the first row into `names`; else a tab
+            if the first row has one; else in a `.csv` file a comma, or `;` or `|` if the first row
+            has no comma; else a tab.
         quoting: bool, whether `"` quotes fields. By default it does unless the delimiter is a tab.
+            Between tabs it does if every field with a quotation mark is quoted, all rows then have
+            the same length, and some field needs its quotation marks, or all texts have them.
+        names: columns that the first row names.
+        kind: `"csv"`, `"tsv"`, `"json"`, `"jsonl"` or `"parquet"`; by default by the name's ending.
+        stream: optional buffered binary file object to read, see `read_lines`.
+        surplus: bool, whether rows of a TSV without quoted fields are cut to the length of the
+            first, with a warning, as in STS-B's own files.
 
     Yields:
         Pairs of a str, where the row begins, such as `"line 3"`, and a list: of str in text, of
@@ -152,115 +173,276 @@ def read_rows(
             never closed, or an object without a key of the first one. The message names the file
             and the place.
     """
-    if not has_names(path):
-        head, lines = [], read_lines(path)
-        for line in lines:
-            head.append(line)
-            if line.strip("\r\n"):
-                break
-        else:
-            raise ValueError(f"{path} is empty: a table needs at least one row.")
-        delimiter = _guess_delimiter(path, head[-1]) if delimiter is None else delimiter
-        yield from split_rows(itertools.chain(head, lines), path, delimiter, quoting)
+    kind = kind or kind_of(path)
+    if kind in ("csv", "tsv"):
+        yield from _rows_of_text(path, delimiter, quoting, {*names}, kind, stream, surplus)
         return
     if delimiter is not None:
         raise ValueError(f"{path} has no delimiter. Received: {delimiter!r}. Leave it out.")
-    names = None
-    for place, record in read_records(path):
-        if names is None:
-            names = list(record)
-            yield place, names
-        missing = [name for name in names if name not in record]
+    keys = None
+    for place, record in read_records(path, kind=kind, stream=stream):
+        if keys is None:
+            keys = list(record)
+            yield place, keys
+        missing = [key for key in keys if key not in record]
         if missing:
             raise ValueError(
-                f"{path}, {place}: every object must have the keys of the first, {names}. "
+                f"{path}, {place}: every object must have the keys of the first, {keys}. "
                 f"Missing: {missing}"
             )
-        yield place, [record[name] for name in names]
-    if names is None:
+        yield place, [record[key] for key in keys]
+    if keys is None:
         raise ValueError(f"{path} is empty: it needs at least one JSON object.")
 
 
-def read_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_records(
+    path: Path,
+    delimiter: str | None = None,
+    quoting: bool | None = None,
+    names: Sequence[str] = (),
+    kind: str | None = None,
+    stream: BinaryIO | None = None,
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields the place and the fields, by name, of every row of a table with named columns.
 
     Args:
-        path: the file, see `read_rows`. JSON objects may have different keys.
+        path: the file. JSON objects may have different keys.
+        delimiter: see `read_rows`.
+        quoting: see `read_rows`.
+        names: columns that are needed. If all of them are numbers from 0, the first row of a text
+            file is data, and numbers name its columns.
+        kind: see `read_rows`.
+        stream: see `read_rows`.
 
     Raises:
-        ValueError: see `read_rows`.
+        ValueError: see `read_rows`. Text lacks one of `names`.
     """
-    if os.fspath(path).lower().endswith(".parquet"):
+    kind = kind or kind_of(path)
+    if kind == "parquet":
         parquet = require("pyarrow.parquet", f"read {path}")
         with reading(path):
             rows = parquet.read_table(path).to_pylist()
         yield from ((f"row {number}", row) for number, row in enumerate(rows, 1))
-    elif has_names(path):
-        yield from _json_records(path)
+    elif kind in ("json", "jsonl"):
+        yield from _json_records(path, kind, stream)
     else:
-        table = Table(path, list(read_rows(path)), has_header=True)
-        for place, fields in table.rows:
-            yield place, dict(zip(table.first, fields, strict=True))
+        is_numbered = len(names) > 0 and all(map(is_number, names))
+        rows = read_rows(path, delimiter, quoting, names, kind, stream, is_numbered)
+        first = next(rows)
+        header = first[1]
+        if is_numbered:
+            header, rows = (
+                [str(number) for number in range(len(header))],
+                itertools.chain([first], rows),
+            )
+        missing = [name for name in names if name not in header]
+        if missing:
+            raise ValueError(
+                f"The header of {path} must have the fields {list(names)}. Received: "
+                f"{shorten(header)}. Name the fields to read by --columns, or number them from 0 "
+                "if the first row is data; --separator is what separates them."
+            )
+        for place, fields in rows:
+            _check_length(path, place, fields, (len(header),))
+            yield place, dict(zip(header, fields, strict=True))
+
+
+def is_number(column: str | int) -> bool:
+    """Whether a column is given by its number, as an int or a str."""
+    return re.fullmatch(r"-?\d+", str(column)) is not None
+
+
+def kind_of(path: Path) -> str:
+    """Returns the kind of a table by the ending of its name, `"tsv"` if that says nothing."""
+    name = os.fspath(path).lower().removesuffix(".gz")
+    return _KINDS.get(os.path.splitext(name)[1], "tsv")
 
 
 def has_names(path: Path) -> bool:
     """Whether a file's format names its columns, so that no row of text has to."""
-    name = os.fspath(path).lower().removesuffix(".gz")
-    return name.endswith((".json", ".jsonl", ".ndjson", ".parquet"))
+    return kind_of(path) not in ("csv", "tsv")
 
 
 def as_text(value: Any, place: str) -> str:
     """Returns a field as str; in JSON it may be anything.
 
     Raises:
-        ValueError: it is neither a str nor a number.
+        ValueError: it is neither a str nor a number, or it is NaN.
     """
-    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool) or value != value:
         raise ValueError(
             f"{place}: texts and labels must be str or numbers. Received: {shorten(value, 80)}"
         )
     return str(value)
 
 
-def split_rows(
-    lines: Iterable[str], path: Path, delimiter: str, quoting: bool | None = None
-) -> Iterator[tuple[str, list[str]]]:
-    """Yields the place and the fields of every row of a table's lines that is not blank.
+def _check_length(path, place, fields, num_fields):
+    if len(fields) not in num_fields:
+        raise ValueError(
+            f"{path}, {place}: every row must have as many fields as the first, "
+            f"{' or '.join(map(str, num_fields))}. Received {len(fields)}: {shorten(fields)}. A "
+            "field that holds the separator must be in quotation marks; say what separates columns "
+            "by `separator`, and whether they are quoted by `quoting`."
+        )
 
-    Args:
-        lines: iterable of str, each with its line end.
-        path: the name of the file, for messages.
-        delimiter: see `read_rows`.
-        quoting: see `read_rows`.
-    """
+
+# Rows of text
+
+
+def _rows_of_text(path, delimiter, quoting, names, kind, stream, surplus):
+    """Yields the place and the fields of each row that is not blank, see `read_rows`."""
+    lines = enumerate(read_lines(path, stream=stream), start=1)
+    first = next((item for item in lines if item[1].strip("\r\n")), None)
+    if first and (found := _SEPARATOR_LINE.fullmatch(first[1])):
+        delimiter = delimiter or found[1]
+        first = next(lines, None)
+    if first is None:
+        raise ValueError(f"{path} is empty: a table needs at least one row.")
+    delimiter = _guess_delimiter(first[1], kind, names) if delimiter is None else delimiter
     if not isinstance(delimiter, str) or len(delimiter) != 1:
         raise ValueError(f"`delimiter` must be one character. Received: {delimiter!r}")
-    if not (delimiter != "\t" if quoting is None else quoting):
-        for number, line in enumerate(lines, start=1):
-            line = line.removesuffix("\n").removesuffix("\r")
-            if line:
-                yield f"line {number}", line.split(delimiter)
-        return
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    rows = _split(itertools.chain([first], lines), path, delimiter, quoting)
+    yield from _without_surplus(rows, path) if surplus and delimiter == "\t" else rows
+
+
+def _without_surplus(rows, path):
+    """Yields rows cut to the length of the first; warns of those that were longer."""
+    size, places = 0, []
+    for place, fields in rows:
+        size = size or len(fields)
+        if len(fields) > size:
+            places.append(place)
+        yield place, fields[:size]
+    if places:
+        warnings.warn(
+            f"{path}: {len(places)} rows have more fields than the first, {size} ({places[0]} is "
+            "the first of them). What is left over is not read.",
+            stacklevel=2,
+        )
+
+
+def _guess_delimiter(line, kind, names):
+    """Returns what separates the columns in the first row, see `read_rows`."""
+    usual = ",;|\t" if kind == "csv" else "\t,;|"
+    found = {each: next(csv.reader([line], delimiter=each), ()) for each in usual}
+    fitting = [each for each in usual if names and names <= {*found[each]}]
+    if fitting:
+        return max(fitting, key=lambda each: len(found[each]))
+    if "\t" in line or kind != "csv":
+        return "\t"
+    return "," if "," in line else max(",;|", key=line.count)
+
+
+def _split(lines, path, delimiter, quoting):
+    """Yields the place and the fields of each of the numbered lines.
+
+    Lines without a quotation mark are the same however others are quoted. How that is follows from
+    all lines from the first one that has such a mark.
+    """
+    if quoting is None and delimiter != "\t":
+        quoting = True
+    size, escapes, has_comma = 0, None, False
+    while (item := next(lines, None)) is not None:
+        number, line = item
+        bare = line.removesuffix("\n").removesuffix("\r")
+        if not bare:
+            continue
+        if (quoting is None and '"' in bare) or (quoting and escapes is None and '\\"' in bare):
+            rest = [line, *(later for _, later in lines)]
+            quoting, escapes = _quoting_of(rest, delimiter, size, quoting, has_comma)
+            lines = enumerate(rest, start=number)
+            continue
+        if quoting and ('"' in bare or "\r" in bare):
+            record = itertools.chain([line], (later for _, later in lines))
+            fields = _quoted_fields(record, path, number, delimiter, escapes)
+        else:
+            fields = bare.split(delimiter)
+            has_comma = has_comma or "," in bare
+        size = size or len(fields)
+        yield f"line {number}", fields
+
+
+def _quoted_fields(lines, path, number, delimiter, escapes):
+    """Returns the fields of the row that begins with the first of the lines."""
+    try:
+        return next(_records(lines, delimiter, escapes))[1]
+    except csv.Error as error:
+        advice = "Look for a quotation mark that is never closed"
+        if "new-line" in str(error):
+            advice = "A carriage return (\\r) inside a row must be in quotation marks"
+        raise ValueError(
+            f"{path}, line {number}: the row that begins here is not CSV ({error}). {advice}, or "
+            "read it with `quoting=False`."
+        ) from error
+
+
+def _records(lines, delimiter, escapes):
+    """Yields the text of each row and its fields.
+
+    Args:
+        lines: iterable of str.
+        delimiter: str of one character.
+        escapes: bool, whether a quotation mark inside a field follows a backslash.
+    """
+    taken = []
+
+    def take(line):
+        taken.append(re.sub(r'(\\+)"', _doubled, line) if escapes else line)
+        return taken[-1]
+
+    reader = csv.reader(map(take, lines), delimiter=delimiter, strict=True)
     while True:
-        place = f"line {reader.line_num + 1}"
-        try:
-            with _long_fields_allowed():
-                fields = next(reader)
-        except StopIteration:
+        with _long_fields_allowed():
+            fields = next(reader, None)
+        if fields is None:
             return
-        except csv.Error as error:
-            raise ValueError(
-                f"{path}, {place}: the row that begins here is not CSV ({error}). Look for "
-                f"a quotation mark that is never closed, or read it with `quoting=False`."
-            ) from error
-        if fields:
-            yield place, fields
+        yield "".join(taken), fields
+        taken.clear()
 
 
-def _guess_delimiter(path, first_line):
-    name = os.fspath(path).lower().removesuffix(".gz")
-    return "," if name.endswith(".csv") and "\t" not in first_line else "\t"
+def _doubled(match):
+    """Returns a quotation mark after backslashes as RFC 4180 has it."""
+    number = len(match[1])
+    return "\\" * (number // 2) + '"' * (1 + number % 2)
+
+
+def _quoting_of(lines, delimiter, size, quoting, has_comma):
+    """Returns whether quotation marks quote fields, and whether a backslash escapes them.
+
+    Args:
+        lines: the lines from the first one with a quotation mark.
+        delimiter: str of one character.
+        size: number of fields of the first row, 0 if it is the first of these lines.
+        quoting: bool, or `None` if it is to be found.
+        has_comma: bool, whether a line before these has a comma.
+    """
+    for escapes in (False, True):
+        with contextlib.suppress(csv.Error):
+            records = [record for record in _records(lines, delimiter, escapes) if record[1]]
+            is_regular = {len(fields) for _, fields in records} == {size or len(records[0][1])}
+            if is_regular and (quoting or _are_quoted(records, size, has_comma)):
+                return True, escapes
+    return bool(quoting), False
+
+
+def _are_quoted(records, size, has_comma):
+    """Whether rows of a TSV were written with quotation marks around fields.
+
+    Programs quote fields that need it (pandas), also those with commas (Excel), or all texts.
+    """
+    quoted, bare = [], []
+    for text, _ in records:
+        quoted += _QUOTED.findall(text.rstrip("\r\n"))
+        bare.append(_QUOTED.sub("", text.rstrip("\r\n")))
+    if any('"' in text for text in bare):
+        return False
+    if any(re.search('""|[\t\r\n]', field) for field in quoted):
+        return True
+    if len(records[0][1]) == 1:
+        return False
+    has_comma = has_comma or any("," in text for text in bare)
+    is_whole = not size and all(re.fullmatch(r"[\t\d.eE+-]*", text) for text in bare)
+    return is_whole or (not has_comma and any("," in field for field in quoted))
 
 
 @contextlib.contextmanager
@@ -273,29 +455,42 @@ def _long_fields_allowed():
         csv.field_size_limit(previous)
 
 
-def _json_records(path):
-    if _has_an_object_per_line(path):
-        for line, record in read_json_lines(path):
+# Rows of JSON
+
+
+def _json_records(path, kind, stream):
+    lines = read_lines(path, stream=stream)
+    head = []
+    for line in lines:
+        head.append(line)
+        if line.strip():
+            break
+    lines = itertools.chain(head, lines)
+    if head and _is_a_record(head[-1], kind):
+        for line, record in read_json_lines(path, lines):
             yield f"line {line}", record
         return
-    content = parse_json(read_text(path), path)
+    content = parse_json("".join(lines) or "[]", path)
     rows = content.get("data") if isinstance(content, dict) else content
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         found = f"an object with {list(content)[:20]}" if isinstance(content, dict) else content
         raise ValueError(
             f"{path} must hold a list of JSON objects, alone or under the key 'data', or an object "
-            f"per line. Received: {shorten(found, 80)}."
+            f"per line. Received: {shorten(found, 80)}. pandas writes such a list with "
+            '`to_json(path, orient="records")`.'
         )
     for number, row in enumerate(rows, 1):
         yield f"row {number}", row
 
 
-def _has_an_object_per_line(path):
-    first = next((line for line in read_lines(path) if line.strip()), "{}")
+def _is_a_record(line, kind):
+    """Whether a file has an object on each line, by its first line that is not blank."""
+    if not line.strip():
+        return True
     try:
-        value = json.loads(first)
+        value = json.loads(line)
     except (ValueError, RecursionError):  # The first line of a document over several lines.
-        return os.fspath(path).lower().removesuffix(".gz").endswith("l")
+        return kind == "jsonl" and line.strip() != "["
     return isinstance(value, dict) and not isinstance(value.get("data"), list)
 
 

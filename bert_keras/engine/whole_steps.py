@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import keras
+import numpy as np
 from keras.src.trainers import data_adapters
 
 from bert_keras import distribution
@@ -41,6 +42,11 @@ def whole(step):
     return whole_step
 
 
+def _on_device(values):
+    """Returns an array as a tensor on the device; anything else stays as it is."""
+    return keras.ops.convert_to_tensor(values) if isinstance(values, np.ndarray) else values
+
+
 class _TorchSteps:
     """On PyTorch a step assigns variables in place, one by one; signals wait until the last."""
 
@@ -54,10 +60,16 @@ class _TorchSteps:
             super().make_test_function(force)
             self.test_function = whole(self.test_function)
 
-    def train_step(self, *args):
+    def train_step(self, data):
         # Keras frees the last step's gradients only after the forward pass has allocated its own.
         self.zero_grad()
-        return super().train_step(*args)
+        x, *labels_and_weights = keras.utils.unpack_x_y_sample_weight(data)
+        # Keras would send them to the device for the loss, and again for each metric.
+        return super().train_step((x, *keras.tree.map_structure(_on_device, labels_and_weights)))
+
+    def test_step(self, data):
+        x, *labels_and_weights = keras.utils.unpack_x_y_sample_weight(data)
+        return super().test_step((x, *keras.tree.map_structure(_on_device, labels_and_weights)))
 
     def _get_metrics_result_or_logs(self, logs):
         distribution.sum_states(self.metrics_variables)

@@ -63,10 +63,15 @@ def assign(
             variables[path].assign(transformed(array, transform))
     _LOG.debug("Tensors of %s that became weights: %s", tensors, used.intersection(tensors))
     if initial := [path for path in missing if not path.startswith(tuple(unread))]:
-        warn(
-            f"{source} has no values for these weights. They start at random, as a new head does, "
-            f"and must be trained first: {', '.join(initial)}."
-        )
+        is_head = all(path.startswith("head/") for path in initial)
+        if is_head and len(initial) == len(variables):
+            found = "no head for this task. The weights of a new head start at random: call `fit`."
+        else:
+            found = (
+                "no values for these weights. They start at random, as a new head does, and must "
+                f"be trained first: {', '.join(initial)}."
+            )
+        warn(f"{source} has {found}", NewHead if is_head else UserWarning)
     if left_out:
         warn(
             f"{source} holds tensors of a part that this model does not have. They were left out: "
@@ -74,12 +79,16 @@ def assign(
         )
 
 
-def warn(message):
+class NewHead(UserWarning):
+    """A task's head starts at random. Ignore it if you train the head anyway."""
+
+
+def warn(message, category=UserWarning):
     """Warns at the line outside this package that led here."""
     level, frame = 1, sys._getframe()
     while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def by_path(weights):

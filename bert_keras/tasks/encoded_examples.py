@@ -8,6 +8,7 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bert_keras import distribution
 from bert_keras.checks import check_choice, check_number, is_int
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.preprocessing.batching import BucketedBatches, length_buckets
@@ -198,7 +199,8 @@ def check_class_weight(class_weight, num_classes=None):
 def buckets_of(max_length: int) -> tuple[int, ...]:
     """Returns the lengths that batches are padded to: finer on PyTorch, which compiles nothing.
 
-    They do not depend on the data, so that calls of `evaluate` share most compiled lengths.
+    They do not depend on the data, so that calls of `evaluate` share most compiled lengths. On an
+    accelerator they are multiples of 8, which its kernels for attention need.
     """
-    is_torch = keras.backend.backend() == "torch"
-    return length_buckets(max_length, step=4, first=4) if is_torch else length_buckets(max_length)
+    fine = keras.backend.backend() == "torch" and not distribution.has_accelerator()
+    return length_buckets(max_length, step=4, first=4) if fine else length_buckets(max_length)

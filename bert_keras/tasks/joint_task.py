@@ -27,6 +27,7 @@ class JointTask(Task):
 
     part_names = ()
     reader_name = made_of = ""
+    is_fine_tuned = False
 
     def __init__(
         self,

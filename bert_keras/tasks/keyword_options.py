@@ -32,7 +32,7 @@ from bert_keras.types import (
 class CompileOptions(TypedDict, total=False):
     """Options of `Task.compile` that the recipe or Keras takes."""
 
-    learning_rate: float
+    learning_rate: float | None
     weight_decay: float
     warmup: float
     decay: Decay

@@ -84,6 +84,7 @@ class MaskedLM(Task):
     )
     needed_roles = ("mask_token",)
     needs_labels = False
+    is_fine_tuned = False
     has_classes = False
     # Whether examples are pairs with a label too.
     has_next_sentence = False

@@ -55,6 +55,7 @@ class NextSentencePrediction(Task):
 
     reads_pooled_output = True
     text_answer = TextAnswer("logits", ("next", "random"), (2,))
+    is_fine_tuned = False
     takes_head_of = types.MappingProxyType({"Pretraining": {"head/": "head/next_sentence/"}})
 
     if TYPE_CHECKING:

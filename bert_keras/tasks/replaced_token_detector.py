@@ -55,6 +55,7 @@ class ReplacedTokenDetector(Task):
     form = "sentences"
     label_per_token = True
     has_classes = False
+    is_fine_tuned = False
 
     if TYPE_CHECKING:
 

@@ -14,7 +14,7 @@ from bert_keras.models.model import arguments_of, settings_of
 from bert_keras.other_names import renamed_argument
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
-from bert_keras.presets.assign import own_weights
+from bert_keras.presets.assign import NewHead, own_weights
 from bert_keras.tasks import compatibility, freezing
 from bert_keras.tasks.lora import LORA_ARGUMENTS
 from bert_keras.types import Path
@@ -120,6 +120,10 @@ def _make_task(cls, preset, load_weights, arguments):
         )
     saved = {name: value for name, value in saved.items() if name not in left_out}
     settings = {**saved, **given["task"]}
+    if "pooling" not in settings and "pooling" in inspect.signature(cls).parameters:
+        with reading(source.folder):
+            pooling = source.pooling_of_new_head(cls, load_weights)
+        settings |= {} if pooling is None else {"pooling": pooling}
     known = {"backbone", "args", "kwargs", *settings}
     wanted = inspect.signature(cls).parameters.values()
     if missing := [p.name for p in wanted if p.default is p.empty and p.name not in known]:
@@ -142,6 +146,7 @@ def _make_task(cls, preset, load_weights, arguments):
         warnings.warn(
             f"The preset's head has other {changed} than requested, so the new head starts at "
             "random and needs training.",
+            NewHead,
             stacklevel=4,
         )
     if not changed:

@@ -99,6 +99,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
     label_per_token = False
     # Whether each example has one class, so that `fit` can weight it by its class.
     has_classes = True
+    # Whether `fit` may choose the number of epochs and the rate, see `short_runs`.
+    is_fine_tuned = True
     # Other tasks that this one trains, and weights that it leaves alone, see `freezing`.
     tasks = left_alone = ()
 
@@ -239,7 +241,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
                 takes other learning rates; or any Keras optimizer. The arguments from
                 `learning_rate` to `gradient_accumulation_steps` are for the first two.
             loss: `"auto"` for the task's own, or any Keras loss.
-            learning_rate: float, the peak. The paper searches 2e-5, 3e-5, 5e-5.
+            learning_rate: float, the peak. The paper searches 2e-5, 3e-5, 5e-5. By default 5e-5,
+                and more for a short run, see `bert_keras.training.short_runs`.
             weight_decay: float, on kernels and embeddings, not on biases and norms.
             warmup: float, fraction of the steps of `fit`; or int, number of steps.
             decay: shape after the warm-up, see `WarmupDecay`.
@@ -287,7 +290,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         x: Data | None = None,
         y: Labels | None = None,
         batch_size: int | None = None,
-        epochs: int = 1,
+        epochs: int | None = None,
         *,
         validation_data: Any = None,
         validation_split: float = 0.0,
@@ -307,8 +310,10 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             x: texts, or ready inputs, see the class.
             y: labels; `None` for datasets that yield them.
             batch_size: int, 32 by default.
-            epochs: int. For few epochs JAX compiles fewer lengths, and pads more, see
-                `buckets_worth_compiling`.
+            epochs: int; by default as many as `bert_keras.training.short_runs` chooses: 3, or more
+                if the run would have too few steps to learn. With `steps_per_epoch`, with an
+                optimizer of your own, and in pre-training 1. For few epochs JAX compiles fewer
+                lengths, and pads more, see `buckets_worth_compiling`.
             validation_data: `(x, y)`, `(x, y, sample_weight)`, or a dataset.
             validation_split: float, share of the examples, taken from the end, to validate on.
             sample_weight: float, `(num_examples,)`.
@@ -338,11 +343,13 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
-        check_int("epochs", epochs, 0)
+        if epochs is not None:
+            check_int("epochs", epochs, 0)
+        x, y, sample_weight = self.data.taken(x, y, sample_weight)
         if sort_window is not None:
             self.data.check_sort_window(sort_window, x, shuffle)
-        num_epochs = epochs if steps_per_epoch is None else None
-        self.recipe.begin(initial_epoch, sort_window, num_epochs)
+        num_epochs = "auto" if epochs is None else epochs
+        self.recipe.begin(initial_epoch, sort_window, None if steps_per_epoch else num_epochs)
         if validation_split and validation_data is None and self.data.is_whole(x):
             train, validation_data = self.data.split(x, y, sample_weight, validation_split)
             x, y, sample_weight = train
@@ -352,7 +359,11 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         if validation_data is not None:
             size = validation_batch_size or batch_size
             arguments["validation_data"] = self.data.for_validation(validation_data, size)
-        self.recipe.schedule(self, arguments["x"], steps_per_epoch, epochs, initial_epoch)
+        if epochs is None:
+            epochs = self.recipe.choose_epochs(self, arguments["x"]) or 1
+        how = self.recipe.schedule(self, arguments["x"], steps_per_epoch, epochs, initial_epoch)
+        if how and kwargs.get("verbose", "auto") and keras.config.is_interactive_logging_enabled():
+            print(how)
         callbacks = self.recipe.callbacks(self, callbacks, steps_per_epoch is not None)
         arguments |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}
         self.recipe.is_running = True
@@ -393,6 +404,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
+        x, y, sample_weight = self.data.taken(x, y, sample_weight)
         data = self.data.for_evaluation(x, y, sample_weight, batch_size)
         with averages_in_place(self, self.recipe.is_running):
             return super().evaluate(**data, **kwargs)
@@ -404,8 +416,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
 
         Args:
             x: texts, or ready inputs, see the class.
-            batch_size: int, 32 by default; on PyTorch on the CPU the default for texts is as many
-                rows as have 2,048 tokens together, padding included.
+            batch_size: int, 32 by default. For texts the default is as many rows as have 16,384
+                tokens together on an accelerator, 2,048 on PyTorch on the CPU, padding included.
             **kwargs: `verbose`, `callbacks`, see `keras.Model.predict`; for a dataset `steps`.
 
         Returns:
@@ -414,6 +426,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         Raises:
             TypeError, ValueError: texts or inputs do not fit; before any compute.
         """
+        x, *_ = self.data.taken(x)
         if not self.data.is_whole(x):
             dataset = wrapped(self.data, x, training=False)
             return super().predict(dataset, batch_size=batch_size, **kwargs)

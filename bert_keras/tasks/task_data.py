@@ -16,6 +16,7 @@ from bert_keras.tasks.encoded_examples import (
     ReadyInputs,
     check_class_weight,
 )
+from bert_keras.tasks.named_columns import are_rows, of_table, taken
 from bert_keras.tasks.user_columns import (
     FORMS,
     as_column,
@@ -25,7 +26,6 @@ from bert_keras.tasks.user_columns import (
     is_column,
     is_table,
     is_text,
-    of_table,
     split_off_end,
 )
 from bert_keras.tasks.wrapped_datasets import PreparedBatches, Stream, wrapped
@@ -36,8 +36,9 @@ from bert_keras.types import Data, Labels, Weights
 # see docs/benchmarks.md; a GPU computes more in that time. TensorFlow gains nothing from fewer
 # lengths, and PyTorch compiles nothing.
 COMPILATION = {"jax": 1e9}
-# Tokens in a batch that PyTorch predicts on the CPU, see docs/benchmarks.md.
-TOKENS_AT_ONCE = 2048
+# Tokens in a batch of `predict`: measured for PyTorch on the CPU, see docs/benchmarks.md, and an
+# estimate for accelerators. XLA on the CPU gains nothing from more than the default number of rows.
+TOKENS_AT_ONCE = {"cpu": 2048, "accelerator": 16384}
 
 
 class TaskData:
@@ -57,6 +58,12 @@ class TaskData:
 
     # What the user gave
 
+    def taken(
+        self, x: Any, y: Labels | None = None, sample_weight: Weights | None = None
+    ) -> tuple[Any, Any, Any]:
+        """Returns what other libraries hold in this package's form, see `named_columns`."""
+        return taken(self.task, x, y, sample_weight)
+
     def is_raw(self, x: Any) -> bool:
         """Whether `x` is raw examples in the task's form, or a table of them."""
         return is_table(x) or FORMS[self.task.form](x)
@@ -70,7 +77,8 @@ class TaskData:
         if isinstance(x, dict):
             return x, y
         if is_table(x):
-            x = of_table(x, getattr(self.task.preprocessor, "text_columns", None))
+            wanted = getattr(self.task.preprocessor, "text_columns", None)
+            x = of_table(x, wanted, self.task.form)
         if isinstance(y, (str, int, float)):  # The label of one text.
             y = [y]
         elif is_column(y) and not hasattr(y, "__array__"):
@@ -138,7 +146,7 @@ class TaskData:
         batch_size: int | None = None,
         shuffle: bool = False,
         epoch: int = 0,
-        num_epochs: int | None = None,
+        for_fit: bool = False,
     ) -> keras.utils.PyDataset:
         """Returns the batches that `fit` or `evaluate` reads, with rows of similar length in each.
 
@@ -147,8 +155,8 @@ class TaskData:
             batch_size: int, 32 by default.
             shuffle: bool, whether each epoch has its own order.
             epoch: int, the number of the first epoch.
-            num_epochs: int, how many epochs `fit` trains, from which follows how many lengths are
-                worth compiling on JAX; `None` for all lengths of `examples`.
+            for_fit: bool, whether `fit` reads them, so that its number of epochs decides how many
+                lengths are worth compiling on JAX.
         """
         task, backend = self.task, keras.backend.backend()
         # For XLA, rows of weight 0 in the last batch cost less than compiling a smaller shape.
@@ -162,6 +170,7 @@ class TaskData:
             pad_last_batch=pads,
             unpadded=getattr(task.preprocessor, "unpadded", False),
         )
+        num_epochs = task.recipe.choose_epochs(task, batches) if for_fit else None
         cost = COMPILATION.get(backend, 0)
         if num_epochs and cost and not (batches.unpadded or examples.keeps_buckets):
             # Always chosen from epoch 0, so that a continued run keeps the lengths it began with.
@@ -202,8 +211,7 @@ class TaskData:
             if class_weight is not None:
                 num_classes = getattr(self.task, "num_classes", None)
                 examples = examples.weighted(class_weight, num_classes)
-            num_epochs = self.task.recipe.num_epochs
-            batches = self.batches(examples, batch_size, shuffle, epoch, num_epochs)
+            batches = self.batches(examples, batch_size, shuffle, epoch, for_fit=True)
             # They shuffle themselves, by the seed and the number of the epoch.
             return {"x": batches, "shuffle": False}
         data = self.for_evaluation(x, y, sample_weight, batch_size)
@@ -235,11 +243,11 @@ class TaskData:
         """Returns what `keras.Model.fit` takes as `validation_data`, checked."""
         if data is None:
             return None
-        if isinstance(data, list) and not self.is_raw(data):
+        if isinstance(data, list) and not (self.is_raw(data) or are_rows(data)):
             data = tuple(data)
         if not isinstance(data, tuple) or len(data) not in (2, 3) or is_text(data):
             data = (data,)
-        return self.for_evaluation(*data, batch_size=batch_size)["x"]
+        return self.for_evaluation(*self.taken(*data), batch_size=batch_size)["x"]
 
     def for_prediction(
         self, examples: EncodedExamples, batch_size: int | None = None
@@ -248,11 +256,12 @@ class TaskData:
 
         Args:
             examples: see `encode`.
-            batch_size: int; by default 32, on PyTorch on the CPU as many rows as have 2,048 tokens.
+            batch_size: int; by default 32, on an accelerator as many rows as have 16,384 tokens
+                together, on PyTorch on the CPU as many as have 2,048.
         """
         is_torch = keras.backend.backend() == "torch"
-        on_cpu = is_torch and self.task.backbone.weights[0].value.device.type == "cpu"
-        by_tokens = batch_size is None and on_cpu and examples.are_sorted
+        kind = "accelerator" if distribution.has_accelerator() else "cpu"
+        by_tokens = batch_size is None and examples.are_sorted and (is_torch or kind != "cpu")
         # Round a small number of rows up to a power of two, so that few shapes are compiled.
         size = DEFAULT_BATCH_SIZE if batch_size is None else check_int("batch_size", batch_size)
         size = min(size, 1 << max(0, len(examples) - 1).bit_length())
@@ -262,7 +271,7 @@ class TaskData:
             # XLA would compile a smaller last batch anew, which costs more than further rows.
             pad_last_batch=not is_torch,
             unpadded=getattr(self.task.preprocessor, "unpadded", False),
-            token_budget=max(1, TOKENS_AT_ONCE // examples.sequences_per_row)
+            token_budget=max(1, TOKENS_AT_ONCE[kind] // examples.sequences_per_row)
             if by_tokens
             else None,
         )

@@ -125,6 +125,7 @@ class TextEmbedder(Task):
     has_classes = False
     text_answer = TextAnswer("vectors", None, (1,))
     needs_labels = False  # Only similarity has scores.
+    is_fine_tuned = False
 
     if TYPE_CHECKING:
 

@@ -344,7 +344,7 @@ class AdamW(keras.optimizers.Optimizer):
         excess = None
         if self.global_clipnorm:
             norm = fused.torch_global_norm(counted)
-            excess = ops.maximum(ops.cast(norm, "float32") / self.global_clipnorm, 1.0)
+            excess = (norm.float() / self.global_clipnorm).clamp(min=1.0)
         for (factor, decay), rows in groups.items():
             self._torch_step(
                 *map(list, zip(*rows, strict=True)),

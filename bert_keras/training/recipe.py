@@ -16,6 +16,7 @@ from bert_keras.training.averages import steps_done
 from bert_keras.training.losses import OfAllDevices, SparseCrossentropy
 from bert_keras.training.optimizer import AdamW, Lamb
 from bert_keras.training.schedules import WarmupDecay
+from bert_keras.training.short_runs import EPOCHS, RATE, default_epochs, default_rate, in_words
 from bert_keras.training.stages import layer_wise_decay
 
 # The optimizers that the recipe makes.
@@ -36,7 +37,7 @@ OF_PROBABILITIES = {
 OF_SCORES = (str, *(cls for name, cls in OF_PROBABILITIES.items() if "sparse" not in name))
 # The arguments of `Task.compile` that configure the optimizer.
 DEFAULTS = {
-    "learning_rate": 5e-5,
+    "learning_rate": None,  # See `short_runs`.
     "weight_decay": 0.01,
     "warmup": 0.1,
     "decay": "linear",
@@ -65,6 +66,7 @@ class Recipe:
         seed: int, for the order of examples in the present run, or `None` before the first run.
         sort_window: int or `None`, see `BucketedBatches`.
         num_epochs: int, epochs that the run was started for, or `None` if they are not whole.
+        chose_epochs: bool, whether `choose_epochs` chose that number.
         is_running: bool, whether `fit` is running.
 
     Raises:
@@ -84,7 +86,7 @@ class Recipe:
         check_arguments(kwargs, keras.Model.compile)
         self._keras_arguments = kwargs
         self.seed = self.sort_window = self.num_epochs = self._random_state = None
-        self.is_running = False
+        self.is_running = self.chose_epochs = False
 
     def _check(self, optimizer):
         asked = self.asked
@@ -97,7 +99,9 @@ class Recipe:
             )
         is_made = isinstance(optimizer, keras.optimizers.Optimizer)
         rate = optimizer.learning_rate if is_made else asked["learning_rate"]
-        check_number("learning_rate", float(keras.ops.convert_to_numpy(rate)) if is_made else rate)
+        if rate is not None:
+            rate = float(keras.ops.convert_to_numpy(rate)) if is_made else rate
+            check_number("learning_rate", rate)
         if asked["decay_power"] != 1.0 and asked["decay"] != "polynomial":
             raise ValueError(
                 "`decay_power` is for decay='polynomial'. Received: "
@@ -158,7 +162,7 @@ class Recipe:
             ]
         with distribution.scope_of(task):
             return OPTIMIZERS[self.optimizer](
-                asked["learning_rate"] if total_steps is None else self._rate(total_steps),
+                self._rate(self._peak(task, total_steps), total_steps),
                 weight_decay=asked["weight_decay"],
                 learning_rate_multipliers=multipliers,
                 gradient_accumulation_steps=asked["gradient_accumulation_steps"],
@@ -171,21 +175,66 @@ class Recipe:
         asked = self.asked
         return self.is_own and (asked["decay"] != "constant" or asked["warmup"] != 0)
 
-    def _rate(self, total_steps):
+    def _chooses(self, task):
+        """Whether the number of steps may decide on epochs and rate, see `short_runs`."""
+        return self.optimizer == "auto" and self.has_schedule and task.is_fine_tuned
+
+    def _peak(self, task, total_steps=None):
+        """Returns the highest rate of a run; that of the paper until its number of steps is known.
+
+        Args:
+            task: a `Task`.
+            total_steps: int, number of batches of the run, or `None`.
+        """
         asked = self.asked
-        if not self.has_schedule:
+        if asked["learning_rate"] is not None:
             return asked["learning_rate"]
+        if total_steps is None or not self._chooses(task):
+            return RATE
+        num_updates = total_steps // (asked["gradient_accumulation_steps"] or 1)
+        return default_rate(num_updates, task.backbone.hidden_dim)
+
+    def _rate(self, peak, total_steps):
+        asked = self.asked
+        if total_steps is None or not self.has_schedule:
+            return peak
         shape = {"warmup": asked["warmup"], "decay": asked["decay"], "power": asked["decay_power"]}
-        return WarmupDecay(asked["learning_rate"], total_steps, **shape)
+        return WarmupDecay(peak, total_steps, **shape)
 
     def begin(self, initial_epoch, sort_window=None, num_epochs=None):
-        """Starts a run with a new seed and window, or keeps those of the run that is continued."""
+        """Starts a run with a new seed and window, or keeps those of the run that is continued.
+
+        Args:
+            initial_epoch: int, see `keras.Model.fit`.
+            sort_window: int or `None`, see `BucketedBatches`.
+            num_epochs: int; `"auto"` if `choose_epochs` decides; `None` if epochs are not whole.
+        """
         if initial_epoch == 0:
             self._random_state, self.num_epochs = None, num_epochs
+            self.chose_epochs = num_epochs == "auto"
         if initial_epoch == 0 or self.seed is None:
             self.seed = distribution.of_first(random.getrandbits(31))
         if sort_window is not None or initial_epoch == 0:
             self.sort_window = sort_window
+
+    def choose_epochs(self, task, batches):
+        """Returns the number of epochs of the run, see `default_epochs` if the user chose none.
+
+        Args:
+            task: a compiled `Task`.
+            batches: what `fit` reads.
+
+        Raises:
+            ValueError: it is unknown how many batches there are.
+        """
+        if self.num_epochs == "auto":
+            accumulated = self.asked["gradient_accumulation_steps"] or 1
+            self.num_epochs = (
+                default_epochs(_num_steps(batches, None) / accumulated)
+                if self._chooses(task)
+                else 1
+            )
+        return self.num_epochs
 
     def renewed(self, task):
         """Returns a new optimizer with the settings of the task's present one."""
@@ -201,25 +250,39 @@ class Recipe:
             steps_per_epoch: int, or `None` for all batches.
             epochs: int, see `keras.Model.fit`.
             initial_epoch: int, see `keras.Model.fit`.
+
+        Returns:
+            A line that says how the run differs from the paper's recipe, or `None`.
         """
         if distribution.share_of(task).replicas > 1 and keras.backend.backend() != "jax":
             _check_adds_up(task)
         if not self.is_own:
-            return
+            return None
         steps, optimizer = _num_steps(batches, steps_per_epoch), inner_optimizer(task)
         if isinstance(optimizer._learning_rate, keras.Variable):
             # A rate set on the optimizer, `optimizer.learning_rate = x`, counts as asked for.
             rate = float(keras.ops.convert_to_numpy(optimizer._learning_rate))
-            if rate != np.float32(self.asked["learning_rate"]):
+            if rate != np.float32(self._peak(task)):
                 self.asked = {**self.asked, "learning_rate": rate}
         if initial_epoch == 0 or steps_done(optimizer) == 0:
             frozen_paths = optimizer.frozen_paths if optimizer.built else []
-            task.compile_with(self.make_optimizer(task, max(1, steps * (epochs - initial_epoch))))
+            total_steps = max(1, steps * (epochs - initial_epoch))
+            task.compile_with(self.make_optimizer(task, total_steps))
             if frozen_paths:
                 _freeze(task, frozen_paths)
+            return self._in_words(task, epochs, total_steps)
         elif self.has_schedule and _end(optimizer) < steps * epochs:
-            optimizer.learning_rate = self._rate(steps * epochs)
+            peak = getattr(optimizer._learning_rate, "peak_learning_rate", self._peak(task))
+            optimizer.learning_rate = self._rate(peak, steps * epochs)
             task.train_function = None  # The old one holds the old schedule.
+        return None
+
+    def _in_words(self, task, epochs, total_steps):
+        """Returns a line about a run that is longer or faster than the paper's, or `None`."""
+        peak = self._peak(task, total_steps)
+        is_faster = self.asked["learning_rate"] is None and peak != RATE
+        is_longer = self.chose_epochs and epochs > EPOCHS
+        return in_words(epochs, total_steps, peak) if is_faster or is_longer else None
 
     def callbacks(self, task, callbacks, has_one_loader):
         """Returns the callbacks of a run, with the user's among them.

@@ -13,12 +13,13 @@ from bert_keras import distribution
 from bert_keras.checks import check_int
 from bert_keras.engine.atomic_files import reading, replacing, write_json
 from bert_keras.engine.random_state import RestoreState, as_json
+from bert_keras.training.batch_counter import BatchCounter
 
 _ADVICE = "Delete its folder to continue from the previous checkpoint."
 _STEP_FOLDER = re.compile(r"step_(\d+)")
 
 
-class TrainingCheckpoint(keras.callbacks.Callback):
+class TrainingCheckpoint(BatchCounter):
     """Regularly saves the whole state of a training run, and restores it exactly.
 
     The state is: the model's weights and seed generators (dropout); all variables of the optimizer
@@ -126,7 +127,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         self._build_optimizer()
         self._set_random_state(as_json(self.model))
-        self._batches_done = 0
+        self.batches_done = 0
 
     def _set_random_state(self, random_state):
         # Torch's data loader draws a number when it is made, once for each `fit`, so a resumed run
@@ -136,7 +137,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         # Not when `fit` begins: Keras may then run the model once to infer its shapes.
-        self._batches_done = 0
+        super().on_epoch_begin(epoch)
         if self._source is not None:
             self._set_random_state(self._restore())
             self._source = None
@@ -145,12 +146,9 @@ class TrainingCheckpoint(keras.callbacks.Callback):
     def on_train_batch_begin(self, batch, logs=None):
         self._random_numbers.on_train_batch_begin(batch)
 
-    def on_train_batch_end(self, batch, logs=None):
-        self._batches_done = batch + 1
-
     def on_epoch_end(self, epoch, logs=None):
-        before, self.step = self.step, self.step + self._batches_done
-        self._batches_done = 0
+        before, self.step = self.step, self.step + self.batches_done
+        self.batches_done = 0
         if self.step // self.every > before // self.every:
             self.save()
 

@@ -11,9 +11,10 @@ import keras
 
 from bert_keras import distribution
 from bert_keras.engine.atomic_files import write_text
+from bert_keras.training.batch_counter import BatchCounter
 
 
-class TrainingLog(keras.callbacks.Callback):
+class TrainingLog(BatchCounter):
     """Writes losses, metrics, learning rate and throughput to `metrics.jsonl` after each epoch.
 
     A run that continues after a kill drops the lines after its checkpoint and writes them again.
@@ -63,19 +64,17 @@ class TrainingLog(keras.callbacks.Callback):
         return statistics.median(rates) if rates else None
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._started, self._batches_done = time.perf_counter(), 0
-
-    def on_train_batch_end(self, batch, logs=None):
-        self._batches_done = batch + 1
+        super().on_epoch_begin(epoch)
+        self._started = time.perf_counter()
 
     def on_epoch_end(self, epoch, logs=None):
         seconds = time.perf_counter() - self._started
-        before, self.step = self.step, self.step + self._batches_done
+        before, self.step = self.step, self.step + self.batches_done
         rate = keras.ops.convert_to_numpy(self.model.optimizer.learning_rate)
         line = {"step": self.step, **{name: float(value) for name, value in logs.items()}}
         line |= {"learning_rate": float(rate), "seconds": round(seconds, 3)}
         if self.tokens_per_step:
-            throughput = self.tokens_per_step * self._batches_done / seconds
+            throughput = self.tokens_per_step * self.batches_done / seconds
             line["tokens_per_second"] = round(throughput, 1)
         is_due = self.step // self.evaluate_every > before // self.evaluate_every
         if self.evaluate is not None and is_due:

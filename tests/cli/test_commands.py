@@ -212,8 +212,11 @@ def test_convert_measures_the_files_that_it_wrote(command, preset, tmp_path, to)
         (("fill-mask", "PRESET", "x"), "start at random"),
         (("embed", "TAGGER", "x"), "is for a TextEmbedder"),
         (("classify", "TAGGER", "x"), "is for a TextClassifier"),
-        (("classify", "PRESET", "--input", "LATIN"), "x.txt cannot be read"),
-        (("classify", "PRESET", "--input", "NULL"), "Row 1 of"),
+        (
+            ("classify", "PRESET", "--input", "LATIN"),
+            "x.txt, line 1, byte 0: 0xe9 is not UTF-8. Convert",
+        ),
+        (("classify", "PRESET", "--input", "NULL"), "x.jsonl, line 1: texts and labels must be"),
         (("classify", "x.pt2", "x"), "without a tokenizer"),
         (("info", "PRESET", "x"), "Write `info SOURCE`"),
         (("classify", "PRESET", "--input", "nothing.txt"), "not found"),
@@ -254,12 +257,14 @@ def test_a_row_without_its_field_is_named(command, preset, write, tmp_path):
     [
         ("x.csv", '\ufefftext\r\ngood\r\n"a, b"\r\n', [("good",), ("a, b",)]),
         ("x.csv", f"text\n{'a ' * 99999}\n", [("a " * 99999,)]),
-        ("x.csv", "", []),
+        ("x.csv", "", "x.csv is empty"),
         ("x.csv", "other\n", "The header of"),
         ("x.csv", 'text\n"good\nbad\n', "unexpected end"),
         ("x.tsv", 'n\ttext\n1\t"good\n2\tbad\n', [('"good',), ("bad",)]),
         ("x.jsonl", '\ufeff{"text": "good"}\n\n{"text": "a\\nb"}\n', [("good",), ("a\nb",)]),
-        ("x.jsonl", '{"text": ["good", "bad"]}', "Row 1 of"),
+        ("x.jsonl", '{"text": ["good", "bad"]}', "x.jsonl, line 1: texts"),
+        ("x.jsonl", '{"text": NaN}', "x.jsonl, line 1: texts"),
+        ("x.jsonl", '{"review": "good"}', "x.jsonl, line 1: a row must have the fields"),
         ("x.txt", "\ufeffgood\tbad\n\nnul\0\n", [("good\tbad",), ("",), ("nul\0",)]),
     ],
 )
@@ -291,6 +296,14 @@ def test_an_unforeseen_error_is_not_a_mistake(command):
         mistakes.run(lambda arguments: int(arguments[0]), "bert-keras", ["x"])
     with pytest.raises(ValueError, match="Write a command"):
         command("nothing", "--traceback")
+
+
+@pytest.mark.once
+def test_the_help_imports_no_keras():
+    command = [sys.executable, "-X", "importtime", "-m", "bert_keras", "--help", "--traceback"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "bert-keras serve" in done.stdout
+    assert "bert_keras.cli.main" in done.stderr and "| keras" not in done.stderr
 
 
 @pytest.mark.once

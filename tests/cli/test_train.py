@@ -17,6 +17,8 @@ import bert_keras
 from bert_keras.answers.span_search import NBest, Span
 from bert_keras.cli import likeness, mistakes, options, run_folder, scores, train, training_files
 from bert_keras.cli.tasks import TASKS
+from bert_keras.presets.assign import NewHead
+from bert_keras.training import short_runs
 
 TEXTS, LONG, TAGS = "text_classification", "long_text_classification", "token_classification"
 QUESTIONS, PAIRS, CHOICES = "question_answering", "text_embedding", "multiple_choice"
@@ -215,6 +217,19 @@ def test_a_vocabulary_of_another_language_is_warned_of(run):
     rows = [("text", "label"), *((f"\u4f60\u597d \u4e16\u754c {i}", i % 2) for i in range(8))]
     _, printed, _ = run(TEXTS, **train_and_dev(rows))
     assert "Warning: 8" in printed and "bert_base_zh" in printed
+
+
+def test_a_short_run_says_how_it_trains_and_how_good_it_is(
+    preset, yes_and_no, capsys, monkeypatch, recwarn
+):
+    monkeypatch.setattr(short_runs, "LEAST_STEPS", 12)
+    train.main([TEXTS, *arguments(**yes_and_no, preset=preset, batch_size=4, output_dir="x")])
+    printed = capsys.readouterr().out
+    assert "Training for 4 epochs, 12 steps, at a peak rate of 0.0005" in printed
+    # A line for each epoch, no bar that is drawn again.
+    assert printed.count("3/3 - ") == 4 and "\r" not in printed and "\x08" not in printed
+    assert "12 texts, 95 % confidence" in printed and "for every text gets 0.500" in printed
+    assert not [warning for warning in recwarn if issubclass(warning.category, NewHead)]
 
 
 # The run folder

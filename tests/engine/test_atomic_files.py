@@ -257,7 +257,7 @@ def test_checkpoints_by_keras_s_callback_are_whole_too(tmp_path):
         keras.callbacks.ModelCheckpoint(tmp_path / "x.keras"),
         keras.callbacks.ModelCheckpoint(tmp_path / "x.weights.h5", save_weights_only=True),
     ]
-    task.fit(["a", "b"], [0, 1], verbose=0, callbacks=callbacks)
+    task.fit(["a", "b"], [0, 1], epochs=1, verbose=0, callbacks=callbacks)
     assert sorted(os.listdir(tmp_path)) == ["x.keras", "x.weights.h5"]
     keras.models.load_model(tmp_path / "x.keras").load_weights(tmp_path / "x.weights.h5")
 

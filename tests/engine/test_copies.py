@@ -16,12 +16,12 @@ TEXTS = ["a b c", "d e", "f"]
 def test_a_copy_gives_the_same_answers_and_trains_independently(how):
     task = tiny_classifier()
     task.compile(run_eagerly=True)
-    task.fit(TEXTS, [0, 1, 0], verbose=0)
+    task.fit(TEXTS, [0, 1, 0], epochs=1, verbose=0)
     answers = task.predict(TEXTS, verbose=0)
     again = how(task)
     np.testing.assert_array_equal(again.predict(TEXTS, verbose=0), answers)
     assert int(again.optimizer.iterations) == 1
-    again.fit(TEXTS, [0, 1, 0], verbose=0)
+    again.fit(TEXTS, [0, 1, 0], epochs=1, verbose=0)
     assert not np.array_equal(again.predict(TEXTS, verbose=0), answers)
     np.testing.assert_array_equal(task.predict(TEXTS, verbose=0), answers)
     for part in (task.backbone, task.preprocessor, task.tokenizer):

@@ -83,6 +83,7 @@ class Run:
             validation_data=self.rows(0),
             shuffle=False,
             batch_size=4,
+            epochs=1,
             verbose=0,
             **options,
         )

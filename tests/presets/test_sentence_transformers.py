@@ -7,6 +7,8 @@ import keras
 import numpy as np
 import pytest
 import safetensors.numpy
+import safetensors.torch
+import torch
 from small_tokenizers import byte_pair_tokenizer
 from tiny import VOCABULARY, tiny_backbone, tiny_preprocessor
 
@@ -90,6 +92,18 @@ def written(embedder, folder):
         write(folder / "written")
         yield type(embedder).from_preset(folder / "written")
         shutil.rmtree(folder / "written")
+
+
+@pytest.mark.once
+def test_a_dense_layer_in_pytorch_s_format_is_read(folder):
+    add_dense(folder, activation_function=f"{TORCH}.activation.Tanh", bias=True)
+    expected = bert_keras.TextEmbedder.from_preset(folder).embed(TEXTS)
+    path = folder / "2_Dense/model.safetensors"
+    torch.save(safetensors.torch.load_file(path), path.with_name("pytorch_model.bin"))
+    path.unlink()
+    np.testing.assert_array_equal(
+        bert_keras.TextEmbedder.from_preset(folder).embed(TEXTS), expected
+    )
 
 
 def test_a_user_s_projection_replaces_the_dense_layer(folder):
@@ -271,3 +285,36 @@ def test_an_unknown_prompt_is_refused(prompt):
         tiny_embedder(prompts=PROMPTS).embed("a", prompt=prompt)
     with pytest.raises(ValueError, match="`prompt` must be a name"):
         tiny_embedder().embed("a", prompt=prompt)
+
+
+def without_pooler(folder):
+    """Removes the pooler from a folder's weights."""
+    tensors = safetensors.numpy.load_file(folder / "model.safetensors")
+    kept = {name: x for name, x in tensors.items() if not name.startswith("pooler.")}
+    assert len(kept) == len(tensors) - 2
+    safetensors.numpy.save_file(kept, folder / "model.safetensors")
+
+
+@pytest.mark.filterwarnings("ignore:.*start at random")
+@pytest.mark.once
+def test_a_new_head_takes_the_pooling_that_the_checkpoint_was_trained_with(folder, tmp_path):
+    make = bert_keras.TextClassifier.from_preset
+    max_pooling = {"pooling_mode_mean_tokens": False, "pooling_mode_max_tokens": True}
+    write_json(folder / "1_Pooling/config.json", max_pooling)
+    assert make(folder).pooling == bert_keras.MultipleChoice.from_preset(folder).pooling == "max"
+    assert make(folder, pooling="pooler").pooling == "pooler"
+    # This package has no such pooling, which only an embedder needs.
+    write_json(folder / "1_Pooling/config.json", {"pooling_mode": "lasttoken"})
+    assert make(folder).pooling == "pooler"
+    # A pooler that is not in the file would start at random.
+    without_pooler(folder)
+    assert make(folder).pooling == "mean"
+    (folder / "modules.json").unlink()
+    assert make(folder).pooling == "mean"
+    make(folder).save_to_preset(tmp_path / "own")
+    assert bert_keras.MultipleChoice.from_preset(tmp_path / "own").pooling == "mean"
+    # A family whose head reads the first token keeps it.
+    sizes = {"num_layers": 1, "num_heads": 2, "hidden_dim": 8, "intermediate_dim": 8}
+    roberta = bert_keras.RobertaBackbone(30, **sizes)
+    bert_keras.MaskedLM(roberta).export_to_huggingface(tmp_path / "roberta")
+    assert make(tmp_path / "roberta", preprocessor=None).head_options["hidden_activation"] == "tanh"

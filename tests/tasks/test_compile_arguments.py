@@ -4,11 +4,11 @@ import keras
 import numpy as np
 import pytest
 from adapted import assert_equal, by_path
-from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_task
+from tiny import VOCABULARY, Batches, tiny_backbone, tiny_classifier, tiny_task
 
 import bert_keras
 from bert_keras.metrics import MaskedPerplexity, SparseF1Score
-from bert_keras.training import Lamb
+from bert_keras.training import Lamb, short_runs
 
 READY = {"token_ids": np.arange(5, 37).reshape(8, 4) % len(VOCABULARY)}
 LABELS = [0, 1, 1, 0, 1, 0, 0, 1]
@@ -26,7 +26,8 @@ def weights(task):
 
 
 def fit(task, batch_size=8, **options):
-    task.fit(READY, LABELS, batch_size=batch_size, shuffle=False, verbose=0, **options)
+    options = {"epochs": 1, "shuffle": False, "verbose": 0, **options}
+    task.fit(READY, LABELS, batch_size=batch_size, **options)
 
 
 def test_each_layer_moves_by_its_multiple_of_the_rate():
@@ -138,6 +139,52 @@ def test_averages_equal_those_of_an_optimizer_with_ema():
     assert any(np.abs(value - results[2][path]).max() > 1e-4 for path, value in results[0].items())
 
 
+def peak(task):
+    return task.optimizer._learning_rate.peak_learning_rate
+
+
+@pytest.mark.once
+def test_without_epochs_and_rate_a_short_run_is_longer_and_faster(capsys, monkeypatch):
+    monkeypatch.setattr(short_runs, "LEAST_STEPS", 10)
+    task = classifier(num_layers=1)  # 16 wide.
+    history = task.fit(READY, LABELS, batch_size=4, verbose=2).history
+    assert len(history["loss"]) == 5 and peak(task) == pytest.approx(5e-4)
+    assert "Training for 5 epochs, 10 steps, at a peak rate of 0.0005" in capsys.readouterr().out
+    # What the user chose stays as it is; a file keeps what the user left open.
+    for rate, epochs, expected in ((1e-4, None, (5, 1e-4)), (None, 2, (2, 5e-4))):
+        task.compile(learning_rate=rate)
+        found = task.fit(READY, LABELS, batch_size=4, epochs=epochs, verbose=0).history["loss"]
+        assert (len(found), peak(task)) == (expected[0], pytest.approx(expected[1]))
+    task.compile(gradient_accumulation_steps=2)
+    assert len(task.fit(READY, LABELS, batch_size=4, verbose=0).history["loss"]) == 10
+    # A dataset that knows its length is like arrays; a number of steps is the user's choice.
+    batches = Batches([({"token_ids": READY["token_ids"][:4]}, np.array(LABELS[:4]))] * 5)
+    task.compile(learning_rate=1e-3)
+    assert len(task.fit(batches, verbose=0).history["loss"]) == 3
+    assert len(task.fit(batches, steps_per_epoch=2, verbose=0).history["loss"]) == 1
+    assert not capsys.readouterr().out
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("make", "arguments"),
+    [
+        (classifier, {"optimizer": keras.optimizers.SGD(0.1)}),
+        (classifier, {"decay": "constant", "warmup": 0}),
+        (classifier, {"optimizer": "lamb"}),
+        (lambda: tiny_task("NextSentencePrediction"), {}),
+    ],
+)
+def test_other_recipes_and_pre_training_keep_one_epoch_and_the_paper_s_rate(make, arguments):
+    task = make()
+    task.compile(**arguments)
+    assert len(task.fit(READY, LABELS, verbose=0).history["loss"]) == 1
+    if "optimizer" not in arguments or arguments["optimizer"] == "lamb":
+        rate = task.optimizer._learning_rate
+        peak_rate = getattr(rate, "peak_learning_rate", rate)
+        assert float(keras.ops.convert_to_numpy(peak_rate)) == pytest.approx(5e-5)
+
+
 def test_a_file_keeps_the_arguments(tmp_path):
     task = classifier(num_layers=1)
     task.compile(layer_decay=0.9, ema_momentum=0.99, gradient_accumulation_steps=2)
@@ -167,7 +214,7 @@ TEXTS = ["a b c", "d e", "f g h", "a"]
 def test_own_metrics_are_taken_and_a_file_keeps_them(name, x, metrics, names, tmp_path):
     task, y = tiny_task(name), [0, 1, 1, 0]
     task.compile(weighted_metrics=metrics, jit_compile=JIT)
-    history = task.fit(x, y, batch_size=4, verbose=0).history
+    history = task.fit(x, y, batch_size=4, epochs=1, verbose=0).history
     assert names <= set(history) and "accuracy" not in history
     task.save(tmp_path / "task.keras")
     again = keras.models.load_model(tmp_path / "task.keras")

@@ -195,14 +195,16 @@ def test_short_documents_cost_one_short_window():
 )
 def test_other_problem_types_train_and_answer(problem_type, labels, answer):
     model = tiny_model(problem_type=problem_type, num_classes=3)
-    model.fit(TEXTS, labels, verbose=0)
+    model.fit(TEXTS, labels, epochs=1, verbose=0)
     assert set(model.classify(TEXTS[3])) == answer
 
 
 def test_ready_inputs_train():
     model = tiny_model(preprocessor=None)
     model.compile(run_eagerly=keras.backend.backend() == "tensorflow")
-    history = model.fit(random_inputs(8), np.zeros(8, int), validation_split=0.25, verbose=0)
+    history = model.fit(
+        random_inputs(8), np.zeros(8, int), validation_split=0.25, epochs=1, verbose=0
+    )
     assert "val_accuracy" in history.history
 
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import warnings
 
 import keras
 import numpy as np
@@ -53,6 +54,19 @@ def test_scores_are_those_of_transformers_outputs(tmp_path):
     np.testing.assert_allclose(reranker.score(QUERIES, TEXTS), expected, atol=1e-5)
 
 
+@pytest.mark.once
+@pytest.mark.parametrize("prompt", ["find: ", ""])
+def test_a_warning_names_the_prompt_of_a_cross_encoder(tmp_path, prompt):
+    tiny_reranker().export_to_huggingface(tmp_path)
+    config = {"prompts": {"query": prompt}, "default_prompt_name": "query"}
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(config))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        bert_keras.Reranker.from_preset(tmp_path)
+    named = [str(x.message) for x in caught if "'find: ' before each query" in str(x.message)]
+    assert len(named) == bool(prompt)
+
+
 def test_texts_are_ranked_for_a_query():
     reranker = tiny_reranker()
     scores = reranker.score("a b", TEXTS)
@@ -83,7 +97,7 @@ def test_training_lowers_the_cross_entropy_of_relevance():
     with pytest.raises(ValueError, match=r"from 0 to 1.*Received 2"):
         reranker.fit((QUERIES, TEXTS), [0, 1, 2], verbose=0)
     reranker.compile(loss="mse")
-    reranker.fit((QUERIES, TEXTS), [0, 1, 2], verbose=0)
+    reranker.fit((QUERIES, TEXTS), [0, 1, 2], epochs=1, verbose=0)
 
 
 SIGMOID, IDENTITY = f"{TORCH}.activation.Sigmoid", f"{TORCH}.linear.Identity"

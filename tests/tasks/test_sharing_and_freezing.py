@@ -29,7 +29,7 @@ def test_a_task_that_ignores_the_pooler_leaves_it_to_the_next_task():
     tiny_task("MaskedLM", backbone)
     task = tiny_classifier(backbone)
     before = array(pooler_of(task))
-    task.fit(TEXTS, LABELS, verbose=0)
+    task.fit(TEXTS, LABELS, epochs=1, verbose=0)
     assert np.abs(array(pooler_of(task)) - before).max() > 0
 
 
@@ -79,11 +79,11 @@ def test_weights_frozen_in_the_optimizer_before_fit_stay_frozen():
     embeddings = task.backbone.embeddings
     before = by_path(embeddings.weights)
     for _ in range(2):  # The second has a new optimizer.
-        task.fit(TEXTS, LABELS, verbose=0)
+        task.fit(TEXTS, LABELS, epochs=1, verbose=0)
         assert_equal(by_path(embeddings.weights), before)
     assert all("embeddings/" in path for path in task.optimizer.frozen_paths)
     embeddings.trainable = False
-    task.fit(TEXTS, LABELS, verbose=0)
+    task.fit(TEXTS, LABELS, epochs=1, verbose=0)
     assert_equal(by_path(embeddings.weights), before)
 
 
@@ -93,7 +93,7 @@ def test_a_layer_frozen_by_hand_is_frozen_after_loading(tmp_path):
     task = tiny_classifier(tiny_backbone(num_layers=2))
     task.backbone.encoder.blocks[0].trainable = False
     task.compile()
-    task.fit(TEXTS, LABELS, verbose=0)
+    task.fit(TEXTS, LABELS, epochs=1, verbose=0)
     task.save(tmp_path / "task.keras")
     again = keras.models.load_model(tmp_path / "task.keras")
     assert len(again.trainable_variables) == len(task.trainable_variables)
@@ -119,11 +119,11 @@ def test_weights_that_one_task_freezes_train_in_another_on_the_same_backbone():
     frozen, other = (tiny_classifier(source.backbone, frozen=x) for x in ("backbone", None))
     weights = source.backbone.weights
     before = by_path(weights)
-    frozen.fit(TEXTS, LABELS, verbose=0)
+    frozen.fit(TEXTS, LABELS, epochs=1, verbose=0)
     assert_equal(by_path(weights), before)
     for task in (other, source):
         before = by_path(weights)
-        task.fit(TEXTS, LABELS, verbose=0)
+        task.fit(TEXTS, LABELS, epochs=1, verbose=0)
         assert moved(before, weights) > 0
     assert source.backbone.trainable
 

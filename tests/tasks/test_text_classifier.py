@@ -9,6 +9,7 @@ from checks import check_saved_and_reloaded, check_task
 from tiny import VOCABULARY, Batches, batches_of, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
+from bert_keras import distribution
 from bert_keras.preprocessing.batching import BucketedBatches, buckets_worth_compiling
 from bert_keras.tasks import task_data
 
@@ -32,6 +33,16 @@ def test_predict_keeps_the_order_of_the_texts(shared_classifier):
     np.testing.assert_allclose(together, np.concatenate(alone), atol=1e-6)
 
 
+@pytest.mark.once
+def test_an_accelerator_gets_lengths_of_eight_and_large_batches(shared_classifier, monkeypatch):
+    monkeypatch.setattr(distribution, "has_accelerator", lambda: True)
+    data = shared_classifier.data
+    batches = data.for_prediction(data.encode(TEXTS * 50, training=False))
+    shapes = [batches[index][0]["token_ids"].shape for index in range(len(batches))]
+    assert all(length % 8 == 0 for _, length in shapes)
+    assert sum(rows for rows, _ in shapes) == 1200 and max(map(np.prod, shapes)) == 16384
+
+
 def test_text_and_ready_inputs_give_the_same(shared_classifier):
     ready, labels = shared_classifier.preprocessor(TEXTS), np.array(LABELS)
     outputs = [shared_classifier.predict(x, verbose=0) for x in (ready, TEXTS)]
@@ -51,7 +62,7 @@ def test_the_last_batch_counts_each_example_once(shared_classifier):
 @pytest.mark.once
 def test_pairs_are_a_tuple_of_two_columns():
     classifier, pairs = tiny_classifier(), (TEXTS, TEXTS[::-1])
-    classifier.fit(pairs, LABELS, verbose=0, validation_data=(pairs, LABELS))
+    classifier.fit(pairs, LABELS, epochs=1, verbose=0, validation_data=(pairs, LABELS))
     assert classifier.predict(pairs, verbose=0).shape == (len(TEXTS), 2)
     assert set(classifier.classify(("a b", "c"))) == {"label", "probabilities"}
     assert classifier.preprocessor(pairs)["segment_ids"].max() == 1
@@ -158,7 +169,7 @@ def test_as_many_batches_are_sorted_together_as_asked_for(monkeypatch):
     classifier = tiny_classifier()
     # The last run continues the one before it, and keeps its window.
     for options in ({"sort_window": 7}, {}, {"sort_window": 3}, {"initial_epoch": 1, "epochs": 2}):
-        classifier.fit(TEXTS, LABELS, **options, verbose=0)
+        classifier.fit(TEXTS, LABELS, **{"epochs": 1, **options}, verbose=0)
     assert windows == [7, BucketedBatches([5] * len(TEXTS), None).window, 3, 3]
 
 
@@ -172,7 +183,7 @@ def test_gradients_are_freed_before_the_next_forward_pass(monkeypatch):
         return call(*args, **kwargs)
 
     monkeypatch.setattr(classifier.head, "call", watched)
-    classifier.fit(TEXTS, LABELS, batch_size=8, verbose=0)
+    classifier.fit(TEXTS, LABELS, batch_size=8, epochs=1, verbose=0)
     # The first call builds the metrics, without a step.
     assert len(found) >= 3 and not any(found)
     # They are there after the last step.
@@ -184,7 +195,7 @@ def test_a_step_is_traced_once(monkeypatch):
     calls = []
     call = classifier.call
     monkeypatch.setattr(classifier, "call", lambda *a, **k: calls.append(a) or call(*a, **k))
-    classifier.fit(TEXTS[:16], LABELS[:16], batch_size=4, verbose=0)
+    classifier.fit(TEXTS[:16], LABELS[:16], batch_size=4, epochs=1, verbose=0)
     # JAX and PyTorch look at the shapes of the outputs first; PyTorch traces nothing.
     assert len(calls) == {"tensorflow": 1, "jax": 2, "torch": 5}[keras.backend.backend()]
 
@@ -208,7 +219,7 @@ def test_the_default_recipe_warms_up_and_decays_to_zero():
 def test_every_fit_is_a_run_of_its_own_and_initial_epoch_continues_one():
     classifier = tiny_classifier()
     for options, steps in (({}, 3), ({"epochs": 2, "initial_epoch": 1}, 6), ({}, 3)):
-        classifier.fit(TEXTS, LABELS, batch_size=8, verbose=0, **options)
+        classifier.fit(TEXTS, LABELS, batch_size=8, **{"epochs": 1, **options}, verbose=0)
         assert int(classifier.optimizer.iterations) == steps
 
 
@@ -232,7 +243,9 @@ def test_class_weights_may_have_the_names_of_labels():
     for class_weight in ({"yes": 2.0, 0: 0.5}, {1: 2.0, 0: 0.5}, None):
         keras.utils.set_random_seed(1)
         model = tiny_classifier(label_names=("no", "yes"))
-        history = model.fit(["a", "b"], ["no", "yes"], class_weight=class_weight, verbose=0)
+        history = model.fit(
+            ["a", "b"], ["no", "yes"], class_weight=class_weight, epochs=1, verbose=0
+        )
         losses += history.history["loss"]
     assert losses[0] == losses[1] != losses[2]
 
@@ -242,7 +255,7 @@ def test_class_weight_and_sample_weight_agree():
     for options in ({"class_weight": {1: 3.0}}, {"sample_weight": weights[LABELS]}):
         keras.utils.set_random_seed(3)
         classifier = tiny_classifier(tiny_backbone(dropout=0.0))
-        classifier.fit(TEXTS, LABELS, shuffle=False, verbose=0, **options)
+        classifier.fit(TEXTS, LABELS, shuffle=False, epochs=1, verbose=0, **options)
         trained.append(classifier.predict(TEXTS, verbose=0))
     np.testing.assert_allclose(*trained, atol=1e-5)
 
@@ -270,7 +283,7 @@ def test_multi_label_answers_with_every_label_above_the_threshold():
 def test_regression_gives_scores():
     scores = [float(len(text)) / 10 for text in TEXTS]
     classifier = tiny_classifier(num_classes=1, problem_type="regression")
-    classifier.fit(TEXTS, scores, batch_size=8, verbose=0)
+    classifier.fit(TEXTS, scores, batch_size=8, epochs=1, verbose=0)
     outputs = classifier.predict(TEXTS, verbose=0)
     assert outputs.shape == (24, 1)
     loss = classifier.evaluate(TEXTS, scores, verbose=0)[0]
@@ -314,7 +327,7 @@ def test_frozen_parts_stay_bit_for_bit_and_others_move(frozen, still, tmp_path):
 def test_it_keeps_the_contract_of_tasks_and_its_optimizer(tmp_path):
     options = {"label_names": NAMES, "pooling": "mean", "dropout": 0.3, "frozen": 1}
     classifier = tiny_classifier(**options)
-    classifier.fit(TEXTS, LABELS, batch_size=8, verbose=0)
+    classifier.fit(TEXTS, LABELS, batch_size=8, epochs=1, verbose=0)
     inputs = classifier.preprocessor(TEXTS)
     loaded, _ = check_task(classifier, inputs, tmp_path, {"classify": (TEXTS,)})
     assert loaded.label_names == tuple(NAMES)
@@ -505,7 +518,7 @@ def test_a_backbone_frozen_by_hand_stays_frozen_and_so_does_its_file(tmp_path):
     backbone.trainable = False
     classifier = tiny_classifier(backbone)
     assert len(classifier.trainable_weights) == 2
-    classifier.fit(TEXTS, LABELS, verbose=0)
+    classifier.fit(TEXTS, LABELS, epochs=1, verbose=0)
     reloaded = check_saved_and_reloaded(classifier, TEXTS, tmp_path / "frozen.keras")
     assert len(reloaded.trainable_weights) == 2
 

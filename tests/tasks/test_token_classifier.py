@@ -151,7 +151,7 @@ def test_ready_inputs_train_without_padding():
     weights = inputs["padding_mask"].astype("float32")
     losses = [tagger.evaluate(inputs, labels, sample_weight=w, verbose=0) for w in (None, weights)]
     np.testing.assert_allclose(*losses, rtol=1e-6)
-    tagger.fit(inputs, labels, verbose=0)
+    tagger.fit(inputs, labels, epochs=1, verbose=0)
 
 
 def ready_batch():
@@ -317,7 +317,7 @@ def test_tags_of_another_scheme_are_refused(names, tag, message):
 @pytest.mark.once
 def test_without_names_tags_are_numbers():
     tagger = tiny_tagger(label_names=None)
-    tagger.fit([["Ada", "met"]], [[1, 0]], verbose=0)
+    tagger.fit([["Ada", "met"]], [[1, 0]], epochs=1, verbose=0)
     assert all(isinstance(tag, int) for tag in tagger.predict_tags([["Ada", "met"]])[0])
     assert tagger.tag("Ada")["entities"] == []
 

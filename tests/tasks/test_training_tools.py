@@ -46,7 +46,8 @@ def values(task):
 
 def fit(task, **options):
     """All examples are one batch: an epoch is a step."""
-    return task.fit(READY, LABELS, **{"batch_size": 8, "shuffle": False, "verbose": 0, **options})
+    options = {"batch_size": 8, "epochs": 1, "shuffle": False, "verbose": 0, **options}
+    return task.fit(READY, LABELS, **options)
 
 
 class Weights(keras.callbacks.Callback):
@@ -401,7 +402,7 @@ def test_the_focal_loss_refuses_scores_and_several_labels(problem_type, num_clas
 def test_a_new_run_of_a_loaded_model_uses_the_new_seed(tmp_path):
     texts, labels = ["a b c", "d e", "h a", "g"], [0, 1, 1, 0]
     task = tiny_classifier()
-    task.fit(texts, labels, verbose=0)
+    task.fit(texts, labels, epochs=1, verbose=0)
     task.save(tmp_path / "task.keras")
     found = []
     for seed in (1, 2):

@@ -49,7 +49,7 @@ def test_labels_may_be_in_every_kind_of_column(make):
     for labels in (make(named), np.array(LABELS)[:, None], tuple(LABELS), pl.Series(LABELS)):
         batches = batches_of(classifier, TEXTS, labels)
         assert sorted(batches[0][1].tolist()) == sorted(LABELS)
-    classifier.fit(make(TEXTS), make(named), validation_split=0.5, verbose=0)
+    classifier.fit(make(TEXTS), make(named), validation_split=0.5, epochs=1, verbose=0)
 
 
 @pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, datasets.Dataset.from_dict])
@@ -114,18 +114,20 @@ def test_validation_split_cuts_every_form_of_examples():
         return encode_texts(x, *args, **kwargs)
 
     tagger.encode_texts = noted
-    tagger.fit(words, tags, validation_split=0.5, verbose=0)
+    tagger.fit(words, tags, validation_split=0.5, epochs=1, verbose=0)
     assert seen == [list(words[:2]), list(words[2:])]
     sets = ([0, 1], [1, 0], [1, 1], [0, 0], [0, 1], [1, 0])
-    tiny_classifier(problem_type="multi_label").fit(TEXTS, sets, validation_split=0.5, verbose=0)
+    tiny_classifier(problem_type="multi_label").fit(
+        TEXTS, sets, validation_split=0.5, epochs=1, verbose=0
+    )
     choices = np.array([[text, "b"] for text in TEXTS])
     chooser = tiny_task("MultipleChoice")
     labels = np.zeros((len(TEXTS), 1), int)
-    chooser.fit((TEXTS, choices), labels, validation_split=0.5, verbose=0)
+    chooser.fit((TEXTS, choices), labels, validation_split=0.5, epochs=1, verbose=0)
     task = tiny_classifier(frozen="backbone")
     head = bert_keras.HeadTask(task)
     features = bert_keras.encode_features(task, TEXTS, LABELS, verbose=0)
-    history = head.fit(features, validation_split=0.5, verbose=0).history
+    history = head.fit(features, validation_split=0.5, epochs=1, verbose=0).history
     end = bert_keras.encode_features(task, TEXTS[3:], LABELS[3:], verbose=0)
     assert head.evaluate(end, verbose=0)[0] == pytest.approx(history["val_loss"][-1], abs=1e-6)
 

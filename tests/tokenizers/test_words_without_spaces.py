@@ -134,8 +134,8 @@ def test_a_text_is_tagged_by_its_own_pieces_here_and_in_an_exported_folder(kinds
         expected = task.predict({"token_ids": np.array([encoding.ids])})[0][places + 1]
         np.testing.assert_allclose(logits, expected, atol=1e-5)
     task.compile()
-    task.fit(texts, [["O"] * len(row) for row in words], verbose=0)
-    task.fit(words, [["O"] * len(row) for row in words], verbose=0)
+    task.fit(texts, [["O"] * len(row) for row in words], epochs=1, verbose=0)
+    task.fit(words, [["O"] * len(row) for row in words], epochs=1, verbose=0)
     exported = types.SimpleNamespace(
         _tokenizer=tokenizer._backend, config={"is_wordpiece": False}, answers=["tag"]
     )

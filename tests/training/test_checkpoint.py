@@ -84,6 +84,15 @@ def run(folder, kill_at=None, make=make_model, batches=NumberedBatches, epochs=E
     return without_times(folder), [to_numpy(weight) for weight in model.weights]
 
 
+@pytest.mark.once
+def test_keras_does_not_read_the_metrics_of_every_step_for_the_log_and_the_checkpoint(tmp_path):
+    callbacks = [TrainingLog(tmp_path), TrainingCheckpoint(tmp_path / "checkpoints")]
+    assert keras.callbacks.CallbackList(callbacks)._async_train
+    for batch in (0, 2, 1):  # Keras's threads may end in any order.
+        callbacks[0].on_train_batch_end(batch)
+    assert callbacks[0].batches_done == 3
+
+
 def without_times(folder):
     times = ("seconds", "tokens_per_second")
     return [

@@ -11,6 +11,8 @@ An opened preset has
 - `task_arguments(task, chosen=())`: the constructor arguments in the preset for a task, given as
   its class or the class's name; those that the user has `chosen` need not be read;
 - `max_length(task)`: the longest sequence that the preset sets for a task, or `None`;
+- `pooling_of_new_head(task, has_weights)`: the pooling that suits a head which the preset does not
+  have, or `None` for that of the family;
 - `load_head_weights(task)`;
 - `tokenizer()`: the tokenizer of the folder;
 - `preprocessor_config(task)`: the saved preprocessor's config, or `None`.
@@ -101,6 +103,10 @@ class Preset:
         """Returns `None`: the tokenizer's own limit holds."""
         return None
 
+    def pooling_of_new_head(self, task, has_weights):
+        """Returns `None`: a new head is that of the family."""
+        return None
+
 
 class Checkpoint(Preset):
     """A folder of another library, which is read with the family's record.
@@ -166,7 +172,7 @@ class Checkpoint(Preset):
         tensors, known = self._read_backbone(backbone), self._names_of_heads()
         left_out = [name for name in self.tensors if name not in tensors and name not in known]
         if self.record.tables is not None:
-            tensors = self.record.tables.read(tensors, backbone)
+            tensors = self.record.tables.read(tensors, backbone, self.config)
         counts = {key: getattr(backbone, name) for key, name in self.record.counts.items()}
         assign(
             weights_of(backbone),
@@ -196,6 +202,22 @@ class Checkpoint(Preset):
             options.pop("dropout", None)
             arguments["head_options"] = options
         return {name: value for name, value in arguments.items() if value is not None}
+
+    def pooling_of_new_head(self, task, has_weights):
+        """Returns `"mean"` if the head would read a pooler that the checkpoint lacks.
+
+        Such a pooler would start at random, and a short training would not bring it far.
+
+        Args:
+            task: class of the task, whose head the checkpoint does not have.
+            has_weights: bool, whether weights are loaded.
+        """
+        head = self.record.heads.get(kind_of(task, self.record.heads), Head())
+        rows = [row for row in self.record.rows if row[0].startswith("pooler/")]
+        if not (has_weights and rows) or head.options.get("pooling", "pooler") != "pooler":
+            return None
+        names = [name for name, _ in self._expanded(rows).values()]
+        return None if any(name in self.tensors for name in names) else "mean"
 
     def load_head_weights(self, task):
         """Assigns the head's weights if the checkpoint has them, or warns.

@@ -64,6 +64,10 @@ class OwnFolder(Preset):
         name, config = "head_options", self._task["config"] if takes else {}
         return {name: config[name]} if name in config and name in takes else {}
 
+    def pooling_of_new_head(self, task, has_weights):
+        """Returns the pooling of the saved task, which the encoder was trained with."""
+        return self._task and self._task["config"].get("pooling")
+
     def preprocessor_config(self, task):
         """Returns the saved preprocessor as Keras serialized it, or `None`."""
         return self._task and self._task.get("preprocessor")

@@ -23,6 +23,28 @@ def shown(action):
 
 
 # %% [markdown]
+# ## Could not locate class 'TextClassifier'
+#
+# `keras.models.load_model` knows the classes of this package once the package is imported. Put
+# `import bert_keras` before it. The error is Keras's own; `'module': 'bert_keras...'` in its text says
+# which package is missing. Here a new process forgets the import:
+
+# %%
+import os
+import subprocess
+import sys
+import tempfile
+
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "sentiment.keras")
+    classifier.save(path)
+    code = f"import keras; keras.models.load_model({path!r})"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    print(found.stderr.splitlines()[-1][:330], "...")
+    code = "import bert_keras; " + code
+    print(subprocess.run([sys.executable, "-c", code]).returncode)
+
+# %% [markdown]
 # ## The name of the checkpoint
 #
 # Names of other libraries are not registered here; folders and `hf://owner/name` are taken as well.
@@ -116,8 +138,8 @@ shown(lambda: reader.fit((["Who came?"], ["Holmes came."]), ["Holmes"]))
 # %% [markdown]
 # ## The new head starts at random
 #
-# `from_preset` warns about weights that the checkpoint does not hold. For a task's head that is right:
-# training gives it its values. If the warning names layers of the *encoder*, it is not.
+# A pre-trained checkpoint has no head for your task. `from_preset` says so, and `fit` trains the head. If
+# the warning names layers of the *encoder* instead, the checkpoint lacks a part that it should have.
 
 # %%
 import warnings
@@ -132,7 +154,7 @@ print(caught[-1].message)
 #
 # | what you see | look at |
 # |---|---|
-# | accuracy is the share of the largest class, from the first epoch on | learning rate: 2e-5 to 5e-5 for base models, 1e-4 for small ones; then whether the labels were shuffled apart from the texts |
+# | accuracy is the share of the largest class, from the first epoch on | leave out `epochs` and `learning_rate`, which then suit the number of [examples](../guides/few_examples.md); then whether the labels were shuffled apart from the texts |
 # | the loss becomes `nan` | a rate that is too high, or float16 without loss scaling: take `mixed_bfloat16` |
 # | good on the training set, bad on the dev set | fewer epochs; the same texts in both sets? `bert_keras.datasets.count_shared_texts` |
 # | another result with each run | normal on small sets: take three seeds and give mean and spread |

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Five lines
 #
-# A checkpoint, raw text, BERT's recipe, an answer. The 320 sentences of reviews below lie in the
-# repository; they are enough to see that it works. Take some thousand.
+# A checkpoint, raw text, BERT's recipe, an answer. The 320 sentences of reviews below are part of the
+# repository. They are enough to see that it works; for a real task, take some thousand.
 
 # %%
 import bert_keras
@@ -13,10 +13,9 @@ train, _ = bert_keras.datasets.load_sentiment_sentences(
 texts, labels = train.texts[:320], train.labels[:320]
 
 classifier = bert_keras.TextClassifier.from_preset(
-    "minilm_l6_en_uncased", label_names=train.label_names, pooling="mean"
+    "minilm_l6_en_uncased", label_names=train.label_names
 )
-classifier.compile(learning_rate=1e-4)
-classifier.fit(texts, labels, batch_size=16, epochs=3, verbose=2)
+classifier.fit(texts, labels, verbose=2)
 classifier.classify(["A joy from start to finish.", "It broke after two days."])
 
 # %% [markdown]
@@ -26,7 +25,12 @@ classifier.classify(["A joy from start to finish.", "It broke after two days."])
 #    batches of texts of about the same length.
 # 2. Labels given as names would have become numbers; these are numbers already.
 # 3. Every weight was trained, encoder and head, by AdamW, with a rate that rises over the first tenth
-#    of the steps and falls to 0 afterwards: the recipe of the BERT paper. `compile()` changes it.
+#    of the steps and falls to 0 afterwards: the recipe of the BERT paper. With so few texts, its three
+#    epochs would be too short, so there were more, and the first line says so:
+#    [few examples](../guides/few_examples.md). `fit(epochs=...)` and `compile(learning_rate=...)` change it.
+#
+# Columns of a table need no conversion: `classifier.fit(df["review"], df["stars"])` learns from a pandas
+# DataFrame, and `classifier.classify(df["review"])` returns a list with one answer for each row.
 #
 # The inputs that the model itself takes are a dict of integer arrays. This is what the preprocessor
 # makes of a pair of texts:
@@ -38,8 +42,8 @@ for name, array in inputs.items():
     print(name, array.tolist())
 
 # %% [markdown]
-# `pooling="mean"` suits this checkpoint, which was trained to have its token vectors averaged. A
-# checkpoint of the BERT paper has a pooler of its own, and needs no such argument.
+# The new head reads the mean of the token vectors, because this checkpoint was trained with it. With a
+# checkpoint of the BERT paper it reads the pooler. `from_preset(..., pooling=...)` chooses another.
 #
 # ## Keep it
 #

@@ -65,7 +65,8 @@ for name in rows[0]:
 #
 # `bert_keras.presets()` lists what is registered. The first three need no network; the others are
 # fetched from the Hugging Face Hub when they are first used. Any other checkpoint of these families
-# is named by its folder or as `hf://owner/name`: see [checkpoints](../guides/checkpoints.md).
+# is named by its folder or as `hf://owner/name`: see [checkpoints](../guides/checkpoints.md), and
+# [the forty most used encoders](forty_encoders.md), each with the line that loads it.
 
 # %%
 bert_keras.presets()
@@ -76,7 +77,7 @@ bert_keras.presets()
 # - **To learn, or to test a pipeline**: `bert_mini_en_gutenberg`, or
 #   `modernbert_mini_en_gutenberg`. They are small and know 19th-century novels; do not judge BERT by
 #   them.
-# - **English, on a laptop**: `minilm_l6_en_uncased`, with `pooling="mean"`.
+# - **English, on a laptop**: `minilm_l6_en_uncased`.
 # - **Vectors of English sentences**: `mpnet_base_en_uncased`.
 # - **English, with a GPU**: `modernbert_base_en_cased` or `roberta_base_en_cased`.
 # - **Chinese**: `bert_base_zh`; then `hf://hfl/chinese-roberta-wwm-ext`, which has BERT's

@@ -22,6 +22,27 @@ def shown(action):
 
 
 # %% [markdown]
+# ## Could not locate class 'TextClassifier'
+#
+# 导入本包之后，`keras.models.load_model` 才认识本包的类。在它前面写上 `import bert_keras`。这个错误是 Keras 自己的，
+# 其中 `'module': 'bert_keras...'` 指出缺的是哪个包。下面的新进程忘了导入：
+
+# %%
+import os
+import subprocess
+import sys
+import tempfile
+
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "sentiment.keras")
+    classifier.save(path)
+    code = f"import keras; keras.models.load_model({path!r})"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    print(found.stderr.splitlines()[-1][:330], "...")
+    code = "import bert_keras; " + code
+    print(subprocess.run([sys.executable, "-c", code]).returncode)
+
+# %% [markdown]
 # ## 模型的名字写错了
 #
 # 别的库里的名字在这里没有注册。中文 BERT 叫 `bert_base_zh`；也可以写文件夹路径，或 `hf://google-bert/bert-base-chinese`。
@@ -44,7 +65,7 @@ shown(lambda: classifier.compile(lr=1e-3))
 # ## 用英文模型读中文：不报错，却全错
 #
 # 这是中文用户最容易踩的坑。词表里没有的字一律变成 `[UNK]`，训练照样进行，结果却毫无意义。
-# 得分低得奇怪时，先看看词片：
+# 得分低得奇怪时，先看看词元：
 
 # %%
 classifier.tokenizer.tokenize("我爱北京天安门。")
@@ -116,7 +137,8 @@ shown(lambda: reader.fit((["谁来了？"], ["林冲来了。"]), ["林冲"]))
 # %% [markdown]
 # ## “start at random” 的警告
 #
-# 检查点里没有的权重会被点名。新任务的预测头本来就没有，训练会给它值；如果点到的是**编码器**的层，那就不对了。
+# 预训练的检查点没有你的任务的预测头。`from_preset` 会提醒一句，`fit` 会训练它。如果提醒里点名的是**编码器**的层，
+# 那么检查点缺了不该缺的部分。
 
 # %%
 import warnings
@@ -131,7 +153,7 @@ print(caught[-1].message)
 #
 # | 现象 | 先看什么 |
 # |---|---|
-# | 准确率从第一轮起就等于最大类的占比 | 学习率：base 模型 2e-5 到 5e-5，小模型 1e-4；再看标签是否与文本分开打乱了 |
+# | 准确率从第一轮起就等于最大类的占比 | 不写 `epochs` 和 `learning_rate`，它们会按[数据量](../guides/few_examples.md)选取；再看标签是否与文本分开打乱了 |
 # | 损失变成 `nan` | 学习率太高；或者 float16 没有缩放损失，改用 `mixed_bfloat16` |
 # | 训练集好，验证集差 | 减少轮数；两边是否有相同的文本：`bert_keras.datasets.count_shared_texts` |
 # | 每次结果都不同 | 小数据集上很正常：换三个种子，报告均值与波动 |

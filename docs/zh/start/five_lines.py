@@ -15,19 +15,22 @@ train, _ = bert_keras.datasets.load_sentiment_sentences(
 texts, labels = train.texts[:320], train.labels[:320]
 
 classifier = bert_keras.TextClassifier.from_preset(
-    "minilm_l6_en_uncased", label_names=train.label_names, pooling="mean"
+    "minilm_l6_en_uncased", label_names=train.label_names
 )
-classifier.compile(learning_rate=1e-4)
-classifier.fit(texts, labels, batch_size=16, epochs=3, verbose=2)
+classifier.fit(texts, labels, verbose=2)
 classifier.classify(["A joy from start to finish.", "It broke after two days."])
 
 # %% [markdown]
 # `fit` 里发生了什么：
 #
-# 1. 预处理器把文本切成词片（word piece），两端加上 `[CLS]` 和 `[SEP]`，再把长度相近的文本排成一批；
+# 1. 预处理器把文本切成词元（word piece），两端加上 `[CLS]` 和 `[SEP]`，再把长度相近的文本排成一批；
 # 2. 标签如果是名字，会变成数字；这里本来就是数字；
 # 3. 编码器和预测头的**全部**权重一起训练：AdamW，学习率在前十分之一的步数里上升，随后降到 0。
-#    这就是 BERT 论文的做法；要改，用 `compile()`。
+#    这就是 BERT 论文的做法。文本这么少，论文的三轮不够，所以多训练了几轮，输出的第一行写明了这一点，
+#    见[数据很少](../guides/few_examples.md)。要改，用 `fit(epochs=...)` 和 `compile(learning_rate=...)`。
+#
+# 表格的列不用转换：`classifier.fit(df["评论"], df["标签"])` 直接从 pandas 表格学习，
+# `classifier.classify(df["评论"])` 返回一个列表，每行一个答案。
 #
 # 模型本身接收的是一个由整数数组组成的字典。下面是预处理器对一个文本对的处理结果：
 
@@ -38,9 +41,10 @@ for name, array in inputs.items():
     print(name, array.tolist())
 
 # %% [markdown]
-# `token_ids` 是词片在词表里的编号；`segment_ids` 用 0、1 区分前后两段文本；`padding_mask` 里 1 是真实的词片，0 是填充。
+# `token_ids` 是词元在词表里的编号；`segment_ids` 用 0、1 区分前后两段文本；`padding_mask` 里 1 是真实的词元，0 是填充。
 #
-# `pooling="mean"` 适合这个检查点：它训练时就是取各词片向量的平均。BERT 论文的检查点自带池化层（pooler），不必写。
+# 新的预测头读的是各词元向量的平均，因为这个检查点就是这样训练的；BERT 论文的检查点有训练好的池化层（pooler），
+# 预测头就读它。要换，写 `from_preset(..., pooling=...)`。
 #
 # ## 保存
 #

@@ -1,0 +1,56 @@
+"""How long, and at which rate, `fit` trains if the user chose neither.
+
+The paper fine-tunes for 3 epochs at 5e-5 (its grid is 2 to 4 epochs, 2e-5 to 5e-5), with at least
+2,500 examples and an encoder 768 wide or more. With 200 examples that is 21 steps, in which a new
+head learns little. So a short run is made longer, and a narrow encoder learns faster in it:
+
+```
+epochs = 3, or as many as make LEAST_STEPS steps, at most MOST_EPOCHS
+rate   = 5e-5 * clip(ENOUGH_STEPS / steps, 1, min((768 / hidden_dim)², MOST))
+```
+
+From 1,000 steps on, and for encoders at least 768 wide, the rate is the paper's. The measurements
+are in docs/en/guides/few_examples.md.
+
+Reference:
+    [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), appendix A.3;
+    [Mosbach et al., 2021](https://arxiv.org/abs/2006.04884): small data sets need more epochs;
+    [Turc et al., 2019](https://arxiv.org/abs/1908.08962): rates of up to 3e-4 for small models.
+"""
+
+import math
+
+EPOCHS, RATE = 3, 5e-5
+LEAST_STEPS, MOST_EPOCHS = 200, 30
+ENOUGH_STEPS, MOST = 1000, 10
+
+
+def default_epochs(num_batches: float) -> int:
+    """Returns the number of epochs of a run with this many steps in an epoch.
+
+    Example:
+        >>> [default_epochs(steps) for steps in (2, 7, 32, 75)]
+        [30, 29, 7, 3]
+    """
+    return max(EPOCHS, min(MOST_EPOCHS, math.ceil(LEAST_STEPS / num_batches)))
+
+
+def default_rate(num_steps: int, hidden_dim: int) -> float:
+    """Returns the peak rate of a run of this many steps, for an encoder of this width.
+
+    Example:
+        >>> [default_rate(steps, 384) for steps in (200, 500, 1000)]
+        [0.0002, 0.0001, 5e-05]
+        >>> default_rate(200, 768)
+        5e-05
+    """
+    most = max(1.0, min((768 / hidden_dim) ** 2, MOST))
+    return RATE * min(max(ENOUGH_STEPS / max(1, num_steps), 1.0), most)
+
+
+def in_words(epochs: int, num_steps: int, rate: float) -> str:
+    """Returns one line that says how a run differs from the paper's recipe."""
+    return (
+        f"Training for {epochs} epochs, {num_steps} steps, at a peak rate of {rate:.2g}, since "
+        f"{EPOCHS} epochs at {RATE:g} would be too short. `epochs` and `learning_rate` change this."
+    )

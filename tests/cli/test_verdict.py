@@ -1,0 +1,71 @@
+"""What `train` says about its result: the interval, and the answer that needs no model."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bert_keras import datasets
+from bert_keras.cli import verdict
+from bert_keras.cli.training_files import Parts
+
+pytestmark = pytest.mark.once
+
+
+def parts(dev, **further):
+    return Parts(dev, dev, None, further)
+
+
+def texts(labels, names):
+    return datasets.LabelledTexts(["a"] * len(labels), np.array(labels), names)
+
+
+# By hand: Wilson's interval of 8 of 10 and of 10 of 10, Fisher's of r = 0.5 and of r = 1.
+@pytest.mark.parametrize(
+    ("value", "count", "is_correlation", "expected"),
+    [
+        (0.8, 10, False, (0.4902, 0.9433)),
+        (1.0, 10, False, (0.7225, 1.0)),
+        (0.0, 10, False, (0.0, 0.2775)),
+        (0.5, 28, True, (0.1560, 0.7358)),
+        (1.0, 28, True, (1.0, 1.0)),
+        (0.9, 3, True, (-1.0, 1.0)),
+    ],
+)
+def test_the_interval_of_a_score(value, count, is_correlation, expected):
+    found = verdict.Verdict("x", value, count, "texts", 0.0, "x", is_correlation).interval()
+    assert found == pytest.approx(expected, abs=1e-4)
+
+
+QUESTIONS = [SimpleNamespace(answers=[x] * (x < 3), is_impossible=x >= 3) for x in range(4)]
+SENTENCES = SimpleNamespace(tags=[["B-PER", "I-PER", "O"], ["O", "B-LOC"]])
+WORDS = SimpleNamespace(tags=[["NOUN", "VERB", "NOUN"], ["NOUN"]])
+CHOICES = SimpleNamespace(choices=[["a", "b"], ["a", "b", "c", "d"]])
+
+
+@pytest.mark.parametrize(
+    ("make", "scores", "examples", "said"),
+    [
+        (verdict.of_texts, {"accuracy": 0.9}, texts([0, 1, 1, 1], ("no", "yes")), "'yes' for"),
+        (verdict.of_texts, {"accuracy": 0.9}, texts([0, 1, 1, 1], ()), "1 for every text gets"),
+        (verdict.of_texts, {"micro_f1": 0.9}, texts([[1, 0], [1, 1]], ("x", "y")), "gets 0.800"),
+        (verdict.of_texts, {"pearson": 0.9}, texts([0.5, 1.0], ()), "one score for all texts"),
+        (verdict.of_tags, {"f1": 0.9}, SENTENCES, "on 2 entities"),
+        (verdict.of_tags, {"accuracy": 0.9}, WORDS, "'NOUN' for every word gets 0.750"),
+        (verdict.of_choices, {"accuracy": 0.9}, CHOICES, "guessing gets 0.375"),
+        (verdict.of_questions, {"f1": 90.0}, QUESTIONS, "never answering gets 0.250"),
+        (verdict.of_pairs, {"spearman": 0.9}, texts([0.0, 1.0], ()), "one score for all pairs"),
+    ],
+)
+def test_a_score_is_set_beside_the_simplest_answer(make, scores, examples, said):
+    found = make(scores, parts(examples, metric="squad_v2"))
+    assert found.value == pytest.approx(0.9)
+    assert said in found.in_words() and "0.900 on" in found.in_words()
+
+
+def test_advice_is_given_where_the_interval_holds_the_simplest_answer():
+    good = verdict.Verdict("Accuracy", 0.9, 100, "texts", 0.5, "'no' for every text")
+    assert "To try" not in good.in_words()
+    small = good._replace(count=4)
+    assert "not clearly better" in small.in_words() and "--epochs" in small.in_words()
+    assert "To try" in good._replace(value=0.5).in_words()
