@@ -13,6 +13,7 @@ def ids_of_targets(
     targets: Sequence[str],
     token_to_id: Callable[[str], int | None],
     encode: Callable[[str], Sequence[int]],
+    unknown_id: int | None,
 ) -> list[int]:
     """Returns the ids of the tokens that may fill a mask.
 
@@ -20,6 +21,7 @@ def ids_of_targets(
         targets: list of str, each a token, or a text that is one token.
         token_to_id: function of a token that returns its id, or `None`.
         encode: function of a text that returns its ids.
+        unknown_id: int, the id of what the vocabulary cannot spell, or `None`.
 
     Raises:
         ValueError: there are none, or one is not a token of the vocabulary.
@@ -30,7 +32,7 @@ def ids_of_targets(
     for target in targets:
         id = token_to_id(target) if isinstance(target, str) else None
         found = [id] if id is not None or not isinstance(target, str) else encode(target)
-        if len(found) != 1 or found[0] is None:
+        if len(found) != 1 or found[0] in (None, unknown_id):
             raise ValueError(
                 "`targets` must be tokens of the vocabulary, since a mask hides a single token. "
                 f"Received: {target!r:.60}."

@@ -343,7 +343,8 @@ class ExportedTask:
         at_once = max(1, _LOGITS_AT_ONCE // (longest * vocabulary_size))
         if targets is not None:
             to_id = self._tokenizer.token_to_id
-            targets = answers.ids_of_targets(targets, to_id, lambda text: self._ids([text])[0])
+            encode, unknown_id = lambda x: self._ids([x])[0], self.config["unknown_token_id"]
+            targets = answers.ids_of_targets(targets, to_id, encode, unknown_id)
         options, filled = (top_k, vocabulary_size, self._readable, targets), []
         for start in range(0, len(rows), at_once):
             part = rows[start : start + at_once]

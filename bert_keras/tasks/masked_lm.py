@@ -280,7 +280,8 @@ class MaskedLM(Task):
         check_int("top_k", top_k, 1, tokenizer.vocabulary_size)
         if targets is not None:
             ids = {token: id for id, token in enumerate(tokenizer.vocabulary)}
-            targets = ids_of_targets(targets, ids.get, tokenizer)
+            unknown_id = ids.get(tokenizer.unknown_token)
+            targets = ids_of_targets(targets, ids.get, tokenizer, unknown_id)
         text = as_column(text, "text")
         if not text:
             return []
