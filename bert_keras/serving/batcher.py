@@ -33,9 +33,9 @@ class Batcher:
 
     Clients take turns. The oldest row of the client that has waited longest for its turn is
     answered next, together with the rows of the same key that are nearest to it in length, one from
-    each client and then one more. While several clients ask, each gets at most a quarter of a
-    batch, so that nobody waits long for the texts of another. If the queue is full, a client with
-    more waiting rows loses its newest request to one with fewer.
+    each client and then one more. A client with more waiting rows than fit into a batch gets at
+    most an eighth of it while another asks for less, which then does not wait long. If the queue is
+    full, a client with more waiting rows loses its newest request to one with fewer.
 
     Rows whose client has left are dropped. If a batch fails, its rows are answered one by one, so
     that a row that cannot be answered fails alone.
@@ -140,13 +140,13 @@ class Batcher:
             alike = [each for each in waiting if each.key == first.key]
             # The sort is stable: of equal lengths the oldest is first.
             alike.sort(key=lambda x: -1 if x is first else abs(x.length - first.length))
-            share = self.max_batch if len(self._asked) == 1 else max(1, self.max_batch // 4)
-            places, counts = [], collections.Counter()
+            shares, places, counts = self._shares(waiting), [], collections.Counter()
             for each in alike:  # A place is the number of rows of the same client before it.
                 places.append(counts[each.client])
                 counts[each.client] += 1
             order = sorted(range(len(alike)), key=places.__getitem__)
-            batch = [alike[i] for i in order if places[i] < share][: self.max_batch]
+            batch = [alike[i] for i in order if places[i] < shares[alike[i].client]]
+            batch = batch[: self.max_batch]
         taken = set(map(id, batch))
         self.waiting = collections.deque(each for each in waiting if id(each) not in taken)
         if not self.waiting:
@@ -164,6 +164,13 @@ class Batcher:
         self._num_batches += 1
         self._turns[client] = self._num_batches
         return oldest[client]
+
+    def _shares(self, waiting):
+        """Returns for each client the most rows in a batch."""
+        counts = collections.Counter(each.client for each in waiting)
+        has_modest = any(counts[client] <= self.max_batch for client in self._asked)
+        small = max(1, self.max_batch // 8) if has_modest else self.max_batch
+        return {x: small if n > self.max_batch else self.max_batch for x, n in counts.items()}
 
     async def _answer(self, batch):
         rows, run = [each.row for each in batch], asyncio.get_running_loop().run_in_executor
