@@ -71,6 +71,10 @@ def are_rows(x):
     return TOKEN_IDS not in x[0] and np.ndim(x[0].get("input_ids", [])) == 1
 
 
+def _takes_labels(task):
+    return task.needs_labels or task.form in ("questions", "candidates")
+
+
 def _label_names(form):
     return _LABELS.get(form, _LABELS_OF_OTHERS)
 
@@ -119,7 +123,7 @@ def of_table(table, wanted=None, form="texts"):
 
 def _labels(task, table, names, wanted):
     """Returns the column of labels, or `None`; numbers with names count as the task counts them."""
-    if not (task.needs_labels or task.form == "questions"):
+    if not _takes_labels(task):
         return None
     name = next((name for name in wanted if name in names), None)
     if name is None:
@@ -162,7 +166,7 @@ def _ready(task, x, names, y, sample_weight):
     elif y is None and task.form != "questions":
         y = _labels(task, x, names, ("labels", *_label_names(task.form)))
         y = None if y is None else _matrix(y, _IGNORED)
-    if task.needs_labels or task.form == "questions":
+    if _takes_labels(task):
         columns = {name: column for name, column in columns.items() if name not in labels}
     if not isinstance(x, dict):
         columns = {name: column for name, column in columns.items() if our_input(name)}
