@@ -94,6 +94,11 @@ def renamed_class(name):
     return f" Here it is `bert_keras.{_CLASSES[max(endings, key=len)]}`." if endings else ""
 
 
+def our_input(name):
+    """Returns our name of an input of models in transformers, or `None`."""
+    return _INPUTS.get(name)
+
+
 def renamed_input(name, allowed):
     """Returns a sentence about an input that a model does not take, `""` where there is none.
 

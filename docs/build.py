@@ -100,19 +100,6 @@ def with_texts(code, texts):
     return cells.sub(lambda cell: f"# %% [markdown]\n{next(commented)}\n", code)
 
 
-def with_expectations(text, folder):
-    """A line `@ name` of an index becomes a link to that page, and what to expect of it."""
-
-    def replaced(match):
-        page = (folder / f"{match[1]}.py").read_text(encoding="utf-8")
-        expected = re.search(r"(?m)^# (?:Expected: |预期：)((?:.+\n)+?)(?=#?\n)", page)[1]
-        colon, separator = ("：", "") if "预期：" in page else (": ", " ")
-        expected = separator.join(expected.strip().split("\n# "))
-        return f"- []({match[1]}.py){colon}{expected}"
-
-    return re.sub(r"(?m)^@ (\w+)$", replaced, text)
-
-
 def with_links(text, path, page, pages):
     """A note's links to other files of the repository: to their pages, or the bare path."""
 
@@ -175,7 +162,7 @@ def gather(language):
         index = source / room / "index.md"
         found = {path.stem for path in written if path.parent == index.parent and is_page(path)}
         own = (DOCS / language / room / "index.md").read_text(encoding="utf-8")
-        own = with_expectations(without_gaps(own) if language == "zh" else own, index.parent)
+        own = without_gaps(own) if language == "zh" else own
         # In the order of the links, the others behind them.
         places = {name: own.find(f"]({name}.") % (len(own) + 1) for name in sorted(found)}
         names = "\n".join(sorted(found - {"index"}, key=places.get))

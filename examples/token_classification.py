@@ -1,5 +1,5 @@
 # %% [markdown]
-# # Tag words: named entities
+# # Tag words: named entity recognition (NER)
 #
 # A checkpoint learns to find people, places and organisations in sentences of Wikipedia.
 #

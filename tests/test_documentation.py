@@ -9,9 +9,9 @@ import shlex
 
 import pytest
 
-import bert_keras
 from bert_keras.cli import main, train
 from bert_keras.cli.tasks import TASKS
+from bert_keras.presets.registry import PRESETS
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -72,6 +72,15 @@ def test_each_cell_of_a_shared_page_of_code_has_a_chinese_text(build):
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
+def test_each_phrase_of_the_search_leads_to_one_page_that_exists(language, build):
+    words = importlib.import_module("search_words").words_of(language)
+    existing = pages(language) | {page.rpartition(".")[0] for _, page in build.shared_pages()}
+    assert words.keys() <= existing
+    phrases = [phrase.lower() for page in words.values() for phrase in page]
+    assert len(phrases) == len(set(phrases)) > 80
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
 def test_links_lead_to_existing_pages_and_pictures(language, build):
     shared = {page for _, page in build.shared_pages()}
     pictures = {f"figures/{name}.svg" for name, _ in build.figures.drawings(language)}
@@ -101,13 +110,36 @@ def test_the_readmes_code_compiles_and_its_files_exist(name):
         assert (ROOT / target).exists(), target
 
 
-def test_the_readme_names_every_preset_and_the_guides_have_its_weights():
+def test_a_preset_is_in_the_readme_with_its_weights_in_the_guides_or_among_the_forty_encoders():
     guides = [DOCS / language / "guides" / "checkpoints.md" for language in ("en", "zh")]
     readme, *tables = (path.read_text("utf-8") for path in (ROOT / "README.md", *guides))
-    for row in bert_keras.presets():
-        assert f"`{row['name']}`" in readme
-        for table in tables:
-            assert f"`{row['name']}`" in table and f"{row['parameters']:,}" in table
+    forty = (DOCS / "en" / "start" / "forty_encoders.md").read_text(encoding="utf-8")
+    listed = [name for name in PRESETS if f"`{name}`" in readme]
+    assert len(listed) > 20
+    for name, preset in PRESETS.items():
+        if name not in listed:
+            assert preset.places[-1].rpartition("/")[2] in forty, name
+        for table in tables if name in listed else ():
+            assert f"`{name}`" in table and f"{preset.parameters:,}" in table
+
+
+# Libraries that the tests do without.
+NOT_INSTALLED = re.compile(
+    r"^(?:import|from) (?:wandb|mlflow|keras_tuner)|TensorBoard\(", re.MULTILINE
+)
+
+
+@pytest.mark.parametrize(
+    "name", ["callbacks", "class_imbalance", "gpu", "multi_label", "save_load_resume"]
+)
+def test_the_code_of_a_guide_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / "en" / "guides" / f"{name}.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"(?ms)^```python\n(.*?)^```", text)
+    runnable = [block for block in blocks if not NOT_INSTALLED.search(block)]
+    exec(compile("\n".join(runnable), name, "exec"), {"__name__": name})
+    for block in blocks:
+        ast.parse(block)
 
 
 def shell_commands():

@@ -1,6 +1,8 @@
 """Tags of words as named entities.
 
 A tag is a prefix, which says where in an entity the word stands, and the entity's type: `B-PER`.
+Where all tags but `O` are types alone (`PER`), or have an underscore (`B_PER`), `entity_readings`
+says which tag of this form each stands for.
 
 | scheme | prefixes | an entity is |
 |---|---|---|
@@ -66,6 +68,8 @@ _LETTERS = {
     "BILOU": ("BILOU", "IOBES"),
 }
 SCHEMES = tuple(name for name in _LETTERS if name)
+_WITH_UNDERSCORE = re.compile("[BIESLUM]_.+")
+_SPECIAL_TOKEN = re.compile(r"\[.*\]|<.*>")
 
 
 def _truth_table(rule):
@@ -122,14 +126,31 @@ def is_entity_tag(tag: str, scheme: str | None = None) -> bool:
 def entity_readings(names: Sequence[str] | None) -> dict[str, str]:
     """Returns the entity tag that each label name is read as; empty where they mark no entities.
 
-    A name such as `[PAD]` among entity tags is read as `O`.
+    Beside `O`, a name without a prefix (`PER`) is read as `I-PER`, as transformers does: adjacent
+    words of one type are one entity. `B_PER` is read as `B-PER` if no name has a hyphen there. A
+    name such as `[PAD]` is read as `O`, as is any that marks no place among names that do.
 
     Args:
         names: sequence of str, a tagger's `label_names`, or `None`.
+
+    Example:
+        >>> entity_readings(["O", "PER"]), entity_readings(["NOUN", "VERB"])
+        ({'O': 'O', 'PER': 'I-PER'}, {})
     """
-    odd = find_odd_tags(names or ())
-    readings = {name: "O" if name in odd else name for name in names or ()}
-    return readings if all(map(is_entity_tag, readings.values())) else {}
+    names = names or ()
+    odd = find_odd_tags(names)
+    readings = {name: "O" if name in odd else name for name in names}
+    if all(map(is_entity_tag, readings.values())):
+        return readings
+    types = [name for name in names if name != "O" and not _SPECIAL_TOKEN.fullmatch(name)]
+    # Sets of parts of speech may have a tag "O", among others of one letter.
+    if "O" not in names or not all(len(name) > 1 for name in types):
+        return {}
+    if all(_WITH_UNDERSCORE.fullmatch(name) for name in types):
+        found = {name: f"{name[0]}-{name[2:]}" for name in types}
+    else:
+        found = {name: name if is_entity_tag(name) else f"I-{name}" for name in types}
+    return {name: found.get(name, "O") for name in names}
 
 
 def _split_tag(tag, scheme):
@@ -140,7 +161,8 @@ def _split_tag(tag, scheme):
             f"A tag must be one of the letters {', '.join(letters)}, alone or followed by '-' and "
             f"a type, as in 'B-PER'"
             + (f", in scheme {scheme}. " if scheme else ". ")
-            + f"Received: {tag!r}. Check the column and the scheme of the labels."
+            + f"Received: {tag!r}. Check the column and the scheme of the labels. Write a type "
+            "without a prefix, such as 'PER', as 'I-PER'."
         )
     prefix = _SYNONYMS.get(tag[0], tag[0])
     return _PREFIXES.index(prefix), tag[2:] or "_"

@@ -50,6 +50,7 @@ def _read_file(flags, path, label_names=None, may_lack_labels=False):
         score_range=(0.0, flags.highest_score),
         may_lack_labels=may_lack_labels,
         separator=flags.separator,
+        quoting=flags.quoting,
     )
     return _scaled(pairs, flags.highest_score)
 

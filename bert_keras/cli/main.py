@@ -29,8 +29,8 @@ import sys
 import warnings
 from typing import NamedTuple
 
-from bert_keras.cli import mistakes, serve, sources, start, text_rows
-from bert_keras.cli.options import TRACEBACK, Option, parse_all, wants_traceback
+from bert_keras.cli import marked_rows, mistakes, serve, sources, start, text_rows
+from bert_keras.cli.options import LAYOUT, TRACEBACK, Option, parse_all, wants_traceback
 from bert_keras.export import runtime
 
 
@@ -77,8 +77,7 @@ ANSWERS = (
     Option(
         "columns", str, None, "Names of the fields; two make pairs for `classify`.", many="list"
     ),
-    Option("separator", str, None, "What separates columns; by default it is detected."),
-    Option("quoting", bool, None, 'Whether " quotes fields; by default it is detected.'),
+    *LAYOUT,
     Option("batch_size", int, 32, "Texts in a batch.", 1),
     Option("prompt", str, None, "Name or text of what goes before each text, for `embed`."),
     Option("top_k", int, None, "Number of answers, for `answer` and `fill-mask`.", 1),
@@ -175,7 +174,13 @@ def _answer(name, flags, source, arguments):
     else:
         input_format = flags.input_format or text_rows.format_of(flags.input, "text")
         layout = (flags.separator, flags.quoting)
-        rows = text_rows.read_rows(flags.input, input_format, columns, name == "choose", *layout)
+        rows = None
+        if not (flags.columns or flags.input_format):
+            rows = marked_rows.read_rows(name, flags.input, input_format, columns)
+        if rows is None:
+            rows = text_rows.read_rows(
+                flags.input, input_format, columns, name == "choose", *layout
+            )
     if name == "fill-mask":
         mask = (getattr(model, "tokenizer", None) or model).mask_token or "[MASK]"
         rows = (row.replaced("[MASK]", mask) for row in rows)

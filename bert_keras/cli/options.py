@@ -35,6 +35,10 @@ class Option(NamedTuple):
     many: str | None = None
 
 
+LAYOUT = (
+    Option("separator", str, None, "What separates columns; by default it is detected."),
+    Option("quoting", bool, None, 'Whether " quotes fields; by default it is detected.'),
+)
 TRACEBACK = Option("traceback", bool, False, "Show where in the code a mistake was found.")
 
 

@@ -13,7 +13,7 @@ _RESTARTED = "BERT_KERAS_RESTARTED"
 
 
 def prepare():
-    """Silences libraries, and blocks the import of Keras if an exported folder answers.
+    """Silences libraries, and blocks the import of Keras for help and for an exported folder.
 
     The package calls it when it is imported by its command, `bert-keras` or `python -m bert_keras`.
     Until `started` is called, Ctrl-C ends the process at once.
@@ -31,7 +31,8 @@ def prepare():
     if command == "serve":
         # Threads that spin while they wait would slow down the reading of requests.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    if command not in ("convert", "serve") and is_exported(source):
+    needs_no_keras = command not in ("convert", "serve") and is_exported(source)
+    if command in ("", "-h", "--help") or needs_no_keras:
         sys.modules["keras"] = None
 
 

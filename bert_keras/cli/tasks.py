@@ -6,7 +6,7 @@ from typing import NamedTuple
 import bert_keras
 from bert_keras.answers.entity_tags import SCHEMES
 from bert_keras.cli import likeness, pictures, scores, training_files, verdict
-from bert_keras.cli.options import Option
+from bert_keras.cli.options import LAYOUT, Option
 from bert_keras.cli.text_rows import in_words
 from bert_keras.training import CosineRegression, MultipleNegativesRanking
 
@@ -28,11 +28,15 @@ TEXT_COLUMN = (
     "Name of the text's column in files, or its number from 0, if all columns are numbers and the "
     "first row is an example instead of a header."
 )
+LABEL_COLUMN = (
+    "Name or number of the label's column; with multi_label also several columns of 0 and 1, "
+    "separated by commas."
+)
 COLUMNS = (
     Option("dataset", str, None, "Name of the dataset, if it does not follow from --data_dir."),
     Option("text_column", str, "text", TEXT_COLUMN),
-    Option("label_column", str, "label", "Name or number of the label's column."),
-    Option("separator", str, None, "What separates columns; by default it is detected."),
+    Option("label_column", str, "label", LABEL_COLUMN),
+    *LAYOUT,
 )
 PAIR = (Option("pair_column", str, None, "Name or number of the second text's column."),)
 PROBLEM_TYPES = ("single_label", "multi_label", "regression")
@@ -45,8 +49,9 @@ SCHEME = (
 )
 TAGS = (
     Option("scheme", tuple(SCHEMES), None, SCHEME),
-    Option("word_column", int, None, "Column of the words, from 0. By default it is detected."),
-    Option("tag_column", int, None, "Column of the tags, from 0; -1 is the last."),
+    Option("word_column", str, None, "Column of the words, from 0, or its name; else detected."),
+    Option("tag_column", str, None, "Column of the tags, from 0 (-1 is the last), or its name."),
+    Option("label_names", str, None, "Names of tags that are numbers, in order.", many="list"),
 )
 POOLING = Option("pooling", str, None, "pooler, cls, mean or max; by default the checkpoint's own.")
 

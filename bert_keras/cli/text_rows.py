@@ -145,7 +145,8 @@ def answers_to(path, kind):
         def write(answer, row):
             nonlocal table
             if kind != "csv":
-                words = "  ".join((in_words(answer), *(" ".join(text.split()) for text in row)))
+                texts = (text.split() if isinstance(text, str) else text for text in row)
+                words = "  ".join((in_words(answer), *map(" ".join, texts)))
                 file.write(f"{words if kind == 'text' else as_json(answer)}\n")
                 return
             answer = answer if isinstance(answer, dict) else {"answer": answer}

@@ -11,7 +11,7 @@ from bert_keras.datasets.sentiment import SENTIMENT_SENTENCES_FILES
 
 COLUMN_FLAGS = (
     *("text_column", "pair_column", "label_column"),
-    *("problem_type", "label_separator", "separator", "highest_score"),
+    *("problem_type", "label_separator", "separator", "quoting", "highest_score"),
 )
 
 
@@ -139,7 +139,8 @@ def _is_imdb(path):
 
 
 def _held_out(examples):
-    return datasets.split_examples(examples, test_size=max(2, len(examples) // 10), seed=0)
+    size = min(max(2, len(examples) // 10), len(examples) // 2)
+    return datasets.split_examples(examples, test_size=size, seed=0)
 
 
 def read_text_file(flags, path, label_names=None, may_lack_labels=False):
@@ -147,7 +148,7 @@ def read_text_file(flags, path, label_names=None, may_lack_labels=False):
     if flags.dataset or (flags.data_dir and not _has_own_reader(flags.data_dir)):
         name = flags.dataset or datasets.detect_glue_task(flags.data_dir)
         return datasets.read_examples(path, datasets.get_glue_task(name))
-    names = ("problem_type", "label_separator", "separator")
+    names = ("problem_type", "label_separator", "separator", "quoting")
     options = {name: flags[name].value for name in names if name in flags}
     columns = [flags.text_column, *([flags.pair_column] if "pair_column" in flags else [])]
     return datasets.read_texts(
@@ -215,7 +216,9 @@ def read_tags(flags):
             )
         print(f"There is no training file: train on {files['dev']}, measure on {files['test']}.")
         files = {"train": files["dev"], "dev": files["test"], "test": flags.test_file}
-    columns = {"word_column": flags.word_column, "tag_column": flags.tag_column}
+    columns = {name: _column(flags[name].value) for name in ("word_column", "tag_column")}
+    print(f"{files['train']}: {datasets.tag_layout(files['train'], **columns)}.")
+    columns["label_names"] = flags.label_names
     train, dev, test = (
         datasets.read_conll(files[part], **columns, may_lack_tags=part == "test")
         if files.get(part)
@@ -232,6 +235,11 @@ def read_tags(flags):
     return Parts(train, dev, test, {"tags": tags})
 
 
+def _column(text):
+    """Returns a column of a flag: a number where it is one, else a name."""
+    return int(text) if text and re.fullmatch(r"-?\d+", text) else text
+
+
 def _check_tags(flags, tags, train, files, columns):
     """Refuses tags that are texts or typing errors; prints those that no example teaches."""
     num_words = sum(map(len, train.words))
@@ -243,17 +251,17 @@ def _check_tags(flags, tags, train, files, columns):
         )
     odd, known = metrics.find_odd_tags(tags, flags.scheme), {*datasets.tag_names(train)}
     for path in filter(None, files.values()):
-        line = datasets.find_tag(path, odd[0], **columns) if odd else None
-        if line is not None:
+        place = datasets.find_tag(path, odd[0], **columns) if odd else None
+        if place is not None:
             scheme = f"of the scheme {flags.scheme}" if flags.scheme else "of a scheme of entities"
             raise ValueError(
-                f"{path}, line {line}: each tag must be {scheme}: O, or a prefix and a type, such "
+                f"{path}, {place}: each tag must be {scheme}: O, or a prefix and a type, such "
                 f"as B-PER. Received: {odd[0]!r}. Correct the file, --scheme or --tag_column."
             )
         for tag in tags:
-            line = None if tag in known else datasets.find_tag(path, tag, **columns)
-            if line is not None:
-                print(f"{path}, line {line}: no training sentence has the tag {tag!r}.")
+            place = None if tag in known else datasets.find_tag(path, tag, **columns)
+            if place is not None:
+                print(f"{path}, {place}: no training sentence has the tag {tag!r}.")
 
 
 # Questions

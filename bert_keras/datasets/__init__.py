@@ -8,7 +8,9 @@ from bert_keras.datasets.classification import read_examples as read_examples
 from bert_keras.datasets.classification import read_texts as read_texts
 from bert_keras.datasets.conll import TaggedSentences as TaggedSentences
 from bert_keras.datasets.conll import find_tag as find_tag
+from bert_keras.datasets.conll import is_tagged as is_tagged
 from bert_keras.datasets.conll import read_conll as read_conll
+from bert_keras.datasets.conll import tag_layout as tag_layout
 from bert_keras.datasets.conll import tag_names as tag_names
 from bert_keras.datasets.glue import GLUE_TASKS as GLUE_TASKS
 from bert_keras.datasets.glue import detect_glue_task as detect_glue_task

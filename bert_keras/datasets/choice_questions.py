@@ -1,11 +1,15 @@
-"""Multiple choice sets: SWAG, CommonsenseQA, e-CARE and CosmosQA, in their published layouts."""
+"""Multiple choice sets in their published layouts, each a record of field names."""
 
 import dataclasses
-from typing import Any
+import os
+import re
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 import numpy as np
 
-from bert_keras.checks import check_choice, check_not_empty
+from bert_keras.checks import check_choice, check_not_empty, is_int
+from bert_keras.datasets.files import read_lines, read_text
 from bert_keras.datasets.labelled_texts import ExampleSet
 from bert_keras.datasets.table import read_records, shorten
 from bert_keras.types import Path
@@ -17,7 +21,7 @@ class MultipleChoiceExamples(ExampleSet):
 
     Args:
         contexts: list of n str.
-        choices: list of n lists of str, all of the same length.
+        choices: list of n lists of str; ARC has 3 to 5 in each.
         labels: int32 `(n,)`, the position of the right choice; `None` if the file has no labels.
     """
 
@@ -29,32 +33,101 @@ class MultipleChoiceExamples(ExampleSet):
 
     @property
     def num_choices(self) -> int:
-        """Number of choices of each context."""
-        return len(self.choices[0])
+        """The largest number of choices of a context."""
+        return max(map(len, self.choices))
+
+
+class _Layout(NamedTuple):
+    """The fields of a set's rows.
+
+    Args:
+        fields: tuple of str, the fields by which the layout is recognized.
+        context: str, the context, with the names of fields in braces.
+        choices: tuple of str, a field for each choice; or str, the field of all.
+        label: str, the field of the right choice.
+        before: str, the field of the text that each choice continues, or in whose gap (`_`) it is.
+        kinds: dict from a field to the values it may have.
+    """
+
+    fields: tuple[str, ...]
+    context: str
+    choices: tuple[str, ...] | str
+    label: str = "label"
+    before: str | None = None
+    kinds: dict[str, tuple[str, ...]] = {}  # noqa: RUF012
+
+
+_CAUSES = ("cause", "effect")
+_LAYOUTS = (
+    # SWAG, and its joined form.
+    _Layout(
+        ("sent1", "sent2", "ending0"),
+        "{sent1}",
+        tuple(f"ending{number}" for number in range(4)),
+        before="sent2",
+    ),
+    _Layout(("startphrase", "choices"), "{startphrase}", "choices", "answer"),
+    # HellaSwag.
+    _Layout(("ctx", "endings"), "{ctx}", "endings"),
+    # CosmosQA.
+    _Layout(
+        ("context", "question", "answer0"),
+        "{context} {question}",
+        tuple(f"answer{number}" for number in range(4)),
+    ),
+    # RACE.
+    _Layout(("article", "question", "options"), "{article}", "options", "answer", "question"),
+    # e-CARE and COPA.
+    _Layout(
+        ("premise", "ask-for", "hypothesis1"),
+        "{premise} What is the {ask-for}?",
+        ("hypothesis1", "hypothesis2"),
+        kinds={"ask-for": _CAUSES},
+    ),
+    _Layout(
+        ("premise", "question", "choice1"),
+        "{premise} What is the {question}?",
+        ("choice1", "choice2"),
+        kinds={"question": _CAUSES},
+    ),
+    # PIQA.
+    _Layout(("goal", "sol1", "sol2"), "{goal}", ("sol1", "sol2")),
+    # CommonsenseQA and ARC; OpenBookQA.
+    _Layout(("question", "choices"), "{question}", "choices", "answerKey"),
+    _Layout(("question_stem", "choices"), "{question_stem}", "choices", "answerKey"),
+    # Your own.
+    _Layout(("context", "choices"), "{context}", "choices"),
+)
 
 
 def read_multiple_choice(path: Path) -> MultipleChoiceExamples:
     """Reads a multiple choice set, whose layout follows from the fields of its rows.
 
-    - SWAG (CSV with a header, or JSON lines): the context is the first sentence, and a choice is
-      the beginning of the second sentence with one of four endings, as in section 4.4 of the BERT
-      paper. In JSON lines with `startphrase` and `choices` the two sentences are joined: the
-      context is that phrase and a choice is an ending alone.
-    - CommonsenseQA (JSON lines; 3 choices in version 1.0, 5 in 1.11): question and answers.
-    - e-CARE (JSON lines): the premise followed by the question "What is the cause?" or "What is the
-      effect?", and two hypotheses. The authors' baseline distinguishes the two by the order of the
-      sentences instead.
-    - CosmosQA (CSV or JSON lines): the context followed by the question, and four answers.
+    | set | file | context | choice |
+    |---|---|---|---|
+    | SWAG | CSV, JSON lines | first sentence | beginning of the second sentence, and an ending |
+    | SWAG, joined; HellaSwag | JSON lines | both sentences | an ending |
+    | CommonsenseQA, ARC, OpenBookQA | JSON lines | question | answer |
+    | CosmosQA | CSV, JSON lines | text and question | answer |
+    | RACE | JSON, or a folder of such files | article | question and answer, or filled gap |
+    | e-CARE, COPA | JSON lines; XML | premise and "What is the cause?" | hypothesis |
+    | PIQA | JSON lines, and labels in `NAME-labels.lst` | goal | solution |
+    | your own: `context`, `choices`, `label` | JSON lines | context | choice |
+
+    The same fields are read from JSON, Parquet and CSV, and as `datasets` writes them (`choices`
+    with lists of `label` and `text`). SWAG is as in section 4.4 of the BERT paper. The authors'
+    baseline of e-CARE distinguishes cause and effect by the order of the sentences instead. A label
+    is a position from 0, a letter, or a choice's own label; an empty one or -1 is missing.
 
     Args:
-        path: the file, see `read_rows`.
+        path: the file, see `read_rows`, or a folder of files.
 
     Returns:
         `MultipleChoiceExamples`.
 
     Raises:
-        ValueError: the layout is none of these, a label is not one of the choices, or rows differ
-            in their number of choices. The message names the file and the line.
+        ValueError: the layout is none of these, a label is not one of the choices, or some rows
+            have a label and others none. The message names the file and the line.
 
     Example:
         ```python
@@ -63,19 +136,9 @@ def read_multiple_choice(path: Path) -> MultipleChoiceExamples:
         ```
     """
     contexts, choices, labels = [], [], []
-    for place, record in read_records(path):
+    for place, record in _records(path):
         try:
-            context, options, label = _layout_of(record)(record)
-            _check_texts([context])
-            label = None if label in (None, "") else _label(label, len(options))
-            blank = [number for number, choice in enumerate(options) if not choice.strip()]
-            if blank:
-                raise ValueError(f"the choice {blank[0]}, counted from 0, is blank")
-            if choices and len(options) != len(choices[0]):
-                raise ValueError(
-                    "every row must have as many choices as the first, "
-                    f"{len(choices[0])}. Received {len(options)}"
-                )
+            context, options, label = _read_row(record)
             if labels and (label is None) != (labels[0] is None):
                 raise ValueError("either all rows have a label or none has one")
         except (KeyError, TypeError, ValueError) as error:
@@ -85,65 +148,109 @@ def read_multiple_choice(path: Path) -> MultipleChoiceExamples:
         choices.append(options)
         labels.append(label)
     check_not_empty(contexts, f"{path} must hold examples")
-    labels = None if labels[0] is None else np.array(labels, "int32")
-    return MultipleChoiceExamples(contexts, choices, labels)
+    if labels[0] is None:
+        labels = _labels_beside(path, choices)
+    return MultipleChoiceExamples(contexts, choices, labels and np.array(labels, "int32"))
 
 
-def _swag(record):
-    endings = _check_texts([record[f"ending{number}"] for number in range(4)])
-    _check_texts([record["sent2"]])
-    choices = [f"{record['sent2']} {ending}".strip() for ending in endings]
-    return record["sent1"], choices, record.get("label")
+# Rows
 
 
-def _swag_joined(record):
-    return record["startphrase"], _check_texts(record["choices"]), record.get("answer")
+def _records(path):
+    """Yields the place and the fields of each question."""
+    if os.path.isdir(path):
+        names = (os.path.join(root, name) for root, _, files in os.walk(path) for name in files)
+        for name in sorted(name for name in names if name.endswith((".txt", ".json", ".jsonl"))):
+            for place, record in _records(name):
+                yield f"{os.path.relpath(name, path)}, {place}", record
+        return
+    name = os.fspath(path).lower().removesuffix(".gz")
+    if name.endswith(".xml"):
+        rows = _items(path)
+    else:
+        rows = read_records(path, kind="jsonl" if name.endswith(".txt") else None)
+    for place, record in rows:
+        if {"questions", "options", "answers"} <= {*record}:  # RACE has a text with its questions.
+            columns = (record[field] for field in ("questions", "options", "answers"))
+            for number, (question, options, answer) in enumerate(zip(*columns, strict=True)):
+                row = {"question": question, "options": options, "answer": answer}
+                yield f"{place}, question {number}", {"article": record["article"], **row}
+        else:
+            yield place, record
 
 
-def _commonsense_qa(record):
-    question = record["question"]
-    letters = [choice["label"] for choice in question["choices"]]
-    key = record.get("answerKey")
-    key = check_choice("answerKey", key, letters) if key else None
-    choices = _check_texts([choice["text"] for choice in question["choices"]])
-    return question["stem"], choices, letters.index(key) if key else None
+def _items(path):
+    """Yields the items of COPA's XML."""
+    text = read_text(path)
+    try:
+        if "<!ENTITY" in text:
+            raise ValueError("entities are not read")
+        items = ElementTree.fromstring(text).iter("item")
+        for item in items:
+            label = item.get("most-plausible-alternative")
+            yield (
+                f"item {item.get('id')}",
+                {
+                    "premise": item.findtext("p"),
+                    "choice1": item.findtext("a1"),
+                    "choice2": item.findtext("a2"),
+                    "question": item.get("asks-for"),
+                    "label": int(label) - 1 if label else None,
+                },
+            )
+    except (ElementTree.ParseError, ValueError) as error:
+        raise ValueError(f"{path}: not the XML of COPA ({error}).") from error
 
 
-def _e_care(record):
-    wanted = check_choice("ask-for", record["ask-for"], ("cause", "effect"))
-    _check_texts([record["premise"]])
-    context = f"{record['premise']} What is the {wanted}?"
-    return (
-        context,
-        _check_texts([record["hypothesis1"], record["hypothesis2"]]),
-        record.get("label"),
-    )
+class _Texts(dict):
+    """The fields of a row, of which only texts may be read."""
+
+    def __getitem__(self, key):
+        return _check_texts([super().__getitem__(key)])[0]
 
 
-def _cosmos_qa(record):
-    answers = _check_texts([record[f"answer{number}"] for number in range(4)])
-    return f"{record['context']} {record['question']}", answers, record.get("label")
-
-
-# The fields by which a layout is recognized, and its reader.
-_LAYOUTS = (
-    (("sent1", "sent2", "ending0"), _swag),
-    (("startphrase", "choices"), _swag_joined),
-    (("context", "question", "answer0"), _cosmos_qa),
-    (("question",), _commonsense_qa),
-    (("premise", "ask-for", "hypothesis1"), _e_care),
-)
+def _read_row(record):
+    """Returns the context, the choices and the label of a row, which may be `None`."""
+    question = record.get("question")
+    if isinstance(question, dict):
+        record = {**record, **question, "question": question["stem"]}
+    layout = _layout_of(record)
+    for field, values in layout.kinds.items():
+        check_choice(field, record[field], values)
+    texts = _Texts(record)
+    options, keys = record[layout.choices] if isinstance(layout.choices, str) else [], None
+    if isinstance(layout.choices, tuple):
+        options = [record[field] for field in layout.choices]
+    elif isinstance(options, dict):
+        options, keys = options["text"], options["label"]
+    elif options and all(isinstance(option, dict) for option in options):
+        options, keys = zip(*((row["text"], row["label"]) for row in options), strict=True)
+    options = _check_texts(options)
+    if layout.before:
+        options = [_continued(texts[layout.before], option) for option in options]
+    blank = [number for number, choice in enumerate(options) if not choice.strip()]
+    if blank:
+        raise ValueError(f"the choice {blank[0]}, counted from 0, is blank")
+    label = record.get(layout.label, record.get("label", record.get("answer")))
+    return layout.context.format_map(texts), options, _label(label, len(options), keys)
 
 
 def _layout_of(record):
-    """Returns the reader of a row's layout."""
-    for fields, read in _LAYOUTS:
-        if all(field in record for field in fields):
-            return read
-    layouts = "; ".join(", ".join(fields) for fields, _ in _LAYOUTS)
+    """Returns the layout of a row."""
+    for layout in _LAYOUTS:
+        if all(field in record for field in layout.fields):
+            return layout
+    layouts = "; ".join(", ".join(layout.fields) for layout in _LAYOUTS)
     raise ValueError(
         f"a row must have the fields of one of these layouts: {layouts}. Received: {list(record)}"
     )
+
+
+def _continued(text, choice):
+    """Returns a text continued by a choice, or with the choice in its gap."""
+    if "_" in text:
+        return re.sub("_+", lambda gap: choice, text)
+    return f"{text} {choice}".strip()
 
 
 def _check_texts(values):
@@ -152,7 +259,31 @@ def _check_texts(values):
     return list(values)
 
 
-def _label(value, num_choices):
+def _label(value, num_choices, keys=None):
+    """Returns the position of the right choice, `None` if the row does not say it."""
+    if value is None or value in ("", "-1") or (is_int(value) and value == -1):
+        return None
+    if keys is not None and not is_int(value):
+        return list(keys).index(check_choice("answerKey", value, keys))
+    if isinstance(value, str) and re.fullmatch("[A-Z]", value):
+        value = ord(value) - ord("A")
     if isinstance(value, (bool, float)) or str(value) not in map(str, range(num_choices)):
         raise ValueError(f"a label must be from 0 to {num_choices - 1}. Received: {value!r}")
     return int(value)
+
+
+def _labels_beside(path, choices):
+    """Returns the labels in the file beside it, a number in each line, `None` without one."""
+    name = f"{re.sub(r'[.]jsonl?([.]gz)?$', '', os.fspath(path))}-labels.lst"
+    if not os.path.exists(name):
+        return None
+    labels = [line.strip() for line in read_lines(name) if line.strip()]
+    if len(labels) != len(choices):
+        raise ValueError(
+            f"{name} must have a label for each of the {len(choices)} rows of {path}. Received: "
+            f"{len(labels)}."
+        )
+    try:
+        return [_label(label, len(row)) for label, row in zip(labels, choices, strict=True)]
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}.") from error

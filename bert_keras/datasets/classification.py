@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bert_keras.checks import check_not_empty, refuse_first
+from bert_keras.datasets.label_cells import is_missing, read_labels
 from bert_keras.datasets.labelled_texts import LabelledTexts
-from bert_keras.datasets.table import Table, as_text, has_names, is_number, read_rows, shorten
+from bert_keras.datasets.table import Table, has_names, is_number, read_rows, shorten
 from bert_keras.types import Array, Path, ProblemType
 
 TSV_FILES = {split: (f"{split}.tsv",) for split in ("train", "dev", "test")}
-# What may separate the columns of a CSV file, besides the comma.
-_DELIMITERS = (";", "|", "\t")
 _COLUMN_ADVICE = (
     "Name the columns by text_column, pair_column and label_column, by numbers from 0 if the first "
     "row is data; separator says what separates them."
@@ -92,16 +91,17 @@ def read_examples(path: Path, task: ClassificationTask) -> LabelledTexts:
     layout, columns, has_header = find_layout(path, rows[0][1], task)
     num_fields = (len(rows[0][1]),) if has_header else layout.num_fields
     if task.skips_broken_rows:
-        why = "have a wrong number of fields"
-        rows = _without(path, rows, lambda fields: len(fields) not in num_fields, why)
+        wrong = [len(fields) not in num_fields for _, fields in rows]
+        rows = _without(path, rows, wrong, "have a wrong number of fields")
     table = Table(path, rows, has_header, num_fields)
     is_labelled = len(columns) > len(layout.texts)
     if is_labelled and task.undecided is not None:
         why = f"have the label {task.undecided!r}, which says that annotators did not agree,"
-        table.rows = _without(
-            path, table.rows, lambda fields: fields[columns[-1]] == task.undecided, why
-        )
+        undecided = [value == task.undecided for value in table.column(columns[-1])]
+        table.rows = _without(path, table.rows, undecided, why)
     check_not_empty(table.rows, f"{path} must have rows after its header")
+    if is_labelled and {*map(str, table.column(columns[-1]))} <= {"-1", "-1.0"}:
+        is_labelled = False  # A test set of GLUE in other libraries' files.
     labels = encode_labels(table, columns[-1], task) if is_labelled else None
     texts = _texts(table, columns[: len(layout.texts)])
     return LabelledTexts(texts, labels, task.label_names, task.problem_type)
@@ -136,33 +136,38 @@ def find_layout(
 def read_texts(
     path: Path,
     text_columns: Sequence[str | None],
-    label_column: str,
+    label_column: str | Sequence[str],
     label_names: Sequence[str] | None = None,
     problem_type: ProblemType = "single_label",
     score_range: tuple[float, float] = (-math.inf, math.inf),
     may_lack_labels: bool = False,
     label_separator: str = ",",
     separator: str | None = None,
+    quoting: bool | None = None,
 ) -> LabelledTexts:
-    """Reads a file of texts, or pairs of texts, with one label each.
+    """Reads a file of texts, or pairs of texts, with their labels.
 
-    The first row names the columns, unless all of them are given by number.
+    The first row names the columns, unless all of them are given by number. Labels are read without
+    blanks around them, and 1.0 is 1. Rows without a label (an empty cell, null, NaN, SNLI's "-",
+    and -1 where other labels are the numbers of three or more classes) and rows without a text are
+    left out, and a warning counts them.
 
     Args:
         path: CSV, TSV, JSON, JSON lines or Parquet file, see `read_rows`.
         text_columns: list of one or two str: names, or numbers from 0, negative from the end.
             `None` among them is left out.
-        label_column: str, likewise.
+        label_column: str, likewise; for several labels also a list of columns, or their names
+            separated by commas, with 0 or 1 in each column.
         label_names: tuple of str, the labels allowed; by default those that occur.
-        problem_type: `"single_label"`, `"multi_label"` for fields with any number of labels, in
-            JSON also lists, or `"regression"` for labels that are numbers.
+        problem_type: `"single_label"`, `"multi_label"` for fields with any number of labels, as a
+            text or a list of names, or of 0 and 1 for each label, or `"regression"` for labels that
+            are numbers.
         score_range: (lowest, highest) score allowed.
-        may_lack_labels: bool, whether a file without the label's column holds texts to predict,
-            or is an error.
+        may_lack_labels: bool, whether a file without the label's column, or without a label in any
+            row, holds texts to predict, or is an error.
         label_separator: str, what separates the labels of one field.
-        separator: str of one character, what separates columns. By default a tab if the first row
-            has one; in a `.csv` file whichever of comma, semicolon, `|` and tab splits the first
-            row into the named columns.
+        separator: str of one character, what separates columns; see the `delimiter` of `read_rows`.
+        quoting: bool, whether `"` quotes fields; see `read_rows`.
 
     Returns:
         `LabelledTexts`.
@@ -171,38 +176,51 @@ def read_texts(
         ValueError: there are no rows or no such column, or a label is not allowed. The message
             names the file and the place, and for columns those that exist.
     """
+    if isinstance(label_column, str):
+        label_column = label_column.split(",")
     texts = [_column(name) for name in text_columns if name is not None]
-    label = _column(label_column)
-    columns = [*texts, label]
-    if len({*columns}) <= len(texts):
+    labels = [_column(name.strip() if isinstance(name, str) else name) for name in label_column]
+    columns = [*texts, *labels]
+    if len({*columns}) < len({*texts}) + len(labels):
         raise ValueError(f"Texts and labels must be different columns. Received: {columns}.")
+    if len(labels) > 1 and problem_type != "multi_label":
+        raise ValueError(
+            "Several columns of labels need the problem type multi_label. Received: "
+            f"{problem_type}, and the columns {labels}."
+        )
     has_header = has_names(path) or not all(isinstance(column, int) for column in columns)
-    if separator is None and has_header and not has_names(path) and ".csv" in str(path).lower():
-        separator = _separator(path, {column for column in columns if isinstance(column, str)})
-    table = Table(path, list(read_rows(path, separator)), has_header)
+    names = [column for column in columns if has_header and isinstance(column, str)]
+    # STS-B's own files have further columns in some rows. A label that is shifted is no number.
+    surplus = not has_header and problem_type == "regression"
+    rows = read_rows(path, separator, quoting, names, surplus=surplus)
+    table = Table(path, list(rows), has_header)
     check_not_empty(table.rows, f"{path} must have rows after its header")
     texts = [table.find(column, _COLUMN_ADVICE) for column in texts]
-    if may_lack_labels and _lacks_label(table, texts, label):
+    if may_lack_labels and all(_lacks_label(table, texts, label) for label in labels):
         return LabelledTexts(_texts(table, texts), None, label_names or (), problem_type)
-    label = table.find(label, _COLUMN_ADVICE)
-    values = [
-        _label_text(fields[label], label_separator, f"{path}, {place}")
-        for place, fields in table.rows
-    ]
+    labels = [table.find(label, _COLUMN_ADVICE) for label in labels]
+    blank = [_lacks_text([fields[x] for x in texts], may_lack_labels) for _, fields in table.rows]
+    table.rows = _without(path, table.rows, blank, "have no text")
+    label_names = tuple(str(name).strip() for name in label_names or ())
+    values, names = read_labels(table, labels, problem_type, label_separator, label_names)
+    missing = [value is None for value in values]
+    if all(missing):
+        if not may_lack_labels:
+            rule = "at least one row must have a label"
+            refuse_first(missing, table.column(labels[0]), rule, places=table.places)
+        print(f"{path} has no labels to measure by.")
+        return LabelledTexts(_texts(table, texts), None, label_names, problem_type)
+    table.rows = _without(path, table.rows, missing, "have no label")
+    values = [value for value in values if value is not None]
     if problem_type == "regression":
-        labels, label_names = _scores(table, values, score_range), ()
+        labels, names = _scores(table, values, score_range), ()
     elif problem_type == "multi_label":
-        rows = [value.split(label_separator) for value in values]
-        rows = [[name.strip() for name in row if name.strip()] for row in rows]
-        label_names = label_names or _names_of_sets(path, rows)
-        labels = _indicators(table, rows, label_names)
+        names = names or _names_of_sets(path, values)
+        labels = _indicators(table, values, names)
     else:
-        are_given = bool(label_names)
-        label_names = label_names or tuple(sorted({*values} - {""}))
-        labels = _classes(table, values, label_names)
-        if not are_given:
-            _check_classes(path, label_names)
-    return LabelledTexts(_texts(table, texts), labels, label_names, problem_type)
+        names = names or _classes_of(path, values)
+        labels = _classes(table, values, names)
+    return LabelledTexts(_texts(table, texts), labels, names, problem_type)
 
 
 def encode_labels(table: Table, column: int, task: ClassificationTask) -> Array:
@@ -256,30 +274,32 @@ def _as_number(text):
         return math.nan
 
 
-def _check_classes(path, names):
-    """Refuses a single class, and prints a note on classes that look like scores."""
+def _classes_of(path, values):
+    """Returns the classes that occur in alphabetical order; prints a note on doubtful ones.
+
+    Raises:
+        ValueError: there is a single class.
+    """
+    names = tuple(sorted({*values}))
     if len(names) < 2:
         raise ValueError(
             f"{path} must have at least two classes to tell apart. Received in the label's column: "
             f"{names[0]!r} alone."
         )
-    if all(re.fullmatch(r"-?\d*\.\d+", name) for name in names):
+    if names == ("-1", "0", "1"):
+        print(f"{path}: -1, 0 and 1 are three classes. If -1 is no label, leave its rows out.")
+    elif all(re.fullmatch(r"-?\d*\.?\d+", x) for x in names) and any("." in x for x in names):
         print(
             f"{path}: labels such as {names[0]} are taken for classes. To read them as scores, "
             "choose the problem type regression."
         )
+    return names
 
 
 def _names_of_sets(path, rows):
     """Returns the labels that occur in sets of labels, in alphabetical order."""
     names = tuple(sorted({name for row in rows for name in row}))
     return check_not_empty(names, f"{path} must have labels: the fields of their column are empty")
-
-
-def _separator(path, names):
-    """Returns what splits the first row of a CSV file into these names; `None` for a comma."""
-    found = {each: next(read_rows(path, each))[1] for each in (None, *_DELIMITERS)}
-    return max(found, key=lambda each: (names <= {*found[each]}, len(found[each])))
 
 
 def _column(name):
@@ -292,11 +312,9 @@ def _texts(table, columns):
     return texts[0] if len(texts) == 1 else texts
 
 
-def _label_text(value, separator, place):
-    """Returns a label as str; in JSON it may be a bool, or a list."""
-    if isinstance(value, list):
-        return separator.join(as_text(part, place) for part in value)
-    return str(value).lower() if isinstance(value, bool) else as_text(value, place)
+def _lacks_text(texts, may_be_empty):
+    """Whether a row has no text to train on; one to predict may be empty."""
+    return any(map(is_missing, texts)) or not (may_be_empty or "".join(map(str, texts)).strip())
 
 
 def _lacks_label(table, texts, label):
@@ -313,17 +331,16 @@ def _lacks_label(table, texts, label):
 
 
 def _without(path, rows, is_left_out, why):
-    """Returns rows without some, of which a warning tells."""
-    kept = [row for row in rows if not is_left_out(row[1])]
-    if len(kept) < len(rows):
-        places = [place.split()[-1] for place, fields in rows if is_left_out(fields)]
+    """Returns rows without some, which a warning counts."""
+    places = [place.split()[-1] for (place, _), out in zip(rows, is_left_out, strict=True) if out]
+    if places:
         more = ", ..." if len(places) > 10 else ""
         warnings.warn(
             f"{path}: {len(places)} rows {why} and are left out (lines "
             f"{', '.join(places[:10])}{more}).",
             stacklevel=3,
         )
-    return kept
+    return [row for row, out in zip(rows, is_left_out, strict=True) if not out]
 
 
 def _describe(layout):

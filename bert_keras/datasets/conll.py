@@ -1,4 +1,4 @@
-"""Column files of words and tags: CoNLL-2003, similar formats, and CoNLL-U."""
+"""Tagged sentences in files: CoNLL's column files, and rows with named fields."""
 
 import dataclasses
 import itertools
@@ -10,14 +10,20 @@ from collections.abc import Sequence
 from bert_keras.checks import check_not_empty
 from bert_keras.datasets.files import read_lines
 from bert_keras.datasets.labelled_texts import ExampleSet
+from bert_keras.datasets.tag_columns import (
+    CONLL_2012_ENTITIES,
+    LINES_LOOKED_AT,
+    TagColumns,
+    find_columns,
+    hold_entity_tags,
+    is_conll_2012,
+    is_conllu,
+)
+from bert_keras.datasets.tag_records import TagFields, find_fields, has_records, read_tag_records
 from bert_keras.types import Path
 
-# Columns of CoNLL-U: ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC.
-_CONLLU_WORD, _CONLLU_TAG = 1, 3
 # Also `###MEDLINE:95369245` of JNLPBA, `#begin document` of CoNLL-2012 and `#sent_id=1`.
 _COMMENT = re.compile(r"#([\s#]|$|begin |end |\w+ ?=)")
-_ENTITY_TAG = re.compile("O|[BIESLUM]-.+")
-_LINES_LOOKED_AT = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,15 +43,17 @@ class TaggedSentences(ExampleSet):
 
 def read_conll(
     path: Path,
-    word_column: int | None = None,
-    tag_column: int | None = None,
+    word_column: str | int | None = None,
+    tag_column: str | int | None = None,
     segment_index: bool | None = None,
     may_lack_tags: bool = False,
+    label_names: Sequence[str] | None = None,
 ) -> TaggedSentences:
-    r"""Reads a column file: one word and its tags per line, and a blank line after each sentence.
+    r"""Reads tagged sentences: a column file, or rows with named fields.
 
-    The same rules read CoNLL-2003, WNUT-17, the Broad Twitter Corpus, Wikigold, MSRA, People's
-    Daily, Weibo and CoNLL-U:
+    A column file has one word and its tags per line, and a blank line after each sentence. The
+    same rules read CoNLL-2003, CoNLL-2012, WNUT-17, the Broad Twitter Corpus, Wikigold, MSRA,
+    People's Daily, Weibo, MIT's films and CoNLL-U:
 
     - Fields are separated by tabs if the first word's line has one, else by spaces and tabs.
     - A line of white space or one that begins with `-DOCSTART-` ends a sentence.
@@ -57,30 +65,39 @@ def read_conll(
     - In CoNLL-U (by the name's ending, `.conllu`) the lines of multiword tokens (`1-2`) and of
       empty nodes (`8.1`) are skipped: their words are on lines of their own, or do not occur in
       the text.
-    - If the first field of each line is the word's number in its sentence, the word is the
-      second field and the tag the third, as in Universal NER (`.iob2`), if that marks entities.
+    - In CoNLL-2012 the fourth column has the words and the eleventh the entities, in brackets.
+    - Without `word_column` and `tag_column` the word is the first field and the tag the last,
+      unless a header or the fields of the first 1,000 lines show otherwise: the first column
+      numbers the words (Universal NER), or alone holds tags of entities (MIT). In doubt that is an
+      error, which names these arguments.
+
+    Rows with named fields (JSON, JSON lines, Parquet, CSV with a header) are sentences (`tokens`,
+    `ner_tags`), texts with the spans of their entities (doccano, Label Studio, CLUENER), or words
+    with the number of their sentence (Kaggle). Spans become IOB2 tags of words, which white space,
+    punctuation and the borders of entities separate.
 
     Words are kept as they are, with their white space (the Broad Twitter Corpus has `"ke s"`).
     Empty words are kept, since other tools count them too, and reported in a warning.
 
     Args:
         path: the file, plain or gzip.
-        word_column: int, column of the words from 0. By default the first, with the exceptions
-            above; in CoNLL-U the second.
-        tag_column: int, column of the tags. By default the last, with the exceptions above; in
-            CoNLL-U the fourth, the universal part of speech (4 is the language's own).
+        word_column: int, the column of the words from 0; or str, the name of the field.
+        tag_column: int, the column of the tags; or str. In CoNLL-U the default is the universal
+            part of speech (4 is the language's own).
         segment_index: bool, whether each word ends in a digit that does not belong to it, the
             position of the character in its word (Weibo: `科0`). By default `True` if every word of
             the file has at least two characters and ends in a digit.
-        may_lack_tags: bool, whether a file with a single column holds words to tag, or is an error.
+        may_lack_tags: bool, whether a file with words alone holds words to tag, or is an error.
+        label_names: list of str, the names of tags that are numbers. A Parquet file that `datasets`
+            wrote has them in it.
 
     Returns:
         `TaggedSentences`.
 
     Raises:
         ValueError: a line has another number of fields than the first, an empty tag, or too few
-            columns, or the file holds no words, or texts instead of words. The message names the
-            file and the line.
+            columns, a row has not one tag per word, or the file holds no words, or texts instead of
+            words. The message names the file and the line.
 
     Example:
         ```python
@@ -88,44 +105,57 @@ def read_conll(
         train.words[0][:2], train.tags[0][:2]  # (['@paulwalk', 'It'], ['O', 'O'])
         ```
     """
-    sentences, empty_lines = [[]], []
-    for line, word, tag in _read_words(path, word_column, tag_column, may_lack_tags):
+    sentences, empty_words = [[]], []
+    for place, word, tag in _read_words(path, word_column, tag_column, may_lack_tags, label_names):
         if word is None:
             sentences.append([])
             continue
         if not word.strip():
-            empty_lines.append(line)
+            empty_words.append(place)
         sentences[-1].append((word, tag))
     sentences = [sentence for sentence in sentences if sentence]
     check_not_empty(sentences, f"{path} must hold words")
-    if empty_lines:
+    if empty_words:
         warnings.warn(
-            f"{path}: {len(empty_lines)} words are empty (line {empty_lines[0]} is the first).",
+            f"{path}: {len(empty_words)} words are empty ({empty_words[0]} is the first).",
             stacklevel=2,
         )
     words = [[word for word, _ in sentence] for sentence in sentences]
     _check_words(path, words)
     if _has_segment_index(words) if segment_index is None else segment_index:
         words = [[word[:-1] for word in sentence] for sentence in words]
-    # Each line has as many fields as the first, so either all words have tags or none has one.
-    if sentences[0][0][1] is None:
+    has_tags = [sentence[0][1] is not None for sentence in sentences]
+    if not any(has_tags):
         return TaggedSentences(words)
+    if not all(has_tags):
+        raise ValueError(
+            f"{path}: either all sentences have tags or none has. Received without tags: "
+            f"{words[has_tags.index(False)][:8]}."
+        )
     return TaggedSentences(words, [[tag for _, tag in sentence] for sentence in sentences])
 
 
 def find_tag(
-    path: Path, tag: str, word_column: int | None = None, tag_column: int | None = None
-) -> int | None:
-    """Returns the first line of a column file whose word has the given tag, `None` without one.
+    path: Path,
+    tag: str,
+    word_column: str | int | None = None,
+    tag_column: str | int | None = None,
+    label_names: Sequence[str] | None = None,
+) -> str | None:
+    """Returns the first place of a file whose word has the given tag, `None` without one.
 
     Args:
         path: see `read_conll`.
         tag: str.
         word_column: see `read_conll`.
         tag_column: see `read_conll`.
+        label_names: see `read_conll`.
+
+    Returns:
+        A str such as `"line 3"`, or `None`.
     """
-    words = _read_words(path, word_column, tag_column, may_lack_tags=True)
-    return next((line for line, _, found in words if found == tag), None)
+    words = _read_words(path, word_column, tag_column, True, label_names)
+    return next((place for place, _, found in words if found == tag), None)
 
 
 def tag_names(*parts: TaggedSentences | Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -144,21 +174,66 @@ def tag_names(*parts: TaggedSentences | Sequence[Sequence[str]]) -> tuple[str, .
     return tuple(sorted(found, key=lambda tag: (tag != "O", tag)))
 
 
-def _read_words(path, word_column, tag_column, may_lack_tags):
-    """Yields `(line number, word, tag)`; at the end of a sentence the word is `None`."""
-    is_conllu = _is_conllu(path)
-    usual = (_CONLLU_WORD, _CONLLU_TAG) if is_conllu else (0, -1)
-    if not is_conllu and word_column is None:
-        usual = _numbered_columns(path, tag_column) or usual
-    word_column = usual[0] if word_column is None else word_column
-    tag_column = usual[1] if tag_column is None else tag_column
+def tag_layout(
+    path: Path, word_column: str | int | None = None, tag_column: str | int | None = None
+) -> TagColumns | TagFields:
+    """Returns where a file has its words and tags; `str` of it says so in words.
+
+    Args:
+        path: see `read_conll`.
+        word_column: see `read_conll`.
+        tag_column: see `read_conll`.
+
+    Raises:
+        ValueError: that is in doubt.
+    """
+    has_names = any(isinstance(column, str) for column in (word_column, tag_column))
+    if has_names or has_records(path):
+        return find_fields(path, word_column, tag_column)
+    return find_columns(path, _read_fields(path), word_column, tag_column)
+
+
+def is_tagged(path: Path) -> bool:
+    """Whether a text file has words with their tags, in columns or in rows with named fields.
+
+    So have files with an ending such as `.conll`, and others whose first lines hold tags of
+    entities.
+    """
+    name = os.fspath(path).lower().removesuffix(".gz")
+    if name.endswith((".conll", ".conllu", ".bio", ".iob", ".iob2", ".bmes", ".bioes")):
+        return True
+    try:
+        layout = tag_layout(path)
+        if isinstance(layout, TagFields):
+            return True
+        rows = itertools.islice(_read_fields(path), LINES_LOOKED_AT)
+        tags = [fields[layout.tags] for _, fields in rows if fields and len(fields) > 1]
+    except ValueError:
+        return False
+    return bool(tags) and hold_entity_tags(tags)
+
+
+def _read_words(path, word_column, tag_column, may_lack_tags, label_names=None):
+    """Yields `(place, word, tag)`; at the end of a sentence the word is `None`."""
+    layout = tag_layout(path, word_column, tag_column)
+    if isinstance(layout, TagFields):
+        yield from read_tag_records(path, layout, label_names, may_lack_tags)
+        return
+    conllu, entity, skipped = is_conllu(path), None, int(layout.has_header)
     for line, fields in _read_fields(path):
+        place = f"line {line}"
         if fields is None:
-            yield line, None, None
+            entity = None
+            yield place, None, None
+        elif skipped:
+            skipped -= 1
         elif len(fields) == 1 and may_lack_tags:
-            yield line, fields[0], None
-        elif not is_conllu or fields[0].isdigit():
-            yield line, *_word_and_tag(path, line, fields, word_column, tag_column)
+            yield place, fields[0], None
+        elif not conllu or fields[0].isdigit():
+            word, tag = _word_and_tag(path, line, fields, layout)
+            if is_conll_2012(fields) and layout.tags == CONLL_2012_ENTITIES:
+                tag, entity = _without_brackets(tag, entity)
+            yield place, word, tag
         elif not re.fullmatch(r"\d+[-.]\d+", fields[0]):
             raise ValueError(
                 f"{path}, line {line}: the first field of CoNLL-U is a word's number, or a "
@@ -166,48 +241,41 @@ def _read_words(path, word_column, tag_column, may_lack_tags):
             )
 
 
+def _without_brackets(tag, entity):
+    """Returns the IOB2 tag of `(PERSON*`, `*` or `*)`, and the entity that goes on after it."""
+    opened = re.match(r"\(([^()*]+)", tag)
+    current = opened[1] if opened and entity is None else entity
+    prefix = "B" if opened and entity is None else "I"
+    closes = tag.endswith(")") and tag.count(")") >= tag.count("(")
+    return f"{prefix}-{current}" if current else "O", None if closes else current
+
+
 def _read_fields(path):
     """Yields `(line number, fields)`; at the end of a sentence the fields are `None`."""
-    split, num_fields = _find_columns(path)
+    split, first = _find_separator(path)
+    # In CoNLL-2012 each predicate of a sentence has a column.
+    varies = is_conll_2012(first)
     for number, line in _numbered_lines(path):
         if _ends_sentence(line):
             yield number, None
             continue
         fields = split(line)
-        if len(fields) == num_fields:
+        if len(fields) == len(first) or (varies and is_conll_2012(fields)):
             yield number, fields
         elif not _is_comment(path, line):
             raise ValueError(
                 f"{path}, line {number}: every word's line must have as many fields as the first, "
-                f"{num_fields}. Received {len(fields)}: {fields}"
+                f"{len(first)}. Received {len(fields)}: {fields}"
             )
 
 
-def _find_columns(path):
-    """Returns how to split lines, and into how many fields, by the first that is not a comment."""
+def _find_separator(path):
+    """Returns how to split lines, and the fields of the first that is not a comment."""
     for _, line in _numbered_lines(path):
         if not _ends_sentence(line) and not line.startswith("#"):
             split = _split_white_space if "\t" not in line else lambda line: line.split("\t")
-            return split, len(split(line))
+            return split, split(line)
     raise ValueError(f"{path} must hold words. Received: none.")
-
-
-def _numbered_columns(path, tag_column):
-    """Returns the columns of word and tag if the first holds the words' numbers, else `None`."""
-    number, place, columns = 0, None, None
-    for line, fields in itertools.islice(_read_fields(path), _LINES_LOOKED_AT):
-        number = 0 if fields is None else number + 1
-        if fields and (len(fields) < 3 or fields[0] != str(number)):
-            return None
-        if fields and tag_column is None and not _ENTITY_TAG.fullmatch(fields[2]):
-            place, columns = line, fields
-    if place is None:
-        return 1, 2
-    raise ValueError(
-        f"{path}, line {place}: the first column numbers the words, and the third is not the tag "
-        f"of an entity. Received: {columns}. Name the columns, from 0, by word_column and "
-        "tag_column."
-    )
 
 
 def _check_words(path, sentences):
@@ -227,12 +295,8 @@ def _numbered_lines(path):
         yield number, line.rstrip("\r\n")
 
 
-def _is_conllu(path):
-    return os.fspath(path).lower().removesuffix(".gz").endswith(".conllu")
-
-
 def _is_comment(path, line):
-    return line.startswith("#") if _is_conllu(path) else bool(_COMMENT.match(line))
+    return line.startswith("#") if is_conllu(path) else bool(_COMMENT.match(line))
 
 
 def _ends_sentence(line):
@@ -244,11 +308,11 @@ def _split_white_space(line):
     return re.split("[ \t]+", line.strip(" \t"))
 
 
-def _word_and_tag(path, line, fields, word_column, tag_column):
-    fault = _fault(fields, word_column, tag_column)
+def _word_and_tag(path, line, fields, layout):
+    fault = _fault(fields, layout.words, layout.tags)
     if fault:
         raise ValueError(f"{path}, line {line}: {fault}")
-    return fields[word_column], fields[tag_column].strip()
+    return fields[layout.words], fields[layout.tags].strip()
 
 
 def _fault(fields, word_column, tag_column):

@@ -1,9 +1,16 @@
-"""Question answering sets in SQuAD's JSON format: SQuAD 1.1 and 2.0, CMRC 2018, DRCD."""
+"""Question answering sets: SQuAD's JSON format, and rows of a question, a context and answers."""
 
-from typing import NamedTuple
+import bisect
+import dataclasses
+import json
+import unicodedata
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
-from bert_keras.checks import check_not_empty, describe
-from bert_keras.datasets.files import parse_json, read_text
+from bert_keras.checks import check_not_empty, describe, is_int
+from bert_keras.datasets.files import parse_json, read_lines, read_text
+from bert_keras.datasets.table import read_records
 from bert_keras.tasks.question_examples import Answer, QuestionExample
 from bert_keras.types import Path
 
@@ -25,80 +32,156 @@ class QuestionSet(NamedTuple):
 
 
 def read_squad(path: Path) -> QuestionSet:
-    """Reads a file in SQuAD's JSON format and checks every answer against its span.
+    """Reads questions on contexts and checks every answer against its span.
 
-    In CMRC 2018's dev file, 200 of 9,657 answers have the start -1 or another text than the context
-    at their start. They are reported in `mismatches` and kept in `answers`, since the official
-    scores compare texts; `QuestionExample.spans`, which training uses, leaves them out. Nothing is
-    repaired: the same text elsewhere in the context may be another answer.
+    The layouts are SQuAD's JSON (SQuAD 1.1 and 2.0, CMRC 2018, DRCD); a list of its articles or of
+    its contexts alone; and rows with `question`, `context`, and `answers` as `datasets` has them,
+    in JSON, JSON lines or Parquet.
+
+    An answer may be in another Unicode form than its context (NFC, NFD), or its start may count
+    bytes or UTF-16 units, as 7 of the 9,657 in CMRC 2018's dev file do. Such answers are taken
+    where they stand, and counted in a warning. Others that do not stand where they say, 193 of that
+    file, are reported in `mismatches`. They stay in `answers`, since the official scores compare
+    texts; `QuestionExample.spans`, which training uses, leaves them out. They are not searched for:
+    the same text elsewhere in the context may be another answer.
+
+    A row of `datasets` without answers is an impossible question if others of its file have some.
 
     Args:
-        path: the `.json` file, plain or gzip.
+        path: the file, plain or gzip.
 
     Returns:
         `QuestionSet(examples, mismatches)`.
 
     Raises:
-        ValueError: the file is not JSON in this layout, an id occurs twice, or a context is blank.
-            The message names the file and the place in it.
+        ValueError: the file is not in one of these layouts, an id occurs twice, or a context is
+            blank. The message names the file and the place in it.
 
     Example:
         ```python
         examples, mismatches = read_squad("cmrc2018_dev.json")
-        len(examples), len(mismatches)  # (3219, 200)
+        len(examples), len(mismatches)  # (3219, 193)
         ```
 
     Reference: Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text",
     EMNLP 2016, https://arxiv.org/abs/1606.05250
     """
-    content = parse_json(read_text(path), path)
-    examples, mismatches, ids = [], [], set()
-    for place, context, record in _questions(path, content):
+    examples, mismatches, ids, moved, empty = [], [], set(), [], []
+    for place, context, record in _questions(path):
         example = _example(f"{path}, {place}", context, record)
         if example.id in ids:
             raise ValueError(f"{path}, {place}: the id {example.id!r} occurs twice.")
         ids.add(example.id)
-        examples.append(example)
-        mismatches += [
-            AnswerMismatch(example.id, answer.text, answer.start, _span(context, answer))
-            for answer in example.answers
-            if not answer.stands_in(context)
-        ]
+        answers = []
+        for answer in example.answers:
+            found = answer if answer.stands_in(context) else _recounted(context, answer)
+            if found is None:
+                mismatches.append(AnswerMismatch(example.id, *answer, _span(context, answer)))
+            elif found is not answer:
+                moved.append(example.id)
+            answers.append(found or answer)
+        if not answers and _may_be_impossible(record):
+            empty.append(len(examples))
+        examples.append(dataclasses.replace(example, answers=tuple(answers)))
     check_not_empty(examples, f"{path} must hold questions")
+    if len(empty) < len(examples):  # Otherwise the file has no answers: it is a test set.
+        for index in empty:
+            examples[index] = dataclasses.replace(examples[index], is_impossible=True)
+    if moved:
+        warnings.warn(
+            f"{path}: {len(moved)} answers are in another Unicode form than their context, or "
+            "their starts count bytes or UTF-16 units. They are taken where they stand. The first "
+            f"one answers the question {moved[0]!r}.",
+            stacklevel=2,
+        )
     return QuestionSet(examples, mismatches)
 
 
-def _questions(path, content):
+def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yields `(place, context, question record)` for each question."""
-    articles = _get(path, content, "data", list)
-    for i, article in enumerate(articles):
-        place = f"data[{i}]"
-        for j, paragraph in enumerate(_get(f"{path}, {place}", article, "paragraphs", list)):
-            place = f"data[{i}].paragraphs[{j}]"
-            context = _get(f"{path}, {place}", paragraph, "context", str)
+    for place, record in _rows(path):
+        articles = [(place, record)]
+        if isinstance(record, dict) and "paragraphs" in record:
+            paragraphs = enumerate(_get(f"{path}, {place}", record, "paragraphs", list))
+            articles = [(f"{place}.paragraphs[{number}]", row) for number, row in paragraphs]
+        for where, row in articles:
+            context = _get(f"{path}, {where}", row, "context", str)
             if not context.strip():
-                raise ValueError(f"{path}, {place}: the context is blank.")
-            for k, record in enumerate(_get(f"{path}, {place}", paragraph, "qas", list)):
-                yield f"{place}.qas[{k}]", context, record
+                raise ValueError(f"{path}, {where}: the context is blank.")
+            if "question" in row and "qas" not in row:
+                yield where, context, {"id": where, **row}
+                continue
+            for number, question in enumerate(_get(f"{path}, {where}", row, "qas", list)):
+                yield f"{where}.qas[{number}]", context, question
+
+
+def _rows(path):
+    """Yields the place and the value of each row of a table, or of a JSON document's list."""
+    if not _is_document(path):
+        yield from read_records(path)
+        return
+    content, name = parse_json(read_text(path), path), ""
+    if not isinstance(content, list):
+        content, name = _get(path, content, "data", list), "data"
+    yield from ((f"{name}[{number}]", row) for number, row in enumerate(content))
+
+
+def _is_document(path):
+    """Whether a file is one JSON document, rather than a table with an object in each line."""
+    if str(path).lower().endswith(".parquet"):
+        return False
+    first = next((line for line in read_lines(path) if line.strip()), "{").strip()
+    try:
+        record = json.loads(first)
+    except (ValueError, RecursionError):
+        return first[0] in "[{"
+    return not (isinstance(record, dict) and "context" in record)
 
 
 def _example(place, context, record):
-    answers = tuple(
-        Answer(
-            _get(f"{place}.answers[{number}]", answer, "text", str),
-            _get(f"{place}.answers[{number}]", answer, "answer_start", int),
-        )
-        for number, answer in enumerate(_get(place, record, "answers", list, default=[]))
-    )
-    is_impossible = _get(place, record, "is_impossible", bool, default=False)
+    is_impossible = _get(place, record, "is_impossible", (bool, int), default=False)
+    answers = tuple(_answers(place, record))
+    if is_impossible:
+        answers = tuple(answer for answer in answers if answer.text.strip())
     if is_impossible and answers:
         raise ValueError(f"{place}: an impossible question must have no answers.")
+    identifier = record.get("id")
     return QuestionExample(
-        id=_get(place, record, "id", str),
+        id=str(identifier) if is_int(identifier) else _get(place, record, "id", str),
         question=_get(place, record, "question", str),
         context=context,
         answers=answers,
-        is_impossible=is_impossible,
+        is_impossible=bool(is_impossible),
+    )
+
+
+def _answers(place, record):
+    """Yields the answers, a list of objects or, as in `datasets`, an object of lists."""
+    found = record.get("answers")
+    if found is None:
+        return
+    if isinstance(found, dict):
+        texts, starts = found.get("text"), found.get("answer_start")
+        if isinstance(texts, str):
+            texts, starts = [texts], [starts]
+        if not (isinstance(texts, list) and isinstance(starts, list) and len(texts) == len(starts)):
+            raise ValueError(
+                f"{place}: 'answers' must have as many 'text' as 'answer_start'. Received: {found}."
+            )
+        columns = zip(texts, starts, strict=True)
+        found = [{"text": text, "answer_start": start} for text, start in columns]
+    for number, answer in enumerate(_get(place, {"answers": found}, "answers", list)):
+        where = f"{place}.answers[{number}]"
+        text, start = _get(where, answer, "text", str), answer.get("answer_start")
+        if isinstance(start, float) and start.is_integer():  # pandas
+            start = int(start)
+        yield Answer(text, _get(where, {"answer_start": start}, "answer_start", int))
+
+
+def _may_be_impossible(record):
+    """Whether a row has a place for answers, and no other word on whether there is one."""
+    return (
+        "context" in record and "is_impossible" not in record and record.get("answers") is not None
     )
 
 
@@ -109,10 +192,36 @@ def _get(place, record, key, kind, default=None):
     # In Python a bool is an int, in this format it is not.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         found = "nothing" if value is None else describe(value)
-        raise ValueError(f"{place}: {key!r} must be of type {kind.__name__}. Received: {found}.")
+        name = kind[0].__name__ if isinstance(kind, tuple) else kind.__name__
+        raise ValueError(f"{place}: {key!r} must be of type {name}. Received: {found}.")
     return value
 
 
 def _span(context, answer):
     end = answer.start + len(answer.text)
     return context[answer.start : end] if answer.start >= 0 else ""
+
+
+def _recounted(context, answer):
+    """Returns an answer in its context's Unicode form and counted in its characters, or `None`."""
+    if answer.start < 0 or not answer.text or (context.isascii() and answer.text.isascii()):
+        return None
+    for count in _COUNTS:
+        # The last place before which the context has so many units.
+        places = range(len(context) + 1)
+        start = bisect.bisect(places, answer.start, key=lambda end: count(context[:end])) - 1
+        for form in ("NFC", "NFD"):
+            found = Answer(unicodedata.normalize(form, answer.text), start)
+            if count(context[:start]) == answer.start and found.stands_in(context):
+                return found
+    return None
+
+
+# What other tools count in a text instead of its characters.
+_COUNTS = (
+    len,
+    lambda text: len(text.encode("utf-16-le")) // 2,
+    lambda text: len(text.encode()),
+    lambda text: len(unicodedata.normalize("NFC", text)),
+    lambda text: len(unicodedata.normalize("NFD", text)),
+)

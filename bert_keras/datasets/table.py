@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, Literal
 
@@ -137,6 +138,7 @@ def read_rows(
     names: Sequence[str] = (),
     kind: str | None = None,
     stream: BinaryIO | None = None,
+    surplus: bool = False,
 ) -> Iterator[tuple[str, list[Any]]]:
     r"""Yields the place and the fields of every row of a table that is not blank.
 
@@ -159,6 +161,8 @@ def read_rows(
         names: columns that the first row names.
         kind: `"csv"`, `"tsv"`, `"json"`, `"jsonl"` or `"parquet"`; by default by the name's ending.
         stream: optional buffered binary file object to read, see `read_lines`.
+        surplus: bool, whether rows of a TSV without quoted fields are cut to the length of the
+            first, with a warning, as in STS-B's own files.
 
     Yields:
         Pairs of a str, where the row begins, such as `"line 3"`, and a list: of str in text, of
@@ -171,7 +175,7 @@ def read_rows(
     """
     kind = kind or kind_of(path)
     if kind in ("csv", "tsv"):
-        yield from _rows_of_text(path, delimiter, quoting, {*names}, kind, stream)
+        yield from _rows_of_text(path, delimiter, quoting, {*names}, kind, stream, surplus)
         return
     if delimiter is not None:
         raise ValueError(f"{path} has no delimiter. Received: {delimiter!r}. Leave it out.")
@@ -222,10 +226,11 @@ def read_records(
     elif kind in ("json", "jsonl"):
         yield from _json_records(path, kind, stream)
     else:
-        rows = read_rows(path, delimiter, quoting, names, kind, stream)
+        is_numbered = len(names) > 0 and all(map(is_number, names))
+        rows = read_rows(path, delimiter, quoting, names, kind, stream, is_numbered)
         first = next(rows)
         header = first[1]
-        if names and all(map(is_number, names)):
+        if is_numbered:
             header, rows = (
                 [str(number) for number in range(len(header))],
                 itertools.chain([first], rows),
@@ -284,7 +289,7 @@ def _check_length(path, place, fields, num_fields):
 # Rows of text
 
 
-def _rows_of_text(path, delimiter, quoting, names, kind, stream):
+def _rows_of_text(path, delimiter, quoting, names, kind, stream, surplus):
     """Yields the place and the fields of each row that is not blank, see `read_rows`."""
     lines = enumerate(read_lines(path, stream=stream), start=1)
     first = next((item for item in lines if item[1].strip("\r\n")), None)
@@ -296,7 +301,24 @@ def _rows_of_text(path, delimiter, quoting, names, kind, stream):
     delimiter = _guess_delimiter(first[1], kind, names) if delimiter is None else delimiter
     if not isinstance(delimiter, str) or len(delimiter) != 1:
         raise ValueError(f"`delimiter` must be one character. Received: {delimiter!r}")
-    yield from _split(itertools.chain([first], lines), path, delimiter, quoting)
+    rows = _split(itertools.chain([first], lines), path, delimiter, quoting)
+    yield from _without_surplus(rows, path) if surplus and delimiter == "\t" else rows
+
+
+def _without_surplus(rows, path):
+    """Yields rows cut to the length of the first; warns of those that were longer."""
+    size, places = 0, []
+    for place, fields in rows:
+        size = size or len(fields)
+        if len(fields) > size:
+            places.append(place)
+        yield place, fields[:size]
+    if places:
+        warnings.warn(
+            f"{path}: {len(places)} rows have more fields than the first, {size} ({places[0]} is "
+            "the first of them). What is left over is not read.",
+            stacklevel=2,
+        )
 
 
 def _guess_delimiter(line, kind, names):

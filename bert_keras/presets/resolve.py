@@ -22,14 +22,15 @@ from bert_keras.tokenizers.saved import SENTENCE_FILES, TOKENIZER_FILES
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
 CONFIG_FILES = ("config.json", "bert_config.json", "albert_config.json")
-# The config of peft's adapters, which are no checkpoint of their own.
-ADAPTERS = "adapter_config.json"
+# The config of peft's adapters, which are no checkpoint of their own, and that of a GLiNER.
+ADAPTERS, _GLINER = "adapter_config.json", "gliner_config.json"
 
 # The only files that are downloaded from a Hugging Face repository: those of readable formats, and
 # no copies of the weights in other formats.
 _SETTINGS = ("config.json", "metadata.json", "preprocessor.json", "task.json")
 _EMBEDDINGS = ("modules.json", "config_sentence_transformers.json", *SENTENCE_FILES)
-_EMBEDDINGS += ("*_Pooling*/config.json", "*_Dense*/config.json", "*_Dense*/model.safetensors")
+_EMBEDDINGS += ("*_Pooling*/config.json", "*_Dense*/config.json")
+_EMBEDDINGS += ("*_Dense*/model.safetensors", "*_Dense*/pytorch_model.bin")
 _SAFETENSORS = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
 _HDF5 = ("model.weights.h5", "model_*.weights.h5", "model.weights.json", "task.weights.h5")
 # Old repositories of sentence-transformers have the encoder in a folder of its own.
@@ -47,6 +48,10 @@ _READABLE_WEIGHTS = ("*.safetensors", "*.weights.h5", "*.index", *_TORCH)
 _PICKLED_WEIGHTS = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle")
 _OTHER_WEIGHTS = ("*.h5", "*.msgpack", "*.onnx", "*.gguf", "*.ot", "*.tflite")
 
+_NO_GLINER = (
+    "It is a GLiNER, which finds spans by labels that it reads with the text. There is no such "
+    "task here. Fine-tune a TokenClassifier."
+)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # One letter is a drive on Windows.
 # Names of owners, repositories and models. None may lead out of a cache folder.
 _NAME = r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]*"
@@ -196,7 +201,8 @@ def _hugging_face(source: str, repository: str, revision: str | None) -> pathlib
     try:
         folder = _encoder_in(download(DOWNLOADED_FILES))
         for others in (DOWNLOADED_TF1_FILES, DOWNLOADED_TORCH_FILES):
-            if not _any_match(_names(folder), _READABLE_WEIGHTS):
+            known = others is DOWNLOADED_TF1_FILES or _has_config(folder)
+            if known and not _any_match(_names(folder), _READABLE_WEIGHTS):
                 folder = _encoder_in(download(DOWNLOADED_FILES + others))
     # The client's HTTP library, and so the class of its errors, depends on its version.
     except Exception as error:
@@ -269,11 +275,11 @@ def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = No
             "`from_preset(base, lora_rank=..., lora_alpha=..., lora_targets=...)`, and call its "
             "`load_adapters` with a local folder of the adapters."
         )
-    if not any((folder / name).is_file() for name in CONFIG_FILES):
+    if not _has_config(folder):
         raise FileNotFoundError(
             f"The folder of a checkpoint must hold {' or '.join(CONFIG_FILES)}. Received: "
-            f"{source!r}, which holds: {', '.join(sorted(names)[:20]) or 'nothing'}. Pass the "
-            "folder that the checkpoint was saved to."
+            f"{source!r}, which holds: {', '.join(sorted(names)[:20]) or 'nothing'}. "
+            + (_NO_GLINER if _GLINER in names else "Pass the folder that it was saved to.")
         )
     if _any_match(names, _READABLE_WEIGHTS):
         return folder
@@ -297,6 +303,10 @@ def _encoder_in(folder: pathlib.Path) -> pathlib.Path:
     """Returns the folder of the encoder: `0_Transformer` in old ones of sentence-transformers."""
     inner = sorted(folder.glob("0_*/config.json"))
     return inner[0].parent if inner and not (folder / "config.json").is_file() else folder
+
+
+def _has_config(folder: pathlib.Path) -> bool:
+    return any((folder / name).is_file() for name in CONFIG_FILES)
 
 
 def _names(folder: pathlib.Path) -> list[str]:

@@ -346,6 +346,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         """
         if epochs is not None:
             check_int("epochs", epochs, 0)
+        x, y, sample_weight = self.data.taken(x, y, sample_weight)
         if sort_window is not None:
             self.data.check_sort_window(sort_window, x, shuffle)
         num_epochs = "auto" if epochs is None else epochs
@@ -404,6 +405,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
+        x, y, sample_weight = self.data.taken(x, y, sample_weight)
         data = self.data.for_evaluation(x, y, sample_weight, batch_size)
         with averages_in_place(self, self.recipe.is_running):
             return super().evaluate(**data, **kwargs)
@@ -415,8 +417,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
 
         Args:
             x: texts, or ready inputs, see the class.
-            batch_size: int, 32 by default. For texts the default is as many rows as have 2,048
-                tokens together on PyTorch on the CPU, and 16,384 on an accelerator, padding included.
+            batch_size: int, 32 by default. For texts the default is as many rows as have 16,384
+                tokens together on an accelerator, 2,048 on PyTorch on the CPU, padding included.
             **kwargs: `verbose`, `callbacks`, see `keras.Model.predict`; for a dataset `steps`.
 
         Returns:
@@ -425,6 +427,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         Raises:
             TypeError, ValueError: texts or inputs do not fit; before any compute.
         """
+        x, *_ = self.data.taken(x)
         if not self.data.is_whole(x):
             dataset = wrapped(self.data, x, training=False)
             return super().predict(dataset, batch_size=batch_size, **kwargs)

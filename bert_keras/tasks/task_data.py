@@ -16,6 +16,7 @@ from bert_keras.tasks.encoded_examples import (
     ReadyInputs,
     check_class_weight,
 )
+from bert_keras.tasks.named_columns import are_rows, of_table, taken
 from bert_keras.tasks.user_columns import (
     FORMS,
     as_column,
@@ -25,7 +26,6 @@ from bert_keras.tasks.user_columns import (
     is_column,
     is_table,
     is_text,
-    of_table,
     split_off_end,
 )
 from bert_keras.tasks.wrapped_datasets import PreparedBatches, Stream, wrapped
@@ -58,6 +58,12 @@ class TaskData:
 
     # What the user gave
 
+    def taken(
+        self, x: Any, y: Labels | None = None, sample_weight: Weights | None = None
+    ) -> tuple[Any, Any, Any]:
+        """Returns what other libraries hold in this package's form, see `named_columns`."""
+        return taken(self.task, x, y, sample_weight)
+
     def is_raw(self, x: Any) -> bool:
         """Whether `x` is raw examples in the task's form, or a table of them."""
         return is_table(x) or FORMS[self.task.form](x)
@@ -71,7 +77,8 @@ class TaskData:
         if isinstance(x, dict):
             return x, y
         if is_table(x):
-            x = of_table(x, getattr(self.task.preprocessor, "text_columns", None))
+            wanted = getattr(self.task.preprocessor, "text_columns", None)
+            x = of_table(x, wanted, self.task.form)
         if isinstance(y, (str, int, float)):  # The label of one text.
             y = [y]
         elif is_column(y) and not hasattr(y, "__array__"):
@@ -236,11 +243,11 @@ class TaskData:
         """Returns what `keras.Model.fit` takes as `validation_data`, checked."""
         if data is None:
             return None
-        if isinstance(data, list) and not self.is_raw(data):
+        if isinstance(data, list) and not (self.is_raw(data) or are_rows(data)):
             data = tuple(data)
         if not isinstance(data, tuple) or len(data) not in (2, 3) or is_text(data):
             data = (data,)
-        return self.for_evaluation(*data, batch_size=batch_size)["x"]
+        return self.for_evaluation(*self.taken(*data), batch_size=batch_size)["x"]
 
     def for_prediction(
         self, examples: EncodedExamples, batch_size: int | None = None

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_keras.answers.entity_tags import find_odd_tags, is_entity_tag
+from bert_keras.answers.entity_tags import entity_readings, find_odd_tags, is_entity_tag
 from bert_keras.answers.tagged_texts import named_tags, tagged_texts
 from bert_keras.answers.viterbi import best_tags
 from bert_keras.checks import check_int, check_shape, is_int, refuse_first, refuse_smoothing
@@ -359,6 +359,7 @@ class TokenClassifier(Task):
         Raises:
             TypeError, ValueError: sentences or inputs do not fit; before any compute.
         """
+        x, *_ = self.data.taken(x)
         if not self.data.is_raw(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
         sentences, _ = self.data.columns(x)
@@ -444,16 +445,21 @@ class TokenClassifier(Task):
         field = self.head.crf
         return tuple(map(ops.convert_to_numpy, (field.start, field.end, field.transitions)))
 
-    def _marks_entities(self, scheme):
-        """Whether all tags mark entities; one that does not among those that do is an error."""
+    def _entity_tags(self, scheme):
+        """Returns the tag of an entity that each number is read as; empty where tags mark none."""
         if self.label_names is None:
             if scheme:
                 raise ValueError(
                     f"Entities of a scheme need tags by name. Received: scheme={scheme!r} for a "
                     "task without `label_names`."
                 )
-            return False
-        odd = find_odd_tags(self.label_names, scheme)
+            return []
+        is_mixed = find_odd_tags(self.label_names)
+        readings = {} if is_mixed else entity_readings(self.label_names)
+        if scheme:  # A scheme has no types without a prefix.
+            readings = {name: tag for name, tag in readings.items() if tag != f"I-{name}"}
+        names = [readings.get(name, name) for name in self.label_names]
+        odd = find_odd_tags(names, scheme)
         if odd:
             raise ValueError(
                 "A tag of entities must be O, or a prefix and a type, such as B-PER, of "
@@ -462,7 +468,7 @@ class TokenClassifier(Task):
                 "tags that are so on purpose are scored by `metrics.entity_scores` on what "
                 "`predict_tags` returns, with them replaced."
             )
-        return all(map(is_entity_tag, self.label_names))
+        return names if all(map(is_entity_tag, names)) else []
 
     def evaluate_tags(
         self,
@@ -492,7 +498,7 @@ class TokenClassifier(Task):
                 is not of the scheme, or marks no entity though most do (`"0"` for `"O"`). Before
                 any compute.
         """
-        marks_entities = self._marks_entities(scheme)
+        names = self._entity_tags(scheme)
         words = self._words_of(sentences)
         if len(words) != len(tags):
             raise ValueError(
@@ -505,9 +511,9 @@ class TokenClassifier(Task):
         logits = self._predict_words(sentences, batch_size, verbose=verbose)
         decoded = best_tags(logits, self._chain())
         scores = {"accuracy": float(np.mean(np.concatenate(decoded) == true))}
-        if marks_entities:
+        if names:
             true = np.split(true, np.cumsum([len(sentence) for sentence in words])[:-1])
-            named = [[named_tags(x, self.label_names) for x in rows] for rows in (true, decoded)]
+            named = [[named_tags(x, names) for x in rows] for rows in (true, decoded)]
             scores |= entity_scores(*named, scheme=scheme)
         return scores
 

@@ -52,28 +52,6 @@ def is_table(x):
     return has_names and hasattr(x, "__getitem__") and hasattr(x, "shape")
 
 
-def of_table(table, names=None):
-    """Returns the columns of texts of a table: one column, or a tuple of several.
-
-    Args:
-        table: see `is_table`.
-        names: names of the columns, or `None` for the only one that holds str.
-
-    Raises:
-        ValueError: a column is missing, or no names were given and not exactly one column has str.
-    """
-    present = list(table.column_names if hasattr(table, "column_names") else table.columns)
-    chosen = names or [name for name in present if is_text(table[name])]
-    if not set(chosen) <= set(present) or (names is None and len(chosen) != 1):
-        raise ValueError(
-            "A table must have one column of str, or the preprocessor must say which ones to read, "
-            f"`text_columns=['premise', 'hypothesis']`. Received: the columns {present}, "
-            f"text_columns={names}."
-        )
-    columns = tuple(table[name] for name in chosen)
-    return columns if len(columns) > 1 else columns[0]
-
-
 def is_text(x):
     """Whether `x` is a str, or a column in which some entry is a str.
 
@@ -194,14 +172,20 @@ def check_is_dataset(x):
         "in bert_keras.inputs, or a dataset."
     )
     if isinstance(x, list) and x and all(isinstance(row, (list, tuple)) for row in x):
+        has_labels = len(x[0]) == 2 and not is_text(x[0][1])
+        advice = (
+            "Turn rows of a text and its label into columns: texts, labels = map(list, zip(*rows))."
+            if has_labels
+            else "Turn rows of pairs into two columns: tuple(map(list, zip(*rows)))."
+        )
+        raise TypeError(f"{rule} Received: a list of {len(x)} rows of {len(x[0])}. {advice}")
+    if isinstance(x, np.ndarray) and x.ndim == 2:
         raise TypeError(
-            f"{rule} Received: a list of {len(x)} rows of {len(x[0])}. Turn rows of pairs into two "
-            "columns: tuple(map(list, zip(*rows)))."
+            f"{rule} Received: an array of the shape {x.shape}. Turn it into columns: tuple(x.T)."
         )
     first = x[0] if isinstance(x, (list, tuple)) and x else x
     remedies = {
         bytes: " Decode it: [text.decode() for text in x].",
-        dict: " Take a field, [row['text'] for row in x], or a table, pandas.DataFrame(x).",
     }
     raise TypeError(
         f"{rule} Received: {type(x).__name__}, beginning with {first!r:.80}."

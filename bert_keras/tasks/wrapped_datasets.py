@@ -4,7 +4,7 @@ Strings cannot enter a model on JAX or PyTorch, so texts become arrays on the ho
 """
 
 import contextlib
-import inspect
+from collections.abc import Iterator, Mapping
 
 import keras
 import numpy as np
@@ -46,7 +46,7 @@ def wrapped(data, x, training=True):
         if own and share.replicas == 1:
             return x
         return PreparedBatches(x, share if own else prepare)
-    if inspect.isgenerator(x):
+    if isinstance(x, Iterator):  # It can be read once, as a generator.
         return (prepare(batch) for batch in x)
     if _can_be_read_here(x) or _holds_texts(x):
         return Stream(x, prepare)
@@ -61,7 +61,10 @@ def wrapped(data, x, training=True):
 
 def _can_be_read_here(x):
     """Whether batches of ready inputs may pass through Python, so that they can be checked."""
-    is_tensors = hasattr(x, "element_spec") and keras.backend.backend() != "tensorflow"
+    spec = getattr(x, "element_spec", None)
+    first = spec[0] if isinstance(spec, tuple) else spec
+    has_their_names = isinstance(first, Mapping) and "input_ids" in first
+    is_tensors = spec is not None and (has_their_names or keras.backend.backend() != "tensorflow")
     with contextlib.suppress(TypeError):
         return (is_tensors or is_data_loader(x)) and len(x) > 0
     return False
@@ -85,7 +88,9 @@ class _Prepare:
 
     def _prepared(self, batch):
         is_x = is_text(_as_str(batch)) or not isinstance(batch, (tuple, list))
-        x, *rest = (batch,) if is_x else batch
+        x, *rest = self.data.taken(*((batch,) if is_x else batch))
+        while rest and rest[-1] is None:
+            rest.pop()
         if isinstance(x, dict):
             return self._checked_inputs(*keras.tree.map_structure(_as_array, (x, *rest)))
         columns = [_as_str(column) for column in rest] if self.training else []

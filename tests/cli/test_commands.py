@@ -252,6 +252,14 @@ def test_an_unforeseen_error_is_not_a_mistake(command):
 
 
 @pytest.mark.once
+def test_the_help_imports_no_keras():
+    command = [sys.executable, "-X", "importtime", "-m", "bert_keras", "--help", "--traceback"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "bert-keras serve" in done.stdout
+    assert "bert_keras.cli.main" in done.stderr and "| keras" not in done.stderr
+
+
+@pytest.mark.once
 def test_the_module_runs(preset):
     command = [sys.executable, "-m", "bert_keras", "info", preset]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)

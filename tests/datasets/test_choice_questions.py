@@ -77,10 +77,10 @@ def test_contexts_choices_and_labels_of_each_layout(
     [
         ([{"a": 1}], "line 1: .*a row must have the fields of one of these layouts"),
         ([commonsense(3, "D")], r"line 1: .*must be one of .*Received: 'D'"),
-        ([commonsense(3, "A"), commonsense(5, "A")], r"line 2: .*as the first, 3\. Received 5"),
         ([commonsense(3, "A"), commonsense(3, None)], "line 2: .*either all rows have a label"),
         ([JOINED | {"answer": 2}], "from 0 to 1. Received: 2"),
-        ([JOINED | {"answer": -1}], "from 0 to 1"),
+        ([JOINED | {"answer": -2}], "from 0 to 1"),
+        ([JOINED, JOINED | {"answer": -1}], "line 2: .*either all rows have a label"),
         ([JOINED | {"answer": True}], "Received: True"),
         ([JOINED | {"choices": ["x", 5]}], "choices must be texts"),
         ([JOINED | {"choices": []}], "choices must be texts"),

@@ -1,4 +1,7 @@
-"""Files with a word and its tag per line: separators, comments, columns and what is refused."""
+"""Files with a word and its tag per line: separators, comments, columns and what is refused.
+
+Other layouts of tagged words are in test_marked_layouts.py.
+"""
 
 import gzip
 
@@ -134,4 +137,4 @@ def test_words_without_tags_are_read_if_that_is_allowed(write):
 
 def test_the_first_line_with_a_tag_is_found(write):
     path = write("tags.conll", "0 O\nmet O\n\nBob 0\nAda 0\n")
-    assert (find_tag(path, "0"), find_tag(path, "B-PER")) == (4, None)
+    assert (find_tag(path, "0"), find_tag(path, "B-PER")) == ("line 4", None)

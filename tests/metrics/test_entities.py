@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import seqeval.metrics
 import seqeval.scheme
+import transformers
 from seqeval.metrics.sequence_labeling import get_entities
 
+from bert_keras.answers.entity_tags import entity_readings
 from bert_keras.metrics import entity_scores, extract_entities, find_odd_tags
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -99,6 +101,74 @@ def test_bmes_gives_the_scores_of_the_same_tags_in_iobes(schemes):
         iobes = true, corrupted(rng, true, "IOBES")
         bmes = ([[re.sub("^I", "M", tag) for tag in tags] for tags in x] for x in iobes)
         assert entity_scores(*bmes, schemes[1]) == entity_scores(*iobes, schemes[0])
+
+
+class Grouping(transformers.TokenClassificationPipeline):
+    """The pipeline's rule for groups of entities, without a model."""
+
+    def __init__(self):
+        self.tokenizer = self
+
+    def convert_tokens_to_string(self, tokens):
+        return " ".join(tokens)
+
+
+def groups_of_transformers(tags):
+    words = [
+        {"entity": tag, "score": 1.0, "word": "", "start": place, "end": place + 1}
+        for place, tag in enumerate(tags)
+    ]
+    found = Grouping().group_entities(words) if words else []
+    return [(x["entity_group"], x["start"], x["end"]) for x in found if x["entity_group"] != "O"]
+
+
+def read_as_entities(tags, names):
+    readings = entity_readings(names)
+    return extract_entities([readings[tag] for tag in tags])
+
+
+def test_types_without_a_prefix_are_grouped_as_transformers_and_seqeval_do():
+    rng, names = np.random.default_rng(5), ["O", "PER", "LOC", "product-car"]
+    for _ in range(300):
+        tags = rng.choice(names, rng.integers(0, 13)).tolist()
+        found = read_as_entities(tags, names)
+        # transformers cuts the type, too, at its first hyphen.
+        cut = [(kind.split("-", 1)[-1], start, end) for kind, start, end in found]
+        assert cut == groups_of_transformers(tags)
+        if "product-car" not in tags:  # seqeval takes the first letter for a prefix.
+            theirs = [(start, end + 1) for _, start, end in get_entities(tags)]
+            assert [(start, end) for _, start, end in found] == theirs
+
+
+@pytest.mark.parametrize("prefixes", ["IO", "BIO"])
+def test_iob_is_grouped_as_transformers_does(prefixes):
+    rng = np.random.default_rng(6)
+    for _ in range(300):
+        tags = [x for x in random_tags(rng, prefixes) if x == "O" or "-" in x]
+        assert extract_entities(tags) == groups_of_transformers(tags)
+
+
+def test_underscores_are_read_as_hyphens():
+    rng, names = np.random.default_rng(7), ["O", "B_PER", "I_PER", "E_PER", "S_PER"]
+    for _ in range(300):
+        tags = rng.choice(names, rng.integers(0, 13)).tolist()
+        hyphens = [tag.replace("_", "-") for tag in tags]
+        assert read_as_entities(tags, names) == extract_entities(hyphens)
+
+
+@pytest.mark.parametrize(
+    ("names", "readings"),
+    [
+        (["O", "PER", "[PAD]"], "O I-PER O"),
+        (["O", "B-PER", "I-PER", "0"], "O B-PER I-PER O"),
+        (["O", "B_PER", "MISC"], "O I-B_PER I-MISC"),
+        (["NOUN", "VERB"], ""),
+        (["O", "N", "V"], ""),  # Parts of speech of tweets.
+        (None, ""),
+    ],
+)
+def test_label_names_are_read_as_tags_of_entities(names, readings):
+    assert " ".join(entity_readings(names).values()) == readings
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,10 @@ import warnings
 import numpy as np
 import pytest
 from checks import assert_close, check_equals_transformers, random_inputs, to_numpy
+from files import change_json
 
 import bert_keras
+from bert_keras.models.backbone import Backbone
 
 SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 SIZES |= {"intermediate_size": 24, "max_position_embeddings": 32, "type_vocab_size": 4}
@@ -41,6 +43,21 @@ def test_outputs_equal_transformers_and_those_of_the_exported_bert(use_task_id, 
     assert isinstance(bert, transformers.BertModel)
     for a, b in zip(theirs_of(bert, inputs), theirs_of(reference, inputs), strict=True):
         assert_close(a, b, 1e-5)
+
+
+@pytest.mark.once
+def test_a_table_of_tasks_that_the_config_turns_off_is_not_added(tmp_path):
+    import torch
+
+    reference = reference_of(use_task_id=True)
+    reference.save_pretrained(tmp_path)
+    change_json(tmp_path / "config.json", use_task_id=False)
+    with torch.no_grad():
+        reference.embeddings.task_type_embeddings.weight.zero_()
+    inputs = random_inputs(num_segments=4)
+    found = Backbone.from_preset(tmp_path)(inputs)["sequence_output"]
+    mask = inputs["padding_mask"]
+    assert_close(to_numpy(found)[mask], theirs_of(reference, inputs)[0][mask], 1e-5)
 
 
 HEADS = {

@@ -359,7 +359,7 @@ def _joined_name(name):
     return re.sub(r"\.(query|key|value)\.", ".query_key_value.", name)
 
 
-def _split(tensors, backbone):
+def _split(tensors, backbone, config):
     arrays = {}
     for name in tensors:
         parts = np.split(tensors[name], 3) if "query_key_value" in name else []

@@ -203,3 +203,38 @@ class TestPeft:
         with pytest.raises(ValueError, match="TextEmbedder has no counterpart in peft"):
             task.save_adapters(tmp_path / "ours", base="owner/base")
         assert not (tmp_path / "ours").exists()
+
+    def test_deberta_s_adapters_have_the_names_of_their_kernels(self, tmp_path):
+        sizes = {"vocabulary_size": 30, "num_layers": 1, "num_heads": 2, "hidden_dim": 8}
+        backbone = bert_keras.DebertaV2Backbone(**sizes, intermediate_dim=12)
+        task = bert_keras.TextClassifier(backbone, num_classes=3, lora_rank=2)
+        task.export_to_huggingface(tmp_path / "base")
+        for weight in backbone.adapter_weights:
+            weight.assign(np.random.default_rng(0).normal(size=weight.shape))
+        task.export_to_huggingface(tmp_path / "merged")
+        task.save_adapters(tmp_path / "ours", base="base")
+        base, merged = (
+            safetensors.numpy.load_file(tmp_path / x / "model.safetensors")
+            for x in ("base", "merged")
+        )
+        tensors = safetensors.numpy.load_file(tmp_path / "ours/adapter_model.safetensors")
+        scale = backbone.lora["lora_alpha"] / 2
+        modules = [name[17:-14] for name in tensors if name.endswith("lora_A.weight")]
+        assert "deberta.encoder.layer.0.attention.self.query_proj" in modules
+        for module in modules:
+            a, b = (tensors[f"base_model.model.{module}.lora_{x}.weight"] for x in "AB")
+            change = merged[f"{module}.weight"] - base[f"{module}.weight"]
+            np.testing.assert_allclose(change, scale * b @ a, atol=1e-6)
+        again = bert_keras.TextClassifier.from_preset(
+            tmp_path / "base", preprocessor=None, lora_rank=2
+        )
+        again.load_adapters(tmp_path / "ours")
+        for path, weight in weights_of(task).items():
+            np.testing.assert_array_equal(weights_of(again)[path], weight)
+
+    def test_families_whose_layers_are_joined_are_refused(self, tmp_path):
+        sizes = {"vocabulary_size": 30, "num_layers": 1, "num_heads": 2, "hidden_dim": 8}
+        backbone = bert_keras.NomicBertBackbone(**sizes, intermediate_dim=12)
+        task = bert_keras.TextClassifier(backbone, num_classes=3, lora_rank=2)
+        with pytest.raises(ValueError, match="NomicBertBackbone has no counterpart in peft"):
+            task.save_adapters(tmp_path / "ours", base="base")

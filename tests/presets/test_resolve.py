@@ -98,11 +98,30 @@ class TestRegistry:
             "distilbert_base_en_uncased": (30522, 6, 768, 512, 0, False),
             "distilbert_base_en_cased": (28996, 6, 768, 512, 0, False),
             "distilbert_base_multi_cased": (119547, 6, 768, 512, 0, False),
+            "distilbert_base_en_sst2": (30522, 6, 768, 512, 0, False),
+            "ms_marco_minilm_l6_en_uncased": (30522, 6, 384),
+            "bge_small_en_uncased": (30522, 12, 384),
+            **dict.fromkeys(("bge_base_en_uncased", "arctic_embed_m_en_uncased"), (30522, 12, 768)),
+            "bge_large_en_uncased": (30522, 24, 1024),
+            "mxbai_embed_large_en_uncased": (30522, 24, 1024),
+            "paraphrase_minilm_l12_multi_cased": (250037, 12, 384),
+            "paraphrase_mpnet_base_multi_cased": (250002, 12, 768, 514, 1),
+            "e5_small_multi_cased": (250037, 12, 384),
+            "e5_base_multi_cased": (250002, 12, 768, 514, 1),
+            "e5_large_multi_cased": (250002, 24, 1024, 514, 1),
+            "bge_m3_multi_cased": (250002, 24, 1024, 8194, 1),
+            "bge_reranker_m3_multi_cased": (250002, 24, 1024, 8194, 1),
+            "bert_base_en_ner": (28996, 12, 768),
+            "roberta_wwm_base_zh": (21128, 12, 768),
         }
         # As RoBERTa without segments, with the table of 12 heads for 32 buckets.
         mpnet = count(30527, 12, 768, 514, 0) + 32 * 12
         # Without positions, segments and pooler, with a table of 512 distances and its norm.
-        deberta = count(128100, 12, 768, 512, 0, False) + 2 * 768
+        debertas = {
+            "deberta_v3_base_en_cased": 128100,
+            "mxbai_rerank_base_en_cased": 128100,
+            "mdeberta_base_multi_nli": 251000,
+        }
         modern = {
             "modernbert_mini_en_gutenberg": (8192, 4, 256, 683),
             "modernbert_base_en_cased": (50368, 22, 768, 1152),
@@ -111,7 +130,14 @@ class TestRegistry:
         counted = {name: count(*size) for name, size in sizes.items()}
         counted |= {name: count_without_biases(*size) for name, size in modern.items()}
         counted["mpnet_base_en_uncased"] = mpnet
-        counted["deberta_v3_base_en_cased"] = deberta
+        counted |= {
+            name: count(rows, 12, 768, 512, 0, False) + 2 * 768 for name, rows in debertas.items()
+        }
+        # Two norms with biases in each layer, and one after the embeddings.
+        norms, rows = (2 * 12 + 1) * 768, {"nomic": 30528 + 2, "gte": 250048 + 1}
+        counts = {x: count_without_biases(n, 12, 768, 3072) + norms for x, n in rows.items()}
+        counted["nomic_embed_en_uncased"] = counts["nomic"]
+        counted["gte_base_multi_cased"] = counts["gte"] + 12 * 5 * 768
         assert counted == {name: preset.parameters for name, preset in PRESETS.items()}
 
 

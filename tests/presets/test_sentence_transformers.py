@@ -7,6 +7,8 @@ import keras
 import numpy as np
 import pytest
 import safetensors.numpy
+import safetensors.torch
+import torch
 from small_tokenizers import byte_pair_tokenizer
 from tiny import VOCABULARY, tiny_backbone, tiny_preprocessor
 
@@ -90,6 +92,18 @@ def written(embedder, folder):
         write(folder / "written")
         yield type(embedder).from_preset(folder / "written")
         shutil.rmtree(folder / "written")
+
+
+@pytest.mark.once
+def test_a_dense_layer_in_pytorch_s_format_is_read(folder):
+    add_dense(folder, activation_function=f"{TORCH}.activation.Tanh", bias=True)
+    expected = bert_keras.TextEmbedder.from_preset(folder).embed(TEXTS)
+    path = folder / "2_Dense/model.safetensors"
+    torch.save(safetensors.torch.load_file(path), path.with_name("pytorch_model.bin"))
+    path.unlink()
+    np.testing.assert_array_equal(
+        bert_keras.TextEmbedder.from_preset(folder).embed(TEXTS), expected
+    )
 
 
 def test_a_user_s_projection_replaces_the_dense_layer(folder):

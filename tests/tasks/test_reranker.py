@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import warnings
 
 import keras
 import numpy as np
@@ -51,6 +52,19 @@ def test_scores_are_those_of_transformers_outputs(tmp_path):
         expected = torch.sigmoid(model(**inputs).logits[:, 0]).numpy()
     assert model.config.sentence_transformers == {"activation_fn": SIGMOID}
     np.testing.assert_allclose(reranker.score(QUERIES, TEXTS), expected, atol=1e-5)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("prompt", ["find: ", ""])
+def test_a_warning_names_the_prompt_of_a_cross_encoder(tmp_path, prompt):
+    tiny_reranker().export_to_huggingface(tmp_path)
+    config = {"prompts": {"query": prompt}, "default_prompt_name": "query"}
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(config))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        bert_keras.Reranker.from_preset(tmp_path)
+    named = [str(x.message) for x in caught if "'find: ' before each query" in str(x.message)]
+    assert len(named) == bool(prompt)
 
 
 def test_texts_are_ranked_for_a_query():

@@ -121,7 +121,7 @@ def _hub_blocks(backbone):
     return [(f"transformer_encoder_{i}".removesuffix("_0"), x) for i, x in enumerate(names)]
 
 
-def _by_group(tensors, backbone):
+def _by_group(tensors, backbone, config):
     layers = dict(_hub_blocks(backbone))
     return tensors.renamed({_renamed(name, layers): name for name in tensors})
 

@@ -50,7 +50,7 @@ def _lengths(arguments):
     return {_HAS_POSITIONS: has_positions, _POSITIONS: rows, _DISTANCE: distance}
 
 
-def _without_unused(tensors, backbone):
+def _without_unused(tensors, backbone, config):
     """Leaves out what v3 shared in training, and a table or norm that the config turns off."""
     unused = ["embeddings.word_embeddings._weight", "embeddings.position_embeddings._weight"]
     if backbone.max_sequence_length is None:
@@ -147,5 +147,5 @@ HUGGING_FACE = Record(
         ),
         "TokenClassifier": bert.TOKEN_CLASSIFIER._replace(says=bert.CLASSES[:2], dropout=None),
     },
-    tables=Tables(_without_unused, lambda arrays, backbone: arrays),
+    tables=Tables(_without_unused),
 )

@@ -73,7 +73,7 @@ def _pooler(backbone):
     return {f"{layer}/vars/0": np.zeros((width, width)), f"{layer}/vars/1": np.zeros(width)}
 
 
-def _without_pooler(tensors, backbone):
+def _without_pooler(tensors, backbone, config):
     return tensors.only(name for name in tensors if name not in _pooler(backbone))
 
 

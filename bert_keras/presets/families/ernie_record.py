@@ -1,9 +1,9 @@
 """ERNIE in Hugging Face's checkpoints.
 
-It is a BERT whose embeddings add one more vector, that of the task. By default transformers takes
-task 0. This package always does: it adds the row of task 0 to each segment, and leaves out those of
-other tasks. The result is a `BertBackbone`, which is exported as a BERT
-with the same outputs.
+With `use_task_id` it is a BERT whose embeddings add one more vector, that of the task. By default
+transformers takes task 0. This package always does: it adds the row of task 0 to each segment, and
+leaves out those of other tasks. The result is a `BertBackbone`, which is exported as a BERT with
+the same outputs.
 
 Reference: https://github.com/huggingface/transformers, `models/ernie`.
 """
@@ -15,16 +15,16 @@ _TASKS = "embeddings.task_type_embeddings.weight"
 _SEGMENTS = "embeddings.token_type_embeddings.weight"
 
 
-def _with_task(tensors, backbone):
-    """Adds the vector of task 0 to each segment."""
+def _with_task(tensors, backbone, config):
+    """Adds the vector of task 0 to each segment, unless the config turns tasks off."""
     if _TASKS not in tensors or _SEGMENTS not in tensors:
         return tensors
-    segments = tensors[_SEGMENTS] + tensors[_TASKS][:1]
+    segments = tensors[_SEGMENTS] + bool(config.get("use_task_id")) * tensors[_TASKS][:1]
     return tensors.only(name for name in tensors if name != _TASKS).updated({_SEGMENTS: segments})
 
 
 HUGGING_FACE = bert.HUGGING_FACE._replace(
     names={"ernie": "Ernie"},
     prefix="ernie.",
-    tables=Tables(_with_task, lambda arrays, backbone: arrays),
+    tables=Tables(_with_task),
 )

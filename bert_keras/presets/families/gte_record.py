@@ -19,7 +19,7 @@ _ALLOWED = {
 }
 
 
-def _joined(tensors, backbone):
+def _joined(tensors, backbone, config):
     """Joins tensors; in the hub's joined one the gate is the second half."""
     swapped = {}
     for name in tensors:
@@ -27,7 +27,7 @@ def _joined(tensors, backbone):
             array = tensors[name]
             swapped[name.replace("up_gate", "gate_up")] = np.roll(array, len(array) // 2, axis=0)
     tensors = tensors.only(name for name in tensors if ".up_gate_proj." not in name)
-    return nomic.joined(tensors.updated(swapped), backbone)
+    return nomic.joined(tensors.updated(swapped), backbone, config)
 
 
 HUGGING_FACE = nomic.HUGGING_FACE._replace(
@@ -45,7 +45,7 @@ HUGGING_FACE = nomic.HUGGING_FACE._replace(
         "TextClassifier": nomic.pooled_classifier("gte."),
         "TokenClassifier": bert.TOKEN_CLASSIFIER,
     },
-    tables=Tables(_joined, nomic.split),
+    tables=Tables(_joined, nomic.split, joins=True),
     native=lambda config: nomic.checked(config, _ALLOWED),
     spellings={
         **nomic.SPELLINGS,

@@ -12,7 +12,7 @@ _DEFAULTS |= {"layer_norm_eps": 1e-5, "max_position_embeddings": 8194, "rope_the
 _HEADS = roberta.HUGGING_FACE.heads
 
 
-def _joined(tensors, backbone):
+def _joined(tensors, backbone, config):
     """Joins tensors; low-rank adapters for several tasks in one file are refused."""
     if adapted := [name for name in tensors if ".parametrizations." in name]:
         raise ValueError(
@@ -20,7 +20,7 @@ def _joined(tensors, backbone):
             f"{len(adapted)} tensors, such as {adapted[0]!r}. Merge those of one task first, or "
             "load a checkpoint in transformers' own format."
         )
-    return nomic.joined(tensors, backbone)
+    return nomic.joined(tensors, backbone, config)
 
 
 HUGGING_FACE = nomic.HUGGING_FACE._replace(
@@ -31,7 +31,7 @@ HUGGING_FACE = nomic.HUGGING_FACE._replace(
     optional=("pooler/",),
     prefix="roberta.",
     heads={name: head for name, head in _HEADS.items() if name != "MultipleChoice"},
-    tables=Tables(_joined, nomic.split),
+    tables=Tables(_joined, nomic.split, joins=True),
     native=dict,
     spellings={
         **nomic.SPELLINGS,

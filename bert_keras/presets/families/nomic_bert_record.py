@@ -32,7 +32,7 @@ SPELLINGS = {
 }
 
 
-def joined(tensors, backbone):
+def joined(tensors, backbone, config):
     """Joins the tensors of projections that are one layer here."""
     arrays, parts = {}, set()
     for whole, names in _JOINED.items():
@@ -159,6 +159,8 @@ def _native(config):
     of each batch. Such configs are limited to that length, up to which the base is the config's.
     """
     config = checked(config, _ALLOWED)
+    if "n_positions" in config:  # The other length, where both are there, is that of training.
+        config.pop(_POSITIONS, None)
     for theirs, native in _KEYS.items():
         if theirs in config:
             value = config[theirs]
@@ -190,7 +192,7 @@ HUGGING_FACE = Record(
         "TextClassifier": pooled_classifier("nomic_bert."),
         "TokenClassifier": bert.TOKEN_CLASSIFIER,
     },
-    tables=Tables(joined, split),
+    tables=Tables(joined, split, joins=True),
     native=_native,
     spellings={
         **SPELLINGS,

@@ -31,13 +31,15 @@ class Tables(NamedTuple):
     Their names are those of the rows, without the record's prefix.
 
     Attributes:
-        read: function from the `Tensors` of a checkpoint's backbone and our backbone to `Tensors`
-            that the rows fit.
+        read: function from the `Tensors` of a checkpoint's backbone, our backbone and the config to
+            `Tensors` that the rows fit.
         write: the inverse, from a dict of arrays and our backbone to a dict of arrays.
+        joins: bool, whether a dense layer of ours is several in other libraries.
     """
 
     read: Callable
-    write: Callable
+    write: Callable = lambda arrays, backbone: arrays
+    joins: bool = False
 
 
 class Head(NamedTuple):

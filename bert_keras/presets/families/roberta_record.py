@@ -1,5 +1,7 @@
 """RoBERTa, XLM-R, CamemBERT and CodeBERT in Hugging Face's checkpoints, and in KerasHub's.
 
+jina-reranker-v2 is an XLM-R whose code has other names, and joins queries, keys and values.
+
 References: https://github.com/huggingface/transformers, `models/roberta`;
 https://github.com/keras-team/keras-hub, `models/roberta` and `models/xlm_roberta`.
 """
@@ -18,6 +20,26 @@ def _positions(config):
 def _rows(arguments):
     rows = arguments["max_sequence_length"] + arguments["padding_id"] + 1
     return {"max_position_embeddings": rows}
+
+
+def _checked(config):
+    """Refuses jina-embeddings-v3, whose config says that it is an XLM-R."""
+    if adapters := config.get("lora_adaptations"):
+        raise ValueError(
+            "Weights must be those of one task. Received: jina-embeddings-v3 with Jina's LoRA "
+            f"adapters for the tasks {adapters} in one file. Load the same encoder in the format "
+            "of transformers, 'hf://jinaai/jina-embeddings-v3-hf'."
+        )
+    return dict(config)
+
+
+def _split(tensors, backbone, config):
+    """Splits the joint projections of Jina's code."""
+    joint, arrays = [name for name in tensors if ".Wqkv." in name], {}
+    for name in joint:
+        for part, array in zip(("query", "key", "value"), np.split(tensors[name], 3), strict=True):
+            arrays[name.replace("mixer.Wqkv", f"attention.self.{part}")] = array
+    return tensors.only(name for name in tensors if name not in joint).updated(arrays)
 
 
 HUGGING_FACE = Record(
@@ -52,13 +74,24 @@ HUGGING_FACE = Record(
         ),
         "TokenClassifier": bert.TOKEN_CLASSIFIER,
     },
+    tables=Tables(_split),
+    native=_checked,
+    spellings={
+        r"\bemb_ln\.": "embeddings.LayerNorm.",
+        r"\bencoder\.layers\.": "encoder.layer.",
+        r"\.mixer\.out_proj\.": ".attention.output.dense.",
+        r"\.norm1\.": ".attention.output.LayerNorm.",
+        r"\.mlp\.fc1\.": ".intermediate.dense.",
+        r"\.mlp\.fc2\.": ".output.dense.",
+        r"\.norm2\.": ".output.LayerNorm.",
+    },
 )
 
 _POSITIONS = "layers/token_and_position_embedding/position_embedding/vars/0"
 _SEGMENT = "layers/segment_embedding/vars/0"
 
 
-def _with_padding(tensors, backbone):
+def _with_padding(tensors, backbone, config):
     """Adds the position rows up to that of padding, and a segment vector of zeros."""
     positions = tensors[_POSITIONS] if _POSITIONS in tensors else np.zeros((0, 0))
     padded = np.pad(positions, ((backbone.padding_id + 1, 0), (0, 0)))

@@ -172,7 +172,7 @@ class Checkpoint(Preset):
         tensors, known = self._read_backbone(backbone), self._names_of_heads()
         left_out = [name for name in self.tensors if name not in tensors and name not in known]
         if self.record.tables is not None:
-            tensors = self.record.tables.read(tensors, backbone)
+            tensors = self.record.tables.read(tensors, backbone, self.config)
         counts = {key: getattr(backbone, name) for key, name in self.record.counts.items()}
         assign(
             weights_of(backbone),

@@ -11,6 +11,7 @@ import keras
 import ml_dtypes
 import numpy as np
 
+from bert_keras.answers.prompts import check_prompts
 from bert_keras.checks import check_choice
 from bert_keras.engine.atomic_files import (
     read_json,
@@ -39,9 +40,13 @@ from bert_keras.tokenizers.saved import SENTENCE_FILES, TOKENIZER_FILES
 _THERE = "Hugging Face transformers"
 # What sentence-transformers adds: prompts of embedders, and the activation of cross-encoders.
 SENTENCES_FILE = "config_sentence_transformers.json"
+PROMPTS = {"prompts": "prompts", "default_prompt_name": "default_prompt"}
 # Buffers in old files, and the endings of the first PyTorch port, before 2019.
 _NOT_WEIGHTS = (".position_ids", ".token_type_ids")
 _OLD_ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+# Types that people try, and what they are.
+_OTHERS = dict.fromkeys(("bart", "mbart", "t5", "mt5", "marian"), "an encoder with a decoder")
+_OTHERS |= dict.fromkeys(("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma3"), "a decoder")
 _PROBLEM_TYPES = {
     "single_label_classification": "single_label",
     "multi_label_classification": "multi_label",
@@ -64,13 +69,17 @@ class HuggingFaceFolder(Checkpoint):
 
     def __init__(self, folder, config, path, name):
         found = {name: record for record in records("HUGGING_FACE") for name in record.names}
-        # The oldest configs have no type and belong to the first family.
-        model_type = config.get("model_type", next(iter(found)))
-        check_choice(f"model_type` in `{path}", model_type, found)
+        # Configs without a type have the name of a class. The oldest belong to the first family.
+        classes = str(config.get("architectures"))
+        named = [x for x in found if re.search(f"'{found[x].names[x]}(For|Model)", classes)]
+        model_type = config.get("model_type", next(iter([*named, *found])))
+        advice = f"It is {_OTHERS[model_type]}, no encoder." if model_type in _OTHERS else ""
+        check_choice(f"model_type` in `{path}", model_type, found, advice)
         record = found[model_type]
         with reading(path):
             config = record.native(config)
         super().__init__(folder, config, path, name, record)
+        self.root = folder
         self._check_one_of("quantization_config", config.get("quantization_config"), (None,))
         self._check_one_of("problem_type", config.get("problem_type"), (None, *_PROBLEM_TYPES))
         self._architectures = names = config.get("architectures") or []
@@ -85,7 +94,7 @@ class HuggingFaceFolder(Checkpoint):
     @functools.cached_property
     def tensors(self):
         """The tensors with the names of the bare model, whatever their names in the file."""
-        checkpoint, names = _read_weights(self.folder), {}
+        checkpoint, names = read_weights(self.folder), {}
         wrapper = self._wrapper(checkpoint)
         for name in checkpoint:
             canonical = name.removeprefix(wrapper)
@@ -132,15 +141,27 @@ class HuggingFaceFolder(Checkpoint):
 
     def _activation_name(self):
         """Returns what sentence-transformers applies to a cross-encoder's outputs, or `None`."""
-        path, theirs = self.folder / SENTENCES_FILE, self.config.get("sentence_transformers")
+        theirs = self.config.get("sentence_transformers")
         names = [
-            read_json(path).get("activation_fn") if path.is_file() else None,
+            self.sentence_settings().get("activation_fn"),
             theirs.get("activation_fn") if isinstance(theirs, dict) else None,
             self.config.get("sbert_ce_default_activation_function"),
         ]
         return next(filter(None, names), None)
 
+    def sentence_settings(self):
+        """Returns what `config_sentence_transformers.json` says, `{}` where there is none."""
+        path = self.root / SENTENCES_FILE
+        return read_json(path, dict) if path.is_file() else {}
+
     def load_head_weights(self, task):
+        if type(task).__name__ == "Reranker":
+            prompts, default = (self.sentence_settings().get(name) for name in PROMPTS)
+            if text := check_prompts(prompts, default).get(default):
+                warn(
+                    f"{self.source} was trained with {text!r:.80} before each query. A Reranker "
+                    "adds nothing: begin your queries with it."
+                )
         if type(task).__name__ == "TextClassifier" and self._has_activated_score():
             warn(
                 f"{self.source} is a cross-encoder whose scores are its outputs after "
@@ -213,7 +234,7 @@ def _are_numbers(names):
     return names == [f"LABEL_{i}" for i in range(len(names))]
 
 
-def _read_weights(folder):
+def read_weights(folder):
     """Returns the tensors in a folder's files, if possible from safetensors."""
     if any(folder.glob("model*.safetensors")) or not any(folder.glob("pytorch_model*")):
         return read_safetensors(folder)

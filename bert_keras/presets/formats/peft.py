@@ -143,8 +143,9 @@ def _plain(name, task):
 def _names_of(task):
     """Returns a dict, path of a task's weight -> `(name of its tensor, transform)`."""
     record = record_of(task.backbone)
-    if record is None or record.tables is not None:
-        refuse(type(task.backbone).__name__, "BERT and other families with one tensor each", _THERE)
+    if record is None or (record.tables and record.tables.joins):
+        known = "families whose dense layers are the same there, such as BERT"
+        refuse(type(task.backbone).__name__, known, _THERE)
     kind = kind_of(task, record.heads)
     rows = (*record.rows, *(record.heads[kind].rows if kind in record.heads else ()))
     counts = {key: getattr(task.backbone, name) for key, name in record.counts.items()}

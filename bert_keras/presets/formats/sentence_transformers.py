@@ -6,7 +6,7 @@ Their files are next to a checkpoint in Hugging Face's layout:
 |---|---|
 | `modules.json` | `Transformer` and `Pooling`, and then `Dense`, `Normalize`, or both |
 | `1_Pooling/config.json` | the pooling: one flag per mode before version 5, then `pooling_mode` |
-| `2_Dense/` | a dense layer: `config.json` with its activation, `model.safetensors` |
+| `2_Dense/` | a dense layer: `config.json` with its activation, and its weights |
 | `config_sentence_transformers.json` | `prompts` and `default_prompt_name` |
 | `sentence_bert_config.json` | `max_seq_length`, `do_lower_case`; old names have other families |
 
@@ -25,10 +25,15 @@ from bert_keras.checks import check_choice, check_int
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.presets.assign import assign, own_weights
 from bert_keras.presets.families import kind_of
-from bert_keras.presets.formats.huggingface import SENTENCES_FILE, HuggingFaceFolder
+from bert_keras.presets.formats.huggingface import (
+    PROMPTS,
+    SENTENCES_FILE,
+    HuggingFaceFolder,
+    read_weights,
+)
 from bert_keras.presets.formats.torch_names import TORCH_NAMES, read_activation
 from bert_keras.presets.name_map import expand, transformed
-from bert_keras.presets.safetensors_io import read_safetensors, write_checkpoint
+from bert_keras.presets.safetensors_io import write_checkpoint
 from bert_keras.tokenizers.saved import read_sentence_settings
 
 # Their pooling -> ours.
@@ -41,7 +46,6 @@ _OLD_FLAGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
-_PROMPTS = {"prompts": "prompts", "default_prompt_name": "default_prompt"}
 _PACKAGE = "sentence_transformers.models"
 _ROWS = (("head/dense", "linear", "dense"),)
 
@@ -82,9 +86,8 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         """
         if not _is_embedder(task):
             return super().task_arguments(task, chosen)
-        path = self.root / SENTENCES_FILE
-        config = read_json(path, dict) if path.is_file() else {}
-        settings = {ours: config.get(theirs) for theirs, ours in _PROMPTS.items()}
+        config = self.sentence_settings()
+        settings = {ours: config.get(theirs) for theirs, ours in PROMPTS.items()}
         check_prompts(*settings.values())
         if {"pooling", "normalize"} <= set(chosen):
             return settings
@@ -121,7 +124,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
             super().load_head_weights(task)
         else:
             names = expand(_ROWS, self.kinds)
-            assign(own_weights(task), names, read_safetensors(self._dense), source=self.source)
+            assign(own_weights(task), names, read_weights(self._dense), source=self.source)
 
     def _modules(self):
         """Returns the kind and the folder of each module."""
@@ -167,7 +170,7 @@ def _projection(folder):
     config = read_json(path, dict)
     for key, value in {"module_input_name": "sentence_embedding", "use_residual": False}.items():
         check_choice(f"{key}` in `{path}", config.get(key, value), (value,))
-    shapes = read_safetensors(folder).shapes
+    shapes = read_weights(folder).shapes
     return {
         "units": shapes.get("linear.weight", (0,))[0],
         "activation": read_activation(config.get("activation_function", "torch.Tanh"), path),
@@ -201,7 +204,7 @@ def write_settings(folder, task, max_length):
     if task.projection:
         _write_dense(folder / paths[2], task, width)
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": max_length})
-    prompts = {theirs: getattr(task, ours) for theirs, ours in _PROMPTS.items()}
+    prompts = {theirs: getattr(task, ours) for theirs, ours in PROMPTS.items()}
     write_json(folder / SENTENCES_FILE, {**prompts, "similarity_fn_name": "cosine"})
     # This file is last, since the others are read only if it exists.
     listed = [

@@ -65,7 +65,8 @@ for name in rows[0]:
 #
 # `bert_keras.presets()` lists what is registered. The first three need no network; the others are
 # fetched from the Hugging Face Hub when they are first used. Any other checkpoint of these families
-# is named by its folder or as `hf://owner/name`: see [checkpoints](../guides/checkpoints.md).
+# is named by its folder or as `hf://owner/name`: see [checkpoints](../guides/checkpoints.md), and
+# [the forty most used encoders](forty_encoders.md), each with the line that loads it.
 
 # %%
 bert_keras.presets()

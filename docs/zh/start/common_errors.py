@@ -65,7 +65,7 @@ shown(lambda: classifier.compile(lr=1e-3))
 # ## 用英文模型读中文：不报错，却全错
 #
 # 这是中文用户最容易踩的坑。词表里没有的字一律变成 `[UNK]`，训练照样进行，结果却毫无意义。
-# 得分低得奇怪时，先看看词片：
+# 得分低得奇怪时，先看看词元：
 
 # %%
 classifier.tokenizer.tokenize("我爱北京天安门。")

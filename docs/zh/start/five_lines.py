@@ -23,7 +23,7 @@ classifier.classify(["A joy from start to finish.", "It broke after two days."])
 # %% [markdown]
 # `fit` 里发生了什么：
 #
-# 1. 预处理器把文本切成词片（word piece），两端加上 `[CLS]` 和 `[SEP]`，再把长度相近的文本排成一批；
+# 1. 预处理器把文本切成词元（word piece），两端加上 `[CLS]` 和 `[SEP]`，再把长度相近的文本排成一批；
 # 2. 标签如果是名字，会变成数字；这里本来就是数字；
 # 3. 编码器和预测头的**全部**权重一起训练：AdamW，学习率在前十分之一的步数里上升，随后降到 0。
 #    这就是 BERT 论文的做法。文本这么少，论文的三轮不够，所以多训练了几轮，输出的第一行写明了这一点，
@@ -41,9 +41,9 @@ for name, array in inputs.items():
     print(name, array.tolist())
 
 # %% [markdown]
-# `token_ids` 是词片在词表里的编号；`segment_ids` 用 0、1 区分前后两段文本；`padding_mask` 里 1 是真实的词片，0 是填充。
+# `token_ids` 是词元在词表里的编号；`segment_ids` 用 0、1 区分前后两段文本；`padding_mask` 里 1 是真实的词元，0 是填充。
 #
-# 新的预测头读的是各词片向量的平均，因为这个检查点就是这样训练的；BERT 论文的检查点有训练好的池化层（pooler），
+# 新的预测头读的是各词元向量的平均，因为这个检查点就是这样训练的；BERT 论文的检查点有训练好的池化层（pooler），
 # 预测头就读它。要换，写 `from_preset(..., pooling=...)`。
 #
 # ## 保存

@@ -40,7 +40,7 @@ for question, (answer, start) in zip(questions, answers, strict=True):
     assert passage[start : start + len(answer)] == answer
 
 # %% [markdown]
-# 位置是**原文的字符下标**，词片与字符的换算由分词器完成，不必自己数。
+# 位置是**原文的字符下标**，词元与字符的换算由分词器完成，不必自己数。
 #
 # ## 模型
 

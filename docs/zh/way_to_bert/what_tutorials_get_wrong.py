@@ -14,7 +14,7 @@ MINI = "bert_mini_en_gutenberg"
 registered = {row["name"]: row for row in bert_keras.presets()}
 
 # %% [markdown]
-# ## “BERT 由 N = 6 个块组成” · “词表有 37000 个词片”
+# ## “BERT 由 N = 6 个块组成” · “词表有 37000 个词元”
 #
 # 这两个数字都属于 2017 年的翻译模型 **Transformer**：编码器六个块，英德两种语言共 37000 个字节对。
 # BERT-base 有 12 个块；英文词表 30522，中文词表 21128。参数量可以手算，只有用对了数字才对得上：
@@ -32,7 +32,7 @@ def num_weights(blocks, vocabulary, dim=768, positions=512, segments=2):
 published = registered["bert_base_zh"]["parameters"]
 print(f"bert_base_zh              {published:,}")
 for blocks, vocabulary in ((12, 21_128), (6, 21_128), (12, 37_000)):
-    print(f"{blocks:2} 块，{vocabulary:,} 个词片    {num_weights(blocks, vocabulary):,}")
+    print(f"{blocks:2} 块，{vocabulary:,} 个词元    {num_weights(blocks, vocabulary):,}")
 assert num_weights(12, 21_128) == published
 
 # %% [markdown]
@@ -126,4 +126,4 @@ for name, frozen, rate in (("冻住编码器", "backbone", 1e-2), ("全部微调
 # ## 另外两句
 #
 # - “`[CLS]` 的向量就是句子的含义。”微调之后才是；之前池化层只懂“是不是下一句”。要句向量，取平均，并选专门训练过的检查点。
-# - “BERT 能读 512 个**字**。”是 512 个词片，`[CLS]` 与 `[SEP]` 也算在内，所以单句最多 510 个。
+# - “BERT 能读 512 个**字**。”是 512 个词元，`[CLS]` 与 `[SEP]` 也算在内，所以单句最多 510 个。

@@ -1,0 +1,339 @@
+"""Tagged sentences in rows with named fields: JSON, Parquet, and tables with a header.
+
+A row is one of three things:
+
+| row | fields | as in |
+|---|---|---|
+| a sentence | words, and a tag for each | `datasets`, run_ner.py |
+| a text with spans | a text, and the characters of its entities | doccano, Label Studio, CLUENER |
+| a word | the sentence's number, the word, its tag | Kaggle, simpletransformers |
+"""
+
+import ast
+import itertools
+import json
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from bert_keras.answers.words import find_words, number_words
+from bert_keras.checks import is_int, require
+from bert_keras.datasets.files import read_lines
+from bert_keras.datasets.table import as_text, kind_of, read_records, shorten
+from bert_keras.datasets.tag_columns import SENTENCE_NAMES, TAG_NAMES, WORD_NAMES, find_header
+from bert_keras.types import Path
+
+_TEXT_NAMES = ("text", "data", "sentence", "content")
+_SPAN_NAMES = ("label", "labels", "entities", "spans", "annotations")
+# How a line begins that is an object of JSON.
+_OBJECT = '{"'
+# The keys of a span that is an object.
+_START = ("start_offset", "start", "begin")
+_END = ("end_offset", "end", "stop")
+_TYPE = ("label", "labels", "type", "entity", "tag", "entity_group")
+
+
+class TagFields(NamedTuple):
+    """Which fields of a row hold what.
+
+    Args:
+        kind: `"sentence"`, `"text"` or `"word"`, what a row is.
+        words: str, the field of the words, of the text, or of the word.
+        tags: str, the field of the tags, or of the spans; `None` if there is none.
+        sentence: str, the field of the sentence's number, if a row is a word.
+    """
+
+    kind: str
+    words: str
+    tags: str | None
+    sentence: str | None = None
+
+    def __str__(self) -> str:
+        names = {
+            "sentence": ("words", "tags"),
+            "text": ("texts", "spans"),
+            "word": ("words", "tags"),
+        }
+        words, tags = names[self.kind]
+        of_sentence = f", sentences by {self.sentence!r}" if self.sentence else ""
+        return f"{words} in {self.words!r}, {tags} in {self.tags!r}{of_sentence}"
+
+
+def has_records(path: Path) -> bool:
+    """Whether a file of tagged words has rows with named fields, from its name and first line."""
+    if kind_of(path) != "tsv":
+        return True
+    first = _first_line(path)
+    header = find_header(first.replace('"', "").split("\t"))
+    return first.startswith(_OBJECT) or (header is not None and header[0] is not None)
+
+
+def find_fields(
+    path: Path, word_column: str | int | None = None, tag_column: str | int | None = None
+) -> TagFields:
+    """Returns which fields of the rows of a file hold words and tags.
+
+    Args:
+        path: see `read_conll`.
+        word_column: str, or int from 0, or `None` to find out by name and content.
+        tag_column: str, or int from 0, or `None` to find out by name and content.
+
+    Raises:
+        ValueError: there are no such fields. The message lists those that there are.
+    """
+    place, record = next(_records(path), ("", {}))
+    names = {name.strip().lower(): name for name in record}
+
+    def first(wanted, given, *fits):
+        if given is not None:
+            fields = list(record)
+            if is_int(given) and -len(fields) <= given < len(fields):
+                return fields[given]
+            return given if given in record else None
+        found = (names[name] for name in wanted if name in names)
+        return next((name for name in found if not fits or fits[0](record[name])), None)
+
+    words = first(WORD_NAMES, word_column, _is_words)
+    tags = first(TAG_NAMES, tag_column, _is_tags)
+    text = first(_TEXT_NAMES, word_column, lambda value: isinstance(value, str))
+    spans = first(_SPAN_NAMES, tag_column, lambda value: not _is_tags(value) or value == [])
+    sentence = first(SENTENCE_NAMES, None)
+    if words and _is_words(record[words]):
+        return TagFields("sentence", words, tags)
+    if text and spans and _is_spans(record[spans]):
+        return TagFields("text", text, spans)
+    if text and tags and _is_tags(record[tags]):
+        return TagFields("sentence", text, tags)
+    word, tag = first(WORD_NAMES, word_column), first(TAG_NAMES, tag_column)
+    if word and tag and sentence and sentence not in (word, tag):
+        return TagFields("word", word, tag, sentence)
+    raise ValueError(
+        f"{path}, {place}: a row must have words and their tags (`tokens`, `ner_tags`), a text and "
+        "the spans of its entities (`text`, `label`), or one word of a numbered sentence. "
+        f"Received the fields {list(record)}. Name those to read by word_column and tag_column."
+    )
+
+
+def read_tag_records(
+    path: Path,
+    fields: TagFields,
+    label_names: Sequence[str] | None = None,
+    may_lack_tags: bool = False,
+) -> Iterator[tuple[str, str | None, str | None]]:
+    """Yields `(place, word, tag)`; after each sentence the word is `None`.
+
+    Args:
+        path: see `read_conll`.
+        fields: the result of `find_fields`.
+        label_names: list of str, the names of tags that are numbers.
+        may_lack_tags: bool, whether rows may have no tags.
+
+    Raises:
+        ValueError: a row does not fit. The message names the file and the place.
+    """
+    names = label_names or _names_in_parquet(path, fields.tags)
+    last, inside = None, []
+    for place, record in _records(path):
+        where = f"{path}, {place}"
+        if fields.words not in record:
+            raise ValueError(f"{where}: there is no {fields.words!r}. Received: {list(record)}.")
+        words, tags = record[fields.words], record.get(fields.tags)
+        if fields.kind == "word":
+            number = record[fields.sentence]
+            if last is not None and number not in (None, "", last):
+                yield place, None, None
+            last = last if number in (None, "") else number
+            yield place, as_text(words, where), _named(where, tags, names)
+            continue
+        if fields.kind == "text":
+            words, tags, num_inside = _tagged(where, words, tags)
+            inside += [place] * num_inside
+        else:
+            words, tags = _as_words(where, words), _as_list(where, tags)
+        if tags is None and not may_lack_tags:
+            raise ValueError(f"{where}: there are no tags in {fields.tags!r}.")
+        if tags is not None and len(tags) != len(words):
+            raise ValueError(
+                f"{where}: each word needs one tag. Received {len(words)} words and {len(tags)} "
+                f"tags: {shorten(words, 80)} with {shorten(tags, 80)}."
+            )
+        for number, word in enumerate(words):
+            yield place, word, None if tags is None else _named(where, tags[number], names)
+        yield place, None, None
+    if inside:
+        warnings.warn(
+            f"{path}: {len(inside)} entities begin or end inside a word ({inside[0]} is the "
+            "first). Offsets count characters from 0, and an end is the character after the last.",
+            stacklevel=2,
+        )
+
+
+def _records(path):
+    """Yields the place and the fields of each row."""
+    is_json = kind_of(path) == "tsv" and _first_line(path).startswith(_OBJECT)
+    yield from read_records(path, kind="jsonl" if is_json else None)
+
+
+def _first_line(path):
+    return next((line for line in read_lines(path) if line.strip()), "").strip()
+
+
+# Values
+
+
+def _as_list(where, value):
+    """Returns a list, or the list that a cell of text holds, or anything else unchanged."""
+    if not isinstance(value, str) or not value.strip().startswith("["):
+        return value
+    try:
+        # Python would join the neighbours in `['a' 'b']`, as NumPy writes arrays.
+        found = None if re.search(r"""['"]\s+['"]""", value) else ast.literal_eval(value.strip())
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        found = None
+    if not isinstance(found, list):
+        raise ValueError(
+            f"{where}: a list in a cell must be written as Python or JSON writes it, ['EU', "
+            f"'rejects']. Received: {shorten(value, 80)}."
+        )
+    return found
+
+
+def _is_words(value):
+    if isinstance(value, str):
+        return value.strip().startswith("[")
+    return isinstance(value, list) and all(isinstance(word, (str, int, float)) for word in value)
+
+
+def _is_tags(value):
+    if isinstance(value, str):
+        return value.strip().startswith("[")
+    return isinstance(value, list) and all(isinstance(tag, str) or is_int(tag) for tag in value)
+
+
+def _is_spans(value):
+    return isinstance(value, dict) or (
+        isinstance(value, list) and all(isinstance(span, (list, dict)) for span in value)
+    )
+
+
+def _as_words(where, value):
+    value = _as_list(where, value)
+    if isinstance(value, str):
+        return value.split()
+    if not isinstance(value, list):
+        raise ValueError(f"{where}: words must be a list. Received: {shorten(value, 80)}.")
+    return [as_text(word, where) for word in value]
+
+
+def _named(where, tag, names):
+    """Returns a tag's name."""
+    if is_int(tag):
+        if names and 0 <= tag < len(names):
+            return names[tag]
+        known = f"there are {len(names)} label_names" if names else "there are no label_names"
+        raise ValueError(
+            f"{where}: tags must have names, and {known}. Received: {tag}. Pass the names in the "
+            "order of their numbers, label_names=['O', 'B-PER', ...] or --label_names O,B-PER,..."
+        )
+    if not isinstance(tag, str) or not tag.strip():
+        raise ValueError(f"{where}: a tag must be a str. Received: {shorten(tag, 80)}.")
+    return tag.strip()
+
+
+def _names_in_parquet(path, column):
+    """Returns the names of numbered tags that `datasets` wrote to a Parquet file, or `None`."""
+    if not str(path).lower().endswith(".parquet"):
+        return None
+    schema = require("pyarrow.parquet", f"read {path}").read_schema(path)
+    try:
+        feature = json.loads(schema.metadata[b"huggingface"])["info"]["features"][column]
+        return feature.get("feature", feature)["names"]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+# Spans of entities as tags of words
+
+
+def _tagged(where, text, spans):
+    """Returns the words of a text, their IOB2 tags, and how many borders lie inside a word.
+
+    A word is what stands between white space and punctuation, or a character of a script without
+    spaces. The borders of entities separate words, too.
+    """
+    if not isinstance(text, str):
+        raise ValueError(f"{where}: a text must be a str. Received: {shorten(text, 80)}.")
+    spans = sorted({_checked_span(where, text, span) for span in _listed(where, spans)})
+    for (start, end, kind), (second, last, other) in itertools.pairwise(spans):
+        if second < end:
+            raise ValueError(
+                f"{where}: a word can have one tag, so entities must not overlap. Received: "
+                f"{text[start:end]!r} ({kind}) and {text[second:last]!r} ({other}). Leave one out."
+            )
+    borders = {place for start, end, _ in spans for place in (start, end)}
+    places = _split(text, borders)
+    # The borders of entities that lie inside a word.
+    num_inside = len(places) - len(_split(text, ())) if spans else 0
+    tags, left = [], list(spans)
+    for start, _ in places:
+        while left and left[0][1] <= start:
+            left.pop(0)
+        inside = bool(left) and left[0][0] <= start
+        begins = inside and not text[left[0][0] : start].strip()
+        tags.append(f"{'B' if begins else 'I'}-{left[0][2]}" if inside else "O")
+    return [text[start:end] for start, end in places], tags, num_inside
+
+
+def _split(text, borders):
+    """Returns the characters of each word, `(start, end)`."""
+    ids, number = [], 0
+    for place, character in enumerate(text):
+        is_one_word = character.isalnum() and place > 0 and text[place - 1].isalnum()
+        number += place in borders or not is_one_word
+        ids.append(number)
+    offsets = [(place, place + 1) for place in range(len(text))]
+    return find_words(text, number_words(text, ids, offsets), offsets) if text else []
+
+
+def _listed(where, spans):
+    """Yields `(start, end, type)` of each span, as the file has it."""
+    if spans is None:
+        return
+    if isinstance(spans, dict):  # CLUENER: {type: {text: [[first, last], ...]}}.
+        try:
+            for kind, texts in spans.items():
+                for text, places in texts.items():
+                    yield from ((first, last + 1, kind, text) for first, last in places)
+        except (AttributeError, TypeError, ValueError):
+            raise ValueError(f"{where}: no spans of entities: {shorten(spans, 80)}.") from None
+        return
+    for span in spans:
+        if isinstance(span, dict):
+            values = [
+                next((span[key] for key in keys if key in span), None)
+                for keys in (_START, _END, _TYPE)
+            ]
+            kind = values[2]
+            values[2] = kind[0] if isinstance(kind, list) and len(kind) == 1 else kind
+            yield (*values, span.get("text"))
+        else:
+            yield (*span, None) if len(span) == 3 else (None, None, span, None)
+
+
+def _checked_span(where, text, span):
+    start, end, kind, written = span
+    if not (is_int(start) and is_int(end) and isinstance(kind, str) and kind.strip()):
+        raise ValueError(
+            f'{where}: a span must be a start, an end and a type, [0, 2, "ORG"]. Received: '
+            f"{shorten(span[:3], 80)}."
+        )
+    found = text[start:end] if 0 <= start < end <= len(text) else ""
+    if not found.strip() or (written is not None and written != found):
+        shown = repr(written) if written is not None else "an entity"
+        raise ValueError(
+            f"{where}: {shown} ({kind}) must stand at the characters {start} to {end} of a text of "
+            f"{len(text)}. Found there: {found!r}. Offsets count characters from 0, and the end is "
+            "the character after the last."
+        )
+    return start, end, kind.strip()

@@ -1,0 +1,170 @@
+"""The layouts of tables and labels that people have, and what each gives: see "Your own data"."""
+
+import gzip
+import warnings
+
+import pytest
+
+from bert_keras.cli import text_rows
+from bert_keras.datasets import read_texts
+
+pytestmark = pytest.mark.once
+ROWS = [{"id": 1, "review": "good; really", "stars": 5}, {"id": 2, "review": "bad", "stars": 1}]
+TEXTS = ["good; really", "bad"]
+LINES = "id,review,stars\n1,good; really,5\n2,bad,1\n"
+MULTI = {"problem_type": "multi_label"}
+PLAIN = {"text": "review", "label": "stars", "texts": TEXTS, "labels": [1, 0], "names": "1 5"}
+
+
+def case(about, name, content, texts=("a", "b"), labels=(1, 0), names="no yes", **options):
+    """A file with the columns `text` and `label` unless `text` and `label` name others."""
+    return pytest.param(name, content, [*texts], [*labels], tuple(names.split()), options, id=about)
+
+
+def parquet(path):
+    pytest.importorskip("pandas").DataFrame(ROWS).to_parquet(path)
+
+
+def tsv(*rows):
+    return "".join("\t".join(row) + "\n" for row in (("text", "label"), *rows))
+
+
+SPARK = r'"say \"hi\"",yes' + "\n" + r'"C:\dir, \\",no' + "\n"
+STSB = "main\t1\t4.5\tA girl.\tA boy.\nmain\t2\t0\tOne.\tTwo.\thttp://a\thttp://b\n"
+JIGSAW = "id,text,toxic,insult\n1,a,1,0\n2,b,0,0\n3,c,-1,-1\n"
+LAYOUTS = [
+    # What separates columns and ends lines, and how texts are encoded.
+    *(
+        case(about, f"{about}.csv", LINES.replace(",", each) if about != "semicolons"
+             else 'id;review;stars\n1;"good; really";5\n2;bad;1\n', **PLAIN)
+        for about, each in (("commas", ","), ("semicolons", ";"), ("pipes", "|"), ("tabs", "\t"))
+    ),
+    case("comma called tsv", "a.tsv", LINES, **PLAIN),
+    case("separator by flag", "a.txt", LINES.replace(",", "^"), separator="^", **PLAIN),
+    case("Excel's sep line", "a.csv", "sep=^\r\n" + LINES.replace(",", "^"), **PLAIN),
+    case("DOS line ends", "a.csv", LINES.replace("\n", "\r\n"), **PLAIN),
+    case("Mac line ends", "a.csv", LINES.replace("\n", "\r"), **PLAIN),
+    case("byte order mark", "a.csv", LINES.encode("utf-8-sig"), **PLAIN),
+    case("UTF-16", "a.csv", LINES.replace(",", "\t").encode("utf-16"), **PLAIN),
+    case("gzip", "a.csv.gz", gzip.compress(LINES.encode()), **PLAIN),
+    # Quotation marks.
+    case("CSV", "a.csv", 'text,label\n"a, ""b""\nc",yes\nb,no\n', ['a, "b"\nc', "b"]),
+    case("Spark's CSV", "a.csv", "text,label\n" + SPARK, ['say "hi"', "C:\\dir, \\"]),
+    case("GLUE's TSV", "a.tsv", tsv(('"open', "yes"), ('"a" or b', "no")), ['"open', '"a" or b']),
+    case("a text in quotes", "a.tsv", tsv(('"Great"', "yes"), ("b", "no")), ['"Great"', "b"]),
+    case("pandas' TSV", "a.tsv", tsv(('"say ""hi"""', "yes"), ("b", "no")), ['say "hi"', "b"]),
+    case("pandas' TSV, two lines", "a.tsv", tsv(('"a\nb"', "yes"), ("b", "no")), ["a\nb", "b"]),
+    case("Excel's TSV", "a.tsv", tsv(('"a, b"', "yes"), ("b", "no")), ["a, b", "b"]),
+    case("a TSV all quoted", "a.tsv", '"text"\t"label"\n"a"\t"yes"\n"b"\t"no"\n'),
+    case("quoting by flag", "a.tsv", tsv(('"a"', "yes"), ("b", "no")), quoting=True),
+    case("no quoting by flag", "a.csv", 'text,label\n"a,yes\nb",no\n', ['"a', 'b"'], quoting=False),
+    # Columns.
+    case("no header", "a.csv", "a,yes\nb,no\n", text="0", label="1"),
+    case("STS-B's surplus", "a.csv", STSB, ["A girl.", "One."], [4.5, 0.0], "", text="3", label="2",
+         problem_type="regression"),
+    case("JSON lines", "a.jsonl", ROWS, **PLAIN),
+    case("JSON list", "a.json", str(ROWS).replace("'", '"'), **PLAIN),
+    case("JSON list in lines", "a.json", str(ROWS).replace("'", '"').replace(",", ",\n"), **PLAIN),
+    case("JSON under data", "a.json", {"data": ROWS}, **PLAIN),
+    case("Parquet", "a.parquet", parquet, **PLAIN),
+    # Labels.
+    case("blanks around names", "a.csv", "text,label\na, yes\nb,no \nc,yes\n", "abc", [1, 0, 1]),
+    case("1 and 1.0", "a.csv", "text,label\na,1\nb,0.0\nc,1.0\n", "abc", [1, 0, 1], "0 1"),
+    case("bools", "a.jsonl", [{"text": x, "label": x == "a"} for x in "ab"], names="false true"),
+    case("empty cells", "a.csv", "text,label\na,yes\nx,\n,no\nb,no\n"),
+    case("NaN and null", "a.jsonl", [{"text": x, "label": y} for x, y in (
+        ("a", "yes"), ("x", float("nan")), ("x", None), (None, "yes"), ("b", "no"))]),
+    case("SNLI's -", "a.tsv", tsv(("a", "yes"), ("x", "-"), ("b", "no"))),
+    case("SNLI's -1", "a.csv", "text,label\na,2\nx,-1\nb,0\nc,1\n", "abc", [2, 0, 1], "0 1 2"),
+    case("-1, 0 and 1", "a.csv", "text,label\na,1\nb,-1\nc,0\n", "abc", [2, 0, 1], "-1 0 1"),
+    case("a column per label", "a.csv", JIGSAW, "ab", [[1, 0], [0, 0]], "toxic insult",
+         label="toxic,insult", **MULTI),
+    case("several names", "a.csv", 'text,label\na,"yes, no"\nb,\nc,no\n', "abc",
+         [[1, 1], [0, 0], [1, 0]], **MULTI),
+    case("names by separator", "a.csv", "text,label\na,yes|no\nb,no\n", labels=[[1, 1], [1, 0]],
+         label_separator="|", **MULTI),
+    case("Python's lists", "a.csv", "text,label\na,\"['yes', 'no']\"\nb,['no']\nc,[]\n", "abc",
+         [[1, 1], [1, 0], [0, 0]], **MULTI),
+    case("NumPy's lists", "a.csv", "text,label\na,['yes' 'no']\nb,['no']\n",
+         labels=[[1, 1], [1, 0]], **MULTI),
+    case("JSON's lists", "a.jsonl", [{"text": "a", "label": ["yes", "no"]},
+         {"text": "b", "label": []}], labels=[[1, 1], [0, 0]], **MULTI),
+    case("numbers of classes", "a.jsonl", [{"text": "a", "label": [0, 2]},
+         {"text": "b", "label": [1]}], labels=[[1, 0, 1], [0, 1, 0]], names="0 1 2", **MULTI),
+    case("vectors", "a.csv", 'text,label\na,"[0, 1, 1]"\nb,"[0, 0, 0]"\n',
+         labels=[[0, 1, 1], [0, 0, 0]], names="0 1 2", **MULTI),
+    case("vectors of known labels", "a.jsonl", [{"text": "a", "label": [0, 1]},
+         {"text": "b", "label": [0, 0]}], labels=[[0, 1], [0, 0]], label_names=("no", "yes"),
+         **MULTI),
+    case("scores with gaps", "a.csv", "text,label\na,1.5\nx,nan\nb,-1\n", labels=[1.5, -1.0],
+         names="", problem_type="regression"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content", "texts", "labels", "names", "options"), LAYOUTS)
+def test_a_layout_gives_these_texts_and_labels(
+    write, tmp_path, name, content, texts, labels, names, options
+):
+    path = tmp_path / name
+    content(path) if callable(content) else write(name, content)
+    options = {"text": "text", "label": "label", **options}
+    text, label = options.pop("text"), options.pop("label")
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        found = read_texts(path, [text], label, **options)
+    assert found.texts == texts
+    assert found.labels.tolist() == labels and found.label_names == names
+    # `classify --input` reads the same texts, and answers rows without a label too.
+    if not any("left out" in str(warning.message) for warning in warned):
+        layout = {key: options[key] for key in ("separator", "quoting") if key in options}
+        kind = "tsv" if name.endswith(".txt") else text_rows.format_of(name, None)
+        rows = text_rows.read_rows(str(path), kind, (text,), **layout)
+        assert [row[0] for row in rows] == texts
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "label_names"),
+    [
+        ("a.jsonl", [{"text": x, "label": -1} for x in "ab"], ("0", "1")),
+        ("a.csv", "text,label\na,\nb,\n", ("no", "yes")),
+        ("a.csv", "text\na\nb\n", ("no", "yes")),
+        ("a.jsonl", [{"text": x, "label": None} for x in "ab"], ("no", "yes")),
+    ],
+)
+def test_each_row_of_a_file_without_labels_is_answered(write, name, content, label_names):
+    path = write(name, content)
+    found = read_texts(path, ["text"], "label", label_names, may_lack_labels=True)
+    assert found.texts == ["a", "b"] and found.labels is None
+
+
+WESTERN = "text,label\ncafé,yes\n".encode("cp1252")
+CHINESE = "text,label\n酒店不错,yes\n".encode("gb18030")
+LISTS = [{"text": "a", "label": ["x", "y"]}]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "message"),
+    [
+        ("a.csv", WESTERN, {}, "line 2, byte 14: 0xe9 is not UTF-8. .* `iconv -f cp1252 -t utf-8`"),
+        ("a.csv", CHINESE, {}, "line 2, byte 11: .* `iconv -f gb18030 -t utf-8`"),
+        ("a.csv", b"PK\x03\x04\x14", {}, "must be a text file. .*Excel workbook.* save the sheet"),
+        ("a.csv", b"PAR1\x15", {}, r"must be a text file.* must end in \.parquet"),
+        ("a.csv.gz", gzip.compress(LINES.encode() * 99)[:-9], {}, "a.csv.gz cannot be read .*EOF"),
+        ("a.csv", "text,label\na, b,yes\n", {}, "line 2: .* Received 3: .*in quotation marks"),
+        ("a.csv", "text,label\nx\ry,yes\nb,no\n", {}, r"line 2: .*carriage return \(\\r\)"),
+        ("a.csv", 'text,label\n"a,yes\n', {}, "line 2: .*never closed, or .*quoting=False"),
+        ("a.json", '{"text": {"0": "a"}, "label": {"0": 1}}\n{"text": 1}\n', {}, "line 2: .*keys"),
+        ("a.json", '{\n"text": {"0": "a"}}', {}, r'list of JSON objects.*orient="records"'),
+        ("a.jsonl", LISTS, {}, "line 1: a row must have one label.*multi_label"),
+        ("a.csv", JIGSAW, {"label_column": "toxic,insult"}, "need the problem type multi_label"),
+        ("a.csv", "text,x,y\na,1,2\n", {"label_column": "x,y", **MULTI}, r"line 2: .* 0 or 1.*'2'"),
+        ("a.csv", "text,x\na,1\n", {"label_column": ["x", "y"], **MULTI}, "no column 'y'"),
+        ("a.csv", 'text,label\na,"[0, 1]"\n', {"label_names": ("x",), **MULTI}, "must have 1, one"),
+        ("a.csv", "text,label\na,-1\nb,-1\n", {}, "line 2: at least one row must have a label"),
+    ],
+)  # fmt: skip
+def test_wrong_neighbours_are_refused_by_line_with_what_helps(
+    write, name, content, options, message
+):
+    with pytest.raises(ValueError, match=rf"(?s){message}"):
+        read_texts(write(name, content), ["text"], **{"label_column": "label", **options})

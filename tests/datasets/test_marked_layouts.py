@@ -1,0 +1,369 @@
+"""Layouts of tagged words, questions and choices: a small file of each, and what it gives."""
+
+import json
+import unicodedata
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from bert_keras.datasets import read_conll, read_multiple_choice, read_squad, tag_layout
+
+pytestmark = pytest.mark.once
+
+# Tagged words
+
+LINE_2012 = "bc/a 0 {} {} NN (TOP*) - - - Ada {} {}-\n"
+CONLL_2012 = (
+    "#begin document (bc/a); part 000\n"
+    + LINE_2012.format(0, "In", "*", "")
+    + LINE_2012.format(1, "New", "(GPE*", "")
+    + LINE_2012.format(2, "York", "*)", "")
+    + LINE_2012.format(3, "Ada", "(PERSON)", "")
+    + "\n"
+    + LINE_2012.format(0, "left", "*", "(V*) ")
+    + "\n#end document\n"
+)
+FILMS = "O\twhat\nB-ACTOR\tbruce\nI-ACTOR\twillis\n\n"
+KAGGLE = (
+    'Sentence #,Word,POS,Tag\nSentence: 1,"Ada, ",NNP,B-per\n,slept,VBD,O\n'
+    "Sentence: 2,Bo,NNP,B-per\n"
+)
+CELLS = "Sentence #,Sentence,POS,Tag\nSentence: 1,EU says,\"['NNP', 'VBZ']\",\"['B-org', 'O']\"\n"
+TEXT = {"id": 7, "text": "EU rejects (in London).", "label": [[0, 2, "ORG"], [15, 21, "LOC"]]}
+WORDS_OF_TEXT = "EU rejects ( in London ) ."
+TAGS_OF_TEXT = "B-ORG O O O B-LOC O O"
+OBJECT = {"start_offset": 0, "end_offset": 2, "label": "ORG"}
+CLUENER = {
+    "text": "浙商银行叶老桂",
+    "label": {"name": {"叶老桂": [[4, 6]]}, "company": {"浙商银行": [[0, 3]]}},
+}
+NUMBERS = [{"tokens": ["EU", "says"], "ner_tags": [1, 0]}]
+NAMED = [{"tokens": ["EU", "says"], "ner_tags": ["B-ORG", "O"]}]
+
+TAGGED = [
+    (
+        "CoNLL-2012",
+        "a.gold_conll",
+        CONLL_2012,
+        {},
+        "In New York Ada|left",
+        "O B-GPE I-GPE B-PERSON|O",
+    ),
+    ("the tag first", "a.bio", FILMS, {}, "what bruce willis", "O B-ACTOR I-ACTOR"),
+    ("types alone, the tag first", "a", "O\tin\nO\told\nLOC\tRome\n", {}, "in old Rome", "O O LOC"),
+    ("with a header", "a.tsv", "token\tlabel\nEU\tB-ORG\n\nhi\tO\n", {}, "EU|hi", "B-ORG|O"),
+    ("tags in the middle", "a", "EU\tB-ORG\t0.9\nhi\tO\t0.8\n", {}, "EU hi", "B-ORG O"),
+    ("Kaggle's table", "a.csv", KAGGLE, {}, "Ada,  slept|Bo", "B-per O|B-per"),
+    ("Kaggle's table of cells", "a.csv", CELLS, {}, "EU says", "B-org O"),
+    (
+        "numbered sentences",
+        "a.csv",
+        "sentence_id,words,labels\n0,EU,B-ORG\n1,hi,O\n",
+        {},
+        "EU|hi",
+        "B-ORG|O",
+    ),
+    ("JSON lines", "a.jsonl", NAMED, {}, "EU says", "B-ORG O"),
+    ("JSON lines in a text file", "a.txt", json.dumps(NAMED[0]) + "\n", {}, "EU says", "B-ORG O"),
+    (
+        "numbers with names",
+        "a.jsonl",
+        NUMBERS,
+        {"label_names": ["O", "B-ORG"]},
+        "EU says",
+        "B-ORG O",
+    ),
+    (
+        "fields by name",
+        "a.jsonl",
+        [{"w": ["EU"], "t": ["O"]}],
+        {"word_column": "w", "tag_column": "t"},
+        "EU",
+        "O",
+    ),
+    (
+        "doccano",
+        "a.jsonl",
+        [TEXT, {"text": "hi", "label": []}],
+        {},
+        f"{WORDS_OF_TEXT}|hi",
+        f"{TAGS_OF_TEXT}|O",
+    ),
+    (
+        "doccano with relations",
+        "a.jsonl",
+        [{"text": "EU says", "entities": [OBJECT]}],
+        {},
+        "EU says",
+        "B-ORG O",
+    ),
+    (
+        "Label Studio",
+        "a.json",
+        [{"text": "EU says", "label": [{"start": 0, "end": 2, "text": "EU", "labels": ["ORG"]}]}],
+        {},
+        "EU says",
+        "B-ORG O",
+    ),
+    (
+        "CLUENER",
+        "a.json",
+        CLUENER,
+        {},
+        "浙 商 银 行 叶 老 桂",
+        "B-company I-company I-company I-company B-name I-name I-name",
+    ),
+]
+
+
+def cells(text):
+    return [row.split(" ") for row in text.split("|")]
+
+
+def content_of(rows):
+    if isinstance(rows, list):
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return rows if isinstance(rows, str) else json.dumps(rows, ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "words", "tags"),
+    [row[1:] for row in TAGGED],
+    ids=[row[0] for row in TAGGED],
+)
+def test_each_layout_of_tagged_words_is_read(write, name, content, options, words, tags):
+    found = read_conll(write(name, content_of(content)), **options)
+    assert [" ".join(row) for row in found.words] == words.split("|")
+    assert found.tags == cells(tags)
+
+
+def test_parquet_of_datasets_has_the_names_of_its_tags(tmp_path):
+    feature = {"feature": {"names": ["O", "B-ORG"], "_type": "ClassLabel"}, "_type": "List"}
+    info = {"info": {"features": {"ner_tags": feature}}}
+    table = pa.Table.from_pylist(NUMBERS).replace_schema_metadata({"huggingface": json.dumps(info)})
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    assert read_conll(tmp_path / "a.parquet").tags == [["B-ORG", "O"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "layout"),
+    [
+        ("a.bio", FILMS, "words in column 1, tags in column 0, counted from 0"),
+        ("a.jsonl", NAMED, "words in 'tokens', tags in 'ner_tags'"),
+        ("a.jsonl", [TEXT], "texts in 'text', spans in 'label'"),
+        ("a.csv", KAGGLE, "words in 'Word', tags in 'Tag', sentences by 'Sentence #'"),
+    ],
+)
+def test_the_columns_that_were_found_are_told(write, name, content, layout):
+    assert str(tag_layout(write(name, content_of(content)))) == layout
+
+
+PARTS_OF_SPEECH = "".join(f"{'NOUN' if n % 2 else 'VERB'}\tword{n}\n" for n in range(30))
+NO_TAGS = [{"tokens": ["a", "b"], "ner_tags": ["O"]}]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a", PARTS_OF_SPEECH, "2 different values and the last 30, .*word_column and tag_column"),
+        ("a", "O\tB-PER\nO\tO\n", r"the columns \[0, 1\] hold tags.*word_column and tag_column"),
+        ("a.csv", "text,note\nEU,O\n", r"line 2: .*fields \['text', 'note'\].*by word_column"),
+        ("a.jsonl", NUMBERS, "line 1: tags must have names.*Received: 1.*--label_names O,B-PER"),
+        ("a.jsonl", NO_TAGS, r"line 1: each word needs one tag\. Received 2 words and 1 tags"),
+        ("a.jsonl", [{"tokens": ["a"]}], "line 1: there are no tags"),
+        ("a.jsonl", [{"text": "EU", "label": [[0, 9, "X"]]}], "line 1: .* 0 to 9 of a text of 2"),
+        ("a.jsonl", [{"text": "a|b", "label": [[0, 3, "X"], [2, 3, "Y"]]}], "must not overlap"),
+        ("a.jsonl", [{"text": "EU", "label": [["EU", "X"]]}], "a span must be a start, an end"),
+        ("a.csv", CELLS.replace("', '", "' '"), "line 2: a list in a cell must be written as"),
+    ],
+)
+def test_tagged_words_in_doubt_are_refused_by_place_with_a_remedy(write, name, content, message):
+    with pytest.raises(ValueError, match=rf"{name}.*{message}"):
+        read_conll(write(name, content_of(content)))
+
+
+def test_entities_that_begin_or_end_inside_a_word_are_counted(write):
+    shifted = {**TEXT, "label": [[0, 2, "ORG"], [14, 20, "LOC"]]}
+    with pytest.warns(UserWarning, match=r"1 entities begin or end inside a word \(line 1 is the"):
+        found = read_conll(write("a.jsonl", content_of([shifted])))
+    assert found.words == [["EU", "rejects", "(", "in", "Londo", "n", ")", "."]]
+
+
+# Questions
+
+CONTEXT = "Le café de la région 🙂 est à Orléans."
+START = CONTEXT.index("Orléans")
+NFD = unicodedata.normalize("NFD", CONTEXT)
+
+
+def question(start=START, context=CONTEXT, **changes):
+    answers = [{"text": "Orléans", "answer_start": start}]
+    return {
+        "context": context,
+        "qas": [{"id": 1, "question": "Où?", "answers": answers, **changes}],
+    }
+
+
+def row(start=START, **changes):
+    answers = {"text": ["Orléans"], "answer_start": [start]}
+    return {"id": "1", "context": CONTEXT, "question": "Où?", "answers": answers, **changes}
+
+
+NONE = {"text": [], "answer_start": []}
+BLANK = [{"text": "", "answer_start": -1}]
+QUESTIONS = [
+    ("SQuAD, ids as numbers", "a.json", {"data": [{"paragraphs": [question()]}]}, [(START, False)]),
+    ("a list of contexts", "a.json", json.dumps([question()]), [(START, False)]),
+    ("contexts in lines", "a.jsonl", [question()], [(START, False)]),
+    (
+        "rows of `datasets`",
+        "a.jsonl",
+        [row(), row(id=2, answers=NONE)],
+        [(START, False), (None, True)],
+    ),
+    ("a list of rows", "a.json", json.dumps([row()]), [(START, False)]),
+    ("rows under a key", "a.json", {"data": [row()]}, [(START, False)]),
+    (
+        "rows without ids and answers",
+        "a.jsonl",
+        [{"context": "c", "question": "?"}],
+        [(None, False)],
+    ),
+    ("floats of pandas", "a.jsonl", [question(float(START))], [(START, False)]),
+    ("a blank answer", "a.jsonl", [question(answers=BLANK, is_impossible=True)], [(None, True)]),
+    ("null for answers", "a.jsonl", [question(answers=None)], [(None, False)]),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"), [r[1:] for r in QUESTIONS], ids=[r[0] for r in QUESTIONS]
+)
+def test_each_layout_of_questions_is_read(write, name, content, expected):
+    examples, mismatches = read_squad(write(name, content_of(content)))
+    starts = [e.spans[0].start if e.spans else None for e in examples]
+    assert list(zip(starts, (e.is_impossible for e in examples), strict=True)) == expected
+    assert mismatches == [] and all(isinstance(e.id, str) for e in examples)
+
+
+@pytest.mark.parametrize(
+    ("context", "start"),
+    [
+        (CONTEXT, len(CONTEXT[:START].encode())),
+        (CONTEXT, len(CONTEXT[:START].encode("utf-16-le")) // 2),
+        (NFD, NFD.index("Orle")),
+        (NFD, START),
+        (CONTEXT, NFD.index("Orle")),
+    ],
+    ids=["bytes", "UTF-16", "the context in NFD", "counted in NFC", "counted in NFD"],
+)
+def test_answers_counted_in_other_units_are_found_and_said(write, context, start):
+    path = write("a.jsonl", content_of([question(start, context)]))
+    with pytest.warns(UserWarning, match="1 answers are in another Unicode form .* '1'"):
+        [example], mismatches = read_squad(path)
+    assert mismatches == [] and len(example.spans) == 1
+    assert unicodedata.normalize("NFC", example.spans[0].text) == "Orléans"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (row(answers={"text": ["a"], "answer_start": [1, 2]}), "as many 'text' as 'answer_start'"),
+        (row(answers="Orléans"), "'answers' must be of type list. Received: 'Orléans'"),
+        (question(is_impossible=True), r"qas\[0\]: an impossible question must have no answers"),
+        (question(id=1.5), "'id' must be of type str"),
+        (row(context=" "), "the context is blank"),
+    ],
+)
+def test_wrong_rows_of_questions_are_refused_by_line(write, content, message):
+    with pytest.raises(ValueError, match=rf"a\.jsonl, line 1.*{message}"):
+        read_squad(write("a.jsonl", content_of([content])))
+
+
+# Choices
+
+
+def of_letters(letters):
+    return [{"text": f"t{letter}", "label": letter} for letter in letters]
+
+
+ARC = [
+    {"question": {"stem": "Q?", "choices": of_letters("1234")}, "answerKey": "4"},
+    {"question": {"stem": "Q?", "choices": of_letters("ABC")}, "answerKey": "B"},
+]
+OF_DATASETS = {"choices": {"text": ["tA", "tB"], "label": ["A", "B"]}, "answerKey": "B"}
+RACE = {
+    "article": "T.",
+    "questions": ["He _ it.", "Why?"],
+    "options": [["a", "b"]] * 2,
+    "answers": ["B", "A"],
+}
+COPA = {"premise": "P.", "choice1": "a", "choice2": "b", "question": "effect", "label": 1}
+COPA_XML = (
+    '<?xml version="1.0"?>\n<!DOCTYPE copa-corpus SYSTEM "copa.dtd">\n<copa-corpus><item id="1" '
+    'asks-for="cause" most-plausible-alternative="2"><p>P.</p><a1>a</a1><a2>b</a2></item>'
+    "</copa-corpus>"
+)
+CHOICES = [
+    ("ARC", "a.jsonl", ARC, [("Q?", "t1|t2|t3|t4", 3), ("Q?", "tA|tB|tC", 1)]),
+    ("ARC of `datasets`", "a.jsonl", [{"question": "Q?", **OF_DATASETS}], [("Q?", "tA|tB", 1)]),
+    ("OpenBookQA", "a.jsonl", [{"question_stem": "Q", **OF_DATASETS}], [("Q", "tA|tB", 1)]),
+    ("RACE", "1.txt", RACE, [("T.", "He a it.|He b it.", 1), ("T.", "Why? a|Why? b", 0)]),
+    (
+        "RACE of `datasets`",
+        "a.jsonl",
+        [{"article": "T.", "question": "Why?", "options": ["a", "b"], "answer": "B"}],
+        [("T.", "Why? a|Why? b", 1)],
+    ),
+    (
+        "HellaSwag",
+        "a.jsonl",
+        [{"ctx": "C", "endings": ["a", "b"], "label": "1"}],
+        [("C", "a|b", 1)],
+    ),
+    ("PIQA", "a.jsonl", [{"goal": "G", "sol1": "a", "sol2": "b", "label": 0}], [("G", "a|b", 0)]),
+    ("COPA", "a.jsonl", [COPA], [("P. What is the effect?", "a|b", 1)]),
+    ("COPA in XML", "a.xml", COPA_XML, [("P. What is the cause?", "a|b", 1)]),
+    (
+        "COPA's test set",
+        "a.jsonl",
+        [{**COPA, "label": -1}],
+        [("P. What is the effect?", "a|b", None)],
+    ),
+    ("MMLU", "a.jsonl", [{"question": "Q", "choices": ["a", "b"], "answer": 1}], [("Q", "a|b", 1)]),
+    (
+        "your own",
+        "a.jsonl",
+        [{"context": "C", "choices": ["a", "b"], "label": 1}],
+        [("C", "a|b", 1)],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"), [r[1:] for r in CHOICES], ids=[r[0] for r in CHOICES]
+)
+def test_each_layout_of_choices_is_read(write, name, content, expected):
+    found = read_multiple_choice(write(name, content_of(content)))
+    labels = [None] * len(found) if found.labels is None else found.labels.tolist()
+    rows = zip(found.contexts, found.choices, labels, strict=True)
+    assert [(context, "|".join(options), label) for context, options, label in rows] == expected
+
+
+def test_a_folder_of_files_and_labels_beside_a_file_are_read(write, tmp_path):
+    for number in (1, 2):
+        write(f"high{number}.txt", content_of(RACE))
+    assert len(read_multiple_choice(tmp_path)) == 4
+    rows = [{"goal": "G", "sol1": "a", "sol2": "b"}] * 2
+    path = write("dev.jsonl", content_of(rows))
+    write("dev-labels.lst", "1\n0\n")
+    assert read_multiple_choice(path).labels.tolist() == [1, 0]
+    write("dev-labels.lst", "1\n")
+    with pytest.raises(ValueError, match=r"a label for each of the 2 rows .*Received: 1"):
+        read_multiple_choice(path)
+
+
+@pytest.mark.parametrize("content", ["<a><b></a>", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'])
+def test_xml_that_is_not_copa_is_refused(write, content):
+    with pytest.raises(ValueError, match="not the XML of COPA"):
+        read_multiple_choice(write("a.xml", content))
