@@ -112,8 +112,16 @@ def is_questions(x):
     return question_examples.are_examples(x) or is_texts(x)
 
 
+def is_candidates(x):
+    """Whether `x` is texts, or queries with a list of texts each: a tuple of two columns."""
+    if is_texts(x) or not (is_columns(x) and len(x) == 2 and is_text(x[0])):
+        return is_texts(x)
+    return all(isinstance(texts, (list, tuple)) for texts in x[1])
+
+
 FORMS = {
     "texts": is_texts,
+    "candidates": is_candidates,
     "sentences": is_sentences,
     "choices": is_choices,
     "questions": is_questions,
