@@ -38,7 +38,7 @@ WITH_PICTURES = ("tutorials/", "way_to_bert/")
 # What readers type, and the page that should come first.
 QUERIES = (
     ("en", "TextClassifier", "api/tasks"),
-    ("en", "perplexity", "tutorials/masked_lm"),
+    ("en", "perplexity", "way_to_bert/ngrams"),
     ("en", "named entity recognition", "tutorials/token_classification"),
     ("en", "NER", "tutorials/token_classification"),
     ("en", "sentiment analysis", "tutorials/text_classification"),

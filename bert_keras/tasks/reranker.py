@@ -8,6 +8,7 @@ from keras import ops
 from numpy.typing import NDArray
 
 from bert_keras.answers.probabilities import SCORES, activated
+from bert_keras.answers.ranking import ranked
 from bert_keras.checks import as_texts, check_choice, check_int, refuse_first
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.metrics.streaming import RelevanceAccuracy
@@ -268,5 +269,4 @@ text, `(num_examples, num_texts)` |
         if top_k is not None:
             check_int("top_k", top_k)
         scores = self.score(query, texts, batch_size, verbose)
-        best = np.argsort(-scores, kind="stable")[:top_k]
-        return [{"index": int(index), "score": float(scores[index])} for index in best]
+        return ranked(scores, top_k)

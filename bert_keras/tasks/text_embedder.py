@@ -69,8 +69,9 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
             after the pooling, see `EmbeddingHead`; `None` for none.
         prompts: dict, name -> text, that `embed` puts before texts; `None` for none.
         default_prompt: the name of the prompt of `embed` without `prompt`; `None` for none.
-        include_prompt: bool, whether `embed` pools the prompt's tokens too, if it pools by `"mean"`
-            or `"max"`. The special tokens before a prompt are left out with it.
+        include_prompt: bool, whether `embed` pools the prompt's tokens too. Without them, the
+            special tokens before a prompt are left out as well, and `"cls"` takes the vector of the
+            first token after it. `"pooler"` does not depend on it.
         objective: `"ranking"`, `"similarity"` or `"triplet"`.
         frozen: `None`, `"embeddings"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
@@ -213,7 +214,7 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
 
     @property
     def _skips_prompt(self):
-        return not self.include_prompt and self.pooling in ("mean", "max")
+        return not self.include_prompt and self.pooling != "pooler"
 
     def _embed_after(self, prompt, texts, batch_size):
         """Returns the vectors of texts that begin with a prompt, pooled without its tokens."""
@@ -224,9 +225,10 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         for rows, length in examples.batches(batch_size, shuffle=False).batches:
             inputs = examples.rows(rows, length)
             outputs = self.backbone.predict_on_batch(inputs)
-            mask = np.array(inputs[PADDING_MASK])
-            mask[:, :num_skipped] = 0
-            vectors[rows] = ops.convert_to_numpy(self.head(outputs, padding_mask=mask))
+            start = min(num_skipped, length - 1)
+            after = {"sequence_output": outputs["sequence_output"][:, start:]}
+            mask = inputs[PADDING_MASK][:, start:]
+            vectors[rows] = ops.convert_to_numpy(self.head(after, padding_mask=mask))
         return vectors
 
     def answer_config(self) -> dict[str, Any]:

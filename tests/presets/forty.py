@@ -79,7 +79,8 @@ FORTY = {row["name"]: Encoder(**row) for row in _DATA["encoders"]}
 def _write_lines(folder, first=(), last=()):
     usual = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     letters = sorted(set("".join(CORPUS).lower() + "ABNY") - {" "})
-    lines = [*first, *usual, *letters, *(f"##{x}" for x in letters), "the", "town", "low", *last]
+    words = ("[unused0]", "[unused1]", "the", "town", "low")
+    lines = [*first, *usual, *letters, *(f"##{x}" for x in letters), *words, *last]
     text = "".join(f"{line}\n" for line in lines)
     (folder / "vocab.txt").write_text(text, encoding="utf-8")
 
