@@ -51,6 +51,8 @@ WORDS = {
         "from_preset, pytorch_model.bin, safetensors",
         "guides/long_texts": "long texts, long documents, more than 512 tokens, truncation, "
         "sliding window",
+        "guides/retrieval": "search, retrieval, rag, splade, colbert, reranker, hard negatives, "
+        "matryoshka, contrastive learning",
         "guides/pretraining": "pre-training, pretraining from scratch, train from scratch",
         "guides/inputs": "dataframe, pandas, data formats, tf.data, dataloader",
         "guides/tags_questions_choices": "conll, doccano, label format for tags",
@@ -99,6 +101,7 @@ WORDS = {
         "guides/export": "导出, 导出 ONNX, ONNX, SavedModel, 手机",
         "guides/checkpoints": "预训练模型, 加载 Hugging Face 模型, from_preset, 本地文件夹",
         "guides/long_texts": "长文本, 超过 512, 长文档, 截断",
+        "guides/retrieval": "检索, 搜索, RAG, 重排, 难负例, 对比学习, SPLADE, ColBERT",
         "guides/pretraining": "预训练, 从头训练, 从零训练",
         "guides/inputs": "数据格式, DataFrame, pandas",
         "guides/tags_questions_choices": "CoNLL, doccano, 标注格式",
