@@ -190,6 +190,7 @@ class ExportedTask:
             logits = [outputs["logits"] for outputs in self._outputs(rows, batch_size)]
         logits = np.reshape(logits, (-1, len(names)))
         logits = answers.activated(logits, self.config.get("activation", "linear"))
+        logits = logits / self.config.get("temperature", 1.0)
         return answers.class_answers(logits, self.config["problem_type"], names, threshold)
 
     def tag(self, sentences: str | Texts, batch_size: int = 32) -> Any:

@@ -65,6 +65,7 @@ class Reranker(TextClassifier):
         "num_classes": 1,
         "problem_type": "regression",
         "label_names": None,
+        "temperature": 1.0,
     }
     text_answer = TextAnswer("scores", None, (2,))
 
