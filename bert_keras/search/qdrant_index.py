@@ -76,7 +76,7 @@ class QdrantIndex:
 
         Raises:
             ValueError: see `Index.add`; before anything is sent.
-            ConnectionError: the server does not answer.
+            ConnectionError: the server does not answer; it may have stored some of the vectors.
         """
         vectors = check_vectors("Vectors", vectors, self.dim)
         start = len(self)
@@ -85,13 +85,12 @@ class QdrantIndex:
         points = [str(uuid.uuid5(uuid.NAMESPACE_OID, repr(id))) for id in ids]
         with self._answering():
             if self.dim is None:
-                self.dim = vectors.shape[1]
-                params = self._models.VectorParams(
-                    size=self.dim, distance=self._models.Distance.DOT
-                )
+                distance = self._models.Distance.DOT
+                params = self._models.VectorParams(size=vectors.shape[1], distance=distance)
                 self._client.create_collection(
                     self.collection, vectors_config=params, **self._options
                 )
+                self.dim = vectors.shape[1]
             known = {str(p.id) for p in self._client.retrieve(self.collection, points, False)}
             is_old = [point in known for point in points]
             refuse_first(is_old, ids, "An id must occur once in an index")

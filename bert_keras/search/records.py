@@ -16,6 +16,8 @@ from bert_keras.datasets.files import read_json_lines
 from bert_keras.engine import atomic_files
 
 CONFIG, RECORDS = "config.json", "records.jsonl"
+# What an index of another kind may have left in the folder.
+_ARRAYS = tuple(f"{name}.npy" for name in ("vectors", "codes", "range", "bits", "faiss"))
 
 
 class Records:
@@ -49,7 +51,10 @@ class Records:
         rule = "An id must be a str or an int"
         refuse_first([not (isinstance(id, str) or is_int(id)) for id in ids], ids, rule)
         new = set()
-        is_old = [id in self._known or id in new or new.add(id) for id in ids]
+        is_old = []
+        for id in ids:
+            is_old.append(id in self._known or id in new)
+            new.add(id)
         refuse_first(is_old, ids, "An id must occur once in an index")
         advice = "Keep other objects elsewhere, under the id."
         refuse_first(
@@ -84,8 +89,10 @@ def check_vectors(name, vectors, dim):
     vectors = np.asarray(vectors)
     check_shape(name, vectors, ("num_vectors", "dim" if dim is None else dim), "f")
     check_not_empty(vectors.ravel(), f"{name} must not be empty")
-    refuse_first(~np.isfinite(vectors), vectors, f"{name} must be finite")
-    return np.array(vectors, "float32", order="C")
+    with np.errstate(over="ignore"):
+        floats = np.array(vectors, "float32", order="C")
+    refuse_first(~np.isfinite(floats), vectors, f"{name} must be finite in float32")
+    return floats
 
 
 def save_folder(folder, config, records, write_more=None, texts=None):
@@ -105,7 +112,7 @@ def save_folder(folder, config, records, write_more=None, texts=None):
     folder = pathlib.Path(folder)
     if (folder / CONFIG).exists():
         check_kind(folder, config["kind"])
-    with atomic_files.replacing_files(folder) as new:
+    with atomic_files.replacing_files(folder, stale=_ARRAYS) as new:
         if write_more:
             write_more(new)
         with open(new / RECORDS, "w", encoding="utf-8", newline="") as file:

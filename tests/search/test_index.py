@@ -73,6 +73,7 @@ ADDITIONS = [
     ({"vectors": np.ones(2)}, r"shape \(num_vectors, 2\)"),
     ({"vectors": np.ones((1, 2), int)}, "must be floats"),
     ({"vectors": np.array([[1.0, np.nan]])}, "must be finite"),
+    ({"vectors": np.array([[1e300, 1.0]])}, "must be finite"),
     ({"vectors": np.ones((1, 2)), "ids": [0]}, "must occur once"),
     ({"vectors": np.ones((2, 2)), "ids": ["a", "a"]}, "must occur once"),
     ({"vectors": np.ones((1, 2)), "ids": [1.5]}, "must be a str or an int"),
@@ -146,6 +147,11 @@ def test_a_folder_is_replaced_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="What was there is still there"):
         index.save(folder)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    smaller = Index("int8")
+    smaller.add(VECTORS)
+    monkeypatch.undo()
+    smaller.save(folder)
+    assert {path.name for path in folder.iterdir()} == set(before) - {"bits.npy"}
     (other := tmp_path / "preset").mkdir()
     (other / "config.json").write_text("{}")
     with pytest.raises(ValueError, match="must hold an index"):
