@@ -1,5 +1,6 @@
 """Writes models as programs for other runtimes, for any number of rows and tokens."""
 
+import contextlib
 import errno
 import importlib.util
 import io
@@ -7,6 +8,7 @@ import logging
 import os
 import pathlib
 import tempfile
+import warnings
 from collections import namedtuple
 
 import keras
@@ -102,7 +104,8 @@ def signature_of(model):
         tokens, and the names of its axes.
     """
     backbone = getattr(model, "backbone", model)
-    axes = dict.fromkeys(backbone.input_names, _AXES[model.num_input_axes])
+    names = (*backbone.input_names, *model.token_inputs)
+    axes = dict.fromkeys(names, _AXES[model.num_input_axes])
     axes |= {name: ("batch", name) for name in model.further_inputs}
     specs = {
         name: keras.layers.InputSpec(shape=(None,) * len(names), dtype="int32", name=name)
@@ -169,6 +172,15 @@ def _torch_program(model, input_signature=None):
     return Program().eval(), inputs, free
 
 
+@contextlib.contextmanager
+def _without_noise():
+    """Hides what PyTorch's exporter says about its own code and about names of axes."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)
+        warnings.filterwarnings("ignore", "# The axis name", UserWarning)
+        yield
+
+
 def _write_torch(model, path, verbose=None, input_signature=None, **options):
     """Writes a program of `torch.export`, whose options it takes."""
     import torch
@@ -176,7 +188,7 @@ def _write_torch(model, path, verbose=None, input_signature=None, **options):
     program, inputs, free = _torch_program(model, input_signature)
     options = {"dynamic_shapes": (free,), "strict": False, **options}
     content = io.BytesIO()  # If the disk is full, PyTorch's own writing ends the process.
-    with torch.no_grad():
+    with torch.no_grad(), _without_noise():
         torch.export.save(torch.export.export(program, (inputs,), **options), content)
     pathlib.Path(path).write_bytes(content.getbuffer())
 
@@ -187,7 +199,7 @@ def _write_onnx(model, path, verbose=None):
     program, inputs, free = _torch_program(model)
     # Its warnings concern operators of torchvision, which no model here has.
     logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)
-    with torch.no_grad():
+    with torch.no_grad(), _without_noise():
         torch.onnx.export(
             program,
             (inputs, {}),  # The last dict is taken for named arguments.

@@ -63,13 +63,13 @@ def assign(
             variables[path].assign(transformed(array, transform))
     _LOG.debug("Tensors of %s that became weights: %s", tensors, used.intersection(tensors))
     if initial := [path for path in missing if not path.startswith(tuple(unread))]:
-        is_head = all(path.startswith("head/") for path in initial)
+        is_head, names = all(path.startswith("head/") for path in initial), ", ".join(initial)
         if is_head and len(initial) == len(variables):
-            found = "no head for this task. The weights of a new head start at random: call `fit`."
+            found = f"no head for this task: {names} start at random. Train them with `fit`."
         else:
             found = (
                 "no values for these weights. They start at random, as a new head does, and must "
-                f"be trained first: {', '.join(initial)}."
+                f"be trained first: {names}."
             )
         warn(f"{source} has {found}", NewHead if is_head else UserWarning)
     if left_out:

@@ -62,7 +62,8 @@ class SavedTask:
         """Returns a task on the backbone and the tokenizer of a preset.
 
         If the preset has a head for this task, as a fine-tuned checkpoint has, the task takes it
-        with its label names. Otherwise the head starts at random, with a warning.
+        with its label names. Otherwise the head starts at random, with a warning, and takes the
+        pooling that the checkpoint was trained with.
 
         Args:
             preset: str or path: a registered name, a local folder in this package's, Hugging

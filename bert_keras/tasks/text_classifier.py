@@ -51,7 +51,7 @@ class TextClassifier(Task):
     | problem_type | labels | loss | output |
     |---|---|---|---|
     | `"single_label"` | int `(batch,)`, or names | cross-entropy | logits `(batch, num_classes)` |
-    | `"multi_label"` | 0 or 1, `(batch, num_classes)` | binary cross-entropy | as above |
+    | `"multi_label"` | 0 or 1, `(batch, num_classes)`, or names | binary cross-entropy | as above |
     | `"regression"` | float `(batch,)`, `(batch, num_classes)` | squared error | scores |
 
     Args:
@@ -62,8 +62,9 @@ class TextClassifier(Task):
         problem_type: `"single_label"`, `"multi_label"` or `"regression"`.
         label_names: list of `num_classes` str, or `None` to use numbers.
         pooling: `"pooler"` as in the paper, `"cls"`, `"mean"` or `"max"`; `None` takes the whole
-            head of the backbone's family, for RoBERTa a tanh layer on the first token. Checkpoints
-            trained for sentence embeddings have an untrained pooler: `"mean"` suits them better.
+            head of the backbone's family, for RoBERTa a tanh layer on the first token. By default
+            `from_preset` gives a new head the pooling that the checkpoint was trained with, such
+            as the mean for a sentence encoder, whose pooler was left as it was.
         head_options: dict with `hidden_activation`, `dropout_first` and `norm` of `SequenceHead`,
             for a head with more than dropout and a dense layer; `None` for those of the family if
             `pooling` is `None`.
@@ -117,6 +118,11 @@ class TextClassifier(Task):
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.temperature = check_number("temperature", temperature, above=0.0)
+        if problem_type == "regression" and temperature != 1:
+            raise ValueError(
+                "`temperature` is for probabilities, which a regression does not have. Received: "
+                f"{temperature}. Leave it out."
+            )
         self.problem_type = check_choice("problem_type", problem_type, task_labels.PROBLEM_TYPES)
         self.num_classes = task_labels.check_num_classes(num_classes, problem_type)
         self.label_names = task_labels.check_label_names(label_names, num_classes)
@@ -238,7 +244,7 @@ class TextClassifier(Task):
         Example:
         ```python
         classifier.calibrate(dev_texts, dev_labels)
-        # {"temperature": 1.7, "before": 0.081, "after": 0.019}
+        # {"temperature": ..., "before": ..., "after": ...}
         ```
 
         Reference:

@@ -49,8 +49,8 @@ dev = held_out.take(range(NUM_DEV))
 
 # %% [markdown]
 # Everything below uses this function: a checkpoint, `compile`, `fit`, and the same measure for all.
-# The mean of the token vectors suits this checkpoint, which was trained with it. The paper's
-# checkpoints have a pooler, which is the default.
+# The head reads the mean of the token vectors, with which this checkpoint was trained: `from_preset`
+# would choose it too. With the paper's checkpoints a new head reads the pooler.
 
 # %%
 plain_accuracies = []

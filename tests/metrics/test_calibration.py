@@ -84,3 +84,7 @@ def test_a_regression_has_nothing_to_calibrate():
     regression = tiny_classifier(tiny_backbone(), num_classes=1, problem_type="regression")
     with pytest.raises(ValueError, match="no probabilities to calibrate"):
         regression.calibrate(["a"], [1.0])
+    with pytest.raises(ValueError, match="`temperature` is for probabilities"):
+        tiny_classifier(tiny_backbone(), num_classes=1, problem_type="regression", temperature=2.0)
+    with pytest.raises(ValueError, match="`temperature` must be a finite number above 0"):
+        tiny_classifier(tiny_backbone(), temperature=0.0)
