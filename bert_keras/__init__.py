@@ -47,8 +47,10 @@ else:
     from bert_keras.presets.registry import presets
     from bert_keras.tasks.cached_features import HeadTask, encode_features
     from bert_keras.tasks.distillation import Distillation, distill
+    from bert_keras.tasks.hard_negatives import mine_hard_negatives
     from bert_keras.tasks.long_text_classifier import LongTextClassifier
     from bert_keras.tasks.masked_lm import MaskedLM
+    from bert_keras.tasks.multi_vector_embedder import MultiVectorEmbedder
     from bert_keras.tasks.multiple_choice import MultipleChoice
     from bert_keras.tasks.next_sentence_prediction import NextSentencePrediction
     from bert_keras.tasks.pretraining import Pretraining
@@ -58,10 +60,12 @@ else:
     from bert_keras.tasks.reranker import Reranker
     from bert_keras.tasks.saliency import Saliency, integrated_gradients
     from bert_keras.tasks.span_boundary import SpanBoundary
+    from bert_keras.tasks.sparse_text_embedder import SparseTextEmbedder
     from bert_keras.tasks.task import Task
     from bert_keras.tasks.text_classifier import TextClassifier
     from bert_keras.tasks.text_embedder import TextEmbedder
     from bert_keras.tasks.token_classifier import TokenClassifier
+    from bert_keras.tasks.zero_shot_classifier import ZeroShotClassifier
     from bert_keras.tokenizers.byte_pair import BytePairTokenizer
     from bert_keras.tokenizers.tokenizer import Tokenizer
     from bert_keras.tokenizers.unigram import UnigramTokenizer

@@ -29,8 +29,10 @@ from bert_keras.tasks.cached_features import HeadTask as HeadTask
 from bert_keras.tasks.cached_features import encode_features as encode_features
 from bert_keras.tasks.distillation import Distillation as Distillation
 from bert_keras.tasks.distillation import distill as distill
+from bert_keras.tasks.hard_negatives import mine_hard_negatives as mine_hard_negatives
 from bert_keras.tasks.long_text_classifier import LongTextClassifier as LongTextClassifier
 from bert_keras.tasks.masked_lm import MaskedLM as MaskedLM
+from bert_keras.tasks.multi_vector_embedder import MultiVectorEmbedder as MultiVectorEmbedder
 from bert_keras.tasks.multiple_choice import MultipleChoice as MultipleChoice
 from bert_keras.tasks.next_sentence_prediction import (
     NextSentencePrediction as NextSentencePrediction,
@@ -45,10 +47,12 @@ from bert_keras.tasks.reranker import Reranker as Reranker
 from bert_keras.tasks.saliency import Saliency as Saliency
 from bert_keras.tasks.saliency import integrated_gradients as integrated_gradients
 from bert_keras.tasks.span_boundary import SpanBoundary as SpanBoundary
+from bert_keras.tasks.sparse_text_embedder import SparseTextEmbedder as SparseTextEmbedder
 from bert_keras.tasks.task import Task as Task
 from bert_keras.tasks.text_classifier import TextClassifier as TextClassifier
 from bert_keras.tasks.text_embedder import TextEmbedder as TextEmbedder
 from bert_keras.tasks.token_classifier import TokenClassifier as TokenClassifier
+from bert_keras.tasks.zero_shot_classifier import ZeroShotClassifier as ZeroShotClassifier
 from bert_keras.tokenizers.byte_pair import BytePairTokenizer as BytePairTokenizer
 from bert_keras.tokenizers.tokenizer import Tokenizer as Tokenizer
 from bert_keras.tokenizers.unigram import UnigramTokenizer as UnigramTokenizer

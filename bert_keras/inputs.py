@@ -8,6 +8,7 @@ A model takes a dict of integer arrays:
 | `segment_ids` | `(batch, seq_len)` | 0 for the first text, 1 for the second | zeros |
 | `padding_mask` | `(batch, seq_len)` | 1 or `True` for a real token, 0 for padding | ones |
 
+A `MultiVectorEmbedder` takes `scoring_mask` too, of the same shape: 1 for the tokens that count.
 Models without segments take no `segment_ids`. Multiple choice has an axis `num_choices` after
 `batch`. With `row_places` `(num_rows, seq_len)`, the encoder computes a batch without padding, see
 `bert_keras.preprocessing.unpadded_batches`. Ids outside their table give an error on some backends
@@ -23,6 +24,7 @@ TOKEN_IDS = "token_ids"
 SEGMENT_IDS = "segment_ids"
 PADDING_MASK = "padding_mask"
 MASK_POSITIONS = "mask_positions"
+SCORING_MASK = "scoring_mask"
 # Keras infers the batch size from the alphabetically first input, which must not be this one.
 ROW_PLACES = "row_places"
 
@@ -72,7 +74,7 @@ def check_arrays(inputs, backbone, num_axes=2):
     """
     arrays = {key: np.asarray(inputs[key]) for key in inputs}
     for key, array in arrays.items():
-        if array.dtype.kind not in ("iu" if key != PADDING_MASK else "iub"):
+        if array.dtype.kind not in ("iub" if key in (PADDING_MASK, SCORING_MASK) else "iu"):
             raise TypeError(
                 f"The input {key!r} must hold integers. Received an array of dtype {array.dtype}."
             )
@@ -86,7 +88,7 @@ def check_arrays(inputs, backbone, num_axes=2):
             f"The model takes {limits} per sequence, for which it has positions. Received: "
             f"{length}. Truncate texts, or cut long documents into windows."
         )
-    for key in (SEGMENT_IDS, PADDING_MASK):
+    for key in (SEGMENT_IDS, PADDING_MASK, SCORING_MASK):
         if key in arrays:
             advice = "It must have the shape of 'token_ids'."
             check_shape(f"The input {key!r}", arrays[key], token_ids.shape, advice=advice)
@@ -94,6 +96,7 @@ def check_arrays(inputs, backbone, num_axes=2):
         (TOKEN_IDS, backbone.vocabulary_size, "the vocabulary"),
         (SEGMENT_IDS, backbone.num_segments, "the segment table"),
         (PADDING_MASK, 2, "0 for padding and 1 for tokens"),
+        (SCORING_MASK, 2, "1 for tokens that count"),
         (MASK_POSITIONS, length, "the positions of a row"),
     ):
         if key in arrays:

@@ -59,7 +59,8 @@ Scheme: TypeAlias = Literal["IOB1", "IOB2", "IOE2", "IOBES", "BIOES", "BMES", "B
 Verbose: TypeAlias = Literal["auto"] | int
 Combination: TypeAlias = Literal["mean", "max", "self_attention"]
 Normalization: TypeAlias = Literal["document", "per_window"]
-Objective: TypeAlias = Literal["ranking", "similarity", "triplet"]
+Objective: TypeAlias = Literal["ranking", "similarity", "triplet", "distillation", "vectors"]
+Similarity: TypeAlias = Literal["cosine", "dot", "maxsim"]
 # The least probability of a label that counts: one for all labels, or one for each.
 Threshold: TypeAlias = float | Sequence[float] | Mapping[str, float]
 FileDtype: TypeAlias = Literal["float32", "float16", "bfloat16"]

@@ -38,7 +38,7 @@ WITH_PICTURES = ("tutorials/", "way_to_bert/")
 # What readers type, and the page that should come first.
 QUERIES = (
     ("en", "TextClassifier", "api/tasks"),
-    ("en", "perplexity", "tutorials/masked_lm"),
+    ("en", "perplexity", "way_to_bert/ngrams"),
     ("en", "named entity recognition", "tutorials/token_classification"),
     ("en", "NER", "tutorials/token_classification"),
     ("en", "sentiment analysis", "tutorials/text_classification"),
@@ -55,6 +55,7 @@ QUERIES = (
     ("en", "LoRA", "guides/toolbox"),
     ("en", "deploy", "guides/deploy"),
     ("en", "onnx", "guides/export"),
+    ("en", "CSV", "guides/your_own_data"),
     ("en", "semantic search", "tutorials/semantic_search"),
     ("en", "question answering", "tutorials/question_answering"),
     ("en", "install", "start/install"),
@@ -75,6 +76,7 @@ QUERIES = (
     ("zh", "冻结", "guides/toolbox"),
     ("zh", "部署", "guides/deploy"),
     ("zh", "导出", "guides/export"),
+    ("zh", "自己的数据", "guides/your_own_data"),
     ("zh", "镜像", "start/install"),
     ("zh", "句向量", "tutorials/text_embedding"),
     ("zh", "长文本", "guides/long_texts"),

@@ -9,7 +9,7 @@
 # ```
 #
 # Expected: `door` (0.19) as the first answer to "She opened the [MASK]"; a score of -13 for the
-# sentence in order and -52 for the other. PyTorch, 3 seconds of one core.
+# sentence in order and -52 for the other. PyTorch, 6 seconds of one core.
 
 # %%
 import argparse

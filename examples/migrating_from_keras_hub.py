@@ -10,7 +10,7 @@
 # python examples/migrating_from_keras_hub.py --folder my_keras_hub_preset
 # ```
 #
-# Expected: vectors that differ by at most 2e-7; PyTorch, 2 seconds of one core.
+# Expected: vectors that differ by at most 2e-7; PyTorch, 6 seconds of one core.
 
 # %%
 import argparse

@@ -1,8 +1,10 @@
 """The site has the same pages in both languages, and the code of docs and docstrings is right."""
 
 import ast
+import configparser
 import doctest
 import importlib
+import importlib.util
 import pathlib
 import re
 import shlex
@@ -121,6 +123,40 @@ def test_a_preset_is_in_the_readme_with_its_weights_in_the_guides_or_among_the_f
             assert preset.places[-1].rpartition("/")[2] in forty, name
         for table in tables if name in listed else ():
             assert f"`{name}`" in table and f"{preset.parameters:,}" in table
+
+
+def test_each_extra_that_is_named_exists_and_is_described():
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf-8")
+    extras = set(config["options.extras_require"])
+    folders = [ROOT / name for name in ("bert_keras", "docs", "examples")]
+    paths = [
+        *ROOT.glob("*.md"),
+        *(path for folder in folders for path in folder.rglob("*.[mp][dy]")),
+    ]
+    named = set()
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        for names in re.findall(r"(?:'\.|bert_keras)\[([a-z0-9,_]+)\]'", text):
+            named |= set(names.split(","))
+        named |= set(re.findall(r"(?:extra |可选依赖 )`(\w+)`", text))
+    assert len(named) > 8 and named <= extras
+    for language in ("en", "zh"):
+        text = (DOCS / language / "start" / "install.md").read_text(encoding="utf-8")
+        assert extras <= set(re.findall(r"`(\w+)`", text))
+
+
+def test_the_readme_on_a_package_index_has_no_relative_links():
+    spec = importlib.util.spec_from_file_location("bert_keras_setup", ROOT / "setup.py")
+    setup = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(setup)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = re.compile(r"\]\(([^)]+)\)")
+    address = "https://example.org/owner/bert_keras"
+    published, plain = (setup.for_package_index(text, address=x) for x in (address, ""))
+    assert len(links.findall(published)) == len(links.findall(text)) > 20
+    for target in [*links.findall(published), *links.findall(plain)]:
+        assert target.startswith("https://")
 
 
 # Libraries that the tests do without.

@@ -6,21 +6,25 @@ r"""BERT from the command line.
     bert-keras classify SOURCE "What a film!" "Never again."
     bert-keras answer SOURCE "Who lived in London?" "Ada Lovelace lived in London."
     bert-keras tag SOURCE --input sentences.txt --output tags.jsonl
+    bert-keras classify SOURCE "They won the cup." --labels sports,politics
+    bert-keras rerank SOURCE "Who eats?" --input documents.txt --top_k 3
     cat reviews.csv | bert-keras classify SOURCE --columns review --input_format csv
     bert-keras serve SOURCE [SOURCE ...] --port 8080
 
 `bert-keras vocabulary`, `pretraining-data` and `pretrain` lead from raw text to a checkpoint; `-h`
 after each lists its flags. `python -m bert_keras` does the same as `bert-keras`. SOURCE is a
-registered name, a folder, a hub address, a `.keras` file, or a folder written by
-`convert SOURCE TARGET --to onnx`, which answers without Keras. The commands that answer are
-classify, tag, answer, choose, fill-mask, embed, is-next and is-replaced. Texts come from the
-arguments, from `--input`, or from standard input, one per line, with tabs between question and
-context, context and choices, or the texts of a pair (`--columns premise,hypothesis`). Answers are
-in the order of the texts, one per line: JSON, CSV, or words to read. Arguments after `--` may begin
-with a hyphen. The environment variable KERAS_BACKEND selects the backend.
+registered name, a folder, a hub address, a `.keras` file, the folder of a run of `train`, or a
+folder written by `convert SOURCE TARGET --to onnx`, which answers without Keras. The commands that
+answer are classify, tag, answer, choose, fill-mask, embed, is-next, is-replaced and rerank. Texts
+come from the arguments, from `--input`, or from standard input, one per line, with tabs between
+question and context, context and choices, or the texts of a pair (`--columns premise,hypothesis`).
+Answers are in the order of the texts, those of `rerank` best first, one per line: JSON, CSV, or
+words to read. Arguments after `--` may begin with a hyphen. The environment variable KERAS_BACKEND
+selects the backend.
 """
 
 import difflib
+import functools
 import importlib
 import inspect
 import logging
@@ -29,6 +33,7 @@ import sys
 import warnings
 from typing import NamedTuple
 
+import bert_keras
 from bert_keras.cli import marked_rows, mistakes, serve, sources, start, text_rows
 from bert_keras.cli.options import LAYOUT, TRACEBACK, Option, parse_all, wants_traceback
 from bert_keras.export import runtime
@@ -51,6 +56,7 @@ COMMANDS = {
     "embed": Command("TextEmbedder", "embed"),
     "is-next": Command("NextSentencePrediction", "is_next", ("first", "second")),
     "is-replaced": Command("ReplacedTokenDetector", "is_replaced"),
+    "rerank": Command("Reranker", "rank"),
 }
 # Commands with flags of their own, and their modules, which import Keras.
 WITH_OWN_FLAGS = {
@@ -80,7 +86,16 @@ ANSWERS = (
     *LAYOUT,
     Option("batch_size", int, 32, "Texts in a batch.", 1),
     Option("prompt", str, None, "Name or text of what goes before each text, for `embed`."),
-    Option("top_k", int, None, "Number of answers, for `answer` and `fill-mask`.", 1),
+    Option("top_k", int, None, "Number of answers, for `answer`, `fill-mask` and `rerank`.", 1),
+    Option(
+        "labels",
+        str,
+        None,
+        "Labels by which a model of entailment classifies texts, for `classify`.",
+        many="list",
+    ),
+    Option("hypothesis", str, None, "What a label says of a text, such as 'This example is {}.'."),
+    Option("multi_label", bool, None, "Whether several of the --labels may be right."),
 )
 GROUPS = {
     "Commands that answer": ANSWERS,
@@ -104,6 +119,7 @@ def run():
     if not wants_traceback(sys.argv):  # Then the messages of libraries are wanted too.
         logging.getLogger().setLevel(logging.ERROR)
         warnings.simplefilter("ignore")
+        warnings.filterwarnings("always", module=r"bert_keras\.datasets\.")
     mistakes.run(main, "bert-keras", sys.argv[1:])
 
 
@@ -157,14 +173,19 @@ def _convert(flags, source, target=None, *others):
 
 def _answer(name, flags, source, arguments):
     """Answers texts from the arguments, a file or standard input."""
-    command = COMMANDS[name]
+    command, query = COMMANDS[name], None
+    if name == "rerank":
+        if not arguments:
+            raise ValueError("Write `rerank SOURCE QUERY`, then texts, or --input. Received none.")
+        query, *arguments = arguments
     columns = tuple(flags.columns or command.columns)
     _check_texts(name, flags, columns, arguments)
     path, is_shown, output_format = _output(flags)
     model = _model(name, source)
     options = {"batch_size": flags.batch_size}
     options |= {x: flags[x].value for x in ("prompt", "top_k") if flags[x].value is not None}
-    parameters = inspect.signature(getattr(model, command.method)).parameters
+    ask = _zero_shot(name, model, flags)
+    parameters = inspect.signature(ask or getattr(model, command.method)).parameters
     if unknown := options.keys() - parameters.keys():
         takes = "takes no prompt" if "prompt" in unknown else "gives one answer"
         received = ", ".join(f"--{x}={options[x]}" for x in sorted(unknown))
@@ -178,19 +199,28 @@ def _answer(name, flags, source, arguments):
         if not (flags.columns or flags.input_format):
             rows = marked_rows.read_rows(name, flags.input, input_format, columns)
         if rows is None:
-            rows = text_rows.read_rows(
-                flags.input, input_format, columns, name == "choose", *layout
-            )
+            has_list = name == "choose"
+            rows = text_rows.read_rows(flags.input, input_format, columns, has_list, *layout)
     if name == "fill-mask":
         mask = (getattr(model, "tokenizer", None) or model).mask_token or "[MASK]"
         rows = (row.replaced("[MASK]", mask) for row in rows)
+    if query is not None:
+        rows = list(rows)
+        with text_rows.answers_to(path, output_format) as write:
+            for hit in model.rank(query, [text for (text,) in rows], **options):
+                row = rows[hit["index"]]
+                write({**hit, "text": row[0]}, row)
+        return
     has_progress = not is_shown and sys.stderr.isatty()
     # Several batches at once are sorted by length. With a batch size of 1 each text is answered
     # as it comes.
     done, num_rows = 0, 16 * flags.batch_size if flags.batch_size > 1 else 1
     with text_rows.answers_to(path, output_format) as write:
         for chunk in text_rows.chunks(rows, num_rows):
-            answers = runtime.ask(model, command.method, chunk, **options)
+            if ask is not None:
+                answers = ask([text for (text,) in chunk], **options)
+            else:
+                answers = runtime.ask(model, command.method, chunk, **options)
             for row, answer in zip(chunk, answers, strict=True):
                 write(answer.tolist() if name == "embed" else answer, row)
             sys.stdout.flush()
@@ -199,6 +229,24 @@ def _answer(name, flags, source, arguments):
                 print(f"\r{done} answers", end="", file=sys.stderr, flush=True)
     if has_progress:
         print(file=sys.stderr)
+
+
+def _zero_shot(name, model, flags):
+    """Returns what classifies texts by `--labels`, or `None` without them."""
+    if flags.labels is None:
+        given = [x for x in ("hypothesis", "multi_label") if flags[x].value is not None]
+        if given:
+            raise ValueError(f"--{given[0]} needs --labels, such as --labels sports,politics.")
+        return None
+    if name != "classify" or len(flags.columns or ()) > 1:
+        raise ValueError(f"--labels is for `classify` of single texts. Received it for `{name}`.")
+    if isinstance(model, runtime.ExportedTask):
+        method = model.zero_shot
+    else:
+        method = bert_keras.ZeroShotClassifier(model).classify
+    chosen = {x: flags[x].value for x in ("hypothesis", "multi_label")}
+    chosen = {x: value for x, value in chosen.items() if value is not None}
+    return functools.partial(method, labels=flags.labels, **chosen)
 
 
 def _check_texts(name, flags, columns, arguments):

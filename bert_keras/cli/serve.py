@@ -8,6 +8,7 @@ import tempfile
 
 from absl import logging
 
+import bert_keras
 from bert_keras.checks import require
 from bert_keras.cli import sources
 from bert_keras.cli.options import Option
@@ -16,6 +17,18 @@ from bert_keras.export import runtime
 # The environment variable with a server's keys, separated by spaces: arguments of a process are
 # visible to all users.
 KEYS = "BERT_KERAS_API_KEYS"
+# The command that answers with a task -> the task's class.
+TASKS = {
+    "classify": "TextClassifier",
+    "tag": "TokenClassifier",
+    "answer": "QuestionAnswering",
+    "choose": "MultipleChoice",
+    "fill-mask": "MaskedLM",
+    "embed": "TextEmbedder",
+    "is-next": "NextSentencePrediction",
+    "is-replaced": "ReplacedTokenDetector",
+    "rerank": "Reranker",
+}
 OPTIONS = (
     Option("host", str, "127.0.0.1", "Address to listen at; 0.0.0.0 for all networks."),
     Option("port", int, 8080, "Port to listen at.", 0, 65535),
@@ -31,6 +44,13 @@ OPTIONS = (
         "auto",
         "What computes the answers: Keras, or ONNX Runtime, with a program that is exported at the "
         "start. auto takes ONNX Runtime where it can be used and there is no accelerator.",
+    ),
+    Option(
+        "task",
+        tuple(TASKS),
+        None,
+        "What models without a head of their own answer by, or all of them. By default the "
+        "checkpoint decides, and one without a head embeds.",
     ),
     Option("reload_every", float, None, "Seconds between checks for changed files.", 0.1),
 )
@@ -59,10 +79,11 @@ def serve(named_sources, flags):
     wait, keys = flags.wait_ms / 1000, tuple(os.environ.get(KEYS, "").split())
     limits = flags.max_waiting, flags.deadline, flags.max_body, flags.max_text
     settings = Settings(flags.max_batch, wait, *limits, keys)
-    models = models_of(named_sources, settings, flags.runtime)
+    models = models_of(named_sources, settings, flags.runtime, TASKS.get(flags.task))
     listening = bound(flags.host, flags.port)
     for model in models:
         model.start()
+        print(f"{model.name}: {_described(model.model)}", flush=True)
     config = uvicorn.Config(
         make_app(models, settings, flags.reload_every),
         http=functools.partial(Connection, flags.deadline),
@@ -92,7 +113,7 @@ def bound(host, port):
         ) from error
 
 
-def models_of(named_sources, settings, wanted="auto"):
+def models_of(named_sources, settings, wanted="auto", task=None):
     """Returns a `Served` for each source, not loaded yet; see `loaded`."""
     import keras
 
@@ -110,17 +131,27 @@ def models_of(named_sources, settings, wanted="auto"):
             )
         # Other backends compile a program for each number of rows.
         pads = keras.backend.backend() != "torch"
-        load = functools.partial(loaded, source, wanted)
+        load = functools.partial(loaded, source, wanted, task)
         models[name] = Served(name, load, source, settings, pads_rows=pads)
     return list(models.values())
 
 
-def loaded(source, wanted="auto"):
+def _described(model):
+    """Returns a model's task, how it answers, and what computes the answers."""
+    is_program = isinstance(model, runtime.ExportedTask)
+    name = model.config["task"] if is_program else type(model).__name__
+    methods = ", ".join(x.replace("_", "-") for x in runtime.answers_of(model))
+    return f"{name} ({methods}) on {'ONNX Runtime' if is_program else 'Keras'}"
+
+
+def loaded(source, wanted="auto", task=None):
     """Returns the model of a source.
 
     Args:
         source: str, see `sources.load`.
         wanted: `"keras"`, `"onnx"` or `"auto"`, what computes the answers.
+        task: str, the name of a task's class, or `None` for the checkpoint's own; one without a
+            head becomes a `TextEmbedder`.
 
     Returns:
         A task, or an `ExportedTask`, whose `tokenizer` is a `Tokenizer`. If it was exported here,
@@ -131,23 +162,45 @@ def loaded(source, wanted="auto"):
     from bert_keras.preprocessing import TextPreprocessor
     from bert_keras.tokenizers import Tokenizer
 
-    model, warned = sources.load(source)
+    model, warned = sources.load(source, task, headless="TextEmbedder")
     if warned:
         raise ValueError(f"{source} lacks a part that it needs to answer. {warned[0]}")
-    if isinstance(model, runtime.ExportedTask):
+    is_program = isinstance(model, runtime.ExportedTask)
+    name = model.config["task"] if is_program else type(model).__name__
+    fits = name == task or (
+        not is_program and task and isinstance(model, getattr(bert_keras, task))
+    )
+    if task is not None and not fits:
+        raise ValueError(f"--task needs a {task}. Received: {source}, a {name}. Leave it out.")
+    if is_program:
         if wanted == "keras":
             raise ValueError(f"{source} is a program, which Keras cannot run. Serve its task.")
         model.tokenizer = Tokenizer.load(os.path.join(source, "tokenizer.json"))
         return model
+    model.applies_sigmoid = _gets_sigmoid(source, model)
     program = None if wanted == "keras" else _program_of(model, wanted == "onnx")
     if program is not None:
         program.whole = model  # To show what happens inside.
+        program.applies_sigmoid = model.applies_sigmoid
         return program
     if keras.backend.backend() == "torch" and type(model.preprocessor) is TextPreprocessor:
         # Texts asked at the same time differ in length. Other backends would compile a program for
         # each way to lay texts into rows.
         model.preprocessor.unpadded = True
     return model
+
+
+def _gets_sigmoid(source, model):
+    """Whether transformers' pipeline returns the sigmoid of the one logit of a checkpoint.
+
+    It does unless the config says that the problem is a regression.
+    """
+    from bert_keras.presets.presets import open_preset
+
+    if getattr(model, "num_classes", None) != 1 or os.path.isfile(sources.model_of_run(source)):
+        return False
+    config = open_preset(source).config
+    return "registered_name" not in config and config.get("problem_type") is None
 
 
 def _program_of(model, is_asked_for):

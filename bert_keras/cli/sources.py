@@ -30,13 +30,15 @@ TARGETS = {
 }
 
 
-def load(source, wanted=None):
+def load(source, wanted=None, headless=None):
     """Returns a model and the warnings from loading it.
 
     Args:
-        source: str, a `.keras` file or a source of `from_preset`.
+        source: str, a `.keras` file, the folder of a run of `train`, or a source of `from_preset`.
         wanted: name of the class to load if the source holds no such task; `None` for the source's
             own class.
+        headless: name of the class to load, without `wanted`, if the source holds no task at all;
+            `None` for its backbone.
 
     Raises:
         ValueError: the source is of a kind that cannot answer.
@@ -44,6 +46,7 @@ def load(source, wanted=None):
     if runtime.is_exported(source):
         return runtime.load(source), []
     _check_source(source)
+    source = model_of_run(source)
 
     from bert_keras.presets.presets import open_preset
 
@@ -52,7 +55,7 @@ def load(source, wanted=None):
         if str(source).endswith(".keras"):
             model = bert_keras.load_model(source)
         else:
-            model = _class_of(open_preset(source), wanted).from_preset(source)
+            model = _class_of(open_preset(source), wanted, headless).from_preset(source)
     return model, [str(x.message) for x in caught if issubclass(x.category, UserWarning)]
 
 
@@ -66,14 +69,22 @@ def _check_source(source):
         )
 
 
-def _class_of(preset, wanted):
+def model_of_run(source):
+    """Returns the best model's file for the folder of a run of `train`, else the source itself."""
+    path = os.path.join(source, "model.keras")
+    is_run = os.path.isfile(path) and os.path.isfile(os.path.join(source, "results.json"))
+    return path if is_run else source
+
+
+def _class_of(preset, wanted, headless):
     import keras
 
     from bert_keras.models.backbone import Backbone
 
     found = keras.saving.get_registered_object(preset.task_name() or "")
-    if wanted is None:
+    if wanted is None and (found is not None or headless is None):
         return found or preset.backbone_class(Backbone)
+    wanted = wanted or headless
     wanted = getattr(bert_keras, wanted)
     return found if found is not None and issubclass(found, wanted) else wanted
 

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import sys
+import warnings
 
 from bert_keras.engine import host_memory
 from bert_keras.export.runtime import is_exported
@@ -13,7 +14,10 @@ _RESTARTED = "BERT_KERAS_RESTARTED"
 
 
 def prepare():
-    """Silences libraries, and blocks the import of Keras for help and for an exported folder.
+    """Prepares the process before Keras is imported.
+
+    Libraries stay silent, warnings lose their place in the code, and for help and for an exported
+    folder the import of Keras is blocked.
 
     The package calls it when it is imported by its command, `bert-keras` or `python -m bert_keras`.
     Until `started` is called, Ctrl-C ends the process at once.
@@ -22,6 +26,7 @@ def prepare():
         _restart_with_huge_pages()
     if "--traceback" not in sys.argv:
         _silence_libraries()
+        warnings.formatwarning = lambda message, *rest, **further: f"{message}\n"
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             # Ctrl-C during the import of Keras would print a traceback.
             with contextlib.suppress(ValueError):  # Only the main thread may do this.

@@ -2,6 +2,7 @@
 
 import os
 import re
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -197,6 +198,16 @@ def read_choices(flags):
     return Parts(train, dev, test)
 
 
+def _told(read, path, **options):
+    """Returns what a reader returns, and prints what it warns of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        found = read(path, **options)
+    for warning in caught:
+        print(warning.message)
+    return found
+
+
 # Tagged words
 
 
@@ -220,7 +231,7 @@ def read_tags(flags):
     print(f"{files['train']}: {datasets.tag_layout(files['train'], **columns)}.")
     columns["label_names"] = flags.label_names
     train, dev, test = (
-        datasets.read_conll(files[part], **columns, may_lack_tags=part == "test")
+        _told(datasets.read_conll, files[part], **columns, may_lack_tags=part == "test")
         if files.get(part)
         else None
         for part in ("train", "dev", "test")
@@ -324,7 +335,7 @@ def _metric_of(files):
 
 def _without_blanks(path):
     """Reads a file; prints what it leaves out, and how many answers cannot be trained on."""
-    examples, mismatches = datasets.read_squad(path)
+    examples, mismatches = _told(datasets.read_squad, path)
     kept = [example for example in examples if example.question.strip()]
     if len(kept) < len(examples):
         print(f"{path}: left out {len(examples) - len(kept)} blank questions.")

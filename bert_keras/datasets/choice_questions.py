@@ -12,6 +12,7 @@ from bert_keras.checks import check_choice, check_not_empty, is_int
 from bert_keras.datasets.files import read_lines, read_text
 from bert_keras.datasets.labelled_texts import ExampleSet
 from bert_keras.datasets.table import read_records, shorten
+from bert_keras.datasets.tag_records import as_list
 from bert_keras.types import Path
 
 
@@ -218,10 +219,12 @@ def _read_row(record):
     for field, values in layout.kinds.items():
         check_choice(field, record[field], values)
     texts = _Texts(record)
-    options, keys = record[layout.choices] if isinstance(layout.choices, str) else [], None
+    keys = None
     if isinstance(layout.choices, tuple):
         options = [record[field] for field in layout.choices]
-    elif isinstance(options, dict):
+    else:
+        options = as_list(layout.choices, record[layout.choices])
+    if isinstance(options, dict):
         options, keys = options["text"], options["label"]
     elif options and all(isinstance(option, dict) for option in options):
         options, keys = zip(*((row["text"], row["label"]) for row in options), strict=True)
@@ -254,14 +257,17 @@ def _continued(text, choice):
 
 
 def _check_texts(values):
-    if not values or not all(isinstance(value, str) for value in values):
+    is_list = isinstance(values, (list, tuple)) and values
+    if not is_list or not all(isinstance(value, str) for value in values):
         raise ValueError(f"contexts and choices must be texts. Received: {shorten(values)}")
     return list(values)
 
 
 def _label(value, num_choices, keys=None):
     """Returns the position of the right choice, `None` if the row does not say it."""
-    if value is None or value in ("", "-1") or (is_int(value) and value == -1):
+    if isinstance(value, float) and value.is_integer():  # pandas
+        value = int(value)
+    if value is None or value in ("", "-1", -1) or value != value:
         return None
     if keys is not None and not is_int(value):
         return list(keys).index(check_choice("answerKey", value, keys))

@@ -96,7 +96,7 @@ def read_examples(path: Path, task: ClassificationTask) -> LabelledTexts:
     table = Table(path, rows, has_header, num_fields)
     is_labelled = len(columns) > len(layout.texts)
     if is_labelled and task.undecided is not None:
-        why = f"have the label {task.undecided!r}, which says that annotators did not agree,"
+        why = f"have the label {task.undecided!r}, which says that annotators did not agree"
         undecided = [value == task.undecided for value in table.column(columns[-1])]
         table.rows = _without(path, table.rows, undecided, why)
     check_not_empty(table.rows, f"{path} must have rows after its header")
@@ -336,7 +336,7 @@ def _without(path, rows, is_left_out, why):
     if places:
         more = ", ..." if len(places) > 10 else ""
         warnings.warn(
-            f"{path}: {len(places)} rows {why} and are left out (lines "
+            f"{path}: rows left out because they {why}: {len(places)} of {len(rows)} (lines "
             f"{', '.join(places[:10])}{more}).",
             stacklevel=3,
         )

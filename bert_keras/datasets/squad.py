@@ -3,6 +3,7 @@
 import bisect
 import dataclasses
 import json
+import re
 import unicodedata
 import warnings
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ def read_squad(path: Path) -> QuestionSet:
 
     The layouts are SQuAD's JSON (SQuAD 1.1 and 2.0, CMRC 2018, DRCD); a list of its articles or of
     its contexts alone; and rows with `question`, `context`, and `answers` as `datasets` has them,
-    in JSON, JSON lines or Parquet.
+    or `answer_text` and `answer_start`, in JSON, JSON lines, Parquet or CSV.
 
     An answer may be in another Unicode form than its context (NFC, NFD), or its start may count
     bytes or UTF-16 units, as 7 of the 9,657 in CMRC 2018's dev file do. Such answers are taken
@@ -158,6 +159,10 @@ def _example(place, context, record):
 def _answers(place, record):
     """Yields the answers, a list of objects or, as in `datasets`, an object of lists."""
     found = record.get("answers")
+    if found is None and "answer_start" in record:  # A table with a column for each.
+        text, start = record.get("answer_text", record.get("answer")), record["answer_start"]
+        is_number = isinstance(start, str) and re.fullmatch("[0-9]+", start)
+        found = [{"text": text, "answer_start": int(start) if is_number else start}] if text else []
     if found is None:
         return
     if isinstance(found, dict):

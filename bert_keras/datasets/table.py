@@ -315,9 +315,9 @@ def _without_surplus(rows, path):
         yield place, fields[:size]
     if places:
         warnings.warn(
-            f"{path}: {len(places)} rows have more fields than the first, {size} ({places[0]} is "
-            "the first of them). What is left over is not read.",
-            stacklevel=2,
+            f"{path}: rows with more fields than the first, {size}: {len(places)} ({places[0]} is "
+            "the first). The surplus fields are not read.",
+            stacklevel=1,
         )
 
 

@@ -15,7 +15,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bert_keras.answers.words import find_words, number_words
 from bert_keras.checks import is_int, require
@@ -50,12 +50,7 @@ class TagFields(NamedTuple):
     sentence: str | None = None
 
     def __str__(self) -> str:
-        names = {
-            "sentence": ("words", "tags"),
-            "text": ("texts", "spans"),
-            "word": ("words", "tags"),
-        }
-        words, tags = names[self.kind]
+        words, tags = ("texts", "spans") if self.kind == "text" else ("words", "tags")
         of_sentence = f", sentences by {self.sentence!r}" if self.sentence else ""
         return f"{words} in {self.words!r}, {tags} in {self.tags!r}{of_sentence}"
 
@@ -150,7 +145,7 @@ def read_tag_records(
             words, tags, num_inside = _tagged(where, words, tags)
             inside += [place] * num_inside
         else:
-            words, tags = _as_words(where, words), _as_list(where, tags)
+            words, tags = _as_words(where, words), as_list(where, tags)
         if tags is None and not may_lack_tags:
             raise ValueError(f"{where}: there are no tags in {fields.tags!r}.")
         if tags is not None and len(tags) != len(words):
@@ -163,7 +158,7 @@ def read_tag_records(
         yield place, None, None
     if inside:
         warnings.warn(
-            f"{path}: {len(inside)} entities begin or end inside a word ({inside[0]} is the "
+            f"{path}: {len(inside)} borders of entities lie inside a word ({inside[0]} is the "
             "first). Offsets count characters from 0, and an end is the character after the last.",
             stacklevel=2,
         )
@@ -182,8 +177,16 @@ def _first_line(path):
 # Values
 
 
-def _as_list(where, value):
-    """Returns a list, or the list that a cell of text holds, or anything else unchanged."""
+def as_list(where: str, value: Any) -> Any:
+    """Returns a list, or the list that a cell of text holds, or anything else unchanged.
+
+    Args:
+        where: str, the file and the place, for the message.
+        value: the value of a field.
+
+    Raises:
+        ValueError: the cell begins as a list and is none.
+    """
     if not isinstance(value, str) or not value.strip().startswith("["):
         return value
     try:
@@ -218,7 +221,7 @@ def _is_spans(value):
 
 
 def _as_words(where, value):
-    value = _as_list(where, value)
+    value = as_list(where, value)
     if isinstance(value, str):
         return value.split()
     if not isinstance(value, list):
@@ -308,17 +311,17 @@ def _listed(where, spans):
         except (AttributeError, TypeError, ValueError):
             raise ValueError(f"{where}: no spans of entities: {shorten(spans, 80)}.") from None
         return
-    for span in spans:
+    for span in spans if isinstance(spans, list) else [spans]:
         if isinstance(span, dict):
-            values = [
+            start, end, kind = (
                 next((span[key] for key in keys if key in span), None)
                 for keys in (_START, _END, _TYPE)
-            ]
-            kind = values[2]
-            values[2] = kind[0] if isinstance(kind, list) and len(kind) == 1 else kind
-            yield (*values, span.get("text"))
+            )
+            kind = kind[0] if isinstance(kind, list) and len(kind) == 1 else kind
+            yield start, end, kind, span.get("text")
         else:
-            yield (*span, None) if len(span) == 3 else (None, None, span, None)
+            is_triple = isinstance(span, list) and len(span) == 3
+            yield (*span, None) if is_triple else (span, None, None, None)
 
 
 def _checked_span(where, text, span):

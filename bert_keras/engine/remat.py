@@ -57,26 +57,106 @@ def rematerialized(layer, inputs, shared=None, **arguments):
     Reference:
         [Chen et al., 2016](https://arxiv.org/abs/1604.06174).
     """
-    shared, weights = shared or {}, layer.trainable_variables
-    states = [v for v in layer.non_trainable_variables if v.name == "seed_generator_state"]
-    others = [v for v in layer.non_trainable_variables if v.name != "seed_generator_state"]
-    # Copies, because the variables have advanced the second time. They are no arguments of
-    # `compute`, because TensorFlow computes a gradient for each of those.
+    shared, states = shared or {}, _seed_states(layer)
+
+    def function(inputs, *values):
+        return layer(inputs, **dict(zip(shared, values, strict=True)), **arguments)[0]
+
+    # Copies, because the variables have advanced the second time.
     old_states = [ops.copy(state) for state in states]
-
-    def compute(inputs, *values):
-        further = dict(zip(shared, values, strict=False))
-        values = [*values[len(shared) :], *(variable.value for variable in others), *old_states]
-        variables = [*weights, *others, *states]
-        with keras.StatelessScope(zip(variables, values, strict=True)) as scope:
-            output = layer(inputs, **further, **arguments)[0]
-            return output, *(scope.get_current_value(state) for state in states)
-
-    values = *shared.values(), *(weight.value for weight in weights)
-    output, *new_states = keras.remat(compute)(inputs, *values)
+    output, new_states = _recomputed(layer, function, (inputs, *shared.values()), old_states)
     for state, value in zip(states, new_states, strict=True):
         state.assign(value)
     return output
+
+
+def in_chunks(layer, function, inputs, chunk_size):
+    """Returns `function(inputs, True)`, a tensor with a row for each row, computed in chunks.
+
+    The backward pass computes a chunk again before it computes its gradient, so that the inner
+    values of one chunk are in memory at a time. See `rematerialized` for dropout and memory.
+
+    Args:
+        layer: the layer whose weights and seeds the function uses.
+        function: function of a dict of inputs and `training`.
+        inputs: dict of int tensors `(num_rows, ...)`.
+        chunk_size: int, rows in a chunk.
+
+    Reference:
+        [Gao et al., 2021](https://arxiv.org/abs/2101.06983), section 3.
+    """
+    states, num_rows = _seed_states(layer), ops.shape(next(iter(inputs.values())))[0]
+    num_chunks = -(-num_rows // chunk_size)
+
+    def split(array):
+        # Rows of zeros fill up the last chunk. Each chunk has rows of each device's share.
+        padding = [(0, num_chunks * chunk_size - num_rows), *[(0, 0)] * (len(array.shape) - 1)]
+        shape = (chunk_size, num_chunks, *ops.shape(array)[1:])
+        return ops.swapaxes(ops.reshape(ops.pad(array, padding), shape), 0, 1)
+
+    def compute(old_states, chunk):
+        return _recomputed(layer, lambda: function(chunk, True), (), old_states)[::-1]
+
+    chunks = {name: split(array) for name, array in inputs.items()}
+    new_states, outputs = _scan(compute, [ops.copy(state) for state in states], chunks)
+    for state, value in zip(states, new_states, strict=True):
+        state.assign(value)
+    outputs = ops.swapaxes(outputs, 0, 1)
+    return ops.reshape(outputs, (-1, *ops.shape(outputs)[2:]))[:num_rows]
+
+
+def _seed_states(layer):
+    return [v for v in layer.non_trainable_variables if v.name == "seed_generator_state"]
+
+
+def _recomputed(layer, function, inputs, old_states):
+    """Returns a function's output and the seeds after it; the backward pass computes it again.
+
+    Args:
+        layer: the layer whose variables the function uses.
+        function: function of `inputs` that returns a tensor.
+        inputs: tuple of float tensors, which have gradients.
+        old_states: list of tensors, the seeds before it. They are no arguments of `keras.remat`,
+            because TensorFlow computes a gradient for each of those.
+    """
+    weights, states = layer.trainable_variables, _seed_states(layer)
+    others = [v for v in layer.non_trainable_variables if v.name != "seed_generator_state"]
+
+    def compute(*values):
+        inner, values = values[: len(inputs)], values[len(inputs) :]
+        values = [*values, *(variable.value for variable in others), *old_states]
+        variables = [*weights, *others, *states]
+        with keras.StatelessScope(zip(variables, values, strict=True)) as scope:
+            output = function(*inner)
+            return output, *(scope.get_current_value(state) for state in states)
+
+    output, *new_states = keras.remat(compute)(*inputs, *(weight.value for weight in weights))
+    return output, new_states
+
+
+def _scan(step, state, rows):
+    """Returns the last state, and the outputs of `step(state, row)` for each row, stacked.
+
+    Args:
+        step: function that returns the next state and a float32 tensor.
+        state: list of tensors.
+        rows: dict of tensors `(num_rows, ...)`.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return ops.scan(step, state, rows)
+    import tensorflow as tf
+
+    # Keras's takes only outputs of the form of the state there.
+    number = tf.shape(next(iter(rows.values())))[0]
+
+    def body(index, state, outputs):
+        state, output = step(state, {name: array[index] for name, array in rows.items()})
+        return index + 1, state, outputs.write(index, output)
+
+    loop = (0, state, tf.TensorArray("float32", number))
+    options = {"maximum_iterations": number, "parallel_iterations": 1}
+    _, state, outputs = tf.while_loop(lambda i, *_: i < number, body, loop, **options)
+    return state, outputs.stack()
 
 
 def with_gradient(function, gradient):

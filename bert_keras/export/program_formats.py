@@ -104,7 +104,8 @@ def signature_of(model):
         tokens, and the names of its axes.
     """
     backbone = getattr(model, "backbone", model)
-    axes = dict.fromkeys(backbone.input_names, _AXES[model.num_input_axes])
+    names = (*backbone.input_names, *model.token_inputs)
+    axes = dict.fromkeys(names, _AXES[model.num_input_axes])
     axes |= {name: ("batch", name) for name in model.further_inputs}
     specs = {
         name: keras.layers.InputSpec(shape=(None,) * len(names), dtype="int32", name=name)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 # Raised when a key of `config.json` gets another meaning.
 FORMAT = 1
 ANSWERS = ("classify", "tag", "answer", "choose", "fill_mask", "embed", "is_next", "is_replaced")
+ANSWERS += ("rank",)
 # Keys of the config whose values must be above 0: lengths, and what is divided by.
 _SIZES = ("max_length", "stride", "num_windows", "max_question_length", "max_answer_length")
 # The most logits that a call of a language model returns: 128 MiB of float32.
@@ -179,6 +180,16 @@ class ExportedTask:
             return self.classify(tuple([text] for text in texts), batch_size, threshold)[0]
         names = self.config["label_names"] or list(range(self.config["num_classes"]))
         threshold = answers.check_threshold(threshold, names)
+        logits = self.logits(texts, batch_size)
+        logits = answers.activated(logits, self.config.get("activation", "linear"))
+        return answers.class_answers(logits, self.config["problem_type"], names, threshold)
+
+    def logits(
+        self, texts: Texts | tuple[Texts, Texts], batch_size: int = 32
+    ) -> NDArray[np.float32]:
+        """Returns a classifier's logits of a column of texts or of pairs, `(n, num_classes)`."""
+        self._check("classify", batch_size=batch_size)
+        is_pair = isinstance(texts, tuple) and len(texts) == 2
         columns = [self._ids(column) for column in (texts if is_pair else (texts,))]
         if "num_windows" in self.config:
             if is_pair:
@@ -188,9 +199,44 @@ class ExportedTask:
         else:
             rows = [self._row(*self._cut(*ids)) for ids in zip(*columns, strict=True)]
             logits = [outputs["logits"] for outputs in self._outputs(rows, batch_size)]
-        logits = np.reshape(logits, (-1, len(names)))
-        logits = answers.activated(logits, self.config.get("activation", "linear"))
-        return answers.class_answers(logits, self.config["problem_type"], names, threshold)
+        return np.reshape(np.array(logits, "float32"), (-1, self.config["num_classes"]))
+
+    def zero_shot(
+        self,
+        texts: str | Texts,
+        labels: Sequence[str],
+        hypothesis: str = "This example is {}.",
+        multi_label: bool = False,
+        batch_size: int = 32,
+        threshold: float | Sequence[float] | Mapping[str, float] = 0.5,
+    ) -> Any:
+        """Returns which labels texts entail, see `bert_keras.ZeroShotClassifier.classify`."""
+        hypotheses = answers.check_hypotheses(labels, hypothesis)
+        threshold = answers.check_threshold(threshold, labels)
+        if isinstance(texts, str):
+            options = labels, hypothesis, multi_label, batch_size, threshold
+            return self.zero_shot([texts], *options)[0]
+        texts = _column(texts)
+        pairs = [text for text in texts for _ in labels], hypotheses * len(texts)
+        logits, names = self.logits(pairs, batch_size), self.config["label_names"]
+        return answers.entailment_answers(logits, names, labels, multi_label, threshold)
+
+    def score(
+        self, queries: str | Texts, texts: Texts, batch_size: int = 32
+    ) -> NDArray[np.float32]:
+        """Returns how well texts answer queries, see `bert_keras.Reranker.score`."""
+        self._check("rank", batch_size=batch_size)
+        texts = _column(texts)
+        queries = [queries] * len(texts) if isinstance(queries, str) else _column(queries)
+        logits = self.logits((queries, texts), batch_size)[:, 0]
+        return answers.activated(logits, self.config.get("activation", "linear"))
+
+    def rank(
+        self, query: str, texts: Texts, top_k: int | None = None, batch_size: int = 32
+    ) -> list[dict[str, Any]]:
+        """Returns the texts that answer a query best, see `bert_keras.Reranker.rank`."""
+        self._check("rank", **({} if top_k is None else {"top_k": top_k}))
+        return answers.ranked(self.score(query, texts, batch_size), top_k)
 
     def tag(self, sentences: str | Texts, batch_size: int = 32) -> Any:
         """Returns words, tags and entities, see `bert_keras.TokenClassifier.tag`."""
@@ -203,6 +249,11 @@ class ExportedTask:
         chain = [np.array(weights, "float32") for weights in self.config["crf"]] or None
         logits = self._word_logits(_column(sentences), batch_size)
         return answers.tagged_texts(placed, logits, self.config["label_names"], chain)
+
+    def piece_logits(self, texts: Texts, batch_size: int = 32) -> list[NDArray[np.float32]]:
+        """Returns a tagger's logits of every token of texts, one `(num_tokens, num_tags)` each."""
+        self._check("tag", batch_size=batch_size)
+        return self._word_logits(_column(texts), batch_size, are_pieces=True)
 
     def answer(
         self, question: str | Texts, context: str | Texts, top_k: int = 1, batch_size: int = 32
@@ -266,11 +317,17 @@ class ExportedTask:
             len(rows), self._session.get_outputs()[0].shape[-1]
         )
 
-    def fill_mask(self, text: str | Texts, top_k: int = 5, batch_size: int = 32) -> Any:
+    def fill_mask(
+        self,
+        text: str | Texts,
+        top_k: int = 5,
+        batch_size: int = 32,
+        targets: Sequence[str] | None = None,
+    ) -> Any:
         """Returns the likeliest tokens, see `bert_keras.MaskedLM.fill_mask`."""
         self._check("fill_mask", top_k=top_k, batch_size=batch_size)
         if isinstance(text, str):
-            return self.fill_mask([text], top_k, batch_size)[0]
+            return self.fill_mask([text], top_k, batch_size, targets)[0]
         mask, vocabulary_size = self.config["mask_token_id"], self._tokenizer.get_vocab_size()
         rows = []
         for index, ids in enumerate(self._ids(text)):
@@ -284,7 +341,11 @@ class ExportedTask:
                 )
         longest = max((len(ids) for ids, _ in rows), default=1)
         at_once = max(1, _LOGITS_AT_ONCE // (longest * vocabulary_size))
-        options, filled = (top_k, vocabulary_size, self._readable), []
+        if targets is not None:
+            to_id = self._tokenizer.token_to_id
+            encode, unknown_id = lambda x: self._ids([x])[0], self.config["unknown_token_id"]
+            targets = answers.ids_of_targets(targets, to_id, encode, unknown_id)
+        options, filled = (top_k, vocabulary_size, self._readable, targets), []
         for start in range(0, len(rows), at_once):
             part = rows[start : start + at_once]
             for (ids, _), outputs in zip(part, self._outputs(part, batch_size), strict=True):
@@ -454,18 +515,21 @@ class ExportedTask:
         first = len(config["before"] + config["between"]) + lengths[windows.documents]
         return rows, answers.ContextWindows(contexts, offsets, windows, first)
 
-    def _word_logits(self, sentences, batch_size):
+    def _word_logits(self, sentences, batch_size, are_pieces=False):
         """Returns the logits of words, an array per sentence, each of its window of most context.
 
         Args:
             sentences: list of str or of lists of str.
             batch_size: int.
+            are_pieces: bool, whether each token counts as a word.
         """
         sentences, room = [s if isinstance(s, str) else _column(s) for s in sentences], self._room()
         encodings = self._encode_sentences(sentences)
         ids, words, lengths, num_words = answers.pieces_of_words(encodings, sentences)
         if (ids < 0).any():
             ids[ids < 0] = self.config["unknown_token_id"]
+        if are_pieces:
+            words, num_words = np.arange(len(ids)), lengths.tolist()
         stride = self.config["stride"] or max(1, room // 2)
         windows = answers.cut_windows(lengths, room, stride)
         starts = (np.cumsum(lengths) - lengths)[windows.documents] + windows.starts
@@ -535,9 +599,12 @@ def ask(
     Args:
         task: an `ExportedTask`, or the task itself.
         name: str, one of `ANSWERS`.
-        rows: list of tuples of str: a text or a pair, question and context, context and choices.
+        rows: list of tuples of str: a text or a pair, question and context, context and choices,
+            query and texts.
         **options: arguments of the method.
     """
+    if name == "rank":
+        return [task.rank(query, texts, **options) for query, *texts in rows]
     columns = [list(column) for column in zip(*rows, strict=name != "choose")]
     if name == "choose":
         columns = [columns[0], [list(row[1:]) for row in rows]]
@@ -557,8 +624,8 @@ def _main():
         parser.error("Give texts, or lines on standard input.")
     try:
         task = load(os.path.dirname(os.path.abspath(__file__)))
-        name = task.answers[0]
-        takes_rows = name in ("answer", "choose", "is_next")
+        name = "rank" if "rank" in task.answers else task.answers[0]
+        takes_rows = name in ("answer", "choose", "is_next", "rank")
         rows = [texts] if takes_rows and texts else [[text] for text in texts]
         lines = () if texts else (line.rstrip("\r\n") for line in sys.stdin)
         rows += [line.split("\t") if takes_rows else [line] for line in lines]

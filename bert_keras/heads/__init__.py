@@ -8,5 +8,7 @@ from bert_keras.heads.replaced_token import ReplacedTokenHead as ReplacedTokenHe
 from bert_keras.heads.sequence import SequenceHead as SequenceHead
 from bert_keras.heads.span import SpanHead as SpanHead
 from bert_keras.heads.span_border import SpanBoundaryHead as SpanBoundaryHead
+from bert_keras.heads.splade import SpladeHead as SpladeHead
 from bert_keras.heads.token import TokenHead as TokenHead
+from bert_keras.heads.token_vectors import TokenVectorsHead as TokenVectorsHead
 from bert_keras.heads.window import WindowHead as WindowHead

@@ -68,6 +68,35 @@ class TokenAccuracy(TokenRate):
         return ops.reshape(ops.cast(y_true, "int32"), ops.shape(predicted)) == predicted
 
 
+@keras.saving.register_keras_serializable(package="bert_keras")
+class RelevanceAccuracy(keras.metrics.Mean):
+    """The share of texts whose logit is above 0 exactly if they are relevant.
+
+    Args:
+        name: name in the logs.
+        dtype: see `keras.metrics.Metric`.
+
+    Call arguments:
+        y_true: float `(batch, num_candidates)`, relevance of 0 or 1; `-inf` for a text that does
+            not exist, which does not count.
+        y_pred: float `(batch, num_candidates)`, logits.
+        sample_weight: float `(batch,)`, or `None`.
+    """
+
+    def __init__(self, name: str | None = "accuracy", dtype: Dtype = "float32") -> None:
+        super().__init__(name=name, dtype=dtype)
+
+    def update_state(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> None:
+        """Adds a batch."""
+        weights = ops.cast(ops.isfinite(y_true), "float32")
+        if sample_weight is not None:
+            weights = weights * ops.reshape(ops.cast(sample_weight, "float32"), (-1, 1))
+        is_right = ops.equal(ops.cast(y_true, "float32"), ops.cast(y_pred > 0, "float32"))
+        super().update_state(ops.cast(is_right, "float32"), weights)
+
+
 class ConfusionMatrixMetric(keras.metrics.Metric):
     """The base of metrics that are functions of the confusion matrix.
 

@@ -10,6 +10,13 @@ from typing import Any, Literal
 from bert_keras.types import Card, FileDtype, Path
 
 
+def exported_task(source: Path) -> Any:
+    """Returns the `ExportedTask` of a folder that an export wrote, or `None` for other sources."""
+    from bert_keras.export import runtime
+
+    return runtime.load(source) if runtime.is_exported(source) else None
+
+
 class Doors:
     """Writes a model, backbone or task, for others to load.
 

@@ -42,6 +42,8 @@ class BuiltModel(Doors, SafeModel, WithOtherNames):
     num_input_axes = 2
     # Required inputs beyond those of the backbone.
     further_inputs = ()
+    # Inputs beyond those of the backbone with a value for each token.
+    token_inputs = ()
     # Arguments of a parent's constructor that this class decides itself -> their values.
     decided_arguments = types.MappingProxyType({})
 

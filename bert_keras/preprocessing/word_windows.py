@@ -31,7 +31,7 @@ class WordWindows(NamedTuple):
     num_words: list
 
 
-def cut_words(tokenizer, sentences, max_length, stride):
+def cut_words(tokenizer, sentences, max_length, stride, are_pieces=False):
     """Tokenizes sentences of words and cuts those that do not fit into overlapping windows.
 
     A given word without tokens (empty, or only control characters) becomes the unknown token, so
@@ -42,6 +42,7 @@ def cut_words(tokenizer, sentences, max_length, stride):
         sentences: list of texts, which keep their own pieces and words, or of lists of words.
         max_length: int, the longest sequence, special tokens included.
         stride: int, pieces between the starts of two windows.
+        are_pieces: bool, whether each piece counts as a word.
 
     Returns:
         `WordWindows`.
@@ -51,6 +52,8 @@ def cut_words(tokenizer, sentences, max_length, stride):
     ids, words, lengths, num_words = pieces_of_words(encodings, sentences)
     if (ids < 0).any():
         ids[ids < 0] = tokenizer.unknown_token_id
+    if are_pieces:
+        words, num_words = np.arange(len(ids)), lengths.tolist()
     num_before, num_special = len(tokenizer.layout.before), tokenizer.layout.num_special()
     windows = cut_windows(lengths, max_length - num_special, stride)
     window, _ = positions_of(windows.lengths)

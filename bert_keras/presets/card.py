@@ -44,6 +44,11 @@ class _Task(NamedTuple):
 
 _TASKS = {
     "MaskedLM": _Task("fill-mask", "predicts masked tokens", "fill_mask({mask!r})"),
+    "MultiVectorEmbedder": _Task(
+        "sentence-similarity",
+        "maps the tokens of texts to vectors",
+        "score('A query.', ['A text.'])",
+    ),
     "MultipleChoice": _Task(
         "multiple-choice",
         "picks the choice that fits a text best",
@@ -59,6 +64,9 @@ _TASKS = {
         "token-classification", "finds tokens that were replaced", "is_replaced('A text.')"
     ),
     "Reranker": _Task("text-ranking", "ranks texts", "rank('A query.', ['A text.'])"),
+    "SparseTextEmbedder": _Task(
+        "feature-extraction", "maps texts to sparse vectors", "token_weights('A text.', top_k=5)"
+    ),
     "TextClassifier": _Task("text-classification", "classifies texts", "classify(['A text.'])"),
     "TextEmbedder": _Task("sentence-similarity", "maps texts to vectors", "embed(['A text.'])"),
     "TokenClassifier": _Task("token-classification", "tags words", "tag(['A text.'])"),

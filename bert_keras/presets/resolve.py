@@ -31,6 +31,7 @@ _SETTINGS = ("config.json", "metadata.json", "preprocessor.json", "task.json")
 _EMBEDDINGS = ("modules.json", "config_sentence_transformers.json", *SENTENCE_FILES)
 _EMBEDDINGS += ("*_Pooling*/config.json", "*_Dense*/config.json")
 _EMBEDDINGS += ("*_Dense*/model.safetensors", "*_Dense*/pytorch_model.bin")
+_EMBEDDINGS += ("artifact.metadata", "*_SpladePooling/config.json", "*_MultiVectorMask/config.json")
 _SAFETENSORS = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
 _HDF5 = ("model.weights.h5", "model_*.weights.h5", "model.weights.json", "task.weights.h5")
 # Old repositories of sentence-transformers have the encoder in a folder of its own.

@@ -13,9 +13,12 @@ from bert_keras.serving.server import as_json
 
 
 class Question(bodies.Body):
-    """Rows of texts, in the order in which the model's method takes its fields."""
+    """Rows of texts, in the order in which the model's method takes its fields.
 
-    rows: bodies.Rows
+    A row of a single text may be that text, and so may be a list of one row.
+    """
+
+    rows: str | bodies.Sequences
     top_k: int | None = None
 
 
@@ -54,7 +57,8 @@ def router(server):
         takes_top_k = served.method in ("fill_mask", "answer")
         check(body.top_k is None or takes_top_k, f"top_k: {served.method} gives one answer.")
         options = {} if body.top_k is None else {"top_k": body.top_k}
-        rows = [tuple(row) for row in body.rows]
+        rows = [body.rows] if isinstance(body.rows, str) else body.rows
+        rows = [(row,) if isinstance(row, str) else tuple(row) for row in rows]
         found = await server.ask(request, served, served.method, rows, **options)
         return await as_json([x.tolist() if isinstance(x, np.ndarray) else x for x in found])
 

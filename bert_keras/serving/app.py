@@ -88,7 +88,12 @@ async def _refused(request: Request, error: Refusal):
 async def _invalid(request: Request, error: RequestValidationError):
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"][1:])) or "body"
-    body = error_body(request.url.path, 422, f"{where}: {first['msg']}")
+    if first["type"] == "json_invalid":
+        where = f"body, character {where}"
+    message = f"{where}: {first['msg']}"
+    if "json" not in request.headers.get("content-type", ""):
+        message += ". Send JSON, with the header `Content-Type: application/json`."
+    body = error_body(request.url.path, 422, message)
     return JSONResponse(body, 422)
 
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 MOST_FIELDS = 16
 Texts = Annotated[list[str], Field(fail_fast=True)]
 Rows = Annotated[list[Texts], Field(fail_fast=True)]
+Sequences = Annotated[list[str | Texts], Field(fail_fast=True)]
 Ids = Annotated[list[int], Field(fail_fast=True)]
 ManyIds = Annotated[list[Ids], Field(fail_fast=True)]
 

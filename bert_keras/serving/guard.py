@@ -1,4 +1,4 @@
-"""Checks before the routes: API keys, and the size and the time of bodies."""
+"""Checks before the routes: API keys, and the type, the size and the time of bodies."""
 
 import asyncio
 import base64
@@ -6,8 +6,10 @@ import contextlib
 import hmac
 import json
 
-from bert_keras.serving.server import error_body
+from bert_keras.serving.server import CLIENT, error_body
 
+# Types of bodies that are not what they say, but what `curl -d` sends, or that say nothing.
+_UNTYPED = (b"", b"application/x-www-form-urlencoded")
 # Health checks need no key.
 OPEN = ("/health", "/v2/health/live", "/v2/health/ready")
 # All bodies that are held at once may have the size of so many bodies of the largest size.
@@ -50,8 +52,12 @@ class Guard:
 
     def _refused(self, scope):
         headers = dict(scope["headers"])
+        scope[CLIENT] = (scope.get("client") or (None,))[0]
+        if headers.get(b"content-type", b"") in _UNTYPED:
+            others = [x for x in scope["headers"] if x[0] != b"content-type"]
+            scope["headers"] = [*others, (b"content-type", b"application/json")]
         if self.settings.api_keys and scope["path"] not in OPEN:
-            key = _key_of(headers.get(b"authorization", b""))
+            key = scope[CLIENT] = _key_of(headers.get(b"authorization", b""))
             # Every key is compared, so that the time reveals nothing.
             same = [hmac.compare_digest(key, each.encode()) for each in self.settings.api_keys]
             if not any(same):

@@ -7,9 +7,18 @@ import numpy as np
 from fastapi import APIRouter, Request
 from pydantic import Field
 
+from bert_keras.answers.aggregated_entities import STRATEGIES
+from bert_keras.answers.entailment import (
+    check_hypotheses,
+    entailment_answers,
+    entailment_columns,
+)
 from bert_keras.serving.bodies import Body
-from bert_keras.serving.rows import check
+from bert_keras.serving.label_scores import FUNCTIONS, labels_of, scores_of
+from bert_keras.serving.rows import Refusal, check
 from bert_keras.serving.server import as_json
+from bert_keras.serving.tagged_pieces import entities_of_pieces, own_entities
+from bert_keras.serving.vectors import direction, finished, similarities
 
 
 class Options(Body):
@@ -27,6 +36,10 @@ class Inference(Body):
     options: Options = Options()
     normalize: bool | None = None
     truncate: bool | None = None
+    truncation_direction: str | None = None
+    prompt_name: str | None = None
+    dimensions: int | None = None
+    encoding_format: str | None = None
 
 
 def router(server):
@@ -50,7 +63,7 @@ def router(server):
             return await server.ask(request, served, method, rows, **options)
 
         # Clients send these inside or outside the parameters.
-        outside = {"normalize": body.normalize, "truncate": body.truncate}
+        outside = body.model_dump(exclude={"inputs", "parameters", "options"})
         parameters = [*body.parameters.items(), *outside.items()]
         parameters = {key: value for key, value in parameters if value is not None}
         return await as_json(await answer(ask, body.inputs, parameters, served))
@@ -87,87 +100,91 @@ def _texts(inputs, is_pair=False):
     return rows, is_list
 
 
-def labels_of(answer):
-    """Returns a classifier's answer as a list of `{"label", "score"}`, likeliest first."""
-    if "probabilities" not in answer:
-        scores = answer.get("scores", [answer.get("score")])
-        return [{"label": f"LABEL_{i}", "score": score} for i, score in enumerate(scores)]
-    pairs = sorted(answer["probabilities"].items(), key=lambda pair: -pair[1])
-    return [{"label": _name(label), "score": score} for label, score in pairs]
-
-
-def _name(label):
-    return label if isinstance(label, str) else f"LABEL_{label}"
-
-
 async def _classify(ask, inputs, parameters, served):
     if "candidate_labels" in parameters:
-        return await _zero_shot(ask, inputs, parameters)
-    _check(parameters, "top_k", "truncate", "truncation")
+        return await _zero_shot(ask, inputs, parameters, served)
+    _check(parameters, "top_k", "function_to_apply", "truncate", "truncation")
     rows, _ = _texts(inputs, is_pair=True)
     top_k = parameters.get("top_k")
     is_valid = top_k is None or (type(top_k) is int and top_k >= 1)
     check(is_valid, f"parameters.top_k: an int from 1 is needed. Received: {top_k!r:.60}.")
+    function = parameters.get("function_to_apply")
+    is_known = function in (None, *FUNCTIONS)
+    known = ", ".join(FUNCTIONS)
+    check(is_known, f"parameters.function_to_apply: one of {known}. Received: {function!r:.60}.")
     # A single text gives a list of lists too: clients take the first.
     truncate = _flag(parameters, "truncate", True) and _flag(parameters, "truncation", True)
-    answers = await ask("classify", rows, truncate=truncate)
-    return [labels_of(x)[:top_k] for x in answers]
+    if function is None and served.applies_sigmoid:
+        function = "sigmoid"
+    if function is None:
+        answers = await ask("classify", rows, truncate=truncate)
+        found = [labels_of(x) for x in answers]
+    else:
+        logits = np.array(await ask("logits", rows, truncate=truncate))
+        found = scores_of(served, FUNCTIONS[function](logits))
+    return [x[:top_k] for x in found]
 
 
-async def _zero_shot(ask, inputs, parameters):
-    """Answers zero-shot with a classifier of entailment that has the label "entailment"."""
+async def _zero_shot(ask, inputs, parameters, served):
+    """Answers with a classifier of entailment, see `bert_keras.ZeroShotClassifier`."""
     _check(parameters, "candidate_labels", "hypothesis_template", "multi_label")
     multi_label = _flag(parameters, "multi_label", False)
     template = parameters.get("hypothesis_template", "This example is {}.")
     names = parameters["candidate_labels"]
-    names = names.split(",") if isinstance(names, str) else names
-    are_names = isinstance(names, list) and names and all(isinstance(x, str) for x in names)
-    is_template = isinstance(template, str) and "{}" in template
-    message = "parameters: candidate_labels and a hypothesis_template with {} are needed."
-    check(are_names and is_template, message)
+    if isinstance(names, str):
+        names = [name.strip() for name in names.split(",") if name.strip()]
     rows, _ = _texts(inputs)
     check(len(rows) == len(rows[0]) == 1, "inputs: zero-shot classification takes one text.")
     [(text,)] = rows
-    answers = await ask("classify", [(text, template.replace("{}", name)) for name in names])
-    key = {str(name).lower(): name for name in answers[0].get("probabilities", {})}
-    known = ", ".join(key)
-    check(
-        "entailment" in key,
-        f"Zero-shot classification needs a label `entailment`. The model has: {known}.",
-    )
-    scores = np.array([answer["probabilities"][key["entailment"]] for answer in answers])
-    if not multi_label:
-        odds = scores / np.maximum(1 - scores, 1e-9)
-        scores = odds / odds.sum()
-    order = np.argsort(-scores)
-    return [{"label": names[i], "score": float(scores[i])} for i in order]
+    try:
+        has_names = isinstance(names, list) and names
+        check(has_names, "parameters: candidate_labels, a list of texts, are needed.")
+        entailment_columns(served.setting("label_names"))
+        hypotheses = check_hypotheses(names, template)
+    except (TypeError, ValueError) as error:
+        raise Refusal(422, f"parameters: candidate_labels, hypothesis_template: {error}") from error
+    logits = await ask("logits", [(text, hypothesis) for hypothesis in hypotheses])
+    columns = served.setting("label_names"), names, multi_label
+    [answer] = entailment_answers(logits, *columns)
+    return labels_of(answer)
 
 
 async def _tag(ask, inputs, parameters, served):
-    _check(parameters, "aggregation_strategy")
-    is_grouped = parameters.get("aggregation_strategy", "simple") != "none"
-    check(is_grouped, "parameters: tags are grouped by words. Leave the strategy `none` out.")
+    _check(parameters, "aggregation_strategy", "ignore_labels")
+    strategy = parameters.get("aggregation_strategy")
+    known = ", ".join(STRATEGIES)
+    message = f"parameters.aggregation_strategy: one of {known}. Received: {strategy!r:.60}."
+    check(strategy in (None, *STRATEGIES), message)
+    ignored = parameters.get("ignore_labels", ["O"])
+    are_names = isinstance(ignored, list) and all(isinstance(x, str) for x in ignored)
+    check(are_names, "parameters.ignore_labels: a list of texts is needed.")
+    if strategy is None and "ignore_labels" in parameters:
+        strategy = "simple"  # A task's own entities have no `O`.
     rows, is_list = _texts(inputs)
-    found = [
-        [
-            {
-                "entity_group": entity["type"],
-                "word": entity["text"],
-                "start": entity["start"],
-                "end": entity["end"],
-                "score": entity["score"],
-            }
-            for entity in answer["entities"]
-        ]
-        for answer in await ask("tag", rows)
-    ]
+    if strategy is None:
+        found = [own_entities(answer) for answer in await ask("tag", rows)]
+    else:
+        check(
+            not (served.setting("crf") or False),
+            "parameters.aggregation_strategy: this model has a CRF, which tags whole words. Leave "
+            "it and `ignore_labels` out.",
+        )
+        logits = await ask("piece_logits", rows)
+        arguments = rows, logits, strategy, ignored, served
+        found = await asyncio.to_thread(entities_of_pieces, *arguments)
     return found if is_list else found[0]
 
 
 async def _fill_mask(ask, inputs, parameters, served):
-    _check(parameters, "top_k")
+    _check(parameters, "top_k", "targets")
     rows, is_list = _texts(inputs)
-    answers = await ask("fill_mask", rows, top_k=parameters.get("top_k", 5))
+    options, targets = {"top_k": parameters.get("top_k", 5)}, parameters.get("targets")
+    if targets is not None:
+        targets = [targets] if isinstance(targets, str) else targets
+        are_texts = isinstance(targets, list) and all(isinstance(x, str) for x in targets)
+        check(are_texts, "parameters.targets: a list of tokens is needed.")
+        options["targets"] = tuple(targets)
+    answers = await ask("fill_mask", rows, **options)
     found = await asyncio.to_thread(_filled, rows, answers, served)
     return found if is_list else found[0]
 
@@ -195,38 +212,54 @@ def _filled(rows, answers, served):
 
 
 async def _answer(ask, inputs, parameters, served):
-    _check(parameters, "top_k")
+    _check(parameters, "top_k", "handle_impossible_answer", "max_answer_len")
     is_question = isinstance(inputs, dict) and {"question", "context"} <= inputs.keys()
     check(is_question, "inputs: an object with `question` and `context` is needed.")
     rows, _ = _texts([[inputs["question"], inputs["context"]]])
-    [found] = await ask("answer", rows, top_k=parameters.get("top_k", 1))
+    settings, top_k = {}, parameters.get("top_k", 1)
+    if "max_answer_len" in parameters:
+        longest = settings["max_answer_length"] = parameters["max_answer_len"]
+        is_length = type(longest) is int and longest >= 1
+        check(is_length, "parameters.max_answer_len: an int from 1 is needed.")
+    if "handle_impossible_answer" in parameters:
+        may_lack = _flag(parameters, "handle_impossible_answer", False)
+        # "No answer" is always the first, or never one of them.
+        settings["no_answer_threshold"] = -np.inf if may_lack else None
+    may_lack = settings.get("no_answer_threshold") is not None
+    wanted = top_k + may_lack if type(top_k) is int else top_k
+    options = {"changes": tuple(sorted(settings.items()))} if settings else {}
+    [found] = await ask("answer", rows, top_k=wanted, **options)
     found = found if isinstance(found, list) else [found]
     found = [
-        {"answer": x["answer"], "start": x["start"], "end": x["end"], "score": x["probability"]}
+        {
+            "answer": x["answer"],
+            "start": x["start"] or 0,
+            "end": x["end"] or 0,
+            "score": x["probability"],
+        }
         for x in found
     ]
+    if may_lack:
+        found = sorted(found, key=lambda x: -x["score"])[:top_k]
     return found if "top_k" in parameters else found[0]
 
 
 async def _embed(ask, inputs, parameters, served):
-    _check(parameters, "normalize", "truncate", "prompt_name")
+    names = "normalize", "truncate", "prompt_name", "truncation_direction", "dimensions"
+    _check(parameters, *names, "encoding_format")
+    is_float = parameters.get("encoding_format", "float") == "float"
+    check(is_float, "parameters.encoding_format: `float`; /v1/embeddings has base64 too.")
     normalize = _flag(parameters, "normalize", False)
-    truncate = _flag(parameters, "truncate", True)
+    options = {"truncate": _flag(parameters, "truncate", True)}
+    options |= direction(parameters.get("truncation_direction"))
     if isinstance(inputs, dict):
         has_list = isinstance(inputs.get("sentences"), list)
         check(has_list, "inputs: `source_sentence` and a list `sentences` are needed.")
         rows, _ = _texts([inputs.get("source_sentence"), *inputs["sentences"]])
-        vectors = unit(np.array(await ask("embed", rows, truncate=truncate)))
-        return (vectors[1:] @ vectors[0]).tolist()
+        return similarities(await ask("embed", rows, **options))
     rows, _ = _texts(inputs)
-    prompt = parameters.get("prompt_name")
-    vectors = np.array(await ask("embed", rows, truncate=truncate, prompt=prompt))
-    return (unit(vectors) if normalize else vectors).tolist()
-
-
-def unit(vectors):
-    """Returns vectors `(n, dim)` of length 1."""
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+    vectors = await ask("embed", rows, prompt=parameters.get("prompt_name"), **options)
+    return finished(vectors, normalize, parameters.get("dimensions")).tolist()
 
 
 ANSWERS = {

@@ -3,23 +3,23 @@
 import asyncio
 import base64
 
-import numpy as np
 from fastapi import APIRouter, Request
 
 from bert_keras.serving.bodies import Body, Ids, ManyIds, Texts
-from bert_keras.serving.huggingface_api import unit
 from bert_keras.serving.rows import check, check_number
 from bert_keras.serving.server import as_json
+from bert_keras.serving.vectors import finished
 
 
 class Embeddings(Body):
     """Texts, or ids of the model's own tokenizer without special tokens.
 
-    `prompt_name`, which OpenAI's models do not have, is text-embeddings-inference's.
+    Without `model` the first that embeds answers. `prompt_name`, which OpenAI's models do not have,
+    is text-embeddings-inference's.
     """
 
     input: str | Texts | Ids | ManyIds
-    model: str
+    model: str | None = None
     encoding_format: str = "float"
     dimensions: int | None = None
     user: str | None = None
@@ -27,13 +27,16 @@ class Embeddings(Body):
 
 
 def router(server):
-    """Returns the routes `/v1/embeddings` and `/v1/models`."""
+    """Returns the routes `/v1/embeddings`, `/v1/models` and `/v1/models/NAME`."""
     routes = APIRouter(prefix="/v1", tags=["OpenAI"])
 
     @routes.get("/models", summary="Names of the models")
     async def models():
-        found = [{"id": x, "object": "model", "owned_by": "bert_keras"} for x in server.models]
-        return {"object": "list", "data": found}
+        return {"object": "list", "data": [_described(name) for name in server.models]}
+
+    @routes.get("/models/{name:path}", summary="A model")
+    async def model(name: str):
+        return _described(server.find(name).name)
 
     @routes.post("/embeddings", summary="A vector of each text, of length 1")
     async def embeddings(request: Request, body: Embeddings):
@@ -46,12 +49,8 @@ def router(server):
         check_number(inputs, server.settings)
         texts, used = await asyncio.to_thread(_texts_of, tokenizer, inputs)
         rows, prompt = [(x,) for x in texts], body.prompt_name
-        vectors = np.array(await server.ask(request, served, "embed", rows, prompt=prompt))
-        if body.dimensions is not None:
-            most = vectors.shape[1]
-            check(1 <= body.dimensions <= most, f"dimensions: an int from 1 to {most} is needed.")
-            vectors = vectors[:, : body.dimensions]
-        vectors = unit(vectors).astype("<f4")
+        vectors = await server.ask(request, served, "embed", rows, prompt=prompt)
+        vectors = finished(vectors, True, body.dimensions).astype("<f4")
         is_plain = body.encoding_format == "float"
         data = [
             {
@@ -62,10 +61,15 @@ def router(server):
             for place, x in enumerate(vectors)
         ]
         usage = {"prompt_tokens": used, "total_tokens": used}
-        content = {"object": "list", "data": data, "model": body.model, "usage": usage}
+        content = {"object": "list", "data": data, "model": served.name, "usage": usage}
         return await as_json(content)
 
     return routes
+
+
+def _described(name):
+    # Nothing is known of when a model was made, which the client's class needs.
+    return {"id": name, "object": "model", "created": 0, "owned_by": "bert_keras"}
 
 
 def _texts_of(tokenizer, inputs):

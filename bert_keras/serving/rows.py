@@ -10,9 +10,10 @@ METHODS = {
     "embed": ("text",),
     "is_next": ("first", "second"),
     "is_replaced": ("text",),
+    "rank": ("query", "texts"),
 }
 # Methods and instruments that take a text or a pair.
-TAKE_PAIRS = ("classify", "saliency", "attention")
+TAKE_PAIRS = ("classify", "logits", "saliency", "attention")
 # Limits for short requests with long answers: the answers to one mask or question, and the
 # characters of all candidates for masks with their sentences.
 MOST_ANSWERS, MOST_CANDIDATES = 100, 2**22
@@ -58,11 +59,13 @@ def check_rows(served, method, rows, settings, top_k=5, **options):
     # Each choice is an example, and all choices of a row are in one batch.
     most = {"choose": 1 + settings.max_batch} | dict.fromkeys(TAKE_PAIRS, 2)
     most = most.get(method, len(fields))
+    names = ", ".join(f'"{field}"' for field in fields)
+    advice = f" Write each row as a list: [[{names}]]." if len(fields) > 1 else ""
     for place, row in enumerate(rows):
         check(
             len(fields) <= len(row) <= most and len(row) == len(rows[0]),
             f"rows[{place}]: {method} takes {', '.join(fields)}, {len(fields)} to {most} texts, as "
-            f"many in every row. Received: {len(row)} texts.",
+            f"many in every row. Received: {len(row)} texts.{advice}",
         )
         length, limit = sum(map(len, row)), settings.max_text
         check(

@@ -8,6 +8,7 @@ from bert_keras.answers.prompts import prompt_text
 from bert_keras.export import runtime
 from bert_keras.serving.batcher import Batcher
 from bert_keras.serving.inside import INSTRUMENTS
+from bert_keras.serving.raw_outputs import RAW_OUTPUTS, changed
 from bert_keras.serving.rows import METHODS, Refusal, check
 
 
@@ -83,13 +84,26 @@ class Served:
             return self.model.config.get(name)
         return getattr(self.model, name, None)
 
-    def check_whole(self, rows, prompt=None):
-        """Raises `Refusal`, 413, if a row has more tokens than the model reads."""
+    @property
+    def applies_sigmoid(self):
+        """Whether Hugging Face's API returns the sigmoid of the model's one logit."""
+        return getattr(self.model, "applies_sigmoid", False)
+
+    def prompt(self, name=None):
+        """Returns the text of a prompt, see `prompt_text`.
+
+        Raises:
+            Refusal: 422, there is no prompt of that name.
+        """
         prompts, default = self.setting("prompts") or {}, self.setting("default_prompt")
         try:
-            before = prompt_text(prompt, prompts, default)
+            return prompt_text(name, prompts, default)
         except ValueError as error:
             raise Refusal(422, f"inputs: {error}") from error
+
+    def check_whole(self, rows, prompt=None):
+        """Raises `Refusal`, 413, if a row has more tokens than the model reads."""
+        before = self.prompt(prompt)
         rows = [[before + first, *others] for first, *others in rows]
         columns, most = zip(*rows, strict=True), self.max_length
         for place, encoded in enumerate(self.model.tokenizer.encode(*map(list, columns))):
@@ -104,13 +118,22 @@ class Served:
         """Whether the model has an answer of this name."""
         return method in runtime.answers_of(self.model)
 
-    async def ask(self, method, rows, **options):
-        """Returns the answers of a method or an instrument to rows, a list of tuples of str."""
+    async def ask(self, method, rows, client=None, **options):
+        """Returns the answers to rows.
+
+        Args:
+            method: str, a method of the model, or a name in `INSTRUMENTS` or `RAW_OUTPUTS`.
+            rows: list of tuples of str.
+            client: hashable, who asks.
+            **options: options of the method, and `changes`, a tuple of pairs of the name and the
+                value of a setting of the model, see `changed`.
+        """
         if method == "choose":  # Each choice is an example in its batch.
             options["batch_size"] = max(1, self.settings.max_batch // len(rows[0]))
         # An instrument gets one row at a time, so that other requests are answered in between.
         alike = rows[0] if method in INSTRUMENTS else len(rows[0])
-        return await self.batcher.ask((method, alike, tuple(sorted(options.items()))), rows)
+        key = method, alike, tuple(sorted(options.items()))
+        return await self.batcher.ask(key, rows, client)
 
     def _load_warm(self):
         model = self.load()
@@ -128,14 +151,17 @@ class Served:
 
     def _answer(self, key, rows):
         wanted, (method, _, options) = len(rows), key
+        options, is_program = dict(options), isinstance(self.model, runtime.ExportedTask)
         if method in INSTRUMENTS:
-            return [INSTRUMENTS[method](self.model, rows[0], **dict(options))] * wanted
-        if isinstance(self.model, runtime.ExportedTask):
-            # Small batches have less padding, and a call has little overhead.
-            options = {"batch_size": 8, **dict(options)}
-        elif self.pads_rows:
+            return [INSTRUMENTS[method](self.model, rows[0], **options)] * wanted
+        if self.pads_rows and not is_program:
             rows = rows + rows[-1:] * (2 ** (wanted - 1).bit_length() - wanted)
-        return runtime.ask(self.model, method, rows, **dict(options))[:wanted]
+        with changed(self.model, dict(options.pop("changes", ()))):
+            if method in RAW_OUTPUTS:
+                return RAW_OUTPUTS[method](self.model, rows)[:wanted]
+            if is_program:  # Small batches have less padding, and a call has little overhead.
+                options = {"batch_size": 8, **options}
+            return runtime.ask(self.model, method, rows, **options)[:wanted]
 
 
 def _max_length(model):

@@ -8,6 +8,8 @@ from fastapi.responses import JSONResponse
 from bert_keras.serving.batcher import Overloaded
 from bert_keras.serving.rows import Refusal, check, check_rows
 
+# The key of a request's scope that holds who asks: its API key, or without keys its address.
+CLIENT = "bert_keras.client"
 # Status -> its name in the bodies of errors.
 KINDS = {
     400: "validation",
@@ -81,7 +83,8 @@ class Server:
         check_rows(served, method, rows, self.settings, **options)
         if not truncate:
             await asyncio.to_thread(served.check_whole, rows, options.get("prompt"))
-        work = asyncio.ensure_future(served.ask(method, rows, **options))
+        client = request.scope.get(CLIENT)
+        work = asyncio.ensure_future(served.ask(method, rows, client, **options))
         gone = asyncio.ensure_future(_is_gone(request))
         try:
             deadline = self.settings.deadline

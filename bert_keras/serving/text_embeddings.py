@@ -1,70 +1,112 @@
-"""The routes of text-embeddings-inference: vectors, classes, and rankings for a query."""
+"""The routes of text-embeddings-inference: vectors, classes, rankings and tokens."""
+
+import asyncio
 
 import numpy as np
 from fastapi import APIRouter, Request
+from pydantic import model_validator
 
-from bert_keras.serving.bodies import Body, Rows, Texts
-from bert_keras.serving.huggingface_api import labels_of, unit
-from bert_keras.serving.rows import check
+from bert_keras.answers.probabilities import sigmoid
+from bert_keras.answers.ranking import ranked
+from bert_keras.serving.bodies import Body, Ids, ManyIds, Sequences, Texts
+from bert_keras.serving.label_scores import FUNCTIONS, labels_of, scores_of
+from bert_keras.serving.rows import check, check_number
 from bert_keras.serving.server import as_json
+from bert_keras.serving.vectors import direction, finished, similarities
 from bert_keras.version import __version__
 
 
-class Embed(Body):
-    """Texts to embed. Without `truncate`, texts of too many tokens are refused."""
+class Input(Body):
+    """How texts are read. With `truncate` false, texts of too many tokens are refused."""
+
+    truncate: bool | None = None
+    truncation_direction: str | None = None
+
+    def options(self):
+        """Returns the options of `Server.ask`."""
+        return {"truncate": self.truncate is not False, **direction(self.truncation_direction)}
+
+
+class Embed(Input):
+    """Texts to embed."""
 
     inputs: str | Texts
     normalize: bool = True
-    truncate: bool = True
+    prompt_name: str | None = None
+    dimensions: int | None = None
+
+
+class EmbedAll(Input):
+    """Texts whose tokens are to be embedded."""
+
+    inputs: str | Texts
     prompt_name: str | None = None
 
 
-class Predict(Body):
-    """A text, or a list of texts or of pairs, to classify."""
+class Sentences(Body):
+    """A text, and others to compare with it."""
 
-    inputs: str | Texts | Rows
-    truncate: bool = True
+    source_sentence: str
+    sentences: Texts
 
 
-class Rerank(Body):
+class SimilarityParameters(Input):
+    """How the texts are read."""
+
+    prompt_name: str | None = None
+
+
+class Similarity(Body):
+    """A text, and others to compare with it."""
+
+    inputs: Sentences
+    parameters: SimilarityParameters | None = None
+
+
+class Predict(Input):
+    """A text, a pair `["a", "b"]`, or a batch `[["a"], ["a", "b"]]`, to classify."""
+
+    inputs: str | Sequences
+    raw_scores: bool = False
+
+
+class Rerank(Input):
     """A query, and texts to rank."""
 
     query: str
     texts: Texts
     return_text: bool = False
-    truncate: bool = True
+    raw_scores: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_a_list(cls, fields):
+        if isinstance(fields, dict) and isinstance(fields.get("texts"), str):
+            raise ValueError('texts: a list of texts is needed, such as ["a text"].')
+        return fields
+
+
+class Tokenize(Body):
+    """Texts to tokenize."""
+
+    inputs: str | Texts
+    add_special_tokens: bool = True
+    prompt_name: str | None = None
+
+
+class Decode(Body):
+    """Ids to turn into text."""
+
+    ids: Ids | ManyIds
+    skip_special_tokens: bool = True
 
 
 def router(server):
-    """Returns the routes `/embed`, `/predict`, `/rerank`, `/info`, `/health`."""
+    """Returns the routes `/embed`, `/embed_all`, `/similarity`, `/predict`, `/rerank`, and more."""
     routes = APIRouter(tags=["text-embeddings-inference"])
-
-    @routes.post("/embed", summary="A vector of each text")
-    async def embed(request: Request, body: Embed):
-        texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
-        served = server.find(None, "embed")
-        rows = [(x,) for x in texts]
-        asked = server.ask(request, served, "embed", rows, body.truncate, prompt=body.prompt_name)
-        vectors = np.array(await asked)
-        return await as_json((unit(vectors) if body.normalize else vectors).tolist())
-
-    @routes.post("/predict", summary="The labels of each text, with their probabilities")
-    async def predict(request: Request, body: Predict):
-        served, inputs = server.find(None, "classify"), body.inputs
-        is_one = isinstance(inputs, str)
-        rows = [(inputs,)] if is_one else [(x,) if isinstance(x, str) else tuple(x) for x in inputs]
-        answers = await server.ask(request, served, "classify", rows, body.truncate)
-        found = [labels_of(x) for x in answers]
-        return found[0] if is_one else found
-
-    @routes.post("/rerank", summary="Texts ranked for a query, by a classifier of pairs or vectors")
-    async def rerank(request: Request, body: Rerank):
-        scores = await _scores(server, request, body)
-        order = sorted(range(len(scores)), key=lambda place: -scores[place])
-        ranked = [{"index": i, "score": scores[i]} for i in order]
-        if body.return_text:
-            ranked = [{**x, "text": body.texts[x["index"]]} for x in ranked]
-        return ranked
+    _add_vectors(routes, server)
+    _add_scores(routes, server)
+    _add_tokens(routes, server)
 
     @routes.get("/info", summary="The models and the limits")
     async def info():
@@ -86,24 +128,177 @@ def router(server):
     return routes
 
 
+def _add_vectors(routes, server):
+    @routes.post("/embed", summary="A vector of each text")
+    async def embed(request: Request, body: Embed):
+        served, rows = server.find(None, "embed"), _rows(body.inputs)
+        options = body.options()
+        vectors = await server.ask(
+            request, served, "embed", rows, prompt=body.prompt_name, **options
+        )
+        return await as_json(finished(vectors, body.normalize, body.dimensions).tolist())
+
+    @routes.post("/embed_all", summary="The encoder's vectors of each text's tokens")
+    async def embed_all(request: Request, body: EmbedAll):
+        served = server.find(None, "embed")
+        rows = _rows(body.inputs, _prompt(served, body.prompt_name))
+        vectors = await server.ask(request, served, "token_vectors", rows, **body.options())
+        return await as_json([x.tolist() for x in vectors])
+
+    @routes.post("/similarity", summary="The cosine of a text with each of others")
+    async def similarity(request: Request, body: Similarity):
+        parameters = body.parameters or SimilarityParameters()
+        rows = _rows([body.inputs.source_sentence, *body.inputs.sentences])
+        check_number(body.inputs.sentences, server.settings)
+        served, options = server.find(None, "embed"), parameters.options()
+        asked = server.ask(request, served, "embed", rows, prompt=parameters.prompt_name, **options)
+        return await as_json(similarities(await asked))
+
+
+def _add_scores(routes, server):
+    @routes.post("/predict", summary="The labels of each text or pair, with their probabilities")
+    async def predict(request: Request, body: Predict):
+        served = server.find(None, "classify")
+        rows, is_one = _sequences(body.inputs)
+        found = await _labels(server, request, served, rows, body)
+        return found[0] if is_one else found
+
+    @routes.post("/rerank", summary="Texts ranked for a query, by a classifier of pairs or vectors")
+    async def rerank(request: Request, body: Rerank):
+        found = ranked(np.array(await _scores(server, request, body)))
+        if body.return_text:
+            found = [{**x, "text": body.texts[x["index"]]} for x in found]
+        return found
+
+
+def _add_tokens(routes, server):
+    @routes.post("/tokenize", summary="The tokens of each text")
+    async def tokenize(body: Tokenize):
+        served = next(iter(server.models.values()))
+        rows = _rows(body.inputs, _prompt(served, body.prompt_name))
+        check_number(rows, server.settings)
+        length, most = sum(len(text) for (text,) in rows), server.settings.max_text
+        check(length <= most, f"inputs: at most {most} characters. Received: {length}.", 413)
+        return await as_json(
+            await asyncio.to_thread(_tokens, served, rows, body.add_special_tokens)
+        )
+
+    @routes.post("/decode", summary="The text of each list of ids")
+    async def decode(body: Decode):
+        tokenizer = next(iter(server.models.values())).model.tokenizer
+        rows = body.ids if body.ids and isinstance(body.ids[0], list) else [body.ids]
+        check(body.ids, "ids: at least one id is needed. Received: none.")
+        size, most = tokenizer.vocabulary_size, server.settings.max_text
+        are_ids = all(0 <= id < size for row in rows for id in row)
+        check(are_ids, f"ids: numbers from 0 to {size - 1} are needed.")
+        length = sum(map(len, rows))
+        check(length <= most, f"ids: at most {most} are decoded. Received: {length}.", 413)
+        if body.skip_special_tokens:
+            special = set(tokenizer.special_token_ids)
+            rows = [[id for id in row if id not in special] for row in rows]
+        return await as_json([tokenizer.detokenize(row, special_tokens=True) for row in rows])
+
+
+def _rows(inputs, before=""):
+    return [(before + text,) for text in ([inputs] if isinstance(inputs, str) else inputs)]
+
+
+def _prompt(served, name):
+    """Returns the text before each text, `""` for models without prompts."""
+    return served.prompt(name) if served.has("embed") or name is not None else ""
+
+
+def _sequences(inputs):
+    """Returns the rows of a `/predict`, and whether they are one text or one pair."""
+    if isinstance(inputs, str):
+        return [(inputs,)], True
+    are_texts = [isinstance(x, str) for x in inputs]
+    rule = 'inputs: a text, a pair ["a", "b"], or a batch [["a"], ["b", "c"]] is needed.'
+    check(inputs and len(set(are_texts)) == 1, f"{rule} Received: texts beside lists, or nothing.")
+    rows = [tuple(inputs)] if are_texts[0] else [tuple(row) for row in inputs]
+    wrong = next((row for row in rows if len(row) not in (1, 2)), None)
+    check(
+        wrong is None,
+        f"{rule} Received: {len(wrong or ())} texts in a row. A batch of texts is a list of lists.",
+    )
+    return rows, are_texts[0]
+
+
+async def _labels(server, request, served, rows, body):
+    """Returns the labels of texts and pairs, each kind in one question."""
+    found = [None] * len(rows)
+    check_number(rows, server.settings)
+
+    async def ask(size):
+        places = [place for place, row in enumerate(rows) if len(row) == size]
+        if not places:
+            return
+        options, of_size = body.options(), [rows[place] for place in places]
+        if size == 2:
+            is_right = options.pop("changes", None) in (None, *_RIGHT)
+            check(is_right, "truncation_direction: pairs are cut on the right only.")
+        method = "logits" if body.raw_scores or served.setting("num_classes") == 1 else "classify"
+        answers = await server.ask(request, served, method, of_size, **options)
+        if method == "classify":
+            labels = map(labels_of, answers)
+        else:
+            function = FUNCTIONS["none" if body.raw_scores else "sigmoid"]
+            labels = scores_of(served, function(np.array(answers)))
+        for place, row in zip(places, labels, strict=True):
+            found[place] = row
+
+    await asyncio.gather(ask(1), ask(2))
+    return found
+
+
+_RIGHT = (direction("right")["changes"],)
+
+
 async def _scores(server, request, body):
     """Returns how well each text of a `Rerank` fits its query, a list of float."""
-    served = server.find(None, "classify", "embed")
+    check_number(body.texts, server.settings)
+    models = server.models.values()
+    scorers = [x for x in models if x.has("classify") and x.setting("num_classes") == 1]
+    found = [*(x for x in models if x.has("rank")), *scorers]
+    served = found[0] if found else server.find(None, "classify", "embed")
+    options = body.options()
     if not served.has("classify"):
         rows = [(body.query,), *((text,) for text in body.texts)]
-        vectors = unit(np.array(await server.ask(request, served, "embed", rows, body.truncate)))
-        return (vectors[1:] @ vectors[0]).tolist()
+        check(not body.raw_scores, f"raw_scores: {served.name!r} has cosines only.")
+        return similarities(await server.ask(request, served, "embed", rows, **options))
+    num_classes = served.setting("num_classes")
     has_scores = served.setting("problem_type") == "regression"
     check(
-        not has_scores or served.setting("num_classes") == 1,
-        f"Ranking needs one score per text; {served.name!r} gives {served.setting('num_classes')}. "
+        not has_scores or num_classes == 1,
+        f"Ranking needs one score per text; {served.name!r} gives {num_classes}. "
         "Serve a model with one score, a classifier whose last label means yes, or a "
         "`TextEmbedder` before it.",
     )
+    is_right = options.pop("changes", None) in (None, *_RIGHT)
+    check(is_right, "truncation_direction: pairs are cut on the right only.")
     rows = [(body.query, text) for text in body.texts]
-    answers = await server.ask(request, served, "classify", rows, body.truncate)
+    if body.raw_scores or num_classes == 1:
+        logits = np.array(await server.ask(request, served, "logits", rows, **options))
+        return (logits if body.raw_scores else sigmoid(logits))[:, -1].tolist()
+    answers = await server.ask(request, served, "classify", rows, **options)
     # The last of several labels means yes.
+    return [list(x["probabilities"].values())[-1] for x in answers]
+
+
+def _tokens(served, rows, special_tokens):
+    tokenizer = served.model.tokenizer
+    special = set(tokenizer.special_token_ids)
+    encodings = tokenizer.encode([text for (text,) in rows], special_tokens=special_tokens)
     return [
-        list(x["probabilities"].values())[-1] if "probabilities" in x else x["score"]
-        for x in answers
+        [
+            {
+                "id": id,
+                "text": piece,
+                "special": id in special,
+                "start": None if id in special else start,
+                "stop": None if id in special else stop,
+            }
+            for id, piece, (start, stop) in zip(x.ids, x.pieces, x.offsets, strict=True)
+        ]
+        for x in encodings
     ]

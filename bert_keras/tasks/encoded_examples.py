@@ -150,6 +150,10 @@ class EncodedTexts(EncodedExamples):
         self.preprocessor, self.ids, self.pair_ids = preprocessor, ids, pair_ids
 
     def rows(self, indices, length):
+        return self.packed(indices, length)
+
+    def packed(self, indices: NDArray[np.int64], length: int) -> dict[str, Array]:
+        """Returns the inputs of some texts, padded to a length, see `rows`."""
         pairs = None if self.pair_ids is None else self.pair_ids.take(indices)
         return self.preprocessor.pack(self.ids.take(indices), pairs, length=length)
 

@@ -41,7 +41,9 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
     """Returns labels as the array that a classifier's loss takes, see `TextClassifier`.
 
     Args:
-        labels: column of names or numbers, or a matrix with one column per class.
+        labels: column of names or numbers, or a matrix with one column per class; for several
+            labels also a column of lists of names, or of texts with names between commas. Blanks
+            around a name do not count.
         problem_type: one of `PROBLEM_TYPES`.
         num_classes: int.
         label_names: tuple of str, or `None`.
@@ -52,6 +54,8 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
     Raises:
         ValueError: a label is missing, not a number, not a class, or of the wrong shape.
     """
+    if problem_type == "multi_label" and label_names is not None and _are_sets_of_names(labels):
+        labels = _indicators_of(labels, label_names)
     labels = as_label_array(labels)
     if problem_type == "single_label":
         labels = one_column(labels)
@@ -96,9 +100,36 @@ def _numbers_of(names, label_names):
             "label_names=[...] when making the classifier."
         )
     numbers = {name: number for number, name in enumerate(label_names)}
-    found = np.array([numbers.get(name, -1) for name in names.tolist()])
+    found = [numbers.get(name, numbers.get(name.strip(), -1)) for name in names.tolist()]
+    found = np.array(found, "int64")
     refuse_first(found < 0, names, f"Every label must be one of {list(label_names)}")
     return found
+
+
+def _are_sets_of_names(rows):
+    """Whether a column holds lists of names, or texts with names between commas."""
+    if not isinstance(rows, list):
+        rows = rows.tolist() if getattr(getattr(rows, "dtype", None), "kind", "") in "OU" else []
+    sets = (list, tuple, set, np.ndarray)
+    return len(rows) > 0 and all(
+        isinstance(row, str)
+        or (isinstance(row, sets) and all(isinstance(name, str) for name in row))
+        for row in rows
+    )
+
+
+def _indicators_of(rows, label_names):
+    """Returns 1 for each name of a row and 0 for all others: `(n, num_classes)`."""
+    rows = [
+        [row] if row in label_names else row.split(",") if isinstance(row, str) else row
+        for row in rows
+    ]
+    rows = [[name.strip() for name in row if name.strip()] for row in rows]
+    places = [index for index, row in enumerate(rows) for _ in row]
+    names = np.array([name for row in rows for name in row], dtype=str)
+    labels = np.zeros((len(rows), len(label_names)), "int32")
+    labels[places, _numbers_of(names, label_names)] = 1
+    return labels
 
 
 def one_column(labels):
@@ -129,7 +160,8 @@ def as_label_array(labels, what="label"):
             _check_there(value, row, what)
         raise ValueError(
             "Labels must be one an example, or for several labels an example a matrix of 0 and 1, "
-            "(num_examples, num_classes). Received rows of different lengths."
+            "(num_examples, num_classes), or lists of names, if the task has label_names. Received "
+            "rows of different lengths."
         ) from None
     if array.dtype.kind in "biuf" or array.ndim == 0:
         return array

@@ -41,7 +41,7 @@ class EncodedGroups(EncodedTexts):
 
     def rows(self, indices, length):
         exists = self.exists[indices]
-        inputs = super().rows(self.places[indices].reshape(-1), length)
+        inputs = self.packed(self.places[indices].reshape(-1), length)
         padding = {TOKEN_IDS: self.preprocessor.tokenizer.pad_token_id}
         for key, array in inputs.items():
             array[~exists.reshape(-1)] = padding.get(key, 0)

@@ -170,6 +170,32 @@ class TextEmbedderOptions(PresetOptions, total=False):
     objective: Objective
 
 
+class SparseTextEmbedderOptions(PresetOptions, total=False):
+    """Options of `SparseTextEmbedder.from_preset`."""
+
+    log_twice: bool
+    regularization: tuple[float, float]
+    ramp_share: float
+    prompts: Mapping[str, str] | None
+    default_prompt: str | None
+    objective: Objective
+    head_options: dict[str, Any] | None
+
+
+class MultiVectorEmbedderOptions(PresetOptions, total=False):
+    """Options of `MultiVectorEmbedder.from_preset`."""
+
+    dim: int
+    query_marker: str
+    document_marker: str
+    query_length: int | None
+    document_length: int | None
+    query_expansion: int | None
+    attend_to_expansion: bool
+    skipped_tokens: Sequence[str] | None
+    objective: Objective
+
+
 class MaskedLMOptions(PresetOptions, total=False):
     """Options of `MaskedLM.from_preset`."""
 

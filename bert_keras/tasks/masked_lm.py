@@ -1,6 +1,7 @@
 """Predicting masked tokens: BERT's language model."""
 
 import types
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import keras
@@ -8,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bert_keras.answers.probabilities import log_softmax
-from bert_keras.answers.tokens import likeliest_tokens
+from bert_keras.answers.tokens import ids_of_targets, likeliest_tokens
 from bert_keras.checks import check_choice, check_int, check_shape, refuse_first
 from bert_keras.heads.masked_tokens import MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
@@ -232,13 +233,23 @@ class MaskedLM(Task):
 
     @overload
     def fill_mask(
-        self, text: str, top_k: int = 5, batch_size: int | None = None, verbose: Verbose = 0
+        self,
+        text: str,
+        top_k: int = 5,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+        targets: Sequence[str] | None = None,
     ) -> list[list[tuple[str, float]]]: ...
     @overload
     def fill_mask(
-        self, text: Texts, top_k: int = 5, batch_size: int | None = None, verbose: Verbose = 0
+        self,
+        text: Texts,
+        top_k: int = 5,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+        targets: Sequence[str] | None = None,
     ) -> list[list[list[tuple[str, float]]]]: ...
-    def fill_mask(self, text, top_k=5, batch_size=None, verbose=0):
+    def fill_mask(self, text, top_k=5, batch_size=None, verbose=0, targets=None):
         """Returns the likeliest tokens for each `[MASK]`.
 
         Args:
@@ -246,13 +257,16 @@ class MaskedLM(Task):
             top_k: int, how many tokens for each.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
+            targets: the only tokens to return, or `None`. Their probabilities are those among all
+                tokens.
 
         Returns:
             For a str a list with an entry for each `[MASK]`: a list of `top_k` pairs (token,
             probability), the likeliest first. For a column, a list of these.
 
         Raises:
-            TypeError, ValueError: a text has no `[MASK]`, or `top_k` is out of range.
+            TypeError, ValueError: a text has no `[MASK]`, `top_k` is out of range, or a target is
+                not a token.
 
         Example:
         ```python
@@ -260,10 +274,14 @@ class MaskedLM(Task):
         ```
         """
         if isinstance(text, str):
-            return self.fill_mask([text], top_k, batch_size, verbose)[0]
+            return self.fill_mask([text], top_k, batch_size, verbose, targets)[0]
         self.data.check_has_preprocessor()
         tokenizer = self.preprocessor.tokenizer
         check_int("top_k", top_k, 1, tokenizer.vocabulary_size)
+        if targets is not None:
+            ids = {token: id for id, token in enumerate(tokenizer.vocabulary)}
+            unknown_id = ids.get(tokenizer.unknown_token)
+            targets = ids_of_targets(targets, ids.get, tokenizer, unknown_id)
         text = as_column(text, "text")
         if not text:
             return []
@@ -278,7 +296,7 @@ class MaskedLM(Task):
             logits = self.token_logits(self.predict(part, batch_size, verbose=verbose))
             counts = positions.lengths[start : start + at_once]
             for row, count in zip(logits, counts, strict=True):
-                options = top_k, tokenizer.vocabulary_size, tokenizer.readable
+                options = top_k, tokenizer.vocabulary_size, tokenizer.readable, targets
                 answers.append([likeliest_tokens(scores, *options) for scores in row[:count]])
         return answers
 

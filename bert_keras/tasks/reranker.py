@@ -4,16 +4,23 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import keras
 import numpy as np
+from keras import ops
 from numpy.typing import NDArray
 
 from bert_keras.answers.probabilities import SCORES, activated
-from bert_keras.checks import check_choice, check_int, refuse_first
+from bert_keras.answers.ranking import ranked
+from bert_keras.checks import as_texts, check_choice, check_int, refuse_first
+from bert_keras.inputs import TOKEN_IDS
+from bert_keras.metrics.streaming import RelevanceAccuracy
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.tasks.embedder import check_equally_long, refuse_positives
+from bert_keras.tasks.groups import EncodedGroups, merge_groups
 from bert_keras.tasks.keyword_options import RerankerOptions, TaskOptions
 from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.text_classifier import TextClassifier
-from bert_keras.tasks.user_columns import as_column
+from bert_keras.tasks.user_columns import as_column, is_columns, is_text
+from bert_keras.training.list_losses import RelevanceCrossentropy
 from bert_keras.types import (
     Frozen,
     HeadOptions,
@@ -35,8 +42,20 @@ class Reranker(TextClassifier):
     two vectors of a `TextEmbedder`, and slower, since each pair is computed. The usual search finds
     a hundred texts with an embedder and ranks them with a reranker.
 
-    `fit` takes pairs, `(queries, texts)`, and their relevance from 0 to 1. The loss is binary
-    cross-entropy of the logits. `predict` returns the logits.
+    `fit` takes any of these; the loss is binary cross-entropy of each text's relevance:
+
+    | x | y |
+    |---|---|
+    | `(queries, texts)`, pairs | relevance from 0 to 1, one for each pair |
+    | `(queries, lists)`, a list of texts for each query | a list of relevance for each query |
+    | `(queries, positives, negatives)`, further columns of negatives | none, or a score for each \
+text, `(num_examples, num_texts)` |
+
+    The last two have further losses, which compare the texts of a query:
+    `compile(loss=ListwiseCrossentropy())`, `LambdaLoss()` for graded relevance, and with a
+    teacher's scores as `y` `MarginMSE()` and `TeacherDivergence()`. For relevance that is rare,
+    `RelevanceCrossentropy(pos_weight=...)`. With another loss, relevance may be any finite number.
+    `predict` takes pairs and returns the logits.
 
     Args:
         backbone: a `Backbone`.
@@ -60,6 +79,8 @@ class Reranker(TextClassifier):
         [Nogueira and Cho, 2019](https://arxiv.org/abs/1901.04085).
     """
 
+    form = "candidates"
+    needs_labels = False  # Positives and negatives are labels themselves.
     head_arguments = ("num_classes", "pooling", "head_options")
     decided_arguments = {  # noqa: RUF012
         "num_classes": 1,
@@ -89,30 +110,106 @@ class Reranker(TextClassifier):
         super().__init__(backbone, **self.decided_arguments, **kwargs)
         self.activation = check_choice("activation", activation, tuple(SCORES))
 
+    def call(self, inputs, token_vectors=None, training=None):
+        if len(inputs[TOKEN_IDS].shape) == 2:
+            return super().call(inputs, token_vectors, training)
+        logits = super().call(merge_groups(inputs), training=training)
+        return ops.reshape(logits, (-1, ops.shape(inputs[TOKEN_IDS])[1]))
+
+    def check_arrays(self, inputs):
+        """Raises unless NumPy inputs fit, `(batch, seq_len)` or `(batch, num_texts, seq_len)`."""
+        self.backbone.check_arrays(inputs, num_axes=3 if np.ndim(inputs[TOKEN_IDS]) == 3 else 2)
+
     def default_loss(self, label_smoothing):
         """Returns binary cross-entropy of the logits."""
-        return keras.losses.BinaryCrossentropy(
-            from_logits=True,
-            label_smoothing=label_smoothing,
-            reduction="mean_with_sample_weight",
-        )
+        return RelevanceCrossentropy(label_smoothing=label_smoothing)
 
     def default_metrics(self):
         """Returns accuracy, for relevance of 0 or 1."""
-        return [keras.metrics.BinaryAccuracy(threshold=0.0, name="accuracy")]
+        return [RelevanceAccuracy("accuracy")]
+
+    # Labels
 
     def encode_labels(self, labels):
         """Returns relevance as float32 `(num_examples, 1)`, see `TextClassifier`.
 
         Raises:
-            ValueError: it is not from 0 to 1. With another loss any finite number will do.
+            ValueError: there is none, or it is not from 0 to 1. With another loss any finite
+                number will do.
         """
+        if labels is None:
+            raise ValueError(
+                "Reranker needs labels to train or to be evaluated. Received: y=None. Pass the "
+                "relevance of each pair, or `(queries, positives, negatives)`."
+            )
         labels = super().encode_labels(labels)
+        self._check_relevance(labels)
+        return labels
+
+    def _check_relevance(self, labels):
         if self.recipe.is_own_loss:
             rule = "Relevance must be from 0 to 1"
             advice = "Scale it, or compile with a loss for other scores."
             refuse_first((labels < 0) | (labels > 1), labels, rule, advice)
-        return labels
+
+    def _list_labels(self, labels, counts):
+        """Returns the labels of lists of texts, float32 `(num_queries, num_texts)`.
+
+        Args:
+            labels: a list of numbers for each query, or an array.
+            counts: list of int, the number of texts of each query.
+
+        Raises:
+            ValueError: lists differ in length from those of the texts, or a label does not fit.
+        """
+        labels = [np.asarray(row) for row in labels]
+        wrong = [row.shape != (count,) for row, count in zip(labels, counts, strict=True)]
+        refuse_first(wrong, labels, "Each text of a query needs a label, and no others")
+        flat = np.concatenate(labels) if labels else np.zeros(0)
+        if flat.dtype.kind not in "iufb":
+            raise ValueError(f"Relevance must be numbers. Received the dtype {flat.dtype}.")
+        refuse_first(~np.isfinite(flat), flat, "Each text needs a label that is a finite number")
+        self._check_relevance(flat)
+        exists = np.arange(max(counts, default=1)) < np.asarray(counts, int)[:, None]
+        found = np.full(exists.shape, -np.inf, "float32")
+        found[exists] = flat
+        return found
+
+    def encode_ready_labels(self, labels, inputs):
+        """Returns the labels of ready inputs, see `encode_labels`."""
+        shape = np.shape(inputs[TOKEN_IDS])
+        if len(shape) == 2 or labels is None:
+            return self.encode_labels(labels)
+        return self._list_labels(labels, [shape[1]] * shape[0])
+
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns pairs, or lists of pairs, as rows of token ids, see `Task`."""
+        has_columns = is_columns(x)
+        if not has_columns or (len(x) == 2 and is_text(x[1])):
+            return super().encode_texts(x, y, sample_weight, training)
+        if not training:
+            raise ValueError(
+                "`predict` takes pairs of a query and a text. Received: several texts a query. "
+                "Call `score(query, texts)` or `rank(query, texts)`."
+            )
+        queries, *columns = map(as_column, x)
+        if len(columns) > 1:
+            check_equally_long([queries, *columns])
+            lists = list(zip(*columns, strict=True))
+            if y is None:
+                refuse_positives([queries, *columns])
+                y = [[1.0, *[0.0] * (len(columns) - 1)]] * len(queries)
+        else:
+            check_equally_long([queries, *columns])
+            lists = columns[0]
+        counts = [len(texts) for texts in lists]
+        refuse_first(np.equal(counts, 0), lists, "Each query needs at least one text")
+        labels = self.encode_labels(None) if y is None else self._list_labels(y, counts)
+        ids, _ = self.preprocessor.tokenize(as_texts(queries, "queries"))
+        text_ids, _ = self.preprocessor.tokenize([text for texts in lists for text in texts])
+        ids = ids.take(np.repeat(np.arange(len(queries)), counts))
+        counts = np.asarray(counts, int)
+        return EncodedGroups(self.preprocessor, ids, text_ids, counts, labels, sample_weight)
 
     def answer_config(self) -> dict[str, Any]:
         """Returns what an exported folder needs to know of the scores."""
@@ -172,5 +269,4 @@ class Reranker(TextClassifier):
         if top_k is not None:
             check_int("top_k", top_k)
         scores = self.score(query, texts, batch_size, verbose)
-        best = np.argsort(-scores, kind="stable")[:top_k]
-        return [{"index": int(index), "score": float(scores[index])} for index in best]
+        return ranked(scores, top_k)

@@ -49,7 +49,7 @@ class TextClassifier(Task):
     | problem_type | labels | loss | output |
     |---|---|---|---|
     | `"single_label"` | int `(batch,)`, or names | cross-entropy | logits `(batch, num_classes)` |
-    | `"multi_label"` | 0 or 1, `(batch, num_classes)` | binary cross-entropy | as above |
+    | `"multi_label"` | 0 or 1, `(batch, num_classes)`, or names | binary cross-entropy | as above |
     | `"regression"` | float `(batch,)`, `(batch, num_classes)` | squared error | scores |
 
     Args:

@@ -1,47 +1,29 @@
 """Texts as vectors whose cosine measures how similar the texts are."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import keras
 import numpy as np
 from keras import ops
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from bert_keras.answers.prompts import check_prompts, prompt_text
-from bert_keras.checks import (
-    as_texts,
-    check_bool,
-    check_choice,
-    check_int,
-    check_shape,
-    describe,
-    refuse_first,
-    refuse_smoothing,
-)
+from bert_keras.checks import check_bool, check_int
 from bert_keras.heads.embedding import EmbeddingHead
-from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
+from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.retrieval import cosine_similarity_matrix
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
-from bert_keras.tasks.encoded_examples import EncodedTexts
-from bert_keras.tasks.encoded_labels import as_label_array, one_column
-from bert_keras.tasks.groups import EncodedGroups, merge_groups
-from bert_keras.tasks.keyword_options import RunOptions, TaskOptions, TextEmbedderOptions
-from bert_keras.tasks.task import Task
+from bert_keras.tasks.embedder import Embedder
+from bert_keras.tasks.keyword_options import TaskOptions, TextEmbedderOptions
 from bert_keras.tasks.text_answer import TextAnswer
-from bert_keras.tasks.user_columns import as_column, is_columns, is_empty, is_text, num_examples
-from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
 from bert_keras.types import (
-    AsArray,
     Card,
-    Data,
     DenseOptions,
     FileDtype,
     Frozen,
-    Hit,
     Objective,
     Path,
     Pooling,
@@ -49,16 +31,9 @@ from bert_keras.types import (
     Verbose,
 )
 
-# Objective -> its loss, the least and the most columns of texts.
-OBJECTIVES = {
-    "ranking": (MultipleNegativesRanking, 2, None),
-    "similarity": (CosineRegression, 2, 2),
-    "triplet": (TripletLoss, 3, 3),
-}
-
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class TextEmbedder(Task):
+class TextEmbedder(Embedder):
     """Gives each text a vector; texts of similar meaning get vectors of similar direction.
 
     The vectors of a text's tokens are pooled into one. Training moves the vectors of texts that
@@ -70,12 +45,20 @@ class TextEmbedder(Task):
 `MultipleNegativesRanking` |
     | `"similarity"` | `(first, second)` | scores from -1 to 1 | `CosineRegression` |
     | `"triplet"` | `(anchors, positives, negatives)` | none | `TripletLoss` |
+    | `"distillation"` | `(queries, positives, negatives)`, further negatives | a teacher's scores \
+of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
+    | `"vectors"` | texts, or columns of texts, such as translations | a teacher's vectors, \
+`(num_examples, dim)` | `EmbeddingMSE` |
 
     Columns are lists of str of equal length: the texts of a row belong together, and each text is
-    embedded on its own. For other settings of a loss, compile with an instance of it,
-    `embedder.compile(loss=MultipleNegativesRanking(symmetric=True))`. In ranking, a group is a
+    embedded on its own. A negative that equals its positive is refused. In ranking, a group is a
     number or a name for each row; rows of the same group are not negatives of each other. Ready
     inputs have the columns on an axis after `batch`: `(batch, num_texts, seq_len)`.
+
+    For other settings of a loss, or another loss of the same columns, compile with an instance of
+    it: `MultipleNegativesRanking(symmetric=True)`, `CoSENT()` or `AnglE()` for scores,
+    `TeacherDivergence()` for a reranker's scores, and `Matryoshka(loss, dims)` around any of these.
+    For large batches in little memory, pass `chunk_size` to `compile`.
 
     Args:
         backbone: a `Backbone`.
@@ -86,8 +69,9 @@ class TextEmbedder(Task):
             after the pooling, see `EmbeddingHead`; `None` for none.
         prompts: dict, name -> text, that `embed` puts before texts; `None` for none.
         default_prompt: the name of the prompt of `embed` without `prompt`; `None` for none.
-        include_prompt: bool, whether `embed` pools the prompt's tokens too, if it pools by `"mean"`
-            or `"max"`. The special tokens before a prompt are left out with it.
+        include_prompt: bool, whether `embed` pools the prompt's tokens too. Without them, the
+            special tokens before a prompt are left out as well, and `"cls"` takes the vector of the
+            first token after it. `"pooler"` does not depend on it.
         objective: `"ranking"`, `"similarity"` or `"triplet"`.
         frozen: `None`, `"embeddings"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
@@ -122,10 +106,7 @@ class TextEmbedder(Task):
     """
 
     head_arguments = ("projection",)
-    has_classes = False
     text_answer = TextAnswer("vectors", None, (1,))
-    needs_labels = False  # Only similarity has scores.
-    is_fine_tuned = False
 
     if TYPE_CHECKING:
 
@@ -146,11 +127,9 @@ class TextEmbedder(Task):
         frozen: Frozen | None = None,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
-        super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
-        check_choice("objective", objective, tuple(OBJECTIVES))
+        settings = (objective, prompts, default_prompt, frozen)
+        super().__init__(backbone, preprocessor, *settings, **kwargs)
         check_bool("normalize", normalize)
-        self.prompts = check_prompts(prompts, default_prompt)
-        self.default_prompt = default_prompt
         self.include_prompt = check_bool("include_prompt", include_prompt)
         if frozen == "backbone" and projection is None:
             raise ValueError(
@@ -160,144 +139,36 @@ class TextEmbedder(Task):
             )
         self.pooling = pooling
         self.normalize = normalize
-        self.objective = objective
         settings = (pooling, normalize, projection)
         self.head = EmbeddingHead(*settings, dtype=self.dtype_policy, name="head")
         self.projection = self.head.projection
         self.build()
         self.compile()
 
-    def call(self, inputs, training=None):
-        if len(inputs[TOKEN_IDS].shape) == 2:
-            return self._vectors(inputs, training)
-        num_texts = ops.shape(inputs[TOKEN_IDS])[1]
-        vectors = self._vectors(merge_groups(inputs), training)
-        return ops.reshape(vectors, (-1, num_texts, self.dim))
-
     @property
     def dim(self) -> int:
         """The number of values in a vector."""
         return self.projection["units"] if self.projection else self.backbone.hidden_dim
 
-    def _vectors(self, inputs, training):
-        outputs = self.backbone_outputs(inputs, training=training)
-        return self.head(outputs, padding_mask=inputs.get(PADDING_MASK))
+    def similarities(self, queries: ArrayLike, documents: ArrayLike) -> NDArray[np.float32]:
+        """Returns the cosine of each query's vector and each document's, see `semantic_search`."""
+        return cosine_similarity_matrix(queries, documents)
 
-    def check_arrays(self, inputs):
-        """Raises unless NumPy inputs fit, `(batch, seq_len)` or `(batch, num_texts, seq_len)`."""
-        has_columns = np.ndim(inputs[TOKEN_IDS]) == 3
-        self.backbone.check_arrays(inputs, num_axes=3 if has_columns else 2)
-
-    def default_loss(self, label_smoothing):
-        """Returns the loss of `objective`."""
-        refuse_smoothing(label_smoothing, "Embeddings have no labels of classes to smooth")
-        return OBJECTIVES[self.objective][0]()
-
-    def encode_labels(self, labels):
-        """Returns the scores or groups of the objective.
-
-        Args:
-            labels: scores for `"similarity"`, groups for `"ranking"`, ignored for `"triplet"`.
-
-        Returns:
-            float32 or int32 `(num_examples,)`.
+    def checked_vectors(self, vectors: Any) -> tuple[NDArray[np.float32], bool]:
+        """Returns vectors as a matrix, and whether they are one vector.
 
         Raises:
-            ValueError: the shape is wrong, a score is not a number from -1 to 1, or a group is
-                missing or a number among names.
+            ValueError: they are no floats, or of another width.
         """
-        what = "group" if self.objective == "ranking" else "score"
-        labels = one_column(as_label_array(labels, what))
-        kinds = "iuf" if self.objective == "similarity" else ""
-        check_shape("Scores and groups", labels, ("num_examples",), kinds)
-        if self.objective == "ranking":
-            if labels.dtype.kind == "f":
-                advice = "An example on its own is a group; without `y` every example is."
-                refuse_first(np.isnan(labels), labels, "Every example needs a group", advice)
-                rule = "With objective='ranking' labels are groups, numbers or names"
-                advice = "Scores are for objective='similarity'."
-                refuse_first(labels != np.round(labels), labels, rule, advice)
-            return np.unique(labels, return_inverse=True)[1].astype("int32")
-        if self.objective == "triplet":
-            return np.zeros(len(labels), "int32")
-        advice = "Divide the scores of STS-B, from 0 to 5, by 5."
-        rule = "Scores must be cosines, numbers from -1 to 1"
-        refuse_first(~(np.abs(labels) <= 1), labels, rule, advice)
-        return labels.astype("float32")
-
-    def encode_texts(self, x, y=None, sample_weight=None, training=False):
-        """Returns texts, or rows of texts, as rows of token ids, see `Task`."""
-        columns = list(x) if is_columns(x) else [x]
-        labels = self._labels_of(len(columns), y, num_examples(x)) if training else None
-        columns = [[text.strip() for text in as_texts(column)] for column in columns]
-        _check_equally_long(columns)
-        ids, _ = self.preprocessor.tokenize(
-            [text for row in zip(*columns, strict=True) for text in row]
-        )
-        if not is_columns(x):
-            return EncodedTexts(self.preprocessor, ids, None, labels, sample_weight)
-        counts = np.full(len(columns[0]), len(columns))
-        return EncodedGroups(self.preprocessor, ids, None, counts, labels, sample_weight)
-
-    def encode_ready_labels(self, labels, inputs):
-        """Returns the labels of ready inputs, see `encode_labels`; there may be none."""
-        shape = np.shape(inputs[TOKEN_IDS])
-        return self._labels_of(shape[1] if len(shape) == 3 else 1, labels, shape[0])
-
-    def _labels_of(self, num_texts, labels, count):
-        """Returns the labels of rows of texts; without labels, each row is a group."""
-        _, least, most = OBJECTIVES[self.objective]
-        if not least <= num_texts <= (most or num_texts):
-            wanted = f"{least}" if least == most else f"at least {least}"
+        vectors = np.asarray(vectors)
+        if vectors.dtype.kind != "f" or vectors.shape[-1] != self.dim:
             raise ValueError(
-                f"The objective {self.objective!r} trains on {wanted} columns of texts. Received: "
-                f"{num_texts}. Pass a tuple, such as `fit((anchors, positives))`."
+                f"Vectors must be floats of width {self.dim}, as `embed` returns "
+                f"them. Received: dtype {vectors.dtype}, shape {vectors.shape}."
             )
-        if labels is None and self.objective == "similarity":
-            raise ValueError(
-                f"{type(self).__name__} needs labels to train or to be evaluated: a score for each "
-                "pair. Received: y=None."
-            )
-        return self.encode_labels(np.arange(count) if labels is None else labels)
-
-    def ignores_weight_0(self):
-        """Whether rows of weight 0 do not count, see `Task`.
-
-        In ranking, rows that only fill up a batch would be negatives of the others.
-        """
-        return self.objective != "ranking" and super().ignores_weight_0()
+        return np.atleast_2d(vectors), vectors.ndim == 1
 
     # Answers
-
-    def predict(
-        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]
-    ) -> NDArray[np.float32]:
-        """Returns the vectors of texts, of columns of texts, or of ready inputs.
-
-        Args:
-            x: see the class.
-            batch_size: int, 32 by default.
-            **kwargs: `verbose`, `steps`, `callbacks`, see `keras.Model.predict`.
-
-        Returns:
-            float32 array `(num_examples, dim)`, or for columns `(num_examples, num_texts, dim)`.
-
-        Raises:
-            TypeError, ValueError: texts or inputs do not fit; before any compute.
-        """
-        predict = super().predict
-        if is_columns(x):
-            _check_equally_long(x)
-            return np.stack([predict(column, batch_size, **kwargs) for column in x], axis=1)
-        if is_empty(x):
-            return np.zeros((0, self.dim), "float32")
-        if not isinstance(x, dict) or np.ndim(x.get(TOKEN_IDS)) != 3:
-            return predict(x, batch_size, **kwargs)
-        # Once it has seen inputs of two ranks, TensorFlow's graph knows neither.
-        self.check_inputs(x)
-        merged = {key: np.reshape(array, (-1, np.shape(array)[-1])) for key, array in x.items()}
-        vectors = predict(merged, batch_size, **kwargs)
-        return vectors.reshape(*np.shape(x[TOKEN_IDS])[:2], self.dim)
 
     def embed(
         self,
@@ -305,6 +176,7 @@ class TextEmbedder(Task):
         prompt: str | None = None,
         batch_size: int | None = None,
         verbose: Verbose = 0,
+        dim: int | None = None,
     ) -> NDArray[np.float32]:
         """Returns the vectors of texts, after the prompt that the checkpoint was trained with.
 
@@ -316,18 +188,24 @@ class TextEmbedder(Task):
                 nothing.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
+            dim: int, how many values of each vector to keep, for embedders that were trained with
+                `Matryoshka`; `None` for all. If `normalize`, the rest is scaled to length 1 again.
 
         Returns:
             float32 array `(num_texts, dim)`; for a str `(dim,)`.
 
         Raises:
             TypeError: something is not text.
-            ValueError: there is no prompt of that name.
+            ValueError: there is no prompt of that name, or `dim` is beyond the vectors.
         """
+        if dim is not None:
+            check_int("dim", dim, most=self.dim, advice="No vector has more values.")
+            vectors = self.embed(texts, prompt, batch_size, verbose)[..., :dim]
+            lengths = np.linalg.norm(vectors, axis=-1, keepdims=True) if self.normalize else 1.0
+            return vectors / np.maximum(lengths, 1e-12)
         if isinstance(texts, str):
             return self.embed([texts], prompt, batch_size, verbose)[0]
-        prompt = prompt_text(prompt, self.prompts, self.default_prompt)
-        texts = [prompt + text for text in as_texts(as_column(texts, "texts"))]
+        prompt, texts = self._prompted(texts, prompt)
         if not texts:
             return np.zeros((0, self.dim), "float32")
         if prompt and self._skips_prompt:
@@ -336,7 +214,7 @@ class TextEmbedder(Task):
 
     @property
     def _skips_prompt(self):
-        return not self.include_prompt and self.pooling in ("mean", "max")
+        return not self.include_prompt and self.pooling != "pooler"
 
     def _embed_after(self, prompt, texts, batch_size):
         """Returns the vectors of texts that begin with a prompt, pooled without its tokens."""
@@ -347,95 +225,15 @@ class TextEmbedder(Task):
         for rows, length in examples.batches(batch_size, shuffle=False).batches:
             inputs = examples.rows(rows, length)
             outputs = self.backbone.predict_on_batch(inputs)
-            mask = np.array(inputs[PADDING_MASK])
-            mask[:, :num_skipped] = 0
-            vectors[rows] = ops.convert_to_numpy(self.head(outputs, padding_mask=mask))
+            start = min(num_skipped, length - 1)
+            after = {"sequence_output": outputs["sequence_output"][:, start:]}
+            mask = inputs[PADDING_MASK][:, start:]
+            vectors[rows] = ops.convert_to_numpy(self.head(after, padding_mask=mask))
         return vectors
 
     def answer_config(self) -> dict[str, Any]:
         """Returns what an exported folder needs to know of the prompts."""
-        skips = {"skips_prompt": self._skips_prompt}
-        return {"prompts": self.prompts, "default_prompt": self.default_prompt, **skips}
-
-    @overload
-    def semantic_search(
-        self,
-        queries: str,
-        documents: Texts,
-        top_k: int = 5,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-    ) -> list[Hit]: ...
-    @overload
-    def semantic_search(
-        self,
-        queries: AsArray,
-        documents: Texts,
-        top_k: int = 5,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-    ) -> Any: ...
-    @overload
-    def semantic_search(
-        self,
-        queries: Texts,
-        documents: Texts,
-        top_k: int = 5,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-    ) -> list[list[Hit]]: ...
-    def semantic_search(self, queries, documents, top_k=5, batch_size=None, verbose=0):
-        """Finds the documents nearest to each query, by cosine.
-
-        Texts get the prompts `"query"` and `"document"` where the embedder has them.
-
-        Args:
-            queries: a str, a column of str, or vectors of `embed`.
-            documents: a column of str, or vectors of `embed`: worth keeping where the documents
-                stay and queries come.
-            top_k: int, documents a query at most.
-            batch_size: int, 32 by default.
-            verbose: see `keras.Model.predict`.
-
-        Returns:
-            For each query a list of `{"index": place of the document, "score": cosine}`, best
-            first, with `"text"` where documents are texts; for a str, or one vector, that list
-            alone.
-
-        Raises:
-            TypeError: `documents` is a str.
-            ValueError: `top_k` is below 1, or vectors have the wrong shape.
-        """
-        check_int("top_k", top_k)
-        if isinstance(documents, str):
-            raise TypeError(
-                "`documents` must be a column of str, or vectors. Received: "
-                f"{describe(documents)}. Pass [document] to search a single one."
-            )
-        found_by = self._as_vectors(queries, "query", batch_size, verbose)
-        found = self._as_vectors(documents, "document", batch_size, verbose)
-        answers = [
-            [{"index": int(i), "score": float(row[i])} for i in best]
-            for row, best in _nearest(np.atleast_2d(found_by), found, top_k)
-        ]
-        if is_text(documents):
-            texts = as_texts(documents)
-            for answer in answers:
-                for hit in answer:
-                    hit["text"] = texts[hit["index"]]
-        return answers[0] if found_by.ndim == 1 else answers
-
-    def _as_vectors(self, texts, prompt, batch_size, verbose):
-        if is_text(texts) or len(texts) == 0:
-            prompt = prompt if prompt in self.prompts else None
-            return self.embed(texts, prompt, batch_size, verbose)
-        vectors = np.asarray(texts)
-        if vectors.dtype.kind != "f" or vectors.shape[-1] != self.dim:
-            raise ValueError(
-                f"Vectors must be floats of width {self.dim}, as `embed` returns "
-                f"them. Received: dtype {vectors.dtype}, shape {vectors.shape}."
-            )
-        return vectors
+        return {**super().answer_config(), "skips_prompt": self._skips_prompt}
 
     # Files
 
@@ -454,27 +252,8 @@ class TextEmbedder(Task):
             ValueError: the family or the pooling has no counterpart there, or a weight is too
                 large for the dtype.
         """
-        longest = self.backbone.max_sequence_length
-        if self.preprocessor is not None:
-            longest = self.preprocessor.max_length
 
         def write_settings(new):
-            sentence_transformers.write_settings(new, self, longest)
+            sentence_transformers.write_settings(new, self)
 
         presets.export_to_huggingface(self.backbone, folder, dtype, card, self, write_settings)
-
-
-def _check_equally_long(columns):
-    if len({len(column) for column in columns}) > 1:
-        raise ValueError(
-            "Columns of texts must be equally long. Received lengths: "
-            f"{[len(column) for column in columns]}."
-        )
-
-
-def _nearest(queries, documents, top_k):
-    """Yields for each query its cosines and the places of the highest, best first."""
-    for start in range(0, len(queries), 256):  # keeps the matrix of cosines small
-        similarities = cosine_similarity_matrix(queries[start : start + 256], documents)
-        best = np.argsort(-similarities, axis=1, kind="stable")[:, :top_k]
-        yield from zip(similarities, best, strict=True)

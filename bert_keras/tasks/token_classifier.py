@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 import keras
 import numpy as np
 from keras import ops
+from numpy.typing import NDArray
 
 from bert_keras.answers.entity_tags import entity_readings, find_odd_tags, is_entity_tag
 from bert_keras.answers.tagged_texts import named_tags, tagged_texts
@@ -304,11 +305,12 @@ class TokenClassifier(Task):
         self.data.check_has_preprocessor()
         return place_words(self.preprocessor.tokenizer, as_sentences(sentences))
 
-    def _cut(self, sentences):
+    def _cut(self, sentences, are_pieces=False):
         self.data.check_has_preprocessor()
         tokenizer, max_length = self.preprocessor.tokenizer, self.preprocessor.max_length
         stride = self.stride or max(1, self.preprocessor.room() // 2)
-        return cut_words(tokenizer, as_sentences(sentences), max_length, stride)
+        sentences = as_sentences(sentences)
+        return cut_words(tokenizer, sentences, max_length, stride, are_pieces)
 
     def _numbers_of(self, sentences, tags):
         """Returns the numbers of all sentences' tags, int32 `(num_words,)`, checked one by one."""
@@ -365,8 +367,24 @@ class TokenClassifier(Task):
         sentences, _ = self.data.columns(x)
         return self._predict_words(sentences, batch_size, **kwargs)
 
-    def _predict_words(self, sentences, batch_size=None, verbose=0):
-        windows = self._cut(sentences)
+    def piece_logits(
+        self, texts: Texts, batch_size: int | None = None
+    ) -> list[NDArray[np.float32]]:
+        """Returns the logits of every token of texts, special ones left out.
+
+        `predict` returns those of words, which are the logits of their first tokens.
+
+        Args:
+            texts: a column of str.
+            batch_size: int, 32 by default.
+
+        Returns:
+            A list of float32 `(num_tokens, num_classes)`, one array a text.
+        """
+        return self._predict_words(texts, batch_size, are_pieces=True)
+
+    def _predict_words(self, sentences, batch_size=None, verbose=0, are_pieces=False):
+        windows = self._cut(sentences, are_pieces)
         if not (num_words := windows.num_words):
             return []
         examples = EncodedTexts(self.preprocessor, windows.ids)
@@ -420,6 +438,7 @@ class TokenClassifier(Task):
               its words' probabilities. Empty for tags that mark no entities, such as parts of
               speech. Sequences that break the scheme are read as conlleval reads them: `I-PER`
               after `O` starts an entity. A tag such as `[PAD]` among entity tags is read as `O`.
+              Beside `O`, tags without a prefix (`PER`) are read as `I-PER`, and `B_PER` as `B-PER`.
 
         Example:
 

@@ -17,26 +17,27 @@ from bert_keras.tasks.user_columns import as_column, check_is_dataset, is_text
 
 
 def wrapped(data, x, training=True):
-    """Returns a data set that raises at a batch that does not fit, with its texts encoded.
+    """Wraps a data set so that each batch is checked and its texts are encoded.
 
-    If several processes share a batch, it yields the rows that this process computes.
+    If several processes share a batch, the wrapper yields the rows that this process computes.
 
     Args:
         data: the `TaskData` of a task.
-        x: what yields batches: ready inputs, or texts, or tuples `(x, y)` or `(x, y,
-            sample_weight)` that begin with them. A `PyDataset`, a generator, a torch `DataLoader`,
-            a `tf.data.Dataset`. Ready inputs of the last two stay unchecked if the data set does
-            not know its length, and on TensorFlow in a `tf.data.Dataset`.
-        training: bool, whether texts come with labels.
+        x: a data set of batches: a `PyDataset`, a generator or another iterator, a torch
+            `DataLoader`, or a `tf.data.Dataset`. A batch is ready inputs or texts, or a tuple
+            `(x, y)` or `(x, y, sample_weight)`. Ready inputs of the last two data sets are not
+            checked if the data set does not know its length, nor on TensorFlow in a
+            `tf.data.Dataset`. The names of transformers are taken too, see `named_columns`.
+        training: bool, whether texts have labels.
 
     Raises:
-        TypeError: `x` yields nothing, or is for a `HeadTask`.
+        TypeError: `x` yields no batches, or is for a `HeadTask`.
         ValueError: processes cannot share its batches.
     """
     check_is_dataset(x)
     if isinstance(x, EncodedExamples):
         raise TypeError(
-            "What `encode_features` returned is for a `HeadTask`. Received: it, for a "
+            "The result of `encode_features` is for a `HeadTask`. Received: this result, for a "
             f"{type(data.task).__name__}. Pass it to `HeadTask(task).fit`."
         )
     share = distribution.share_of(data.task) if training else distribution.Share()
@@ -46,7 +47,7 @@ def wrapped(data, x, training=True):
         if own and share.replicas == 1:
             return x
         return PreparedBatches(x, share if own else prepare)
-    if isinstance(x, Iterator):  # It can be read once, as a generator.
+    if isinstance(x, Iterator):  # Like a generator, it can be read only once.
         return (prepare(batch) for batch in x)
     if _can_be_read_here(x) or _holds_texts(x):
         return Stream(x, prepare)

@@ -459,12 +459,14 @@ class Tokenizer(WithOtherNames):
             ) from error
 
     @overload
-    def detokenize(self, ids: Sequence[int]) -> str: ...
+    def detokenize(self, ids: Sequence[int], special_tokens: bool = False) -> str: ...
     @overload
-    def detokenize(self, ids: Sequence[Sequence[int]]) -> list[str]: ...
+    def detokenize(
+        self, ids: Sequence[Sequence[int]], special_tokens: bool = False
+    ) -> list[str]: ...
     @overload
-    def detokenize(self, ids: NDArray[Any]) -> Any: ...
-    def detokenize(self, ids):
+    def detokenize(self, ids: NDArray[Any], special_tokens: bool = False) -> Any: ...
+    def detokenize(self, ids, special_tokens=False):
         """Joins the pieces of ids to a text, without `[CLS]`, `[SEP]` and padding.
 
         Case, accents and spaces that normalization removed are not restored. There is no space
@@ -472,6 +474,7 @@ class Tokenizer(WithOtherNames):
 
         Args:
             ids: list or array of int, or a batch of them.
+            special_tokens: bool, whether to keep `[CLS]`, `[SEP]` and padding.
 
         Returns:
             str, or a list of str for a batch.
@@ -479,12 +482,17 @@ class Tokenizer(WithOtherNames):
         if hasattr(ids, "tolist"):
             ids = ids.tolist()
         if ids and isinstance(ids[0], (list, tuple, np.ndarray)):
-            return [self.detokenize(row) for row in ids]
-        left_out = (self.cls_token, self.sep_token, self.pad_token)
+            return [self.detokenize(row, special_tokens) for row in ids]
+        left_out = () if special_tokens else (self.cls_token, self.sep_token, self.pad_token)
         kept = [int(id) for id in ids if self.id_to_token(int(id)) not in left_out]
         text = self._backend.decode(kept, skip_special_tokens=False)
         is_wordpiece = self.settings["model"]["type"] == "WordPiece"
         return _BETWEEN_CHINESE.sub("", text) if is_wordpiece else text
+
+    def join(self, pieces: Sequence[str]) -> str:
+        """Returns the text of pieces, such as `"unhappy"` for `["un", "##happy"]`."""
+        decoder = self._backend.decoder
+        return " ".join(pieces) if decoder is None else decoder.decode(list(pieces))
 
     def plain(self) -> Tokenizer:
         """Returns a tokenizer to which `[SEP]` and all other special tokens in text are characters.

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from bert_keras.checks import check_int, check_number
+from bert_keras.training.list_losses import RelevanceCrossentropy
 from bert_keras.training.losses import (
     AsComputed,
     OfAllDevices,
@@ -179,6 +180,7 @@ def _score_disagreement(first, second):
 _DISAGREEMENTS = {
     SparseCrossentropy: consistency_loss,
     keras.losses.BinaryCrossentropy: _label_disagreement,
+    RelevanceCrossentropy: _label_disagreement,
     keras.losses.MeanSquaredError: _score_disagreement,
 }
 

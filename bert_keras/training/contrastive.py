@@ -10,8 +10,9 @@ import keras
 from keras import ops
 
 from bert_keras.checks import check_choice, check_number
-from bert_keras.training.losses import WeightedLoss, of_length_1
-from bert_keras.types import LossOptions, Tensor
+from bert_keras.training.losses import WeightedLoss
+from bert_keras.training.similarities import SIMILARITIES, cosine, similarity_matrix
+from bert_keras.types import LossOptions, Similarity, Tensor
 
 DISTANCES = ("cosine", "euclidean")
 
@@ -26,6 +27,8 @@ class MultipleNegativesRanking(WeightedLoss):
     loss_i = -log(exp(s cos(a_i, p_i)) / sum_j (exp(s cos(a_i, p_j)) + exp(s cos(a_i, n_j))))
     ```
 
+    or with another `similarity` in place of the cosine.
+
     Larger batches have more negatives and teach more. `symmetric` adds the reverse direction, in
     which each positive must find its anchor, and averages the two. The paper's score is the dot
     product without a scale; Sentence-BERT's authors use the cosine times 20.
@@ -36,24 +39,27 @@ class MultipleNegativesRanking(WeightedLoss):
     Args:
         scale: float, above 0: the inverse of the softmax's temperature.
         symmetric: bool, whether positives must find their anchors too.
+        similarity: `"cosine"`, `"dot"`, or `"maxsim"` of a `MultiVectorEmbedder`.
         reduction: str, see `keras.losses.Loss`. A row of weight 0 is still a negative of the
             others.
         **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
 
     Call arguments:
         y_true: int, `(batch,)`, the group of each row. Exact up to 2^24.
-        y_pred: float, `(batch, num_texts, hidden_dim)`: anchor, positive, hard negatives.
+        y_pred: float, `(batch, num_texts, hidden_dim)`: anchor, positive, hard negatives; for
+            `"maxsim"` `(batch, num_texts, num_tokens, hidden_dim)`.
         sample_weight: float, `(batch,)`, or `None` for 1 everywhere.
 
     Raises:
-        ValueError: `scale` is not above 0, or there are fewer than two columns of texts.
+        ValueError: `scale` is not above 0, `similarity` is unknown, or there are fewer than two
+            columns of texts.
 
     Reference:
         [Henderson et al., 2017](https://arxiv.org/abs/1705.00652), section 4.4;
         `MultipleNegativesRankingLoss` of sentence-transformers.
     """
 
-    settings = ("scale", "symmetric")
+    settings = ("scale", "symmetric", "similarity")
     # A device that computes only some of the batch's rows would miss the positives of the others.
     compares_rows = True
 
@@ -61,20 +67,21 @@ class MultipleNegativesRanking(WeightedLoss):
         self,
         scale: float = 20.0,
         symmetric: bool = False,
+        similarity: Similarity = "cosine",
         reduction: str | None = "mean_with_sample_weight",
         **kwargs: Unpack[LossOptions],
     ) -> None:
         super().__init__(reduction=reduction, **kwargs)
         self.scale = check_number("scale", scale, above=0.0)
         self.symmetric = symmetric
+        self.similarity = check_choice("similarity", similarity, tuple(SIMILARITIES))
 
     def call(self, y_true, y_pred):
         check_num_texts(y_pred, 2)
-        vectors = of_length_1(y_pred)
-        batch, _, hidden_dim = ops.shape(vectors)
+        batch, _, *shape = ops.shape(y_pred)
         # The positives of the batch, then its first hard negatives, and so on.
-        candidates = ops.reshape(ops.swapaxes(vectors[:, 1:], 0, 1), (-1, hidden_dim))
-        scores = self.scale * ops.matmul(vectors[:, 0], ops.transpose(candidates))
+        candidates = ops.reshape(ops.swapaxes(y_pred[:, 1:], 0, 1), (-1, *shape))
+        scores = self.scale * similarity_matrix(self.similarity, y_pred[:, 0], candidates)
         row = ops.arange(batch)
         group = ops.reshape(y_true, (-1,))
         is_same = ops.logical_and(group[:, None] == group, row[:, None] != row)
@@ -156,23 +163,10 @@ class TripletLoss(WeightedLoss):
         return ops.relu(distance(anchor, positive) - distance(anchor, negative) + self.margin)
 
 
-def cosine(first: Tensor, second: Tensor) -> Tensor:
-    """Returns the cosine of the angle between vectors, row by row; 0 if one of them is zero.
-
-    Args:
-        first: float, `(..., hidden_dim)`.
-        second: float, the same shape.
-
-    Returns:
-        float, `(...)`, from -1 to 1.
-    """
-    return ops.sum(of_length_1(first) * of_length_1(second), axis=-1)
-
-
 def check_num_texts(vectors: Tensor, least: int, most: int | None = None) -> None:
-    """Raises `ValueError` unless vectors are `(batch, num_texts, hidden_dim)` of enough texts."""
+    """Raises `ValueError` unless vectors are `(batch, num_texts, ...)` of enough texts."""
     shape = tuple(vectors.shape)
-    num_texts = shape[1] if len(shape) == 3 else 0
+    num_texts = shape[1] if len(shape) > 2 else 0
     if num_texts is not None and not least <= num_texts <= (most or num_texts):
         required = f"{least}" if most == least else f"at least {least}"
         raise ValueError(

@@ -15,7 +15,7 @@ import pytest
 from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
-from bert_keras.cli import main, mistakes, text_rows
+from bert_keras.cli import main, mistakes, serve, text_rows
 
 TEXTS = ["good film", "bad", "", "a good bad film"]
 
@@ -72,7 +72,21 @@ def test_texts_come_from_arguments_files_and_standard_input(
         assert json_lines(command(*source, "--batch_size", 1)) == expected
         assert command(*source, "--output", output) == ""
         with output.open() as file:
-            assert [row["label"] for row in csv.DictReader(file)] == [x["label"] for x in expected]
+            rows = list(csv.DictReader(file))
+        assert [row["label"] for row in rows] == [x["label"] for x in expected]
+        own = {"x.csv": ["id", "review"], "x.jsonl": ["text"], "x.txt": []}[name]
+        assert list(rows[0]) == [*own, "label", "probabilities"]
+        assert all([row[column] for row in rows] == TEXTS for column in own[-1:])
+
+
+@pytest.mark.once
+def test_answers_stand_beside_columns_of_their_name(command, preset, write, tmp_path):
+    path, output = write("x.csv", "text;label\ngood;yes\nbad;\n"), tmp_path / "answers.csv"
+    command("classify", preset, "--input", path, "--output", output)
+    with output.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["label"] for row in rows] == ["yes", ""]
+    assert all(row["answer_label"] in ("no", "yes") and row["probabilities"] for row in rows)
 
 
 @pytest.mark.once
@@ -107,6 +121,50 @@ def test_each_task_answers(command, tmp_path, name, cls, arguments):
     assert found == json.loads(
         json.dumps(np.asarray(expected).tolist() if name == "embed" else expected)
     )
+
+
+@pytest.mark.once
+def test_rerank_prints_the_texts_that_answer_best(command, write, tmp_path):
+    reranker = bert_keras.Reranker(tiny_backbone(), tiny_preprocessor())
+    reranker.save(tmp_path / "x.keras")
+    path, texts = write("x.txt", "".join(f"{x}\n" for x in TEXTS)), [x for x in TEXTS if x]
+    ranked = reranker.rank("a film", TEXTS, top_k=2)
+    expected = [{**hit, "text": TEXTS[hit["index"]]} for hit in ranked]
+    asked = ("rerank", tmp_path / "x.keras", "a film")
+    assert json_lines(command(*asked, "--input", path, "--top_k", 2)) == expected
+    shown = command(*asked, *texts, "--output_format", "text").splitlines()
+    best = reranker.rank("a film", texts)
+    assert shown == [f"{hit['score']:.3f}  {texts[hit['index']]}" for hit in best]
+    assert "rerank SOURCE QUERY" in command("rerank", tmp_path / "x.keras")
+
+
+@pytest.mark.once
+def test_labels_make_classify_zero_shot(command, tmp_path):
+    model = tiny_classifier(label_names=("contradiction", "entailment"))
+    model.save(tmp_path / "x.keras")
+    asked = ("classify", tmp_path / "x.keras", *TEXTS, "--labels", "good,bad")
+    classifier = bert_keras.ZeroShotClassifier(model)
+    expected = classifier.classify(TEXTS, ["good", "bad"], "It is {}.", multi_label=True)
+    found = json_lines(command(*asked, "--hypothesis", "It is {}.", "--multi_label"))
+    assert found == expected
+    assert json_lines(command(*asked)) == classifier.classify(TEXTS, ["good", "bad"])
+
+
+def test_the_folder_of_a_run_and_a_model_without_a_head_are_served(command, tmp_path):
+    model, run = tiny_classifier(label_names=("no", "yes")), tmp_path / "sentiment"
+    run.mkdir()
+    model.save(run / "model.keras")
+    (run / "results.json").write_text("{}")
+    assert json_lines(command("classify", run, *TEXTS)) == model.classify(TEXTS)
+    assert isinstance(serve.loaded(str(run), "keras"), bert_keras.TextClassifier)
+    bare = tmp_path / "bare"
+    model.backbone.save_to_preset(bare)
+    tiny_preprocessor().save_assets(bare)
+    assert isinstance(serve.loaded(str(bare), "keras"), bert_keras.TextEmbedder)
+    with pytest.raises(ValueError, match="start at random"):
+        serve.loaded(str(bare), "keras", "MaskedLM")
+    with pytest.raises(ValueError, match=r"needs a MaskedLM\. Received: .*a TextClassifier"):
+        serve.loaded(str(run), "keras", "MaskedLM")
 
 
 @pytest.mark.once
@@ -185,6 +243,9 @@ def test_convert_measures_the_files_that_it_wrote(command, preset, tmp_path, to)
         (("classify", "PRESET", "x", "--output", "x.tsv"), "text, JSON lines or CSV"),
         (("classify", "PRESET", "x", "--to", "onnx", "--port", "1"), "Received: --to, --port."),
         (("info", "PRESET", "--top_k", "2"), "takes no flags"),
+        (("classify", "PRESET", "x", "--labels", "a,b"), "named 'entailment'"),
+        (("classify", "PRESET", "x", "--hypothesis", "{}"), "needs --labels"),
+        (("tag", "TAGGER", "x", "--labels", "a"), "is for `classify`"),
         (("serve", "x=PRESET", "x=PRESET"), "its own name"),
         (("serve", "nowhere/at all"), "nowhere"),
         (("classify", "PRESET", "x", "--batch_size", "0"), "--batch_size=0"),

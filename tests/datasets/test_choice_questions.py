@@ -84,6 +84,8 @@ def test_contexts_choices_and_labels_of_each_layout(
         ([JOINED | {"answer": True}], "Received: True"),
         ([JOINED | {"choices": ["x", 5]}], "choices must be texts"),
         ([JOINED | {"choices": []}], "choices must be texts"),
+        ([JOINED | {"choices": "wx"}], "choices must be texts"),
+        ([JOINED | {"choices": "['w' 'x']"}], "choices: a list in a cell must be written as"),
         ([{"question": {"choices": [{"label": "A", "text": "x"}]}}], "line 1: .*'stem'"),
         ([JOINED | {"startphrase": 7}], "contexts and choices must be texts"),
         ([{"question": "Where?"}], "line 1: not a row of this set"),

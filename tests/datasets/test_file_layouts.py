@@ -112,14 +112,14 @@ def test_a_layout_gives_these_texts_and_labels(
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         found = read_texts(path, [text], label, **options)
-    assert found.texts == texts
-    assert found.labels.tolist() == labels and found.label_names == names
-    # `classify --input` reads the same texts, and answers rows without a label too.
-    if not any("left out" in str(warning.message) for warning in warned):
-        layout = {key: options[key] for key in ("separator", "quoting") if key in options}
-        kind = "tsv" if name.endswith(".txt") else text_rows.format_of(name, None)
-        rows = text_rows.read_rows(str(path), kind, (text,), **layout)
-        assert [row[0] for row in rows] == texts
+        assert found.texts == texts
+        assert found.labels.tolist() == labels and found.label_names == names
+        # `classify --input` reads the same texts, and answers rows without a label too.
+        if not any("left out" in str(warning.message) for warning in warned):
+            layout = {key: options[key] for key in ("separator", "quoting") if key in options}
+            kind = "tsv" if name.endswith(".txt") else text_rows.format_of(name, None)
+            rows = text_rows.read_rows(str(path), kind, (text,), **layout)
+            assert [row[0] for row in rows] == texts
 
 
 @pytest.mark.parametrize(

@@ -183,9 +183,11 @@ def test_tagged_words_in_doubt_are_refused_by_place_with_a_remedy(write, name, c
         read_conll(write(name, content_of(content)))
 
 
-def test_entities_that_begin_or_end_inside_a_word_are_counted(write):
+def test_borders_of_entities_inside_a_word_are_counted(write):
     shifted = {**TEXT, "label": [[0, 2, "ORG"], [14, 20, "LOC"]]}
-    with pytest.warns(UserWarning, match=r"1 entities begin or end inside a word \(line 1 is the"):
+    with pytest.warns(
+        UserWarning, match=r"1 borders of entities lie inside a word \(line 1 is the"
+    ):
         found = read_conll(write("a.jsonl", content_of([shifted])))
     assert found.words == [["EU", "rejects", "(", "in", "Londo", "n", ")", "."]]
 
@@ -210,6 +212,7 @@ def row(start=START, **changes):
     return {"id": "1", "context": CONTEXT, "question": "Où?", "answers": answers, **changes}
 
 
+TABLE = f"question,context,answer,answer_start\nOù?,{CONTEXT},Orléans,{START}\n"
 NONE = {"text": [], "answer_start": []}
 BLANK = [{"text": "", "answer_start": -1}]
 QUESTIONS = [
@@ -230,6 +233,7 @@ QUESTIONS = [
         [{"context": "c", "question": "?"}],
         [(None, False)],
     ),
+    ("CSV", "a.csv", TABLE, [(START, False)]),
     ("floats of pandas", "a.jsonl", [question(float(START))], [(START, False)]),
     ("a blank answer", "a.jsonl", [question(answers=BLANK, is_impossible=True)], [(None, True)]),
     ("null for answers", "a.jsonl", [question(answers=None)], [(None, False)]),

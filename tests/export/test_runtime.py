@@ -24,6 +24,7 @@ from bert_keras.export import runtime
 pytestmark = pytest.mark.once
 
 TEXTS = ["a b cab", "dd, ee", "", "h" * 9, "a b c d e f g h a b c d e f g h", "caf\u0301é \ud800b"]
+ENTAILMENT = ["contradiction", "neutral", "entailment"]
 NAMES = ["O", "B-A", "I-A", "B-B", "E-B", "[PAD]"]
 QUESTIONS = ["a b", "c? d d d d d d d d d d"]
 CONTEXTS = ["a b, c d e f g h a b c d e f g h a b c d e f e\u0301 g h.", "h a a a c"]
@@ -66,6 +67,7 @@ BYTES, PIECES = ["a film for<mask> day", "<mask> é"], ["a film, rainy", ["for",
 CASES = {
     "single": classifier(TEXTS),
     "one": classifier("a b", label_names=["a", "b", "c"]),
+    "entailment": classifier("a b", label_names=ENTAILMENT),
     "pairs": classifier((TEXTS, TEXTS[::-1]), max_length=9),
     "pair": classifier(("a b", "c d e f g h"), truncation="only_second", max_length=9),
     "multi": classifier(TEXTS, problem_type="multi_label"),
@@ -93,6 +95,8 @@ CASES = {
         *("TextEmbedder", "embed", [" a ", "b"]), prompts={"x": "c"}, default_prompt="x"
     ),
     "score": case("Reranker", "classify", (TEXTS, TEXTS[::-1])),
+    "scores_of_pairs": case("Reranker", "score", "a b", TEXTS, activation="tanh"),
+    "rank": case("Reranker", "rank", "a b", TEXTS, 3),
     "fill_mask": case("MaskedLM", "fill_mask", MASKS, 3),
     "bytes": case("MaskedLM", "fill_mask", BYTES, 40, make=roberta_task_of),
     "both": case("Pretraining", "fill_mask", "a [MASK] b"),
@@ -185,6 +189,26 @@ def test_the_compared_answers_include_entities_and_spans(answers):
 def test_a_folder_answers_by_the_methods_of_its_task(folder):
     names = {name: runtime.load(folder / name).answers for name in ("both", "tag", "embed")}
     assert names == {"both": ["fill_mask", "is_next"], "tag": ["tag"], "embed": ["embed"]}
+
+
+def test_a_folder_classifies_by_any_labels_and_fills_masks_with_given_tokens(folder):
+    make, _, _ = CASES["entailment"]
+    task, labels = bert_keras.ZeroShotClassifier(make()), ["c d", "e"]
+    exported = runtime.load(folder / "entailment")
+    again = bert_keras.ZeroShotClassifier.from_preset(folder / "entailment")
+    for multi_label in (False, True):
+        expected = task.classify(TEXTS, labels, "a {}", multi_label)
+        assert_same(exported.zero_shot(TEXTS, labels, "a {}", multi_label), expected)
+        assert_same(again.classify(TEXTS[0], labels, "a {}", multi_label), expected[0])
+    with pytest.raises(ValueError, match="takes no arguments"):
+        bert_keras.ZeroShotClassifier.from_preset(folder / "entailment", label_names=["a"])
+    with pytest.raises(ValueError, match="named 'entailment'"):
+        runtime.load(folder / "one").zero_shot(TEXTS, labels)
+
+    make, _, _ = CASES["fill_mask"]
+    expected = make().fill_mask(MASKS, targets=["c", "b"])
+    assert {token for mask in expected[1] for token, _ in mask} == {"c", "b"}
+    assert_same(runtime.load(folder / "fill_mask").fill_mask(MASKS, targets=["c", "b"]), expected)
 
 
 def test_a_folder_answers_from_the_shell(folder):

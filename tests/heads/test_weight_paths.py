@@ -24,6 +24,11 @@ TASKS = {
         bert_keras.TextClassifier,
         {"num_classes": 3, "head_options": {"hidden_activation": "tanh"}},
     ),
+    "splade": (bert_keras.SparseTextEmbedder, {}),
+    "token_vectors": (
+        bert_keras.MultiVectorEmbedder,
+        {"dim": 3, "query_length": 8, "query_expansion": 8},
+    ),
     "span": (bert_keras.QuestionAnswering, {}),
     "span_boundary": (bert_keras.SpanBoundary, {}),
     "token": (bert_keras.TokenClassifier, {"num_classes": 3}),

@@ -433,7 +433,7 @@ class Request:
     """As much of a request as a server needs: it says when its client leaves."""
 
     def __init__(self):
-        self.gone = asyncio.Event()
+        self.gone, self.scope = asyncio.Event(), {}
 
     async def receive(self):
         await self.gone.wait()
@@ -582,6 +582,59 @@ async def test_a_stream_of_rows_with_one_key_does_not_starve_another_key():
     await asyncio.gather(one, *many)
     await batcher.close()
     assert answered.index("one") <= 3
+
+
+@coroutine
+async def test_clients_take_turns_though_one_of_them_asks_for_many_texts():
+    batches, ready = [], threading.Event()
+
+    def answer(key, rows):
+        assert ready.wait(20)
+        batches.append((key, [row[0] for row in rows]))
+        return rows
+
+    batcher = Batcher(answer, max_batch=8, wait=0)
+    many = asyncio.create_task(batcher.ask("key", [("aaaa",)] * 99, "greedy"))
+    await asyncio.sleep(0)
+    few = [
+        asyncio.create_task(batcher.ask(key, [(client,)], client))
+        for client, key in (("b", "key"), ("c", "another"))
+    ]
+    ready.set()
+    await asyncio.gather(*few)
+    answered = len(batches)
+    await many
+    await batcher.close()
+    # The first batch may have begun before the others asked. Each then gets its turn.
+    assert answered <= 4
+    assert ("another", ["c"]) in batches[:answered]
+    beside = next(rows for _, rows in batches if "b" in rows)
+    assert beside.count("aaaa") <= 2
+
+
+@coroutine
+async def test_a_client_that_fills_the_queue_loses_its_newest_request_to_another():
+    begun, ended = threading.Event(), threading.Event()
+
+    def answer(key, rows):
+        begun.set()
+        assert ended.wait(20)
+        return rows
+
+    batcher = Batcher(answer, max_batch=1, wait=0, max_waiting=10)
+    greedy = [asyncio.create_task(batcher.ask("key", [(x,)] * 5, "greedy")) for x in "ab"]
+    await asyncio.sleep(0)
+    with pytest.raises(Overloaded):
+        await batcher.ask("key", [("c",)] * 5, "greedy")
+    other = asyncio.create_task(batcher.ask("key", [("d",)] * 2, "other"))
+    with pytest.raises(Overloaded):
+        await greedy[1]
+    with pytest.raises(Overloaded):  # The other would have more than the greedy one then.
+        await batcher.ask("key", [("e",)] * 6, "other")
+    ended.set()
+    assert await other == [("d",)] * 2
+    assert await greedy[0] == [("a",)] * 5
+    await batcher.close()
 
 
 @coroutine

@@ -10,6 +10,13 @@ import pytest
 from tiny import tiny_backbone, tiny_preprocessor
 
 import bert_keras
+from bert_keras.training import (
+    LambdaLoss,
+    ListwiseCrossentropy,
+    MarginMSE,
+    RelevanceCrossentropy,
+    TeacherDivergence,
+)
 
 QUERIES, TEXTS = ["a b", "c", "a b"], ["c d", "e f g", "h"]
 TORCH = "torch.nn.modules"
@@ -166,3 +173,73 @@ def test_an_unknown_activation_is_refused_and_other_classes_get_a_new_head(tmp_p
     bert_keras.TextClassifier(tiny_backbone(), 3, tiny_preprocessor()).save_to_preset(tmp_path)
     with pytest.warns(UserWarning, match="other \\['num_classes'\\]"):
         assert bert_keras.Reranker.from_preset(tmp_path).score("a", ["b"]).shape == (1,)
+
+
+CANDIDATES = (["a b", "c"], [["c d", "e f g"], ["h", "a", "b c"]])
+GRADES = [[1, 0], [0, 2, 1]]
+TRIPLES = (["a b", "c"], ["c d", "h"], ["e f g", "a"], ["g", "b c"])
+
+
+@pytest.mark.parametrize(
+    ("loss", "x", "y"),
+    [
+        ("auto", TRIPLES, None),
+        ("auto", CANDIDATES, [[1, 0], [0, 1, 0.5]]),
+        pytest.param(ListwiseCrossentropy(), TRIPLES, None, marks=pytest.mark.once),
+        (LambdaLoss(), CANDIDATES, GRADES),
+        pytest.param(MarginMSE(), CANDIDATES, [[2.5, -1], [3, 0, 4]], marks=pytest.mark.once),
+        pytest.param(
+            TeacherDivergence(), TRIPLES, np.arange(6.0).reshape(2, 3), marks=pytest.mark.once
+        ),
+        pytest.param(RelevanceCrossentropy(3.0), TRIPLES, None, marks=pytest.mark.once),
+    ],
+)
+def test_lists_of_candidates_are_scored_like_pairs(loss, x, y):
+    reranker = tiny_reranker()
+    reranker.compile(learning_rate=1e-2, loss=loss)
+    lists = x[1] if len(x) == 2 else list(zip(*x[1:], strict=True))
+    logits = np.full((2, 3), 7.0, "float32")
+    labels = np.full((2, 3), -np.inf, "float32")
+    for row, (query, texts) in enumerate(zip(x[0], lists, strict=True)):
+        pairs = ([query] * len(texts), list(texts))
+        logits[row, : len(texts)] = reranker.predict(pairs, verbose=0)[:, 0]
+        labels[row, : len(texts)] = [1, 0, 0] if y is None else y[row]
+    function = reranker.loss if loss == "auto" else loss
+    expected = float(
+        keras.ops.convert_to_numpy(function(labels, keras.ops.convert_to_tensor(logits)))
+    )
+    before, *accuracy = reranker.evaluate(x, y, verbose=0)
+    assert before == pytest.approx(expected, rel=1e-4)
+    exists = np.isfinite(labels)
+    assert accuracy == [pytest.approx(((logits > 0) == labels)[exists].mean())]
+    reranker.fit(x, y, epochs=8, verbose=0)
+    assert reranker.evaluate(x, y, verbose=0)[0] < before
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        (CANDIDATES, None, "needs labels.*y=None"),
+        ((QUERIES, TEXTS), None, "needs labels.*y=None"),
+        (CANDIDATES, [[1, 0], [1]], "Each text of a query needs a label"),
+        (CANDIDATES, [[1, 0], [0, 2, 0]], "from 0 to 1.*Received 2"),
+        (CANDIDATES, [[1, 0], [0, np.nan, 0]], "finite number"),
+        ((["a", "b"], [["c"], []]), [[1], []], "at least one text"),
+        ((["a"], ["b"], ["b"]), None, "must differ from the positive"),
+        ((["a"], ["b"], ["c", "d"]), None, "equally long"),
+    ],
+)
+def test_candidates_that_do_not_fit_are_refused(x, y, message):
+    with pytest.raises(ValueError, match=message):
+        tiny_reranker().fit(x, y, verbose=0)
+
+
+@pytest.mark.once
+def test_losses_of_lists_refuse_pairs_and_predict_refuses_lists():
+    reranker = tiny_reranker()
+    with pytest.raises(ValueError, match="Call `score"):
+        reranker.predict(CANDIDATES)
+    reranker.compile(loss=ListwiseCrossentropy())
+    with pytest.raises(ValueError, match="one candidate a row"):
+        reranker.fit((QUERIES, TEXTS), [0, 1, 0], verbose=0)

@@ -12,6 +12,7 @@ import bert_keras
 from bert_keras import distribution
 from bert_keras.preprocessing.batching import BucketedBatches, buckets_worth_compiling
 from bert_keras.tasks import task_data
+from bert_keras.tasks.encoded_labels import encode_labels
 
 TEXTS = ["a b c", "d e", "h a", "g g g g g g g g", "b", "a a"] * 4
 LABELS = [int("a" in text) for text in TEXTS]
@@ -392,6 +393,7 @@ BAD_LABELS = [
     ({}, [[0], [0, 1]] * 12, "rows of different lengths"),
     ({}, None, "needs labels"),
     ({"problem_type": "multi_label"}, [["a"], ["a", "b"]] * 12, "matrix of 0 and 1"),
+    ({"problem_type": "multi_label", "label_names": NAMES}, [["with a", "b"]] * 24, "'b' at the"),
     ({"problem_type": "multi_label"}, [[0, 1]] * 23 + [None], "None at the index 23"),
     ({"problem_type": "multi_label"}, [[0, 1]] * 23 + [[0, None]], "None at the index 23"),
     ({"problem_type": "regression", "num_classes": 1}, [1.0, None] * 12, "None at the index 1"),
@@ -400,6 +402,28 @@ BAD_LABELS = [
     ({"problem_type": "regression", "num_classes": 1}, [float("inf")] * 24, "index 0"),
     ({"problem_type": "regression"}, [0.1] * 24, "num_classes=1"),
 ]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [["x", "z"], [], ["y"]],
+        [("x", " z "), (), {"y"}],
+        ["x, z", "", "y"],
+        np.array(["x,z", "", " y"], dtype=object),
+        [[1, 0, 1], [0, 0, 0], [0, 1, 0]],
+    ],
+)
+def test_several_labels_are_lists_of_names_texts_of_names_or_zeros_and_ones(labels):
+    found = encode_labels(labels, "multi_label", 3, ("x", "y", "z"))
+    assert found.tolist() == [[1, 0, 1], [0, 0, 0], [0, 1, 0]] and found.dtype == "float32"
+
+
+@pytest.mark.once
+def test_blanks_around_a_name_do_not_count_unless_they_belong_to_it():
+    assert encode_labels([" y", "x ", "x"], "single_label", 2, ("x", "y")).tolist() == [1, 0, 0]
+    assert encode_labels([" x", "x"], "single_label", 2, ("x", " x")).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,9 @@ def kind_of(task, known):
             return part.__name__
         if "make_head" in vars(part):
             break
-    return cls.__name__
+    # A task may have the head of another without being one.
+    head_of = getattr(cls, "head_of", None)
+    return head_of if head_of in known else cls.__name__
 
 
 def head_options(backbone, task):

@@ -124,6 +124,9 @@ HUGGING_FACE = Record(
     prefix="bert.",
     heads={
         "MaskedLM": _MASKED_LM,
+        "MultiVectorEmbedder": Head(
+            (("head/dense", "linear", "kernel"),), "HF_ColBERT", says=("dim",)
+        ),
         "MultipleChoice": MULTIPLE_CHOICE,
         "NextSentencePrediction": _NEXT_SENTENCE,
         "Pretraining": side_by_side(

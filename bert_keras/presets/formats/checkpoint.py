@@ -35,6 +35,8 @@ from bert_keras.tokenizers.tokenizer import Tokenizer
 
 # The values of a config for a head's pooling.
 POOLINGS = ("cls", "mean")
+# Arguments that not every task with a head takes.
+_OF_SOME = ("activation", "masking")
 
 
 class Preset:
@@ -194,7 +196,7 @@ class Checkpoint(Preset):
         head = self.record.heads.get(kind)
         if head is None or not self._has_head(kind):
             return {}
-        names = [name for name in head.says if name != "activation" or _has_activation(task)]
+        names = [name for name in head.says if name not in _OF_SOME or _takes(task, name)]
         arguments = {name: getattr(self, f"_{name}")(head) for name in names}
         if "pooling" in head.options:
             options = dict(head.options)
@@ -271,6 +273,9 @@ class Checkpoint(Preset):
     def _num_classes(self, head):
         name, transform = self._expanded(head.rows)["head/dense/kernel"]
         return transformed_shape(self.tensors.shapes[name], transform)[-1]
+
+    def _dim(self, head):
+        return self._num_classes(head)
 
     def _problem_type(self, head):
         return "regression" if self._num_classes(head) == 1 else "single_label"
@@ -352,8 +357,8 @@ def refuse(what, known, there):
     )
 
 
-def _has_activation(task):
-    return isinstance(task, type) and "activation" in inspect.signature(task).parameters
+def _takes(task, name):
+    return isinstance(task, type) and name in inspect.signature(task).parameters
 
 
 def _module(name):

@@ -31,6 +31,7 @@ from bert_keras.presets.formats.checkpoint import (
     refuse,
     written_config,
 )
+from bert_keras.presets.formats.late_interaction import METADATA, SENTENCES_FILE, read_stanford
 from bert_keras.presets.formats.torch_names import TORCH_NAMES, read_activation
 from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
@@ -38,8 +39,7 @@ from bert_keras.presets.torch_pickle import read_torch
 from bert_keras.tokenizers.saved import SENTENCE_FILES, TOKENIZER_FILES
 
 _THERE = "Hugging Face transformers"
-# What sentence-transformers adds: prompts of embedders, and the activation of cross-encoders.
-SENTENCES_FILE = "config_sentence_transformers.json"
+_LATE = "MultiVectorEmbedder"
 PROMPTS = {"prompts": "prompts", "default_prompt_name": "default_prompt"}
 # Buffers in old files, and the endings of the first PyTorch port, before 2019.
 _NOT_WEIGHTS = (".position_ids", ".token_type_ids")
@@ -129,6 +129,11 @@ class HuggingFaceFolder(Checkpoint):
     def task_name(self):
         """Returns the registered name of the task whose head the checkpoint has, or `None`."""
         return "bert_keras>Reranker" if self._has_activated_score() else super().task_name()
+
+    def task_arguments(self, task, chosen=()):
+        found = super().task_arguments(task, chosen)
+        is_asked = kind_of(task, [_LATE]) == _LATE
+        return found | (read_stanford(self.folder) if is_asked and self._is_of(_LATE) else {})
 
     def _has_activated_score(self):
         """Whether the one output is a cross-encoder's, which differs from its score."""
@@ -297,7 +302,7 @@ def export_to_huggingface(
     # A tokenizer in the folder may belong to a backbone that is saved alone.
     theirs = () if task is None and tokenizer is None else TOKENIZER_FILES
     # Nor may sentence-transformers' files of an embedder stay beside another model.
-    stale = ("task.json", "modules.json", SENTENCES_FILE, *SENTENCE_FILES, *theirs)
+    stale = ("task.json", "modules.json", METADATA, SENTENCES_FILE, *SENTENCE_FILES, *theirs)
     with replacing_files(folder, stale=(*weights_files(folder), *stale)) as new:
         write_checkpoint(new, tensors, metadata={"format": "pt"})
         write_json(new / "config.json", config)

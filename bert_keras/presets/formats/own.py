@@ -73,7 +73,9 @@ class OwnFolder(Preset):
         return self._task and self._task.get("preprocessor")
 
     def _is_of(self, task):
-        return self._saved is not None and kind_of(task, [self._saved]) == self._saved
+        is_head = self._saved is not None and kind_of(task, [self._saved]) == self._saved
+        # A task that only has the saved one's head has arguments of its own.
+        return is_head and getattr(task, "head_of", None) != self._saved
 
     def load_head_weights(self, task):
         """Assigns the saved weights of the head, and warns about the others.

@@ -4,8 +4,11 @@ Their files are next to a checkpoint in Hugging Face's layout:
 
 | file | what is read |
 |---|---|
-| `modules.json` | `Transformer` and `Pooling`, and then `Dense`, `Normalize`, or both |
+| `modules.json` | `Transformer` and `Pooling`, and then `Dense`, `Normalize`, or both; of a \
+`SparseTextEmbedder` `MLMTransformer` (`Transformer` from version 6) and `SpladePooling` |
 | `1_Pooling/config.json` | the pooling: one flag per mode before version 5, then `pooling_mode` |
+| `1_Dense/`, `2_MultiVectorMask/` | of a `MultiVectorEmbedder`, see `late_interaction` |
+| `1_SpladePooling/config.json` | `pooling_strategy`, which must be `max`, `activation_function` |
 | `2_Dense/` | a dense layer: `config.json` with its activation, and its weights |
 | `config_sentence_transformers.json` | `prompts` and `default_prompt_name` |
 | `sentence_bert_config.json` | `max_seq_length`, `do_lower_case`; old names have other families |
@@ -25,12 +28,9 @@ from bert_keras.checks import check_choice, check_int
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.presets.assign import assign, own_weights
 from bert_keras.presets.families import kind_of
-from bert_keras.presets.formats.huggingface import (
-    PROMPTS,
-    SENTENCES_FILE,
-    HuggingFaceFolder,
-    read_weights,
-)
+from bert_keras.presets.formats import late_interaction
+from bert_keras.presets.formats.huggingface import PROMPTS, HuggingFaceFolder, read_weights
+from bert_keras.presets.formats.late_interaction import SENTENCES_FILE
 from bert_keras.presets.formats.torch_names import TORCH_NAMES, read_activation
 from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.safetensors_io import write_checkpoint
@@ -47,7 +47,11 @@ _OLD_FLAGS = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 _PACKAGE = "sentence_transformers.models"
+_SPARSE_PACKAGE = "sentence_transformers.sparse_encoder.models"
+# Their activation of SPLADE's logits -> our `log_twice`.
+_LOG_TWICE = {"relu": False, "log1p_relu": True}
 _ROWS = (("head/dense", "linear", "dense"),)
+_EMBEDDERS = ("TextEmbedder", "SparseTextEmbedder")
 
 
 def root_of(folder):
@@ -66,13 +70,23 @@ class SentenceTransformersFolder(HuggingFaceFolder):
 
     def task_name(self):
         """Returns the registered name of the task whose head the folder has, or `None`."""
+        if self._is_sparse():
+            return "bert_keras>SparseTextEmbedder"
+        if self._is_late():
+            return "bert_keras>MultiVectorEmbedder"
         is_embedder = [kind for kind, _ in self._modules()][:2] == ["Transformer", "Pooling"]
         return "bert_keras>TextEmbedder" if is_embedder else super().task_name()
+
+    def _is_late(self):
+        return late_interaction.is_late_interaction([kind for kind, _ in self._modules()])
+
+    def _is_sparse(self):
+        return [kind for kind, _ in self._modules()][1:] == ["SpladePooling"]
 
     def max_length(self, task):
         """Returns the longest sequence that an embedder reads, or `None`."""
         length = read_sentence_settings(self.folder).get("max_seq_length")
-        if length is None or not _is_embedder(task):
+        if length is None or not _is(task, *_EMBEDDERS):
             return None
         return check_int(f"max_seq_length` in `{self.folder}", length)
 
@@ -84,11 +98,19 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         Raises:
             ValueError: a file is damaged, or the folder makes vectors in another way.
         """
-        if not _is_embedder(task):
+        if _is(task, "MultiVectorEmbedder") and self._is_late():
+            self._dense = dict(self._modules())["Dense"]
+            shape = read_weights(self._dense).shapes.get("linear.weight", (0,))
+            found = late_interaction.read_modules(self.root, self.folder, self._modules())
+            return {"dim": shape[0], **found}
+        if not _is(task, *_EMBEDDERS):
             return super().task_arguments(task, chosen)
         config = self.sentence_settings()
         settings = {ours: config.get(theirs) for theirs, ours in PROMPTS.items()}
         check_prompts(*settings.values())
+        if _is(task, "SparseTextEmbedder"):
+            own = _splade(self._modules()[1][1]) if self._is_sparse() else {}
+            return super().task_arguments(task, chosen) | settings | own
         if {"pooling", "normalize"} <= set(chosen):
             return settings
         modules = self._modules()
@@ -120,7 +142,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
 
     def load_head_weights(self, task):
         """Assigns the weights of the dense layer after the pooling, or of another task's head."""
-        if self._dense is None or not _is_embedder(task):
+        if self._dense is None or not _is(task, "TextEmbedder", "MultiVectorEmbedder"):
             super().load_head_weights(task)
         else:
             names = expand(_ROWS, self.kinds)
@@ -142,8 +164,18 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         return list(zip(kinds, folders, strict=True))
 
 
-def _is_embedder(task):
-    return kind_of(task, ["TextEmbedder"]) == "TextEmbedder"
+def _is(task, *kinds):
+    return kind_of(task, kinds) in kinds
+
+
+def _splade(folder):
+    path = folder / "config.json"
+    config = read_json(path, dict)
+    check_choice(f"pooling_strategy` in `{path}", config.get("pooling_strategy", "max"), ("max",))
+    activation = config.get("activation_function", "relu")
+    return {
+        "log_twice": _LOG_TWICE[check_choice(f"activation` in `{path}", activation, _LOG_TWICE)]
+    }
 
 
 def _pooling(folder):
@@ -178,7 +210,7 @@ def _projection(folder):
     }
 
 
-def write_settings(folder, task, max_length):
+def write_settings(folder, task):
     """Writes the files for sentence-transformers into the folder of an embedder's backbone.
 
     Their format is that of versions before 5, which all versions read.
@@ -186,7 +218,6 @@ def write_settings(folder, task, max_length):
     Args:
         folder: path of an existing folder.
         task: a `TextEmbedder`.
-        max_length: int, the longest sequence, special tokens included.
 
     Raises:
         ValueError: sentence-transformers does not have the pooling or the activation.
@@ -203,13 +234,42 @@ def write_settings(folder, task, max_length):
     write_json(folder / paths[1] / "config.json", pooling)
     if task.projection:
         _write_dense(folder / paths[2], task, width)
-    write_json(folder / "sentence_bert_config.json", {"max_seq_length": max_length})
+    modules = {p: f"{_PACKAGE}.{kind}" for p, kind in zip(paths, kinds, strict=True)}
+    _write_modules(folder, task, "cosine", modules)
+
+
+def write_sparse_settings(folder, task):
+    """Writes the files for sentence-transformers into the folder of a `SparseTextEmbedder`."""
+    folder = Path(folder)
+    activation = {ours: theirs for theirs, ours in _LOG_TWICE.items()}[task.log_twice]
+    config = {"pooling_strategy": "max", "activation_function": activation}
+    config["word_embedding_dimension"] = task.dim
+    (folder / "1_SpladePooling").mkdir(exist_ok=True)
+    write_json(folder / "1_SpladePooling/config.json", config)
+    modules = {"": "MLMTransformer", "1_SpladePooling": "SpladePooling"}
+    modules = {path: f"{_SPARSE_PACKAGE}.{kind}" for path, kind in modules.items()}
+    _write_modules(folder, task, "dot", modules, model_type="SparseEncoder")
+
+
+def _write_modules(folder, task, similarity, modules, **settings):
+    """Writes the longest sequence, the prompts, and the list of modules.
+
+    Args:
+        folder: `Path`.
+        task: an `Embedder`.
+        similarity: str, their name of it.
+        modules: dict, path -> their type.
+        **settings: further settings of their model.
+    """
+    longest = task.preprocessor and task.preprocessor.max_length
+    longest = longest or task.backbone.max_sequence_length
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": longest})
     prompts = {theirs: getattr(task, ours) for theirs, ours in PROMPTS.items()}
-    write_json(folder / SENTENCES_FILE, {**prompts, "similarity_fn_name": "cosine"})
+    write_json(folder / SENTENCES_FILE, {**prompts, "similarity_fn_name": similarity, **settings})
     # This file is last, since the others are read only if it exists.
     listed = [
-        {"idx": i, "name": str(i), "path": path, "type": f"{_PACKAGE}.{kind}"}
-        for i, (path, kind) in enumerate(zip(paths, kinds, strict=True))
+        {"idx": i, "name": str(i), "path": path, "type": kind}
+        for i, (path, kind) in enumerate(modules.items())
     ]
     write_json(folder / "modules.json", listed)
 

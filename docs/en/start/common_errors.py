@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Common errors
 #
-# Each is made here on purpose, by code that stops the building of this page if the error does not
-# come. A message says the rule, what it received, and what to do.
+# This page makes each error on purpose; the build fails if an error does not occur. A message states the
+# rule, what was received, and what to do.
 
 # %%
 import bert_keras
@@ -47,7 +47,7 @@ with tempfile.TemporaryDirectory() as folder:
 # %% [markdown]
 # ## The name of the checkpoint
 #
-# Names of other libraries are not registered here; folders and `hf://owner/name` are taken as well.
+# Names of other libraries are not registered here. Pass a folder, or `hf://owner/name`.
 
 # %%
 shown(lambda: bert_keras.TextClassifier.from_preset("bert-base-chinese"))
@@ -55,7 +55,7 @@ shown(lambda: bert_keras.TextClassifier.from_preset("bert-base-chinese"))
 # %% [markdown]
 # ## Names from transformers
 #
-# They differ, and each tells what it is called here: classes, methods, inputs, arguments.
+# Some names differ. The error gives the name to use here: for classes, methods, inputs and arguments.
 
 # %%
 shown(lambda: bert_keras.AutoModelForMaskedLM)
@@ -66,7 +66,7 @@ shown(lambda: classifier.compile(lr=1e-3))
 # %% [markdown]
 # ## Labels
 #
-# As many as texts; numbers from 0 on, or names that the classifier knows; no one-hot rows.
+# Pass one label per text: a number from 0 on, or a name from `label_names`. One-hot rows are refused.
 
 # %%
 shown(lambda: classifier.fit(texts, [0]))
@@ -77,7 +77,7 @@ shown(lambda: classifier.fit(texts, [[0, 1], [1, 0]]))
 # %% [markdown]
 # ## Texts
 #
-# A missing text in a column of pandas is `None` or `nan`; a file that was read as bytes is no text.
+# A missing text in a pandas column is `None` or `nan`. Bytes are not text: decode them.
 
 # %%
 shown(lambda: classifier.fit(["A ship came in.", None], [0, 1]))
@@ -86,8 +86,8 @@ shown(lambda: classifier.fit([b"A ship came in.", b"The horse was lame."], [0, 1
 # %% [markdown]
 # ## Too long
 #
-# Raw text is cut to what the model reads, and nothing is raised: see [long texts](../guides/long_texts.md).
-# Ready ids, and a `max_length` above the number of positions, are refused.
+# Raw text is cut to the model's length without an error: see [long texts](../guides/long_texts.md). Ids that are
+# too long, and a `max_length` above the number of positions, are refused.
 
 # %%
 shown(lambda: classifier.predict({"token_ids": [[1] * 600]}))
@@ -102,8 +102,8 @@ shown(lambda: classifier.predict({"token_ids": [[1, 99_999]]}))
 # %% [markdown]
 # ## A text that the vocabulary cannot spell
 #
-# This is no error, and so the more dangerous: an English checkpoint reads Chinese as `[UNK]`. When
-# scores are oddly low, look at the pieces first.
+# This raises no error, which makes it more dangerous: an English checkpoint turns Chinese into `[UNK]`. If scores are
+# strangely low, look at the tokens first.
 
 # %%
 classifier.tokenizer.tokenize("我爱北京。")
@@ -111,7 +111,7 @@ classifier.tokenizer.tokenize("我爱北京。")
 # %% [markdown]
 # ## Nothing to fill
 #
-# The mask is written as the tokenizer writes it: `[MASK]` for BERT, `<mask>` for RoBERTa.
+# Write the mask as the tokenizer does: `[MASK]` for BERT, `<mask>` for RoBERTa.
 
 # %%
 language_model = bert_keras.MaskedLM.from_preset(MINI)
@@ -120,7 +120,7 @@ shown(lambda: language_model.fill_mask("She opened the door."))
 # %% [markdown]
 # ## Words and tags
 #
-# A tagger learns from words that are split already, and as many tags.
+# A tagger learns from lists of words, with one tag per word.
 
 # %%
 tagger = bert_keras.TokenClassifier.from_preset(MINI, num_classes=3)
@@ -129,7 +129,7 @@ shown(lambda: tagger.fit([["A", "ship", "sails"]], [[0, 1]]))
 # %% [markdown]
 # ## Answers
 #
-# An answer is its text and where it begins: the same words may stand in the passage twice.
+# An answer is a text and its start, because the same words may occur twice in the passage.
 
 # %%
 reader = bert_keras.QuestionAnswering.from_preset(MINI)

@@ -2,7 +2,7 @@
 # # Five lines
 #
 # A checkpoint, raw text, BERT's recipe, an answer. The 320 sentences of reviews below are part of the
-# repository. They are enough to see that it works; for a real task, take some thousand.
+# repository. They are enough to see that it works. For a real task, use a few thousand.
 
 # %%
 import bert_keras
@@ -21,8 +21,8 @@ classifier.classify(["A joy from start to finish.", "It broke after two days."])
 # %% [markdown]
 # What happened in `fit`:
 #
-# 1. The preprocessor cut the texts into word pieces, put `[CLS]` and `[SEP]` around them and made
-#    batches of texts of about the same length.
+# 1. The preprocessor cut the texts into word pieces, put `[CLS]` and `[SEP]` around them, and batched texts of
+#    similar length.
 # 2. Labels given as names would have become numbers; these are numbers already.
 # 3. Every weight was trained, encoder and head, by AdamW, with a rate that rises over the first tenth
 #    of the steps and falls to 0 afterwards: the recipe of the BERT paper. With so few texts, its three
@@ -32,8 +32,7 @@ classifier.classify(["A joy from start to finish.", "It broke after two days."])
 # Columns of a table need no conversion: `classifier.fit(df["review"], df["stars"])` learns from a pandas
 # DataFrame, and `classifier.classify(df["review"])` returns a list with one answer for each row.
 #
-# The inputs that the model itself takes are a dict of integer arrays. This is what the preprocessor
-# makes of a pair of texts:
+# The model itself takes a dict of integer arrays. This is what the preprocessor makes from a pair of texts:
 
 # %%
 inputs = classifier.preprocessor((["A film."], ["A good one."]))
@@ -45,9 +44,9 @@ for name, array in inputs.items():
 # The new head reads the mean of the token vectors, because this checkpoint was trained with it. With a
 # checkpoint of the BERT paper it reads the pooler. `from_preset(..., pooling=...)` chooses another.
 #
-# ## Keep it
+# ## Save it
 #
-# The file holds weights, vocabulary and names of the labels. A process with any backend loads it.
+# The file holds the weights, the vocabulary and the names of the labels. It loads on any backend.
 
 # %%
 import os

@@ -1,28 +1,27 @@
 # %% [markdown]
 # # Pick a model
 #
-# A **family** is an architecture, one class a paper; a **preset** is a checkpoint of one, with its
-# tokenizer, under a name. Every task works with every family; `from_preset` sees in the files which
-# one it is.
+# A **family** is an architecture, one class per paper. A **preset** is a named checkpoint with its tokenizer. Every
+# task works with every family; `from_preset` finds the family in the files.
 #
 # ## The families
 #
 # | family | what it changed | choose it |
 # |---|---|---|
-# | BERT (2018) | masks and next sentences, absolute learned positions, word pieces | as the one that is best understood, and for Chinese |
+# | BERT (2018) | masks and next sentences, absolute learned positions, word pieces | because it is best understood, and for Chinese |
 # | RoBERTa (2019) | the same blocks; byte pairs; no segments, no next sentence; much more text | for English classification, before larger models; XLM-R for a hundred languages |
-# | ALBERT (2019) | one block shared by all layers, a narrow token table | where the file must be small; it is no faster |
-# | DistilBERT (2019) | half of BERT's layers, learned from BERT's answers; no pooler, no segments | where time matters |
-# | ELECTRA (2020) | learns on every token which ones a small generator replaced | for a good small model of one's own, where it can be trained for days |
-# | MPNet (2020) | a bias by distance, shared by all layers; guesses tokens in a random order | for the vectors of English sentences |
-# | DeBERTa (2020, v3 2021) | scores content and distance apart; v3 learns as ELECTRA does | for the best accuracy at the size of a base model, where time matters less |
-# | NomicBERT (2024) | rotary positions in BERT's blocks, gates, 8,192 tokens; also GTE and Jina's third encoder | for the vectors of long texts |
+# | ALBERT (2019) | one block shared by all layers, a narrow token table | for a small file; it is no faster |
+# | DistilBERT (2019) | half of BERT's layers, learned from BERT's answers; no pooler, no segments | for speed |
+# | ELECTRA (2020) | learns on every token which ones a small generator replaced | for a good small model of your own, if you can train for days |
+# | MPNet (2020) | an attention bias by distance, shared by all layers; predicts tokens in a random order | for vectors of English sentences |
+# | DeBERTa (2020, v3 2021) | separate scores for content and distance; v3 learns as ELECTRA does | for the best accuracy of a base-size model, if time matters less |
+# | NomicBERT (2024) | rotary positions in BERT's blocks, gates, 8,192 tokens; also GTE and Jina's third encoder | for vectors of long texts |
 # | ModernBERT (2024) | rotary positions, local attention, gated feed-forward, 8,192 tokens | for long texts, and for English in general |
 #
-# What each learned from the same books in the same half hour, at the size of a laptop, stands in a
-# [table](../guides/pretraining.md#which-family-learns-most).
+# A [table](../guides/pretraining.md#which-family-learns-most) shows what small models of each family learned from the same
+# books in half an hour.
 #
-# The differences that can be seen from outside, of tiny models of each class:
+# The differences that you can see from outside, on a tiny model of each class:
 
 # %%
 import numpy as np
@@ -59,13 +58,13 @@ for name in rows[0]:
     print(f"{name:20}", *(f"{row[name]!s:>11}" for row in rows))
 
 # %% [markdown]
-# More layers add no weights to ALBERT, since they are the same weights; the time they take all the same.
+# More layers add no weights to ALBERT, because all layers share theirs. They still take time.
 #
 # ## The presets
 #
 # `bert_keras.presets()` lists what is registered. The first three need no network; the others are
-# fetched from the Hugging Face Hub when they are first used. Any other checkpoint of these families
-# is named by its folder or as `hf://owner/name`: see [checkpoints](../guides/checkpoints.md), and
+# downloaded from the Hugging Face Hub on first use. For any other checkpoint of these families, pass its folder or
+# `hf://owner/name`: see [checkpoints](../guides/checkpoints.md), and
 # [the forty most used encoders](forty_encoders.md), each with the line that loads it.
 
 # %%

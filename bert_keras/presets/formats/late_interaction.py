@@ -1,0 +1,250 @@
+"""The files of multi-vector embedders: Stanford's ColBERT, PyLate, sentence-transformers.
+
+| layout | the linear layer | settings |
+|---|---|---|
+| `stanford` | `linear.weight` beside the backbone's tensors | `artifact.metadata` |
+| `pylate` | `1_Dense/` | `config_sentence_transformers.json` |
+| `sentence-transformers`, from 6 | `1_Dense/` | `sentence_bert_config.json`, `prompts`, and \
+`2_MultiVectorMask/config.json` |
+
+References: https://github.com/stanford-futuredata/ColBERT; https://github.com/lightonai/pylate;
+https://www.sbert.net.
+"""
+
+import string
+from pathlib import Path
+
+import keras
+
+from bert_keras.checks import check_choice
+from bert_keras.engine.atomic_files import read_json, write_json
+from bert_keras.presets.assign import own_weights
+from bert_keras.presets.safetensors_io import write_checkpoint
+from bert_keras.tokenizers.saved import TOKENIZER_FILE, read_sentence_settings
+
+LAYOUTS = ("sentence-transformers", "pylate", "stanford")
+METADATA = "artifact.metadata"
+# What sentence-transformers adds: prompts of embedders, and the activation of cross-encoders.
+SENTENCES_FILE = "config_sentence_transformers.json"
+# The name in an architecture of Stanford's.
+ARCHITECTURE = "HF_ColBERT"
+_IDENTITY = "torch.nn.modules.linear.Identity"
+_PACKAGE = "sentence_transformers"
+_MODULES = {
+    "": f"{_PACKAGE}.models.Transformer",
+    "1_Dense": f"{_PACKAGE}.models.Dense",
+    "2_MultiVectorMask": f"{_PACKAGE}.multi_vector_encoder.modules.MultiVectorMask",
+    "3_Normalize": f"{_PACKAGE}.models.Normalize",
+}
+_PYLATE_MODULES = {"": _MODULES[""], "1_Dense": "pylate.models.Dense.Dense"}
+
+
+def is_late_interaction(kinds):
+    """Whether the kinds of modules make a vector for each token."""
+    return kinds[:2] == ["Transformer", "Dense"] and {*kinds[2:]} <= {
+        "MultiVectorMask",
+        "Normalize",
+    }
+
+
+def read_stanford(folder):
+    """Returns the arguments of a `MultiVectorEmbedder` in Stanford's folder, but for `dim`."""
+    path = folder / METADATA
+    config = read_json(path, dict) if path.is_file() else {}
+    length = config.get("query_maxlen") or 32
+    return {
+        "query_marker": config.get("query_token_id") or "[unused0]",
+        "document_marker": config.get("doc_token_id") or "[unused1]",
+        "query_length": length,
+        "document_length": config.get("doc_maxlen"),
+        "query_expansion": length,
+        "attend_to_expansion": bool(config.get("attend_to_mask_tokens")),
+        "skipped_tokens": list(string.punctuation) if config.get("mask_punctuation", True) else [],
+    }
+
+
+def read_modules(root, folder, modules):
+    """Returns the arguments of a `MultiVectorEmbedder` in a folder, but for `dim`.
+
+    Args:
+        root: `Path`, the folder of `modules.json`.
+        folder: `Path`, the encoder's folder.
+        modules: list of pairs of a kind and a `Path`.
+
+    Raises:
+        ValueError: a file is damaged, or asks for something else.
+    """
+    path = root / SENTENCES_FILE
+    config = read_json(path, dict) if path.is_file() else {}
+    folders = dict(modules)
+    _check_dense(folders["Dense"])
+    if "query_prefix" in config or config.get("model_type") == "ColBERT":
+        return _of_pylate(config)
+    prompts = config.get("prompts") or {}
+    options = read_sentence_settings(folder)
+    expansion, length = options.get("query_expansion"), options.get("query_length")
+    if expansion:
+        where = f"query_expansion` in `{folder}"
+        check_choice(f"strategy of `{where}", expansion.get("strategy"), ("fixed", "min"))
+        check_choice(f"token of `{where}", expansion.get("token"), (None, "[MASK]", "<mask>"))
+        length = expansion["length"] if expansion["strategy"] == "fixed" else length
+    mask = {}
+    if "MultiVectorMask" in folders:
+        mask = read_json(path := folders["MultiVectorMask"] / "config.json", dict)
+        tasks, only = mask.get("skiplist_tasks"), mask.get("keep_only_token_ids")
+        check_choice(f"skiplist_tasks` in `{path}", tasks, (None, ["document"]))
+        check_choice(f"keep_only_token_ids` in `{path}", only, (None,))
+    return {
+        "query_marker": prompts.get("query") or "",
+        "document_marker": prompts.get("document") or "",
+        "query_length": length,
+        "document_length": options.get("document_length"),
+        "query_expansion": expansion["length"] if expansion else None,
+        "attend_to_expansion": bool(expansion and expansion.get("attend")),
+        "skipped_tokens": mask.get("skiplist_words") or [],
+    }
+
+
+def _of_pylate(config):
+    prompts, length = config.get("prompts") or {}, config.get("query_length") or 32
+    markers = {
+        name: (config.get(f"{name}_prefix") or "")
+        + (prompts.get(name) or "").removeprefix(config.get(f"{name}_prefix") or "")
+        for name in ("query", "document")
+    }
+    words = config.get("skiplist_words")
+    return {
+        "query_marker": markers["query"],
+        "document_marker": markers["document"],
+        "query_length": length,
+        "document_length": config.get("document_length"),
+        "query_expansion": None if config.get("do_query_expansion") is False else length,
+        "attend_to_expansion": bool(config.get("attend_to_expansion_tokens")),
+        "skipped_tokens": list(string.punctuation) if words is None else words,
+    }
+
+
+def _check_dense(folder):
+    """Raises `ValueError` unless the layer in a folder is linear, without bias."""
+    path = folder / "config.json"
+    config = read_json(path, dict)
+    activation = config.get("activation_function", _IDENTITY)
+    check_choice(f"activation_function` in `{path}", activation, (_IDENTITY,))
+    check_choice(f"use_residual` in `{path}", config.get("use_residual", False), (False,))
+    check_choice(f"bias` in `{path}", config.get("bias", False), (False,))
+
+
+def check_can_write(task, layout):
+    """Raises `ValueError` if a layout has no place for a setting of a task."""
+    if layout == "sentence-transformers":
+        return
+    expansion, skipped = task.query_expansion, "".join(task.skipped_tokens)
+    is_simple = (
+        expansion in (None, task.query_length)
+        if layout == "pylate"
+        else (
+            expansion is not None
+            and expansion == task.query_length
+            and skipped in ("", string.punctuation)
+        )
+    )
+    if not is_simple:
+        raise ValueError(
+            f"{layout!r} fills queries up to their longest length, and Stanford's skips all "
+            f"punctuation or none. Received: query_expansion={expansion}, "
+            f"query_length={task.query_length}, skipped_tokens={task.skipped_tokens}. Use "
+            "layout='sentence-transformers'."
+        )
+
+
+def write(folder, task, layout):
+    """Writes the settings of a `MultiVectorEmbedder` into the folder of its weights.
+
+    Args:
+        folder: path of an existing folder.
+        task: a `MultiVectorEmbedder`.
+        layout: one of `LAYOUTS`.
+    """
+    folder = Path(folder)
+    longest = task.preprocessor and task.preprocessor.max_length
+    longest = longest or task.backbone.max_sequence_length
+    if layout == "stanford":
+        return _write_stanford(folder, task, longest)
+    (folder / "1_Dense").mkdir(exist_ok=True)
+    sizes = {"in_features": task.backbone.hidden_dim, "out_features": task.dim, "bias": False}
+    where = {"activation_function": _IDENTITY, "module_input_name": "token_embeddings"}
+    write_json(folder / "1_Dense/config.json", sizes | where)
+    (kernel,) = own_weights(task).values()
+    kernel = keras.ops.convert_to_numpy(kernel.value).T
+    write_checkpoint(folder / "1_Dense", {"linear.weight": kernel}, metadata={"format": "pt"})
+    texts, modules = {"max_seq_length": longest}, _PYLATE_MODULES
+    markers = {"query": task.query_marker, "document": task.document_marker}
+    config = {"default_prompt_name": None, "similarity_fn_name": "MaxSim"}
+    if layout == "pylate":
+        config |= {f"{kind}_prefix": marker for kind, marker in markers.items()}
+        config |= {
+            "model_type": "ColBERT",
+            "query_length": task.query_length or longest,
+            "document_length": task.document_length or longest,
+            "do_query_expansion": task.query_expansion is not None,
+            "attend_to_expansion_tokens": task.attend_to_expansion,
+            "skiplist_words": task.skipped_tokens,
+        }
+    else:
+        modules = _MODULES
+        config |= {"model_type": "MultiVectorEncoder", "similarity_fn_name": "maxsim"}
+        config["prompts"] = markers
+        texts |= {"document_length": task.document_length, "query_length": task.query_length}
+        if task.query_expansion:
+            strategy = "fixed" if task.query_expansion == task.query_length else "min"
+            attend = task.attend_to_expansion
+            texts["query_expansion"] = {
+                "strategy": strategy,
+                "attend": attend,
+                "length": task.query_expansion,
+            }
+        for path in ("2_MultiVectorMask", "3_Normalize"):
+            (folder / path).mkdir(exist_ok=True)
+        _add_markers(folder / TOKENIZER_FILE, markers.values())
+        words = {"skiplist_words": task.skipped_tokens, "skiplist_tasks": ["document"]}
+        write_json(folder / "2_MultiVectorMask/config.json", {**words, "keep_only_token_ids": None})
+        write_json(folder / "3_Normalize/config.json", {"module_input_name": "token_embeddings"})
+    write_json(folder / "sentence_bert_config.json", texts)
+    write_json(folder / SENTENCES_FILE, config)
+    listed = [
+        {"idx": i, "name": str(i), "path": path, "type": kind}
+        for i, (path, kind) in enumerate(modules.items())
+    ]
+    write_json(folder / "modules.json", listed)
+
+
+def _add_markers(path, markers):
+    """Makes markers that are tokens of a vocabulary special, so that texts may begin with them."""
+    if not path.is_file():
+        return
+    saved, added = read_json(path), []
+    tokens = saved["model"]["vocab"]
+    ids = tokens if isinstance(tokens, dict) else {t: i for i, (t, _) in enumerate(tokens)}
+    known = {token["content"] for token in saved["added_tokens"]}
+    options = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    for marker in markers:
+        if marker in ids and marker not in known:
+            added.append({"id": ids[marker], "content": marker, **options, "special": True})
+    saved["added_tokens"] = sorted(saved["added_tokens"] + added, key=lambda token: token["id"])
+    write_json(path, saved)
+
+
+def _write_stanford(folder, task, longest):
+    config = read_json(folder / "config.json")
+    write_json(folder / "config.json", {**config, "architectures": [ARCHITECTURE]})
+    metadata = {
+        "query_token_id": task.query_marker,
+        "doc_token_id": task.document_marker,
+        "query_maxlen": task.query_length,
+        "doc_maxlen": task.document_length or longest,
+        "dim": task.dim,
+        "similarity": "cosine",
+        "mask_punctuation": bool(task.skipped_tokens),
+        "attend_to_mask_tokens": task.attend_to_expansion,
+    }
+    write_json(folder / METADATA, metadata)

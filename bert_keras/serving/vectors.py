@@ -1,0 +1,37 @@
+"""Vectors as clients ask for them: shorter, of length 1, compared, of texts cut on either side."""
+
+import numpy as np
+
+from bert_keras.serving.rows import check
+
+
+def direction(value):
+    """Returns the options of `ask` for a truncation direction, `"left"`, `"right"` or `None`."""
+    is_known = value is None or (isinstance(value, str) and value.lower() in ("left", "right"))
+    check(is_known, f"truncation_direction: `left` or `right` is needed. Received: {value!r:.60}.")
+    if value is None:
+        return {}
+    # Texts that are cut on the left keep their tail.
+    truncation = "tail" if value.lower() == "left" else "longest_first"
+    return {"changes": (("truncation", truncation),)}
+
+
+def similarities(vectors):
+    """Returns the cosines of the first vector and each of the others, a list of float."""
+    vectors = unit(np.array(vectors))
+    return (vectors[1:] @ vectors[0]).tolist()
+
+
+def finished(vectors, normalize, dimensions=None):
+    """Returns vectors cut to their first dimensions, then of length 1 if they are to be."""
+    vectors = np.array(vectors)
+    most = vectors.shape[1]
+    is_size = dimensions is None or (type(dimensions) is int and 1 <= dimensions <= most)
+    check(is_size, f"dimensions: an int from 1 to {most} is needed. Received: {dimensions!r:.60}.")
+    vectors = vectors[:, :dimensions]
+    return unit(vectors) if normalize else vectors
+
+
+def unit(vectors):
+    """Returns vectors `(n, dim)` of length 1."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)

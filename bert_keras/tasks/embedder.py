@@ -1,0 +1,400 @@
+"""The base class of embedders: columns of texts, the objectives of their training, and search."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Unpack, overload
+
+import numpy as np
+from keras import ops
+from numpy.typing import NDArray
+
+from bert_keras.answers.prompts import check_prompts, prompt_text
+from bert_keras.checks import (
+    as_texts,
+    check_choice,
+    check_int,
+    check_shape,
+    describe,
+    refuse_first,
+    refuse_smoothing,
+)
+from bert_keras.engine.remat import in_chunks
+from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
+from bert_keras.models.backbone import Backbone
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.tasks.encoded_examples import EncodedTexts
+from bert_keras.tasks.encoded_labels import as_label_array, one_column
+from bert_keras.tasks.groups import EncodedGroups, merge_groups
+from bert_keras.tasks.keyword_options import RunOptions, TaskOptions
+from bert_keras.tasks.task import Task
+from bert_keras.tasks.user_columns import as_column, is_columns, is_empty, is_text, num_examples
+from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
+from bert_keras.training.teacher_losses import EmbeddingMSE, MarginMSE
+from bert_keras.types import AsArray, Data, Frozen, Hit, Objective, Texts, Verbose
+
+# Objective -> what its labels are, with a teacher.
+_OF_TEACHERS = {
+    "distillation": "a teacher's score for each text after the first",
+    "vectors": "a teacher's vector for each row",
+}
+
+
+class Embedder(Task):
+    """A task that gives each text vectors, and trains on texts that belong together.
+
+    A subclass makes `self.head`, whose call takes a backbone's outputs, computes vectors
+    (`_vectors`), compares them (`similarities`), and answers with them (`embed`).
+
+    Args:
+        backbone: a `Backbone`.
+        preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
+        objective: a key of `objectives`.
+        prompts: dict, name -> text, that `embed` puts before texts; `None` for none.
+        default_prompt: the name of the prompt of `embed` without `prompt`; `None` for none.
+        frozen: see `Task`.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
+
+    Attributes:
+        objectives: dict, objective -> a function that returns its loss, the least and the most
+            columns of texts.
+        chunk_size: int or `None`, see `compile`.
+    """
+
+    chunk_size = None
+    has_classes = False
+    is_fine_tuned = False
+    needs_labels = False  # Only some objectives have labels.
+    objectives: ClassVar[dict[str, tuple]] = {
+        "ranking": (MultipleNegativesRanking, 2, None),
+        "similarity": (CosineRegression, 2, 2),
+        "triplet": (TripletLoss, 3, 3),
+        "distillation": (MarginMSE, 3, None),
+        "vectors": (EmbeddingMSE, 1, None),
+    }
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        preprocessor: TextPreprocessor | None = None,
+        objective: Objective = "ranking",
+        prompts: Mapping[str, str] | None = None,
+        default_prompt: str | None = None,
+        frozen: Frozen | None = None,
+        **kwargs: Unpack[TaskOptions],
+    ) -> None:
+        super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
+        self.objective = check_choice("objective", objective, tuple(self.objectives))
+        self.prompts = check_prompts(prompts, default_prompt)
+        self.default_prompt = default_prompt
+
+    def compile(
+        self,
+        optimizer: Any = "auto",
+        loss: Any = "auto",
+        *,
+        chunk_size: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Configures training, see `Task.compile`.
+
+        Args:
+            optimizer, loss, **kwargs: see `Task.compile`.
+            chunk_size: int, how many texts a training step computes at a time, or `None` for all
+                texts of a batch at once. In ranking each text of a batch is a negative of the
+                others, and large batches teach more. With chunks, the memory of a step depends on
+                `chunk_size`, and only the vectors of the whole batch are kept: first the vectors
+                are computed chunk by chunk, then the loss, and then each chunk is computed again
+                for its gradient, with the same dropout (GradCache). The gradient is that of the
+                whole batch, for a third more compute.
+
+        Raises:
+            ValueError: an argument is out of range, or would have no effect.
+
+        Reference:
+            [Gao et al., 2021](https://arxiv.org/abs/2101.06983).
+        """
+        if chunk_size is not None and getattr(self.preprocessor, "unpadded", False):
+            raise ValueError(
+                "`chunk_size` is for rows with padding. Received: a preprocessor with "
+                "unpadded=True. Make one with unpadded=False."
+            )
+        self.chunk_size = chunk_size if chunk_size is None else check_int("chunk_size", chunk_size)
+        super().compile(optimizer, loss, **kwargs)
+
+    def get_compile_config(self):
+        return {**super().get_compile_config(), "chunk_size": self.chunk_size}
+
+    def compile_from_config(self, config):
+        super().compile_from_config(config)
+        self.chunk_size = config.get("chunk_size")
+
+    def call(self, inputs, training=None):
+        num_axes = len(inputs[TOKEN_IDS].shape)
+        merged = inputs if num_axes == 2 else merge_groups(inputs)
+        if training and self.chunk_size:
+            vectors = in_chunks(self, self._vectors, merged, self.chunk_size)
+        else:
+            vectors = self._vectors(merged, training)
+        if num_axes == 2:
+            return vectors
+        num_texts = ops.shape(inputs[TOKEN_IDS])[1]
+        return ops.reshape(vectors, (-1, num_texts, *ops.shape(vectors)[1:]))
+
+    def _vectors(self, inputs, training):
+        """Returns the vectors of rows, float32 `(num_rows, ...)`."""
+        outputs = self.backbone_outputs(inputs, training=training)
+        return self.head(outputs, padding_mask=inputs.get(PADDING_MASK))
+
+    def check_arrays(self, inputs):
+        """Raises unless NumPy inputs fit, `(batch, seq_len)` or `(batch, num_texts, seq_len)`."""
+        has_columns = np.ndim(inputs[TOKEN_IDS]) == 3
+        self.backbone.check_arrays(inputs, num_axes=3 if has_columns else 2)
+
+    def default_loss(self, label_smoothing):
+        """Returns the loss of `objective`."""
+        refuse_smoothing(label_smoothing, "Embeddings have no labels of classes to smooth")
+        return self.objectives[self.objective][0]()
+
+    def encode_labels(self, labels):
+        """Returns the labels of the objective.
+
+        Args:
+            labels: scores for `"similarity"`, groups for `"ranking"`, a teacher's scores or vectors
+                for `"distillation"` and `"vectors"`; ignored for `"triplet"`.
+
+        Returns:
+            float32 or int32 `(num_examples,)`; float32 `(num_examples, num_values)` of a teacher.
+
+        Raises:
+            ValueError: the shape is wrong, a score is not a number from -1 to 1, a value of a
+                teacher is not finite, or a group is missing or a number among names.
+        """
+        if self.objective in _OF_TEACHERS:
+            labels = as_label_array(labels, _OF_TEACHERS[self.objective])
+            check_shape("A teacher's labels", labels, ("num_examples", "num_values"), "iuf")
+            refuse_first(~np.isfinite(labels), labels, "A teacher's labels must be finite")
+            return labels.astype("float32")
+        what = "group" if self.objective == "ranking" else "score"
+        labels = one_column(as_label_array(labels, what))
+        kinds = "iuf" if self.objective == "similarity" else ""
+        check_shape("Scores and groups", labels, ("num_examples",), kinds)
+        if self.objective == "ranking":
+            if labels.dtype.kind == "f":
+                advice = "An example on its own is a group; without `y` every example is."
+                refuse_first(np.isnan(labels), labels, "Every example needs a group", advice)
+                rule = "With objective='ranking' labels are groups, numbers or names"
+                advice = "Scores are for objective='similarity'."
+                refuse_first(labels != np.round(labels), labels, rule, advice)
+            return np.unique(labels, return_inverse=True)[1].astype("int32")
+        if self.objective == "triplet":
+            return np.zeros(len(labels), "int32")
+        advice = "Divide the scores of STS-B, from 0 to 5, by 5."
+        rule = "Scores must be cosines, numbers from -1 to 1"
+        refuse_first(~(np.abs(labels) <= 1), labels, rule, advice)
+        return labels.astype("float32")
+
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns texts, or rows of texts, as rows of token ids, see `Task`."""
+        columns = list(x) if is_columns(x) else [x]
+        labels = self._labels_of(len(columns), y, num_examples(x)) if training else None
+        columns = [[text.strip() for text in as_texts(column)] for column in columns]
+        self.check_columns(columns, training)
+        ids, _ = self.preprocessor.tokenize(
+            [text for row in zip(*columns, strict=True) for text in row]
+        )
+        if not is_columns(x):
+            return EncodedTexts(self.preprocessor, ids, None, labels, sample_weight)
+        counts = np.full(len(columns[0]), len(columns))
+        return EncodedGroups(self.preprocessor, ids, None, counts, labels, sample_weight)
+
+    def check_columns(self, columns: list[list[str]], training: bool) -> None:
+        """Raises `ValueError` unless columns are equally long, and negatives are no positives."""
+        check_equally_long(columns)
+        if training and self.objective in ("ranking", "triplet"):
+            refuse_positives(columns)
+
+    def encode_ready_labels(self, labels, inputs):
+        """Returns the labels of ready inputs, see `encode_labels`; there may be none."""
+        shape = np.shape(inputs[TOKEN_IDS])
+        return self._labels_of(shape[1] if len(shape) == 3 else 1, labels, shape[0])
+
+    def _labels_of(self, num_texts, labels, count):
+        """Returns the labels of rows of texts; without labels, each row is a group."""
+        _, least, most = self.objectives[self.objective]
+        if not least <= num_texts <= (most or num_texts):
+            wanted = f"{least}" if least == most else f"at least {least}"
+            raise ValueError(
+                f"The objective {self.objective!r} trains on {wanted} columns of texts. Received: "
+                f"{num_texts}. Pass a tuple, such as `fit((anchors, positives))`."
+            )
+        wanted = {"similarity": "a score for each pair", **_OF_TEACHERS}.get(self.objective)
+        if labels is None and wanted:
+            raise ValueError(
+                f"{type(self).__name__} needs labels to train or to be evaluated: {wanted}. "
+                "Received: y=None."
+            )
+        labels = self.encode_labels(np.arange(count) if labels is None else labels)
+        sizes = {"distillation": num_texts - 1, "vectors": self.dim}
+        if self.objective in sizes:
+            name = f"Labels of the objective {self.objective!r}"
+            check_shape(name, labels, ("num_examples", sizes[self.objective]))
+        return labels
+
+    def ignores_weight_0(self):
+        """Whether rows of weight 0 do not count, see `Task`.
+
+        In ranking, rows that only fill up a batch would be negatives of the others.
+        """
+        return self.objective != "ranking" and super().ignores_weight_0()
+
+    def predict(
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]
+    ) -> NDArray[np.float32]:
+        """Returns the vectors of texts, of columns of texts, or of ready inputs.
+
+        Args:
+            x: see the class.
+            batch_size: int, 32 by default.
+            **kwargs: `verbose`, `steps`, `callbacks`, see `keras.Model.predict`.
+
+        Returns:
+            float32 array `(num_examples, dim)`, or for columns `(num_examples, num_texts, dim)`.
+
+        Raises:
+            TypeError, ValueError: texts or inputs do not fit; before any compute.
+        """
+        predict = super().predict
+        if is_columns(x):
+            check_equally_long(x)
+            return np.stack([predict(column, batch_size, **kwargs) for column in x], axis=1)
+        if is_empty(x):
+            return np.zeros((0, self.dim), "float32")
+        if not isinstance(x, dict) or np.ndim(x.get(TOKEN_IDS)) != 3:
+            return predict(x, batch_size, **kwargs)
+        # Once it has seen inputs of two ranks, TensorFlow's graph knows neither.
+        self.check_inputs(x)
+        merged = {key: np.reshape(array, (-1, np.shape(array)[-1])) for key, array in x.items()}
+        vectors = predict(merged, batch_size, **kwargs)
+        return vectors.reshape(*np.shape(x[TOKEN_IDS])[:2], *vectors.shape[1:])
+
+    @overload
+    def semantic_search(
+        self,
+        queries: str,
+        documents: Texts,
+        top_k: int = 5,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> list[Hit]: ...
+    @overload
+    def semantic_search(
+        self,
+        queries: AsArray,
+        documents: Texts,
+        top_k: int = 5,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> Any: ...
+    @overload
+    def semantic_search(
+        self,
+        queries: Texts,
+        documents: Texts,
+        top_k: int = 5,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> list[list[Hit]]: ...
+    def semantic_search(self, queries, documents, top_k=5, batch_size=None, verbose=0):
+        """Finds the documents nearest to each query, by cosine.
+
+        Texts get the prompts `"query"` and `"document"` where the embedder has them.
+
+        Args:
+            queries: a str, a column of str, or vectors of `embed`.
+            documents: a column of str, or vectors of `embed`: worth keeping where the documents
+                stay and queries come.
+            top_k: int, documents a query at most.
+            batch_size: int, 32 by default.
+            verbose: see `keras.Model.predict`.
+
+        Returns:
+            For each query a list of `{"index": place of the document, "score": cosine}`, best
+            first, with `"text"` where documents are texts; for a str, or one vector, that list
+            alone.
+
+        Raises:
+            TypeError: `documents` is a str.
+            ValueError: `top_k` is below 1, or vectors have the wrong shape.
+        """
+        check_int("top_k", top_k)
+        if isinstance(documents, str):
+            raise TypeError(
+                "`documents` must be a column of str, or vectors. Received: "
+                f"{describe(documents)}. Pass [document] to search a single one."
+            )
+        found_by, is_one = self._as_vectors(queries, "query", batch_size, verbose)
+        found, _ = self._as_vectors(documents, "document", batch_size, verbose)
+        answers = [
+            [{"index": int(i), "score": float(row[i])} for i in best]
+            for row, best in self._nearest(found_by, found, top_k)
+        ]
+        if is_text(documents):
+            texts = as_texts(documents)
+            for answer in answers:
+                for hit in answer:
+                    hit["text"] = texts[hit["index"]]
+        return answers[0] if is_one else answers
+
+    def _as_vectors(self, texts, kind, batch_size, verbose):
+        """Returns the vectors of several texts, and whether `texts` is one text, or one vector."""
+        is_one = isinstance(texts, str)
+        if is_one or is_text(texts):
+            texts = [texts] if is_one else texts
+            return self.embed_as(kind, texts, batch_size, verbose), is_one
+        return self.checked_vectors(texts)
+
+    def _nearest(self, queries, documents, top_k):
+        """Yields for each query its similarities and the places of the highest, best first."""
+        count = queries.shape[0] if hasattr(queries, "shape") else len(queries)
+        for start in range(0, count, 256):  # Keeps the matrix of similarities small.
+            similarities = self.similarities(queries[start : start + 256], documents)
+            best = np.argsort(-similarities, axis=1, kind="stable")[:, :top_k]
+            yield from zip(similarities, best, strict=True)
+
+    # Prompts
+
+    def embed_as(
+        self, kind: str, texts: Texts, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> Any:
+        """Returns the vectors of texts as queries or documents, see `embed`.
+
+        Args:
+            kind: `"query"` or `"document"`: the prompt, if the embedder has one of that name.
+            texts, batch_size, verbose: see `embed`.
+        """
+        return self.embed(texts, kind if kind in self.prompts else None, batch_size, verbose)
+
+    def _prompted(self, texts, prompt):
+        """Returns the prompt and a list of texts that begin with it."""
+        prompt = prompt_text(prompt, self.prompts, self.default_prompt)
+        return prompt, [prompt + text for text in as_texts(as_column(texts, "texts"))]
+
+    def answer_config(self) -> dict[str, Any]:
+        """Returns what an exported folder needs to know of the prompts."""
+        return {"prompts": self.prompts, "default_prompt": self.default_prompt}
+
+
+def refuse_positives(columns):
+    """Raises `ValueError` if a hard negative, after the second column, equals its positive."""
+    for negatives in columns[2:]:
+        wrong = [one == other for one, other in zip(columns[1], negatives, strict=True)]
+        rule = "A negative must differ from the positive of its row"
+        refuse_first(wrong, negatives, rule, "Drop the row, or mine other negatives.")
+
+
+def check_equally_long(columns):
+    """Raises `ValueError` unless columns of texts have the same length."""
+    if len({len(column) for column in columns}) > 1:
+        raise ValueError(
+            "Columns of texts must be equally long. Received lengths: "
+            f"{[len(column) for column in columns]}."
+        )

@@ -1,0 +1,130 @@
+"""Texts that an embedder takes for answers and that are none: the negatives that teach most."""
+
+import collections
+import warnings
+
+import numpy as np
+
+from bert_keras.checks import (
+    as_texts,
+    check_int,
+    check_not_empty,
+    check_number,
+    check_same_length,
+    check_type,
+)
+from bert_keras.tasks.embedder import Embedder
+from bert_keras.tasks.reranker import Reranker
+from bert_keras.tasks.user_columns import as_column
+from bert_keras.types import Texts, Verbose
+
+
+def mine_hard_negatives(
+    embedder: Embedder,
+    queries: Texts,
+    positives: Texts,
+    corpus: Texts,
+    num_negatives: int = 1,
+    skip: int = 0,
+    top_k: int = 100,
+    margin: float | None = None,
+    relative_margin: float | None = None,
+    max_score: float | None = None,
+    reranker: Reranker | None = None,
+    batch_size: int | None = None,
+    verbose: Verbose = 0,
+) -> tuple[list[str], ...]:
+    """Returns queries and positives with the texts of a corpus that are nearest and no positives.
+
+    The nearest texts are often answers that nobody has labelled. The margins leave out texts whose
+    scores come too close to that of the positive. A text that equals the query, or a positive of
+    an equal query, is never a negative.
+
+    Args:
+        embedder: a `TextEmbedder`, `SparseTextEmbedder` or `MultiVectorEmbedder`.
+        queries, positives: columns of str, of equal length.
+        corpus: a column of str.
+        num_negatives: int, negatives for each query.
+        skip: int, how many of the nearest texts to leave out.
+        top_k: int, how many texts after these to choose from.
+        margin: float from 0: a negative's score is at most the positive's minus this.
+        relative_margin: float from 0 to below 1: it is at most `(1 - relative_margin)` times the
+            positive's, such as 0.05.
+        max_score: float, the highest score of a negative.
+        reranker: a `Reranker` that scores the texts to choose from and the positive anew, or
+            `None` for the embedder's similarities.
+        batch_size: int, 32 by default.
+        verbose: see `keras.Model.predict`.
+
+    Returns:
+        A tuple of columns for `embedder.fit` and `Reranker.fit`: queries, positives, and
+        `num_negatives` columns of negatives, the nearest first. Queries with fewer negatives are
+        left out, with a warning.
+
+    Raises:
+        TypeError: something is not text, or `embedder` is no embedder.
+        ValueError: a column is empty, lengths differ, or an argument is out of range.
+
+    Example:
+    ```python
+    columns = bert_keras.mine_hard_negatives(
+        embedder, queries, positives, corpus, num_negatives=4, relative_margin=0.05
+    )
+    embedder.fit(columns)
+    ```
+
+    Reference:
+        [Moreira et al., 2024](https://arxiv.org/abs/2407.15831), section 3.
+    """
+    check_type("embedder", embedder, Embedder, "an embedder, such as a `TextEmbedder`")
+    columns = {"queries": queries, "positives": positives, "corpus": corpus}
+    for name, column in columns.items():
+        columns[name] = as_texts(as_column(column, name), name)
+        check_not_empty(columns[name], f"`{name}` must hold texts")
+    queries, positives, corpus = columns.values()
+    rule = "Each query needs its positive"
+    check_same_length(rule, queries=queries, positives=positives)
+    sizes = {"num_negatives": num_negatives, "top_k": top_k}
+    for name, size in sizes.items():
+        check_int(name, size)
+    check_int("skip", skip, 0)
+    check_number("margin", margin or 0.0)
+    check_number("relative_margin", relative_margin or 0.0, below=1.0)
+    excluded = collections.defaultdict(set)
+    for query, positive in zip(queries, positives, strict=True):
+        excluded[query] |= {query, positive}
+    documents, options = list(dict.fromkeys(corpus)), (batch_size, verbose)
+    vectors = [embedder.embed_as("query", queries, *options)]
+    vectors += [embedder.embed_as("document", x, *options) for x in (positives, documents)]
+    rows = []
+    for row, (scores, of_positive) in enumerate(_scores(embedder, *vectors)):
+        query, positive = queries[row], positives[row]
+        order = np.argsort(-scores, kind="stable")[: skip + top_k + len(excluded[query])]
+        found = [place for place in order if documents[place] not in excluded[query]]
+        found = found[skip : skip + top_k]
+        scores = scores[found]
+        if reranker is not None:
+            texts = [positive, *(documents[place] for place in found)]
+            of_positive, *scores = reranker.score(query, texts, *options)
+        limits = [np.inf if max_score is None else max_score]
+        limits += [] if margin is None else [of_positive - margin]
+        limits += [] if relative_margin is None else [of_positive * (1 - relative_margin)]
+        chosen = [documents[x] for x, s in zip(found, scores, strict=True) if s <= min(limits)]
+        if len(chosen) >= num_negatives:
+            rows.append((query, positive, *chosen[:num_negatives]))
+    if len(rows) < len(queries):
+        warnings.warn(
+            f"{len(queries) - len(rows)} of {len(queries)} queries have fewer than {num_negatives} "
+            "negatives within the limits, and are left out. Raise `top_k`, or lower the margins.",
+            stacklevel=2,
+        )
+    return tuple(map(list, zip(*rows, strict=True))) or ([],) * (2 + num_negatives)
+
+
+def _scores(embedder, queries, positives, documents, at_once=256):
+    """Yields for each query its similarities with all documents, and with its positive."""
+    count = queries.shape[0] if hasattr(queries, "shape") else len(queries)
+    for start in range(0, count, at_once):
+        part = slice(start, start + at_once)
+        of_positives = embedder.similarities(queries[part], positives[part]).diagonal()
+        yield from zip(embedder.similarities(queries[part], documents), of_positives, strict=True)

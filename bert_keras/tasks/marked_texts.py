@@ -1,0 +1,74 @@
+"""Queries and documents of a `MultiVectorEmbedder` as rows: markers, expansion, what counts."""
+
+import numpy as np
+
+from bert_keras.inputs import PADDING_MASK, SCORING_MASK, TOKEN_IDS
+from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.tasks.encoded_examples import EncodedTexts
+from bert_keras.tasks.groups import EncodedGroups
+
+
+class _Marked:
+    """Mixin: fills up queries with `[MASK]`, and says which tokens count.
+
+    Args:
+        task: a `MultiVectorEmbedder`.
+        is_query: bool `(num_texts,)`, which texts are queries.
+        *arguments: of `EncodedTexts` or `EncodedGroups`, beginning with the token ids.
+    """
+
+    def __init__(self, task, is_query, *arguments):
+        super().__init__(task.preprocessor, *arguments)
+        self.task, self.is_query = task, is_query
+        if is_query.any() and task.query_expansion:
+            # Each row of training has a query.
+            self.lengths = np.maximum(self.lengths, task.query_expansion)
+
+    def packed(self, indices, length):
+        inputs, task = super().packed(indices, length), self.task
+        is_query = self.is_query[indices][:, None]
+        ids, mask = inputs[TOKEN_IDS], inputs[PADDING_MASK]
+        counts = (mask == 1) & (is_query | ~np.isin(ids, task.skipped_ids))
+        if task.query_expansion:
+            filled = is_query & (mask == 0) & (np.arange(length) < task.query_expansion)
+            ids[filled] = task.tokenizer.mask_token_id
+            counts |= filled
+            if task.attend_to_expansion:
+                mask[filled] = 1
+        return {**inputs, SCORING_MASK: counts.astype("int32")}
+
+
+class MarkedTexts(_Marked, EncodedTexts):
+    """Queries, or documents."""
+
+
+class MarkedGroups(_Marked, EncodedGroups):
+    """Rows of a query and its documents."""
+
+
+def marked_ids(task, texts, is_query):
+    """Returns the token ids of queries and documents with their markers, a `Ragged`.
+
+    Args:
+        task: a `MultiVectorEmbedder`.
+        texts: list of str.
+        is_query: bool `(num_texts,)`.
+    """
+    markers = {True: task.query_marker, False: task.document_marker}
+    markers = {kind: _split_marker(task.tokenizer, text) for kind, text in markers.items()}
+    lengths = {True: task.query_length, False: task.document_length}
+    texts = [markers[bool(q)][1] + text for q, text in zip(is_query, texts, strict=True)]
+    ids, _ = task.preprocessor.tokenize(texts)
+    rows, special = [], task.tokenizer.layout.num_special(False)
+    for is_one, row in zip(is_query, ids, strict=True):
+        row = [*markers[bool(is_one)][0], *row]
+        rows.append(row[: (lengths[bool(is_one)] or len(row) + special) - special])
+    return Ragged.from_rows(rows)
+
+
+def _split_marker(tokenizer, marker):
+    """Returns the ids of the token that a marker begins with, if it does, and the text after it."""
+    for token in (marker, *marker.split(None, 1)[:1]):
+        if token and token in tokenizer.vocabulary:
+            return [tokenizer.token_to_id(token)], marker.removeprefix(token).lstrip()
+    return [], marker

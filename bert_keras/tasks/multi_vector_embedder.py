@@ -1,0 +1,340 @@
+"""Texts as a vector for each token, compared token by token."""
+
+import string
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, Unpack
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from bert_keras.answers.token_similarity import maxsim_matrix
+from bert_keras.checks import as_texts, check_bool, check_choice, check_int
+from bert_keras.heads.token_vectors import TokenVectorsHead
+from bert_keras.inputs import PADDING_MASK, SCORING_MASK, TOKEN_IDS
+from bert_keras.models.backbone import Backbone
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.presets import presets
+from bert_keras.presets.formats import late_interaction
+from bert_keras.tasks.compatibility import head_for
+from bert_keras.tasks.embedder import Embedder, check_equally_long
+from bert_keras.tasks.keyword_options import MultiVectorEmbedderOptions, TaskOptions
+from bert_keras.tasks.marked_texts import MarkedGroups, MarkedTexts, marked_ids
+from bert_keras.tasks.user_columns import as_column, is_columns, num_examples
+from bert_keras.training.contrastive import MultipleNegativesRanking
+from bert_keras.training.teacher_losses import MarginMSE
+from bert_keras.types import Card, Data, FileDtype, Frozen, Objective, Path, Texts, Verbose
+
+KINDS = ("query", "document")
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class MultiVectorEmbedder(Embedder):
+    """Gives each token of a text a vector, and compares texts token by token: ColBERT.
+
+    `score(query, document) = sum over query tokens i of max over document tokens j of q_i . d_j`,
+    which is called MaxSim. It is nearly as accurate as a `Reranker`, while documents are embedded
+    once, before any query is known.
+
+    A query and a document begin with a marker of their own. Queries are filled up with `[MASK]`,
+    whose vectors stand for words that the query does not have. Punctuation in documents does not
+    count.
+
+    `fit` takes columns of texts, `(queries, positives)` and further columns of hard negatives, see
+    `TextEmbedder`.
+
+    Args:
+        backbone: a `Backbone`.
+        preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
+        dim: int, width of the vectors.
+        query_marker, document_marker: str, before each text: a token of the vocabulary, or a text
+            such as `"query: "`; `""` for none.
+        query_length, document_length: int, the longest sequence, special tokens included; `None`
+            for the preprocessor's `max_length`.
+        query_expansion: int, the length that queries are filled up to with `[MASK]`; `None` for no
+            expansion.
+        attend_to_expansion: bool, whether tokens attend to the `[MASK]` tokens.
+        skipped_tokens: list of str, tokens that do not count in documents; `None` for punctuation.
+        objective, frozen: see `TextEmbedder`.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
+
+    Call arguments:
+        inputs: dict of ints `(batch, seq_len)` or `(batch, num_texts, seq_len)`: those of the
+            backbone, and `scoring_mask`, 1 for tokens that count, by default the `padding_mask`.
+        training: bool, whether dropout is active.
+
+    Returns:
+        float32 `(batch, seq_len, dim)` or `(batch, num_texts, seq_len, dim)`. Tokens that do not
+        count have vectors of zeros.
+
+    Raises:
+        ValueError: an argument is out of range.
+
+    Example:
+    ```python
+    embedder = bert_keras.MultiVectorEmbedder.from_preset("hf://colbert-ir/colbertv2.0")
+    documents = embedder.embed(["Aspirin helps.", "It rains."], kind="document")
+    embedder.score(["How do I cure a headache?"], documents)  # (1, 2)
+    embedder.fit((["Who eats?"], ["A man is eating."]))
+    ```
+
+    Reference:
+        [Khattab and Zaharia, 2020](https://arxiv.org/abs/2004.12832);
+        [Santhanam et al., 2021](https://arxiv.org/abs/2112.01488).
+    """
+
+    head_arguments = ("dim",)
+    needed_roles = ("mask_token",)
+    # An input for each token beside those of the backbone.
+    token_inputs = (SCORING_MASK,)
+    # Markers take the place of prompts.
+    decided_arguments = {"prompts": None, "default_prompt": None}  # noqa: RUF012
+    objectives: ClassVar[dict[str, tuple]] = {
+        "ranking": (lambda: MultipleNegativesRanking(scale=1.0, similarity="maxsim"), 2, None),
+        "distillation": (lambda: MarginMSE("maxsim"), 3, None),
+    }
+
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(
+            cls, preset: Path, **kwargs: Unpack[MultiVectorEmbedderOptions]
+        ) -> Self: ...
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        preprocessor: TextPreprocessor | None = None,
+        dim: int = 128,
+        query_marker: str = "[unused0]",
+        document_marker: str = "[unused1]",
+        query_length: int | None = 32,
+        document_length: int | None = None,
+        query_expansion: int | None = 32,
+        attend_to_expansion: bool = False,
+        skipped_tokens: Sequence[str] | None = None,
+        objective: Objective = "ranking",
+        frozen: Frozen | None = None,
+        **kwargs: Unpack[TaskOptions],
+    ) -> None:
+        super().__init__(backbone, preprocessor, objective, frozen=frozen, **kwargs)
+        self.dim = check_int("dim", dim)
+        self.query_marker, self.document_marker = query_marker, document_marker
+        self.query_length, self.document_length = query_length, document_length
+        self.query_expansion = query_expansion
+        self._check_lengths()
+        self.attend_to_expansion = check_bool("attend_to_expansion", attend_to_expansion)
+        tokens = string.punctuation if skipped_tokens is None else skipped_tokens
+        self.skipped_tokens = as_texts(list(tokens), "skipped_tokens")
+        self.head = head_for(self, TokenVectorsHead, dim=dim)
+        self.build()
+        self.compile()
+
+    def _check_lengths(self):
+        preprocessor = self.preprocessor
+        longest = getattr(preprocessor, "max_length", None) or self.backbone.max_sequence_length
+        for name in ("query_length", "document_length", "query_expansion"):
+            if getattr(self, name) is not None:
+                advice = "That is the longest sequence that the preprocessor makes."
+                check_int(name, getattr(self, name), 3, longest, advice)
+        if self.query_length and (self.query_expansion or 0) > self.query_length:
+            raise ValueError(
+                "`query_expansion` must be at most `query_length`. Received: "
+                f"{self.query_expansion} above {self.query_length}. Raise `query_length`."
+            )
+        if getattr(preprocessor, "unpadded", False):
+            raise ValueError(
+                "Queries that are filled up with [MASK] need rows with padding. Received: a "
+                "preprocessor with unpadded=True. Make one with unpadded=False."
+            )
+
+    @property
+    def skipped_ids(self) -> list[int]:
+        """The ids of `skipped_tokens` that are in the vocabulary."""
+        known = set(self.tokenizer.vocabulary)
+        return [self.tokenizer.token_to_id(x) for x in self.skipped_tokens if x in known]
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs that this task takes: the backbone's and `scoring_mask`."""
+        return (*self.backbone.input_names, SCORING_MASK)
+
+    def _vectors(self, inputs, training):
+        inputs = dict(inputs)
+        counts = inputs.pop(SCORING_MASK, inputs.get(PADDING_MASK))
+        if counts is None:
+            counts = keras.ops.ones_like(inputs[TOKEN_IDS])
+        return self.head(self.backbone_outputs(inputs, training=training), counts)
+
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns texts as rows, see `Task`: queries in the first of several columns.
+
+        Without training, one column holds documents.
+        """
+        if not is_columns(x):
+            labels = self._labels_of(1, y, num_examples(x)) if training else None
+            return self._encoded([x], ["document"], labels, sample_weight)
+        labels = self._labels_of(len(x), y, num_examples(x)) if training else None
+        self.check_columns(x, training)
+        return self._encoded(x, ["query", *["document"] * (len(x) - 1)], labels, sample_weight)
+
+    def _encoded(self, columns, kinds, labels=None, sample_weight=None):
+        """Returns rows of texts of the kinds, one of each column."""
+        columns = [[text.strip() for text in as_texts(column)] for column in columns]
+        check_equally_long(columns)
+        is_query = np.tile(np.array(kinds) == "query", len(columns[0]))
+        ids = marked_ids(
+            self, [text for row in zip(*columns, strict=True) for text in row], is_query
+        )
+        if len(columns) == 1:
+            return MarkedTexts(self, is_query, ids, None, labels, sample_weight)
+        counts = np.full(len(columns[0]), len(columns))
+        return MarkedGroups(self, is_query, ids, None, counts, labels, sample_weight)
+
+    # Answers
+
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs: Any) -> Any:
+        """Returns the vectors of all tokens of ready inputs; texts go to `embed`.
+
+        Args:
+            x: dict of arrays, see the class.
+            batch_size, **kwargs: see `Task.predict`.
+
+        Returns:
+            float32 array `(batch, seq_len, dim)` or `(batch, num_texts, seq_len, dim)`.
+
+        Raises:
+            ValueError: `x` holds texts, whose numbers of vectors differ.
+        """
+        if self.data.is_raw(x):
+            raise ValueError(
+                "`predict` returns one array, and texts have different numbers of vectors. "
+                "Received: texts. Call `embed`, which returns a list of arrays."
+            )
+        return super().predict(x, batch_size, **kwargs)
+
+    def embed(
+        self,
+        texts: str | Texts,
+        kind: Literal["query", "document"] = "document",
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> Any:
+        """Returns the vectors of the tokens that count.
+
+        Args:
+            texts: a str, or a column of str.
+            kind: `"query"` or `"document"`.
+            batch_size: int, 32 by default.
+            verbose: see `keras.Model.predict`.
+
+        Returns:
+            A list of float32 arrays `(num_tokens, dim)`; for a str one such array.
+
+        Raises:
+            TypeError: something is not text.
+            ValueError: `kind` is unknown.
+        """
+        check_choice("kind", kind, KINDS)
+        self.data.check_has_preprocessor()
+        if isinstance(texts, str):
+            return self.embed([texts], kind, batch_size, verbose)[0]
+        texts = as_texts(as_column(texts, "texts"))
+        if not texts:
+            return []
+        examples, found = self._encoded([texts], [kind]), [None] * len(texts)
+        batches = self.data.for_prediction(examples, batch_size)
+        outputs = self.predict_batches(batches, verbose=verbose)
+        for (rows, length), vectors in zip(batches.batches, outputs, strict=True):
+            masks = examples.rows(rows, length)[SCORING_MASK]
+            for row, mask, all_tokens in zip(rows, masks, vectors, strict=False):
+                found[row] = all_tokens[mask == 1]
+        return found
+
+    def embed_as(self, kind, texts, batch_size=None, verbose=0):
+        """Returns the vectors of texts as queries or documents, see `embed`."""
+        return self.embed(texts, kind, batch_size, verbose)
+
+    def score(
+        self,
+        queries: str | Texts | list[NDArray[np.float32]],
+        documents: Texts | list[NDArray[np.float32]],
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> NDArray[np.float32]:
+        """Returns how well each document answers each query, by MaxSim.
+
+        Args:
+            queries: a str, a column of str, or a list of arrays of `embed(..., kind="query")`.
+            documents: a column of str, or a list of arrays of `embed`.
+            batch_size: int, 32 by default.
+            verbose: see `keras.Model.predict`.
+
+        Returns:
+            float32 array `(num_queries, num_documents)`; for a str `(num_documents,)`.
+
+        Raises:
+            TypeError: something is not text.
+            ValueError: vectors have another width.
+        """
+        found_by, is_one = self._as_vectors(queries, "query", batch_size, verbose)
+        found, _ = self._as_vectors(documents, "document", batch_size, verbose)
+        scores = self.similarities(found_by, found)
+        return scores[0] if is_one else scores
+
+    def similarities(
+        self, queries: list[NDArray[np.float32]], documents: list[NDArray[np.float32]]
+    ) -> NDArray[np.float32]:
+        """Returns MaxSim of lists of arrays, see `score`."""
+        return maxsim_matrix(queries, documents)
+
+    def checked_vectors(self, vectors: Any) -> tuple[list[NDArray[np.float32]], bool]:
+        """Returns the vectors of several texts, a list of arrays, and whether they are of one.
+
+        Raises:
+            ValueError: they are of another form or width.
+        """
+        is_one = getattr(vectors, "ndim", 0) == 2
+        arrays = [np.asarray(x) for x in ([vectors] if is_one else vectors)]
+        for array in arrays:
+            if array.dtype.kind != "f" or array.ndim != 2 or array.shape[1] != self.dim:
+                raise ValueError(
+                    f"Vectors must be arrays of floats (num_tokens, {self.dim}), as `embed` "
+                    f"returns them. Received: dtype {array.dtype}, shape {array.shape}."
+                )
+        return arrays, is_one
+
+    def answer_config(self) -> dict[str, Any]:
+        """Returns what an exported folder needs to know of queries and documents."""
+        names = ("query_marker", "document_marker", "query_length", "document_length")
+        names += ("query_expansion", "attend_to_expansion", "skipped_tokens")
+        return {name: getattr(self, name) for name in names}
+
+    # Files
+
+    def export_to_huggingface(
+        self,
+        folder: Path,
+        dtype: FileDtype | None = None,
+        card: Card | None = None,
+        layout: Literal["sentence-transformers", "pylate", "stanford"] = "sentence-transformers",
+    ) -> None:
+        """Writes a folder that sentence-transformers, PyLate or Stanford's ColBERT loads.
+
+        Args:
+            folder, dtype, card: see `TextEmbedder.export_to_huggingface`.
+            layout: whose layout the folder has.
+
+        Raises:
+            ValueError: the family has no counterpart there, a weight is too large for the dtype, or
+                the layout has no place for a setting.
+        """
+        check_choice("layout", layout, late_interaction.LAYOUTS)
+        late_interaction.check_can_write(self, layout)
+
+        def write_settings(new):
+            late_interaction.write(new, self, layout)
+
+        # Stanford's folder holds the head beside the backbone.
+        model = self if layout == "stanford" else self.backbone
+        presets.export_to_huggingface(model, folder, dtype, card, self, write_settings)

@@ -1,0 +1,281 @@
+"""Texts as sparse vectors: a weight for each token of the vocabulary."""
+
+import types
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, overload
+
+import keras
+import numpy as np
+from keras import ops
+
+from bert_keras.checks import check_bool, check_choice, check_int, check_number, require
+from bert_keras.engine.whole_steps import inner_optimizer
+from bert_keras.heads.splade import SpladeHead
+from bert_keras.inputs import PADDING_MASK
+from bert_keras.models.backbone import Backbone
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.presets import families, presets
+from bert_keras.presets.formats import sentence_transformers
+from bert_keras.tasks.compatibility import head_for
+from bert_keras.tasks.embedder import Embedder
+from bert_keras.tasks.keyword_options import SparseTextEmbedderOptions, TaskOptions
+from bert_keras.tasks.user_columns import is_empty
+from bert_keras.training.contrastive import MultipleNegativesRanking
+from bert_keras.types import Card, FileDtype, Frozen, Objective, Path, Texts, Verbose
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class SparseTextEmbedder(Embedder):
+    """Gives each text a weight for each token of the vocabulary: SPLADE.
+
+    The head for masked tokens says which tokens the text is about, those that stand in it and
+    others that could:
+
+    `weight[v] = log(1 + relu(max over tokens t of logit[t, v]))`.
+
+    Almost all weights are 0, so that texts can be searched by an inverted index, and a person can
+    read what a text was found by. Two texts are compared by the dot product of their weights.
+
+    Training takes the columns of texts and the objectives of `TextEmbedder`; in `"ranking"` the
+    score is the dot product. A penalty keeps the weights sparse (Paria et al., 2020):
+
+    `loss + ramp * sum over tokens v of (mean over the batch of weight[v])^2 * regularization`,
+
+    with a factor for queries, the first column, and one for documents, the others. `ramp` rises as
+    the square of the step, over the first `ramp_share` of the steps of `fit`, since a penalty from
+    the beginning would drive all weights to 0. With an optimizer of your own, whose number of steps
+    is unknown, it is 1.
+
+    Args:
+        backbone: a `Backbone`.
+        preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
+        log_twice: bool, whether weights are `log(1 + weight)` once more, as OpenSearch's models
+            have them.
+        regularization: tuple of two floats from 0, for queries and for documents.
+        ramp_share: float from 0 to below 1.
+        prompts, default_prompt, objective, frozen: see `TextEmbedder`.
+        head_options: dict, see `MaskedLM`.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
+
+    Call arguments:
+        inputs: dict of ints `(batch, seq_len)` or `(batch, num_texts, seq_len)`.
+        training: bool, whether dropout is active.
+
+    Returns:
+        float32 `(batch, vocabulary_size)` or `(batch, num_texts, vocabulary_size)`.
+
+    Raises:
+        ValueError: an argument is out of range.
+
+    Example:
+    ```python
+    embedder = bert_keras.SparseTextEmbedder.from_preset("hf://naver/splade-v3")
+    embedder.token_weights("How do I cure a headache?", top_k=1)  # [("headache", 2.3)]
+    documents = embedder.embed(["Aspirin helps.", "It rains."])  # scipy.sparse, (2, 30522)
+    embedder.embed(["headache"]) @ documents.T
+    ```
+
+    Reference:
+        [Formal et al., 2021](https://arxiv.org/abs/2109.10086);
+        [Paria et al., 2020](https://arxiv.org/abs/2004.05665).
+    """
+
+    # A preset's head for masked tokens is this one's.
+    head_of = "MaskedLM"
+    takes_head_of = types.MappingProxyType(
+        {
+            "MaskedLM": {"head/": "head/"},
+            **{saved: {"head/": "head/masked_lm/"} for saved in ("Pretraining", "SpanBoundary")},
+        }
+    )
+    objectives: ClassVar[dict[str, tuple]] = {
+        **Embedder.objectives,
+        "ranking": (lambda: MultipleNegativesRanking(scale=1.0, similarity="dot"), 2, None),
+    }
+
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[SparseTextEmbedderOptions]) -> Self: ...
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        preprocessor: TextPreprocessor | None = None,
+        log_twice: bool = False,
+        regularization: tuple[float, float] = (5e-5, 3e-5),
+        ramp_share: float = 1 / 3,
+        prompts: Mapping[str, str] | None = None,
+        default_prompt: str | None = None,
+        objective: Objective = "ranking",
+        frozen: Frozen | None = None,
+        head_options: dict[str, Any] | None = None,
+        **kwargs: Unpack[TaskOptions],
+    ) -> None:
+        settings = (objective, prompts, default_prompt, frozen)
+        super().__init__(backbone, preprocessor, *settings, **kwargs)
+        self.log_twice = check_bool("log_twice", log_twice)
+        if not isinstance(regularization, (tuple, list)) or len(regularization) != 2:
+            raise ValueError(
+                "`regularization` must be two numbers, for queries and for documents. Received: "
+                f"{regularization!r}. Pass (0, 0) for none."
+            )
+        self.regularization = tuple(check_number("regularization", x) for x in regularization)
+        self.ramp_share = check_number("ramp_share", ramp_share, below=1.0)
+        for name in head_options or ():
+            check_choice("head_options", name, ("activation", "layer_norm_epsilon", "use_bias"))
+        self.head_options = head_options and dict(head_options)
+        options = {**families.head_options(backbone, self), **(self.head_options or {})}
+        self.head = head_for(self, SpladeHead, log_twice=log_twice, **options)
+        # A generator counts the steps: its state is no weight, and goes on in a continued run.
+        self.step_counter = keras.random.SeedGenerator(0)
+        self.build()
+        self.compile()
+
+    @property
+    def dim(self) -> int:
+        """The number of values in a vector: the size of the vocabulary."""
+        return self.backbone.vocabulary_size
+
+    def _vectors(self, inputs, training):
+        outputs = self.backbone_outputs(inputs, training=training)
+        options = {"padding_mask": inputs.get(PADDING_MASK), "training": training}
+        return self.head(outputs, token_embedding=self.backbone.token_embedding, **options)
+
+    # Training
+
+    def fit(self, *args: Any, initial_epoch: int = 0, **kwargs: Any) -> keras.callbacks.History:
+        """Trains, see `Task.fit`; a new run begins the penalty anew."""
+        if initial_epoch == 0:
+            self.step_counter.state.assign(ops.zeros_like(self.step_counter.state))
+        return super().fit(*args, initial_epoch=initial_epoch, **kwargs)
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """Returns the loss with its penalty, see `keras.Model.compute_loss`."""
+        loss = super().compute_loss(x, y, y_pred, sample_weight, training)
+        y_pred = y_pred[:, None] if len(y_pred.shape) == 2 else y_pred
+        of_queries, of_documents = self.regularization
+        penalty = of_queries * _flops(y_pred[:, 0]) + of_documents * _flops(y_pred[:, 1:])
+        return loss + (self._ramp() if training else 1.0) * penalty
+
+    def _ramp(self):
+        """Returns the share of the penalty in this step, which it counts."""
+        step = ops.cast(self.step_counter.next()[1], "float32")
+        schedule = inner_optimizer(self)._learning_rate
+        num_steps = self.ramp_share * getattr(schedule, "total_steps", 0)
+        return ops.square(ops.minimum(step / num_steps, 1.0)) if num_steps else 1.0
+
+    def ignores_weight_0(self):
+        """Returns `False`: rows that only fill up a batch would count in the penalty."""
+        return False
+
+    # Answers
+
+    def embed(
+        self,
+        texts: str | Texts,
+        prompt: str | None = None,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> Any:
+        """Returns the weights of texts as a sparse matrix.
+
+        Args:
+            texts: a str, or a column of str.
+            prompt: see `TextEmbedder.embed`.
+            batch_size: int, 32 by default.
+            verbose: see `keras.Model.predict`.
+
+        Returns:
+            float32 `scipy.sparse.csr_array` `(num_texts, vocabulary_size)`; one row for a str.
+
+        Raises:
+            ImportError: SciPy is not installed.
+            TypeError: something is not text.
+            ValueError: there is no prompt of that name.
+        """
+        sparse = require("scipy.sparse", "return sparse vectors")
+        _, texts = self._prompted([texts] if isinstance(texts, str) else texts, prompt)
+        if is_empty(texts):
+            return sparse.csr_array((0, self.dim), dtype="float32")
+        examples = self.data.encode(texts, training=False)
+        rows, parts = [], []
+        for indices, weights in self.predict_rows(examples, batch_size, verbose):
+            rows.append(indices)
+            parts.append(sparse.csr_array(weights))
+        return sparse.vstack(parts, format="csr")[np.argsort(np.concatenate(rows))]
+
+    @overload
+    def token_weights(
+        self, text: str, top_k: int | None = None, prompt: str | None = None
+    ) -> list[tuple[str, float]]: ...
+    @overload
+    def token_weights(
+        self, text: Texts, top_k: int | None = None, prompt: str | None = None
+    ) -> list[list[tuple[str, float]]]: ...
+    def token_weights(self, text, top_k=None, prompt=None):
+        """Returns the tokens that a text has weights for.
+
+        Args:
+            text: a str, or a column of str.
+            top_k: int, the number of tokens; `None` for all.
+            prompt: see `TextEmbedder.embed`.
+
+        Returns:
+            For a str a list of pairs (token, weight), the heaviest first; for a column a list of
+            such lists.
+        """
+        if top_k is not None:
+            check_int("top_k", top_k)
+        vectors, found = self.embed(text, prompt), []
+        for start, end in zip(vectors.indptr[:-1], vectors.indptr[1:], strict=True):
+            ids, values = vectors.indices[start:end], vectors.data[start:end]
+            order = np.argsort(-values, kind="stable")[:top_k]
+            tokens = map(self.tokenizer.id_to_token, ids[order].tolist())
+            found.append(list(zip(tokens, values[order].tolist(), strict=True)))
+        return found[0] if isinstance(text, str) else found
+
+    def similarities(self, queries: Any, documents: Any) -> Any:
+        """Returns the dot products of sparse vectors, an array `(num_queries, num_documents)`."""
+        return (queries @ documents.T).toarray()
+
+    def checked_vectors(self, vectors: Any) -> tuple[Any, bool]:
+        """Returns sparse vectors, and `False`: there are several.
+
+        Raises:
+            ValueError: they are of another form or width.
+        """
+        if getattr(vectors, "shape", ())[1:] != (self.dim,) or not hasattr(vectors, "tocsr"):
+            raise ValueError(
+                f"Vectors must be a sparse matrix of width {self.dim}, as `embed` returns it. "
+                f"Received: {type(vectors).__name__} of the shape {np.shape(vectors)}."
+            )
+        return vectors.tocsr(), False
+
+    # Files
+
+    def export_to_huggingface(
+        self, folder: Path, dtype: FileDtype | None = None, card: Card | None = None
+    ) -> None:
+        """Writes a folder that `AutoModelForMaskedLM` and sentence-transformers load.
+
+        Args:
+            folder, dtype, card: see `TextEmbedder.export_to_huggingface`.
+
+        Raises:
+            ValueError: the family has no counterpart there, or a weight is too large for the dtype.
+        """
+
+        def write_settings(new):
+            sentence_transformers.write_sparse_settings(new, self)
+
+        presets.export_to_huggingface(self, folder, dtype, card, write_settings=write_settings)
+
+
+def _flops(weights):
+    """Returns the expected number of multiplications of a search, up to a factor.
+
+    Args:
+        weights: float `(batch, vocabulary_size)` or `(batch, num_texts, vocabulary_size)`.
+    """
+    return ops.sum(ops.square(ops.mean(weights, axis=tuple(range(len(weights.shape) - 1)))))

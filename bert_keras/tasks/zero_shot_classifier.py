@@ -1,0 +1,121 @@
+"""Classes without training examples, by entailment."""
+
+from typing import Any, Self
+
+import numpy as np
+
+from bert_keras.answers.classes import check_threshold
+from bert_keras.answers.entailment import (
+    check_hypotheses,
+    entailment_answers,
+    entailment_columns,
+)
+from bert_keras.models.doors import exported_task
+from bert_keras.tasks.text_classifier import TextClassifier
+from bert_keras.tasks.user_columns import as_column
+from bert_keras.types import Path, Texts, Threshold
+
+
+class ZeroShotClassifier:
+    """Classifies texts by labels that it was not trained on.
+
+    A model of entailment reads each text with a hypothesis for each label, such as "This example is
+    sports.". With `E` and `C` the logits of entailment and contradiction, the probability of a
+    label is `softmax(E)` over the labels, or with `multi_label` `softmax([C, E])[1]` for each label
+    on its own; "neutral" does not count. This is the rule of transformers' pipeline. A text costs
+    as many pairs as there are labels.
+
+    Args:
+        classifier: a `TextClassifier` of pairs with a label `entailment`, or what
+            `bert_keras.export.runtime.load` returns for the export of one.
+
+    Raises:
+        ValueError: no label means entailment.
+
+    Example:
+    ```python
+    classifier = bert_keras.ZeroShotClassifier.from_preset("hf://cross-encoder/nli-MiniLM2-L6-H768")
+    classifier.classify("The team won the final.", ["sports", "politics"])
+    # {"label": "sports", "probabilities": {"sports": 0.98, "politics": 0.02}}
+    ```
+
+    Reference:
+        [Yin et al., 2019](https://arxiv.org/abs/1909.00161).
+    """
+
+    def __init__(self, classifier: Any) -> None:
+        is_exported = not isinstance(classifier, TextClassifier)
+        names = classifier.config["label_names"] if is_exported else classifier.label_names
+        entailment_columns(names)
+        self.classifier, self.label_names = classifier, names
+
+    @classmethod
+    def from_preset(cls, source: Path, **kwargs: Any) -> Self:
+        """Returns a classifier from an entailment model.
+
+        Args:
+            source: what `TextClassifier.from_preset` takes, or a folder that
+                `export(folder, format="onnx")` wrote.
+            **kwargs: see `TextClassifier.from_preset`; `label_names` where the config lacks them.
+
+        Raises:
+            ValueError: no label means entailment, or a program gets further arguments.
+        """
+        exported = exported_task(source)
+        if exported is not None and kwargs:
+            raise ValueError(f"An exported folder takes no arguments. Received: {sorted(kwargs)}.")
+        return cls(exported or TextClassifier.from_preset(source, **kwargs))
+
+    def classify(
+        self,
+        texts: str | Texts,
+        labels: list[str],
+        hypothesis: str = "This example is {}.",
+        multi_label: bool = False,
+        batch_size: int | None = None,
+        threshold: Threshold = 0.5,
+    ) -> Any:
+        """Returns answers that a person can read.
+
+        Args:
+            texts: a str or a column of str.
+            labels: list of str.
+            hypothesis: str, the template of the hypotheses, with `{}` in the place of a label. It
+                should be in the language of the texts: `"这段话的主题是{}。"`.
+            multi_label: bool, whether several labels, or none, may be right. A single label is
+                always judged on its own.
+            batch_size: int, 32 by default.
+            threshold: the least probability of a label that counts where several may, see
+                `TextClassifier.classify`.
+
+        Returns:
+            For a str one dict, for a column a list of dicts:
+            `{"label": name, "probabilities": {name: float}}`, or where several labels may be right
+            `{"labels": [name, ...], "probabilities": {name: float}}`.
+
+        Raises:
+            TypeError, ValueError: texts, labels, the hypothesis or the threshold do not fit.
+        """
+        hypotheses = check_hypotheses(labels, hypothesis)
+        threshold = check_threshold(threshold, labels)
+        is_one = isinstance(texts, str)
+        texts = [texts] if is_one else as_column(texts, "texts")
+        if not texts:
+            return []
+        pairs = [text for text in texts for _ in labels], hypotheses * len(texts)
+        logits = class_logits(self.classifier, pairs, batch_size)
+        answers = entailment_answers(logits, self.label_names, labels, multi_label, threshold)
+        return answers[0] if is_one else answers
+
+
+def class_logits(classifier, texts, batch_size=None):
+    """Returns the logits of texts or pairs, float32 `(num_texts, num_classes)`.
+
+    Args:
+        classifier: a `TextClassifier`, or its export.
+        texts: list of str, or a tuple of two such.
+        batch_size: int, 32 by default.
+    """
+    if isinstance(classifier, TextClassifier):
+        return classifier.predict(texts, batch_size=batch_size, verbose=0)
+    return np.asarray(classifier.logits(texts, batch_size or 32))

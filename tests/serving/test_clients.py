@@ -1,0 +1,284 @@
+"""Answers are those that clients expect: transformers' pipelines, text-embeddings-inference."""
+
+import json
+
+import httpx
+import keras
+import numpy as np
+import openai
+import pytest
+from huggingface_hub import InferenceClient
+from test_server import close, online, serving  # noqa: F401
+from tiny import tiny_backbone, tiny_preprocessor
+
+import bert_keras
+from bert_keras.cli import serve
+
+TEXT, OTHER = "a b cab", "d e"
+TAGS = ["O", "B-X", "I-X", "B-Y", "E-Y"]
+
+
+def task_of(name, *arguments, **options):
+    keras.utils.set_random_seed(1)
+    backbone = tiny_backbone(initializer_range=1.0)
+    task = getattr(bert_keras, name)(
+        backbone, *arguments, preprocessor=tiny_preprocessor(), **options
+    )
+    for weight in task.head.weights:
+        if len(weight.shape) > 1:
+            weight.assign(np.random.default_rng(1).normal(0, 1, weight.shape))
+    return task
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder of checkpoints as other libraries publish them."""
+    folder = tmp_path_factory.mktemp("published")
+    published = {
+        "classifier": task_of("TextClassifier", 3, label_names=["no", "so", "yes"]),
+        "many": task_of("TextClassifier", 2, problem_type="multi_label"),
+        "regression": task_of("TextClassifier", 1, problem_type="regression"),
+        "cross-encoder": task_of("TextClassifier", 1, problem_type="regression"),
+        "tagger": task_of("TokenClassifier", len(TAGS), label_names=TAGS),
+        "filler": task_of("MaskedLM"),
+        "embedder": task_of("TextEmbedder", prompts={"query": "h g "}),
+        "reader": task_of("QuestionAnswering", stride=4),
+        "ranker": task_of("Reranker"),
+    }
+    for name, task in published.items():
+        task.export_to_huggingface(folder / name)
+    path = folder / "cross-encoder" / "config.json"
+    config = json.loads(path.read_text())
+    del config["problem_type"]
+    path.write_text(json.dumps(config))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tasks(folder):
+    return {path.name: serve.loaded(str(path), "keras") for path in sorted(folder.iterdir())}
+
+
+@pytest.fixture(scope="module")
+def address(tasks):
+    with serving(tasks) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def post(address):
+    with httpx.Client(base_url=address, timeout=60) as session:
+
+        def post(path, status=200, **body):
+            response = session.post(path, json=body)
+            assert response.status_code == status, response.text
+            return response.json()
+
+        yield post
+
+
+def pipeline(folder, kind, name):
+    transformers = pytest.importorskip("transformers")
+    return transformers.pipeline(kind, model=str(folder / name))
+
+
+def same(found, expected):
+    """Compares lists of dicts; the clients' objects have further fields that are `None`."""
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        for key, value in other.items():
+            assert one[key] == (value if isinstance(value, str) else pytest.approx(value, abs=1e-5))
+
+
+@pytest.mark.parametrize("name", ["classifier", "many", "regression", "cross-encoder"])
+@pytest.mark.parametrize("function", [None, "sigmoid", "softmax", "none"])
+def test_classes_equal_those_of_transformers_pipeline(folder, address, name, function):
+    theirs = pipeline(folder, "text-classification", name)
+    options = {} if function is None else {"function_to_apply": function}
+    expected = theirs(TEXT, top_k=None, **options)
+    client = InferenceClient(model=f"{address}/models/{name}")
+    same(client.text_classification(TEXT, function_to_apply=function), expected)
+    pair = theirs({"text": TEXT, "text_pair": OTHER}, top_k=None, **options)
+    body = {"inputs": {"text": TEXT, "text_pair": OTHER}, "parameters": options}
+    same(httpx.post(f"{address}/models/{name}", json=body).json()[0], pair)
+
+
+@pytest.mark.parametrize("ignored", [None, [], ["X", "B-X"]])
+@pytest.mark.parametrize("strategy", ["none", "simple", "first", "average", "max"])
+def test_entities_equal_those_of_transformers_pipeline(folder, address, strategy, ignored):
+    transformers = pytest.importorskip("transformers")
+    theirs = transformers.pipeline(
+        "token-classification",
+        model=str(folder / "tagger"),
+        aggregation_strategy=strategy,
+        ignore_labels=["O"] if ignored is None else ignored,
+    )
+    client = InferenceClient(model=f"{address}/models/tagger")
+    options = {"aggregation_strategy": strategy, "ignore_labels": ignored}
+    for text in (TEXT, "cabbed a dab, h"):
+        same(client.token_classification(text, **options), theirs(text))
+
+
+def test_fillers_of_masks_equal_those_of_transformers_pipeline(folder, address):
+    theirs = pipeline(folder, "fill-mask", "filler")
+    client = InferenceClient(model=f"{address}/models/filler")
+    for options in ({}, {"top_k": 2}, {"targets": ["c", "d"]}, {"targets": ["b"], "top_k": 3}):
+        expected = theirs("a [MASK] b", **options)
+        for answer in expected:  # Theirs is normalized, and lacks special tokens.
+            del answer["sequence"]
+        same(client.fill_mask("a [MASK] b", **options), expected)
+
+
+def test_answers_may_be_shorter_impossible_or_several(tasks, address):
+    client = InferenceClient(model=f"{address}/models/reader")
+    reader, texts = tasks["reader"], {"question": "a", "context": "b c d e f"}
+    [best] = reader.n_best((["a"], [texts["context"]]), 3)
+    found = client.question_answering(**texts, max_answer_len=1)
+    assert len(found.answer.split()) == 1
+    sure = client.question_answering(**texts, handle_impossible_answer=False)
+    assert (sure.answer, sure.start) == (best.spans[0].text, best.spans[0].start)
+    expected = sorted([*best.spans, best.no_answer], key=lambda x: -x.probability)
+    parameters = {"handle_impossible_answer": True, "top_k": 3}
+    body = {"inputs": texts, "parameters": parameters}
+    found = httpx.post(f"{address}/models/reader", json=body).json()
+    assert [x["answer"] for x in found] == [x.text for x in expected[:3]]
+    assert (reader.max_answer_length, reader.no_answer_threshold) != (1, -np.inf)
+
+
+def test_predict_takes_a_text_a_pair_or_a_batch_of_both(tasks, post):
+    classify, predict = tasks["classifier"].classify, lambda x, **o: post("/predict", inputs=x, **o)
+    expected = {
+        text: sorted(classify(text)["probabilities"].items(), key=lambda x: -x[1])
+        for text in (TEXT, OTHER, (TEXT, OTHER))
+    }
+
+    def scores(found):
+        return [(x["label"], pytest.approx(x["score"], abs=1e-5)) for x in found]
+
+    assert scores(predict(TEXT)) == scores(predict([TEXT])) == expected[TEXT]
+    assert scores(predict([TEXT, OTHER])) == expected[TEXT, OTHER]
+    assert scores(predict([[TEXT, OTHER]])[0]) == expected[TEXT, OTHER]
+    mixed = predict([[TEXT], [TEXT, OTHER], [OTHER]])
+    assert [scores(x) for x in mixed] == [expected[x] for x in (TEXT, (TEXT, OTHER), OTHER)]
+    logits = tasks["classifier"].predict([TEXT], verbose=0)[0]
+    raw = {x["label"]: x["score"] for x in predict(TEXT, raw_scores=True)}
+    close([raw[name] for name in tasks["classifier"].label_names], logits)
+    for wrong in ([], ["a", "b", "c"], ["a", ["b"]], [["a", "b", "c"]], [[]]):
+        assert "[[" in post("/predict", 422, inputs=wrong)["error"]
+
+
+def test_texts_are_ranked_by_a_reranker_before_other_classifiers(tasks, post):
+    logits = tasks["ranker"].predict(([TEXT] * 3, ["a", "b c", "d"]), verbose=0)[:, 0]
+    body = {"query": TEXT, "texts": ["a", "b c", "d"]}
+    for raw, expected in ((False, 1 / (1 + np.exp(-logits))), (True, logits)):
+        found = post("/rerank", raw_scores=raw, **body)
+        order = [x["index"] for x in found]
+        assert order == np.argsort(-logits).tolist()
+        close([x["score"] for x in found], expected[order])
+    assert "a list of texts" in post("/rerank", 422, query="a", texts="b")["error"]
+    assert "on the right" in post("/rerank", 422, truncation_direction="left", **body)["error"]
+
+
+def test_embed_takes_the_fields_of_text_embeddings_inference(tasks, post, address):
+    embed, long = tasks["embedder"].embed, " ".join("abcdefgh" * 4)
+    vectors = embed([TEXT, long])
+    unit = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+    body = {"inputs": [TEXT, long], "truncate": None, "prompt_name": None}
+    close(post("/embed", **body, dimensions=None, truncation_direction="Right"), unit)
+    cut = vectors[:, :3] / np.linalg.norm(vectors[:, :3], axis=-1, keepdims=True)
+    close(post("/embed", **body, dimensions=3), cut)
+    left = embed(" ".join(long.split()[-14:]))
+    close(post("/embed", inputs=long, truncation_direction="left", normalize=False)[0], left)
+    assert tasks["embedder"].preprocessor.truncation == "longest_first"
+    client = InferenceClient(model=f"{address}/models/embedder")
+    options = {"truncation_direction": "left", "dimensions": 3, "normalize": False}
+    close(client.feature_extraction(long, **options)[0], left[:3])
+    for wrong in ({"dimensions": 0}, {"dimensions": 99}, {"truncation_direction": "up"}):
+        [field] = wrong
+        assert field in post("/embed", 422, inputs="a", **wrong)["error"]
+    similar = {"source_sentence": TEXT, "sentences": [long]}
+    close(post("/similarity", inputs=similar), [unit[1] @ unit[0]])
+    queries = embed([TEXT, long], prompt="query")
+    expected = queries[0] @ queries[1] / np.prod(np.linalg.norm(queries, axis=-1))
+    close(post("/similarity", inputs=similar, parameters={"prompt_name": "query"}), [expected])
+
+
+def test_embed_all_returns_the_vectors_of_tokens(tasks, post):
+    found = post("/embed_all", inputs=[TEXT, "a"])
+    embedder = tasks["embedder"]
+    for text, vectors in zip([TEXT, "a"], found, strict=True):
+        outputs = embedder.backbone.predict_on_batch(embedder.preprocessor([text]))
+        expected = np.asarray(outputs["sequence_output"][0])[: len(vectors)]
+        assert len(vectors) == len(embedder.tokenizer(text)) + 2
+        close(vectors, expected, atol=1e-4)
+
+
+def test_texts_become_tokens_and_ids_become_texts(tasks, post):
+    tokenizer = tasks["classifier"].tokenizer
+    [tokens] = post("/tokenize", inputs="a cab")
+    encoding = tokenizer.encode("a cab")
+    assert [x["id"] for x in tokens] == list(encoding.ids)
+    assert tokens[0] == {
+        "id": encoding.ids[0],
+        "text": "[CLS]",
+        "special": True,
+        "start": None,
+        "stop": None,
+    }
+    assert [(x["start"], x["stop"]) for x in tokens[1:-1]] == list(encoding.offsets)[1:-1]
+    plain = post("/tokenize", inputs=["a cab"], add_special_tokens=False)[0]
+    assert plain == tokens[1:-1]
+    ids = list(encoding.ids)
+    assert post("/decode", ids=ids) == post("/decode", ids=[ids]) == ["a cab"]
+    kept = post("/decode", ids=[ids, ids[1:]], skip_special_tokens=False)
+    assert kept == ["[CLS] a cab [SEP]", "a cab [SEP]"]
+    for wrong in ([], [10**6], [-1]):
+        post("/decode", 422, ids=wrong)
+
+
+def test_the_openai_client_finds_a_model_and_needs_none(tasks, address, post):
+    client = openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0)
+    assert client.models.retrieve("ranker").id == "ranker"
+    assert {x.id for x in client.models.list()} == set(tasks)
+    with pytest.raises(openai.NotFoundError, match="There are: "):
+        client.models.retrieve("nothing")
+    found = post("/v1/embeddings", input=TEXT)
+    assert found["model"] == "embedder"
+    vector = tasks["embedder"].embed(TEXT)
+    close(found["data"][0]["embedding"], vector / np.linalg.norm(vector))
+
+
+@pytest.mark.parametrize("kind", [None, "application/x-www-form-urlencoded"])
+def test_a_body_is_json_whatever_curl_says(address, kind):
+    headers = {} if kind is None else {"Content-Type": kind}
+    found = httpx.post(f"{address}/embed", content=b'{"inputs": "a"}', headers=headers)
+    assert found.status_code == 200
+    assert httpx.post(f"{address}/embed", content=b"a=b", headers=headers).status_code == 422
+
+
+def test_a_text_stands_for_a_row_of_one_field(post):
+    rows = [["a"], ["b"]]
+    expected = post("/answers/classifier", rows=rows)
+    assert post("/answers/classifier", rows=["a", "b"]) == expected
+    assert post("/answers/classifier", rows="a") == expected[:1]
+    for wrong in ("a", ["a", "b"]):
+        error = post("/answers/reader", 422, rows=wrong)["error"]
+        assert '[["question", "context"]]' in error
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "words"),
+    [
+        ("tagger", {"parameters": {"aggregation_strategy": "mean"}}, "none, simple, first"),
+        ("tagger", {"parameters": {"ignore_labels": "O"}}, "a list of texts"),
+        ("tagger", {"parameters": {"stride": 3}}, "stride"),
+        ("filler", {"parameters": {"targets": ["nowhere"]}}, "tokens of the vocabulary"),
+        ("filler", {"parameters": {"targets": []}}, "targets"),
+        ("classifier", {"parameters": {"function_to_apply": "relu"}}, "sigmoid, softmax, none"),
+        ("classifier", {"parameters": {"candidate_labels": ["a"]}}, "named 'entailment'"),
+        ("embedder", {"parameters": {"encoding_format": "base64"}}, "/v1/embeddings"),
+    ],
+)
+def test_a_parameter_that_cannot_be_followed_is_refused(post, path, body, words):
+    inputs = "a [MASK]" if path == "filler" else "a"
+    assert words in post(f"/models/{path}", 422, inputs=inputs, **body)["error"]

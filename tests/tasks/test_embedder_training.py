@@ -1,0 +1,184 @@
+"""Training embedders: labels of teachers, chunks of a batch, cut vectors, hard negatives."""
+
+import keras
+import numpy as np
+import pytest
+from checks import to_numpy
+from tiny import for_sharing, tiny_backbone, tiny_preprocessor, tiny_task
+
+import bert_keras
+from bert_keras.training import (
+    AnglE,
+    CoSENT,
+    Matryoshka,
+    MultipleNegativesRanking,
+    TeacherDivergence,
+)
+
+QUERIES, POSITIVES = ["a b", "c d", "e f", "g h"], ["b a c", "d", "f g h a b", "h"]
+NEGATIVES = ["c", "e f", "a", "b c d e"]
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """An embedder that no test changes."""
+    return for_sharing(tiny_task("TextEmbedder"))
+
+
+def gradients_of(rate, chunk_size, monkeypatch=None):
+    """Returns how one step of plain descent changes the weights of an embedder."""
+    keras.utils.set_random_seed(0)
+    backbone = tiny_backbone(dropout=rate, attention_dropout=rate, initializer_range=0.3)
+    embedder = bert_keras.TextEmbedder(backbone, tiny_preprocessor())
+    optimizer = keras.optimizers.SGD(1.0)
+    embedder.compile(optimizer, MultipleNegativesRanking(5.0), chunk_size=chunk_size)
+    before = [to_numpy(weight).copy() for weight in embedder.trainable_weights]
+    keras.utils.set_random_seed(1)
+    with pytest.MonkeyPatch.context() as patch:
+        if monkeypatch:
+            patch.setattr(keras, "remat", monkeypatch)
+        embedder.fit((QUERIES, POSITIVES, NEGATIVES), batch_size=4, shuffle=False, verbose=0)
+    after = [to_numpy(weight) for weight in embedder.trainable_weights]
+    return [new - old for new, old in zip(after, before, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("rate", "direct"),
+    [(0.0, {"chunk_size": None}), (0.2, {"chunk_size": 5, "monkeypatch": lambda f: f})],
+)
+def test_chunks_give_the_gradient_of_the_whole_batch(rate, direct):
+    """With dropout, the direct gradient keeps all inner values of the same chunks and masks."""
+    found, expected = gradients_of(rate, 5), gradients_of(rate, **direct)
+    assert max(np.abs(x).max() for x in expected) > 1e-2
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+@pytest.mark.once
+def test_the_chunk_size_goes_on_in_a_file(tmp_path):
+    embedder = tiny_task("TextEmbedder")
+    embedder.compile(chunk_size=2)
+    embedder.save(tmp_path / "x.keras")
+    assert keras.saving.load_model(tmp_path / "x.keras").chunk_size == 2
+    with pytest.raises(ValueError, match="chunk_size"):
+        embedder.compile(chunk_size=0)
+    unpadded = bert_keras.TextEmbedder(tiny_backbone(), tiny_preprocessor(unpadded=True))
+    with pytest.raises(ValueError, match="unpadded=False"):
+        unpadded.compile(chunk_size=2)
+
+
+SCORES = np.array([[3.0, -1.0], [2.0, 0.5], [1.0, 1.0], [0.0, -2.0]])
+TRIPLES = (QUERIES, POSITIVES, NEGATIVES)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("objective", "loss", "x", "y"),
+    [
+        ("distillation", "auto", TRIPLES, SCORES),
+        ("distillation", TeacherDivergence(), TRIPLES, SCORES.tolist()),
+        ("vectors", "auto", QUERIES, np.eye(4, 16)),
+        ("vectors", "auto", TRIPLES, np.eye(4, 16)),
+        ("similarity", CoSENT(), TRIPLES[:2], [0.1, 0.9, 0.5, 0.3]),
+        ("similarity", AnglE(), TRIPLES[:2], [0.1, 0.9, 0.5, 0.3]),
+        ("ranking", Matryoshka(MultipleNegativesRanking(), (16, 4)), TRIPLES, None),
+    ],
+)
+def test_each_loss_is_lowered(objective, loss, x, y):
+    embedder = tiny_task("TextEmbedder", objective=objective, normalize=False)
+    embedder.compile(learning_rate=1e-2, loss=loss)
+    before = embedder.evaluate(x, y, verbose=0)
+    embedder.fit(x, y, epochs=10, verbose=0)
+    assert embedder.evaluate(x, y, verbose=0) < before
+
+
+@pytest.mark.once
+def test_vectors_may_be_cut(shared):
+    whole = shared.embed(QUERIES)
+    cut = whole[:, :4] / np.linalg.norm(whole[:, :4], axis=1, keepdims=True)
+    np.testing.assert_allclose(shared.embed(QUERIES, dim=4), cut, atol=1e-6)
+    np.testing.assert_allclose(shared.embed(QUERIES[0], dim=4), cut[0], atol=1e-6)
+    for dim in (0, 17):
+        with pytest.raises(ValueError, match="`dim` must be an int from 1 to 16"):
+            shared.embed(QUERIES, dim=dim)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("objective", "x", "y", "message"),
+    [
+        ("distillation", TRIPLES, None, "a teacher's score for each text"),
+        ("distillation", TRIPLES, SCORES[:, :1], r"\(num_examples, 2\)"),
+        ("distillation", TRIPLES, SCORES * np.nan, "finite.*nan at the index"),
+        ("distillation", TRIPLES[:2], SCORES, "at least 3 columns"),
+        ("vectors", QUERIES, np.eye(4), r"\(num_examples, 16\)"),
+        ("ranking", (*TRIPLES[:2], POSITIVES), None, "must differ from the positive.*index 0"),
+        ("triplet", (*TRIPLES[:2], POSITIVES[:1] + NEGATIVES[1:]), None, "Received 'b a c'"),
+    ],
+)
+def test_examples_that_do_not_fit_are_refused(objective, x, y, message):
+    with pytest.raises(ValueError, match=message):
+        tiny_task("TextEmbedder", objective=objective).fit(x, y, verbose=0)
+
+
+CORPUS = [*POSITIVES, *NEGATIVES, "a b", "g", "b a c", "h g f e"]
+
+
+@pytest.mark.once
+def test_hard_negatives_are_the_nearest_texts_that_are_no_positives(shared):
+    queries, positives = [*QUERIES, "a b"], [*POSITIVES, "c"]
+    mined = bert_keras.mine_hard_negatives(shared, queries, positives, CORPUS, 2)
+    assert mined[:2] == (queries, positives)
+    documents = list(dict.fromkeys(CORPUS))
+    cosines = shared.embed(queries) @ shared.embed(documents).T
+    for row, query in enumerate(queries):
+        known = {query, *(p for q, p in zip(queries, positives, strict=True) if q == query)}
+        best = [documents[i] for i in np.argsort(-cosines[row]) if documents[i] not in known]
+        assert [column[row] for column in mined[2:]] == best[:2]
+        skipped = bert_keras.mine_hard_negatives(shared, queries, positives, CORPUS, skip=1)
+        assert skipped[2][row] == best[1]
+    shared.data.encode(mined)
+
+
+@pytest.mark.once
+@pytest.mark.filterwarnings("ignore:.*left out")
+def test_hard_negatives_keep_their_distance(shared):
+    with pytest.warns(UserWarning, match="4 of 4 queries.*left out"):
+        none = bert_keras.mine_hard_negatives(shared, QUERIES, POSITIVES, CORPUS, max_score=-1.1)
+    assert none == ([], [], [])
+    cosines = shared.embed(QUERIES) @ shared.embed(CORPUS).T
+    highest = float(np.median(cosines))
+    for options in ({"margin": 0.01}, {"relative_margin": 0.02}, {"max_score": highest}):
+        columns = bert_keras.mine_hard_negatives(shared, QUERIES, POSITIVES, CORPUS, **options)
+        assert len(columns[0]) > 0
+        query, positive, negative = (shared.embed(column) for column in columns)
+        found, own = (query * negative).sum(1), (query * positive).sum(1)
+        limits = {"margin": own - 0.01, "relative_margin": own * 0.98, "max_score": highest}
+        assert (found <= limits[next(iter(options))] + 1e-5).all()
+
+
+@pytest.mark.once
+def test_a_reranker_scores_candidates_anew(shared):
+    reranker = tiny_task("Reranker")
+    columns = bert_keras.mine_hard_negatives(
+        shared, QUERIES, POSITIVES, CORPUS, margin=0.0, reranker=reranker
+    )
+    scores = [reranker.score(columns[0], columns[i]) for i in (1, 2)]
+    assert len(columns[0]) and (scores[1] <= scores[0] + 1e-6).all()
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "message"),
+    [
+        ((QUERIES, POSITIVES, []), {}, ValueError, "`corpus` must hold texts"),
+        (([], [], CORPUS), {}, ValueError, "`queries` must hold texts"),
+        ((QUERIES, POSITIVES[:3], CORPUS), {}, ValueError, "its positive"),
+        ((QUERIES, POSITIVES, CORPUS), {"num_negatives": 0}, ValueError, "num_negatives"),
+        ((QUERIES, POSITIVES, CORPUS), {"margin": -1.0}, ValueError, "margin"),
+        ((QUERIES, POSITIVES, [1]), {}, TypeError, "corpus"),
+    ],
+)
+def test_what_cannot_be_mined_is_refused(shared, arguments, options, error, message):
+    with pytest.raises(error, match=message):
+        bert_keras.mine_hard_negatives(shared, *arguments, **options)

@@ -1,0 +1,170 @@
+"""SPLADE: weights of tokens, their gradient row by row, the penalty, and folders."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+from checks import assert_close, check_task, gradients, to_numpy
+from keras import ops
+from theirs import outputs_of, reference_model
+from tiny import VOCABULARY, for_sharing, ready_inputs, tiny_backbone, tiny_preprocessor, tiny_task
+
+import bert_keras
+from bert_keras.heads.splade import SpladeHead
+
+TEXTS = ["a b c", "d e f g h a", "h"]
+PAIRS = (["a", "b", "c", "d"], ["a b", "b c", "c d", "d e"])
+
+
+def tiny_embedder(**options):
+    return tiny_task("SparseTextEmbedder", **options)
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """An embedder that no test changes."""
+    return for_sharing(tiny_embedder())
+
+
+def test_it_keeps_the_contract_of_tasks(tmp_path):
+    options = {"log_twice": True, "regularization": [0.5, 0.25], "ramp_share": 0.5}
+    embedder = tiny_embedder(objective="triplet", **options)
+    check_task(embedder, ready_inputs(3, 7), tmp_path, {"token_weights": (TEXTS,)})
+
+
+@pytest.mark.parametrize("log_twice", [False, True])
+def test_weights_are_those_of_transformers_logits(tmp_path, log_twice):
+    reference = reference_model("BertForMaskedLM", tmp_path)
+    embedder = bert_keras.SparseTextEmbedder.from_preset(tmp_path, log_twice=log_twice)
+    inputs = embedder.preprocessor(TEXTS)
+    logits = outputs_of(reference, inputs)["logits"] * inputs["padding_mask"][..., None]
+    expected = np.log1p(np.maximum(logits, 0)).max(axis=1)
+    expected = np.log1p(expected) if log_twice else expected
+    np.testing.assert_allclose(embedder.embed(TEXTS).toarray(), expected, atol=1e-5)
+    np.testing.assert_allclose(embedder.predict(TEXTS, verbose=0), expected, atol=1e-5)
+
+
+def test_the_gradient_is_that_of_all_logits_at_once():
+    backbone = tiny_backbone(initializer_range=0.3)
+    head = SpladeHead(len(VOCABULARY), 16, initializer_range=0.5)
+    head.build()
+    states = np.random.default_rng(0).normal(size=(3, 5, 16)).astype("float32")
+    mask = np.arange(5) < np.array([[5], [2], [3]])
+    table = backbone.token_embedding.embeddings
+
+    def by_rows(states, table_values):
+        with keras.StatelessScope([(table, table_values)]):
+            outputs = {"sequence_output": states}
+            table_layer = {"token_embedding": backbone.token_embedding}
+            return head(outputs, **table_layer, padding_mask=mask, training=True)
+
+    def at_once(states, table_values):
+        hidden = head.layer_norm(head.dense(states))
+        logits = ops.matmul(hidden, ops.transpose(table_values)) + head.bias
+        return ops.log1p(ops.relu(ops.max(ops.where(mask[..., None], logits, -1e9), axis=1)))
+
+    values = states, to_numpy(table)
+    for found, expected in zip(
+        gradients(by_rows, *values), gradients(at_once, *values), strict=True
+    ):
+        assert np.abs(expected).max() > 1e-2
+        assert_close(found, expected, 1e-5)
+
+
+def test_weights_name_the_tokens_of_a_row(shared):
+    row = shared.embed(TEXTS[1])
+    assert row.shape == (1, len(VOCABULARY)) and row.dtype == "float32"
+    weights = shared.token_weights(TEXTS[1])
+    assert {t: pytest.approx(w, abs=1e-6) for t, w in weights} == {
+        VOCABULARY[i]: w for i, w in zip(row.indices, row.data, strict=True)
+    }
+    values = [weight for _, weight in weights]
+    assert values == sorted(values, reverse=True) and min(values) > 0
+    assert shared.token_weights([TEXTS[1]], top_k=2) == [weights[:2]]
+    assert shared.embed([]).shape == (0, len(VOCABULARY))
+    with pytest.raises(ValueError, match="top_k"):
+        shared.token_weights("a", top_k=0)
+
+
+@pytest.mark.once
+def test_search_ranks_by_dot_products(shared):
+    vectors = shared.embed(TEXTS)
+    products = (vectors @ vectors.T).toarray()
+    hits = shared.semantic_search(TEXTS, TEXTS, top_k=2)
+    for row, found in enumerate(hits):
+        best = np.argsort(-products[row], kind="stable")[:2]
+        assert [hit["index"] for hit in found] == best.tolist()
+    assert shared.semantic_search(vectors, vectors, top_k=2)[0][0]["score"] == hits[0][0]["score"]
+    with pytest.raises(ValueError, match="sparse matrix of width"):
+        shared.semantic_search(np.zeros((2, 3), "float32"), TEXTS)
+
+
+def test_a_penalty_that_rises_is_added_to_the_loss():
+    embedder = tiny_embedder(regularization=(0.5, 0.25), ramp_share=0.5)
+    plain = bert_keras.SparseTextEmbedder(embedder.backbone, embedder.preprocessor, False, (0, 0))
+    plain.set_weights(embedder.get_weights())
+    weights = embedder.predict(PAIRS, verbose=0).astype("float64")
+    penalty = 0.5 * (weights[:, 0].mean(0) ** 2).sum() + 0.25 * (weights[:, 1].mean(0) ** 2).sum()
+    loss = plain.evaluate(PAIRS, verbose=0)
+    assert embedder.evaluate(PAIRS, verbose=0) == pytest.approx(loss + penalty, rel=1e-4)
+    # The first scores are those of the dot product, with a scale of 1.
+    scores = weights[:, 0] @ weights[:, 1].T
+    own = np.log(np.exp(scores).sum(1)) - scores.diagonal()
+    assert loss == pytest.approx(own.mean(), rel=1e-4)
+    embedder.fit(PAIRS, epochs=4, verbose=0)
+    ramps = []
+    for _ in range(3):
+        ramps.append(float(to_numpy(embedder._ramp())))
+    assert int(to_numpy(embedder.step_counter.state)[1]) == 7
+    assert ramps == [1.0] * 3
+    embedder.step_counter.state.assign(np.array([0, 1]))
+    assert float(to_numpy(embedder._ramp())) == pytest.approx((1 / 2) ** 2)
+
+
+@pytest.mark.once
+def test_training_makes_texts_of_a_row_alike():
+    embedder = tiny_embedder(regularization=(0, 1e-3))
+    embedder.compile(learning_rate=1e-2)
+    before = embedder.evaluate(PAIRS, verbose=0)
+    embedder.fit(PAIRS, epochs=8, verbose=0)
+    assert embedder.evaluate(PAIRS, verbose=0) < 0.9 * before
+
+
+@pytest.mark.once
+def test_folders_of_sentence_transformers_are_read_and_written(tmp_path):
+    embedder = tiny_embedder(log_twice=True, prompts={"query": "a: "})
+    expected = embedder.embed(TEXTS).toarray()
+    embedder.export_to_huggingface(tmp_path)
+    modules = json.loads((tmp_path / "modules.json").read_text())
+    assert [module["path"] for module in modules] == ["", "1_SpladePooling"]
+    again = bert_keras.SparseTextEmbedder.from_preset(tmp_path)
+    assert again.log_twice and again.prompts == {"query": "a: "}
+    np.testing.assert_allclose(again.embed(TEXTS).toarray(), expected, atol=1e-6)
+    bare = bert_keras.MaskedLM.from_preset(tmp_path)
+    bare.save_to_preset(tmp_path / "own")
+    of_masked_lm = bert_keras.SparseTextEmbedder.from_preset(tmp_path / "own", log_twice=True)
+    np.testing.assert_allclose(of_masked_lm.embed(TEXTS).toarray(), expected, atol=1e-6)
+    for config, message in [
+        ({"pooling_strategy": "sum"}, "pooling_strategy"),
+        ({"activation_function": "gelu"}, "activation"),
+    ]:
+        (tmp_path / "1_SpladePooling/config.json").write_text(json.dumps(config))
+        with pytest.raises(ValueError, match=message):
+            bert_keras.SparseTextEmbedder.from_preset(tmp_path)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"regularization": 1.0}, "two numbers"),
+        ({"regularization": (1.0, -1.0)}, "regularization"),
+        ({"ramp_share": 1.0}, "ramp_share"),
+        ({"log_twice": 1}, "log_twice"),
+        ({"head_options": {"dropout": 0}}, "head_options"),
+    ],
+)
+def test_impossible_settings_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        bert_keras.SparseTextEmbedder(tiny_backbone(), tiny_preprocessor(), **options)
