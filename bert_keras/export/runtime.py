@@ -184,6 +184,7 @@ class ExportedTask:
         threshold = answers.check_threshold(threshold, names)
         logits = self.logits(texts, batch_size)
         logits = answers.activated(logits, self.config.get("activation", "linear"))
+        logits = logits / self.config.get("temperature", 1.0)
         return answers.class_answers(logits, self.config["problem_type"], names, threshold)
 
     def logits(

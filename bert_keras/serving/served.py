@@ -4,6 +4,8 @@ import asyncio
 import os
 from typing import NamedTuple
 
+import numpy as np
+
 from bert_keras.answers.prompts import prompt_text
 from bert_keras.export import runtime
 from bert_keras.serving.batcher import Batcher
@@ -146,7 +148,12 @@ class Served:
         first = f"{model.tokenizer.mask_token} " if method == "fill_mask" else ""
         for length in (1, _max_length(model) // 8):
             row = [first + " ".join(["a"] * length)] * len(METHODS[method])
-            runtime.ask(model, method, [tuple(row)])
+            found = runtime.ask(model, method, [tuple(row)])
+            if method == "embed" and not isinstance(found, np.ndarray):
+                raise ValueError(
+                    f"A served embedder must return one vector per text. Received: {self.name!r}, "
+                    f"a {type(model).__name__}. Its own `embed` answers in Python."
+                )
         return model
 
     def _answer(self, key, rows):

@@ -64,8 +64,9 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
     A task is compiled when it is made. The defaults are BERT's recipe: AdamW with weight decay on
     kernels only, gradients clipped to norm 1, a learning rate that rises over the first tenth of
     the steps and falls linearly to 0. If you choose neither epochs nor rate, a short run is made
-    longer and faster, see `bert_keras.training.short_runs`. With that default optimizer each call of `fit` is a training
-    run of its own, with a new optimizer and schedule; `initial_epoch` above 0 continues the run.
+    longer and faster, see `bert_keras.training.short_runs`. With that default optimizer each call
+    of `fit` is a training run of its own, with a new optimizer and schedule; `initial_epoch` above
+    0 continues the run.
 
     Args:
         backbone: a `Backbone`.
