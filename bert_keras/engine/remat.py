@@ -94,8 +94,10 @@ def in_chunks(layer, function, inputs, chunk_size):
         shape = (chunk_size, num_chunks, *ops.shape(array)[1:])
         return ops.swapaxes(ops.reshape(ops.pad(array, padding), shape), 0, 1)
 
+    values = _values_outside(layer)
+
     def compute(old_states, chunk):
-        return _recomputed(layer, lambda: function(chunk, True), (), old_states)[::-1]
+        return _recomputed(layer, lambda: function(chunk, True), (), old_states, values)[::-1]
 
     chunks = {name: split(array) for name, array in inputs.items()}
     new_states, outputs = _scan(compute, [ops.copy(state) for state in states], chunks)
@@ -109,7 +111,35 @@ def _seed_states(layer):
     return [v for v in layer.non_trainable_variables if v.name == "seed_generator_state"]
 
 
-def _recomputed(layer, function, inputs, old_states):
+def _as_float(state, dtype=None):
+    """Returns the bits of a seed as floats, or floats as the bits of a seed, in TensorFlow.
+
+    An output that is no float has no gradient, and a loop needs one of each.
+    """
+    import tensorflow as tf
+
+    dtype = dtype or {4: tf.float32, 8: tf.float64}[state.dtype.size]
+    return tf.bitcast(state, dtype)
+
+
+def _values_outside(layer):
+    """Returns `values` of `_recomputed` for a loop; `None` where it may read variables itself.
+
+    TensorFlow finds no gradient of a variable that is read inside a loop.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return None
+    import tensorflow as tf
+
+    groups = layer.trainable_variables, _others(layer)
+    return [[tf.convert_to_tensor(variable.value) for variable in group] for group in groups]
+
+
+def _others(layer):
+    return [v for v in layer.non_trainable_variables if v.name != "seed_generator_state"]
+
+
+def _recomputed(layer, function, inputs, old_states, values=None):
     """Returns a function's output and the seeds after it; the backward pass computes it again.
 
     Args:
@@ -118,19 +148,27 @@ def _recomputed(layer, function, inputs, old_states):
         inputs: tuple of float tensors, which have gradients.
         old_states: list of tensors, the seeds before it. They are no arguments of `keras.remat`,
             because TensorFlow computes a gradient for each of those.
+        values: two lists of tensors, the values of the layer's trainable and of its other variables
+            without the seeds; `None` to read them.
     """
-    weights, states = layer.trainable_variables, _seed_states(layer)
-    others = [v for v in layer.non_trainable_variables if v.name != "seed_generator_state"]
+    weights, others, states = layer.trainable_variables, _others(layer), _seed_states(layer)
+    weight_values, other_values = values or [
+        [variable.value for variable in group] for group in (weights, others)
+    ]
 
-    def compute(*values):
-        inner, values = values[: len(inputs)], values[len(inputs) :]
-        values = [*values, *(variable.value for variable in others), *old_states]
-        variables = [*weights, *others, *states]
-        with keras.StatelessScope(zip(variables, values, strict=True)) as scope:
+    def compute(*arguments):
+        inner, weight_values = arguments[: len(inputs)], arguments[len(inputs) :]
+        current = (*weight_values, *other_values, *old_states)
+        variables = (*weights, *others, *states)
+        with keras.StatelessScope(zip(variables, current, strict=True)) as scope:
             output = function(*inner)
-            return output, *(scope.get_current_value(state) for state in states)
+            found = [scope.get_current_value(state) for state in states]
+            return output, *(found if values is None else map(_as_float, found))
 
-    output, *new_states = keras.remat(compute)(*inputs, *(weight.value for weight in weights))
+    output, *new_states = keras.remat(compute)(*inputs, *weight_values)
+    if values is not None:
+        pairs = zip(new_states, old_states, strict=True)
+        new_states = [_as_float(new, old.dtype) for new, old in pairs]
     return output, new_states
 
 

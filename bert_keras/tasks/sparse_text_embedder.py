@@ -147,7 +147,7 @@ class SparseTextEmbedder(Embedder):
     def fit(self, *args: Any, initial_epoch: int = 0, **kwargs: Any) -> keras.callbacks.History:
         """Trains, see `Task.fit`; a new run begins the penalty anew."""
         if initial_epoch == 0:
-            self.step_counter.state.assign(ops.zeros_like(self.step_counter.state))
+            self.step_counter.state.assign([0, 0])
         return super().fit(*args, initial_epoch=initial_epoch, **kwargs)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
