@@ -76,7 +76,7 @@ else:
 
 
 # The rooms that stand on the library, each imported when a program first uses it.
-_ROOMS = ("corpora", "datasets", "export", "plots")
+_ROOMS = ("corpora", "datasets", "export", "plots", "search")
 _FROM_ROOMS = {"train_wordpiece": "corpora"}
 
 

@@ -8,6 +8,7 @@ from bert_keras import metrics as metrics
 from bert_keras import models as models
 from bert_keras import plots as plots
 from bert_keras import preprocessing as preprocessing
+from bert_keras import search as search
 from bert_keras import tasks as tasks
 from bert_keras import tokenizers as tokenizers
 from bert_keras import training as training

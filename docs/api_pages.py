@@ -10,6 +10,7 @@ from bert_keras import (
     layers,
     metrics,
     preprocessing,
+    search,
     tokenizers,
     training,
 )
@@ -27,10 +28,21 @@ TITLES = {
     "layers": ("Layers", "层"),
     "datasets": ("Data sets", "数据集"),
     "corpora": ("Corpora", "语料"),
+    "search": ("Search", "检索"),
 }
 ROOMS = {
     room.__name__.split(".")[1]: room
-    for room in (tokenizers, preprocessing, training, metrics, heads, layers, datasets, corpora)
+    for room in (
+        tokenizers,
+        preprocessing,
+        training,
+        metrics,
+        heads,
+        layers,
+        datasets,
+        corpora,
+        search,
+    )
 }
 INTRODUCTION = {
     "en": "Signatures and descriptions as they stand in the code. Import `bert_keras` and write "

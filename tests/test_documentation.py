@@ -166,7 +166,15 @@ NOT_INSTALLED = re.compile(
 
 
 @pytest.mark.parametrize(
-    "name", ["callbacks", "class_imbalance", "gpu", "multi_label", "save_load_resume"]
+    "name",
+    [
+        "callbacks",
+        "class_imbalance",
+        "gpu",
+        "multi_label",
+        "save_load_resume",
+        "search_your_documents",
+    ],
 )
 def test_the_code_of_a_guide_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

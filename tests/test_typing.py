@@ -21,7 +21,7 @@ from bert_keras.tasks.joint_task import JointTask
 from bert_keras.training.recipe import DEFAULTS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ROOMS = {"corpora", "datasets", "export", "plots"}
+ROOMS = {"corpora", "datasets", "export", "plots", "search"}
 LIBRARY = {"distribution", "heads", "layers", "metrics", "models", "preprocessing", "tasks"}
 LIBRARY |= {"tokenizers", "training"}
 # Keras has these methods too, and ours take more.

@@ -7,7 +7,7 @@ folder holds a copy beside its `runtime.py`. So imports inside it are relative.
 from .classes import check_threshold, choice_answer, class_answers, next_sentence_answers
 from .entailment import check_hypotheses, entailment_answers
 from .probabilities import activated
-from .prompts import check_prompts, prompt_text
+from .prompts import check_prompts, prompt_text, split_marker
 from .ranking import ranked
 from .sentence_tokens import encode_sentences, needs_space
 from .span_search import ContextWindows, find_spans, span_answers

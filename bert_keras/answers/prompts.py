@@ -55,3 +55,19 @@ def prompt_text(
             f"with a colon or a space, such as 'query: '. Received: {prompt!r:.60}."
         )
     return prompts.get(prompt, "" if prompt in _USUAL else prompt)
+
+
+def split_marker(ids: Mapping[str, int], marker: str) -> tuple[list[int], str]:
+    """Returns the id of the token that a marker begins with, if it does, and the text after it.
+
+    Args:
+        ids: dict, token -> id.
+        marker: a token such as `"[unused0]"`, or a text such as `"query: "`.
+
+    Returns:
+        A list of at most one id, and a str.
+    """
+    for token in (marker, *marker.split(None, 1)[:1]):
+        if token and token in ids:
+            return [ids[token]], marker.removeprefix(token).lstrip()
+    return [], marker

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # Raised when a key of `config.json` gets another meaning.
 FORMAT = 1
 ANSWERS = ("classify", "tag", "answer", "choose", "fill_mask", "embed", "is_next", "is_replaced")
-ANSWERS += ("rank",)
+ANSWERS += ("rank", "token_weights")
 # Keys of the config whose values must be above 0: lengths, and what is divided by.
 _SIZES = ("max_length", "stride", "num_windows", "max_question_length", "max_answer_length")
 # The most logits that a call of a language model returns: 128 MiB of float32.
@@ -129,7 +129,9 @@ def answers_of(task: Any) -> list[str]:
     if isinstance(task, ExportedTask):
         return task.answers
     # A method that only refuses another library's name for an answer has another name itself.
-    return [name for name in ANSWERS if getattr(getattr(task, name, None), "__name__", "") == name]
+    names = [name for name in ANSWERS if getattr(getattr(task, name, None), "__name__", "") == name]
+    # Sparse vectors, which need a library, are answers by name.
+    return [name for name in names if name != "embed" or "token_weights" not in names]
 
 
 class ExportedTask:
@@ -182,6 +184,7 @@ class ExportedTask:
         threshold = answers.check_threshold(threshold, names)
         logits = self.logits(texts, batch_size)
         logits = answers.activated(logits, self.config.get("activation", "linear"))
+        logits = logits / self.config.get("temperature", 1.0)
         return answers.class_answers(logits, self.config["problem_type"], names, threshold)
 
     def logits(
@@ -301,8 +304,62 @@ class ExportedTask:
     ) -> NDArray[np.float32]:
         """Returns the vectors of texts, see `bert_keras.TextEmbedder.embed`."""
         self._check("embed", batch_size=batch_size)
+        if "query_marker" in self.config:
+            return self._embed_tokens(texts, prompt or "document", batch_size)
+        return self._embed(texts, prompt, batch_size)
+
+    def token_weights(
+        self,
+        text: str | Texts,
+        top_k: int | None = None,
+        prompt: str | None = None,
+        batch_size: int = 32,
+    ) -> Any:
+        """Returns tokens and weights, see `bert_keras.SparseTextEmbedder.token_weights`."""
+        self._check("token_weights", batch_size=batch_size, top_k=1 if top_k is None else top_k)
+        if isinstance(text, str):
+            return self.token_weights([text], top_k, prompt, batch_size)[0]
+        # A program computes the logits of all rows of a batch together.
+        most = _LOGITS_AT_ONCE // (self.config["max_length"] * self._tokenizer.get_vocab_size())
+        found, batch_size = [], max(1, min(batch_size, most))
+        for weights in self._embed(text, prompt, batch_size):
+            (ids,) = np.nonzero(weights)
+            ids = ids[np.argsort(-weights[ids], kind="stable")][:top_k]
+            tokens = map(self._tokenizer.id_to_token, ids.tolist())
+            found.append(list(zip(tokens, weights[ids].tolist(), strict=True)))
+        return found
+
+    def _embed_tokens(self, texts, kind, batch_size):
+        """Returns the vectors of tokens, see `bert_keras.MultiVectorEmbedder.embed`."""
         if isinstance(texts, str):
-            return self.embed([texts], prompt, batch_size)[0]
+            return self._embed_tokens([texts], kind, batch_size)[0]
+        if kind not in ("query", "document"):
+            raise ValueError(f"`kind` must be 'query' or 'document'. Received: {kind!r:.60}.")
+        vocabulary, config = self._tokenizer.get_vocab(), self.config
+        marker = answers.split_marker(vocabulary, config[f"{kind}_marker"])
+        texts = [x if not isinstance(x, str) else marker[1] + x.strip() for x in _column(texts)]
+        room, expansion = self._room(), config["query_expansion"] if kind == "query" else None
+        if config[f"{kind}_length"]:
+            room -= config["max_length"] - config[f"{kind}_length"]
+        skipped = [vocabulary[x] for x in config["skipped_tokens"] if x in vocabulary]
+        rows, lengths = [], []
+        for ids in self._ids(texts):
+            ids, _ = self._row([*marker[0], *ids][:room])
+            lengths.append(len(ids))
+            missing = max(0, (expansion or 0) - len(ids))
+            rows.append((ids + [config["mask_token_id"]] * missing, [0] * (len(ids) + missing)))
+        found = []
+        for (ids, _), length, outputs in zip(
+            rows, lengths, self._outputs(rows, batch_size, lengths), strict=True
+        ):
+            counts = np.ones(len(ids), bool)
+            counts[:length] &= (kind == "query") | ~np.isin(ids[:length], skipped)
+            found.append(outputs["logits"][: len(ids)][counts])
+        return found
+
+    def _embed(self, texts, prompt, batch_size):
+        if isinstance(texts, str):
+            return self._embed([texts], prompt, batch_size)[0]
         prompts, default = self.config.get("prompts", {}), self.config.get("default_prompt")
         before = answers.prompt_text(prompt, prompts, default)
         if before and self.config.get("skips_prompt"):
@@ -551,24 +608,34 @@ class ExportedTask:
         """Returns the program's outputs, a dict of arrays, for a dict of arrays."""
         return dict(zip(self._output_names, self._session.run(None, inputs), strict=True))
 
-    def _run(self, rows):
-        """Returns the outputs of a batch of rows; windows are one example, choices one each."""
+    def _run(self, rows, lengths=None):
+        """Returns the outputs of a batch of rows; windows are one example, choices one each.
+
+        Args:
+            rows: list of pairs of ids and segments.
+            lengths: list of int, how many tokens of each row are attended to; `None` for all.
+        """
         shape = len(rows), max(len(ids) for ids, _ in rows)
         inputs = {name: np.zeros(shape, "int32") for name in ("segment_ids", "padding_mask")}
         inputs["token_ids"] = np.full(shape, self.config["pad_token_id"], "int32")
         for row, (ids, segments) in enumerate(rows):
             for name, values in zip(inputs, (segments, 1, ids), strict=True):
                 inputs[name][row, : len(ids)] = values
+        if lengths is not None:
+            inputs["scoring_mask"] = inputs["padding_mask"].copy()
+            if not self.config["attend_to_expansion"]:
+                inputs["padding_mask"] *= np.arange(shape[1]) < np.array(lengths)[:, None]
         axes = () if self._num_axes == 2 else (0 if "num_windows" in self.config else 1,)
         return self.run({name: np.expand_dims(inputs[name], axes) for name in self._input_names})
 
-    def _outputs(self, rows, batch_size):
+    def _outputs(self, rows, batch_size, lengths=None):
         """Returns a dict of outputs for each row; rows of like length are computed together."""
         found = [None] * len(rows)
         order = sorted(range(len(rows)), key=lambda index: len(rows[index][0]))
         for start in range(0, len(order), batch_size):
             part = order[start : start + batch_size]
-            outputs = self._run([rows[index] for index in part])
+            some = None if lengths is None else [lengths[index] for index in part]
+            outputs = self._run([rows[index] for index in part], some)
             for place, index in enumerate(part):
                 found[index] = {name: output[place] for name, output in outputs.items()}
         return found

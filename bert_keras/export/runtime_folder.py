@@ -12,6 +12,7 @@ from bert_keras.version import __version__
 # Attributes of tasks that answers depend on; each task has some.
 _SETTINGS = ("problem_type", "num_classes", "label_names", "num_windows", "stride")
 _SETTINGS += ("max_question_length", "max_answer_length", "normalization", "no_answer_threshold")
+_SETTINGS += ("temperature",)
 _WEIGHTS = "model.onnx.data"
 _ROLES = ("pad_token", "mask_token", "unknown_token")
 

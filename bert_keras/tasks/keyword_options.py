@@ -110,6 +110,7 @@ class TextClassifierOptions(_ClassifierOptions, total=False):
     problem_type: ProblemType
     pooling: Pooling | None
     head_options: HeadOptions | None
+    temperature: float
 
 
 class RerankerOptions(PresetOptions, total=False):
@@ -129,6 +130,7 @@ class LongTextClassifierOptions(_ClassifierOptions, total=False):
     num_windows: int
     stride: int | None
     combine: Combination
+    temperature: float
 
 
 class TokenClassifierOptions(_ClassifierOptions, total=False):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from bert_keras.answers.prompts import split_marker
 from bert_keras.inputs import PADDING_MASK, SCORING_MASK, TOKEN_IDS
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tasks.encoded_examples import EncodedTexts
@@ -55,7 +56,8 @@ def marked_ids(task, texts, is_query):
         is_query: bool `(num_texts,)`.
     """
     markers = {True: task.query_marker, False: task.document_marker}
-    markers = {kind: _split_marker(task.tokenizer, text) for kind, text in markers.items()}
+    numbers = {token: number for number, token in enumerate(task.tokenizer.vocabulary)}
+    markers = {kind: split_marker(numbers, text) for kind, text in markers.items()}
     lengths = {True: task.query_length, False: task.document_length}
     texts = [markers[bool(q)][1] + text for q, text in zip(is_query, texts, strict=True)]
     ids, _ = task.preprocessor.tokenize(texts)
@@ -64,11 +66,3 @@ def marked_ids(task, texts, is_query):
         row = [*markers[bool(is_one)][0], *row]
         rows.append(row[: (lengths[bool(is_one)] or len(row) + special) - special])
     return Ragged.from_rows(rows)
-
-
-def _split_marker(tokenizer, marker):
-    """Returns the ids of the token that a marker begins with, if it does, and the text after it."""
-    for token in (marker, *marker.split(None, 1)[:1]):
-        if token and token in tokenizer.vocabulary:
-            return [tokenizer.token_to_id(token)], marker.removeprefix(token).lstrip()
-    return [], marker

@@ -17,17 +17,15 @@ from bert_keras.tasks.user_columns import as_column, is_table, is_text
 # By the form of a task's raw examples: columns to read, and columns of labels. The first that a
 # table has are taken. Other names follow from what the columns hold, see `of_table`.
 _COLUMNS = {
-    "texts": (),
     "sentences": (("tokens",), ("words",)),
     "questions": (("question", "context"),),
     "choices": (("context", "choices"),),
 }
 _LABELS = {
-    "texts": ("label", "labels"),
     "sentences": ("ner_tags", "tags", "labels", "ner", "label", "pos_tags"),
     "questions": ("answers",),
-    "choices": ("label", "labels"),
 }
+_LABELS_OF_OTHERS = ("label", "labels")
 _PAIRS = (
     *(("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2")),
     *(("question", "sentence"), ("text1", "text2"), ("text_a", "text_b")),
@@ -59,14 +57,11 @@ def taken(task, x, y=None, sample_weight=None):
     if isinstance(x, dict) and not _holds_examples(x, task.form):
         return x, y, sample_weight
     if y is None:
-        y = _labels(task, x, names, _LABELS[task.form])
+        y = _labels(task, x, names, _label_names(task.form))
         if task.form == "questions" and y is not None:
             y = [_pairs(answers) for answers in as_column(y)]
-    return (
-        of_table(x, getattr(task.preprocessor, "text_columns", None), task.form),
-        y,
-        sample_weight,
-    )
+    wanted = getattr(task.preprocessor, "text_columns", None)
+    return of_table(x, wanted, task.form), y, sample_weight
 
 
 def are_rows(x):
@@ -76,9 +71,17 @@ def are_rows(x):
     return TOKEN_IDS not in x[0] and np.ndim(x[0].get("input_ids", [])) == 1
 
 
+def _takes_labels(task):
+    return task.needs_labels or task.form in ("questions", "candidates")
+
+
+def _label_names(form):
+    return _LABELS.get(form, _LABELS_OF_OTHERS)
+
+
 def _holds_examples(columns, form):
     """Whether a dict of columns holds raw examples, rather than ready inputs."""
-    has_known_names = any(set(names) <= set(columns) for names in _COLUMNS[form])
+    has_known_names = any(set(names) <= set(columns) for names in _COLUMNS.get(form, ()))
     return TOKEN_IDS not in columns and (has_known_names or any(map(is_text, columns.values())))
 
 
@@ -102,9 +105,9 @@ def of_table(table, wanted=None, form="texts"):
         ValueError: a column is missing, or it is in doubt which to read.
     """
     names = column_names(table)
-    chosen = wanted or next((x for x in _COLUMNS[form] if set(x) <= set(names)), None)
+    chosen = wanted or next((x for x in _COLUMNS.get(form, ()) if set(x) <= set(names)), None)
     if chosen is None:
-        others = (*_LABELS[form], *_NOT_TEXTS)
+        others = (*_label_names(form), *_NOT_TEXTS)
         chosen = [name for name in names if name not in others and is_text(table[name])]
         chosen = next((pair for pair in _PAIRS if set(pair) == set(chosen)), chosen)
         chosen = chosen if len(chosen) == 1 or chosen in _PAIRS else ()
@@ -120,7 +123,7 @@ def of_table(table, wanted=None, form="texts"):
 
 def _labels(task, table, names, wanted):
     """Returns the column of labels, or `None`; numbers with names count as the task counts them."""
-    if not (task.needs_labels or task.form == "questions"):
+    if not _takes_labels(task):
         return None
     name = next((name for name in wanted if name in names), None)
     if name is None:
@@ -157,13 +160,13 @@ def _ready(task, x, names, y, sample_weight):
     stay, so that the model names them.
     """
     columns = {name: x[name] for name in names}
-    labels = [name for name in (*_LABELS[task.form], *_POSITIONS.values()) if name in columns]
+    labels = [name for name in (*_label_names(task.form), *_POSITIONS.values()) if name in columns]
     if y is None and set(_POSITIONS.values()) <= set(labels):
         y = {name: _matrix(columns[theirs]) for name, theirs in _POSITIONS.items()}
     elif y is None and task.form != "questions":
-        y = _labels(task, x, names, ("labels", *_LABELS[task.form]))
+        y = _labels(task, x, names, ("labels", *_label_names(task.form)))
         y = None if y is None else _matrix(y, _IGNORED)
-    if task.needs_labels or task.form == "questions":
+    if _takes_labels(task):
         columns = {name: column for name, column in columns.items() if name not in labels}
     if not isinstance(x, dict):
         columns = {name: column for name, column in columns.items() if our_input(name)}

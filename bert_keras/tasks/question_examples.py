@@ -1,4 +1,4 @@
-"""Questions, contexts and answers in every form that `QuestionAnswering` takes, as columns."""
+"""Turns every form of questions, contexts and answers into columns for `QuestionAnswering`."""
 
 import dataclasses
 import warnings

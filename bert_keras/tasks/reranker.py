@@ -86,6 +86,7 @@ text, `(num_examples, num_texts)` |
         "num_classes": 1,
         "problem_type": "regression",
         "label_names": None,
+        "temperature": 1.0,
     }
     text_answer = TextAnswer("scores", None, (2,))
 

@@ -107,7 +107,7 @@ def _make_task(cls, preset, load_weights, arguments):
     changed = _changed(cls, saved, {**cls.decided_arguments, **arguments})
     left_out = {"name", *cls.decided_arguments}
     if {"num_classes", "label_names"} & set(changed):
-        left_out |= {"num_classes", "label_names"}
+        left_out |= {"num_classes", "label_names", "temperature"}
         # A regression's scores are not classes, so the default type of problem takes its place.
         if saved.get("problem_type") == "regression":
             left_out.add("problem_type")

@@ -103,7 +103,7 @@ def is_sentences(x):
 
 
 def is_choices(x):
-    """Whether `x` is contexts with choices: a tuple of both, or, for an error, texts alone."""
+    """Whether `x` is a tuple of contexts and choices, or texts alone, which the task refuses."""
     return isinstance(x, tuple) or is_text(x)
 
 
@@ -219,7 +219,7 @@ def split_off_end(x, y, sample_weight, share):
     """Splits examples into a first and a last part, for `validation_split`.
 
     Args:
-        x: texts, columns of texts, a dict of arrays, or anything that a slice cuts.
+        x: texts, columns of texts, a dict of arrays, or anything else that can be sliced.
         y: labels.
         sample_weight: weights, or `None`.
         share: float, above 0 and below 1, the share of the last part.

@@ -64,6 +64,8 @@ WORDS = [*TEXTS, ["ab", "", "\u0000", "c d"], ["a", "b"], []]
 CHOICES = ["a b", "c"], [["a", "b b b", "c"], ["d e", "f"]]
 MASKS = ["a [MASK] b", "[MASK] c [MASK] d e f"]
 BYTES, PIECES = ["a film for<mask> day", "<mask> é"], ["a film, rainy", ["for", "a", "é day", ""]]
+LATE = {"dim": 4, "query_marker": "h", "document_marker": "g: ", "query_expansion": 9}
+LATE |= {"query_length": 9, "document_length": 12, "skipped_tokens": ["a", "##b"]}
 CASES = {
     "single": classifier(TEXTS),
     "one": classifier("a b", label_names=["a", "b", "c"]),
@@ -94,6 +96,9 @@ CASES = {
     "default_prompt": case(
         *("TextEmbedder", "embed", [" a ", "b"]), prompts={"x": "c"}, default_prompt="x"
     ),
+    "sparse": case("SparseTextEmbedder", "token_weights", TEXTS, 3, prompts={"query": "a "}),
+    "query": case("MultiVectorEmbedder", "embed", TEXTS, "query", **LATE),
+    "document": case("MultiVectorEmbedder", "embed", TEXTS, "document", **LATE),
     "score": case("Reranker", "classify", (TEXTS, TEXTS[::-1])),
     "scores_of_pairs": case("Reranker", "score", "a b", TEXTS, activation="tanh"),
     "rank": case("Reranker", "rank", "a b", TEXTS, 3),

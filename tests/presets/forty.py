@@ -6,7 +6,6 @@ are random.
 """
 
 import functools
-import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +16,7 @@ import safetensors.torch
 import tokenizers
 import torch
 import transformers
-from files import read_json, write_json
+from files import contents, read_json, write_json
 from small_tokenizers import SPECIAL_TOKENS, sentence_pieces
 
 TEXTS = ["the low town of New York, and the lower ones!", "a new town", "下町 is low"]
@@ -188,12 +187,14 @@ TOKENIZERS = {
 
 
 @functools.cache
-def _tokenizer_folder(kind, model_type):
-    """Returns a folder with the files of a tokenizer, and the number of its tokens."""
-    folder = Path(tempfile.mkdtemp())
-    TOKENIZERS[kind](folder)
-    write_json(folder / "config.json", {"model_type": model_type})
-    return folder, len(transformers.AutoTokenizer.from_pretrained(folder))
+def _tokenizer_files(kind, model_type):
+    """Returns the files of a tokenizer, bytes by name, and the number of its tokens."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        TOKENIZERS[kind](folder)
+        files = contents(folder)
+        write_json(folder / "config.json", {"model_type": model_type})
+        return files, len(transformers.AutoTokenizer.from_pretrained(folder))
 
 
 # Names of tensors
@@ -285,12 +286,11 @@ NAMES = {
 def sentence_files(modules=(), pooling="mean", lower=False, **config):
     """Returns the files of sentence-transformers with modules after the encoder and the pooling."""
     kinds = ["Transformer", "Pooling", *modules]
+    package = "sentence_transformers.models"
     listed = [
-        {"idx": i, "name": str(i), "path": f"{i}_{kind}" if i else "", "type": kind}
-        for i, kind in enumerate(f"sentence_transformers.models.{kind}" for kind in kinds)
+        {"idx": i, "name": f"{i}", "path": f"{i}_{kind}" if i else "", "type": f"{package}.{kind}"}
+        for i, kind in enumerate(kinds)
     ]
-    for module in listed:
-        module["path"] = module["path"].replace("sentence_transformers.models.", "")
     names = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens"}
     flags = {f"pooling_mode_{theirs}": pooling == ours for ours, theirs in names.items()}
     versions = {"__version__": {"sentence_transformers": "2.2.2", "pytorch": "1.12.1"}}
@@ -305,8 +305,9 @@ def sentence_files(modules=(), pooling="mean", lower=False, **config):
 def write_encoder(encoder, folder):
     """Writes an encoder's files, and returns the model of transformers that has its weights."""
     config = _DATA["configs"].get(encoder.config, {}) | dict(encoder.keys)
-    of_tokenizer, size = _tokenizer_folder(encoder.tokenizer, config.get("model_type", "roberta"))
-    shutil.copytree(of_tokenizer, folder, dirs_exist_ok=True)
+    files, size = _tokenizer_files(encoder.tokenizer, config.get("model_type", "roberta"))
+    for name, data in {**files, **dict.fromkeys(encoder.beside, b"")}.items():
+        (folder / name).write_bytes(data)
     if encoder.labels:
         config["id2label"] = {str(i): label for i, label in enumerate(encoder.labels)}
         config["label2id"] = {label: i for i, label in enumerate(encoder.labels)}
@@ -315,11 +316,9 @@ def write_encoder(encoder, folder):
     for name, value in {"config.json": config, **files, **encoder.files}.items():
         (folder / name).parent.mkdir(exist_ok=True)
         write_json(folder / name, value)
-    for name in encoder.beside:
-        (folder / name).write_bytes(b"")
     if not encoder.task:
         (folder / encoder.weights).write_bytes(b"never read")
-        if not encoder.architecture:
+        if not encoder.config and not encoder.keys:
             (folder / "config.json").unlink()
         return None
     model = _random_model(encoder, config)

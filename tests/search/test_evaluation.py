@@ -1,0 +1,79 @@
+"""BEIR's folders, and the scores of a search on them."""
+
+import numpy as np
+import pytest
+
+from bert_keras.metrics import mean_average_precision, mrr, ndcg, recall
+from bert_keras.search import RetrievalData, evaluate_retrieval, read_beir
+
+pytestmark = pytest.mark.once
+CORPUS = [{"_id": "d1", "title": "Nile", "text": "A river."}, {"_id": "d2", "text": "A lake."}]
+QUERIES = [{"_id": "q1", "text": "Which river?"}, {"_id": "q2", "text": "of another split"}]
+HEADER = "query-id\tcorpus-id\tscore\n"
+
+
+def write_folder(write, corpus=CORPUS, queries=QUERIES, judgements="q1\td1\t2\nq1\td2\t0\n"):
+    write("corpus.jsonl", corpus)
+    write("queries.jsonl", queries)
+    return write("qrels/test.tsv", HEADER + judgements).parent.parent
+
+
+def test_a_folder_of_beir_is_read(write):
+    data = read_beir(write_folder(write))
+    assert data.corpus == {"d1": "Nile A river.", "d2": "A lake."}
+    assert data.queries == {"q1": "Which river?"}
+    assert data.relevance == {"q1": {"d1": 2, "d2": 0}}
+    with pytest.raises(FileNotFoundError):
+        read_beir(write_folder(write), "dev")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ({"corpus": []}, "corpus.jsonl must have"),
+        ({"corpus": CORPUS[:1] * 2}, "line 2: an id must occur once"),
+        ({"queries": [{"_id": 1, "text": "a"}]}, "queries.jsonl, line 1: `_id`"),
+        ({"judgements": ""}, "must have judgements"),
+        ({"judgements": "q3\td1\t1\n"}, "line 2: a judgement must be"),
+        ({"judgements": "q1\td1\tyes\n"}, "line 2: a judgement must be"),
+    ],
+)
+def test_damaged_folders_name_the_place(write, damage, message):
+    with pytest.raises(ValueError, match=message):
+        read_beir(write_folder(write, **damage))
+
+
+def test_a_search_scores_as_its_whole_matrix_does():
+    rng = np.random.default_rng(0)
+    scores, relevance = rng.random((6, 30)), rng.integers(0, 3, (6, 30))
+    data = RetrievalData(
+        {f"d{n}": "" for n in range(30)},
+        {f"q{n}": str(n) for n in range(6)},
+        {f"q{n}": {f"d{m}": int(r) for m, r in enumerate(relevance[n])} for n in range(6)},
+    )
+
+    def search(queries, top_k):
+        best = np.argsort(-scores[[int(query) for query in queries]], axis=1)[:, :top_k]
+        return [
+            [{"id": f"d{n}", "score": scores[row, n]} for n in hits]
+            for row, hits in enumerate(best)
+        ]
+
+    found = evaluate_retrieval(search, data, (3, 10))
+    metrics = {"ndcg": ndcg, "mrr": mrr, "map": mean_average_precision, "recall": recall}
+    expected = {f"{n}@{k}": f(scores, relevance, k) for n, f in metrics.items() for k in (3, 10)}
+    assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("data", "hits", "message"),
+    [
+        (({}, {"q": "a"}, {}), [[]], "needs a corpus"),
+        (({"d": "a"}, {}, {}), [], "needs queries"),
+        (({"d": "a"}, {"q": "a"}, {}), [], "for each query"),
+        (({"d": "a"}, {"q": "a"}, {}), [[{"id": "d", "score": np.nan}]], "must be finite"),
+    ],
+)
+def test_evaluation_refuses_what_it_cannot_score(data, hits, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate_retrieval(lambda queries, top_k: hits, RetrievalData(*data))

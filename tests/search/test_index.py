@@ -1,0 +1,236 @@
+"""Indexes return the nearest vectors with their ids and payloads, on every engine."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bert_keras.search import BM25Index, Index, QdrantIndex, reciprocal_rank_fusion
+
+pytestmark = pytest.mark.once
+VECTORS = np.random.default_rng(0).normal(size=(300, 70)).astype("float32")
+VECTORS /= np.linalg.norm(VECTORS, axis=1, keepdims=True)
+QUERIES, IDS = VECTORS[:20] + 0.01, [f"text {n}" for n in range(300)]
+EXACT = np.argsort(-QUERIES @ VECTORS.T, axis=1)[:, :10]
+# How to make an index, and the least share of the ten nearest that it finds.
+KINDS = {
+    "float32": (Index, 1.0),
+    "int8": (lambda: Index("int8"), 0.95),
+    "binary": (lambda: Index("binary"), 0.65),
+    "faiss": (lambda: Index(engine="faiss"), 1.0),
+    "faiss int8": (lambda: Index("int8", "faiss"), 0.95),
+    "faiss binary": (lambda: Index("binary", "faiss"), 0.6),
+    "faiss HNSW32": (lambda: Index(engine="faiss", factory="HNSW32"), 0.95),
+    "qdrant": (QdrantIndex, 1.0),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_index_finds_the_nearest_vectors(kind, tmp_path):
+    make, least = KINDS[kind]
+    index = make()
+    payloads = [{"page": n} for n in range(300)]
+    index.add(VECTORS[:200], IDS[:200], payloads[:200])
+    index.add(VECTORS[200:], IDS[200:], payloads[200:])
+    assert len(index) == 300
+    found = index.search(QUERIES, 10)
+    shared = [
+        len({hit["id"] for hit in hits} & {IDS[n] for n in best})
+        for hits, best in zip(found, EXACT, strict=True)
+    ]
+    assert np.mean(shared) / 10 >= least
+    for row, hits in enumerate(found):
+        assert [hit["score"] for hit in hits] == sorted((h["score"] for h in hits), reverse=True)
+        assert all(hit["id"] == f"text {hit['payload']['page']}" for hit in hits)
+        exact = [QUERIES[row] @ VECTORS[hit["payload"]["page"]] for hit in hits]
+        np.testing.assert_allclose([h["score"] for h in hits], exact, atol=0.03)
+    assert [hit["id"] for hit in index.search(QUERIES[0], 3)] == [h["id"] for h in found[0][:3]]
+    assert len(index.search(QUERIES[:1], 1000)[0]) <= 300
+    if hasattr(index, "save"):
+        index.save(tmp_path / "index")
+        loaded = Index.load(tmp_path / "index")
+        assert loaded.search(QUERIES, 10) == found
+        loaded.add(VECTORS[:1], ["new"])
+        assert len(loaded) == 301
+
+
+def test_ids_are_numbers_by_default_and_equal_scores_keep_their_order():
+    index = Index()
+    index.add(np.ones((3, 2)))
+    index.add(np.ones((2, 2)), payloads=["a", None])
+    hits = index.search(np.ones((1, 2)), 4)[0]
+    assert hits == [
+        {"id": 0, "score": 2.0},
+        {"id": 1, "score": 2.0},
+        {"id": 2, "score": 2.0},
+        {"id": 3, "score": 2.0, "payload": "a"},
+    ]
+
+
+ADDITIONS = [
+    ({"vectors": np.zeros((0, 2))}, "must not be empty"),
+    ({"vectors": np.ones((1, 3))}, r"shape \(num_vectors, 2\)"),
+    ({"vectors": np.ones(2)}, r"shape \(num_vectors, 2\)"),
+    ({"vectors": np.ones((1, 2), int)}, "must be floats"),
+    ({"vectors": np.array([[1.0, np.nan]])}, "must be finite"),
+    ({"vectors": np.array([[1e300, 1.0]])}, "must be finite"),
+    ({"vectors": np.ones((1, 2)), "ids": [0]}, "must occur once"),
+    ({"vectors": np.ones((2, 2)), "ids": ["a", "a"]}, "must occur once"),
+    ({"vectors": np.ones((1, 2)), "ids": [1.5]}, "must be a str or an int"),
+    ({"vectors": np.ones((1, 2)), "ids": [1, 2]}, "Each row needs one id"),
+    ({"vectors": np.ones((2, 2)), "payloads": ["a"]}, "Each row needs one id"),
+    ({"vectors": np.ones((1, 2)), "payloads": [{1, 2}]}, "must fit into JSON"),
+    ({"vectors": np.ones((1, 2)), "payloads": [float("nan")]}, "must fit into JSON"),
+]
+
+
+@pytest.mark.parametrize("make", [Index, QdrantIndex])
+def test_refused_vectors_leave_an_index_as_it_was(make):
+    index = make()
+    with pytest.raises(ValueError, match="must have vectors to search"):
+        index.search(np.ones(2))
+    index.add(np.ones((1, 2)))
+    for arguments, message in ADDITIONS:
+        with pytest.raises(ValueError, match=message):
+            index.add(**arguments)
+    for queries, top_k, message in (
+        (np.zeros((0, 2)), 1, "must not be empty"),
+        (np.ones(3), 1, "shape"),
+        (np.array([np.nan, 1.0]), 1, "finite"),
+        (np.ones(2), 0, "`top_k`"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            index.search(queries, top_k)
+    assert [hit["id"] for hit in index.search(np.ones(2))] == [0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"precision": "int4"}, "precision"),
+        ({"engine": "lucene"}, "engine"),
+        ({"factory": "Flat"}, "for faiss"),
+    ],
+)
+def test_unknown_kinds_of_index_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Index(**arguments)
+
+
+def test_faiss_refuses_what_it_cannot_train():
+    for factory in ("Nonsense", "IVF64,Flat"):
+        index = Index(engine="faiss", factory=factory)
+        with pytest.raises(ValueError, match="faiss must be able to make"):
+            index.add(VECTORS[:2])
+        assert len(index) == 0
+
+
+def test_a_server_that_does_not_answer_is_named():
+    with pytest.raises(ConnectionError, match=r"must answer at http://127\.0\.0\.1:9"):
+        QdrantIndex("http://127.0.0.1:9", check_compatibility=False, timeout=1)
+
+
+def test_a_folder_is_replaced_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
+    index, folder = Index("binary"), tmp_path / "index"
+    with pytest.raises(ValueError, match="must have rows to be saved"):
+        index.save(folder)
+    assert not folder.exists()
+    index.add(VECTORS)
+    index.save(folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    index.add(VECTORS)
+
+    def full_disk(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("bert_keras.search.index.np.save", full_disk)
+    with pytest.raises(OSError, match="What was there is still there"):
+        index.save(folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    smaller = Index("int8")
+    smaller.add(VECTORS)
+    monkeypatch.undo()
+    smaller.save(folder)
+    assert {path.name for path in folder.iterdir()} == set(before) - {"bits.npy"}
+    (other := tmp_path / "preset").mkdir()
+    (other / "config.json").write_text("{}")
+    with pytest.raises(ValueError, match="must hold an index"):
+        index.save(other)
+
+
+def test_damaged_folders_are_refused(tmp_path):
+    index = Index("int8")
+    index.add(VECTORS)
+    damages = {
+        "codes.npy": [b"", np.zeros((2, 70), "int8"), np.zeros((300, 70), "int16")],
+        "records.jsonl": [b'{"id": 0, "payload": null}\n', b"{"],
+        "config.json": [b"{}", b"["],
+    }
+    for name, contents in damages.items():
+        for content in contents:
+            index.save(tmp_path / "index")
+            if isinstance(content, bytes):
+                (tmp_path / "index" / name).write_bytes(content)
+            else:
+                np.save(tmp_path / "index" / name, content)
+            with pytest.raises(ValueError, match=str(tmp_path)):
+                Index.load(tmp_path / "index")
+            (tmp_path / "index" / "config.json").unlink()
+    with pytest.raises(FileNotFoundError):
+        Index.load(tmp_path / "nothing")
+
+
+TEXTS = ["The Nile is in Egypt.", "Rivers of Europe: the Rhine, the Rhine.", "尼罗河在埃及。"]
+
+
+def test_bm25_equals_its_formula(tmp_path):
+    index = BM25Index()
+    index.add(TEXTS, ["nile", "rhine", "chinese"], TEXTS)
+    hits = index.search("the Rhine")
+    # bm25s (Lucene): idf = ln(1 + (n - df + 0.5) / (df + 0.5)), without the constant factor k1 + 1.
+    lengths = np.array([5, 7, 6])
+    norms = 0.9 * (0.6 + 0.4 * lengths / lengths.mean())
+    the, rhine = np.log(1 + 1.5 / 2.5), np.log(1 + 2.5 / 1.5)
+    expected = {
+        "rhine": the * 2 / (2 + norms[1]) + rhine * 2 / (2 + norms[1]),
+        "nile": the / (1 + norms[0]),
+    }
+    assert [hit["id"] for hit in hits] == list(expected)
+    np.testing.assert_allclose([hit["score"] for hit in hits], list(expected.values()), rtol=1e-5)
+    assert index.search(["埃及", "no such word"]) == [index.search("埃及"), []]
+    assert index.search("埃及")[0]["payload"] == TEXTS[2]
+    index.save(tmp_path)
+    assert BM25Index.load(tmp_path).search("the Rhine") == hits
+    with pytest.raises(ValueError, match=r"of the kind .bert_keras\.search\.Index"):
+        Index.load(tmp_path)
+    assert json.loads((tmp_path / "config.json").read_text())["num_rows"] == 3
+
+
+@pytest.mark.parametrize(
+    ("query", "message"), [("", "must have words"), ([], "at least one query"), ([" "], "words")]
+)
+def test_bm25_refuses_empty_queries_and_corpora(query, message):
+    index = BM25Index()
+    with pytest.raises(ValueError, match="at least one row"):
+        index.add([])
+    with pytest.raises(ValueError, match="must have texts to search"):
+        index.search("a")
+    index.add(["a"])
+    with pytest.raises(ValueError, match=message):
+        index.search(query)
+
+
+def test_fusion_adds_reciprocal_ranks():
+    first = [{"id": "a", "score": 9.0, "payload": 1}, {"id": "b", "score": 8.0}]
+    second = [{"id": "c", "score": 0.2}, {"id": "b", "score": 0.1}]
+    fused = reciprocal_rank_fusion(first, second, k=1)
+    assert fused == [
+        {"id": "b", "score": 2 / 3},
+        {"id": "a", "score": 1 / 2, "payload": 1},
+        {"id": "c", "score": 1 / 2},
+    ]
+    assert reciprocal_rank_fusion([first], [second], k=1, top_k=2) == [fused[:2]]
+    assert first[0]["score"] == 9.0
+    for rankings, message in (((), "at least one"), (([first], [first, second]), "same queries")):
+        with pytest.raises(ValueError, match=message):
+            reciprocal_rank_fusion(*rankings)
