@@ -8,7 +8,7 @@ from .classes import check_threshold, choice_answer, class_answers, next_sentenc
 from .entailment import check_hypotheses, entailment_answers
 from .probabilities import activated
 from .prompts import check_prompts, prompt_text, split_marker
-from .ranking import ranked
+from .ranked_texts import ranked
 from .sentence_tokens import encode_sentences, needs_space
 from .span_search import ContextWindows, find_spans, span_answers
 from .tagged_texts import tagged_texts

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from pydantic import model_validator
 
 from bert_keras.answers.probabilities import sigmoid
-from bert_keras.answers.ranking import ranked
+from bert_keras.answers.ranked_texts import ranked
 from bert_keras.serving.bodies import Body, Ids, ManyIds, Sequences, Texts
 from bert_keras.serving.label_scores import FUNCTIONS, labels_of, scores_of
 from bert_keras.serving.rows import check, check_number

@@ -8,7 +8,7 @@ from keras import ops
 from numpy.typing import NDArray
 
 from bert_keras.answers.probabilities import SCORES, activated
-from bert_keras.answers.ranking import ranked
+from bert_keras.answers.ranked_texts import ranked
 from bert_keras.checks import as_texts, check_choice, check_int, refuse_first
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.metrics.streaming import RelevanceAccuracy
