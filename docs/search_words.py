@@ -53,8 +53,7 @@ WORDS = {
         "from_preset, pytorch_model.bin, safetensors",
         "guides/long_texts": "long texts, long documents, more than 512 tokens, truncation, "
         "sliding window",
-        "guides/retrieval": "search, retrieval, rag, splade, colbert, reranker, hard negatives, "
-        "matryoshka, contrastive learning",
+        "guides/retrieval": "reranking, splade, colbert, reranker, hard negatives, matryoshka",
         "guides/pretraining": "pre-training, pretraining from scratch, train from scratch",
         "guides/inputs": "dataframe, pandas, data formats, tf.data, dataloader",
         "guides/tags_questions_choices": "conll, doccano, label format for tags",
@@ -90,7 +89,7 @@ WORDS = {
         "tutorials/attention_and_saliency": "注意力可视化, 可解释性, 显著性, 解释预测",
         "tutorials/migrating_from_transformers": "从 transformers 迁移",
         "tutorials/migrating_from_keras_hub": "从 KerasHub 迁移, keras-nlp",
-        "guides/search_your_documents": "检索文档, 向量数据库, 混合检索, 全文检索, 检索评测",
+        "guides/search_your_documents": "检索文档, RAG, 向量数据库, 混合检索, 全文检索, 检索评测",
         "guides/multi_label": "多标签, 多标签分类, 阈值",
         "guides/class_imbalance": "类别不平衡, 样本不均衡, 类别权重, 数据不平衡",
         "guides/save_load_resume": "保存模型, 加载模型, 继续训练, 断点续训, 恢复训练, 保存权重",
@@ -104,7 +103,7 @@ WORDS = {
         "guides/export": "导出, 导出 ONNX, ONNX, SavedModel, 手机",
         "guides/checkpoints": "预训练模型, 加载 Hugging Face 模型, from_preset, 本地文件夹",
         "guides/long_texts": "长文本, 超过 512, 长文档, 截断",
-        "guides/retrieval": "检索, 搜索, RAG, 重排, 难负例, 对比学习, SPLADE, ColBERT",
+        "guides/retrieval": "检索, 搜索, 重排, 难负例, SPLADE, ColBERT",
         "guides/pretraining": "预训练, 从头训练, 从零训练",
         "guides/inputs": "数据格式, DataFrame, pandas",
         "guides/tags_questions_choices": "CoNLL, doccano, 标注格式",

@@ -26,8 +26,9 @@ class SpladeHead(MaskedLMHead):
     An exported program with any number of rows computes them together.
 
     Args:
-        vocabulary_size, hidden_dim, activation, layer_norm_epsilon, initializer_range,
-            embedding_dim, use_bias: see `MaskedLMHead`.
+        vocabulary_size, hidden_dim, activation: see `MaskedLMHead`.
+        layer_norm_epsilon, initializer_range: see `MaskedLMHead`.
+        embedding_dim, use_bias: see `MaskedLMHead`.
         log_twice: bool, whether weights are `log(1 + weight)` once more, as OpenSearch's models
             have them.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.

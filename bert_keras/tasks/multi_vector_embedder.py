@@ -198,7 +198,8 @@ class MultiVectorEmbedder(Embedder):
 
         Args:
             x: dict of arrays, see the class.
-            batch_size, **kwargs: see `Task.predict`.
+            batch_size: see `Task.predict`.
+            **kwargs: see `Task.predict`.
 
         Returns:
             float32 array `(batch, seq_len, dim)` or `(batch, num_texts, seq_len, dim)`.

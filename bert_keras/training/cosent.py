@@ -75,7 +75,8 @@ class AnglE(CoSENT):
 
     Args:
         scale: float, above 0.
-        reduction, **kwargs: see `CoSENT`.
+        reduction: see `CoSENT`.
+        **kwargs: see `CoSENT`.
 
     Call arguments: as in `CoSENT`, with an even `hidden_dim`.
 

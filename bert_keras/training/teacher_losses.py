@@ -65,7 +65,8 @@ class TeacherDivergence(SoftCrossentropy):
 
     Args:
         temperature: float above 0.
-        similarity, reduction, **kwargs: see `MarginMSE`.
+        similarity, reduction: see `MarginMSE`.
+        **kwargs: see `MarginMSE`.
 
     Call arguments: as in `MarginMSE`, with the candidates in any order.
 
