@@ -57,6 +57,14 @@ TAGGED = [
     ("Kaggle's table", "a.csv", KAGGLE, {}, "Ada,  slept|Bo", "B-per O|B-per"),
     ("Kaggle's table of cells", "a.csv", CELLS, {}, "EU says", "B-org O"),
     (
+        "lists of JSON in cells",
+        "a.tsv",
+        'tokens\tner_tags\n["\\ud83d\\ude42", " "]\t["O", "O"]\n',
+        {"word_column": "tokens"},
+        "🙂  ",
+        "O O",
+    ),
+    (
         "numbered sentences",
         "a.csv",
         "sentence_id,words,labels\n0,EU,B-ORG\n1,hi,O\n",
@@ -176,6 +184,8 @@ NO_TAGS = [{"tokens": ["a", "b"], "ner_tags": ["O"]}]
         ("a.jsonl", [{"text": "a|b", "label": [[0, 3, "X"], [2, 3, "Y"]]}], "must not overlap"),
         ("a.jsonl", [{"text": "EU", "label": [["EU", "X"]]}], "a span must be a start, an end"),
         ("a.csv", CELLS.replace("', '", "' '"), "line 2: a list in a cell must be written as"),
+        ("a.csv", CELLS.splitlines()[0] + "\n", r"must hold rows\. Received: none"),
+        ("a.csv", CELLS.replace("POS", "Tag"), "more than one column 'Tag'"),
     ],
 )
 def test_tagged_words_in_doubt_are_refused_by_place_with_a_remedy(write, name, content, message):
@@ -311,6 +321,15 @@ COPA_XML = (
 CHOICES = [
     ("ARC", "a.jsonl", ARC, [("Q?", "t1|t2|t3|t4", 3), ("Q?", "tA|tB|tC", 1)]),
     ("ARC of `datasets`", "a.jsonl", [{"question": "Q?", **OF_DATASETS}], [("Q?", "tA|tB", 1)]),
+    (
+        "labels and keys that are numbers",
+        "a.jsonl",
+        [
+            {"question": "Q?", "choices": {"text": ["a", "b"], "label": keys}, "answerKey": 1}
+            for keys in ([1, 2], ["1", "2"], ["A", "B"])
+        ],
+        [("Q?", "a|b", 0), ("Q?", "a|b", 0), ("Q?", "a|b", 1)],
+    ),
     ("OpenBookQA", "a.jsonl", [{"question_stem": "Q", **OF_DATASETS}], [("Q", "tA|tB", 1)]),
     ("RACE", "1.txt", RACE, [("T.", "He a it.|He b it.", 1), ("T.", "Why? a|Why? b", 0)]),
     (
@@ -362,6 +381,11 @@ def test_a_folder_of_files_and_labels_beside_a_file_are_read(write, tmp_path):
     path = write("dev.jsonl", content_of(rows))
     write("dev-labels.lst", "1\n0\n")
     assert read_multiple_choice(path).labels.tolist() == [1, 0]
+    write("dev-labels.lst", "-1\n-1\n")
+    assert read_multiple_choice(path).labels is None
+    write("dev-labels.lst", "1\n-1\n")
+    with pytest.raises(ValueError, match="either all rows have a label or none has one"):
+        read_multiple_choice(path)
     write("dev-labels.lst", "1\n")
     with pytest.raises(ValueError, match=r"a label for each of the 2 rows .*Received: 1"):
         read_multiple_choice(path)
