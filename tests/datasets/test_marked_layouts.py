@@ -51,6 +51,8 @@ TAGGED = [
         "O B-GPE I-GPE B-PERSON|O",
     ),
     ("the tag first", "a.bio", FILMS, {}, "what bruce willis", "O B-ACTOR I-ACTOR"),
+    ("words that are numbers", "a", "2019\tO\n10\tO\n25\tO\n", {}, "2019 10 25", "O O O"),
+    ("positions in words", "a", "科0\tO\n技1\tO\n好0\tO\n", {}, "科 技 好", "O O O"),
     ("types alone, the tag first", "a", "O\tin\nO\told\nLOC\tRome\n", {}, "in old Rome", "O O LOC"),
     ("with a header", "a.tsv", "token\tlabel\nEU\tB-ORG\n\nhi\tO\n", {}, "EU|hi", "B-ORG|O"),
     ("tags in the middle", "a", "EU\tB-ORG\t0.9\nhi\tO\t0.8\n", {}, "EU hi", "B-ORG O"),
@@ -244,6 +246,7 @@ QUESTIONS = [
         [(None, False)],
     ),
     ("CSV", "a.csv", TABLE, [(START, False)]),
+    ("CSV, no answer", "a.csv", f"{TABLE}Qui?,{CONTEXT},,\n", [(START, False), (None, True)]),
     ("floats of pandas", "a.jsonl", [question(float(START))], [(START, False)]),
     ("a blank answer", "a.jsonl", [question(answers=BLANK, is_impossible=True)], [(None, True)]),
     ("null for answers", "a.jsonl", [question(answers=None)], [(None, False)]),
@@ -287,6 +290,7 @@ def test_answers_counted_in_other_units_are_found_and_said(write, context, start
         (question(is_impossible=True), r"qas\[0\]: an impossible question must have no answers"),
         (question(id=1.5), "'id' must be of type str"),
         (row(context=" "), "the context is blank"),
+        ({"context": "c", "question": "?", "answer": "c"}, "an answer must have an 'answer_start'"),
     ],
 )
 def test_wrong_rows_of_questions_are_refused_by_line(write, content, message):
