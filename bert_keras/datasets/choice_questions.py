@@ -118,7 +118,7 @@ def read_multiple_choice(path: Path) -> MultipleChoiceExamples:
     The same fields are read from JSON, Parquet and CSV, and as `datasets` writes them (`choices`
     with lists of `label` and `text`). SWAG is as in section 4.4 of the BERT paper. The authors'
     baseline of e-CARE distinguishes cause and effect by the order of the sentences instead. A label
-    is a position from 0, a letter, or a choice's own label; an empty one or -1 is missing.
+    is a choice's own label, else a position from 0 or a letter; an empty one or -1 is missing.
 
     Args:
         path: the file, see `read_rows`, or a folder of files.
