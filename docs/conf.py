@@ -16,7 +16,6 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.g
 import latex2mathml.converter
 from docutils import nodes
 from search_words import words_of
-from sphinx import addnodes
 from sphinx.search import SearchLanguage
 from sphinx.util.inspect import stringify_signature
 
@@ -185,17 +184,20 @@ def formula(display):
     return visit, None
 
 
-def add_search_words(app, doctree):
-    """Adds the page's phrases to its index, where the search looks first."""
-    phrases = app.config.search_words.get(app.env.docname, ())
-    doctree += addnodes.index(entries=[("single", x, "", "main", None) for x in phrases])
+def add_search_words(app):
+    """Adds each page's phrases to the index, where the search looks first.
+
+    An `index` directive on the page would do the same, but Sphinx forgets those of pages that it does
+    not write again.
+    """
+    entries = app.builder.indexer._index_entries
+    for page, phrases in words_of("zh" if IS_CHINESE else "en").items():
+        entries[page] = [(phrase, "", "main") for phrase in phrases]
+    return ()
 
 
 def setup(app):
-    # Pages are read again when the words change.
-    language = "zh" if IS_CHINESE else "en"
-    app.add_config_value("search_words", words_of(language), "env")
-    app.connect("doctree-read", add_search_words)
+    app.connect("html-collect-pages", add_search_words)
     app.add_html_math_renderer("mathml", formula("inline"), formula("block"))
     app.add_search_language(ChineseBigrams)
     # Before napoleon, which reads the sections.

@@ -201,6 +201,7 @@ def read_texts(
     labels = [table.find(label, _COLUMN_ADVICE) for label in labels]
     blank = [_lacks_text([fields[x] for x in texts], may_lack_labels) for _, fields in table.rows]
     table.rows = _without(path, table.rows, blank, "have no text")
+    check_not_empty(table.rows, f"{path} must have rows with a text")
     label_names = tuple(str(name).strip() for name in label_names or ())
     values, names = read_labels(table, labels, problem_type, label_separator, label_names)
     missing = [value is None for value in values]

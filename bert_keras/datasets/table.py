@@ -324,7 +324,9 @@ def _without_surplus(rows, path):
 def _guess_delimiter(line, kind, names):
     """Returns what separates the columns in the first row, see `read_rows`."""
     usual = ",;|\t" if kind == "csv" else "\t,;|"
-    found = {each: next(csv.reader([line], delimiter=each), ()) for each in usual}
+    found = {each: line.rstrip("\r\n").split(each) for each in usual}
+    with contextlib.suppress(csv.Error), _long_fields_allowed():
+        found = {each: next(csv.reader([line], delimiter=each)) for each in usual}
     fitting = [each for each in usual if names and names <= {*found[each]}]
     if fitting:
         return max(fitting, key=lambda each: len(found[each]))

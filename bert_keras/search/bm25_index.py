@@ -109,7 +109,9 @@ class BM25Index:
         refuse_first([not query.strip() for query in queries], queries, "A query must have words")
         words = [self.tokenize(query) or [""] for query in queries]
         k = min(top_k, len(self))
-        found = self._indexed().retrieve(words, k=k, show_progress=False)
+        # By default bm25s sorts with JAX where that is installed, which would take a device.
+        options = {"show_progress": False, "backend_selection": "numpy"}
+        found = self._indexed().retrieve(words, k=k, **options)
         return [
             self._records.hits(scores[scores > 0], positions[scores > 0])
             for positions, scores in zip(found.documents, found.scores, strict=True)

@@ -140,7 +140,7 @@ class Served:
     def _load_warm(self):
         model = self.load()
         method = next(iter(runtime.answers_of(model)), None)
-        if method is None:
+        if method not in METHODS:
             raise ValueError(
                 f"A served model must have one of {', '.join(METHODS)}. Received: a "
                 f"{type(model).__name__} as {self.name!r}."

@@ -21,7 +21,7 @@ Reference:
 import math
 
 EPOCHS, RATE = 3, 5e-5
-LEAST_STEPS, MOST_EPOCHS = 200, 30
+LEAST_STEPS, MOST_EPOCHS = 70, 30
 ENOUGH_STEPS, MOST = 1000, 10
 
 
@@ -29,8 +29,8 @@ def default_epochs(num_batches: float) -> int:
     """Returns the number of epochs of a run with this many steps in an epoch.
 
     Example:
-        >>> [default_epochs(steps) for steps in (2, 7, 32, 75)]
-        [30, 29, 7, 3]
+        >>> [default_epochs(steps) for steps in (2, 7, 20, 75)]
+        [30, 10, 4, 3]
     """
     return max(EPOCHS, min(MOST_EPOCHS, math.ceil(LEAST_STEPS / num_batches)))
 

@@ -60,6 +60,8 @@ LAYOUTS = [
     case("no quoting by flag", "a.csv", 'text,label\n"a,yes\nb",no\n', ['"a', 'b"'], quoting=False),
     # Columns.
     case("no header", "a.csv", "a,yes\nb,no\n", text="0", label="1"),
+    case("a long first row", "a.csv", f"{'a' * 2**18},yes\nb,no\n", ["a" * 2**18, "b"],
+         text="0", label="1"),
     case("STS-B's surplus", "a.csv", STSB, ["A girl.", "One."], [4.5, 0.0], "", text="3", label="2",
          problem_type="regression"),
     case("JSON lines", "a.jsonl", ROWS, **PLAIN),
@@ -152,6 +154,8 @@ LISTS = [{"text": "a", "label": ["x", "y"]}]
         ("a.csv.gz", gzip.compress(LINES.encode() * 99)[:-9], {}, "a.csv.gz cannot be read .*EOF"),
         ("a.csv", "text,label\na, b,yes\n", {}, "line 2: .* Received 3: .*in quotation marks"),
         ("a.csv", "text,label\nx\ry,yes\nb,no\n", {}, r"line 2: .*carriage return \(\\r\)"),
+        ("a.csv", "text,la\rbel\na,yes\nb,no\n", {}, r"line 1: .*carriage return \(\\r\)"),
+        ("a.csv", "text,label\n ,yes\n,no\n", {}, "a.csv must have rows with a text"),
         ("a.csv", 'text,label\n"a,yes\n', {}, "line 2: .*never closed, or .*quoting=False"),
         ("a.json", '{"text": {"0": "a"}, "label": {"0": 1}}\n{"text": 1}\n', {}, "line 2: .*keys"),
         ("a.json", '{\n"text": {"0": "a"}}', {}, r'list of JSON objects.*orient="records"'),

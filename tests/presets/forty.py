@@ -6,6 +6,7 @@ are random.
 """
 
 import functools
+import math
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -228,7 +229,8 @@ def _joining(joined):
 
 def _adding(shapes):
     """Returns a function that adds tensors of the given shapes."""
-    return lambda tensors: tensors | {name: torch.ones(shape) for name, shape in shapes.items()}
+    ramps = {name: torch.linspace(-1, 1, math.prod(shape)).sin() for name, shape in shapes.items()}
+    return lambda tensors: tensors | {name: ramps[name].reshape(shapes[name]) for name in shapes}
 
 
 def _under(prefix):
@@ -240,8 +242,8 @@ def _under(prefix):
 
 
 _QKV = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
-_DETECTOR = {"dense.weight": (16, 16), "dense.bias": 16, "classifier.weight": (1, 16)}
-_DETECTOR |= {"classifier.bias": 1, "LayerNorm.weight": 16, "LayerNorm.bias": 16}
+_DETECTOR = {"dense.weight": (16, 16), "dense.bias": (16,), "classifier.weight": (1, 16)}
+_DETECTOR |= {"classifier.bias": (1,), "LayerNorm.weight": (16,), "LayerNorm.bias": (16,)}
 _NEW = [
     _joining({"attention.qkv_proj": _QKV, "mlp.up_gate_proj": ("mlp.up_proj", "mlp.gate_proj")}),
     _under("new."),
@@ -269,7 +271,10 @@ NAMES = {
         _replacing({"up_proj": "fc11", "gate_proj": "fc12"}),
     ],
     "new": _NEW,
-    "new with a classifier": [*_NEW, _adding({"classifier.weight": (1, 16), "classifier.bias": 1})],
+    "new with a classifier": [
+        *_NEW,
+        _adding({"classifier.weight": (1, 16), "classifier.bias": (1,)}),
+    ],
     "flash": [
         _joining({"mixer.Wqkv": [f"attention.self.{x}" for x in ("query", "key", "value")]}),
         _replacing(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import keras
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 import transformers
 from forty import FORTY, QUERY, TEXTS, write_encoder
@@ -52,10 +53,9 @@ def their_outputs(model, tokenizer, *columns, **options):
 def pooled(encoder, tokens, vectors):
     """Returns what sentence-transformers makes of the vectors of tokens."""
     mask = tokens["attention_mask"][..., None].float()
-    sentences = encoder.sentences or {}
-    is_first = sentences.get("pooling") == "cls"
+    is_first = encoder.sentences.get("pooling") == "cls"
     found = vectors[:, 0] if is_first else (vectors * mask).sum(1) / mask.sum(1)
-    if "Normalize" in sentences.get("modules", ()) or encoder.sentences is None:
+    if "Normalize" in encoder.sentences.get("modules", ()):
         found = torch.nn.functional.normalize(found, dim=-1)
     return found.numpy()
 
@@ -125,12 +125,38 @@ def check_masked_lm(task, encoder, model, tokenizer):
     assert best[0][1] == pytest.approx(float(softmax(row.numpy()).max()), abs=1e-5)
 
 
+def check_sparse(task, encoder, model, tokenizer):
+    tokens, output = their_outputs(model, tokenizer, TEXTS)
+    mask = tokens["attention_mask"][..., None].bool()
+    logits = output.logits.masked_fill(~mask, 0.0).clamp(min=0).amax(1)
+    np.testing.assert_allclose(task.embed(TEXTS).toarray(), logits.log1p().numpy(), atol=1e-5)
+    token, weight = task.token_weights(TEXTS[0], top_k=1)[0]
+    assert tokenizer.convert_tokens_to_ids(token) == int(logits[0].argmax())
+    assert weight == pytest.approx(float(logits[0].max().log1p()), abs=1e-5)
+
+
+def check_late_interaction(task, encoder, model, tokenizer):
+    kernel = safetensors.torch.load_file(f"{tokenizer.name_or_path}/model.safetensors")
+    ids = tokenizer(TEXTS[1])["input_ids"]
+    ids.insert(1, tokenizer.convert_tokens_to_ids("[unused1]"))
+    with torch.no_grad():
+        vectors = (
+            model(input_ids=torch.tensor([ids])).last_hidden_state[0] @ kernel["linear.weight"].T
+        )
+    expected = torch.nn.functional.normalize(vectors, dim=-1).numpy()
+    found = task.embed(TEXTS)
+    np.testing.assert_allclose(found[1], expected, atol=1e-5)
+    assert np.argmax(task.score(TEXTS[1], found)) in range(3)
+
+
 CHECKS = {
     "TextEmbedder": check_embedder,
     "Reranker": check_reranker,
     "TextClassifier": check_classifier,
     "TokenClassifier": check_tagger,
     "MaskedLM": check_masked_lm,
+    "SparseTextEmbedder": check_sparse,
+    "MultiVectorEmbedder": check_late_interaction,
 }
 
 
@@ -148,6 +174,8 @@ def test_it_loads_and_answers_with_the_references_numbers(name, tmp_path):
     task = getattr(bert_keras, encoder.task).from_preset(tmp_path)
     # Nothing in its folder says that it keeps case, but the vocabulary shows it.
     options = {"do_lower_case": False} if encoder.tokenizer == "vocab.txt" else {}
+    # With the config in hand, nobody is asked whether to run the code that config.json names.
+    options["config"] = model.config
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path, **options)
     CHECKS[encoder.task](task, encoder, model, tokenizer)
     assert type(task.backbone).__name__ == f"{FAMILIES[documented('en')[name].family]}Backbone"

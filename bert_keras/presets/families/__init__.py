@@ -55,7 +55,7 @@ def kind_of(task, known):
             break
     # A task may have the head of another without being one.
     head_of = getattr(cls, "head_of", None)
-    return head_of if head_of in known else cls.__name__
+    return head_of if head_of is not None and head_of in known else cls.__name__
 
 
 def head_options(backbone, task):

@@ -382,7 +382,7 @@ def paths_taken(task, saved):
     Returns:
         A dict from the relative path of the weight to the path in the saved head.
     """
-    is_own = kind_of(task, [saved]) == saved
+    is_own = saved is not None and kind_of(task, [saved]) == saved
     prefixes = {"head/": "head/"} if is_own else task.takes_head_of.get(saved, {})
     return {
         path: theirs + path.removeprefix(ours)
