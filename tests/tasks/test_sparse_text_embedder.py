@@ -108,6 +108,12 @@ def test_a_penalty_that_rises_is_added_to_the_loss():
     penalty = 0.5 * (weights[:, 0].mean(0) ** 2).sum() + 0.25 * (weights[:, 1].mean(0) ** 2).sum()
     loss = plain.evaluate(PAIRS, verbose=0)
     assert embedder.evaluate(PAIRS, verbose=0) == pytest.approx(loss + penalty, rel=1e-4)
+    # A single column is the first.
+    alone = tiny_embedder(objective="vectors", regularization=(0.5, 0.25))
+    weights_alone = alone.predict(TEXTS, verbose=0).astype("float64")
+    penalty = 0.5 * (weights_alone.mean(0) ** 2).sum()
+    found = alone.evaluate(TEXTS, np.zeros(weights_alone.shape), verbose=0)
+    assert found == pytest.approx((weights_alone**2).mean() + penalty, rel=1e-4)
     # The first scores are those of the dot product, with a scale of 1.
     scores = weights[:, 0] @ weights[:, 1].T
     own = np.log(np.exp(scores).sum(1)) - scores.diagonal()
