@@ -174,3 +174,13 @@ def test_folders_of_sentence_transformers_are_read_and_written(tmp_path):
 def test_impossible_settings_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         bert_keras.SparseTextEmbedder(tiny_backbone(), tiny_preprocessor(), **options)
+
+
+@pytest.mark.once
+def test_chunks_are_computed_again_in_the_same_precision():
+    embedder = bert_keras.SparseTextEmbedder(
+        tiny_backbone(dtype="mixed_bfloat16"), tiny_preprocessor()
+    )
+    embedder.compile(chunk_size=3)
+    history = embedder.fit(PAIRS, epochs=1, verbose=0).history
+    assert np.isfinite(history["loss"]).all()
