@@ -58,7 +58,7 @@ def prompt_text(
 
 
 def split_marker(ids: Mapping[str, int], marker: str) -> tuple[list[int], str]:
-    """Returns the id of the token that a marker begins with, if it does, and the text after it.
+    """Returns the id of a marker that is a token, and the text of one that is none.
 
     Args:
         ids: dict, token -> id.
@@ -67,7 +67,7 @@ def split_marker(ids: Mapping[str, int], marker: str) -> tuple[list[int], str]:
     Returns:
         A list of at most one id, and a str.
     """
-    for token in (marker, *marker.split(None, 1)[:1]):
+    for token in (marker, marker.strip()):
         if token and token in ids:
-            return [ids[token]], marker.removeprefix(token).lstrip()
+            return [ids[token]], ""
     return [], marker

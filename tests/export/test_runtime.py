@@ -311,7 +311,8 @@ def test_no_texts_have_no_answers(folder, name):
     two = "answer", "choose", "is_next", "rank", "score"
     columns = [[]] * (2 if method in two else 1)
     found = getattr(runtime.load(folder / name), method)(*columns)
-    assert np.shape(found) == ((0, 16) if method == "embed" else (0,))
+    is_matrix = method == "embed" and name not in ("query", "document")
+    assert np.shape(found) == ((0, 16) if is_matrix else (0,))
 
 
 def test_folders_of_another_kind_or_version_are_refused(folder, tmp_path):

@@ -81,6 +81,7 @@ def read_modules(root, folder, modules):
     if "query_prefix" in config or config.get("model_type") == "ColBERT":
         return _of_pylate(config)
     prompts = config.get("prompts") or {}
+    _check_prompts(folder / TOKENIZER_FILE, [prompts.get("query"), prompts.get("document")])
     options = read_sentence_settings(folder)
     expansion, length = options.get("query_expansion"), options.get("query_length")
     if expansion:
@@ -103,6 +104,20 @@ def read_modules(root, folder, modules):
         "attend_to_expansion": bool(expansion and expansion.get("attend")),
         "skipped_tokens": mask.get("skiplist_words") or [],
     }
+
+
+def _check_prompts(path, prompts):
+    """Raises `ValueError` for a marker that sentence-transformers reads as several tokens."""
+    saved = read_json(path) if path.is_file() else {}
+    known = {token["content"].strip() for token in saved.get("added_tokens", ())}
+    for prompt in prompts if known else ():
+        token = (prompt or "").strip()
+        if token[:1] in ("[", "<") and " " not in token and token not in known:
+            raise ValueError(
+                "A marker must be an added token of the tokenizer, or sentence-transformers cuts "
+                f"it into pieces. Received: the prompt {prompt!r:.60}, which {path} does not add. "
+                "Add it to `added_tokens`, or export the folder again."
+            )
 
 
 def _of_pylate(config):
@@ -228,8 +243,9 @@ def _add_markers(path, markers):
     known = {token["content"] for token in saved["added_tokens"]}
     options = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     for marker in markers:
-        if marker in ids and marker not in known:
-            added.append({"id": ids[marker], "content": marker, **options, "special": True})
+        token = marker if marker in ids else marker.strip()
+        if token in ids and token not in known:
+            added.append({"id": ids[token], "content": token, **options, "special": True})
     saved["added_tokens"] = sorted(saved["added_tokens"] + added, key=lambda token: token["id"])
     write_json(path, saved)
 
