@@ -38,8 +38,9 @@ CASES = [
     for task in ("Backbone", *record.heads)
     if number == 0 or task in ("Backbone", "TextClassifier")
 ]
-# transformers has no model with the head of DeBERTa's discriminators.
-IN_OUT = [case for case in CASES if case[1:] not in {("deberta-v2", "ReplacedTokenDetector")}]
+# transformers has no model with the head of DeBERTa's discriminators, nor with ColBERT's.
+NOT_THEIRS = {("deberta-v2", "ReplacedTokenDetector"), ("bert", "MultiVectorEmbedder")}
+IN_OUT = [case for case in CASES if case[1:] not in NOT_THEIRS]
 # A head without a model of its own in transformers -> prefix of the other head's weights.
 BESIDE = {("albert", "NextSentencePrediction"): "predictions."}
 
@@ -102,7 +103,9 @@ def backbone_of(record, **sizes):
 
 
 def classes_of(record, task):
-    """Returns the number of classes of a head that has one, as an option of its task."""
+    """Returns the options of a task that its head, or a backbone of few positions, needs."""
+    if task == "MultiVectorEmbedder":
+        return {"query_length": 8, "query_expansion": 8}
     return {"num_classes": 2} if "num_classes" in record.heads[task].says else {}
 
 
