@@ -54,7 +54,8 @@ def entailment_columns(names: Sequence[Any] | None) -> tuple[int, int]:
         raise ValueError(
             "Zero-shot classification needs a classifier of pairs with a label named 'entailment' "
             f"and another. Received the labels: {', '.join(lower) or 'none'}. Load a model that "
-            "was trained on entailment, with label_names=[...] if its config lacks the names."
+            "was trained on entailment, such as 'hf://cross-encoder/nli-MiniLM2-L6-H768', with "
+            "label_names=[...] if its config lacks the names."
         )
     entailed = entails[0]
     against = [i for i, name in enumerate(lower) if name.startswith(("contradict", "not"))]

@@ -268,7 +268,10 @@ def _model(name, source):
     command = COMMANDS[name]
     model, warned = sources.load(source, command.task)
     if warned:
-        raise ValueError(f"{source} lacks a part that `{name}` needs. {warned[0]}")
+        raise ValueError(
+            f"{source} lacks a part that `{name}` needs. {warned[0]} Or name a checkpoint that was "
+            f"trained for `{name}`, such as the folder of a run of `bert-keras train`."
+        )
     is_exported = isinstance(model, runtime.ExportedTask)  # It refuses other methods itself.
     if not is_exported and command.method not in runtime.answers_of(model):
         raise ValueError(

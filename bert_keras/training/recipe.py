@@ -282,7 +282,7 @@ class Recipe:
         peak = self._peak(task, total_steps)
         is_faster = self.asked["learning_rate"] is None and peak != RATE
         is_longer = self.chose_epochs and epochs > EPOCHS
-        return in_words(epochs, total_steps, peak) if is_faster or is_longer else None
+        return in_words(epochs, total_steps, peak, is_longer) if is_faster or is_longer else None
 
     def callbacks(self, task, callbacks, has_one_loader):
         """Returns the callbacks of a run, with the user's among them.
