@@ -111,8 +111,8 @@ class FewShotClassifier(TextClassifier):
             y: labels, names or numbers. Each class needs at least one text.
             batch_size: int, how many pairs a step compares, 16 by default.
             epochs: int, passes over the pairs, 1 by default.
-            num_pairs: int, how many pairs begin with each text; by default as many as make about
-                640 pairs, which are 40 steps.
+            num_pairs: int, how many pairs begin with each text; by default as many as make
+                about 640 pairs, which are 40 steps, and at least 1.
             **kwargs: `verbose` and `callbacks`, see `keras.Model.fit`.
 
         Returns:
