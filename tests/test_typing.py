@@ -96,7 +96,8 @@ def test_the_types_of_a_model_name_the_arguments_of_its_constructor(cls):
 @pytest.mark.parametrize("cls", TASKS, ids=lambda cls: cls.__name__)
 def test_the_types_of_a_task_name_the_arguments_of_from_preset(cls):
     sources = "".join(inspect.getsource(part) for part in cls.__mro__ if part in TASKS)
-    name = re.search(r"def from_preset\(cls, preset: Path, \*\*kwargs: Unpack\[(\w+)\]", sources)[1]
+    rule = r"def from_preset\(\s*cls, preset: Path, \*\*kwargs: Unpack\[(\w+)\]"
+    name = re.search(rule, sources)[1]
     accepted = arguments_of(cls) | OF_PREPROCESSOR - {"input_names"} | {"load_weights"}
     assert typing.get_type_hints(getattr(task_options, name)).keys() == accepted
 

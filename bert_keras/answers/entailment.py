@@ -22,8 +22,8 @@ def check_hypotheses(labels: Sequence[str], hypothesis: str) -> list[str]:
     """
     if isinstance(labels, str) or not all(isinstance(label, str) for label in labels):
         raise TypeError(f"`labels` must be a list of str. Received: {labels!r:.60}.")
-    repeated = [label for place, label in enumerate(labels) if label in labels[:place]]
-    if not len(labels) or repeated or not all(label.strip() for label in labels):
+    are_different = len(set(labels)) == len(labels)
+    if not len(labels) or not are_different or not all(label.strip() for label in labels):
         raise ValueError(
             f"`labels` must be different names, at least one. Received: {list(labels)!r:.200}."
         )

@@ -196,7 +196,7 @@ def _answer(name, flags, source, arguments):
         input_format = flags.input_format or text_rows.format_of(flags.input, "text")
         layout = (flags.separator, flags.quoting)
         rows = None
-        if not (flags.columns or flags.input_format):
+        if not (flags.columns or flags.input_format or any(x is not None for x in layout)):
             rows = marked_rows.read_rows(name, flags.input, input_format, columns)
         if rows is None:
             has_list = name == "choose"
@@ -234,9 +234,9 @@ def _answer(name, flags, source, arguments):
 def _zero_shot(name, model, flags):
     """Returns what classifies texts by `--labels`, or `None` without them."""
     if flags.labels is None:
-        given = [x for x in ("hypothesis", "multi_label") if flags[x].value is not None]
-        if given:
-            raise ValueError(f"--{given[0]} needs --labels, such as --labels sports,politics.")
+        names = [x for x in ("hypothesis", "multi_label") if flags[x].value is not None]
+        if names:
+            raise ValueError(f"--{names[0]} needs --labels, such as --labels sports,politics.")
         return None
     if name != "classify" or len(flags.columns or ()) > 1:
         raise ValueError(f"--labels is for `classify` of single texts. Received it for `{name}`.")

@@ -76,6 +76,12 @@ def read_rows(path, kind, columns, has_list=False, separator=None, quoting=None)
     Raises:
         ValueError: a row lacks a field; the message names the row and the field.
     """
+    if kind not in ("csv", "tsv") and (separator is not None or quoting is not None):
+        raise ValueError(
+            "--separator and --quoting are for tables. Received: "
+            f"{'lines of text' if kind == 'text' else kind}. Leave them out, or choose "
+            "--input_format csv."
+        )
     stream = None
     if path in (None, "-"):
         path, stream = "standard input", _standard_input()
@@ -140,10 +146,10 @@ def answers_to(path, kind):
             columns too; lists and objects are cells of JSON.
     """
     with contextlib.nullcontext(sys.stdout) if path is None else _writing(path) as file:
-        table = None
+        table, columns = None, ()
 
         def write(answer, row):
-            nonlocal table
+            nonlocal table, columns
             if kind != "csv":
                 texts = (text.split() if isinstance(text, str) else text for text in row)
                 words = "  ".join((in_words(answer), *map(" ".join, texts)))
@@ -151,7 +157,9 @@ def answers_to(path, kind):
                 return
             answer = answer if isinstance(answer, dict) else {"answer": answer}
             own = getattr(row, "record", {})
-            answer = {f"answer_{x}" if x in own else x: value for x, value in answer.items()}
+            if table is None:
+                columns = tuple(own)
+            answer = {f"answer_{x}" if x in columns else x: value for x, value in answer.items()}
             answer = {**own, **answer}
             if table is None:
                 options = {"lineterminator": "\n", "extrasaction": "ignore"}

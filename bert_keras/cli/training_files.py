@@ -62,19 +62,27 @@ def find_files(flags, find):
 
 
 def files_by_name(folder):
-    """Returns the files of a folder by part; a single file is `train`."""
+    """Returns the files of a folder by part; a single file is `train`.
+
+    Of several files of a part the first is read, and a line says which are not.
+    """
     names = [name for name in sorted(os.listdir(folder)) if not re.match("LICENSE|README", name)]
-    files = {}
+    names = [name for name in names if not name.endswith("-labels.lst")]
+    files, unread = {}, []
+    words_of = {"train": "train", "dev": "dev|val|valid|validation", "test": "test"}
     for name in names:
-        for part, words in (("train", "train"), ("dev", "dev|val"), ("test", "test")):
+        for part, words in words_of.items():
             if re.search(rf"(?<![a-z])({words})(?![a-z])", name, re.IGNORECASE):
+                unread += [name] if part in files else []
                 files.setdefault(part, os.path.join(folder, name))
+    if unread:
+        print(f"{folder}: one file of each part is read. Not read: {', '.join(unread[:20])}.")
     if not files and len(names) == 1:
         return {"train": os.path.join(folder, names[0])}
     if not ("train" in files or "dev" in files):
         raise ValueError(
-            f"{folder} must hold one file, or files with train, dev or val, and test in their "
-            f"names. Found: {names[:20]}."
+            f"{folder} must hold one file, or files with train, dev or validation, and test in "
+            f"their names. Found: {names[:20]}."
         )
     return files
 
@@ -198,7 +206,7 @@ def read_choices(flags):
     return Parts(train, dev, test)
 
 
-def _told(read, path, **options):
+def _with_printed_warnings(read, path, **options):
     """Returns what a reader returns, and prints what it warns of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -231,7 +239,9 @@ def read_tags(flags):
     print(f"{files['train']}: {datasets.tag_layout(files['train'], **columns)}.")
     columns["label_names"] = flags.label_names
     train, dev, test = (
-        _told(datasets.read_conll, files[part], **columns, may_lack_tags=part == "test")
+        _with_printed_warnings(
+            datasets.read_conll, files[part], **columns, may_lack_tags=part == "test"
+        )
         if files.get(part)
         else None
         for part in ("train", "dev", "test")
@@ -335,7 +345,7 @@ def _metric_of(files):
 
 def _without_blanks(path):
     """Reads a file; prints what it leaves out, and how many answers cannot be trained on."""
-    examples, mismatches = _told(datasets.read_squad, path)
+    examples, mismatches = _with_printed_warnings(datasets.read_squad, path)
     kept = [example for example in examples if example.question.strip()]
     if len(kept) < len(examples):
         print(f"{path}: left out {len(examples) - len(kept)} blank questions.")

@@ -52,7 +52,8 @@ class Verdict(NamedTuple):
         if self.is_correlation:
             if self.count <= 3:
                 return -1.0, 1.0
-            center, width = math.atanh(min(self.value, 1 - 1e-9)), Z / math.sqrt(self.count - 3)
+            r = min(max(self.value, -1 + 1e-9), 1 - 1e-9)
+            center, width = math.atanh(r), Z / math.sqrt(self.count - 3)
             return math.tanh(center - width), math.tanh(center + width)
         p, n = self.value, self.count
         width = Z * math.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2))

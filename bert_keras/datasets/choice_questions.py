@@ -118,7 +118,7 @@ def read_multiple_choice(path: Path) -> MultipleChoiceExamples:
     The same fields are read from JSON, Parquet and CSV, and as `datasets` writes them (`choices`
     with lists of `label` and `text`). SWAG is as in section 4.4 of the BERT paper. The authors'
     baseline of e-CARE distinguishes cause and effect by the order of the sentences instead. A label
-    is a position from 0, a letter, or a choice's own label; an empty one or -1 is missing.
+    is a choice's own label, else a position from 0 or a letter; an empty one or -1 is missing.
 
     Args:
         path: the file, see `read_rows`, or a folder of files.
@@ -269,8 +269,11 @@ def _label(value, num_choices, keys=None):
         value = int(value)
     if value is None or value in ("", "-1", -1) or value != value:
         return None
-    if keys is not None and not is_int(value):
-        return list(keys).index(check_choice("answerKey", value, keys))
+    keys = [*map(str, keys or ())]
+    if str(value) in keys:
+        return keys.index(str(value))
+    if keys and (not is_int(value) or all(map(str.isdigit, keys))):
+        check_choice("answerKey", value, keys)
     if isinstance(value, str) and re.fullmatch("[A-Z]", value):
         value = ord(value) - ord("A")
     if isinstance(value, (bool, float)) or str(value) not in map(str, range(num_choices)):
@@ -290,6 +293,9 @@ def _labels_beside(path, choices):
             f"{len(labels)}."
         )
     try:
-        return [_label(label, len(row)) for label, row in zip(labels, choices, strict=True)]
+        found = [_label(label, len(row)) for label, row in zip(labels, choices, strict=True)]
     except ValueError as error:
         raise ValueError(f"{name}: {error}.") from error
+    if None in found and any(label is not None for label in found):
+        raise ValueError(f"{name}: either all rows have a label or none has one.")
+    return None if None in found else found

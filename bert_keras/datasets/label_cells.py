@@ -1,5 +1,7 @@
 """Labels in the cells of a table: one name, several, a score, or 0 and 1 in a column per label."""
 
+import contextlib
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -99,20 +101,23 @@ def _label(value, place, problem_type, separator, names):
         name = _name("".join(map(str, value)) if is_list else value, place)
         return None if name not in names and name.casefold() in ("", *_MISSING) else name
     if is_list:
-        return [_name(int(part) if isinstance(part, bool) else part, place) for part in value]
+        return [_name(int(each) if isinstance(each, bool) else each, place) for each in value]
     text = _name(value, place)
     if text in names:
         return [text]
     if text.casefold() in _MISSING:
         return None
-    return [name for part in _parts(text, separator) if (name := _name(part, place))]
+    return [name for each in _names_in(text, separator) if (name := _name(each, place))]
 
 
-def _parts(text, separator):
+def _names_in(text, separator):
     """Returns the names in a text, which may be a list as Python or NumPy write it."""
     match = _LIST.fullmatch(text)
     if match is None:
         return text.split(separator)
+    if '"' in text:
+        with contextlib.suppress(ValueError):
+            return [*json.loads(text)]
     quoted = [single or double for single, double in _QUOTED.findall(match[1])]
     return quoted or match[1].split("," if "," in match[1] else None)
 

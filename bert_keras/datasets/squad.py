@@ -46,7 +46,8 @@ def read_squad(path: Path) -> QuestionSet:
     texts; `QuestionExample.spans`, which training uses, leaves them out. They are not searched for:
     the same text elsewhere in the context may be another answer.
 
-    A row of `datasets` without answers is an impossible question if others of its file have some.
+    A row without answers is an impossible question if others of its file have some, and if it has a
+    field for them: `answers`, or `answer_start`.
 
     Args:
         path: the file, plain or gzip.
@@ -159,8 +160,14 @@ def _example(place, context, record):
 def _answers(place, record):
     """Yields the answers, a list of objects or, as in `datasets`, an object of lists."""
     found = record.get("answers")
+    text = record.get("answer_text", record.get("answer"))
+    if found is None and text and "answer_start" not in record:
+        raise ValueError(
+            f"{place}: an answer must have an 'answer_start', which counts characters from 0. "
+            f"Received the fields {list(record)}."
+        )
     if found is None and "answer_start" in record:  # A table with a column for each.
-        text, start = record.get("answer_text", record.get("answer")), record["answer_start"]
+        start = record["answer_start"]
         is_number = isinstance(start, str) and re.fullmatch("[0-9]+", start)
         found = [{"text": text, "answer_start": int(start) if is_number else start}] if text else []
     if found is None:
@@ -185,9 +192,8 @@ def _answers(place, record):
 
 def _may_be_impossible(record):
     """Whether a row has a place for answers, and no other word on whether there is one."""
-    return (
-        "context" in record and "is_impossible" not in record and record.get("answers") is not None
-    )
+    has_field = record.get("answers") is not None or "answer_start" in record
+    return "context" in record and "is_impossible" not in record and has_field
 
 
 def _get(place, record, key, kind, default=None):

@@ -242,6 +242,12 @@ def read_records(
                 f"{shorten(header)}. Name the fields to read by --columns, or number them from 0 "
                 "if the first row is data; --separator is what separates them."
             )
+        repeated = [name for name in names or header if name and header.count(name) > 1]
+        if repeated:
+            raise ValueError(
+                f"{path} has more than one column {repeated[0]!r}. Its first row has "
+                f"{len(header)} columns: {shorten(header)}. Rename one."
+            )
         for place, fields in rows:
             _check_length(path, place, fields, (len(header),))
             yield place, dict(zip(header, fields, strict=True))

@@ -10,6 +10,7 @@ A row is one of three things:
 """
 
 import ast
+import contextlib
 import itertools
 import json
 import re
@@ -77,15 +78,17 @@ def find_fields(
     Raises:
         ValueError: there are no such fields. The message lists those that there are.
     """
-    place, record = next(_records(path), ("", {}))
+    place, record = next(_records(path), ("", None))
+    if record is None:
+        raise ValueError(f"{path} must hold rows. Received: none.")
     names = {name.strip().lower(): name for name in record}
 
-    def first(wanted, given, *fits):
-        if given is not None:
+    def first(wanted, column, *fits):
+        if column is not None:
             fields = list(record)
-            if is_int(given) and -len(fields) <= given < len(fields):
-                return fields[given]
-            return given if given in record else None
+            if is_int(column) and -len(fields) <= column < len(fields):
+                return fields[column]
+            return column if column in record else None
         found = (names[name] for name in wanted if name in names)
         return next((name for name in found if not fits or fits[0](record[name])), None)
 
@@ -95,7 +98,7 @@ def find_fields(
     spans = first(_SPAN_NAMES, tag_column, lambda value: not _is_tags(value) or value == [])
     sentence = first(SENTENCE_NAMES, None)
     if words and _is_words(record[words]):
-        return TagFields("sentence", words, tags)
+        return TagFields("sentence", words, tags or tag_column)
     if text and spans and _is_spans(record[spans]):
         return TagFields("text", text, spans)
     if text and tags and _is_tags(record[tags]):
@@ -147,7 +150,11 @@ def read_tag_records(
         else:
             words, tags = _as_words(where, words), as_list(where, tags)
         if tags is None and not may_lack_tags:
-            raise ValueError(f"{where}: there are no tags in {fields.tags!r}.")
+            name = "a field such as 'ner_tags'" if fields.tags is None else repr(fields.tags)
+            raise ValueError(
+                f"{where}: there are no tags in {name}. Received the fields {list(record)}. Name "
+                "that of the tags by tag_column."
+            )
         if tags is not None and len(tags) != len(words):
             raise ValueError(
                 f"{where}: each word needs one tag. Received {len(words)} words and {len(tags)} "
@@ -189,11 +196,14 @@ def as_list(where: str, value: Any) -> Any:
     """
     if not isinstance(value, str) or not value.strip().startswith("["):
         return value
-    try:
-        # Python would join the neighbours in `['a' 'b']`, as NumPy writes arrays.
-        found = None if re.search(r"""['"]\s+['"]""", value) else ast.literal_eval(value.strip())
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        found = None
+    found = None
+    with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+        try:  # In JSON two escapes may stand for one character.
+            found = json.loads(value)
+        except ValueError:
+            # Python would join the neighbours in `['a' 'b']`, as NumPy writes arrays.
+            if not re.search(r"""['"]\s+['"]""", value):
+                found = ast.literal_eval(value.strip())
     if not isinstance(found, list):
         raise ValueError(
             f"{where}: a list in a cell must be written as Python or JSON writes it, ['EU', "

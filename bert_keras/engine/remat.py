@@ -10,6 +10,7 @@ import warnings
 
 import keras
 from keras import ops
+from keras.src import backend
 
 # The flag that XLA needs on the CPU.
 _KEEP_BARRIERS = "--xla_disable_hlo_passes=cse_barrier_expander,optimization_barrier_expander"
@@ -156,11 +157,17 @@ def _recomputed(layer, function, inputs, old_states, values=None):
         [variable.value for variable in group] for group in (weights, others)
     ]
 
+    # In the backward pass, Keras has left the model's call and its precision.
+    precision = getattr(backend.get_autocast_scope(), "dtype", None)
+
     def compute(*arguments):
         inner, weight_values = arguments[: len(inputs)], arguments[len(inputs) :]
         current = (*weight_values, *other_values, *old_states)
         variables = (*weights, *others, *states)
-        with keras.StatelessScope(zip(variables, current, strict=True)) as scope:
+        with (
+            backend.AutocastScope(precision),
+            keras.StatelessScope(zip(variables, current, strict=True)) as scope,
+        ):
             output = function(*inner)
             found = [scope.get_current_value(state) for state in states]
             return output, *(found if values is None else map(_as_float, found))

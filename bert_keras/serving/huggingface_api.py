@@ -15,7 +15,7 @@ from bert_keras.answers.entailment import (
 )
 from bert_keras.serving.bodies import Body
 from bert_keras.serving.label_scores import FUNCTIONS, labels_of, scores_of
-from bert_keras.serving.rows import Refusal, check
+from bert_keras.serving.rows import Refusal, check, check_number
 from bert_keras.serving.server import as_json
 from bert_keras.serving.tagged_pieces import entities_of_pieces, own_entities
 from bert_keras.serving.vectors import direction, finished, similarities
@@ -90,14 +90,21 @@ def _texts(inputs, is_pair=False):
     is_list = isinstance(inputs, list)
     rows = inputs if is_list else [inputs]
     if is_pair:
-        keys = ("text", "text_pair")
-        rows = [[x[k] for k in keys if k in x] if isinstance(x, dict) else x for x in rows]
+        rows = [_pair(x) if isinstance(x, dict) else x for x in rows]
     rows = [tuple(x) if isinstance(x, (list, tuple)) else (x,) for x in rows]
     for place, row in enumerate(rows):
         wrong = next((type(text).__name__ for text in row if not isinstance(text, str)), None)
         where = f"inputs[{place}]" if is_list else "inputs"
         check(wrong is None, f"{where}: a text is needed. Received: {wrong}.")
     return rows, is_list
+
+
+def _pair(fields):
+    """Returns the texts of an object with `text` and, for a pair, `text_pair`."""
+    keys = list(fields)
+    is_known = set(keys) in ({"text"}, {"text", "text_pair"})
+    check(is_known, f"inputs: `text` and perhaps `text_pair` are needed. Received: {keys!r:.60}.")
+    return [fields[key] for key in ("text", "text_pair") if key in fields]
 
 
 async def _classify(ask, inputs, parameters, served):
@@ -139,6 +146,7 @@ async def _zero_shot(ask, inputs, parameters, served):
     try:
         has_names = isinstance(names, list) and names
         check(has_names, "parameters: candidate_labels, a list of texts, are needed.")
+        _check_size(names, template, served.settings)
         entailment_columns(served.setting("label_names"))
         hypotheses = check_hypotheses(names, template)
     except (TypeError, ValueError) as error:
@@ -147,6 +155,16 @@ async def _zero_shot(ask, inputs, parameters, served):
     columns = served.setting("label_names"), names, multi_label
     [answer] = entailment_answers(logits, *columns)
     return labels_of(answer)
+
+
+def _check_size(names, template, settings):
+    """Raises if there are too many hypotheses, or if one is too long to be written."""
+    check_number(names, settings)
+    if isinstance(template, str):
+        longest = max((len(name) for name in names if isinstance(name, str)), default=0)
+        length, most = len(template) + template.count("{}") * longest, settings.max_text
+        message = f"parameters: hypotheses of at most {most} characters. Received: {length}."
+        check(length <= most, message, 413)
 
 
 async def _tag(ask, inputs, parameters, served):
@@ -213,8 +231,8 @@ def _filled(rows, answers, served):
 
 async def _answer(ask, inputs, parameters, served):
     _check(parameters, "top_k", "handle_impossible_answer", "max_answer_len")
-    is_question = isinstance(inputs, dict) and {"question", "context"} <= inputs.keys()
-    check(is_question, "inputs: an object with `question` and `context` is needed.")
+    is_question = isinstance(inputs, dict) and inputs.keys() == {"question", "context"}
+    check(is_question, "inputs: an object with `question` and `context` alone is needed.")
     rows, _ = _texts([[inputs["question"], inputs["context"]]])
     settings, top_k = {}, parameters.get("top_k", 1)
     if "max_answer_len" in parameters:
@@ -252,14 +270,16 @@ async def _embed(ask, inputs, parameters, served):
     normalize = _flag(parameters, "normalize", False)
     options = {"truncate": _flag(parameters, "truncate", True)}
     options |= direction(parameters.get("truncation_direction"))
-    if isinstance(inputs, dict):
-        has_list = isinstance(inputs.get("sentences"), list)
+    is_comparison = isinstance(inputs, dict)
+    if is_comparison:
+        has_list = inputs.keys() == {"source_sentence", "sentences"}
+        has_list = has_list and isinstance(inputs["sentences"], list)
         check(has_list, "inputs: `source_sentence` and a list `sentences` are needed.")
-        rows, _ = _texts([inputs.get("source_sentence"), *inputs["sentences"]])
-        return similarities(await ask("embed", rows, **options))
+        inputs = [inputs["source_sentence"], *inputs["sentences"]]
     rows, _ = _texts(inputs)
     vectors = await ask("embed", rows, prompt=parameters.get("prompt_name"), **options)
-    return finished(vectors, normalize, parameters.get("dimensions")).tolist()
+    vectors = finished(vectors, normalize, parameters.get("dimensions"))
+    return similarities(vectors) if is_comparison else vectors.tolist()
 
 
 ANSWERS = {

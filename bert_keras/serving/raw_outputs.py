@@ -24,7 +24,6 @@ def piece_logits(model, rows):
 
 def token_vectors(model, rows):
     """Returns for each text the encoder's vectors of its tokens, `(num_tokens, hidden_dim)`."""
-    model = getattr(model, "whole", model)
     check(
         not isinstance(model, runtime.ExportedTask),
         "This program returns vectors of whole texts only. Serve the model that it was made from.",

@@ -163,9 +163,13 @@ class Served:
             return [INSTRUMENTS[method](self.model, rows[0], **options)] * wanted
         if self.pads_rows and not is_program:
             rows = rows + rows[-1:] * (2 ** (wanted - 1).bit_length() - wanted)
-        with changed(self.model, dict(options.pop("changes", ()))):
+        # A program returns no vectors of tokens: the task that it was made from does.
+        model = (
+            getattr(self.model, "whole", self.model) if method == "token_vectors" else self.model
+        )
+        with changed(model, dict(options.pop("changes", ()))):
             if method in RAW_OUTPUTS:
-                return RAW_OUTPUTS[method](self.model, rows)[:wanted]
+                return RAW_OUTPUTS[method](model, rows)[:wanted]
             if is_program:  # Small batches have less padding, and a call has little overhead.
                 options = {"batch_size": 8, **options}
             return runtime.ask(self.model, method, rows, **options)[:wanted]

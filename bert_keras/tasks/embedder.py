@@ -196,7 +196,7 @@ class Embedder(Task):
         """Returns texts, or rows of texts, as rows of token ids, see `Task`."""
         columns = list(x) if is_columns(x) else [x]
         labels = self._labels_of(len(columns), y, num_examples(x)) if training else None
-        columns = [[text.strip() for text in as_texts(column)] for column in columns]
+        columns = stripped(columns)
         self.check_columns(columns, training)
         ids, _ = self.preprocessor.tokenize(
             [text for row in zip(*columns, strict=True) for text in row]
@@ -381,6 +381,11 @@ class Embedder(Task):
     def answer_config(self) -> dict[str, Any]:
         """Returns what an exported folder needs to know of the prompts."""
         return {"prompts": self.prompts, "default_prompt": self.default_prompt}
+
+
+def stripped(columns):
+    """Returns columns of texts as lists of str without the white space around them."""
+    return [[text.strip() for text in as_texts(column)] for column in columns]
 
 
 def refuse_positives(columns):

@@ -121,7 +121,7 @@ def _are_sets_of_names(rows):
 def _indicators_of(rows, label_names):
     """Returns 1 for each name of a row and 0 for all others: `(n, num_classes)`."""
     rows = [
-        [row] if row in label_names else row.split(",") if isinstance(row, str) else row
+        row if not isinstance(row, str) else [row] if row in label_names else row.split(",")
         for row in rows
     ]
     rows = [[name.strip() for name in row if name.strip()] for row in rows]

@@ -48,8 +48,8 @@ def mine_hard_negatives(
         skip: int, how many of the nearest texts to leave out.
         top_k: int, how many texts after these to choose from.
         margin: float from 0: a negative's score is at most the positive's minus this.
-        relative_margin: float from 0 to below 1: it is at most `(1 - relative_margin)` times the
-            positive's, such as 0.05.
+        relative_margin: float from 0 to below 1, such as 0.05: it is at most the positive's minus
+            this share of the positive's absolute value.
         max_score: float, the highest score of a negative.
         reranker: a `Reranker` that scores the texts to choose from and the positive anew, or
             `None` for the embedder's similarities.
@@ -62,7 +62,7 @@ def mine_hard_negatives(
         left out, with a warning.
 
     Raises:
-        TypeError: something is not text, or `embedder` is no embedder.
+        TypeError: something is not text, `embedder` is no embedder, or `reranker` no reranker.
         ValueError: a column is empty, lengths differ, or an argument is out of range.
 
     Example:
@@ -77,6 +77,8 @@ def mine_hard_negatives(
         [Moreira et al., 2024](https://arxiv.org/abs/2407.15831), section 3.
     """
     check_type("embedder", embedder, Embedder, "an embedder, such as a `TextEmbedder`")
+    if reranker is not None:
+        check_type("reranker", reranker, Reranker, "a `Reranker`")
     columns = {"queries": queries, "positives": positives, "corpus": corpus}
     for name, column in columns.items():
         columns[name] = as_texts(as_column(column, name), name)
@@ -108,7 +110,9 @@ def mine_hard_negatives(
             of_positive, *scores = reranker.score(query, texts, *options)
         limits = [np.inf if max_score is None else max_score]
         limits += [] if margin is None else [of_positive - margin]
-        limits += [] if relative_margin is None else [of_positive * (1 - relative_margin)]
+        limits += (
+            [] if relative_margin is None else [of_positive - relative_margin * abs(of_positive)]
+        )
         chosen = [documents[x] for x, s in zip(found, scores, strict=True) if s <= min(limits)]
         if len(chosen) >= num_negatives:
             rows.append((query, positive, *chosen[:num_negatives]))
@@ -118,7 +122,7 @@ def mine_hard_negatives(
             "negatives within the limits, and are left out. Raise `top_k`, or lower the margins.",
             stacklevel=2,
         )
-    return tuple(map(list, zip(*rows, strict=True))) or ([],) * (2 + num_negatives)
+    return tuple([row[column] for row in rows] for column in range(2 + num_negatives))
 
 
 def _scores(embedder, queries, positives, documents, at_once=256):

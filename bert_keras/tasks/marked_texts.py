@@ -20,7 +20,7 @@ class _Marked:
 
     def __init__(self, task, is_query, *arguments):
         super().__init__(task.preprocessor, *arguments)
-        self.task, self.is_query = task, is_query
+        self.task, self.is_query, self.skipped_ids = task, is_query, task.skipped_ids
         if is_query.any() and task.query_expansion:
             # Each row of training has a query.
             self.lengths = np.maximum(self.lengths, task.query_expansion)
@@ -29,7 +29,7 @@ class _Marked:
         inputs, task = super().packed(indices, length), self.task
         is_query = self.is_query[indices][:, None]
         ids, mask = inputs[TOKEN_IDS], inputs[PADDING_MASK]
-        counts = (mask == 1) & (is_query | ~np.isin(ids, task.skipped_ids))
+        counts = (mask == 1) & (is_query | ~np.isin(ids, self.skipped_ids))
         if task.query_expansion:
             filled = is_query & (mask == 0) & (np.arange(length) < task.query_expansion)
             ids[filled] = task.tokenizer.mask_token_id

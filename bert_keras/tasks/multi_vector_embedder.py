@@ -17,7 +17,7 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import late_interaction
 from bert_keras.tasks.compatibility import head_for
-from bert_keras.tasks.embedder import Embedder, check_equally_long
+from bert_keras.tasks.embedder import Embedder, stripped
 from bert_keras.tasks.keyword_options import MultiVectorEmbedderOptions, TaskOptions
 from bert_keras.tasks.marked_texts import MarkedGroups, MarkedTexts, marked_ids
 from bert_keras.tasks.user_columns import as_column, is_columns, num_examples
@@ -173,15 +173,14 @@ class MultiVectorEmbedder(Embedder):
         """
         if not is_columns(x):
             labels = self._labels_of(1, y, num_examples(x)) if training else None
-            return self._encoded([x], ["document"], labels, sample_weight)
+            return self._encoded(stripped([x]), ["document"], labels, sample_weight)
         labels = self._labels_of(len(x), y, num_examples(x)) if training else None
-        self.check_columns(x, training)
-        return self._encoded(x, ["query", *["document"] * (len(x) - 1)], labels, sample_weight)
+        columns, kinds = stripped(x), ["query", *["document"] * (len(x) - 1)]
+        self.check_columns(columns, training)
+        return self._encoded(columns, kinds, labels, sample_weight)
 
     def _encoded(self, columns, kinds, labels=None, sample_weight=None):
         """Returns rows of texts of the kinds, one of each column."""
-        columns = [[text.strip() for text in as_texts(column)] for column in columns]
-        check_equally_long(columns)
         is_query = np.tile(np.array(kinds) == "query", len(columns[0]))
         ids = marked_ids(
             self, [text for row in zip(*columns, strict=True) for text in row], is_query
@@ -243,7 +242,7 @@ class MultiVectorEmbedder(Embedder):
         texts = as_texts(as_column(texts, "texts"))
         if not texts:
             return []
-        examples, found = self._encoded([texts], [kind]), [None] * len(texts)
+        examples, found = self._encoded(stripped([texts]), [kind]), [None] * len(texts)
         batches = self.data.for_prediction(examples, batch_size)
         outputs = self.predict_batches(batches, verbose=verbose)
         for (rows, length), vectors in zip(batches.batches, outputs, strict=True):

@@ -129,18 +129,21 @@ def _labels(task, table, names, wanted):
     if name is None:
         return None
     feature = (getattr(table, "features", None) or {}).get(name)
-    known = getattr(getattr(feature, "feature", feature), "names", None)
-    ours, labels = getattr(task, "label_names", None), table[name]
-    if known and ours and list(known) != list(ours) and set(known) <= set(ours):
-        numbers = {number: ours.index(name) for number, name in enumerate(known)}
+    theirs = getattr(getattr(feature, "feature", feature), "names", None)
+    theirs = [str(name).casefold() for name in theirs or ()]
+    ours = [str(name).casefold() for name in getattr(task, "label_names", None) or ()]
+    labels, are_different = table[name], len(set(ours)) == len(ours)
+    if theirs and ours and theirs != ours and set(theirs) <= set(ours) and are_different:
+        numbers = {number: ours.index(name) for number, name in enumerate(theirs)}
         return _renumbered(as_column(labels), numbers)
     return labels
 
 
 def _renumbered(labels, numbers):
+    labels = labels.tolist() if hasattr(labels, "tolist") else labels
     if isinstance(labels, (list, tuple)):
         return [_renumbered(label, numbers) for label in labels]
-    return numbers.get(int(labels), int(labels))
+    return numbers.get(labels, labels)
 
 
 def _pairs(answers):

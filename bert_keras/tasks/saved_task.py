@@ -146,7 +146,9 @@ def _make_task(cls, preset, load_weights, arguments):
         )
     saved = {name: value for name, value in saved.items() if name not in left_out}
     settings = {**saved, **given["task"]}
-    if "pooling" not in settings and "pooling" in inspect.signature(cls).parameters:
+    pooling = inspect.signature(cls).parameters.get("pooling")
+    # An embedder has a default of its own.
+    if "pooling" not in settings and pooling is not None and pooling.default is None:
         with reading(source.folder):
             pooling = source.pooling_of_new_head(cls, load_weights)
         settings |= {} if pooling is None else {"pooling": pooling}

@@ -155,7 +155,7 @@ class SparseTextEmbedder(Embedder):
         loss = super().compute_loss(x, y, y_pred, sample_weight, training)
         y_pred = y_pred[:, None] if len(y_pred.shape) == 2 else y_pred
         of_queries, of_documents = self.regularization
-        penalty = of_queries * _flops(y_pred[:, 0]) + of_documents * _flops(y_pred[:, 1:])
+        penalty = of_queries * _flops(y_pred[:, :1]) + of_documents * _flops(y_pred[:, 1:])
         return loss + (self._ramp() if training else 1.0) * penalty
 
     def _ramp(self):
@@ -276,6 +276,8 @@ def _flops(weights):
     """Returns the expected number of multiplications of a search, up to a factor.
 
     Args:
-        weights: float `(batch, vocabulary_size)` or `(batch, num_texts, vocabulary_size)`.
+        weights: float `(batch, num_texts, vocabulary_size)`; 0 for no texts.
     """
-    return ops.sum(ops.square(ops.mean(weights, axis=tuple(range(len(weights.shape) - 1)))))
+    batch, num_texts, _ = ops.shape(weights)
+    count = ops.cast(ops.maximum(batch * num_texts, 1), weights.dtype)
+    return ops.sum(ops.square(ops.sum(weights, axis=(0, 1)) / count))

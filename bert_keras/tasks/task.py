@@ -313,9 +313,10 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             y: labels; `None` for datasets that yield them.
             batch_size: int, 32 by default.
             epochs: int; by default as many as `bert_keras.training.short_runs` chooses: 3, or more
-                if the run would have too few steps to learn. With `steps_per_epoch`, with an
-                optimizer of your own, and in pre-training 1. For few epochs JAX compiles fewer
-                lengths, and pads more, see `buckets_worth_compiling`.
+                if the run would have too few steps to learn; 1 for embedders, in pre-training, with
+                `steps_per_epoch`, with `"lamb"` or an optimizer of your own, and with a constant
+                rate without warm-up. For few epochs JAX compiles fewer lengths, and pads more, see
+                `buckets_worth_compiling`.
             validation_data: `(x, y)`, `(x, y, sample_weight)`, or a dataset.
             validation_split: float, share of the examples, taken from the end, to validate on.
             sample_weight: float, `(num_examples,)`.

@@ -72,7 +72,7 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         include_prompt: bool, whether `embed` pools the prompt's tokens too. Without them, the
             special tokens before a prompt are left out as well, and `"cls"` takes the vector of the
             first token after it. `"pooler"` does not depend on it.
-        objective: `"ranking"`, `"similarity"` or `"triplet"`.
+        objective: a row of the table above.
         frozen: `None`, `"embeddings"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 

@@ -9,7 +9,7 @@ from bert_keras.checks import check_choice, check_number
 from bert_keras.training.contrastive import check_num_texts
 from bert_keras.training.losses import WeightedLoss, of_length_1
 from bert_keras.training.similarities import SIMILARITIES
-from bert_keras.types import LossOptions, Similarity
+from bert_keras.types import LossOptions, Similarity, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -51,7 +51,7 @@ class CoSENT(WeightedLoss):
         self.scale = check_number("scale", scale, above=0.0)
         self.similarity = check_choice("similarity", similarity, tuple(SIMILARITIES))
 
-    def compare(self, first, second):
+    def compare(self, first: Tensor, second: Tensor) -> Tensor:
         """Returns the similarity of each pair, float `(batch,)`."""
         return SIMILARITIES[self.similarity](first, second)
 
@@ -94,7 +94,7 @@ class AnglE(CoSENT):
     ) -> None:
         super().__init__(scale, reduction=reduction, **kwargs)
 
-    def compare(self, first, second):
+    def compare(self, first: Tensor, second: Tensor) -> Tensor:
         """Returns the similarity of each pair, float `(batch,)`."""
         first, second = of_length_1(first), of_length_1(second)
         (a, b), (c, d) = ops.split(first, 2, axis=-1), ops.split(second, 2, axis=-1)

@@ -97,7 +97,8 @@ class LambdaLoss(WeightedLoss):
     and the loss `weight * log2(1 + exp(-sigma * (s_i - s_j)))`, averaged over the pairs of a query.
 
     Args:
-        k: int, pairs below the first `k` places have no loss; `None` for all places.
+        k: int, pairs of two candidates below the first `k` places have no loss; `None` for all
+            places.
         sigma: float, above 0.
         mu: float, from 0.
         reduction: str, see `keras.losses.Loss`.
@@ -107,7 +108,8 @@ class LambdaLoss(WeightedLoss):
 
     Reference:
         Wang et al., 2018, The LambdaLoss Framework for Ranking Metric Optimization, equations 15
-        to 18; `LambdaLoss` of sentence-transformers, which averages over the pairs of a batch.
+        to 18; `LambdaLoss` of sentence-transformers, which averages over the pairs of a batch, and
+        with `k` takes only pairs of two candidates in the first `k` places.
     """
 
     settings = ("k", "sigma", "mu")

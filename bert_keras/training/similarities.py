@@ -21,7 +21,9 @@ def similarity_matrix(kind: str, queries: Tensor, documents: Tensor) -> Tensor:
         float `(num_queries, num_documents)`.
     """
     if kind == "maxsim":
-        return maxsim(queries[:, None], documents[None])
+        # `matmul` would copy the documents for each query.
+        products = ops.einsum("qid,njd->qnij", queries, documents)
+        return _sum_of_best(products, queries[:, None], documents[None])
     if kind == "cosine":
         queries, documents = of_length_1(queries), of_length_1(documents)
     return ops.matmul(queries, ops.transpose(documents))
@@ -62,6 +64,10 @@ def maxsim(queries: Tensor, documents: Tensor) -> Tensor:
         [Khattab and Zaharia, 2020](https://arxiv.org/abs/2004.12832), equation 3.
     """
     products = ops.matmul(queries, ops.swapaxes(documents, -1, -2))
+    return _sum_of_best(products, queries, documents)
+
+
+def _sum_of_best(products, queries, documents):
     counts = ops.any(ops.not_equal(documents, 0), axis=-1)[..., None, :]
     best = ops.max(ops.where(counts, products, ops.cast(_PADDING, products.dtype)), axis=-1)
     is_token = ops.any(ops.not_equal(queries, 0), axis=-1)

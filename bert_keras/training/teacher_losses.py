@@ -18,8 +18,9 @@ class MarginMSE(WeightedLoss):
     """A positive must be as much better than a negative as a teacher says.
 
     With scores `s` of the student and `t` of the teacher, of a positive `0` and negatives `j`:
-    `mean over j of ((s_0 - s_j) - (t_0 - t_j))^2`. It is for a `Reranker`, whose outputs are the
-    scores, and for embedders, whose scores are the similarities of the first text and the others.
+    `mean over j of ((s_0 - s_j) - (t_0 - t_j))^2`, 0 without negatives. It is for a `Reranker`,
+    whose outputs are the scores, and for embedders, whose scores are the similarities of the first
+    text and the others.
 
     Args:
         similarity: `"dot"`, `"cosine"` or `"maxsim"`, of an embedder's vectors. Margins of dot
@@ -53,7 +54,8 @@ class MarginMSE(WeightedLoss):
         teacher = ops.where(ops.isfinite(y_true), y_true, 0.0)
         margins, wanted = (x[:, :1] - x[:, 1:] for x in (scores, teacher))
         squares = ops.where(exists, ops.square(margins - wanted), 0.0)
-        return ops.sum(squares, axis=1) / ops.sum(ops.cast(exists, squares.dtype), axis=1)
+        count = ops.sum(ops.cast(exists, squares.dtype), axis=1)
+        return ops.sum(squares, axis=1) / ops.maximum(count, 1.0)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from bert_keras.cli.marked_rows import read_rows
-from bert_keras.cli.text_rows import format_of
+from bert_keras.cli.text_rows import Row, answers_to, format_of
+from bert_keras.cli.training_files import files_by_name
 
 pytestmark = pytest.mark.once
 
@@ -40,3 +41,39 @@ def test_rows_of_files_that_train_reads(write, command, name, content, rows):
 
 def test_standard_input_is_read_as_before():
     assert read_rows("tag", "-", "text", ("text",)) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "expected", "unread"),
+    [
+        ("train.txt valid.txt test.txt", ["train.txt", "valid.txt", "test.txt"], ""),
+        ("a-train.csv a-val.csv README", ["a-train.csv", "a-val.csv", None], ""),
+        (
+            "train-0-of-2.parquet train-1-of-2.parquet validation-0-of-1.parquet",
+            ["train-0-of-2.parquet", "validation-0-of-1.parquet", None],
+            "train-1-of-2.parquet",
+        ),
+        (
+            "train-labels.lst train.jsonl valid-labels.lst valid.jsonl",
+            ["train.jsonl", "valid.jsonl", None],
+            "",
+        ),
+    ],
+)
+def test_the_files_of_a_folder_are_found_by_name(write, tmp_path, capsys, names, expected, unread):
+    for name in names.split():
+        write(name, "")
+    files = files_by_name(tmp_path)
+    paths = [files.get(part) for part in ("train", "dev", "test")]
+    assert [path and str(path).removeprefix(f"{tmp_path}/") for path in paths] == expected
+    printed = capsys.readouterr().out
+    assert unread in printed if unread else not printed
+
+
+def test_answers_stay_in_their_column_where_rows_have_different_fields(tmp_path):
+    with answers_to(tmp_path / "a.csv", "csv") as write:
+        for record in ({"text": "a", "label": "x"}, {"text": "b"}):
+            row = Row([record["text"]])
+            row.record = record
+            write({"label": "yes"}, row)
+    assert (tmp_path / "a.csv").read_text() == "text,label,answer_label\na,x,yes\nb,,yes\n"

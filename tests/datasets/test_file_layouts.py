@@ -87,6 +87,8 @@ LAYOUTS = [
          label_separator="|", **MULTI),
     case("Python's lists", "a.csv", "text,label\na,\"['yes', 'no']\"\nb,['no']\nc,[]\n", "abc",
          [[1, 1], [1, 0], [0, 0]], **MULTI),
+    case("JSON's lists in cells", "a.csv", 'text,label\na,"[""\\u00e9"", ""b,c""]"\nb,[]\n',
+         labels=[[1, 1], [0, 0]], names="b,c é", **MULTI),
     case("NumPy's lists", "a.csv", "text,label\na,['yes' 'no']\nb,['no']\n",
          labels=[[1, 1], [1, 0]], **MULTI),
     case("JSON's lists", "a.jsonl", [{"text": "a", "label": ["yes", "no"]},

@@ -51,11 +51,21 @@ TAGGED = [
         "O B-GPE I-GPE B-PERSON|O",
     ),
     ("the tag first", "a.bio", FILMS, {}, "what bruce willis", "O B-ACTOR I-ACTOR"),
+    ("words that are numbers", "a", "2019\tO\n10\tO\n25\tO\n", {}, "2019 10 25", "O O O"),
+    ("positions in words", "a", "科0\tO\n技1\tO\n好0\tO\n", {}, "科 技 好", "O O O"),
     ("types alone, the tag first", "a", "O\tin\nO\told\nLOC\tRome\n", {}, "in old Rome", "O O LOC"),
     ("with a header", "a.tsv", "token\tlabel\nEU\tB-ORG\n\nhi\tO\n", {}, "EU|hi", "B-ORG|O"),
     ("tags in the middle", "a", "EU\tB-ORG\t0.9\nhi\tO\t0.8\n", {}, "EU hi", "B-ORG O"),
     ("Kaggle's table", "a.csv", KAGGLE, {}, "Ada,  slept|Bo", "B-per O|B-per"),
     ("Kaggle's table of cells", "a.csv", CELLS, {}, "EU says", "B-org O"),
+    (
+        "lists of JSON in cells",
+        "a.tsv",
+        'tokens\tner_tags\n["\\ud83d\\ude42", " "]\t["O", "O"]\n',
+        {"word_column": "tokens"},
+        "🙂  ",
+        "O O",
+    ),
     (
         "numbered sentences",
         "a.csv",
@@ -176,6 +186,8 @@ NO_TAGS = [{"tokens": ["a", "b"], "ner_tags": ["O"]}]
         ("a.jsonl", [{"text": "a|b", "label": [[0, 3, "X"], [2, 3, "Y"]]}], "must not overlap"),
         ("a.jsonl", [{"text": "EU", "label": [["EU", "X"]]}], "a span must be a start, an end"),
         ("a.csv", CELLS.replace("', '", "' '"), "line 2: a list in a cell must be written as"),
+        ("a.csv", CELLS.splitlines()[0] + "\n", r"must hold rows\. Received: none"),
+        ("a.csv", CELLS.replace("POS", "Tag"), "more than one column 'Tag'"),
     ],
 )
 def test_tagged_words_in_doubt_are_refused_by_place_with_a_remedy(write, name, content, message):
@@ -234,6 +246,7 @@ QUESTIONS = [
         [(None, False)],
     ),
     ("CSV", "a.csv", TABLE, [(START, False)]),
+    ("CSV, no answer", "a.csv", f"{TABLE}Qui?,{CONTEXT},,\n", [(START, False), (None, True)]),
     ("floats of pandas", "a.jsonl", [question(float(START))], [(START, False)]),
     ("a blank answer", "a.jsonl", [question(answers=BLANK, is_impossible=True)], [(None, True)]),
     ("null for answers", "a.jsonl", [question(answers=None)], [(None, False)]),
@@ -277,6 +290,7 @@ def test_answers_counted_in_other_units_are_found_and_said(write, context, start
         (question(is_impossible=True), r"qas\[0\]: an impossible question must have no answers"),
         (question(id=1.5), "'id' must be of type str"),
         (row(context=" "), "the context is blank"),
+        ({"context": "c", "question": "?", "answer": "c"}, "an answer must have an 'answer_start'"),
     ],
 )
 def test_wrong_rows_of_questions_are_refused_by_line(write, content, message):
@@ -311,6 +325,15 @@ COPA_XML = (
 CHOICES = [
     ("ARC", "a.jsonl", ARC, [("Q?", "t1|t2|t3|t4", 3), ("Q?", "tA|tB|tC", 1)]),
     ("ARC of `datasets`", "a.jsonl", [{"question": "Q?", **OF_DATASETS}], [("Q?", "tA|tB", 1)]),
+    (
+        "labels and keys that are numbers",
+        "a.jsonl",
+        [
+            {"question": "Q?", "choices": {"text": ["a", "b"], "label": keys}, "answerKey": 1}
+            for keys in ([1, 2], ["1", "2"], ["A", "B"])
+        ],
+        [("Q?", "a|b", 0), ("Q?", "a|b", 0), ("Q?", "a|b", 1)],
+    ),
     ("OpenBookQA", "a.jsonl", [{"question_stem": "Q", **OF_DATASETS}], [("Q", "tA|tB", 1)]),
     ("RACE", "1.txt", RACE, [("T.", "He a it.|He b it.", 1), ("T.", "Why? a|Why? b", 0)]),
     (
@@ -362,6 +385,11 @@ def test_a_folder_of_files_and_labels_beside_a_file_are_read(write, tmp_path):
     path = write("dev.jsonl", content_of(rows))
     write("dev-labels.lst", "1\n0\n")
     assert read_multiple_choice(path).labels.tolist() == [1, 0]
+    write("dev-labels.lst", "-1\n-1\n")
+    assert read_multiple_choice(path).labels is None
+    write("dev-labels.lst", "1\n-1\n")
+    with pytest.raises(ValueError, match="either all rows have a label or none has one"):
+        read_multiple_choice(path)
     write("dev-labels.lst", "1\n")
     with pytest.raises(ValueError, match=r"a label for each of the 2 rows .*Received: 1"):
         read_multiple_choice(path)

@@ -311,6 +311,8 @@ def test_a_new_head_takes_the_pooling_that_the_checkpoint_was_trained_with(folde
     assert make(folder).pooling == "mean"
     (folder / "modules.json").unlink()
     assert make(folder).pooling == "mean"
+    make(folder, pooling="max").save_to_preset(tmp_path / "max")
+    assert bert_keras.TextEmbedder.from_preset(tmp_path / "max").pooling == "mean"
     make(folder).save_to_preset(tmp_path / "own")
     assert bert_keras.MultipleChoice.from_preset(tmp_path / "own").pooling == "mean"
     # A family whose head reads the first token keeps it.

@@ -36,6 +36,7 @@ from bert_keras.serving.inside import attention, instruments_of
 from bert_keras.serving.rows import Refusal
 from bert_keras.serving.served import Served, Settings
 from bert_keras.serving.server import Server
+from bert_keras.serving.vectors import direction
 
 NAMES = ["no", "yes"]
 PROMPTS = {"query": "h g "}
@@ -204,6 +205,10 @@ def test_each_api_of_embeddings_takes_the_name_of_a_prompt(session, tasks):
     body = {"input": TEXTS, "model": "embedder", "prompt_name": "query"}
     found = session.post("/v1/embeddings", json=body).json()["data"]
     close([x["embedding"] for x in found], expected)
+    body = {"inputs": {"source_sentence": "a", "sentences": ["b c"]}, "prompt_name": "query"}
+    [cosine] = session.post("/models/embedder", json={**body, "dimensions": 2}).json()
+    first, second = np.array(expected)[:2, :2]
+    close(cosine, first @ second / np.linalg.norm(first) / np.linalg.norm(second))
 
 
 def test_the_routes_of_text_embeddings_inference_answer(session, vectors):
@@ -300,6 +305,10 @@ def test_ranking_needs_a_single_score_and_truncation_can_be_turned_off():
         ("/models/classifier", {"inputs": 3}, 422, "inputs"),
         ("/models/classifier", {"inputs": ["a", 3]}, 422, "inputs[1]"),
         ("/models/classifier", {"inputs": "a", "parameters": {"zzz": 1}}, 422, "zzz"),
+        ("/models/classifier", {"inputs": {"text": "a", "pair": "b"}}, 422, "`text_pair`"),
+        ("/models/classifier", {"inputs": {"text_pair": "b"}}, 422, "`text`"),
+        ("/models/reader", {"inputs": {"question": "a", "context": "b", "c": 1}}, 422, "alone"),
+        ("/models/embedder", {"inputs": {"source_sentence": "a", "texts": []}}, 422, "`sentences`"),
         ("/models/nothing", {"inputs": "a"}, 404, "There are: classifier"),
         ("/models/filler", {"inputs": "a b"}, 422, "[MASK]"),
         ("/models/judge", {"inputs": "a b"}, 422, "/answers/judge"),
@@ -744,6 +753,12 @@ def tensor(data='"data": ["a"]', further=""):
     return f'{{"inputs": [{{{named}, {data}}}]{further}}}'.encode()
 
 
+def labels(names, template="{}"):
+    """Returns a question with labels and the template of their hypotheses, bytes."""
+    parameters = {"candidate_labels": names, "hypothesis_template": template}
+    return json.dumps({"inputs": "a", "parameters": parameters}).encode()
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [
@@ -764,6 +779,8 @@ def tensor(data='"data": ["a"]', further=""):
         ("/models/filler", b'{"inputs": "' + b"[MASK]" * 9000 + b'"}', 413),
         ("/models/inference", b'{"inputs": ["a"], "parameters": {"candidate_labels": [3]}}', 422),
         ("/models/inference", b'{"inputs": [], "parameters": {"candidate_labels": ["a"]}}', 422),
+        ("/models/inference", labels(list(map(str, range(200_000)))), 413),
+        ("/models/inference", labels(["a" * 10**6], "{}" * 4 * 10**5), 413),
         ("/answers/reader", b'{"rows": [["a", "b"]], "top_k": 1000000000}', 422),
         ("/answers/chooser", b'{"rows": [["a"' + b', "b"' * 1000 + b"]]}", 422),
         ("/answers/..%2F..%2Fetc%2Fpasswd", b'{"rows": [["a"]]}', 404),
@@ -904,6 +921,13 @@ def test_a_preset_is_served_as_a_program_where_that_is_faster(tasks, tmp_path):
     assert isinstance(program, runtime.ExportedTask)
     assert set(instruments_of(program)) == {"saliency", "attention"}
     assert attention(program, ("a",), 0)["tokens"] == ["[CLS]", "a", "[SEP]"]
+    served = Served("a", lambda: program)
+    served.start()
+    right, left = (
+        served._answer(("token_vectors", 1, direction(side).items()), [("a " * 20 + "b",)])[0]
+        for side in ("right", "left")
+    )
+    assert right.shape == left.shape and not np.allclose(right, left, atol=1e-3)
     assert isinstance(serve.loaded(str(tmp_path / "filler")), bert_keras.MaskedLM)
     assert serve.loaded(str(tmp_path / "filler"), "keras").preprocessor.unpadded
     tasks["filler"].export(tmp_path / "program", format="onnx", verbose=False)

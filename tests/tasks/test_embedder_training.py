@@ -161,13 +161,17 @@ def test_hard_negatives_keep_their_distance(shared):
 
 
 @pytest.mark.once
-def test_a_reranker_scores_candidates_anew(shared):
-    reranker = tiny_task("Reranker")
+@pytest.mark.parametrize("options", [{"margin": 0.0}, {"relative_margin": 0.001}])
+def test_a_reranker_scores_candidates_anew(shared, options):
+    reranker = tiny_task("Reranker", activation="linear")
+    reranker.head.dense.bias.assign([-5.0])  # Negative scores have a margin too.
     columns = bert_keras.mine_hard_negatives(
-        shared, QUERIES, POSITIVES, CORPUS, margin=0.0, reranker=reranker
+        shared, QUERIES, POSITIVES, CORPUS, **options, reranker=reranker
     )
-    scores = [reranker.score(columns[0], columns[i]) for i in (1, 2)]
-    assert len(columns[0]) and (scores[1] <= scores[0] + 1e-6).all()
+    positive, negative = (reranker.score(columns[0], columns[i]) for i in (1, 2))
+    assert len(columns[0]) and (positive < 0).all()
+    share = options.get("relative_margin", 0.0)
+    assert (negative <= positive - share * np.abs(positive) + 1e-5).all()
 
 
 @pytest.mark.once
@@ -180,6 +184,7 @@ def test_a_reranker_scores_candidates_anew(shared):
         ((QUERIES, POSITIVES, CORPUS), {"num_negatives": 0}, ValueError, "num_negatives"),
         ((QUERIES, POSITIVES, CORPUS), {"margin": -1.0}, ValueError, "margin"),
         ((QUERIES, POSITIVES, [1]), {}, TypeError, "corpus"),
+        ((QUERIES, POSITIVES, CORPUS), {"reranker": "x"}, TypeError, "reranker"),
     ],
 )
 def test_what_cannot_be_mined_is_refused(shared, arguments, options, error, message):

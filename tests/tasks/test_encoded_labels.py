@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bert_keras.tasks.encoded_labels import as_label_array
+from bert_keras.tasks.encoded_labels import as_label_array, encode_labels
 
 
 def test_missing_labels_and_mixed_kinds_are_refused_with_their_index():
@@ -21,3 +21,13 @@ def test_columns_of_objects_are_read_by_their_values():
     for values, kind in (([*"abba"], "U"), ([0, 1], "i"), ([True, False], "b"), ([[0], [1]], "i")):
         found = as_label_array(np.array(values, dtype=object))
         assert found.dtype.kind == kind and found.tolist() == values
+
+
+def test_several_names_come_in_lists_arrays_or_between_commas():
+    names, expected = ("a", "b", "c, d"), [[1, 1, 0], [0, 0, 0], [0, 0, 1]]
+    for rows in (
+        [["a", "b"], [], ["c, d"]],
+        [np.array(["a", "b"]), np.array([], dtype=str), np.array(["c, d"])],
+        ["b, a", "", "c, d"],
+    ):
+        assert encode_labels(rows, "multi_label", 3, names).tolist() == expected

@@ -171,7 +171,10 @@ def test_folders_that_ask_for_something_else_are_refused(tmp_path, name, value, 
         (lambda e: e.embed(TEXTS, "passage"), "`kind`"),
         (lambda e: e.predict(TEXTS), "Call `embed`"),
         (lambda e: e.score(np.zeros((2, 3), "f4"), TEXTS), r"\(num_tokens, 6\)"),
-        (lambda e: e.fit((*COLUMNS[:2], COLUMNS[1])), "must differ from the positive"),
+        (
+            lambda e: e.fit((*COLUMNS[:2], [f"{x} " for x in COLUMNS[1]])),
+            "must differ from the positive",
+        ),
         (
             lambda e: tiny_embedder(skipped_tokens=["a"]).export_to_huggingface(
                 "x", layout="stanford"

@@ -98,8 +98,8 @@ def test_pairs_have_known_names(shared_classifier):
         shared_classifier.evaluate(pd.DataFrame({"a": TEXTS, "b": PAIRS, "label": CLASSES}))
 
 
-def test_numbers_of_classes_follow_their_names(tagger):
-    feature = datasets.List(datasets.ClassLabel(names=["B-X", "O"]))
+def test_numbers_of_classes_follow_their_names_in_any_case(tagger):
+    feature = datasets.List(datasets.ClassLabel(names=["b-x", "O"]))
     features = datasets.Features({"tokens": datasets.List(datasets.Value("string"))})
     features["ner_tags"] = feature
     columns = {"tokens": WORDS, "ner_tags": [[1, 0], [1]]}

@@ -108,6 +108,12 @@ def test_a_penalty_that_rises_is_added_to_the_loss():
     penalty = 0.5 * (weights[:, 0].mean(0) ** 2).sum() + 0.25 * (weights[:, 1].mean(0) ** 2).sum()
     loss = plain.evaluate(PAIRS, verbose=0)
     assert embedder.evaluate(PAIRS, verbose=0) == pytest.approx(loss + penalty, rel=1e-4)
+    # A single column is the first.
+    alone = tiny_embedder(objective="vectors", regularization=(0.5, 0.25))
+    weights_alone = alone.predict(TEXTS, verbose=0).astype("float64")
+    penalty = 0.5 * (weights_alone.mean(0) ** 2).sum()
+    found = alone.evaluate(TEXTS, np.zeros(weights_alone.shape), verbose=0)
+    assert found == pytest.approx((weights_alone**2).mean() + penalty, rel=1e-4)
     # The first scores are those of the dot product, with a scale of 1.
     scores = weights[:, 0] @ weights[:, 1].T
     own = np.log(np.exp(scores).sum(1)) - scores.diagonal()
@@ -168,3 +174,13 @@ def test_folders_of_sentence_transformers_are_read_and_written(tmp_path):
 def test_impossible_settings_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         bert_keras.SparseTextEmbedder(tiny_backbone(), tiny_preprocessor(), **options)
+
+
+@pytest.mark.once
+def test_chunks_are_computed_again_in_the_same_precision():
+    embedder = bert_keras.SparseTextEmbedder(
+        tiny_backbone(dtype="mixed_bfloat16"), tiny_preprocessor()
+    )
+    embedder.compile(chunk_size=3)
+    history = embedder.fit(PAIRS, epochs=1, verbose=0).history
+    assert np.isfinite(history["loss"]).all()

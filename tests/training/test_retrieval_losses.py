@@ -20,9 +20,17 @@ from bert_keras.training.teacher_losses import EmbeddingMSE, MarginMSE, TeacherD
 RNG = np.random.default_rng(0)
 VECTORS = RNG.normal(size=(5, 4, 6)).astype("float32")
 TEACHER = RNG.normal(size=(5, 3)).astype("float32")
-SCORES = RNG.normal(size=(4, 5)).astype("float32")
-# Candidates of four queries, of which some do not exist.
-GRADES = np.array([[0, 2, 1, 0, 3], [1, 0, 0, -np.inf, -np.inf], [0, 0, 1, 2, -np.inf], [0] * 5])
+SCORES = RNG.normal(size=(5, 5)).astype("float32")
+# Candidates of five queries, of which some do not exist.
+GRADES = np.array(
+    [
+        [0, 2, 1, 0, 3],
+        [1, 0, 0, -np.inf, -np.inf],
+        [0, 0, 1, 2, -np.inf],
+        [0] * 5,
+        [2, *[-np.inf] * 4],
+    ]
+)
 BINARY = np.where(np.isfinite(GRADES), GRADES > 0, GRADES)
 
 
@@ -65,7 +73,9 @@ def angle(labels, vectors):
 
 def margin_mse(teacher, scores):
     margins = (scores[:, :1] - scores[:, 1:]) - (teacher[:, :1] - teacher[:, 1:])
-    return np.nanmean(np.where(np.isfinite(margins), margins, np.nan) ** 2, axis=1).mean()
+    exists = np.isfinite(margins)
+    squares = np.where(exists, margins, 0.0) ** 2
+    return (squares.sum(1) / np.maximum(exists.sum(1), 1)).mean()
 
 
 def divergence(teacher, scores, temperature=1.0):

@@ -125,7 +125,10 @@ HUGGING_FACE = Record(
     heads={
         "MaskedLM": _MASKED_LM,
         "MultiVectorEmbedder": Head(
-            (("head/dense", "linear", "kernel"),), "HF_ColBERT", says=("dim",)
+            (("head/dense", "linear", "kernel"),),
+            "HF_ColBERT",
+            says=("dim",),
+            changes_the_encoder=True,
         ),
         "MultipleChoice": MULTIPLE_CHOICE,
         "NextSentencePrediction": _NEXT_SENTENCE,

@@ -58,6 +58,8 @@ class Head(NamedTuple):
             checkpoint. The names are ours; configs without the key have that of `options`.
         tied: dict, tensor -> the tensor that it is a copy of.
         parts: prefixes of our paths. A checkpoint may lack any part as a whole, with a warning.
+        changes_the_encoder: bool, whether the encoder's outputs are of little use without this
+            head, so that other tasks warn that they leave it out.
     """
 
     rows: tuple = ()
@@ -68,6 +70,7 @@ class Head(NamedTuple):
     pooling: str | None = None
     tied: Mapping = _NOTHING
     parts: tuple[str, ...] = ("head/",)
+    changes_the_encoder: bool = False
 
 
 class Record(NamedTuple):

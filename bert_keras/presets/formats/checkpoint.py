@@ -171,7 +171,7 @@ class Checkpoint(Preset):
                 sides, and no weight was changed.
         """
         is_read = task is None or task.reads_pooled_output
-        tensors, known = self._read_backbone(backbone), self._names_of_heads()
+        tensors, known = self._read_backbone(backbone), self._names_of_heads(task)
         left_out = [name for name in self.tensors if name not in tensors and name not in known]
         if self.record.tables is not None:
             tensors = self.record.tables.read(tensors, backbone, self.config)
@@ -262,9 +262,14 @@ class Checkpoint(Preset):
         """Returns the tensors in `names`."""
         return self.tensors.only(name for name, _ in names.values())
 
-    def _names_of_heads(self):
-        """Returns the names that tensors of the family's heads may have."""
-        heads = self.record.heads
+    def _names_of_heads(self, task):
+        """Returns the names that tensors may have of heads which `task` has or need not mention."""
+        own = task and kind_of(task, self.record.heads)
+        heads = {
+            kind: head
+            for kind, head in self.record.heads.items()
+            if kind == own or not head.changes_the_encoder
+        }
         found = {name for task in heads for name, _ in self._head_names(task).values()}
         return found.union(*(head.tied for head in heads.values()))
 
