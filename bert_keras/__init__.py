@@ -47,6 +47,7 @@ else:
     from bert_keras.presets.registry import presets
     from bert_keras.tasks.cached_features import HeadTask, encode_features
     from bert_keras.tasks.distillation import Distillation, distill
+    from bert_keras.tasks.few_shot_classifier import FewShotClassifier
     from bert_keras.tasks.hard_negatives import mine_hard_negatives
     from bert_keras.tasks.long_text_classifier import LongTextClassifier
     from bert_keras.tasks.masked_lm import MaskedLM

@@ -30,6 +30,7 @@ from bert_keras.tasks.cached_features import HeadTask as HeadTask
 from bert_keras.tasks.cached_features import encode_features as encode_features
 from bert_keras.tasks.distillation import Distillation as Distillation
 from bert_keras.tasks.distillation import distill as distill
+from bert_keras.tasks.few_shot_classifier import FewShotClassifier as FewShotClassifier
 from bert_keras.tasks.hard_negatives import mine_hard_negatives as mine_hard_negatives
 from bert_keras.tasks.long_text_classifier import LongTextClassifier as LongTextClassifier
 from bert_keras.tasks.masked_lm import MaskedLM as MaskedLM

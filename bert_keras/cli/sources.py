@@ -46,10 +46,11 @@ def load(source, wanted=None, headless=None):
     if runtime.is_exported(source):
         return runtime.load(source), []
     _check_source(source)
-    source = model_of_run(source)
 
     from bert_keras.presets.presets import open_preset
+    from bert_keras.presets.resolve import model_of_run
 
+    source = model_of_run(source)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         if str(source).endswith(".keras"):
@@ -67,13 +68,6 @@ def _check_source(source):
             f"{source} is a program without a tokenizer, which cannot answer. Pass the model that "
             "it was made from, or a folder written by `convert SOURCE TARGET --to onnx`."
         )
-
-
-def model_of_run(source):
-    """Returns the best model's file for the folder of a run of `train`, else the source itself."""
-    path = os.path.join(source, "model.keras")
-    is_run = os.path.isfile(path) and os.path.isfile(os.path.join(source, "results.json"))
-    return path if is_run else source
 
 
 def _class_of(preset, wanted, headless):

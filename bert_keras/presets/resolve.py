@@ -120,6 +120,16 @@ def resolve(source: str | os.PathLike) -> pathlib.Path:
 Tokenizer.resolve = staticmethod(resolve)
 
 
+def model_of_run(source: str | os.PathLike) -> str | os.PathLike:
+    """Returns the best model's file for the folder of a run of `train`, else the source itself."""
+    if not isinstance(source, (str, os.PathLike)):
+        return source
+    folder = os.path.expanduser(source)
+    path = os.path.join(folder, "model.keras")
+    is_run = os.path.isfile(path) and os.path.isfile(os.path.join(folder, "results.json"))
+    return path if is_run else source
+
+
 def _suggestion(source: str) -> str:
     """Returns a suggestion for a name that is not registered."""
     if _HUGGING_FACE.fullmatch(f"hf://{source}"):

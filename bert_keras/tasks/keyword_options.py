@@ -122,6 +122,15 @@ class RerankerOptions(PresetOptions, total=False):
     head_options: HeadOptions | None
 
 
+class FewShotClassifierOptions(PresetOptions, total=False):
+    """Options of `FewShotClassifier.from_preset`."""
+
+    num_classes: int
+    label_names: Sequence[str] | None
+    pooling: Pooling
+    temperature: float
+
+
 class LongTextClassifierOptions(_ClassifierOptions, total=False):
     """Options of `LongTextClassifier.from_preset`."""
 

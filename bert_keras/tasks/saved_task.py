@@ -9,12 +9,14 @@ import keras
 import numpy as np
 
 from bert_keras.engine.atomic_files import of_one_state, reading
+from bert_keras.engine.keras_file import load_model
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import arguments_of, settings_of
 from bert_keras.other_names import renamed_argument
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.assign import NewHead, own_weights
+from bert_keras.presets.resolve import model_of_run
 from bert_keras.tasks import compatibility, freezing
 from bert_keras.tasks.lora import LORA_ARGUMENTS
 from bert_keras.types import Path
@@ -67,7 +69,8 @@ class SavedTask:
 
         Args:
             preset: str or path: a registered name, a local folder in this package's, Hugging
-                Face's, Google's TensorFlow 1 or KerasHub's layout, `"hf://owner/name"` or
+                Face's, Google's TensorFlow 1 or KerasHub's layout, the folder of a run of
+                `bert-keras train`, `"hf://owner/name"` or
                 `"kaggle://owner/model/framework/variation"`.
             load_weights: bool, `False` keeps random initial weights.
             **kwargs: arguments of the task (`num_classes=3`, `preprocessor=None`) and of the
@@ -87,7 +90,29 @@ class SavedTask:
         classifier = bert_keras.TextClassifier.from_preset("minilm_l6_en_uncased", num_classes=3)
         ```
         """
+        path = model_of_run(preset)
+        if path != preset:
+            return _task_of_run(
+                cls, path, kwargs if load_weights else {**kwargs, "load_weights": 0}
+            )
         return _make_task(cls, preset, load_weights, kwargs)
+
+
+def _task_of_run(cls, path, arguments):
+    """Returns the best task of a run of `train`, which must be of a class."""
+    if arguments:
+        raise ValueError(
+            f"The model of a run comes as it was trained, without arguments. Received: {path} with "
+            f"{sorted(arguments)}. To begin anew, pass the preset that the run began from."
+        )
+    task = load_model(path)
+    if not isinstance(task, cls):
+        name = type(task).__name__
+        raise ValueError(
+            f"The run must hold a {cls.__name__}. Received: {path}, a {name}. Call "
+            f"`{name}.from_preset`."
+        )
+    return task
 
 
 @of_one_state

@@ -1,0 +1,252 @@
+"""Classification from a handful of labelled texts."""
+
+import copy
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from bert_keras.answers.probabilities import softmax
+from bert_keras.checks import as_texts, check_int, describe
+from bert_keras.models.backbone import Backbone
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.tasks.keyword_options import FewShotClassifierOptions, TaskOptions
+from bert_keras.tasks.text_classifier import TextClassifier
+from bert_keras.tasks.text_embedder import TextEmbedder
+from bert_keras.tasks.user_columns import is_columns
+from bert_keras.types import Data, Frozen, Labels, Path, Pooling
+
+# Pairs of an epoch, by default.
+_NUM_PAIRS = 640
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class FewShotClassifier(TextClassifier):
+    """Gives each text a class, and learns from a handful of labelled texts per class (SetFit).
+
+    Eight texts give a head little to learn from, but many pairs. `fit` works in two phases:
+
+    1. It pairs each text with texts of its own class, and trains the encoder so that the cosine of
+       a pair is higher than those of texts of different classes, see `MultipleNegativesRanking`.
+    2. It fits a logistic regression on the vectors of the texts, which becomes the head.
+
+    The result is a `TextClassifier` in every other respect. It suits encoders of sentences best,
+    such as MiniLM, whose vectors mean something before they have seen a label.
+
+    Args:
+        backbone: a `Backbone`.
+        num_classes: int, the number of classes.
+        preprocessor: a `TextPreprocessor`, or `None` for answers to ready inputs only.
+        label_names: list of `num_classes` str, or `None` to use numbers.
+        pooling: `"mean"`, `"cls"`, `"max"` or `"pooler"`: how a text becomes a vector.
+            `from_preset` takes the pooling that the checkpoint was trained with.
+        frozen: see `Task`; with `"backbone"` only the head is fitted.
+        temperature: see `TextClassifier`.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
+
+    Raises:
+        ValueError: an argument is out of range.
+
+    Example:
+    ```python
+    classifier = bert_keras.FewShotClassifier.from_preset(
+        "minilm_l6_en_uncased", label_names=["negative", "positive"]
+    )
+    texts = ["What a film!", "I laughed and cried.", "Two hours too long.", "I left early."]
+    classifier.fit(texts, ["positive", "positive", "negative", "negative"])
+    classifier.classify("I would see it again.")
+    ```
+
+    Reference:
+        [Tunstall et al., 2022](https://arxiv.org/abs/2209.11055).
+    """
+
+    # The head of the regression is one dense layer.
+    decided_arguments = {  # noqa: RUF012
+        "problem_type": "single_label",
+        "head_options": {},
+        "dropout": 0.0,
+    }
+
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[FewShotClassifierOptions]) -> Self: ...
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        num_classes: int = 2,
+        preprocessor: TextPreprocessor | None = None,
+        label_names: Sequence[str] | None = None,
+        pooling: Pooling = "mean",
+        frozen: Frozen | None = None,
+        temperature: float = 1.0,
+        **kwargs: Unpack[TaskOptions],
+    ) -> None:
+        kwargs |= {"label_names": label_names, "pooling": pooling, "frozen": frozen}
+        kwargs |= {"preprocessor": preprocessor, "temperature": temperature}
+        super().__init__(backbone, num_classes, **self.decided_arguments, **kwargs)
+
+    def fit(
+        self,
+        x: Data | None = None,
+        y: Labels | None = None,
+        batch_size: int | None = None,
+        epochs: int | None = None,
+        *,
+        num_pairs: int | None = None,
+        **kwargs: Any,
+    ) -> keras.callbacks.History:
+        """Trains the encoder on pairs of texts, and fits the head on its vectors.
+
+        The result depends on `keras.utils.set_random_seed` alone. The optimizer and its settings
+        are those of `compile`, for the first phase; 5e-5 is the default learning rate.
+
+        Args:
+            x: a column of str; a handful for each class is enough.
+            y: labels, names or numbers. Each class needs at least one text.
+            batch_size: int, how many pairs a step compares, 16 by default.
+            epochs: int, passes over the pairs, 1 by default.
+            num_pairs: int, how many pairs begin with each text; by default as many as make
+                about 640 pairs, which are 40 steps, and at least 1.
+            **kwargs: `verbose` and `callbacks`, see `keras.Model.fit`.
+
+        Returns:
+            The `keras.callbacks.History` of the first phase, empty for `frozen="backbone"`.
+
+        Raises:
+            TypeError: `x` is not one column of texts, or an argument is unknown.
+            ValueError: a class has no text, or labels do not fit; before any compute.
+        """
+        if wrong := sorted(kwargs.keys() - {"verbose", "callbacks"}):
+            raise TypeError(
+                "FewShotClassifier.fit takes texts, labels, `batch_size`, `epochs`, `num_pairs`, "
+                f"`verbose` and `callbacks`. Received also: {', '.join(wrong)}. A TextClassifier "
+                "takes them; to score held-out texts, call `evaluate`."
+            )
+        texts, labels = self._labelled_texts(x, y)
+        num_pairs = -(-_NUM_PAIRS // len(texts)) if num_pairs is None else num_pairs
+        check_int("num_pairs", num_pairs)
+        trains = self.frozen != "backbone"
+        embedder = TextEmbedder(
+            self.backbone,
+            self.preprocessor,
+            pooling=self.pooling,
+            normalize=False,  # The cosine of the loss does not depend on it.
+            frozen=self.frozen if trains else None,
+            dtype=self.dtype_policy,
+        )
+        history = keras.callbacks.History()
+        if trains:
+            first, second = pairs_of(labels, num_pairs, random.getrandbits(31))
+            columns = [[texts[row] for row in rows] for rows in (first, second)]
+            embedder.recipe = copy.copy(self.recipe)
+            embedder.compile_with(self.recipe.renewed(self))
+            sizes = {"batch_size": batch_size or 16, "epochs": 1 if epochs is None else epochs}
+            history = embedder.fit(tuple(columns), labels[first], **sizes, **kwargs)
+        vectors = embedder.predict(texts, verbose=0)
+        for weight, value in zip(
+            (self.head.dense.kernel, self.head.dense.bias),
+            logistic_regression(vectors, labels, self.num_classes),
+            strict=True,
+        ):
+            weight.assign(value)
+        return history
+
+    def _labelled_texts(self, x, y):
+        """Returns a list of str and labels, int32 `(num_texts,)`, with a text for each class."""
+        self.data.check_has_preprocessor()
+        x, y, _ = self.data.taken(x, y)
+        if not self.data.is_raw(x):
+            raise TypeError(
+                "FewShotClassifier trains on one column of texts. Received: "
+                f"{describe(x)}. Pass a list of str."
+            )
+        texts, y = self.data.columns(x, y)
+        if is_columns(texts):
+            raise TypeError(
+                f"FewShotClassifier trains on single texts. Received: {len(texts)} columns. Join "
+                "the texts of a row, or use `TextClassifier` for pairs."
+            )
+        if y is None:
+            raise ValueError(
+                "FewShotClassifier needs labels to train. Received: y=None. Pass one label for "
+                "each text."
+            )
+        texts, labels = as_texts(texts), self.encode_labels(y)
+        if len(texts) != len(labels):
+            raise ValueError(
+                f"Each text needs one label. Received: {len(texts)} texts and {len(labels)} labels."
+            )
+        missing = np.setdiff1d(np.arange(self.num_classes), labels)
+        if missing.size:
+            names = [self._names()[number] for number in missing]
+            raise ValueError(
+                f"Each class needs at least one text. Received none for {names}. Add texts, or "
+                "make the classifier with the other labels."
+            )
+        return texts, labels
+
+
+def pairs_of(labels: NDArray[np.integer], num_pairs: int, seed: int) -> tuple[Any, Any]:
+    """Returns pairs of rows with the same label, which begin with each row equally often.
+
+    Args:
+        labels: int `(num_texts,)`.
+        num_pairs: int, how many pairs begin with each row.
+        seed: int.
+
+    Returns:
+        Two int arrays `(num_pairs * num_texts,)`. The second row of a pair differs from the first,
+        unless the label has no other.
+    """
+    rng, first, second = np.random.default_rng(seed), [], []
+    for label in np.unique(labels):
+        (rows,) = np.nonzero(labels == label)
+        count = len(rows)
+        places = np.repeat(np.arange(count), num_pairs)
+        steps = rng.integers(1, count, len(places)) if count > 1 else 0
+        first.append(rows[places])
+        second.append(rows[(places + steps) % count])
+    return np.concatenate(first), np.concatenate(second)
+
+
+def logistic_regression(
+    vectors: NDArray[np.float32], labels: NDArray[np.integer], num_classes: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns kernel and bias of a logistic regression, `logits = vectors @ kernel + bias`.
+
+    On vectors with the mean 0 and the mean squared length 1, it minimizes the sum of the
+    cross-entropies plus half the sum of the squared kernel. `X^T X / 2` bounds the second
+    derivatives from above, so Newton's steps with it in their place need no step size.
+
+    Args:
+        vectors: float `(num_texts, dim)`.
+        labels: int `(num_texts,)`.
+        num_classes: int.
+
+    Returns:
+        Float arrays `(dim, num_classes)` and `(num_classes,)`.
+
+    Reference:
+        [Böhning, 1992](https://doi.org/10.1007/BF00048682).
+    """
+    vectors = np.asarray(vectors, "float64")
+    center = vectors.mean(axis=0)
+    scale = max(1e-12, np.sqrt(np.square(vectors - center).sum(axis=1).mean()))
+    inputs = np.column_stack([(vectors - center) / scale, np.ones(len(vectors))])
+    penalty = np.append(np.ones(len(center)), 0.0)[:, None]  # None for the bias.
+    inverse = np.linalg.inv(inputs.T @ inputs / 2 + np.diagflat(penalty))
+    targets, weights = np.eye(num_classes)[labels], np.zeros((len(center) + 1, num_classes))
+    for _ in range(1000):
+        errors = targets - softmax(inputs @ weights)
+        step = inverse @ (inputs.T @ errors - penalty * weights)
+        weights += step
+        if np.abs(step).max() < 1e-8:
+            break
+    kernel = weights[:-1] / scale
+    return kernel, weights[-1] - center @ kernel
