@@ -108,12 +108,8 @@ def mine_hard_negatives(
         if reranker is not None:
             texts = [positive, *(documents[place] for place in found)]
             of_positive, *scores = reranker.score(query, texts, *options)
-        limits = [np.inf if max_score is None else max_score]
-        limits += [] if margin is None else [of_positive - margin]
-        limits += (
-            [] if relative_margin is None else [of_positive - relative_margin * abs(of_positive)]
-        )
-        chosen = [documents[x] for x, s in zip(found, scores, strict=True) if s <= min(limits)]
+        highest = _highest(of_positive, margin, relative_margin, max_score)
+        chosen = [documents[x] for x, s in zip(found, scores, strict=True) if s <= highest]
         if len(chosen) >= num_negatives:
             rows.append((query, positive, *chosen[:num_negatives]))
     if len(rows) < len(queries):
@@ -123,6 +119,16 @@ def mine_hard_negatives(
             stacklevel=2,
         )
     return tuple([row[column] for row in rows] for column in range(2 + num_negatives))
+
+
+def _highest(of_positive, margin, relative_margin, max_score):
+    """Returns the highest score that a negative may have beside a positive."""
+    highest = np.inf if max_score is None else max_score
+    if margin is not None:
+        highest = min(highest, of_positive - margin)
+    if relative_margin is not None:
+        highest = min(highest, of_positive - relative_margin * abs(of_positive))
+    return highest
 
 
 def _scores(embedder, queries, positives, documents, at_once=256):
