@@ -5,7 +5,13 @@ from typing import Any, Self, Unpack
 
 import keras
 
-from bert_keras.checks import check_int, check_number, check_same_length, check_type
+from bert_keras.checks import (
+    check_int,
+    check_not_empty,
+    check_number,
+    check_same_length,
+    check_type,
+)
 from bert_keras.training.losses import of_length_1
 from bert_keras.types import LossOptions
 
@@ -27,8 +33,8 @@ class Matryoshka(keras.losses.Loss):
 
     Raises:
         TypeError: `loss` is not a `keras.losses.Loss`.
-        ValueError: there are not as many weights as dims; or, in a call, one of `dims` is beyond
-            the vectors.
+        ValueError: there are no dims, or not as many weights as dims; or, in a call, one of `dims`
+            is beyond the vectors.
 
     Reference:
         [Kusupati et al., 2022](https://arxiv.org/abs/2205.13147), equation 1.
@@ -43,6 +49,7 @@ class Matryoshka(keras.losses.Loss):
     ) -> None:
         self.loss = check_type("loss", loss, keras.losses.Loss, "a `keras.losses.Loss`")
         super().__init__(reduction=loss.reduction, **kwargs)
+        dims = check_not_empty(list(dims), "`dims` must hold at least one width")
         self.dims = [check_int("dims", dim) for dim in dims]
         weights = [1.0] * len(self.dims) if weights is None else weights
         self.weights = [check_number("weights", weight) for weight in weights]
