@@ -14,17 +14,20 @@ from bert_keras.presets import families
 
 DOCS = pathlib.Path(__file__).resolve().parent
 # Page -> its backbone, and what the names of its presets begin with.
+_SENTENCE_BERTS = ("arctic_", "bge_base_", "bge_large_", "bge_small_", "e5_small_", "ms_marco_")
+_SENTENCE_BERTS += ("mxbai_embed_", "paraphrase_minilm_")
+_SENTENCE_ROBERTAS = ("bge_m3_", "bge_reranker_", "e5_base_", "e5_large_", "paraphrase_mpnet_")
 FAMILIES = {
-    "bert": ("BertBackbone", ("bert_", "minilm_")),
-    "roberta": ("RobertaBackbone", ("roberta_", "xlm_roberta_")),
+    "bert": ("BertBackbone", ("bert_", "minilm_", *_SENTENCE_BERTS)),
+    "roberta": ("RobertaBackbone", ("roberta_", "xlm_roberta_", *_SENTENCE_ROBERTAS)),
     "albert": ("AlbertBackbone", ("albert_",)),
     "distilbert": ("DistilBertBackbone", ("distilbert_",)),
     "spanbert": ("BertBackbone", ()),
     "electra": ("ElectraBackbone", ()),
     "ernie": ("BertBackbone", ()),
     "mpnet": ("MPNetBackbone", ("mpnet_",)),
-    "deberta_v2": ("DebertaV2Backbone", ("deberta_",)),
-    "nomic_bert": ("NomicBertBackbone", ()),
+    "deberta_v2": ("DebertaV2Backbone", ("deberta_", "mdeberta_", "mxbai_rerank_")),
+    "nomic_bert": ("NomicBertBackbone", ("gte_", "nomic_")),
     "modernbert": ("ModernBertBackbone", ("modernbert_",)),
 }
 SIZES = {"vocabulary_size": 8000, "num_heads": 4, "hidden_dim": 64, "intermediate_dim": 256}
