@@ -116,7 +116,7 @@ def has_accelerator() -> bool:
 
         return jax.default_backend() != "cpu"
     if backend == "torch":
-        return "cpu" not in str(keras.ops.zeros(()).device)
+        return "cpu" not in str(keras.ops.zeros(()).device).lower()
     import tensorflow as tf
 
     return bool(tf.config.list_physical_devices("GPU"))
