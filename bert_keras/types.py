@@ -158,6 +158,8 @@ class DenseOptions(TypedDict, total=False):
 
 
 class Entity(TypedDict):
+    """A named entity, at characters `start` to `end` of the text, see `TokenClassifier.tag`."""
+
     type: str
     text: str
     start: int
@@ -166,12 +168,16 @@ class Entity(TypedDict):
 
 
 class TaggedText(TypedDict):
+    """A text with a tag for each word, see `TokenClassifier.tag`."""
+
     text: str
     words: list[tuple[str, str | int]]
     entities: list[Entity]
 
 
 class Answer(TypedDict):
+    """A span of a context; `start` and `end` are `None` for no answer."""
+
     answer: str
     start: int | None
     end: int | None
@@ -179,17 +185,23 @@ class Answer(TypedDict):
 
 
 class Choice(TypedDict):
+    """The choice that fits best, see `MultipleChoice.choose`."""
+
     choice: str
     index: int
     probabilities: list[float]
 
 
 class IsNext(TypedDict):
+    """Whether a text follows another, see `NextSentencePrediction.is_next`."""
+
     is_next: bool
     probability: float
 
 
 class JudgedToken(TypedDict):
+    """How likely a token was replaced, see `ReplacedTokenDetector.is_replaced`."""
+
     token: str
     start: int
     end: int
@@ -197,6 +209,8 @@ class JudgedToken(TypedDict):
 
 
 class Hit(TypedDict):
+    """A text found for a query, see `TextEmbedder.semantic_search` and `Reranker.rank`."""
+
     index: int
     score: float
     # Not there where documents are vectors.

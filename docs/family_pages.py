@@ -14,12 +14,15 @@ from bert_keras.presets import families
 
 DOCS = pathlib.Path(__file__).resolve().parent
 # Page -> its backbone, and what the names of its presets begin with.
-_SENTENCE_BERTS = ("arctic_", "bge_base_", "bge_large_", "bge_small_", "e5_small_", "ms_marco_")
-_SENTENCE_BERTS += ("mxbai_embed_", "paraphrase_minilm_")
-_SENTENCE_ROBERTAS = ("bge_m3_", "bge_reranker_", "e5_base_", "e5_large_", "paraphrase_mpnet_")
+_OTHER_BERTS = ("arctic_", "bge_base_", "bge_large_", "bge_small_", "e5_small_", "ms_marco_")
+_OTHER_BERTS += ("mxbai_embed_", "paraphrase_minilm_", "roberta_wwm_")
+_OTHER_ROBERTAS = ("bge_m3_", "bge_reranker_", "e5_base_", "e5_large_", "paraphrase_mpnet_")
 FAMILIES = {
-    "bert": ("BertBackbone", ("bert_", "minilm_", *_SENTENCE_BERTS)),
-    "roberta": ("RobertaBackbone", ("roberta_", "xlm_roberta_", *_SENTENCE_ROBERTAS)),
+    "bert": ("BertBackbone", ("bert_", "minilm_", *_OTHER_BERTS)),
+    "roberta": (
+        "RobertaBackbone",
+        ("roberta_base_", "roberta_large_", "xlm_roberta_", *_OTHER_ROBERTAS),
+    ),
     "albert": ("AlbertBackbone", ("albert_",)),
     "distilbert": ("DistilBertBackbone", ("distilbert_",)),
     "spanbert": ("BertBackbone", ()),

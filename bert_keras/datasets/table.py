@@ -421,7 +421,7 @@ def _quoting_of(lines, delimiter, size, quoting, has_comma):
         lines: the lines from the first one with a quotation mark.
         delimiter: str of one character.
         size: number of fields of the first row, 0 if it is the first of these lines.
-        quoting: bool, or `None` if it is to be found.
+        quoting: bool, or `None` to detect it.
         has_comma: bool, whether a line before these has a comma.
     """
     for escapes in (False, True):

@@ -37,7 +37,7 @@ class Embed(Input):
 
 
 class EmbedAll(Input):
-    """Texts whose tokens are to be embedded."""
+    """Texts, whose tokens get a vector each."""
 
     inputs: str | Texts
     prompt_name: str | None = None

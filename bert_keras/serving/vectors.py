@@ -23,7 +23,7 @@ def similarities(vectors):
 
 
 def finished(vectors, normalize, dimensions=None):
-    """Returns vectors cut to their first dimensions, then of length 1 if they are to be."""
+    """Returns vectors cut to their first dimensions, then scaled to length 1 if `normalize`."""
     vectors = np.array(vectors)
     most = vectors.shape[1]
     is_size = dimensions is None or (type(dimensions) is int and 1 <= dimensions <= most)

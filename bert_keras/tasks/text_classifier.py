@@ -224,8 +224,8 @@ class TextClassifier(Task):
 
         Fine-tuned classifiers are too sure. `softmax(logits / temperature)` with the temperature
         that gives the lowest cross-entropy on held-out texts corrects this; for `"multi_label"` it
-        is the sigmoid. The most probable class stays the same, and so do labels at a threshold of
-        0.5. The temperature is saved with the classifier; `export_to_huggingface` and exported
+        is the sigmoid. The most probable class and the labels above a threshold of 0.5 stay the
+        same. The temperature is saved with the classifier; `export_to_huggingface` and exported
         programs return logits without it. Calibrate again after another `fit`.
 
         Args:
