@@ -546,7 +546,6 @@ def test_a_wrong_value_is_refused_with_the_remedy(classifier, call, remedy):
     ("call", "remedy"),
     [
         (fit([b"a"], [0]), "decode"),
-        (fit([{"text": "a"}], [0]), r"row\['text'\]"),
         (lambda task: task.evaluate(WrongBatch()), "Batch 2 of the dataset: .*Received: list"),
         (lambda task: task.evaluate(slices(TEXTS, LABELS)), r"Batch the dataset: `.batch\(32\)`"),
         (lambda task: slices(TEXTS).batch(2).map(tiny_preprocessor()), "the dataset of strings"),

@@ -1,6 +1,6 @@
 """Turns what the user passes to a task into encoded rows, and rows into batches."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import keras
@@ -230,7 +230,7 @@ class TaskData:
         if self.is_whole(x):
             return {"x": self.batches(self.encode(x, y, sample_weight), batch_size)}
         data = {"x": wrapped(self, x), "y": y, "sample_weight": sample_weight}
-        if y is not None and isinstance(data["x"], Stream):
+        if y is not None and isinstance(data["x"], (Iterator, Stream)):
             raise ValueError(
                 "A data set that is read batch by batch must yield its labels, `(text, label)`. "
                 f"Received: labels beside a {type(x).__name__}. Make it a list, in the order of "
