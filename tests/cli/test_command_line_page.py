@@ -47,4 +47,4 @@ def test_the_commands_print_what_the_page_shows(command):  # noqa: F811
         assert words(found).strip() == words(expected).strip(), arguments
         assert numbers(found) == pytest.approx(numbers(expected), abs=2e-3), arguments
         ran += 1
-    assert ran == 17
+    assert ran == 18
