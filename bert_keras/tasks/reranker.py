@@ -154,8 +154,9 @@ text, `(num_examples, num_texts)` |
         Raises:
             ValueError: the family has no counterpart there, or a weight is too large for the dtype.
         """
-        write_settings = functools.partial(sentence_transformers.write_prompts, task=self)
-        settings = {"write_settings": write_settings} if self.prompts else {}
+        write = functools.partial(sentence_transformers.write_cross_encoder_settings, task=self)
+        # Without prompts the config says all.
+        settings = {"write_settings": write} if self.prompts else {}
         presets.export_to_huggingface(self, folder, dtype, card, **settings)
 
     # Labels

@@ -27,7 +27,7 @@ def check_query_weights(weights, tokenizer):
     if values.size and values.dtype.kind not in "iuf":
         raise ValueError(f"`query_weights` must be numbers. Received: {values.dtype} values.")
     refuse_first(~(np.isfinite(values) & (values >= 0)), values, "Query weights must be from 0")
-    if tokenizer is not None:
+    if tokenizer is not None and tokenizer.has_vocabulary:
         known = set(tokenizer.vocabulary)
         wrong = [token not in known for token in tokens]
         advice = "Take the weights that came with this tokenizer."
@@ -78,4 +78,4 @@ def vectors_of_ids(token_ids, table, layout, pad_id):
     places = ops.stack([rows, ops.reshape(ops.cast(token_ids, "int32"), (-1,))], axis=1)
     occurs = ops.zeros((batch, len(table)), "float32")
     occurs = ops.scatter_update(occurs, places, ops.ones_like(rows, dtype="float32"))
-    return occurs * table
+    return occurs * ops.convert_to_tensor(table)

@@ -270,14 +270,14 @@ class TextClassifier(Task):
             return expected_calibration_error(probabilities, labels)
 
         reasons = {
-            LEAST_TEMPERATURE: "the classifier is right about nearly all of these texts",
-            MOST_TEMPERATURE: "the classifier is no better than chance on these texts",
+            LEAST_TEMPERATURE: "lower, as where the classifier is right about each of them",
+            MOST_TEMPERATURE: "higher, as where the classifier is no better than chance",
         }
-        for bound, reason in reasons.items():
-            if np.isclose(temperature, bound, rtol=1e-3):
+        for limit, reason in reasons.items():
+            if np.isclose(temperature, limit, rtol=1e-3):
                 warnings.warn(
-                    f"The temperature stopped at its limit, {bound:g}: {reason}. Pass more texts, "
-                    "which `fit` has not seen.",
+                    f"The temperature stopped at its limit, {limit:g}. For these texts the best "
+                    f"one is {reason}. Pass more texts, which `fit` has not seen.",
                     stacklevel=2,
                 )
         found = {"before": error(self.temperature), "after": error(temperature)}

@@ -58,7 +58,7 @@ def test_values_that_are_no_predictions_are_refused(function, values, labels, me
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("sign, words", [(1, "limit, 0.05: .* right"), (-1, "limit, 20: .*chance")])
+@pytest.mark.parametrize("sign, words", [(1, r"limit, 0\.05\..*right"), (-1, r"20\..*chance")])
 def test_a_temperature_at_its_limit_is_reported(sign, words, monkeypatch):
     classifier, labels = tiny_classifier(tiny_backbone()), [0, 1, 1]
     logits = sign * (2.0 * np.eye(2)[labels] - 1)

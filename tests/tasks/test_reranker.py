@@ -70,7 +70,8 @@ def test_a_prompt_goes_before_each_query(tmp_path):
     assert np.abs(expected - bare).max() > 1e-4
     reranker.export_to_huggingface(tmp_path / "theirs")
     settings = json.loads((tmp_path / "theirs/config_sentence_transformers.json").read_text())
-    assert settings == {"prompts": prompts, "default_prompt_name": "find"}
+    assert settings["prompts"] == prompts and settings["default_prompt_name"] == "find"
+    assert settings["model_type"] == "CrossEncoder"
     reranker.save_to_preset(tmp_path / "ours")
     for folder in ("theirs", "ours"):
         found = bert_keras.Reranker.from_preset(tmp_path / folder)

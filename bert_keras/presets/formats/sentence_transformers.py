@@ -347,8 +347,15 @@ def _write_modules(folder, task, similarity, modules, **settings):
     """
     longest = task.preprocessor and task.preprocessor.max_length
     longest = longest or task.backbone.max_sequence_length
-    write_json(folder / "sentence_bert_config.json", {"max_seq_length": longest})
-    write_prompts(folder, task, similarity_fn_name=similarity, **settings)
+    settings |= {"similarity_fn_name": similarity}
+    _write_lists(folder, task, {"max_seq_length": longest}, settings, modules)
+
+
+def _write_lists(folder, task, of_transformer, settings, modules):
+    """Writes the settings of the transformer and of the model, its prompts, and its modules."""
+    write_json(folder / "sentence_bert_config.json", of_transformer)
+    prompts = {theirs: getattr(task, ours) for theirs, ours in PROMPTS.items()}
+    write_json(folder / SENTENCES_FILE, {**prompts, **settings})
     # This file is last, since the others are read only if it exists.
     listed = [
         {"idx": i, "name": str(i), "path": path, "type": kind}
@@ -357,16 +364,21 @@ def _write_modules(folder, task, similarity, modules, **settings):
     write_json(folder / "modules.json", listed)
 
 
-def write_prompts(folder, task, **settings):
-    """Writes the prompts of a task, and further settings, into a folder.
+def write_cross_encoder_settings(folder, task):
+    """Writes the files for sentence-transformers, from 6, into the folder of a `Reranker`.
 
     Args:
         folder: path of an existing folder.
-        task: an `Embedder` or a `Reranker`.
-        **settings: further settings of their model.
+        task: a `Reranker` with prompts.
     """
-    prompts = {theirs: getattr(task, ours) for theirs, ours in PROMPTS.items()}
-    write_json(Path(folder) / SENTENCES_FILE, {**prompts, **settings})
+    of_transformer = {
+        "transformer_task": "sequence-classification",
+        "modality_config": {"text": {"method": "forward", "method_output_name": "logits"}},
+        "module_output_name": "scores",
+    }
+    settings = {"model_type": "CrossEncoder", "activation_fn": TORCH_NAMES[task.activation]}
+    modules = {"": "sentence_transformers.base.modules.transformer.Transformer"}
+    _write_lists(Path(folder), task, of_transformer, settings, modules)
 
 
 def _write_dense(folder, task, width):
