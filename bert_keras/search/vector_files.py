@@ -72,6 +72,8 @@ def write_vectors(
             f"Vectors of a {type(embedder).__name__} go into a {kind.ending} file. Received: "
             f"{path}. Change its ending."
         )
+    if isinstance(texts, str):
+        as_texts(texts)  # Raises: its characters are not the texts.
     folder = path.with_name(f".{path.name}.unfinished")
     columns, texts = Columns(str(folder), kind.dtypes), iter(texts)
 
@@ -128,7 +130,8 @@ def _skip(texts, columns, embed, folder):
     if done == 0:
         return
     fits = place == done and checksum == columns.counts["checksum"]
-    fits = fits and all(_begins_with(columns, *item) for item in embed(first).items())
+    stored = {name: columns.open(name) for name in columns.dtypes}
+    fits = fits and _is_close(stored, embed(first))
     if not fits or (columns.is_whole and next(texts, None) is not None):
         raise ValueError(
             "An unfinished file must be continued with the same texts, prompt and embedder. "
@@ -136,14 +139,27 @@ def _skip(texts, columns, embed, folder):
         )
 
 
-def _begins_with(columns, name, expected):
-    """Whether a column begins with values, up to differences between backends."""
-    found = columns.open(name)[: len(expected)]
-    if found.shape != expected.shape:
-        return False
-    if expected.dtype.kind != "f":
-        return np.array_equal(found, expected)
-    return np.abs(found - expected).max(initial=0) <= _TOLERANCE * np.abs(expected).max(initial=0)
+def _is_close(stored, fresh):
+    """Whether the first text has the same values, up to differences between backends.
+
+    Args:
+        stored: dict of arrays that begin with the first text.
+        fresh: dict of arrays of the first text alone.
+    """
+    count = len(fresh["values"])
+    rows = [_first_row(stored, count), _first_row(fresh, count)]
+    most = _TOLERANCE * np.abs(fresh["values"]).max(initial=0)
+    places = rows[0].keys() | rows[1].keys()
+    return all(abs(rows[0].get(x, 0.0) - rows[1].get(x, 0.0)) <= most for x in places)
+
+
+def _first_row(arrays, count):
+    """Returns the values of the first text by their places."""
+    if "indices" not in arrays:
+        return dict(enumerate(arrays["values"][:count].tolist()))
+    count = arrays["lengths"][0]  # Weights near 0 may be stored or not.
+    pairs = arrays["indices"][:count].tolist(), arrays["values"][:count].tolist()
+    return dict(zip(*pairs, strict=True))
 
 
 def _checksum(texts, start):

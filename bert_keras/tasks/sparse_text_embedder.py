@@ -156,7 +156,7 @@ class SparseTextEmbedder(Embedder):
     @functools.cached_property
     def query_table(self) -> NDArray[np.float32]:
         """The weight of each token id in queries, float32 `(vocabulary_size,)`."""
-        return weight_table(self.query_weights, self.tokenizer)
+        return weight_table(self.query_weights, self.tokenizer, self.dim)
 
     def call(self, inputs, training=None):
         if not self._has_static_column or len(inputs[TOKEN_IDS].shape) == 2:

@@ -14,11 +14,12 @@ def check_query_weights(weights, tokenizer):
 
     Args:
         weights: dict, token -> weight; or `None`.
-        tokenizer: a `Tokenizer`, or `None` if there is none to compare with.
+        tokenizer: a `Tokenizer`, whose vocabulary may come later; or `None`.
 
     Raises:
         TypeError: it is no dict.
-        ValueError: a token is not in the vocabulary, or a weight is no number from 0.
+        ValueError: there is no tokenizer, a token is not in the vocabulary, or a weight is no
+            number from 0.
     """
     if weights is None:
         return None
@@ -27,7 +28,12 @@ def check_query_weights(weights, tokenizer):
     if values.size and values.dtype.kind not in "iuf":
         raise ValueError(f"`query_weights` must be numbers. Received: {values.dtype} values.")
     refuse_first(~(np.isfinite(values) & (values >= 0)), values, "Query weights must be from 0")
-    if tokenizer is not None and tokenizer.has_vocabulary:
+    if tokenizer is None:
+        raise ValueError(
+            "`query_weights` need the tokenizer whose tokens they name. Received: "
+            "preprocessor=None. Pass a `TextPreprocessor`."
+        )
+    if tokenizer.has_vocabulary:
         known = set(tokenizer.vocabulary)
         wrong = [token not in known for token in tokens]
         advice = "Take the weights that came with this tokenizer."
@@ -35,10 +41,12 @@ def check_query_weights(weights, tokenizer):
     return {token: float(value) for token, value in weights.items() if value}
 
 
-def weight_table(weights: Mapping[str, float], tokenizer: Any) -> np.ndarray:
-    """Returns the weight of each token id, float32 `(vocabulary_size,)`."""
-    found = [weights.get(token, 0.0) for token in tokenizer.vocabulary]
-    return np.array(found, "float32")
+def weight_table(weights: Mapping[str, float], tokenizer: Any, size: int) -> np.ndarray:
+    """Returns the weight of each token id, float32 `(size,)`; ids without a token weigh 0."""
+    table = np.zeros(size, "float32")
+    for id, token in enumerate(tokenizer.vocabulary):
+        table[id] = weights.get(token, 0.0)
+    return table
 
 
 def vectors_of_texts(texts, table, preprocessor):

@@ -111,6 +111,7 @@ def test_an_unfinished_file_is_continued_with_the_same_texts_only(tmp_path, chan
     [
         ([], "x.npy", ValueError, "must be texts"),
         (["a", 3], "x.npy", TypeError, r"texts\[1\] is 3"),
+        ("text", "x.npy", TypeError, "`texts` must be a list"),
         (["a"], "x.npz", ValueError, r"a \.npy file"),
     ],
 )
@@ -118,6 +119,27 @@ def test_wrong_calls_leave_no_file(tmp_path, texts, path, error, message):
     with pytest.raises(error, match=message):
         write_vectors(Dense(), texts, tmp_path / path)
     assert not (tmp_path / path).exists()
+
+
+@pytest.mark.parametrize(("kind", "change"), [(Sparse, 1e-3), (MultiVector, 1e-3), (Sparse, 0.5)])
+def test_other_backends_may_continue_a_file_and_other_embedders_may_not(tmp_path, kind, change):
+    class Other(kind):
+        def embed(self, texts, *options):
+            rows = super().embed(texts, *options)
+            if kind is MultiVector:
+                return [row + np.float32(change) for row in rows]
+            rows = rows.tolil()
+            rows[:, 7] = change  # A weight that was 0.
+            return rows.tocsr()
+
+    path = tmp_path / "x.npz"
+    with pytest.raises(KeyboardInterrupt):
+        write_vectors(kind(), killed_after(40), path, batch_size=1)
+    if change < 0.1:
+        assert write_vectors(Other(), TEXTS, path, batch_size=1) == 41
+    else:
+        with pytest.raises(ValueError, match="the same texts, prompt and embedder"):
+            write_vectors(Other(), TEXTS, path, batch_size=1)
 
 
 def test_tasks_that_embed_nothing_are_refused(tmp_path):

@@ -244,6 +244,7 @@ def test_folders_with_weights_for_queries_are_read_and_written(tmp_path):
     ("options", "message"),
     [
         ({"query_weights": {"nowhere": 1.0}}, "must be a token"),
+        ({"query_weights": {"a": 1.0}, "preprocessor": None}, "Pass a `TextPreprocessor`"),
         ({"query_weights": {"a": -1.0}}, "from 0"),
         ({"query_weights": {"a": "b"}}, "must be numbers"),
         ({"regularization": 1.0}, "two numbers"),
@@ -255,7 +256,8 @@ def test_folders_with_weights_for_queries_are_read_and_written(tmp_path):
 )
 def test_impossible_settings_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        bert_keras.SparseTextEmbedder(tiny_backbone(), tiny_preprocessor(), **options)
+        options = {"preprocessor": tiny_preprocessor(), **options}
+        bert_keras.SparseTextEmbedder(tiny_backbone(), **options)
 
 
 @pytest.mark.once

@@ -324,7 +324,8 @@ def _write_router(folder, task, of_documents):
     queries = folder / "query_0_SparseStaticEmbedding"
     queries.mkdir(exist_ok=True)
     task.tokenizer.save(queries, task.backbone.input_names)
-    write_checkpoint(queries, {"weight": task.query_table}, metadata={"format": "pt"})
+    table = task.query_table[: task.tokenizer.vocabulary_size]
+    write_checkpoint(queries, {"weight": table}, metadata={"format": "pt"})
     write_json(queries / "config.json", {"frozen": True})
     of_queries = {queries.name: f"{_SPARSE_PACKAGE}.SparseStaticEmbedding"}
     router = {
