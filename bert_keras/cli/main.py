@@ -3,6 +3,7 @@ r"""BERT from the command line.
     bert-keras info SOURCE
     bert-keras convert SOURCE TARGET --to huggingface
     bert-keras train TASK --data_dir FOLDER           (`bert-keras train TASK -h` lists its flags)
+    bert-keras evaluate SOURCE FILE                   (`bert-keras evaluate -h` lists its flags)
     bert-keras classify SOURCE "What a film!" "Never again."
     bert-keras answer SOURCE "Who lived in London?" "Ada Lovelace lived in London."
     bert-keras tag SOURCE --input sentences.txt --output tags.jsonl
@@ -61,6 +62,7 @@ COMMANDS = {
 # Commands with flags of their own, and their modules, which import Keras.
 WITH_OWN_FLAGS = {
     "train": "train",
+    "evaluate": "evaluate",
     "vocabulary": "train_vocabulary",
     "pretraining-data": "make_pretraining_data",
     "pretrain": "pretrain",
@@ -267,11 +269,7 @@ def _model(name, source):
     """Returns a model of a source that answers by the method of a command."""
     command = COMMANDS[name]
     model, warned = sources.load(source, command.task)
-    if warned:
-        raise ValueError(
-            f"{source} lacks a part that `{name}` needs. {warned[0]} Or name a checkpoint that was "
-            f"trained for `{name}`, such as the folder of a run of `bert-keras train`."
-        )
+    sources.refuse_untrained(source, name, warned)
     is_exported = isinstance(model, runtime.ExportedTask)  # It refuses other methods itself.
     if not is_exported and command.method not in runtime.answers_of(model):
         raise ValueError(

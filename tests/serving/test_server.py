@@ -933,11 +933,12 @@ async def test_the_sum_of_unfinished_bodies_is_bounded(monkeypatch):
     assert guard.held == 0
 
 
-def test_a_preset_is_served_as_a_program_where_that_is_faster(tasks, tmp_path):
+def test_a_preset_is_served_as_a_program_where_that_is_faster(tasks, tmp_path, capsys):
     for name in ("classifier", "filler"):
         tasks[name].save_to_preset(tmp_path / name)
     program = serve.loaded(str(tmp_path / "classifier"))
     assert isinstance(program, runtime.ExportedTask)
+    assert capsys.readouterr().out.startswith("Exporting a program for ONNX Runtime; --runtime=")
     assert set(instruments_of(program)) == {"saliency", "attention"}
     assert attention(program, ("a",), 0)["tokens"] == ["[CLS]", "a", "[SEP]"]
     served = Served("a", lambda: program)
@@ -952,6 +953,13 @@ def test_a_preset_is_served_as_a_program_where_that_is_faster(tasks, tmp_path):
     tasks["filler"].export(tmp_path / "program", format="onnx", verbose=False)
     with pytest.raises(ValueError, match="Serve its task"):
         serve.loaded(str(tmp_path / "program"), "keras")
+    tasks["filler"].backbone.save_to_preset(tmp_path / "bare")
+    tasks["filler"].tokenizer.save(tmp_path / "bare")
+    advice = "Train a model first: `bert-keras train text_classification --preset .*bare --train_f"
+    with pytest.raises(ValueError, match=advice):
+        serve.loaded(str(tmp_path / "bare"), task="TextClassifier")
+    with pytest.raises(ValueError, match="Or name a checkpoint that was trained for `fill-mask`"):
+        serve.loaded(str(tmp_path / "bare"), task="MaskedLM")
 
 
 def test_an_exported_program_answers_like_its_task_but_has_no_instruments(tasks, tmp_path):
