@@ -123,7 +123,7 @@ def with_links(text, path, page, pages):
             return match[0]
         return f"`{there.relative_to(ROOT)}`"
 
-    return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)#\s]+)(#[^)]*)?\)", replaced, text)
+    return re.sub(r"(?<!!)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)", replaced, text)
 
 
 def in_language(language, path, page, pages):

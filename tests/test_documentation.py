@@ -99,7 +99,7 @@ def test_links_lead_to_pages_and_pictures_in_a_clone_and_in_the_build(language, 
         page = path.relative_to(folder).as_posix()
         linked = build.with_links(prose, path, page, shared)
         for target, in_build in zip(links.findall(prose), links.findall(linked), strict=True):
-            found = posixpath.normpath(f"{posixpath.dirname(page)}/{in_build}")
+            found = posixpath.normpath(posixpath.join(posixpath.dirname(page), in_build))
             assert found in targets, f"{path.relative_to(DOCS)}: {target}"
             # Only drawings and the API's pages are made by the build.
             assert found in built or (path.parent / target).exists(), f"{page}: {target}"
