@@ -26,7 +26,7 @@ TASK = flags.DEFINE_string("task", None, "Its name, where the folder does not te
 PRESET = flags.DEFINE_string("preset", "minilm_l6_en_uncased", "An embedder.")
 PER_LABEL = flags.DEFINE_list("per_label", ["8"], "Texts of each label.")
 SEEDS = flags.DEFINE_integer("seeds", 3, "Seeds 0, 1, ...")
-NUM_DEV = flags.DEFINE_integer("num_dev", 500, "Texts to measure on.")
+NUM_DEV = flags.DEFINE_integer("num_dev", 300, "Texts to measure on.")
 OUTPUT = flags.DEFINE_string("output", None, "A file for the rows.", required=True)
 PAIRS = 640
 

@@ -20,7 +20,7 @@ import time
 import keras
 import numpy as np
 from absl import app, flags
-from retrieval import read_qnli
+from questions import read_qnli
 
 import bert_keras
 from bert_keras import corpora, search
@@ -32,8 +32,9 @@ OUTPUT = flags.DEFINE_string("output", None, "Folder of rows and models.", requi
 PRESET = flags.DEFINE_string("preset", "minilm_l6_en_uncased", "An embedder.")
 SEEDS = flags.DEFINE_integer("seeds", 2, "Seeds 0, 1, ...")
 NUM_QUESTIONS = flags.DEFINE_integer("num_questions", 2000, "Questions to train on.")
+NUM_DEV = flags.DEFINE_integer("num_dev", None, "Questions to measure on; all by default.")
 RATE = flags.DEFINE_float("learning_rate", 2e-4, "Peak rate.")
-BATCH, MAX_LENGTH = 32, 128
+BATCH, MAX_LENGTH = 16, 64
 
 
 def answering_sentence(example):
@@ -124,6 +125,8 @@ def main(argv):
     pairs = training_pairs(TRAIN.value, NUM_QUESTIONS.value)
     print(f"{len(pairs)} pairs, {len(pairs) // BATCH} steps, such as {pairs[:2]}", flush=True)
     data, candidates = read_qnli(QNLI.value)
+    candidates = candidates[: NUM_DEV.value]
+    data = data._replace(queries=dict(list(data.queries.items())[: len(candidates)]))
     queries = [data.queries[n] for n, places in enumerate(candidates) for _ in places]
     texts = [data.corpus[place] for places in candidates for place in places]
     file = folder / "rows.jsonl"

@@ -12,7 +12,6 @@ a killed run continues where it was. Times are processor seconds: to embed docum
 to search all queries.
 """
 
-import csv
 import functools
 import itertools
 import json
@@ -22,10 +21,10 @@ import time
 import keras
 import numpy as np
 from absl import app, flags
+from questions import read_qnli, read_questions, token_embedder
 
 import bert_keras
 from bert_keras import search
-from bert_keras.datasets import read_squad
 from bert_keras.search.bm25_index import split_into_words
 
 DATA = flags.DEFINE_list("data", None, "Files in SQuAD's format.")
@@ -35,12 +34,10 @@ SPLADE = flags.DEFINE_string("splade", None, "Folder of a SparseTextEmbedder.")
 RERANKER = flags.DEFINE_string("reranker", None, "A .keras file of a Reranker.")
 PEER = flags.DEFINE_bool("sentence_transformers", False, "Also measure this library.")
 NUM_QUERIES = flags.DEFINE_integer("num_queries", None, "The first queries; all by default.")
-NUM_SLOW = flags.DEFINE_integer(
-    "num_slow", 500, "Queries of MaxSim with all texts and of rerankers."
-)
+NUM_RERANKED_QUERIES = flags.DEFINE_integer("num_reranked", 200, "Queries of the reranker.")
 OUTPUT = flags.DEFINE_string("output", None, "Folder of the rows and vectors.", required=True)
 SCORES = ("recall@1", "recall@10", "mrr@10", "ndcg@10")
-# Hits for fusion and MaxSim, and for a reranker.
+# Hits for fusion, and for MaxSim and a reranker.
 NUM_HITS, NUM_RERANKED = 100, 20
 # Precision and engine -> bits of a value in memory.
 PRECISIONS = {
@@ -50,31 +47,6 @@ PRECISIONS = {
     ("binary", "numpy"): 1,
     ("binary", "faiss"): 9,
 }
-
-
-def read_questions(paths):
-    """Returns `RetrievalData` of files in SQuAD's format."""
-    examples = [example for path in paths for example in read_squad(path).examples]
-    places = {text: n for n, text in enumerate(dict.fromkeys(e.context for e in examples))}
-    relevance = {n: {places[example.context]: 1} for n, example in enumerate(examples)}
-    queries = {n: example.question for n, example in enumerate(examples)}
-    return search.RetrievalData({n: text for text, n in places.items()}, queries, relevance), None
-
-
-def read_qnli(path):
-    """Returns `RetrievalData` of questions that have both labels, and their sentences."""
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    places = {text: n for n, text in enumerate(dict.fromkeys(row["sentence"] for row in rows))}
-    judged = {}
-    for row in rows:
-        degree = int(row["label"] == "entailment")
-        judged.setdefault(row["question"], {})[places[row["sentence"]]] = degree
-    judged = {query: degrees for query, degrees in judged.items() if len({*degrees.values()}) == 2}
-    relevance = dict(enumerate(judged.values()))
-    corpus = {n: text for text, n in places.items()}
-    candidates = [list(degrees) for degrees in judged.values()]
-    return search.RetrievalData(corpus, dict(enumerate(judged)), relevance), candidates
 
 
 class Table:
@@ -87,15 +59,15 @@ class Table:
         lines = self.file.read_text().splitlines() if self.file.exists() else []
         self.rows = {row["name"]: row for row in map(json.loads, lines)}
 
-    def vectors(self, name, embed):
-        """Returns vectors and the seconds that `embed(texts)` took for them."""
-        times = {}
+    def vectors(self, name, embed, columns=None):
+        """Yields the vectors of queries and documents, and the seconds that both took."""
+        times, data = {}, self.data
+        columns = columns or {"query": data.queries.values(), "document": data.corpus.values()}
         for kind in ("query", "document"):
             path = self.folder / f"{name}_{kind}.npz"
             if not path.exists():
                 start = time.process_time()
-                texts = self.data.queries if kind == "query" else self.data.corpus
-                found = embed(kind, list(texts.values()))
+                found = embed(kind, list(columns[kind]))
                 seconds = time.process_time() - start
                 np.savez(path, *flat(found), seconds=seconds)
             with np.load(path) as arrays:
@@ -232,48 +204,29 @@ def by_weights(table):
     return table.row("SPLADE", find, size, seconds)
 
 
-def token_embedder(embedder):
-    """Returns a MultiVectorEmbedder with the vectors of the embedder's tokens as they are."""
-    options = {
-        "query_marker": "",
-        "document_marker": "",
-        "query_expansion": None,
-        "query_length": None,
-    }
-    backbone = embedder.backbone
-    found = bert_keras.MultiVectorEmbedder(
-        backbone, embedder.preprocessor, dim=backbone.hidden_dim, **options
-    )
-    found.head.dense.kernel.assign(np.eye(backbone.hidden_dim))
-    return found
-
-
 def by_tokens(table, embedder, first):
-    tokens = token_embedder(embedder)
-    queries, documents, seconds = table.vectors("tokens", tokens.embed_as)
-    size = megabytes(*documents)
+    """Scores the best hits of another search by MaxSim; only their documents are embedded."""
+    tokens, texts = token_embedder(embedder), list(table.data.corpus.values())
+    first = [[hit["id"] for hit in hits[:NUM_RERANKED]] for hits in first]
+    needed = sorted({place for places in first for place in places})
+    columns = {"query": list(table.data.queries.values()), "document": [texts[n] for n in needed]}
+    queries, documents, seconds = table.vectors("tokens", tokens.embed_as, columns)
+    documents = dict(zip(needed, documents, strict=True))
 
     def rescore(_, top_k):
         found = []
-        for query, hits in zip(queries, first, strict=False):
-            places = [hit["id"] for hit in hits]
+        for query, places in zip(queries, first, strict=False):
             scores = tokens.similarities([query], [documents[place] for place in places])[0]
             found.append(_hits(scores, places))
         return found
 
-    table.row(f"MaxSim of the best {len(first[0])} by vectors", rescore, size, seconds)
-    if not table.candidates:
-        slow = queries[: NUM_SLOW.value]
-
-        def find(_, top_k):
-            return table.best(tokens.similarities(slow, documents), top_k)
-
-        table.row("MaxSim of all", find, size, seconds, len(slow))
+    size = f"{megabytes(*documents.values())} of {len(needed)} texts"
+    table.row(f"MaxSim of the best {len(first[0])}", rescore, size, seconds)
 
 
 def by_reranker(table, first):
     reranker = keras.models.load_model(RERANKER.value)
-    texts, num_queries = list(table.data.corpus.values()), NUM_SLOW.value
+    texts, num_queries = list(table.data.corpus.values()), NUM_RERANKED_QUERIES.value
     if table.candidates:
         first, num_queries = [[{"id": n} for n in places] for places in table.candidates], None
 
