@@ -3,6 +3,7 @@ r"""BERT from the command line.
     bert-keras info SOURCE
     bert-keras convert SOURCE TARGET --to huggingface
     bert-keras train TASK --data_dir FOLDER           (`bert-keras train TASK -h` lists its flags)
+    bert-keras evaluate SOURCE FILE                   (`bert-keras evaluate -h` lists its flags)
     bert-keras classify SOURCE "What a film!" "Never again."
     bert-keras answer SOURCE "Who lived in London?" "Ada Lovelace lived in London."
     bert-keras embed SOURCE --input texts.csv --columns body --output vectors.npy
@@ -63,6 +64,7 @@ COMMANDS = {
 # Commands with flags of their own, and their modules, which import Keras.
 WITH_OWN_FLAGS = {
     "train": "train",
+    "evaluate": "evaluate",
     "vocabulary": "train_vocabulary",
     "pretraining-data": "make_pretraining_data",
     "pretrain": "pretrain",
@@ -318,11 +320,7 @@ def _model(name, flags, source):
     if flags.sparse:
         command = Command("SparseTextEmbedder", "token_weights")
     model, warned = sources.load(source, command.task)
-    if warned:
-        raise ValueError(
-            f"{source} lacks a part that `{name}` needs. {warned[0]} Or name a checkpoint that was "
-            f"trained for `{name}`, such as the folder of a run of `bert-keras train`."
-        )
+    sources.refuse_untrained(source, name, warned)
     answers = runtime.answers_of(model)
     is_sparse = name == "embed" and "token_weights" in answers
     method = "token_weights" if is_sparse else command.method

@@ -272,7 +272,12 @@ async def _labels(server, request, served, rows, body):
         for place, row in zip(places, labels, strict=True):
             found[place] = row
 
-    await asyncio.gather(ask(1), ask(2))
+    kinds = [asyncio.ensure_future(ask(size)) for size in (1, 2)]
+    try:
+        await asyncio.gather(*kinds)
+    finally:
+        for kind in kinds:  # If one is refused, the other need not be answered.
+            kind.cancel()
     return found
 
 
