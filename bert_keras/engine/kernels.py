@@ -84,10 +84,13 @@ def _masked_bias(mask, bias, dtype):
     lowest = torch.finfo(dtype).min
     if bias is not None:
         return bias.to(dtype).masked_fill(~mask, lowest)
-    made = None if torch.compiler.is_compiling() else getattr(mask, "_as_bias", None)
+    is_compiling = torch.compiler.is_compiling()
+    made = None if is_compiling else getattr(mask, "_as_bias", None)
     if made is None or made.dtype != dtype:
         # Made from a number on the device: a tensor would have to be sent there.
-        made = mask._as_bias = torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, lowest)
+        made = torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, lowest)
+        if not is_compiling:
+            mask._as_bias = made
     return made
 
 
