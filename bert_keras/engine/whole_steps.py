@@ -72,6 +72,8 @@ class _TorchSteps:
 
         x, y, sample_weight = _on_device(data)
         weights = self.trainable_weights
+        if not weights:
+            return super().train_step((x, y, sample_weight))  # It warns.
         # Keras frees the last step's gradients only after the forward pass has allocated its own.
         for weight in weights:
             weight._value.grad = None
