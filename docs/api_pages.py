@@ -1,6 +1,7 @@
-"""Writes the pages of the API: what each room of the package shows, from its docstrings."""
+"""Writes the pages of the API from docstrings: one for each class, one for the functions of a room."""
 
 import inspect
+import re
 
 import bert_keras
 from bert_keras import (
@@ -44,12 +45,47 @@ ROOMS = {
         search,
     )
 }
+# The tasks that most readers look for come first, base classes last.
+FIRST = (
+    "TextClassifier",
+    "TokenClassifier",
+    "QuestionAnswering",
+    "TextEmbedder",
+    "Reranker",
+    "MultipleChoice",
+    "LongTextClassifier",
+    "ZeroShotClassifier",
+    "FewShotClassifier",
+    "MaskedLM",
+)
+LAST = ("HeadTask", "Task", "Backbone")
 INTRODUCTION = {
-    "en": "Signatures and descriptions as they stand in the code. Import `bert_keras` and write "
-    "`bert_keras.TextClassifier`; what is in a room is `bert_keras.training.Lamb`.",
+    "en": "Signatures and descriptions come from the code. Write `import bert_keras`, then "
+    "`bert_keras.TextClassifier`, or for a submodule `bert_keras.training.Lamb`.",
     "zh": "签名与说明直接取自代码中的文档字符串（英文）。先 `import bert_keras`，"
     "再写 `bert_keras.TextClassifier`；各子模块里的名字写作 `bert_keras.training.Lamb`。",
 }
+WORDS = {
+    "en": {
+        "functions": "Functions",
+        "methods": "Methods",
+        "hooks": "For subclasses: what Keras calls and a class of your own overrides",
+        "inherited": "Inherited from",
+    },
+    "zh": {
+        "functions": "函数",
+        "methods": "方法",
+        "hooks": "写子类时用：由 Keras 调用、可以改写的方法",
+        "inherited": "继承自",
+    },
+}
+# What Keras or a base class calls. Readers who write no class of their own need none of it.
+HOOK = re.compile(
+    r"(add_hidden|build|check|checked|compute|default|encode_labels|encode_ready|encode_texts"
+    r"|has_classes|ignores|left_alone|make|non_trainable|on_epoch|reads_pooled|settle|tasks$"
+    r"|text_answer|through|trainable)"
+    r"|.*(_assets|_columns|_config|_multipliers|_outputs|_step|_with|row_labels|from_config)$"
+)
 
 
 def _public(module):
@@ -61,12 +97,19 @@ def _public(module):
     }
 
 
+def _place(name):
+    short = name.rpartition(".")[2]
+    return short in LAST, FIRST.index(short) if short in FIRST else len(FIRST)
+
+
 def contents():
     """Returns {page: {full name: value}}: every public name once."""
     found = {page: {} for page in TITLES}
     seen = set()
     for name, value in _public(bert_keras).items():
-        if inspect.isclass(value) and issubclass(value, bert_keras.Task):
+        if value is bert_keras.ZeroShotClassifier or (
+            inspect.isclass(value) and issubclass(value, bert_keras.Task)
+        ):
             page = "tasks"
         elif inspect.isclass(value) and issubclass(value, Backbone):
             page = "backbones"
@@ -76,6 +119,7 @@ def contents():
             page = "functions"
         found[page][f"bert_keras.{name}"] = value
         seen.add(value)
+    found["backbones"]["bert_keras.models.backbone.Backbone"] = Backbone
     for name in bert_keras.distribution.__all__:
         found["functions"][f"bert_keras.distribution.{name}"] = getattr(
             bert_keras.distribution, name
@@ -85,28 +129,120 @@ def contents():
             if value not in seen:
                 found[page][f"bert_keras.{page}.{name}"] = value
                 seen.add(value)
-    found["tasks"] = {
-        "bert_keras.Task": bert_keras.Task,
-        **found["tasks"],
+    return {
+        page: {name: values[name] for name in sorted(values, key=_place)}
+        for page, values in found.items()
     }
-    return found
+
+
+def page_of(name):
+    """Returns the page of a class, without a suffix, from its full name."""
+    room = next(room for room, values in contents().items() if name in values)
+    return f"api/{room}/{name.rpartition('.')[2]}"
+
+
+def members(cls, documented):
+    """Returns the public bases of a class, and the names of the members that it documents itself.
+
+    A base that has no page of its own, such as a mixin, counts as a part of the class.
+    """
+    bases = [base for base in cls.__mro__[1:] if base in documented]
+    owners = [
+        owner
+        for owner in cls.__mro__
+        if owner.__module__.startswith("bert_keras")
+        and (owner is cls or not any(issubclass(base, owner) for base in bases))
+    ]
+    names = {}
+    for owner in owners:
+        for name, value in vars(owner).items():
+            value = getattr(value, "__func__", value)
+            is_member = inspect.isfunction(value) or isinstance(value, property)
+            if is_member and value.__doc__ and not name.startswith("_"):
+                names[name] = value
+    return bases, list(names)
+
+
+def _heading(title, line):
+    return [title, line * 2 * len(title), ""]
+
+
+def _directive(name, cls, member):
+    kind = "property" if isinstance(inspect.getattr_static(cls, member), property) else "method"
+    return [f".. auto{kind}:: {name}.{member}", ""]
+
+
+def class_page(name, cls, names, words):
+    """Returns the text of the page of one class.
+
+    Args:
+        name: the full name of the class.
+        cls: the class.
+        names: dict from each class that has a page to its full name.
+        words: the headings, in the language of the page.
+    """
+    bases, own = members(cls, names)
+    lines = [*_heading(name.rpartition(".")[2], "="), f".. autoclass:: {name}", ""]
+    if used := [member for member in own if not HOOK.match(member)]:
+        lines += _heading(words["methods"], "-")
+        lines += [line for member in used for line in _directive(name, cls, member)]
+    taken = set(own)
+    for base in bases:
+        inherited = [x for x in members(base, names)[1] if x not in taken and not HOOK.match(x)]
+        links = (f":py:obj:`{x} <{names[base]}.{x}>`" for x in inherited)
+        taken |= set(inherited)
+        if inherited:
+            lines += [f"{words['inherited']} :py:class:`~{names[base]}`: {', '.join(links)}.", ""]
+    if hooks := [member for member in own if HOOK.match(member)]:
+        summary = f"<details><summary>{words['hooks']}</summary>"
+        lines += [".. raw:: html", "", f"   {summary}", ""]
+        lines += [line for member in hooks for line in _directive(name, cls, member)]
+        lines += [".. raw:: html", "", "   </details>", ""]
+    return "\n".join(lines)
+
+
+def room_page(title, room, values, words):
+    """Returns the text of the page of a room: a table of its classes, then its functions."""
+    lines = _heading(title, "=")
+    classes = [name for name, value in values.items() if inspect.isclass(value)]
+    shorts = [name.rpartition(".")[2] for name in classes]
+    if classes:
+        lines += [".. list-table::", ""]
+    for name, short in zip(classes, shorts, strict=True):
+        sentence = inspect.getdoc(values[name]).split("\n\n")[0].replace("\n", " ")
+        sentence = re.sub(r"`([^`]+)`", r"``\1``", sentence)
+        lines += [f"   * - :doc:`{short} <{room}/{short}>`", f"     - {sentence}"]
+    if classes:
+        lines += ["", ".. toctree::", "   :hidden:", "", *(f"   {room}/{x}" for x in shorts), ""]
+    if functions := [name for name in values if name not in classes]:
+        lines += _heading(words["functions"], "-")
+        lines += [line for name in functions for line in (f".. autofunction:: {name}", "")]
+    return "\n".join(lines)
 
 
 def pages(language):
     """Yields (file name, text) of the API's pages."""
     which = ("en", "zh").index(language)
-    title = ("API", "API 参考")[which]
-    names = "\n".join(TITLES)
-    yield "api/index.md", f"# {title}\n\n{INTRODUCTION[language]}\n\n```{{toctree}}\n{names}\n```\n"
-    for page, values in contents().items():
-        title = TITLES[page][which]
-        lines = [title, "=" * 2 * len(title), ""]
+    words = WORDS[language]
+    rooms = contents()
+    names = {
+        value: name
+        for values in rooms.values()
+        for name, value in values.items()
+        if inspect.isclass(value)
+    }
+    index = [f"# {('API', 'API 参考')[which]}\n\n{INTRODUCTION[language]}\n"]
+    for room, values in rooms.items():
+        title = TITLES[room][which]
+        yield f"api/{room}.rst", room_page(title, room, values, words)
+        listed = []
         for name, value in values.items():
-            kind = "class" if inspect.isclass(value) else "function"
-            lines.append(f".. auto{kind}:: {name}")
-            if kind == "class":
-                lines.append("   :members:")
-                if not issubclass(value, tuple) and value.__mro__[1] is not object:
-                    lines.append("   :show-inheritance:")
-            lines.append("")
-        yield f"api/{page}.rst", "\n".join(lines)
+            short = name.rpartition(".")[2]
+            if inspect.isclass(value):
+                yield f"api/{room}/{short}.rst", class_page(name, value, names, words)
+                listed.append(f"[{short}]({room}/{short}.rst)")
+            else:
+                listed.append(f"{{py:func}}`{short} <{name}>`")
+        index.append(f"**[{title}]({room}.rst)**: {', '.join(listed)}\n")
+    toctree = "\n".join(rooms)
+    yield "api/index.md", "\n".join([*index, f"```{{toctree}}\n:hidden:\n\n{toctree}\n```\n"])
