@@ -9,8 +9,8 @@
 # | `BertTextClassifier.from_preset(preset, num_classes=2)` | `model = bert_keras.TextClassifier.from_preset(preset, num_classes=2)` |
 # | `BertTextClassifierPreprocessor.from_preset(preset)(texts)` | `model.preprocessor(texts)` |
 # | `BertBackbone.from_preset(preset)` | `model.backbone` |
-# | `model.compile(loss=..., optimizer=AdamW(1e-3), metrics=...)` | `model.compile(learning_rate=1e-3)` |
-# | `model.fit(texts, labels, epochs=10, verbose=0)` | `model.fit(texts, labels, epochs=10, verbose=0)` |
+# | `model.compile(loss=..., optimizer=AdamW(1e-2), metrics=...)` | `model.compile(learning_rate=1e-2)` |
+# | `model.fit(texts, labels, epochs=20, verbose=0)` | `model.fit(texts, labels, epochs=20, verbose=0)` |
 # | `model.predict(texts)` | `model.predict(texts, verbose=0)` |
 # | `softmax(model.predict(texts)).argmax(-1)` | `model.classify(texts)` |
 # | `model.save_to_preset(output)` | `model.save_to_preset(output)` |
@@ -19,7 +19,7 @@
 # One class serves every family: there is no `RobertaTextClassifier`. On JAX and PyTorch, raw text
 # needs no TensorFlow. `keras.models.load_model` works with raw text, too.
 #
-# Expected: vectors that differ by at most 2e-7; PyTorch, 6 seconds of one core. Run it as `python
+# Expected: vectors that differ by at most 3e-7; PyTorch, 6 seconds of one core. Run it as `python
 # examples/migrating_from_keras_hub.py`.
 
 # %%
@@ -66,8 +66,8 @@ print("largest difference", np.abs(vectors - expected).max())
 
 # %%
 texts, labels = ["a good film .", "a bad film ."] * 16, [1, 0] * 16
-model.compile(learning_rate=1e-3)
-history = model.fit(texts, labels, epochs=10, verbose=0)
+model.compile(learning_rate=1e-2)
+history = model.fit(texts, labels, epochs=20, verbose=0)
 print(model.predict(texts, verbose=0)[:2])
 print(model.classify(texts)[:2])
 

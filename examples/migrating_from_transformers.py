@@ -11,16 +11,17 @@
 # | `tokenizer(texts, padding=True, truncation=True, return_tensors="pt")` | `model.preprocessor(texts)` |
 # | `model(**tokenizer(texts, ...)).logits` | `model.predict(texts, verbose=0)` |
 # | `pipeline("text-classification", model=folder)(texts)` | `model.classify(texts)` |
-# | `TrainingArguments(learning_rate=1e-3, warmup_ratio=0.1)` | `model.compile(learning_rate=1e-3)` |
-# | `Trainer(model, arguments, train_dataset=...).train()` | `model.fit(texts, labels, epochs=10, verbose=0)` |
+# | `TrainingArguments(learning_rate=1e-2, warmup_ratio=0.1)` | `model.compile(learning_rate=1e-2)` |
+# | `Trainer(model, arguments, train_dataset=...).train()` | `model.fit(texts, labels, epochs=20, verbose=0)` |
 # | `trainer.evaluate()` | `model.evaluate(texts, labels, verbose=0, return_dict=True)` |
 # | `model.save_pretrained(output)` | `model.export_to_huggingface(output)` |
 #
 # `AutoModelForTokenClassification` is `TokenClassifier`, `AutoModelForQuestionAnswering` is
 # `QuestionAnswering`, `AutoModelForMaskedLM` is `MaskedLM`.
 #
-# Expected: logits that differ by at most 6e-6, and `positive` 0.964 on both sides after training;
-# PyTorch, 7 seconds of one core. Run it as `python examples/migrating_from_transformers.py`.
+# Expected: logits that differ by at most 1e-6, and `positive` with the same probability, above 0.9,
+# on both sides after training; PyTorch, 7 seconds of one core. Run it as `python
+# examples/migrating_from_transformers.py`.
 
 # %%
 import os
@@ -50,7 +51,7 @@ config = transformers.BertConfig(
     num_hidden_layers=2,
     num_attention_heads=2,
     intermediate_size=64,
-    initializer_range=0.5,
+    initializer_range=0.1,
     id2label={0: "negative", 1: "positive"},
 )
 transformers.BertForSequenceClassification(config).save_pretrained(folder)
@@ -84,8 +85,8 @@ print(model.preprocessor(texts))
 
 # %%
 texts, labels = ["a good film .", "a bad film ."] * 16, ["positive", "negative"] * 16
-model.compile(learning_rate=1e-3)
-history = model.fit(texts, labels, epochs=10, verbose=0)
+model.compile(learning_rate=1e-2)
+history = model.fit(texts, labels, epochs=20, verbose=0)
 print(model.evaluate(texts, labels, verbose=0, return_dict=True))
 
 # %% [markdown]
