@@ -28,7 +28,7 @@ from bert_keras.types import Card, FileDtype, Frozen, Objective, Path, Texts, Ve
 class SparseTextEmbedder(Embedder):
     """Gives each text a weight for each token of the vocabulary: SPLADE.
 
-    The head for masked tokens says which tokens the text is about, those that stand in it and
+    The head for masked tokens says which tokens the text is about, those in it and
     others that could:
 
     `weight[v] = log(1 + relu(max over tokens t of logit[t, v]))`.
