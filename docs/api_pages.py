@@ -159,8 +159,10 @@ def members(cls, documented):
             value = getattr(value, "__func__", value)
             is_member = inspect.isfunction(value) or isinstance(value, property)
             if is_member and value.__doc__ and not name.startswith("_"):
-                names[name] = value
-    return bases, list(names)
+                names.setdefault(name, value)
+    # A class that sets an attribute over a property has nothing to say about it.
+    kept = (classmethod, property, staticmethod, type(members))
+    return bases, [name for name in names if isinstance(inspect.getattr_static(cls, name), kept)]
 
 
 def _heading(title, line):
