@@ -15,6 +15,8 @@ INSTALL = """\
 %pip install --quiet './bert_keras[torch,demo,examples,plots]' {packages}
 %cd bert_keras
 %env KERAS_BACKEND=torch"""
+# Links and pictures of the site, which a notebook does not have beside it.
+RELATIVE = re.compile(r"(!?)\[([^\]]+)\]\((?!\w+:)[^)]+\)")
 # Module -> what a page that imports it needs beside the extras above.
 PACKAGES = {
     "keras_hub": "keras-hub",
@@ -31,12 +33,12 @@ def read(text):
 
 
 def notebook(text):
-    """Returns the text of an `.ipynb` that installs what the page needs, and links to no page."""
+    """Returns the text of an `.ipynb` that installs what the page needs, without relative links."""
     packages = [PACKAGES[name] for name in PACKAGES if f"import {name}" in text]
     cells = read(text)
     for cell in cells.cells:
         if cell.cell_type == "markdown":
-            cell.source = re.sub(r"(?<!!)\[([^\]]+)\]\((?!\w+:)[^)]+\)", r"\1", cell.source)
+            cell.source = RELATIVE.sub(lambda link: "" if link[1] else link[2], cell.source)
     install = INSTALL.format(address=ADDRESS, packages=" ".join(packages)).replace("' \n", "'\n")
     cells.cells.insert(1, nbformat.v4.new_code_cell(install))
     for number, cell in enumerate(cells.cells):
