@@ -85,4 +85,4 @@ plots.learning_curves(history, path="output/custom_head/learning_curves.png")
 #
 # Change the texts, the labels, and the width of the last layer to the number of classes. A head
 # that takes raw text and loads with `from_preset` is [a task of your
-# own](../guides/a_task_of_your_own.py).
+# own](../docs/guides/a_task_of_your_own.py).

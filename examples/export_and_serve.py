@@ -92,5 +92,5 @@ plots.learning_curves(history, path="output/export_and_serve/learning_curves.png
 # ## With your own model
 #
 # `export` takes any trained task. `classifier.export(folder, format="onnx")` on a folder instead of
-# a file also writes a runtime that takes text: [export](../guides/export.md). To serve over HTTP
-# with a page to try it on, use `bert-keras serve`: [serving](../guides/serving.md).
+# a file also writes a runtime that takes text: [export](../docs/export.md). To serve over HTTP with
+# a page to try it on, use `bert-keras serve`: [serving](../docs/serving.md).

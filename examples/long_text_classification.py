@@ -86,4 +86,4 @@ plots.confusion_matrix(
 #
 # Texts and labels are those of [text classification](text_classification.py). Measure your lengths
 # first: if 95 % of the documents fit into 512 tokens, cut the rest. Otherwise compare both ways on
-# your data, as here. [Long texts](../guides/long_texts.md) shows how to choose.
+# your data, as here. [Long texts](../docs/en/guides/long_texts.md) shows how to choose.

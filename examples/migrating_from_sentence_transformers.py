@@ -107,4 +107,4 @@ plots.similarities(
 # %% [markdown]
 # ## With your own checkpoint
 #
-# [Search and retrieval](../guides/retrieval.md) has the losses, hard negatives and indexes.
+# [Search and retrieval](../docs/en/guides/retrieval.md) has the losses, hard negatives and indexes.

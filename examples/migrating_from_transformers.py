@@ -107,4 +107,4 @@ plots.learning_curves(history, path="output/migrating_from_transformers/learning
 # ## With your own checkpoint
 #
 # `from_preset` takes a folder or an address such as `"hf://owner/name"`. Which families and heads
-# it reads is in [checkpoints](../guides/checkpoints.md).
+# it reads is in [checkpoints](../docs/en/guides/checkpoints.md).

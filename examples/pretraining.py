@@ -94,4 +94,4 @@ print(loaded.fill_mask("said the [MASK] to alice.", top_k=3))
 #
 # Put plain text files in a folder, with a blank line between documents, and change the pattern. For
 # more than an hour of training, use the command line, which resumes after a kill:
-# [pre-training](../guides/pretraining.md).
+# [pre-training](../docs/pretraining.md).

@@ -79,4 +79,4 @@ plots.similarities(
 #
 # `texts` may be any list of str, such as the lines of a file or a column of a table. Millions of
 # vectors, databases, and search by words: [search your
-# documents](../guides/search_your_documents.md).
+# documents](../docs/en/guides/search_your_documents.md).
