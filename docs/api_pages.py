@@ -1,4 +1,4 @@
-"""Writes the pages of the API from docstrings: one for each class, one for the functions of a room."""
+"""Writes the pages of the API from docstrings: one for each class and each function."""
 
 import inspect
 import re
@@ -67,15 +67,13 @@ INTRODUCTION = {
 }
 WORDS = {
     "en": {
-        "functions": "Functions",
         "methods": "Methods",
-        "hooks": "For subclasses: what Keras calls and a class of your own overrides",
+        "hooks": "Rarely needed: what Keras calls, and what a class of your own overrides",
         "inherited": "Inherited from",
     },
     "zh": {
-        "functions": "函数",
         "methods": "方法",
-        "hooks": "写子类时用：由 Keras 调用、可以改写的方法",
+        "hooks": "很少用到：由 Keras 调用的，以及写子类时可以改写的",
         "inherited": "继承自",
     },
 }
@@ -84,7 +82,7 @@ HOOK = re.compile(
     r"(add_hidden|build|check|checked|compute|default|encode_labels|encode_ready|encode_texts"
     r"|has_classes|ignores|left_alone|make|non_trainable|on_epoch|reads_pooled|settle|tasks$"
     r"|text_answer|through|trainable)"
-    r"|.*(_assets|_columns|_config|_multipliers|_outputs|_step|_with|row_labels|from_config)$"
+    r"|.*(_assets|_batches|_columns|_on_batch|_rows|_weights|summary|_config|_multipliers|_outputs|_step|_with|row_labels|from_config)$"
 )
 
 
@@ -136,7 +134,7 @@ def contents():
 
 
 def page_of(name):
-    """Returns the page of a class, without a suffix, from its full name."""
+    """Returns the page of a class or function, without a suffix, from its full name."""
     room = next(room for room, values in contents().items() if name in values)
     return f"api/{room}/{name.rpartition('.')[2]}"
 
@@ -203,23 +201,16 @@ def class_page(name, cls, names, words):
     return "\n".join(lines)
 
 
-def room_page(title, room, values, words):
-    """Returns the text of the page of a room: a table of its classes, then its functions."""
-    lines = _heading(title, "=")
-    classes = [name for name, value in values.items() if inspect.isclass(value)]
-    shorts = [name.rpartition(".")[2] for name in classes]
-    if classes:
-        lines += [".. list-table::", ""]
-    for name, short in zip(classes, shorts, strict=True):
+def room_page(title, room, values):
+    """Returns the text of the page of a room: a table of its classes and functions."""
+    lines = [*_heading(title, "="), ".. list-table::", ""]
+    shorts = {name: name.rpartition(".")[2] for name in values}
+    for name, short in shorts.items():
         sentence = inspect.getdoc(values[name]).split("\n\n")[0].replace("\n", " ")
         sentence = re.sub(r"`([^`]+)`", r"``\1``", sentence)
         lines += [f"   * - :doc:`{short} <{room}/{short}>`", f"     - {sentence}"]
-    if classes:
-        lines += ["", ".. toctree::", "   :hidden:", "", *(f"   {room}/{x}" for x in shorts), ""]
-    if functions := [name for name in values if name not in classes]:
-        lines += _heading(words["functions"], "-")
-        lines += [line for name in functions for line in (f".. autofunction:: {name}", "")]
-    return "\n".join(lines)
+    pages = [f"   {room}/{short}" for short in shorts.values()]
+    return "\n".join([*lines, "", ".. toctree::", "   :hidden:", "", *pages, ""])
 
 
 def pages(language):
@@ -236,15 +227,15 @@ def pages(language):
     index = [f"# {('API', 'API 参考')[which]}\n\n{INTRODUCTION[language]}\n"]
     for room, values in rooms.items():
         title = TITLES[room][which]
-        yield f"api/{room}.rst", room_page(title, room, values, words)
+        yield f"api/{room}.rst", room_page(title, room, values)
         listed = []
         for name, value in values.items():
             short = name.rpartition(".")[2]
+            listed.append(f"[{short}]({room}/{short}.rst)")
+            text = "\n".join([*_heading(short, "="), f".. autofunction:: {name}", ""])
             if inspect.isclass(value):
-                yield f"api/{room}/{short}.rst", class_page(name, value, names, words)
-                listed.append(f"[{short}]({room}/{short}.rst)")
-            else:
-                listed.append(f"{{py:func}}`{short} <{name}>`")
+                text = class_page(name, value, names, words)
+            yield f"api/{room}/{short}.rst", text
         index.append(f"**[{title}]({room}.rst)**: {', '.join(listed)}\n")
     toctree = "\n".join(rooms)
     yield "api/index.md", "\n".join([*index, f"```{{toctree}}\n:hidden:\n\n{toctree}\n```\n"])
