@@ -79,10 +79,11 @@ WORDS = {
 }
 # What Keras or a base class calls. Readers who write no class of their own need none of it.
 HOOK = re.compile(
-    r"(add_hidden|build|check|checked|compute|default|encode_labels|encode_ready|encode_texts"
-    r"|has_classes|ignores|left_alone|make|non_trainable|on_epoch|reads_pooled|settle|tasks$"
-    r"|text_answer|through|trainable)"
-    r"|.*(_assets|_batches|_columns|_on_batch|_rows|_weights|summary|_config|_multipliers|_outputs|_step|_with|row_labels|from_config)$"
+    r"(add_hidden|build|check|compute|default|encode_labels|encode_ready|encode_texts|has_classes"
+    r"|ignores|left_alone|make|non_trainable|on_epoch|predict_batches|predict_rows|reads_pooled"
+    r"|save_weights|settle|summary|tasks$|text_answer|through|trainable)"
+    r"|.*(_assets|_columns|_config|_multipliers|_on_batch|_outputs|_step|_with|row_labels)$"
+    r"|from_config$"
 )
 
 
