@@ -26,6 +26,8 @@ TASKS = {
     "choose": "MultipleChoice",
     "fill-mask": "MaskedLM",
     "embed": "TextEmbedder",
+    "embed-sparse": "SparseTextEmbedder",
+    "embed-all": "MultiVectorEmbedder",
     "is-next": "NextSentencePrediction",
     "is-replaced": "ReplacedTokenDetector",
     "rerank": "Reranker",
@@ -185,7 +187,9 @@ def loaded(source, wanted="auto", task=None):
         program.whole = model  # To show what happens inside.
         program.applies_sigmoid = model.applies_sigmoid
         return program
-    if keras.backend.backend() == "torch" and type(model.preprocessor) is TextPreprocessor:
+    needs_padding = hasattr(model, "query_marker")  # Queries are filled up with [MASK].
+    is_torch = keras.backend.backend() == "torch"
+    if is_torch and type(model.preprocessor) is TextPreprocessor and not needs_padding:
         # Texts asked at the same time differ in length. Other backends would compile a program for
         # each way to lay texts into rows.
         model.preprocessor.unpadded = True

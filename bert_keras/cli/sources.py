@@ -106,13 +106,15 @@ def _class_of(preset, wanted, headless):
     import keras
 
     from bert_keras.models.backbone import Backbone
+    from bert_keras.tasks.embedder import Embedder
 
     found = keras.saving.get_registered_object(preset.task_name() or "")
     if wanted is None and (found is not None or headless is None):
         return found or preset.backbone_class(Backbone)
-    wanted = wanted or headless
-    wanted = getattr(bert_keras, wanted)
-    return found if found is not None and issubclass(found, wanted) else wanted
+    wanted = getattr(bert_keras, wanted or headless)
+    # An embedder of another kind embeds too.
+    kinds = (wanted, Embedder) if wanted is bert_keras.TextEmbedder else wanted
+    return found if found is not None and issubclass(found, kinds) else wanted
 
 
 def description(source):
