@@ -317,12 +317,8 @@ def test_ranking_needs_a_single_score_and_truncation_can_be_turned_off():
         ("/embed", {"inputs": "a", "wrong": 1}, 422, "wrong"),
         ("/embed", {"inputs": "a", "prompt_name": "passage"}, 422, "one of ['query']"),
         ("/embed", {"inputs": "a", "prompt_name": "x", "truncate": False}, 422, "['query']"),
-        (
-            "/embed",
-            {"inputs": "a " * 13, "prompt_name": "query", "truncate": False},
-            413,
-            "Received: 17",
-        ),
+        ("/embed", {"inputs": "a " * 13, "prompt_name": "query", "truncate": False}, 413,
+         "Received: 17"),
         ("/answers/reader", {"rows": [["a"]]}, 422, "question, context"),
         ("/answers/classifier", {"rows": [["a"]], "top_k": 3}, 422, "one answer"),
         ("/v2/models/reader/infer", {"inputs": []}, 422, "question, context"),
@@ -344,7 +340,7 @@ def test_ranking_needs_a_single_score_and_truncation_can_be_turned_off():
         ("/attention/classifier", {"row": ["a"], "head": -1}, 422, "head"),
         ("/attention/nothing", {"row": ["a"]}, 404, "There are: classifier"),
     ],
-)
+)  # fmt: skip
 def test_an_error_names_the_wrong_field(session, path, body, status, words):
     response = session.post(path, json=body)
     assert response.status_code == status
