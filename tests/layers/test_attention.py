@@ -52,8 +52,7 @@ def test_bias_and_scale_have_the_values_and_gradients_of_the_formula(
     assert_like(ours, functools.partial(formula, mask=mask), *arrays())
 
 
-@pytest.mark.parametrize("lengths", [None, (4, 7), (4, 0)])
-@pytest.mark.parametrize("scale", [None, SCALE])
+@pytest.mark.parametrize(("lengths", "scale"), [(None, None), ((4, 7), SCALE), ((4, 0), SCALE)])
 def test_dropout_has_the_values_and_gradients_of_the_formula(lengths, scale, assert_like):
     """With a bias and a scale, and without both."""
     inputs = arrays() if scale else arrays()[:3]
