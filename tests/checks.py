@@ -320,8 +320,8 @@ def check_rows_without_padding(backbone):
     mask = packed["padding_mask"]
     padded = {name: array for name, array in packed.items() if name != "row_places"}
     found = []
-    for given in (packed, padded):
-        outputs = backbone(given, return_hidden_states=True)
+    for inputs in (packed, padded):
+        outputs = backbone(inputs, return_hidden_states=True)
         states = [to_numpy(x)[mask] for x in outputs["hidden_states"]]
         found.append([*states, outputs.get("pooled_output", 0)])
     assert_same_structure_close(*found, 1e-5)

@@ -36,8 +36,8 @@ def test_without_an_adapter_it_is_a_dense_layer_in_numbers_config_and_variables(
     assert [v.path for v in layer.weights] == [v.path for v in dense.weights]
 
 
-@pytest.mark.parametrize("activation", [None, "gelu"])
 @pytest.mark.each_backend
+@pytest.mark.parametrize("activation", [None, "gelu"])
 def test_output_is_the_formula_with_the_adapter_inside_the_activation(activation):
     layer = adapted_layer(activation=activation)
     kernel, bias, a, b = map(to_numpy, layer.weights)

@@ -30,8 +30,8 @@ def exact_gelu_tanh(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
-@pytest.mark.parametrize(("function", "exact"), [(gelu, exact_gelu), (gelu_tanh, exact_gelu_tanh)])
 @pytest.mark.each_backend
+@pytest.mark.parametrize(("function", "exact"), [(gelu, exact_gelu), (gelu_tanh, exact_gelu_tanh)])
 def test_gelu_has_the_values_and_slopes_of_its_formula(function, exact, assert_like):
     x = np.concatenate([np.linspace(-15, 15, 601), [0.0, 1e-8, -1e-8]]).astype("float32")
     assert_like(function, lambda x: ops.gelu(x, approximate=function is gelu_tanh), x)

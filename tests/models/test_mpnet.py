@@ -33,9 +33,9 @@ def test_it_keeps_the_contract(tmp_path):
 def test_buckets_are_those_of_the_paper_s_code():
     before = {0: 0, 1: 1, 7: 7, 8: 8, 11: 8, 12: 9, 15: 9, 16: 10, 22: 10, 23: 11, 31: 11, 32: 12}
     before |= {45: 12, 46: 13, 63: 13, 64: 14, 90: 14, 91: 15, 127: 15, 128: 15, 10_000: 15}
-    known = before | {-distance: 16 + number for distance, number in before.items() if distance}
-    distances = ops.convert_to_tensor(np.array(list(known), "int32"))
-    np.testing.assert_array_equal(to_numpy(bucket(distances)), list(known.values()))
+    expected = before | {-distance: 16 + number for distance, number in before.items() if distance}
+    distances = ops.convert_to_tensor(np.array(list(expected), "int32"))
+    np.testing.assert_array_equal(to_numpy(bucket(distances)), list(expected.values()))
 
 
 def test_all_blocks_share_one_bias():

@@ -49,11 +49,11 @@ def gradients_of(rate, chunk_size, remat=None):
     return [new - old for new, old in zip(after, before, strict=True)]
 
 
+@pytest.mark.each_backend
 @pytest.mark.parametrize(
     ("rate", "direct"),
     [(0.0, {"chunk_size": None}), (0.2, {"chunk_size": 5, "remat": lambda f: f})],
 )
-@pytest.mark.each_backend
 def test_chunks_give_the_gradient_of_the_whole_batch(rate, direct):
     """With dropout, the direct gradient keeps all inner values of the same chunks and masks."""
     found, expected = gradients_of(rate, 5), gradients_of(rate, **direct)

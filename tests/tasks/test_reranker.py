@@ -18,6 +18,8 @@ from bert_keras.training import (
     TeacherDivergence,
 )
 
+pytestmark = pytest.mark.once
+
 QUERIES, TEXTS = ["a b", "c", "a b"], ["c d", "e f g", "h"]
 TORCH = "torch.nn.modules"
 FUNCTIONS = {"linear": lambda x: x, "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "tanh": np.tanh}
@@ -61,7 +63,6 @@ def test_scores_are_those_of_transformers_outputs(tmp_path):
     np.testing.assert_allclose(reranker.score(QUERIES, TEXTS), expected, atol=1e-5)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("prompt", ["find: ", ""])
 def test_a_warning_names_the_prompt_of_a_cross_encoder(tmp_path, prompt):
     tiny_reranker().export_to_huggingface(tmp_path)
@@ -91,6 +92,7 @@ def test_texts_are_ranked_for_a_query():
         tiny_reranker(activation="relu")
 
 
+@pytest.mark.each_backend
 def test_training_lowers_the_cross_entropy_of_relevance():
     reranker = tiny_reranker()
     reranker.compile(learning_rate=1e-2)
@@ -185,13 +187,11 @@ TRIPLES = (["a b", "c"], ["c d", "h"], ["e f g", "a"], ["g", "b c"])
     [
         ("auto", TRIPLES, None),
         ("auto", CANDIDATES, [[1, 0], [0, 1, 0.5]]),
-        pytest.param(ListwiseCrossentropy(), TRIPLES, None, marks=pytest.mark.once),
-        (LambdaLoss(), CANDIDATES, GRADES),
-        pytest.param(MarginMSE(), CANDIDATES, [[2.5, -1], [3, 0, 4]], marks=pytest.mark.once),
-        pytest.param(
-            TeacherDivergence(), TRIPLES, np.arange(6.0).reshape(2, 3), marks=pytest.mark.once
-        ),
-        pytest.param(RelevanceCrossentropy(3.0), TRIPLES, None, marks=pytest.mark.once),
+        (ListwiseCrossentropy(), TRIPLES, None),
+        pytest.param(LambdaLoss(), CANDIDATES, GRADES, marks=pytest.mark.each_backend),
+        (MarginMSE(), CANDIDATES, [[2.5, -1], [3, 0, 4]]),
+        (TeacherDivergence(), TRIPLES, np.arange(6.0).reshape(2, 3)),
+        (RelevanceCrossentropy(3.0), TRIPLES, None),
     ],
 )
 def test_lists_of_candidates_are_scored_like_pairs(loss, x, y):
@@ -216,7 +216,6 @@ def test_lists_of_candidates_are_scored_like_pairs(loss, x, y):
     assert reranker.evaluate(x, y, verbose=0)[0] < before
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("x", "y", "message"),
     [
@@ -235,7 +234,6 @@ def test_candidates_that_do_not_fit_are_refused(x, y, message):
         tiny_reranker().fit(x, y, verbose=0)
 
 
-@pytest.mark.once
 def test_losses_of_lists_refuse_pairs_and_predict_refuses_lists():
     reranker = tiny_reranker()
     with pytest.raises(ValueError, match="Call `score"):
