@@ -136,6 +136,21 @@ def test_a_saved_model_is_served_by_name(tmp_path):
     wanted = model.predict(inputs, verbose=0)
     assert found.keys() == wanted.keys() == {"start_logits", "end_logits"}
     np.testing.assert_allclose(found["end_logits"], wanted["end_logits"], atol=1e-5)
+    functions = served.graph.as_graph_def().library.function
+    calls = [op for f in functions for op in f.node_def if op.op == "XlaCallModule"]
+    platforms = [list(op.attr["platforms"].list.s) for op in calls]
+    assert platforms == ([[b"CPU", b"CUDA"]] if BACKEND == "jax" else [])
+
+
+@pytest.mark.once
+def test_a_program_of_pytorch_is_traced_on_the_cpu(tmp_path, monkeypatch):
+    """A process that has an accelerator lets another one write it, without one."""
+    jobs = []
+    monkeypatch.setattr(formats.distribution, "has_accelerator", lambda: True)
+    monkeypatch.setattr(other_backend, "write", lambda *job: jobs.append((job[0], job[-1])))
+    for name in ("torch", "onnx", "openvino"):
+        formats.write(name, tiny_classifier(), str(tmp_path / "model"))
+    assert jobs == [("torch", "torch"), ("onnx", "torch"), ("openvino", "torch")]
 
 
 def test_a_program_that_cannot_be_written_is_refused_and_old_files_stay(tmp_path, monkeypatch):

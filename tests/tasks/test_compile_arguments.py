@@ -106,6 +106,13 @@ def peak(task):
     return task.optimizer._learning_rate.peak_learning_rate
 
 
+def test_without_epochs_tags_are_learned_in_more_steps(monkeypatch):
+    monkeypatch.setattr(short_runs, "LEAST_STEPS_OF_TAGS", 4)
+    tagger = tiny_task("TokenClassifier", num_classes=2)
+    history = tagger.fit([["a", "b"]] * 2, [[0, 1]] * 2, batch_size=2, verbose=0).history
+    assert len(history["loss"]) == 4
+
+
 def test_without_epochs_and_rate_a_short_run_is_longer_and_faster(capsys, monkeypatch):
     monkeypatch.setattr(short_runs, "LEAST_STEPS", 10)
     task = classifier(num_layers=1)  # 16 wide.
