@@ -12,6 +12,7 @@ from tiny import VOCABULARY, tiny_backbone, tiny_classifier
 import bert_keras
 from bert_keras.cli.programs import read_program
 from bert_keras.export import other_backend
+from bert_keras.export import program_formats as formats
 
 BACKEND = keras.backend.backend()
 # What the backend writes by itself, and one that another writes for it.
