@@ -65,8 +65,7 @@ def test_jax_has_a_mask_for_each_query_as_cudnn_needs(monkeypatch):
     assert shapes == ([(2, 1, 5, 7)] if keras.backend.backend() == "jax" else [])
 
 
-@pytest.mark.parametrize("lengths", [None, (4, 7), (4, 0)])
-@pytest.mark.parametrize("scale", [None, SCALE])
+@pytest.mark.parametrize(("lengths", "scale"), [(None, None), ((4, 7), SCALE), ((4, 0), SCALE)])
 def test_dropout_has_the_values_and_gradients_of_the_formula(lengths, scale, assert_like):
     """With a bias and a scale, and without both."""
     inputs = arrays() if scale else arrays()[:3]
