@@ -135,7 +135,7 @@ class Recipe:
                 f"label_smoothing={self.label_smoothing}: set it in that loss."
             )
         share = distribution.share_of(task)
-        if share.replicas > 1 and keras.backend.backend() != "jax":
+        if share.has_own_losses:
             loss = _of_all_devices(loss, share, task)
         if metrics != "auto":
             return {"loss": loss, "weighted_metrics": metrics, **self._keras_arguments}
@@ -254,7 +254,7 @@ class Recipe:
         Returns:
             A line that says how the run differs from the paper's recipe, or `None`.
         """
-        if distribution.share_of(task).replicas > 1 and keras.backend.backend() != "jax":
+        if distribution.share_of(task).has_own_losses:
             _check_adds_up(task)
         if not self.is_own:
             return None
