@@ -3,8 +3,12 @@
 #
 # The backbone is a Keras model like any other, so you can put any layers on its outputs.
 #
+# ```shell
+# python examples/custom_head.py
+# ```
+#
 # Expected: accuracy 0.890 ± 0.010 on 600 sentences (chance is 0.5); PyTorch, three seeds, one
-# minute of one core each. Run it as `python examples/custom_head.py`.
+# minute of one core each.
 
 # %%
 import keras

@@ -4,8 +4,12 @@
 # Two ways to classify a long document: cut it to its first tokens, or read it in windows and
 # combine what they say.
 #
+# ```shell
+# python examples/long_text_classification.py
+# ```
+#
 # Expected: accuracy 0.988 with the beginning and 1.000 with six windows, on 82 passages; PyTorch,
-# one seed, two minutes. Run it as `python examples/long_text_classification.py`.
+# one seed, two minutes.
 
 # %%
 import keras

@@ -4,9 +4,13 @@
 # Fine-tune a checkpoint to choose which of four endings follows from the beginning of a scene
 # (SWAG).
 #
+# ```shell
+# python examples/multiple_choice.py
+# ```
+#
 # Expected: accuracy 0.350 on 100 scenes, after training on 200 (chance is 0.250); PyTorch, one
 # seed, one minute. Common sense takes more data than these slices: e-CARE, with two choices and
-# 2,000 questions, reaches 0.672. Run it as `python examples/multiple_choice.py`.
+# 2,000 questions, reaches 0.672.
 
 # %%
 import keras

@@ -5,8 +5,12 @@
 # networks to agree; multi-sample dropout draws several masks for the head. On MRPC and WNUT-17 the
 # gain of both was within the noise, see docs/fine_tuning_ablations.md.
 #
+# ```shell
+# python examples/several_masks.py
+# ```
+#
 # Expected: accuracy 0.579 ± 0.013 on 600 sentences; PyTorch, three seeds, 15 seconds of one core
-# each. Run it as `python examples/several_masks.py`.
+# each.
 
 # %%
 import keras

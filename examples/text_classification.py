@@ -4,8 +4,12 @@
 # Fine-tune a checkpoint to tell positive sentences of reviews from negative ones: the first
 # tutorial to try, and the pattern of all others.
 #
+# ```shell
+# python examples/text_classification.py
+# ```
+#
 # Expected: accuracy 0.896 ± 0.004 on 600 sentences; PyTorch, three seeds, 34 seconds of one core
-# each. Run it as `python examples/text_classification.py`.
+# each.
 
 # %%
 import keras

@@ -3,9 +3,12 @@
 #
 # Fine-tune a checkpoint to find people, places and organisations in sentences of Wikipedia.
 #
+# ```shell
+# python examples/token_classification.py
+# ```
+#
 # Expected: entity F1 0.427 on 212 sentences, after training on 500; PyTorch, one seed, up to four
-# minutes. With all 1,527 sentences and 5 epochs it is 0.734 ± 0.001. Run it as `python
-# examples/token_classification.py`.
+# minutes. With all 1,527 sentences and 5 epochs it is 0.734 ± 0.001.
 
 # %%
 import keras
