@@ -12,6 +12,8 @@
 # three seeds, 7 seconds of one core each.
 
 # %%
+import os
+
 import keras
 import numpy as np
 
@@ -84,6 +86,7 @@ print({name: round(scores[name], 3) for name in ("f1", "precision", "recall", "a
 # %%
 answer = tagger.tag([list("李华昨天去了哈尔滨。")])
 print(answer[0]["entities"])
+os.makedirs("output", exist_ok=True)
 tagger.save("output/chinese_ner.keras")
 
 # %%

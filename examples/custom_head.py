@@ -11,6 +11,8 @@
 # minute of one core each.
 
 # %%
+import os
+
 import keras
 from keras import layers, ops
 
@@ -76,6 +78,7 @@ print(f"accuracy {history.history['val_accuracy'][-1]:.3f} on {len(dev.texts)} s
 # ## Use
 
 # %%
+os.makedirs("output", exist_ok=True)
 model.save("output/custom_head.keras")
 loaded = keras.models.load_model("output/custom_head.keras")
 logits = loaded.predict(preprocessor(["I would see it again.", "Never again."]), verbose=0)

@@ -12,6 +12,8 @@
 # one seed, two minutes.
 
 # %%
+import os
+
 import keras
 
 import bert_keras
@@ -72,6 +74,7 @@ print(classifier.evaluate(dev.texts, dev.labels, verbose=0, return_dict=True))
 # ## Use
 
 # %%
+os.makedirs("output", exist_ok=True)
 classifier.save("output/long_text_classification.keras")
 loaded = keras.models.load_model("output/long_text_classification.keras")
 print(loaded.classify(dev.texts[0]), dev.label_names[dev.labels[0]])

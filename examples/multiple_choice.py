@@ -13,6 +13,8 @@
 # 2,000 questions, reaches 0.672.
 
 # %%
+import os
+
 import keras
 import numpy as np
 
@@ -70,6 +72,7 @@ print(f"accuracy {right.mean():.3f}, chance {1 / dev.num_choices:.3f}")
 # ## Use
 
 # %%
+os.makedirs("output", exist_ok=True)
 model.save("output/multiple_choice.keras")
 loaded = keras.models.load_model("output/multiple_choice.keras")
 choices = ["eats the chair.", "sits down on it.", "flies to the moon.", "sings to the soup."]

@@ -12,6 +12,8 @@
 # and 62.1.
 
 # %%
+import os
+
 import keras
 
 import bert_keras
@@ -70,6 +72,7 @@ print(scores(reader))
 # ## Use
 
 # %%
+os.makedirs("output", exist_ok=True)
 reader.save("output/question_answering.keras")
 loaded = keras.models.load_model("output/question_answering.keras")
 context = "Ada Lovelace, the daughter of Lord Byron, lived in London until 1852."

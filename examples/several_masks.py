@@ -13,6 +13,8 @@
 # each.
 
 # %%
+import os
+
 import keras
 
 import bert_keras
@@ -73,6 +75,7 @@ history = classifier.fit(
 
 # %%
 print(classifier.evaluate(dev.texts, dev.labels, verbose=0, return_dict=True))
+os.makedirs("output", exist_ok=True)
 classifier.save("output/several_masks.keras")
 loaded = keras.models.load_model("output/several_masks.keras")
 print(type(loaded).__name__, loaded.consistency, loaded.classify("I would see it again."))

@@ -12,6 +12,8 @@
 # each.
 
 # %%
+import os
+
 import keras
 
 import bert_keras
@@ -66,6 +68,7 @@ history = classifier.fit(
 # backend and takes raw text.
 
 # %%
+os.makedirs("output", exist_ok=True)
 classifier.save("output/text_classification.keras")
 loaded = keras.models.load_model("output/text_classification.keras")
 for text in ("The plot is a joy from start to finish.", "The battery died after two days."):

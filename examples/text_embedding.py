@@ -12,6 +12,8 @@
 # rank 0.910, 0.894 before; PyTorch, one seed, between one and two minutes of one core.
 
 # %%
+import os
+
 import keras
 import numpy as np
 
@@ -76,6 +78,7 @@ similarities = search(embedder)
 # ## Use
 
 # %%
+os.makedirs("output", exist_ok=True)
 embedder.save("output/text_embedding.keras")
 loaded = keras.models.load_model("output/text_embedding.keras")
 for hit in loaded.semantic_search("Who was the first emperor?", dev["sentence"], top_k=3):
