@@ -5,7 +5,11 @@
 # each of these texts, and puts the one that answers it first. Here it learns that from 320
 # questions.
 #
-# Expected: EXPECTED Run it as `python examples/train_a_reranker.py`.
+# ```shell
+# python examples/train_a_reranker.py
+# ```
+#
+# Expected: EXPECTED
 
 # %%
 import keras
@@ -156,6 +160,6 @@ print(np.abs(loaded.score(question, sentences) - scores[1]).max())
 # ```
 #
 # Without `epochs` and a rate, `fit` chooses both by the number of examples. Relevance in degrees,
-# lists of texts for each question and the scores of a stronger reranker work too, see
-# [search and retrieval](../guides/retrieval.md). To begin with a reranker that has read millions of
-# questions, name it: `Reranker.from_preset("hf://cross-encoder/ms-marco-MiniLM-L6-v2")`.
+# lists of texts for each question and the scores of a stronger reranker work too, see [search and
+# retrieval](../guides/retrieval.md). To begin with a reranker that has read millions of questions,
+# name it: `Reranker.from_preset("hf://cross-encoder/ms-marco-MiniLM-L6-v2")`.
