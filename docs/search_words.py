@@ -30,6 +30,8 @@ WORDS = {
         "tutorials/attention_and_saliency": "attention weights, explain a prediction, saliency, "
         "integrated gradients, interpretability",
         "tutorials/migrating_from_transformers": "migrate from transformers, hugging face trainer",
+        "tutorials/migrating_from_sentence_transformers": "sentence-transformers, "
+        "sentencetransformer, cross-encoder, encode texts",
         "tutorials/migrating_from_keras_hub": "keras-nlp, kerashub, migrate from keras_nlp",
         "guides/search_your_documents": "search documents, faiss, qdrant, vector database, bm25, "
         "hybrid search, ndcg, rag",
@@ -90,6 +92,7 @@ WORDS = {
         "tutorials/custom_head": "自定义预测头",
         "tutorials/attention_and_saliency": "注意力可视化, 可解释性, 显著性, 解释预测",
         "tutorials/migrating_from_transformers": "从 transformers 迁移",
+        "tutorials/migrating_from_sentence_transformers": "从 sentence-transformers 迁移",
         "tutorials/migrating_from_keras_hub": "从 KerasHub 迁移, keras-nlp",
         "guides/search_your_documents": "检索文档, RAG, 向量数据库, 混合检索, 全文检索, 检索评测",
         "guides/multi_label": "多标签, 多标签分类, 阈值",
