@@ -110,12 +110,11 @@ def _start_tensorflow(devices):
 
 def has_accelerator() -> bool:
     """Returns whether the backend computes on an accelerator."""
-    backend = keras.backend.backend()
-    if backend == "jax":
+    if _BACKEND == "jax":
         import jax
 
         return jax.default_backend() != "cpu"
-    if backend == "torch":
+    if _BACKEND == "torch":
         return "cpu" not in str(keras.ops.zeros(()).device).lower()
     import tensorflow as tf
 
@@ -318,14 +317,19 @@ class Share(NamedTuple):
             )
         return tuple(share)
 
+    @property
+    def has_own_losses(self) -> bool:
+        """Whether each device computes the loss of its own rows. JAX has one loss of all rows."""
+        return self.replicas > 1 and _BACKEND != "jax"
+
     def check_rows(self, num_rows: int) -> None:
         """Raises `ValueError` if a batch would have to be filled up but must not be."""
         if num_rows % self.replicas and not self.fills:
             raise ValueError(
                 f"Batches must have a multiple of {self.replicas} rows, the number of devices, if "
-                f"rows of weight 0 count. Received: {num_rows} rows, and a loss or metrics of your "
-                "own. Leave out `loss` and `metrics`, pass `weighted_metrics`, or change the "
-                "number of examples."
+                f"rows of weight 0 count. Received: {num_rows} rows, and a loss that compares "
+                "rows, or a loss or metrics of your own. Change the number of examples; or leave "
+                "out `loss` and `metrics`, and pass `weighted_metrics`."
             )
 
 
@@ -368,8 +372,8 @@ def share_of(model: keras.Model, whole: bool = False) -> Share:
             replicas, shares = max(1, replicas // shares), 1
     if replicas == 1:
         return Share()
-    recipe = getattr(model, "recipe", None)
-    return Share(number, shares, replicas, getattr(recipe, "ignores_weight_0", True))
+    fills = getattr(model, "ignores_weight_0", lambda: True)  # Only a task knows.
+    return Share(number, shares, replicas, fills())
 
 
 def _replicas(model):

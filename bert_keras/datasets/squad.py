@@ -15,6 +15,9 @@ from bert_keras.datasets.table import read_records
 from bert_keras.tasks.question_examples import Answer, QuestionExample
 from bert_keras.types import Path
 
+# How tables write whether a question is impossible.
+_FLAGS = {"true": True, "1": True, "false": False, "0": False, "": False}
+
 
 class AnswerMismatch(NamedTuple):
     """An answer that is not in the context at its start, where `found` is instead."""
@@ -141,6 +144,12 @@ def _is_document(path):
 
 
 def _example(place, context, record):
+    is_impossible = record.get("is_impossible")
+    if isinstance(is_impossible, str):  # In a table.
+        record = {
+            **record,
+            "is_impossible": _FLAGS.get(is_impossible.strip().lower(), is_impossible),
+        }
     is_impossible = _get(place, record, "is_impossible", (bool, int), default=False)
     answers = tuple(_answers(place, record))
     if is_impossible:

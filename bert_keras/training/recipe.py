@@ -135,8 +135,8 @@ class Recipe:
                 f"label_smoothing={self.label_smoothing}: set it in that loss."
             )
         share = distribution.share_of(task)
-        if share.replicas > 1 and keras.backend.backend() != "jax":
-            loss = _of_all_devices(loss, share)
+        if share.has_own_losses:
+            loss = _of_all_devices(loss, share, task)
         if metrics != "auto":
             return {"loss": loss, "weighted_metrics": metrics, **self._keras_arguments}
         metrics, others = task.default_metrics(), dict(self._keras_arguments)
@@ -230,7 +230,7 @@ class Recipe:
         if self.num_epochs == "auto":
             accumulated = self.asked["gradient_accumulation_steps"] or 1
             self.num_epochs = (
-                default_epochs(_num_steps(batches, None) / accumulated)
+                default_epochs(_num_steps(batches, None) / accumulated, task.label_per_token)
                 if self._chooses(task)
                 else 1
             )
@@ -254,7 +254,7 @@ class Recipe:
         Returns:
             A line that says how the run differs from the paper's recipe, or `None`.
         """
-        if distribution.share_of(task).replicas > 1 and keras.backend.backend() != "jax":
+        if distribution.share_of(task).has_own_losses:
             _check_adds_up(task)
         if not self.is_own:
             return None
@@ -356,13 +356,13 @@ def _of_logits(loss):
     )
 
 
-def _of_all_devices(loss, share):
+def _of_all_devices(loss, share, task):
     """Wraps each loss so that its mean over devices equals the loss of the whole batch.
 
     Raises:
-        ValueError: a loss compares the rows of a batch with one another.
+        ValueError: a loss, or the task's own part of it, compares the rows of a batch.
     """
-    losses = keras.tree.flatten(loss)
+    losses = [*keras.tree.flatten(loss), task]
     found = [type(each).__name__ for each in losses if getattr(each, "compares_rows", False)]
     if found:
         raise ValueError(

@@ -4,7 +4,6 @@ import contextlib
 import csv
 import io
 import json
-import os
 import subprocess
 import sys
 import warnings
@@ -12,12 +11,14 @@ import warnings
 import keras
 import numpy as np
 import pytest
+import scipy.sparse
 from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
 from bert_keras.cli import main, mistakes, serve, text_rows
 
 TEXTS = ["good film", "bad", "", "a good bad film"]
+ONCE = pytest.mark.once
 
 
 @pytest.fixture
@@ -55,6 +56,7 @@ def json_lines(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
+@pytest.mark.once
 def test_texts_come_from_arguments_files_and_standard_input(
     command, preset, write, tmp_path, monkeypatch
 ):
@@ -124,6 +126,49 @@ def test_each_task_answers(command, tmp_path, name, cls, arguments):
 
 
 @pytest.mark.once
+def test_embed_writes_the_vectors_of_each_kind_of_embedder(command, write, tmp_path):
+    texts, paths = ["good film", "a bad film"], {}
+    for name in ("MaskedLM", "SparseTextEmbedder", "MultiVectorEmbedder", "TextEmbedder"):
+        paths[name] = tmp_path / f"{name}.keras"
+        lengths = {"query_length": 8, "query_expansion": 8} if "Multi" in name else {}
+        options = {"preprocessor": tiny_preprocessor(), **lengths}
+        getattr(bert_keras, name)(tiny_backbone(), **options).save(paths[name])
+    sparse = bert_keras.load_model(paths["SparseTextEmbedder"])
+    source = write("x.txt", "".join(f"{text}\n" for text in texts))
+    asked = ("embed", paths["SparseTextEmbedder"], "--input", source)
+    expected = [dict(weights) for weights in sparse.token_weights(texts)]
+    assert json_lines(command(*asked, "--sparse")) == json_lines(command(*asked)) == expected
+    (found,) = json_lines(command(*asked[:2], texts[0], "--top_k", 2))
+    assert found == dict(sparse.token_weights(texts[0], top_k=2))
+    token, weight = sparse.token_weights(texts[0])[0]
+    shown = command(*asked, "--output_format", "text").splitlines()
+    assert shown[0].startswith(f"{token} {weight:.3f}, ")
+    rows = list(csv.DictReader(command(*asked, "--output_format", "csv").splitlines()))
+    assert [json.loads(row["weights"]) for row in rows] == expected
+    command(*asked, "--output", tmp_path / "x.npz")
+    rows = scipy.sparse.load_npz(tmp_path / "x.npz")
+    np.testing.assert_array_equal(rows.toarray(), sparse.embed(texts).toarray())
+
+    tokens = bert_keras.load_model(paths["MultiVectorEmbedder"])
+    asked = ("embed", paths["MultiVectorEmbedder"], texts[0], "--prompt", "query")
+    (found,) = json_lines(command(*asked))
+    np.testing.assert_array_equal(np.float32(found), tokens.embed(texts[0], "query"))
+    assert command(*asked, "--output_format", "text").startswith("[[")
+    dense = bert_keras.load_model(paths["TextEmbedder"])
+    command("embed", paths["TextEmbedder"], "--input", source, "--output", tmp_path / "x.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), dense.embed(texts))
+
+    for arguments, message in [
+        (("embed", paths["TextEmbedder"], "x", "--sparse"), "is for a SparseTextEmbedder"),
+        (("fill-mask", paths["MaskedLM"], "x", "--sparse"), "is for `embed`"),
+        (("embed", paths["TextEmbedder"], "x", "--output", "x.npz"), "a .npy file"),
+        ((*asked[:2], "x", "--output", "x.npz", "--top_k", 2), "--top_k=2"),
+        ((*asked[:2], "x", "--prompt", "title"), "`kind` must be"),
+    ]:
+        assert message in command(*arguments)
+
+
+@pytest.mark.once
 def test_rerank_prints_the_texts_that_answer_best(command, write, tmp_path):
     reranker = bert_keras.Reranker(tiny_backbone(), tiny_preprocessor())
     reranker.save(tmp_path / "x.keras")
@@ -150,6 +195,7 @@ def test_labels_make_classify_zero_shot(command, tmp_path):
     assert json_lines(command(*asked)) == classifier.classify(TEXTS, ["good", "bad"])
 
 
+@pytest.mark.once
 def test_the_folder_of_a_run_and_a_model_without_a_head_are_served(command, tmp_path):
     model, run = tiny_classifier(label_names=("no", "yes")), tmp_path / "sentiment"
     run.mkdir()
@@ -195,6 +241,7 @@ def test_answers_in_words(answer, words):
     assert text_rows.in_words(answer) == words
 
 
+@pytest.mark.once
 def test_info_describes_a_model(command, preset):
     found = dict(line.split(": ", 1) for line in command("info", preset).splitlines())
     assert found["model"] == "TextClassifier"
@@ -202,12 +249,12 @@ def test_info_describes_a_model(command, preset):
     assert int(found["parameters"].replace(",", "")) == tiny_classifier().count_params()
 
 
+# Each backend writes programs of its own. ONNX: test_command_line_page.py.
 @pytest.mark.parametrize(
     "to",
     [
-        *("keras", "preset", "huggingface", "keras_hub", "program"),
-        # By another backend's process, which tests/export/test_export.py has on each backend.
-        pytest.param("onnx", marks=pytest.mark.once),
+        *(pytest.param(x, marks=ONCE) for x in ("keras", "preset", "huggingface", "keras_hub")),
+        "program",
     ],
 )
 def test_convert_measures_the_files_that_it_wrote(command, preset, tmp_path, to):
@@ -215,10 +262,6 @@ def test_convert_measures_the_files_that_it_wrote(command, preset, tmp_path, to)
     if to == "program":
         to = "pt2" if keras.backend.backend() == "torch" else "saved_model"
     text = command("convert", preset, target, "--to", to)
-    if to == "onnx":
-        assert json_lines(command("classify", target, *TEXTS))[0]["label"] in ("no", "yes")
-        assert "task: TextClassifier" in command("info", target)
-        assert "cannot be converted" in command("convert", target, "x.keras", "--to", "keras")
     assert "Mapped 25 tensors to 25 weights; left out on purpose: 0." in text
     assert float(text.split("differ by ")[1].split()[0]) < 1e-5
     assert "--overwrite" in command("convert", preset, target, "--to", to)
@@ -327,13 +370,6 @@ def test_the_help_imports_no_keras():
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "bert-keras serve" in done.stdout
     assert "bert_keras.cli.main" in done.stderr and "| keras" not in done.stderr
-
-
-@pytest.mark.once
-def test_the_module_runs(preset):
-    command = [sys.executable, "-m", "bert_keras", "info", preset]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)
-    assert "TextClassifier" in done.stdout
 
 
 @pytest.mark.once

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import warnings
 
 import keras
 import numpy as np
@@ -17,6 +16,8 @@ from bert_keras.training import (
     RelevanceCrossentropy,
     TeacherDivergence,
 )
+
+pytestmark = pytest.mark.once
 
 QUERIES, TEXTS = ["a b", "c", "a b"], ["c d", "e f g", "h"]
 TORCH = "torch.nn.modules"
@@ -61,17 +62,47 @@ def test_scores_are_those_of_transformers_outputs(tmp_path):
     np.testing.assert_allclose(reranker.score(QUERIES, TEXTS), expected, atol=1e-5)
 
 
-@pytest.mark.once
-@pytest.mark.parametrize("prompt", ["find: ", ""])
-def test_a_warning_names_the_prompt_of_a_cross_encoder(tmp_path, prompt):
-    tiny_reranker().export_to_huggingface(tmp_path)
-    config = {"prompts": {"query": prompt}, "default_prompt_name": "query"}
-    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(config))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        bert_keras.Reranker.from_preset(tmp_path)
-    named = [str(x.message) for x in caught if "'find: ' before each query" in str(x.message)]
-    assert len(named) == bool(prompt)
+def test_a_prompt_goes_before_each_query(tmp_path):
+    plain, prompts = tiny_reranker(), {"find": "h g ", "none": ""}
+    reranker = tiny_reranker(prompts=prompts, default_prompt="find")
+    reranker.set_weights(plain.get_weights())
+    asked = [f"h g {query}" for query in QUERIES]
+    expected, bare = plain.score(asked, TEXTS), plain.score(QUERIES, TEXTS)
+    assert np.abs(expected - bare).max() > 1e-4
+    reranker.export_to_huggingface(tmp_path / "theirs")
+    settings = json.loads((tmp_path / "theirs/config_sentence_transformers.json").read_text())
+    assert settings["prompts"] == prompts and settings["default_prompt_name"] == "find"
+    assert settings["model_type"] == "CrossEncoder"
+    reranker.save_to_preset(tmp_path / "ours")
+    for folder in ("theirs", "ours"):
+        found = bert_keras.Reranker.from_preset(tmp_path / folder)
+        np.testing.assert_allclose(found.score(QUERIES, TEXTS), expected, atol=1e-6)
+    scores = [answer["score"] for answer in reranker.classify((QUERIES, TEXTS))]
+    np.testing.assert_allclose(scores, expected, atol=1e-6)
+    logits = reranker.predict((QUERIES, TEXTS), verbose=0)
+    np.testing.assert_array_equal(logits, plain.predict((asked, TEXTS), verbose=0))
+    for prompt in ("", "none", "h g "):
+        wanted = expected if prompt.strip() and prompt != "none" else bare
+        np.testing.assert_allclose(reranker.score(QUERIES, TEXTS, prompt=prompt), wanted, atol=1e-6)
+    assert reranker.rank(QUERIES[0], TEXTS) == plain.rank(asked[0], TEXTS)
+    assert reranker.rank(QUERIES[0], TEXTS, prompt="") == plain.rank(QUERIES[0], TEXTS)
+    labels = [0.5, 0.0, 1.0]
+    losses = [
+        reranker.evaluate((QUERIES, TEXTS), labels, verbose=0)[0],
+        plain.evaluate((asked, TEXTS), labels, verbose=0)[0],
+    ]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-6)
+    lists = (QUERIES[:2], [TEXTS[:2], TEXTS[1:]])
+    asked_lists = (asked[:2], lists[1])
+    one, other = (
+        x.evaluate(y, [[1, 0], [0, 1]], verbose=0)[0]
+        for x, y in ((reranker, lists), (plain, asked_lists))
+    )
+    assert one == pytest.approx(other, abs=1e-6)
+    with pytest.raises(ValueError, match="`prompt` must be a name"):
+        reranker.score(QUERIES, TEXTS, prompt="nowhere")
+    with pytest.raises(ValueError, match="`default_prompt` must be one of"):
+        tiny_reranker(default_prompt="find")
 
 
 def test_texts_are_ranked_for_a_query():
@@ -91,6 +122,7 @@ def test_texts_are_ranked_for_a_query():
         tiny_reranker(activation="relu")
 
 
+@pytest.mark.each_backend
 def test_training_lowers_the_cross_entropy_of_relevance():
     reranker = tiny_reranker()
     reranker.compile(learning_rate=1e-2)
@@ -185,13 +217,11 @@ TRIPLES = (["a b", "c"], ["c d", "h"], ["e f g", "a"], ["g", "b c"])
     [
         ("auto", TRIPLES, None),
         ("auto", CANDIDATES, [[1, 0], [0, 1, 0.5]]),
-        pytest.param(ListwiseCrossentropy(), TRIPLES, None, marks=pytest.mark.once),
-        (LambdaLoss(), CANDIDATES, GRADES),
-        pytest.param(MarginMSE(), CANDIDATES, [[2.5, -1], [3, 0, 4]], marks=pytest.mark.once),
-        pytest.param(
-            TeacherDivergence(), TRIPLES, np.arange(6.0).reshape(2, 3), marks=pytest.mark.once
-        ),
-        pytest.param(RelevanceCrossentropy(3.0), TRIPLES, None, marks=pytest.mark.once),
+        (ListwiseCrossentropy(), TRIPLES, None),
+        pytest.param(LambdaLoss(), CANDIDATES, GRADES, marks=pytest.mark.each_backend),
+        (MarginMSE(), CANDIDATES, [[2.5, -1], [3, 0, 4]]),
+        (TeacherDivergence(), TRIPLES, np.arange(6.0).reshape(2, 3)),
+        (RelevanceCrossentropy(3.0), TRIPLES, None),
     ],
 )
 def test_lists_of_candidates_are_scored_like_pairs(loss, x, y):
@@ -216,7 +246,6 @@ def test_lists_of_candidates_are_scored_like_pairs(loss, x, y):
     assert reranker.evaluate(x, y, verbose=0)[0] < before
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("x", "y", "message"),
     [
@@ -235,7 +264,6 @@ def test_candidates_that_do_not_fit_are_refused(x, y, message):
         tiny_reranker().fit(x, y, verbose=0)
 
 
-@pytest.mark.once
 def test_losses_of_lists_refuse_pairs_and_predict_refuses_lists():
     reranker = tiny_reranker()
     with pytest.raises(ValueError, match="Call `score"):
