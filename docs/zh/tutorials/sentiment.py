@@ -136,5 +136,5 @@ print(again.classify("这家店，十分满意。")["label"])
 # ChnSentiCorp（9600 条酒店、书籍、电脑评论）是中文情感分类的常用数据集，下载后：
 #
 # ```shell
-# python examples/text_classification.py --preset bert_base_zh --data_dir chnsenticorp
+# bert-keras train text_classification --preset bert_base_zh --data_dir chnsenticorp
 # ```
