@@ -188,7 +188,7 @@ def test_the_readme_on_a_package_index_has_no_relative_links():
 
 # Libraries that the tests do without.
 NOT_INSTALLED = re.compile(
-    r"^(?:import|from) (?:wandb|mlflow|keras_tuner)|TensorBoard\(", re.MULTILINE
+    r"^(?:import|from) (?:wandb|mlflow|keras_tuner|mteb)|TensorBoard\(", re.MULTILINE
 )
 
 
