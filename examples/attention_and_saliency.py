@@ -4,9 +4,12 @@
 # Attention shows where each vector comes from; integrated gradients show which tokens change the
 # answer. These differ: an attention map alone does not explain a decision.
 #
+# ```shell
+# python examples/attention_and_saliency.py
+# ```
+#
 # Expected: accuracy 0.900 ± 0.010 on 600 sentences, and scores whose sum differs from a logit by at
-# most 0.003; PyTorch, three seeds, 20 seconds of one core each. Run it as `python
-# examples/attention_and_saliency.py`.
+# most 0.003; PyTorch, three seeds, 20 seconds of one core each.
 
 # %%
 import keras

@@ -4,10 +4,16 @@
 # This starts from nothing: characters become the vocabulary, and a small random encoder learns to
 # find people and places in generated sentences.
 #
+# ```shell
+# python examples/chinese_ner.py
+# ```
+#
 # Expected: entity F1 1.000 on the 20 held-out sentences, which follow the same patterns; PyTorch,
-# three seeds, 7 seconds of one core each. Run it as `python examples/chinese_ner.py`.
+# three seeds, 7 seconds of one core each.
 
 # %%
+import os
+
 import keras
 import numpy as np
 
@@ -80,6 +86,7 @@ print({name: round(scores[name], 3) for name in ("f1", "precision", "recall", "a
 # %%
 answer = tagger.tag([list("李华昨天去了哈尔滨。")])
 print(answer[0]["entities"])
+os.makedirs("output", exist_ok=True)
 tagger.save("output/chinese_ner.keras")
 
 # %%

@@ -3,10 +3,16 @@
 #
 # The backbone is a Keras model like any other, so you can put any layers on its outputs.
 #
+# ```shell
+# python examples/custom_head.py
+# ```
+#
 # Expected: accuracy 0.890 ± 0.010 on 600 sentences (chance is 0.5); PyTorch, three seeds, one
-# minute of one core each. Run it as `python examples/custom_head.py`.
+# minute of one core each.
 
 # %%
+import os
+
 import keras
 from keras import layers, ops
 
@@ -72,6 +78,7 @@ print(f"accuracy {history.history['val_accuracy'][-1]:.3f} on {len(dev.texts)} s
 # ## Use
 
 # %%
+os.makedirs("output", exist_ok=True)
 model.save("output/custom_head.keras")
 loaded = keras.models.load_model("output/custom_head.keras")
 logits = loaded.predict(preprocessor(["I would see it again.", "Never again."]), verbose=0)

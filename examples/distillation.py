@@ -5,9 +5,12 @@
 # distribution over all tokens, from the masked tokens, and from the direction of the teacher's
 # hidden states, as DistilBERT did.
 #
+# ```shell
+# python examples/distillation.py
+# ```
+#
 # Expected: a student with 71 % of the teacher's parameters has perplexity 259.1 before and 100.5 ±
-# 1.3 after, where the teacher has 93.7; PyTorch, three seeds, 25 seconds of one core each. Run it
-# as `python examples/distillation.py`.
+# 1.3 after, where the teacher has 93.7; PyTorch, three seeds, 25 seconds of one core each.
 
 # %%
 import keras

@@ -4,9 +4,12 @@
 # What a pre-trained language model can do without any training. This one comes with the package and
 # has read English novels of the 19th century.
 #
+# ```shell
+# python examples/masked_lm.py
+# ```
+#
 # Expected: `door` (0.19) as the first answer to "She opened the [MASK]"; a score of -13 for the
-# sentence in order and -52 for the other; PyTorch, 6 seconds of one core. Run it as `python
-# examples/masked_lm.py`.
+# sentence in order and -52 for the other; PyTorch, 6 seconds of one core.
 
 # %%
 import bert_keras

@@ -21,8 +21,11 @@
 #
 # `SparseEncoder` is `SparseTextEmbedder`, and PyLate's `ColBERT` is `MultiVectorEmbedder`.
 #
-# Expected: vectors that differ by at most 1e-6; PyTorch, half a minute of one core. Run it as
-# `python examples/migrating_from_sentence_transformers.py`.
+# ```shell
+# python examples/migrating_from_sentence_transformers.py
+# ```
+#
+# Expected: vectors that differ by at most 1e-6; PyTorch, half a minute of one core.
 
 # %%
 import numpy as np

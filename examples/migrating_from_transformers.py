@@ -19,9 +19,12 @@
 # `AutoModelForTokenClassification` is `TokenClassifier`, `AutoModelForQuestionAnswering` is
 # `QuestionAnswering`, `AutoModelForMaskedLM` is `MaskedLM`.
 #
+# ```shell
+# python examples/migrating_from_transformers.py
+# ```
+#
 # Expected: logits that differ by at most 1e-6, and `positive` with the same probability, above 0.9,
-# on both sides after training; PyTorch, 7 seconds of one core. Run it as `python
-# examples/migrating_from_transformers.py`.
+# on both sides after training; PyTorch, 7 seconds of one core.
 
 # %%
 import os

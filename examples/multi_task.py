@@ -4,9 +4,12 @@
 # For each sentence of a review, one head predicts whether it is positive, the other which site it
 # is from. The encoder runs once for both.
 #
+# ```shell
+# python examples/multi_task.py
+# ```
+#
 # Expected after one epoch: accuracy 0.599 ± 0.007 for the sentiment and 0.543 ± 0.008 for the site
-# (chance is 0.500 and 0.333); PyTorch, three seeds, 25 seconds of one core each. Run it as `python
-# examples/multi_task.py`.
+# (chance is 0.500 and 0.333); PyTorch, three seeds, 25 seconds of one core each.
 
 # %%
 import keras

@@ -4,11 +4,17 @@
 # Fine-tune a checkpoint to choose which of four endings follows from the beginning of a scene
 # (SWAG).
 #
+# ```shell
+# python examples/multiple_choice.py
+# ```
+#
 # Expected: accuracy 0.350 on 100 scenes, after training on 200 (chance is 0.250); PyTorch, one
 # seed, one minute. Common sense takes more data than these slices: e-CARE, with two choices and
-# 2,000 questions, reaches 0.672. Run it as `python examples/multiple_choice.py`.
+# 2,000 questions, reaches 0.672.
 
 # %%
+import os
+
 import keras
 import numpy as np
 
@@ -66,6 +72,7 @@ print(f"accuracy {right.mean():.3f}, chance {1 / dev.num_choices:.3f}")
 # ## Use
 
 # %%
+os.makedirs("output", exist_ok=True)
 model.save("output/multiple_choice.keras")
 loaded = keras.models.load_model("output/multiple_choice.keras")
 choices = ["eats the chair.", "sits down on it.", "flies to the moon.", "sings to the soup."]

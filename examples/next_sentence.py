@@ -4,9 +4,13 @@
 # BERT's second pre-training task. Measure the small model of the package on one book, train it on
 # pairs from another, and measure again.
 #
+# ```shell
+# python examples/next_sentence.py
+# ```
+#
 # Expected: accuracy 0.603 on 300 pairs before training and 0.588 ± 0.005 after (chance is 0.5);
 # PyTorch, three seeds, 20 seconds of one core each. 600 pairs of another book do not help: later
-# models dropped this task. Run it as `python examples/next_sentence.py`.
+# models dropped this task.
 
 # %%
 import keras

@@ -4,9 +4,13 @@
 # The whole way on two books: a vocabulary, examples of masked tokens and next sentences, a model, a
 # preset.
 #
+# ```shell
+# python examples/pretraining.py
+# ```
+#
 # Expected: in training, the perplexity of masked tokens falls from 827 ± 9 to 419 ± 1, and the
 # model predicts frequent tokens, since so few steps teach it little else; PyTorch, three seeds, 23
-# seconds of one core each. Run it as `python examples/pretraining.py`.
+# seconds of one core each.
 
 # %%
 import glob

@@ -3,11 +3,17 @@
 #
 # Fine-tune a checkpoint to mark the answer to a question in a paragraph of Wikipedia.
 #
+# ```shell
+# python examples/question_answering.py
+# ```
+#
 # Expected: exact match 9.7 and F1 18.3 on 124 questions, after training on only 500; PyTorch, one
 # seed, two and a half minutes of one core. With 6,000 questions of the full data set they are 49.8
-# and 62.1. Run it as `python examples/question_answering.py`.
+# and 62.1.
 
 # %%
+import os
+
 import keras
 
 import bert_keras
@@ -66,6 +72,7 @@ print(scores(reader))
 # ## Use
 
 # %%
+os.makedirs("output", exist_ok=True)
 reader.save("output/question_answering.keras")
 loaded = keras.models.load_model("output/question_answering.keras")
 context = "Ada Lovelace, the daughter of Lord Byron, lived in London until 1852."

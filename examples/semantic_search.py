@@ -4,8 +4,12 @@
 # Turn each text into a vector once. The answers to a question are the texts with the nearest
 # vectors.
 #
+# ```shell
+# python examples/semantic_search.py
+# ```
+#
 # Expected: questions find texts on their subject; 9,610 texts of 384 numbers each; PyTorch, up to
-# five minutes. Run it as `python examples/semantic_search.py`.
+# five minutes.
 
 # %%
 import numpy as np

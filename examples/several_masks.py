@@ -5,10 +5,16 @@
 # networks to agree; multi-sample dropout draws several masks for the head. On MRPC and WNUT-17 the
 # gain of both was within the noise, see docs/fine_tuning_ablations.md.
 #
+# ```shell
+# python examples/several_masks.py
+# ```
+#
 # Expected: accuracy 0.579 ± 0.013 on 600 sentences; PyTorch, three seeds, 15 seconds of one core
-# each. Run it as `python examples/several_masks.py`.
+# each.
 
 # %%
+import os
+
 import keras
 
 import bert_keras
@@ -69,6 +75,7 @@ history = classifier.fit(
 
 # %%
 print(classifier.evaluate(dev.texts, dev.labels, verbose=0, return_dict=True))
+os.makedirs("output", exist_ok=True)
 classifier.save("output/several_masks.keras")
 loaded = keras.models.load_model("output/several_masks.keras")
 print(type(loaded).__name__, loaded.consistency, loaded.classify("I would see it again."))

@@ -4,10 +4,16 @@
 # Fine-tune a checkpoint to tell positive sentences of reviews from negative ones: the first
 # tutorial to try, and the pattern of all others.
 #
+# ```shell
+# python examples/text_classification.py
+# ```
+#
 # Expected: accuracy 0.896 ± 0.004 on 600 sentences; PyTorch, three seeds, 34 seconds of one core
-# each. Run it as `python examples/text_classification.py`.
+# each.
 
 # %%
+import os
+
 import keras
 
 import bert_keras
@@ -62,6 +68,7 @@ history = classifier.fit(
 # backend and takes raw text.
 
 # %%
+os.makedirs("output", exist_ok=True)
 classifier.save("output/text_classification.keras")
 loaded = keras.models.load_model("output/text_classification.keras")
 for text in ("The plot is a joy from start to finish.", "The battery died after two days."):

@@ -3,11 +3,16 @@
 #
 # Fine-tune a checkpoint to find people, places and organisations in sentences of Wikipedia.
 #
+# ```shell
+# python examples/token_classification.py
+# ```
+#
 # Expected: entity F1 0.427 on 212 sentences, after training on 500; PyTorch, one seed, up to four
-# minutes. With all 1,527 sentences and 5 epochs it is 0.734 ± 0.001. Run it as `python
-# examples/token_classification.py`.
+# minutes. With all 1,527 sentences and 5 epochs it is 0.734 ± 0.001.
 
 # %%
+import os
+
 import keras
 
 import bert_keras
@@ -72,6 +77,7 @@ print({name: round(scores[name], 3) for name in ("f1", "precision", "recall", "a
 # `tag` takes sentences, splits them into words, and returns the entities of each.
 
 # %%
+os.makedirs("output", exist_ok=True)
 tagger.save("output/token_classification.keras")
 loaded = keras.models.load_model("output/token_classification.keras")
 answers = loaded.tag(["Ada Lovelace lived in London .", "He played for Arsenal until 1998 ."])

@@ -397,7 +397,7 @@ if _BACKEND == "torch":
         @staticmethod
         def forward(attentions, value, kept, scale):
             # Scaled here, because the output has fewer elements.
-            return torch.einsum("bhqk,bkhd->bqhd", attentions * kept, value) * scale
+            return ((attentions * kept) @ value.transpose(1, 2)).transpose(1, 2) * scale
 
         @staticmethod
         def setup_context(ctx, inputs, output):
@@ -408,10 +408,10 @@ if _BACKEND == "torch":
         def backward(ctx, gradient):
             attentions, value, kept = ctx.saved_tensors
             kept = kept.to(attentions.dtype)  # Once for both products.
-            gradient = gradient * ctx.scale
-            of_value = torch.einsum("bhqk,bqhd->bkhd", attentions * kept, gradient)
-            of_attentions = torch.einsum("bqhd,bkhd->bhqk", gradient, value).mul_(kept)
-            return of_attentions, of_value, None, None
+            gradient = (gradient * ctx.scale).transpose(1, 2)
+            of_value = (attentions * kept).transpose(2, 3) @ gradient
+            of_attentions = (gradient @ value.permute(0, 2, 3, 1)).mul_(kept)
+            return of_attentions, of_value.transpose(1, 2), None, None
 
     class _GeluDense(torch.autograd.Function):
         generate_vmap_rule = True

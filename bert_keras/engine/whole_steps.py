@@ -77,7 +77,7 @@ class _TorchSteps:
         # Keras frees the last step's gradients only after the forward pass has allocated its own.
         for weight in weights:
             weight._value.grad = None
-        y_pred = self(x, training=True)
+        y_pred = self(x, **({"training": True} if self._call_has_training_arg else {}))
         loss = self._compute_loss(x, y, y_pred, sample_weight, training=True)
         self._loss_tracker.update_state(loss, sample_weight=len(keras.tree.flatten(x)[0]))
         self.optimizer.scale_loss(loss).backward()
