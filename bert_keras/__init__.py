@@ -76,7 +76,7 @@ else:
     from bert_keras.training.stages import layer_wise_decay
 
 
-# The rooms that stand on the library, each imported when a program first uses it.
+# The rooms built on the library, each imported when a program first uses it.
 _ROOMS = ("corpora", "datasets", "export", "plots", "search")
 _FROM_ROOMS = {"train_wordpiece": "corpora"}
 

@@ -154,7 +154,7 @@ def refuse_first(wrong, values, rule, advice="", places=None):
         values: sequence or array, indexed as `wrong` is.
         rule: str, a sentence without its full stop.
         advice: str, what to do; the last sentence of the message.
-        places: list of str, where each row stands in a file, instead of its index.
+        places: list of str, where each row is in a file, instead of its index.
 
     Example: `refuse_first(labels > 2, labels, "Labels must be at most 2")` raises "Labels must be
     at most 2. Received 7 at the index 3."

@@ -323,9 +323,9 @@ class Share(NamedTuple):
         if num_rows % self.replicas and not self.fills:
             raise ValueError(
                 f"Batches must have a multiple of {self.replicas} rows, the number of devices, if "
-                f"rows of weight 0 count. Received: {num_rows} rows, and a loss or metrics of your "
-                "own. Leave out `loss` and `metrics`, pass `weighted_metrics`, or change the "
-                "number of examples."
+                f"rows of weight 0 count. Received: {num_rows} rows, and a loss that compares "
+                "rows, or a loss or metrics of your own. Change the number of examples; or leave "
+                "out `loss` and `metrics`, and pass `weighted_metrics`."
             )
 
 
@@ -368,8 +368,8 @@ def share_of(model: keras.Model, whole: bool = False) -> Share:
             replicas, shares = max(1, replicas // shares), 1
     if replicas == 1:
         return Share()
-    recipe = getattr(model, "recipe", None)
-    return Share(number, shares, replicas, getattr(recipe, "ignores_weight_0", True))
+    fills = getattr(model, "ignores_weight_0", lambda: True)  # Only a task knows.
+    return Share(number, shares, replicas, fills())
 
 
 def _replicas(model):

@@ -101,7 +101,11 @@ def with_texts(code, texts):
 
 
 def with_links(text, path, page, pages):
-    """A note's links to other files of the repository: to their pages, or the bare path."""
+    """A page's links to other files of the repository, which work in a clone too: to their pages.
+
+    A note's links to files without a page become the bare path.
+    """
+    is_note = path.suffix == ".md" and not {DOCS / x for x in LANGUAGES} & {*path.parents}
 
     def replaced(match):
         label, target, anchor = match[1], match[2], match[3] or ""
@@ -111,13 +115,15 @@ def with_links(text, path, page, pages):
         to_root = "../" * page.count("/")
         if there in pages:
             return f"[{label}]({to_root}{pages[there]}{anchor})"
+        if not is_note:
+            return match[0]
         if DOCS / "en" in there.parents:
             return f"[{label}]({to_root}{there.relative_to(DOCS / 'en').as_posix()}{anchor})"
         if there.suffix in (".png", ".svg"):
             return match[0]
         return f"`{there.relative_to(ROOT)}`"
 
-    return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)#\s]+)(#[^)]*)?\)", replaced, text)
+    return re.sub(r"(?<!!)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)", replaced, text)
 
 
 def in_language(language, path, page, pages):
@@ -125,12 +131,11 @@ def in_language(language, path, page, pages):
     own = DOCS / language / page
     if own.is_file():
         return None
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".md":
-        text = with_links(text, path, page, pages)
+    text = with_links(path.read_text(encoding="utf-8"), path, page, pages)
     texts = own.with_suffix(".md")
     if texts.is_file():
-        return without_gaps(with_texts(text, texts.read_text(encoding="utf-8")))
+        own_texts = with_links(texts.read_text(encoding="utf-8"), texts, page, pages)
+        return without_gaps(with_texts(text, own_texts))
     return said_in_chinese(text, path.suffix) if language == "zh" else text
 
 
@@ -153,15 +158,19 @@ def gather(language):
         if path.is_file() and "__pycache__" not in path.parts:
             target = source / path.relative_to(DOCS / language)
             content = path.read_bytes()
+            if is_page(path):
+                page = path.relative_to(DOCS / language).as_posix()
+                content = with_links(content.decode(), path, page, pages)
             if language == "zh" and is_page(path):
-                content = without_gaps(content.decode())
+                content = without_gaps(content)
             written.add(target if is_index(target) else write(target, content))
     for page, text in (*api_pages.pages(language), *family_pages.pages(language)):
         written.add(write(source / page, text))
     for room in ROOMS:
         index = source / room / "index.md"
         found = {path.stem for path in written if path.parent == index.parent and is_page(path)}
-        own = (DOCS / language / room / "index.md").read_text(encoding="utf-8")
+        own = DOCS / language / room / "index.md"
+        own = with_links(own.read_text(encoding="utf-8"), own, f"{room}/index.md", pages)
         own = without_gaps(own) if language == "zh" else own
         # In the order of the links, the others behind them.
         places = {name: own.find(f"]({name}.") % (len(own) + 1) for name in sorted(found)}

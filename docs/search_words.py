@@ -21,6 +21,7 @@ WORDS = {
         "tutorials/semantic_search": "semantic search, vector search, retrieval, nearest neighbours",
         "tutorials/text_embedding": "sentence embeddings, sentence similarity, contrastive learning, "
         "sentence vectors",
+        "tutorials/train_a_reranker": "train a reranker, cross-encoder",
         "tutorials/multiple_choice": "multiple choice, swag",
         "tutorials/masked_lm": "fill mask, masked language model, score a sentence",
         "tutorials/distillation": "knowledge distillation, teacher student, smaller model",
@@ -79,6 +80,7 @@ WORDS = {
         "tutorials/named_entities": "命名实体识别, 实体识别, NER, 序列标注, 词性标注",
         "tutorials/reading": "阅读理解, 问答, CMRC",
         "tutorials/matching": "语义匹配, 文本匹配, 句子对, 文本相似度",
+        "tutorials/train_a_reranker": "训练重排模型, 精排, 交叉编码器",
         "tutorials/semantic_search": "语义检索, 向量检索, 语义搜索",
         "tutorials/text_embedding": "句向量, 文本向量, 对比学习",
         "tutorials/multiple_choice": "选择题, 多项选择",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from checks import TINY
 from several_devices import LABELS, TEXTS, trained
-from tiny import tiny_backbone, tiny_classifier
+from tiny import tiny_backbone, tiny_classifier, tiny_task
 
 import bert_keras
 from bert_keras import distribution
@@ -66,6 +66,13 @@ def test_shares_are_the_rows_of_a_batch_and_copies_that_weigh_0():
 
 
 @pytest.mark.once
+def test_batches_are_filled_up_only_where_rows_of_weight_0_do_not_count(monkeypatch):
+    tasks = tiny_task("TextEmbedder"), tiny_task("TextEmbedder", objective="triplet")
+    monkeypatch.setattr(distribution, "process", lambda: (0, 2))
+    assert [distribution.share_of(task).fills for task in tasks] == [False, True]
+
+
+@pytest.mark.once
 @pytest.mark.parametrize("family", FAMILIES)
 def test_each_familys_large_weights_are_cut(family):
     backbone = getattr(bert_keras, f"{family}Backbone")(**TINY)
@@ -97,6 +104,9 @@ def test_what_would_do_nothing_or_be_wrong_is_refused(monkeypatch):
         return
     with pytest.raises(ValueError, match=r"MultipleNegativesRanking compares.*With JAX"):
         task.compile(loss=MultipleNegativesRanking())
+    with pytest.raises(ValueError, match="SparseTextEmbedder compares the rows"):
+        tiny_task("SparseTextEmbedder", objective="triplet")
+    tiny_task("SparseTextEmbedder", objective="triplet", regularization=(0, 0))
     task.compile(optimizer)
     with pytest.raises(ValueError, match=r"before it clips.*AdamW.*optimizer='auto'"):
         task.fit(TEXTS, LABELS, verbose=0)

@@ -6,6 +6,7 @@ import doctest
 import importlib
 import importlib.util
 import pathlib
+import posixpath
 import re
 import shlex
 
@@ -83,20 +84,25 @@ def test_each_phrase_of_the_search_leads_to_one_page_that_exists(language, build
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_links_lead_to_existing_pages_and_pictures(language, build):
-    shared = {page for _, page in build.shared_pages()}
+def test_links_lead_to_pages_and_pictures_in_a_clone_and_in_the_build(language, build):
+    shared = {path.resolve(): page for path, page in build.shared_pages()}
     pictures = {f"figures/{name}.svg" for name, _ in build.figures.drawings(language)}
     pictures |= {"guides/pictures/serving_page_zh.png"}
     folder = DOCS / language
     targets = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
-    targets |= shared | pictures | {"api/index.md", "results/benchmarks.png"}
-    num_links = 0
+    built = pictures | {"api/index.md", "results/benchmarks.png"}
+    targets |= {*shared.values(), *built}
+    links, num_links = re.compile(r"\]\((?!https?:)([^)#]+)"), 0
     for path in folder.rglob("*.[mp][dy]"):
         lines = path.read_text(encoding="utf-8").splitlines()
         prose = "\n".join(line for line in lines if path.suffix == ".md" or line[:2] == "# ")
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)", prose):
-            found = (path.parent / target).resolve().relative_to(folder).as_posix()
+        page = path.relative_to(folder).as_posix()
+        linked = build.with_links(prose, path, page, shared)
+        for target, in_build in zip(links.findall(prose), links.findall(linked), strict=True):
+            found = posixpath.normpath(posixpath.join(posixpath.dirname(page), in_build))
             assert found in targets, f"{path.relative_to(DOCS)}: {target}"
+            # Only drawings and the API's pages are made by the build.
+            assert found in built or (path.parent / target).exists(), f"{page}: {target}"
             num_links += 1
     assert num_links > 40
 

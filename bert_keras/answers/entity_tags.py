@@ -1,6 +1,6 @@
 """Tags of words as named entities.
 
-A tag is a prefix, which says where in an entity the word stands, and the entity's type: `B-PER`.
+A tag is a prefix, which says where in an entity the word is, and the entity's type: `B-PER`.
 Where all tags but `O` are types alone (`PER`), or have an underscore (`B_PER`), `entity_readings`
 says which tag of this form each stands for.
 

@@ -89,7 +89,7 @@ def tag_probabilities(
 
 
 def _places(logits):
-    """Returns where sentences stand in an array of their words, one sentence after the other.
+    """Returns the positions of sentences in an array of all their words, one after the other.
 
     Args:
         logits: list of float `(num_words, num_tags)`.

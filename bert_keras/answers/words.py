@@ -1,4 +1,4 @@
-"""Words of a text: where each stands, and how they are joined."""
+"""Words of a text: where each one is, and how they are joined."""
 
 import functools
 import string
@@ -104,7 +104,7 @@ def number_words(
 def find_words(
     text: str, word_ids: Iterable[int | None], offsets: Iterable[tuple[int, int]]
 ) -> Sequence[tuple[int, int]]:
-    """Returns where the words of a text stand, without white space around them.
+    """Returns where the words of a text are, without white space around them.
 
     Marks on a word's last character belong to it.
 

@@ -15,7 +15,7 @@ TRUE_PAIR = 0.8
 def read_pairs(flags):
     """Returns pairs whose labels are similarities from 0 to 1."""
     if flags.train_file:
-        return read_named_files(flags, _read_file)
+        return read_named_files(flags, read_pair_file)
     name = flags.dataset or datasets.detect_glue_task(flags.data_dir)
     task = datasets.get_glue_task(name)
     if len(task.label_names) > 2 or any(len(layout.texts) < 2 for layout in task.layouts):
@@ -36,7 +36,8 @@ def read_pairs(flags):
     return Parts(train, dev, test and _of_known(test, task))
 
 
-def _read_file(flags, path, label_names=None, may_lack_labels=False):
+def read_pair_file(flags, path, label_names=None, may_lack_labels=False):
+    """Returns the pairs of a file, of a known set or with the columns that the flags name."""
     if flags.dataset:
         task = datasets.get_glue_task(flags.dataset)
         return _of_known(datasets.read_examples(path, task), task)

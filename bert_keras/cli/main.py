@@ -3,8 +3,10 @@ r"""BERT from the command line.
     bert-keras info SOURCE
     bert-keras convert SOURCE TARGET --to huggingface
     bert-keras train TASK --data_dir FOLDER           (`bert-keras train TASK -h` lists its flags)
+    bert-keras evaluate SOURCE FILE                   (`bert-keras evaluate -h` lists its flags)
     bert-keras classify SOURCE "What a film!" "Never again."
     bert-keras answer SOURCE "Who lived in London?" "Ada Lovelace lived in London."
+    bert-keras embed SOURCE --input texts.csv --columns body --output vectors.npy
     bert-keras tag SOURCE --input sentences.txt --output tags.jsonl
     bert-keras classify SOURCE "They won the cup." --labels sports,politics
     bert-keras rerank SOURCE "Who eats?" --input documents.txt --top_k 3
@@ -19,8 +21,9 @@ answer are classify, tag, answer, choose, fill-mask, embed, is-next, is-replaced
 come from the arguments, from `--input`, or from standard input, one per line, with tabs between
 question and context, context and choices, or the texts of a pair (`--columns premise,hypothesis`).
 Answers are in the order of the texts, those of `rerank` best first, one per line: JSON, CSV, or
-words to read. Arguments after `--` may begin with a hyphen. The environment variable KERAS_BACKEND
-selects the backend.
+words to read. `embed` also writes `.npy` and `.npz` files of any number of texts; after a kill the
+same command continues. Arguments after `--` may begin with a hyphen. The environment variable
+KERAS_BACKEND selects the backend.
 """
 
 import difflib
@@ -61,6 +64,7 @@ COMMANDS = {
 # Commands with flags of their own, and their modules, which import Keras.
 WITH_OWN_FLAGS = {
     "train": "train",
+    "evaluate": "evaluate",
     "vocabulary": "train_vocabulary",
     "pretraining-data": "make_pretraining_data",
     "pretrain": "pretrain",
@@ -85,8 +89,21 @@ ANSWERS = (
     ),
     *LAYOUT,
     Option("batch_size", int, 32, "Texts in a batch.", 1),
-    Option("prompt", str, None, "Name or text of what goes before each text, for `embed`."),
-    Option("top_k", int, None, "Number of answers, for `answer`, `fill-mask` and `rerank`.", 1),
+    Option(
+        "prompt",
+        str,
+        None,
+        "Name or text of what goes before each text, for `embed`, or each query, for `rerank`.",
+    ),
+    Option("sparse", bool, False, "Weights of tokens instead of a vector, for `embed`: SPLADE."),
+    Option(
+        "top_k",
+        int,
+        None,
+        "Number of answers, for `answer`, `fill-mask` and `rerank`, or of tokens, for `embed` with "
+        "sparse vectors.",
+        1,
+    ),
     Option(
         "labels",
         str,
@@ -173,34 +190,22 @@ def _convert(flags, source, target=None, *others):
 
 def _answer(name, flags, source, arguments):
     """Answers texts from the arguments, a file or standard input."""
-    command, query = COMMANDS[name], None
+    query = None
     if name == "rerank":
         if not arguments:
             raise ValueError("Write `rerank SOURCE QUERY`, then texts, or --input. Received none.")
         query, *arguments = arguments
-    columns = tuple(flags.columns or command.columns)
+    columns = tuple(flags.columns or COMMANDS[name].columns)
     _check_texts(name, flags, columns, arguments)
-    path, is_shown, output_format = _output(flags)
-    model = _model(name, source)
-    options = {"batch_size": flags.batch_size}
-    options |= {x: flags[x].value for x in ("prompt", "top_k") if flags[x].value is not None}
+    path, is_shown, output_format = _output(name, flags)
+    model, method = _model(name, flags, source)
     ask = _zero_shot(name, model, flags)
-    parameters = inspect.signature(ask or getattr(model, command.method)).parameters
-    if unknown := options.keys() - parameters.keys():
-        takes = "takes no prompt" if "prompt" in unknown else "gives one answer"
-        received = ", ".join(f"--{x}={options[x]}" for x in sorted(unknown))
-        raise ValueError(f"`{name}` {takes}. Received: {received}.")
-    if arguments:
-        rows = text_rows.rows_of_arguments(arguments, columns, name == "choose")
-    else:
-        input_format = flags.input_format or text_rows.format_of(flags.input, "text")
-        layout = (flags.separator, flags.quoting)
-        rows = None
-        if not (flags.columns or flags.input_format or any(x is not None for x in layout)):
-            rows = marked_rows.read_rows(name, flags.input, input_format, columns)
-        if rows is None:
-            has_list = name == "choose"
-            rows = text_rows.read_rows(flags.input, input_format, columns, has_list, *layout)
+    if output_format == "vectors":
+        from bert_keras.search import write_vectors
+
+        ask = functools.partial(write_vectors, model)
+    options = _options(name, flags, ask or getattr(model, method))
+    rows = _rows(name, flags, columns, arguments)
     if name == "fill-mask":
         mask = (getattr(model, "tokenizer", None) or model).mask_token or "[MASK]"
         rows = (row.replaced("[MASK]", mask) for row in rows)
@@ -212,6 +217,12 @@ def _answer(name, flags, source, arguments):
                 write({**hit, "text": row[0]}, row)
         return
     has_progress = not is_shown and sys.stderr.isatty()
+    if output_format == "vectors":
+        show = functools.partial(print, "\r", sep="", end="", file=sys.stderr, flush=True)
+        ask((text for (text,) in rows), path, progress=show if has_progress else None, **options)
+        if has_progress:
+            print(file=sys.stderr)
+        return
     # Several batches at once are sorted by length. With a batch size of 1 each text is answered
     # as it comes.
     done, num_rows = 0, 16 * flags.batch_size if flags.batch_size > 1 else 1
@@ -220,15 +231,53 @@ def _answer(name, flags, source, arguments):
             if ask is not None:
                 answers = ask([text for (text,) in chunk], **options)
             else:
-                answers = runtime.ask(model, command.method, chunk, **options)
+                answers = runtime.ask(model, method, chunk, **options)
             for row, answer in zip(chunk, answers, strict=True):
-                write(answer.tolist() if name == "embed" else answer, row)
+                write(_written(answer, method, output_format), row)
             sys.stdout.flush()
             done += len(chunk)
             if has_progress:
                 print(f"\r{done} answers", end="", file=sys.stderr, flush=True)
     if has_progress:
         print(file=sys.stderr)
+
+
+def _options(name, flags, ask):
+    """Returns the arguments of a function that the flags give; refuses those that it lacks."""
+    options = {"batch_size": flags.batch_size}
+    options |= {x: flags[x].value for x in ("prompt", "top_k") if flags[x].value is not None}
+    parameters = inspect.signature(ask).parameters
+    if "prompt" in options and "kind" in parameters:  # A query or a document.
+        options["kind"] = options.pop("prompt")
+    if unknown := options.keys() - parameters.keys():
+        takes = "takes no prompt" if "prompt" in unknown else "gives one answer"
+        received = ", ".join(f"--{x}={options[x]}" for x in sorted(unknown))
+        raise ValueError(f"`{name}` {takes}. Received: {received}.")
+    return options
+
+
+def _rows(name, flags, columns, arguments):
+    """Returns an iterable of `Row` from the arguments, a file or standard input."""
+    if arguments:
+        return text_rows.rows_of_arguments(arguments, columns, name == "choose")
+    input_format = flags.input_format or text_rows.format_of(flags.input, "text")
+    layout, rows = (flags.separator, flags.quoting), None
+    if not (flags.columns or flags.input_format or any(x is not None for x in layout)):
+        rows = marked_rows.read_rows(name, flags.input, input_format, columns)
+    if rows is None:
+        has_list = name == "choose"
+        rows = text_rows.read_rows(flags.input, input_format, columns, has_list, *layout)
+    return rows
+
+
+def _written(answer, method, output_format):
+    """Returns an answer as it is written: vectors as lists, weights of tokens as a dict."""
+    if method == "embed":
+        return answer.tolist()
+    if method != "token_weights":
+        return answer
+    weights = dict(answer)
+    return {"csv": {"weights": weights}, "text": [answer]}.get(output_format, weights)
 
 
 def _zero_shot(name, model, flags):
@@ -263,27 +312,32 @@ def _check_texts(name, flags, columns, arguments):
         raise FileNotFoundError(f"--input must be a file. Received: {flags.input!r}, not found.")
 
 
-def _model(name, source):
-    """Returns a model of a source that answers by the method of a command."""
+def _model(name, flags, source):
+    """Returns a model of a source, and the method by which it answers a command."""
     command = COMMANDS[name]
+    if flags.sparse and name != "embed":
+        raise ValueError(f"--sparse is for `embed`. Received it for `{name}`.")
+    if flags.sparse:
+        command = Command("SparseTextEmbedder", "token_weights")
     model, warned = sources.load(source, command.task)
-    if warned:
-        raise ValueError(
-            f"{source} lacks a part that `{name}` needs. {warned[0]} Or name a checkpoint that was "
-            f"trained for `{name}`, such as the folder of a run of `bert-keras train`."
-        )
+    sources.refuse_untrained(source, name, warned)
+    answers = runtime.answers_of(model)
+    is_sparse = name == "embed" and "token_weights" in answers
+    method = "token_weights" if is_sparse else command.method
     is_exported = isinstance(model, runtime.ExportedTask)  # It refuses other methods itself.
-    if not is_exported and command.method not in runtime.answers_of(model):
+    if not is_exported and method not in answers:
         raise ValueError(
             f"`{name}` is for a {command.task}. Received: {source}, a {type(model).__name__}."
         )
-    return model
+    return model, method
 
 
-def _output(flags):
+def _output(name, flags):
     """Returns the path of the answers, `None` for standard output, if it is a terminal, and how."""
     path = None if flags.output == "-" else flags.output
     is_shown = path is None and sys.stdout.isatty()
+    if name == "embed" and not flags.output_format and str(path).endswith((".npy", ".npz")):
+        return path, is_shown, "vectors"
     chosen = flags.output_format or text_rows.format_of(path, "text" if is_shown else "jsonl")
     if chosen in ("tsv", "parquet"):
         raise ValueError(f"Answers are text, JSON lines or CSV. Received: --output {path}.")

@@ -12,6 +12,7 @@ import bert_keras
 from bert_keras.checks import require
 from bert_keras.cli import sources
 from bert_keras.cli.options import Option
+from bert_keras.cli.progress import progress
 from bert_keras.export import runtime
 
 # The environment variable with a server's keys, separated by spaces: arguments of a process are
@@ -25,6 +26,8 @@ TASKS = {
     "choose": "MultipleChoice",
     "fill-mask": "MaskedLM",
     "embed": "TextEmbedder",
+    "embed-sparse": "SparseTextEmbedder",
+    "embed-all": "MultiVectorEmbedder",
     "is-next": "NextSentencePrediction",
     "is-replaced": "ReplacedTokenDetector",
     "rerank": "Reranker",
@@ -82,6 +85,7 @@ def serve(named_sources, flags):
     models = models_of(named_sources, settings, flags.runtime, TASKS.get(flags.task))
     listening = bound(flags.host, flags.port)
     for model in models:
+        print(f"{model.name}: loading {model.source}", flush=True)
         model.start()
         print(f"{model.name}: {_described(model.model)}", flush=True)
     config = uvicorn.Config(
@@ -163,8 +167,8 @@ def loaded(source, wanted="auto", task=None):
     from bert_keras.tokenizers import Tokenizer
 
     model, warned = sources.load(source, task, headless="TextEmbedder")
-    if warned:
-        raise ValueError(f"{source} lacks a part that it needs to answer. {warned[0]}")
+    command = next((x for x, found in TASKS.items() if found == task), "serve")
+    sources.refuse_untrained(source, command, warned)
     is_program = isinstance(model, runtime.ExportedTask)
     name = model.config["task"] if is_program else type(model).__name__
     fits = name == task or (
@@ -183,7 +187,9 @@ def loaded(source, wanted="auto", task=None):
         program.whole = model  # To show what happens inside.
         program.applies_sigmoid = model.applies_sigmoid
         return program
-    if keras.backend.backend() == "torch" and type(model.preprocessor) is TextPreprocessor:
+    needs_padding = hasattr(model, "query_marker")  # Queries are filled up with [MASK].
+    is_torch = keras.backend.backend() == "torch"
+    if is_torch and type(model.preprocessor) is TextPreprocessor and not needs_padding:
         # Texts asked at the same time differ in length. Other backends would compile a program for
         # each way to lay texts into rows.
         model.preprocessor.unpadded = True
@@ -214,7 +220,8 @@ def _program_of(model, is_asked_for):
     if is_slower and not is_asked_for:
         return None
     try:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        what = "Exporting a program for ONNX Runtime; --runtime=keras starts without one"
+        with progress(what), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             model.export(folder, format="onnx", verbose=False)
             program = loaded(folder, "onnx")
         if program.answers != answers:

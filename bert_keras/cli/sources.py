@@ -30,6 +30,38 @@ TARGETS = {
 }
 
 
+# The command that answers with a task that `train` knows -> that task's name there.
+TRAINED = {
+    "classify": "text_classification",
+    "tag": "token_classification",
+    "answer": "question_answering",
+    "choose": "multiple_choice",
+    "embed": "text_embedding",
+}
+
+
+def refuse_untrained(source, command, warned):
+    """Raises `ValueError` if loading a model for a command warned of parts that start at random.
+
+    Args:
+        source: str.
+        command: str, such as `"classify"`.
+        warned: the warnings that `load` returned.
+    """
+    if not warned:
+        return
+    advice = ""
+    if command in TRAINED:
+        advice = (
+            f" Train a model first: `bert-keras train {TRAINED[command]} --preset {source} "
+            f"--train_file FILE --output_dir output/mine`; `{command}` then takes output/mine."
+        )
+    raise ValueError(
+        f"{source} lacks a part that `{command}` needs. {warned[0]}{advice} Or name a checkpoint "
+        f"that was trained for `{command}`."
+    )
+
+
 def load(source, wanted=None, headless=None):
     """Returns a model and the warnings from loading it.
 
@@ -74,13 +106,15 @@ def _class_of(preset, wanted, headless):
     import keras
 
     from bert_keras.models.backbone import Backbone
+    from bert_keras.tasks.embedder import Embedder
 
     found = keras.saving.get_registered_object(preset.task_name() or "")
     if wanted is None and (found is not None or headless is None):
         return found or preset.backbone_class(Backbone)
-    wanted = wanted or headless
-    wanted = getattr(bert_keras, wanted)
-    return found if found is not None and issubclass(found, wanted) else wanted
+    wanted = getattr(bert_keras, wanted or headless)
+    # An embedder of another kind embeds too.
+    kinds = (wanted, Embedder) if wanted is bert_keras.TextEmbedder else wanted
+    return found if found is not None and issubclass(found, kinds) else wanted
 
 
 def description(source):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import bert_keras
+from bert_keras import datasets
 from bert_keras.answers.entity_tags import SCHEMES
 from bert_keras.cli import likeness, pictures, scores, training_files, verdict
 from bert_keras.cli.options import LAYOUT, Option
@@ -63,6 +64,8 @@ class TrainableTask(NamedTuple):
         about: str, the task in one sentence.
         model_class: class of the model.
         read: function of the flags, returns `Parts`.
+        read_labelled: function of the flags, a file and a trained model, returns labelled examples
+            and `Parts.further`.
         fit: function of the flags and `Parts`, returns the arguments of `fit`.
         evaluate: function of flags, model, examples and `Parts.further`, returns scores, the main
             one first, none without labels, and a function that returns the answers by file name.
@@ -88,6 +91,7 @@ class TrainableTask(NamedTuple):
     about: str
     model_class: type
     read: Callable
+    read_labelled: Callable
     fit: Callable
     evaluate: Callable
     answer: Callable
@@ -177,6 +181,53 @@ def _ranking(flags):
     return {"loss": CosineRegression()}
 
 
+# Labelled files for a trained model
+
+
+def _labelled_texts(flags, path, model):
+    kind = model.problem_type
+    # Names of labels that are numbers are those numbers.
+    names = tuple(model.label_names or map(str, range(model.num_classes)))
+    names = () if kind == "regression" else names
+    examples = training_files.read_text_file(flags, path, names, problem_type=kind)
+    if (examples.problem_type, tuple(examples.label_names)) != (kind, names):
+        raise ValueError(
+            f"{path} must have the labels of the model, {kind} {list(names)}. Received: "
+            f"{examples.problem_type} {list(examples.label_names)}."
+        )
+    return examples, {}
+
+
+def _labelled_tags(flags, path, model):
+    columns = training_files.tag_columns(flags)
+    print(f"{path}: {datasets.tag_layout(path, **columns)}.")
+    columns["label_names"] = flags.label_names
+    examples = training_files.with_printed_warnings(datasets.read_conll, path, **columns)
+    unknown = [tag for tag in datasets.tag_names(examples) if tag not in (model.label_names or ())]
+    if unknown:
+        place = datasets.find_tag(path, unknown[0], **columns)
+        raise ValueError(
+            f"{path}, {place}: each tag must be one of the model's, {model.label_names}. Received: "
+            f"{unknown[0]!r}. Correct the file or --tag_column."
+        )
+    return examples, {"tags": model.label_names}
+
+
+def _labelled_questions(flags, path, model):
+    examples = training_files.read_question_file(path)
+    metric = training_files.metric_of(flags, examples, path)
+    training_files.print_unmeasured(metric, examples)
+    return examples, {"metric": metric, "tune": False}
+
+
+def _labelled_choices(flags, path, model):
+    return datasets.read_multiple_choice(path), {}
+
+
+def _labelled_pairs(flags, path, model):
+    return likeness.read_pair_file(flags, path), {}
+
+
 # Answers for people
 
 
@@ -221,6 +272,7 @@ TASKS = {
         "Classify texts or pairs of texts, or score them.",
         bert_keras.TextClassifier,
         training_files.read_texts,
+        _labelled_texts,
         _columns("texts", "labels"),
         scores.evaluate_texts,
         _classes,
@@ -242,6 +294,7 @@ TASKS = {
         "Classify documents longer than the model reads: shorten them, or read them in windows.",
         bert_keras.LongTextClassifier,
         training_files.read_texts,
+        _labelled_texts,
         _columns("texts", "labels"),
         scores.evaluate_texts,
         _classes,
@@ -268,6 +321,7 @@ TASKS = {
         "Tag words: named entities, or parts of speech.",
         bert_keras.TokenClassifier,
         training_files.read_tags,
+        _labelled_tags,
         _columns("words", "tags"),
         scores.evaluate_tags,
         _tags,
@@ -281,6 +335,7 @@ TASKS = {
         "Answer questions with a span of a text.",
         bert_keras.QuestionAnswering,
         training_files.read_questions,
+        _labelled_questions,
         lambda flags, parts: {"x": parts.train},
         scores.evaluate_questions,
         _spans,
@@ -309,6 +364,7 @@ TASKS = {
         "Pick the right one of several endings, answers or causes.",
         bert_keras.MultipleChoice,
         training_files.read_choices,
+        _labelled_choices,
         _columns(("contexts", "choices"), "labels"),
         scores.evaluate_choices,
         _choices,
@@ -319,6 +375,7 @@ TASKS = {
         "Embed texts so that the cosine of two vectors is the likeness of their texts.",
         bert_keras.TextEmbedder,
         likeness.read_pairs,
+        _labelled_pairs,
         _pairs,
         likeness.evaluate_pairs,
         _hits,

@@ -16,6 +16,7 @@ from bert_keras.cli import devices, training_files
 from bert_keras.cli.options import TRACEBACK, Option, parse
 from bert_keras.cli.run_folder import EachEpoch, RunFolder
 from bert_keras.cli.tasks import FILES, TASKS
+from bert_keras.cli.verdict import defined
 from bert_keras.engine.atomic_files import write_json, writing
 from bert_keras.engine.host_memory import keep_freed_memory
 from bert_keras.presets.assign import NewHead
@@ -213,10 +214,7 @@ def finish(task, flags, parts, run, compared):
         results |= {f"test_{name}": value for name, value in scores.items()}
     if flags.pictures:
         _draw(task, model, parts, run)
-    undefined = [name for name, value in results.items() if value is None or value != value]
-    for name in undefined:
-        print(f"{name} is not defined; a correlation is not if all predictions are equal.")
-    results |= dict.fromkeys(undefined)
+    results = defined(results)
     run.write({**results, **({"setting": setting} if len(run.ranked()) > 1 else {})})
     print(json.dumps(results, allow_nan=False), flush=True)
 
@@ -264,9 +262,14 @@ def _write(folder, files, prefix=""):
 # Checks before anything is trained
 
 
-def _check_installed(task, flags):
+def check_can_measure(task):
+    """Raises `ImportError` if a package that measures the task is missing."""
     for package in task.needs:
         require(package, "measure", extra="examples")
+
+
+def _check_installed(task, flags):
+    check_can_measure(task)
     if flags.pictures:
         require("matplotlib", "draw pictures", extra="plots")
 
@@ -274,11 +277,7 @@ def _check_installed(task, flags):
 def _check_labelled(parts):
     for name in ("train", "dev"):
         examples = getattr(parts, name)
-        if isinstance(examples, list):
-            labelled = training_files.answered(parts.further["metric"], examples)
-        else:
-            labelled = len(examples) and getattr(examples, examples.columns[-1]) is not None
-        if not labelled:
+        if not training_files.are_labelled(examples, parts.further):
             raise ValueError(
                 f"The {name} examples must have labels. Received: {len(examples)} examples without "
                 "any, as in GLUE's test sets. Pass such a file by --test_file."

@@ -152,13 +152,14 @@ def _held_out(examples):
     return datasets.split_examples(examples, test_size=size, seed=0)
 
 
-def read_text_file(flags, path, label_names=None, may_lack_labels=False):
+def read_text_file(flags, path, label_names=None, may_lack_labels=False, **options):
     """Reads a file of the named or detected dataset, or one whose columns the flags name."""
-    if flags.dataset or (flags.data_dir and not _has_own_reader(flags.data_dir)):
-        name = flags.dataset or datasets.detect_glue_task(flags.data_dir)
+    name, folder = flags.dataset, flags["data_dir"].value if "data_dir" in flags else None
+    if name or (folder and not _has_own_reader(folder)):
+        name = name or datasets.detect_glue_task(folder)
         return datasets.read_examples(path, datasets.get_glue_task(name))
     names = ("problem_type", "label_separator", "separator", "quoting")
-    options = {name: flags[name].value for name in names if name in flags}
+    options = {name: flags[name].value for name in names if name in flags} | options
     columns = [flags.text_column, *([flags.pair_column] if "pair_column" in flags else [])]
     return datasets.read_texts(
         path, columns, flags.label_column, label_names, may_lack_labels=may_lack_labels, **options
@@ -206,7 +207,7 @@ def read_choices(flags):
     return Parts(train, dev, test)
 
 
-def _with_printed_warnings(read, path, **options):
+def with_printed_warnings(read, path, **options):
     """Returns what a reader returns, and prints what it warns of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -235,11 +236,11 @@ def read_tags(flags):
             )
         print(f"There is no training file: train on {files['dev']}, measure on {files['test']}.")
         files = {"train": files["dev"], "dev": files["test"], "test": flags.test_file}
-    columns = {name: _column(flags[name].value) for name in ("word_column", "tag_column")}
+    columns = tag_columns(flags)
     print(f"{files['train']}: {datasets.tag_layout(files['train'], **columns)}.")
     columns["label_names"] = flags.label_names
     train, dev, test = (
-        _with_printed_warnings(
+        with_printed_warnings(
             datasets.read_conll, files[part], **columns, may_lack_tags=part == "test"
         )
         if files.get(part)
@@ -256,9 +257,13 @@ def read_tags(flags):
     return Parts(train, dev, test, {"tags": tags})
 
 
-def _column(text):
-    """Returns a column of a flag: a number where it is one, else a name."""
-    return int(text) if text and re.fullmatch(r"-?\d+", text) else text
+def tag_columns(flags):
+    """Returns the columns of words and tags by the flags: numbers, names or `None`."""
+    named = {name: flags[name].value for name in ("word_column", "tag_column")}
+    return {
+        name: int(text) if text and re.fullmatch(r"-?\d+", text) else text
+        for name, text in named.items()
+    }
 
 
 def _check_tags(flags, tags, train, files, columns):
@@ -310,42 +315,50 @@ def read_questions(flags):
         return found
 
     files = find_files(flags, find)
-    test = _without_blanks(files["test"]) if files["test"] else None
-    metric = flags.metric or _metric_of(files)
+    test = read_question_file(files["test"]) if files["test"] else None
     if files["train"] and files["dev"]:
-        train, dev = (_without_blanks(files[part]) for part in ("train", "dev"))
+        train, dev = (read_question_file(files[part]) for part in ("train", "dev"))
     else:
         train, dev = _split_by_contexts(files["train"] or files["dev"])
-    if flags.metric is None and any(e.is_impossible for e in dev):
-        metric = "squad_v2"
-    print(f"Scored as {metric}; --metric chooses another of the official scores.")
+    metric = metric_of(flags, dev, *filter(None, files.values()))
     if answered(metric, train) and not any(e.spans or e.is_impossible for e in train):
         raise ValueError(
             f"None of the {len(train)} answers to train on is in its context at 'answer_start'. "
             "Correct 'answer_start', which counts characters from 0."
         )
-    for name, part in (("dev", dev), ("test", test or [])):
-        count = len(part) - len(answered(metric, part))
-        if count:
-            print(
-                f"{count} of {len(part)} {name} questions have no answer that {metric} can "
-                "measure: they are left out of the scores."
-            )
+    print_unmeasured(metric, dev, "dev questions")
+    print_unmeasured(metric, test or [], "test questions")
     return Parts(train, dev, test, {"metric": metric})
 
 
-def _metric_of(files):
-    """Returns the official score for files by their names: CMRC and DRCD have their own.
+def metric_of(flags, examples, *paths):
+    """Returns the official score for questions, and prints which it is.
 
-    The language does not decide: XQuAD's Chinese part is scored like SQuAD.
+    Files of CMRC and DRCD have their own, by their names. The language does not decide: XQuAD's
+    Chinese part is scored like SQuAD.
     """
-    names = " ".join(os.path.basename(path) for path in files.values() if path)
-    return "cmrc" if re.search("cmrc|drcd", names, re.IGNORECASE) else "squad_v1"
+    names = " ".join(map(os.path.basename, paths))
+    found = "cmrc" if re.search("cmrc|drcd", names, re.IGNORECASE) else "squad_v1"
+    if any(example.is_impossible for example in examples):
+        found = "squad_v2"
+    metric = flags.metric or found
+    print(f"Scored as {metric}; --metric chooses another of the official scores.")
+    return metric
 
 
-def _without_blanks(path):
+def print_unmeasured(metric, examples, what="questions"):
+    """Prints how many questions `metric` cannot measure."""
+    count = len(examples) - len(answered(metric, examples))
+    if count:
+        print(
+            f"{count} of {len(examples)} {what} have no answer that {metric} can measure: they "
+            "are left out of the scores."
+        )
+
+
+def read_question_file(path):
     """Reads a file; prints what it leaves out, and how many answers cannot be trained on."""
-    examples, mismatches = _with_printed_warnings(datasets.read_squad, path)
+    examples, mismatches = with_printed_warnings(datasets.read_squad, path)
     kept = [example for example in examples if example.question.strip()]
     if len(kept) < len(examples):
         print(f"{path}: left out {len(examples) - len(kept)} blank questions.")
@@ -356,7 +369,7 @@ def _without_blanks(path):
 
 def _split_by_contexts(path):
     print(f"{path} is the only file: a fifth of its contexts is held out to measure on.")
-    examples = _without_blanks(path)
+    examples = read_question_file(path)
     contexts = sorted({example.context for example in examples})
     if len(contexts) < 2:
         raise ValueError(
@@ -372,6 +385,13 @@ def _split_by_contexts(path):
 def answered(metric, examples):
     """Returns the examples that `metric` can measure; only SQuAD 2.0's knows "no answer"."""
     return [e for e in examples if e.answers or (metric == "squad_v2" and e.is_impossible)]
+
+
+def are_labelled(examples, further):
+    """Whether there are labels to train on or to measure by."""
+    if isinstance(examples, list):
+        return bool(answered(further["metric"], examples))
+    return len(examples) > 0 and getattr(examples, examples.columns[-1]) is not None
 
 
 # Samples

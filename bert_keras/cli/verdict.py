@@ -20,9 +20,9 @@ from bert_keras.cli.training_files import answered
 
 Z = 1.96
 ADVICE = (
-    "That is not clearly better. To try: more labelled examples; several settings, --epochs 10,20 "
-    "--learning_rate 1e-4,3e-4; a --preset in the language of the texts; and whether the labels "
-    "belong to their rows."
+    "That is not clearly better. To try: more labelled examples; several settings of `train`, "
+    "--epochs 10,20 --learning_rate 1e-4,3e-4; a --preset in the language of the texts; and "
+    "whether the labels belong to their rows."
 )
 
 
@@ -68,6 +68,14 @@ class Verdict(NamedTuple):
             f"{self.name} {self.value:.3f} on {self.count} {self.counted}, 95 % confidence "
             f"{low:.3f} to {high:.3f}; {self.answer} gets {self.simplest:.3f}.{advice}"
         )
+
+
+def defined(scores):
+    """Returns the scores, `None` in place of NaN, and prints which are not defined."""
+    undefined = [name for name, value in scores.items() if value is None or value != value]
+    for name in undefined:
+        print(f"{name} is not defined; a correlation is not if all predictions are equal.")
+    return {**scores, **dict.fromkeys(undefined)}
 
 
 def of_texts(scores, parts):

@@ -149,8 +149,8 @@ def read_texts(
 
     The first row names the columns, unless all of them are given by number. Labels are read without
     blanks around them, and 1.0 is 1. Rows without a label (an empty cell, null, NaN, SNLI's "-",
-    and -1 where other labels are the numbers of three or more classes) and rows without a text are
-    left out, and a warning counts them.
+    and -1 where other labels are the numbers of three or more classes) and rows without a text, or
+    with one text of a pair, are left out, and a warning counts them.
 
     Args:
         path: CSV, TSV, JSON, JSON lines or Parquet file, see `read_rows`.
@@ -270,7 +270,8 @@ def _scores(table, values, score_range):
 
 def _as_number(text):
     try:
-        return float(text)
+        # Python also reads `1_0`, as 10.
+        return math.nan if "_" in text else float(text)
     except ValueError:
         return math.nan
 
@@ -314,8 +315,8 @@ def _texts(table, columns):
 
 
 def _lacks_text(texts, may_be_empty):
-    """Whether a row has no text to train on; one to predict may be empty."""
-    return any(map(is_missing, texts)) or not (may_be_empty or "".join(map(str, texts)).strip())
+    """Whether a row lacks a text to train on; one to predict may be empty."""
+    return any(is_missing(x) or not (may_be_empty or str(x).strip()) for x in texts)
 
 
 def _lacks_label(table, texts, label):

@@ -15,6 +15,9 @@ from bert_keras.datasets.table import read_records
 from bert_keras.tasks.question_examples import Answer, QuestionExample
 from bert_keras.types import Path
 
+# How tables write whether a question is impossible.
+_FLAGS = {"true": True, "1": True, "false": False, "0": False, "": False}
+
 
 class AnswerMismatch(NamedTuple):
     """An answer that is not in the context at its start, where `found` is instead."""
@@ -40,11 +43,11 @@ def read_squad(path: Path) -> QuestionSet:
     or `answer_text` and `answer_start`, in JSON, JSON lines, Parquet or CSV.
 
     An answer may be in another Unicode form than its context (NFC, NFD), or its start may count
-    bytes or UTF-16 units, as 7 of the 9,657 in CMRC 2018's dev file do. Such answers are taken
-    where they stand, and counted in a warning. Others that do not stand where they say, 193 of that
-    file, are reported in `mismatches`. They stay in `answers`, since the official scores compare
-    texts; `QuestionExample.spans`, which training uses, leaves them out. They are not searched for:
-    the same text elsewhere in the context may be another answer.
+    bytes or UTF-16 units, as 7 of the 9,657 in CMRC 2018's dev file do. Such answers are found and
+    corrected, and a warning counts them. Others that are not where they say, 193 of that file, are
+    reported in `mismatches`. They stay in `answers`, since the official scores compare texts;
+    `QuestionExample.spans`, which training uses, leaves them out. They are not searched for: the
+    same text elsewhere in the context may be another answer.
 
     A row without answers is an impossible question if others of its file have some, and if it has a
     field for them: `answers`, or `answer_start`.
@@ -92,8 +95,8 @@ def read_squad(path: Path) -> QuestionSet:
     if moved:
         warnings.warn(
             f"{path}: {len(moved)} answers are in another Unicode form than their context, or "
-            "their starts count bytes or UTF-16 units. They are taken where they stand. The first "
-            f"one answers the question {moved[0]!r}.",
+            "their starts count bytes or UTF-16 units. They are corrected. "
+            f"The first one answers the question {moved[0]!r}.",
             stacklevel=2,
         )
     return QuestionSet(examples, mismatches)
@@ -141,6 +144,12 @@ def _is_document(path):
 
 
 def _example(place, context, record):
+    is_impossible = record.get("is_impossible")
+    if isinstance(is_impossible, str):  # In a table.
+        record = {
+            **record,
+            "is_impossible": _FLAGS.get(is_impossible.strip().lower(), is_impossible),
+        }
     is_impossible = _get(place, record, "is_impossible", (bool, int), default=False)
     answers = tuple(_answers(place, record))
     if is_impossible:

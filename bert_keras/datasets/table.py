@@ -143,7 +143,8 @@ def read_rows(
     r"""Yields the place and the fields of every row of a table that is not blank.
 
     A quoted field (RFC 4180) may hold delimiters, line ends, and quotation marks, which are doubled
-    or, as Spark writes them, follow a backslash. In a TSV a quotation mark may also be a letter
+    or, as Spark writes them, follow a backslash. If a blank follows each delimiter of the first
+    row, those of all rows are skipped, except in a TSV. There a quotation mark may also be a letter
     like any other: MRPC and QNLI hold thousands of unbalanced ones. JSON and Parquet yield the
     names of their columns first.
 
@@ -332,7 +333,7 @@ def _guess_delimiter(line, kind, names):
     usual = ",;|\t" if kind == "csv" else "\t,;|"
     found = {each: line.rstrip("\r\n").split(each) for each in usual}
     with contextlib.suppress(csv.Error), _long_fields_allowed():
-        found = {each: next(csv.reader([line], delimiter=each)) for each in usual}
+        found = {each: next(_reader([line], each, skips_blanks=True)) for each in usual}
     fitting = [each for each in usual if names and names <= {*found[each]}]
     if fitting:
         return max(fitting, key=lambda each: len(found[each]))
@@ -349,31 +350,45 @@ def _split(lines, path, delimiter, quoting):
     """
     if quoting is None and delimiter != "\t":
         quoting = True
-    size, escapes, has_comma = 0, None, False
+    size, escapes, has_comma, skips_blanks = 0, None, False, None
     while (item := next(lines, None)) is not None:
         number, line = item
         bare = line.removesuffix("\n").removesuffix("\r")
         if not bare:
             continue
+        if skips_blanks is None:
+            skips_blanks = delimiter not in "\t " and _has_blanks(bare, delimiter)
         if (quoting is None and '"' in bare) or (quoting and escapes is None and '\\"' in bare):
             rest = [line, *(later for _, later in lines)]
-            quoting, escapes = _quoting_of(rest, delimiter, size, quoting, has_comma)
+            layout = delimiter, skips_blanks, size, quoting, has_comma
+            quoting, escapes = _quoting_of(rest, *layout)
             lines = enumerate(rest, start=number)
             continue
         if quoting and ('"' in bare or "\r" in bare):
             record = itertools.chain([line], (later for _, later in lines))
-            fields = _quoted_fields(record, path, number, delimiter, escapes)
+            fields = _quoted_fields(record, path, number, delimiter, skips_blanks, escapes)
         else:
             fields = bare.split(delimiter)
+            fields = [field.lstrip(" ") for field in fields] if skips_blanks else fields
             has_comma = has_comma or "," in bare
         size = size or len(fields)
         yield f"line {number}", fields
 
 
-def _quoted_fields(lines, path, number, delimiter, escapes):
+def _has_blanks(line, delimiter):
+    """Whether a blank follows each delimiter of the first row."""
+    return re.search(rf"{re.escape(delimiter)}(?! )", line) is None and delimiter in line
+
+
+def _reader(lines, delimiter, skips_blanks, strict=False):
+    options = {"skipinitialspace": skips_blanks, "strict": strict}
+    return csv.reader(lines, delimiter=delimiter, **options)
+
+
+def _quoted_fields(lines, path, number, delimiter, skips_blanks, escapes):
     """Returns the fields of the row that begins with the first of the lines."""
     try:
-        return next(_records(lines, delimiter, escapes))[1]
+        return next(_records(lines, delimiter, skips_blanks, escapes))[1]
     except csv.Error as error:
         advice = "Look for a quotation mark that is never closed"
         if "new-line" in str(error):
@@ -384,12 +399,13 @@ def _quoted_fields(lines, path, number, delimiter, escapes):
         ) from error
 
 
-def _records(lines, delimiter, escapes):
+def _records(lines, delimiter, skips_blanks, escapes):
     """Yields the text of each row and its fields.
 
     Args:
         lines: iterable of str.
         delimiter: str of one character.
+        skips_blanks: bool, whether blanks before a field do not belong to it.
         escapes: bool, whether a quotation mark inside a field follows a backslash.
     """
     taken = []
@@ -398,7 +414,7 @@ def _records(lines, delimiter, escapes):
         taken.append(re.sub(r'(\\+)"', _doubled, line) if escapes else line)
         return taken[-1]
 
-    reader = csv.reader(map(take, lines), delimiter=delimiter, strict=True)
+    reader = _reader(map(take, lines), delimiter, skips_blanks, strict=True)
     while True:
         with _long_fields_allowed():
             fields = next(reader, None)
@@ -414,19 +430,21 @@ def _doubled(match):
     return "\\" * (number // 2) + '"' * (1 + number % 2)
 
 
-def _quoting_of(lines, delimiter, size, quoting, has_comma):
+def _quoting_of(lines, delimiter, skips_blanks, size, quoting, has_comma):
     """Returns whether quotation marks quote fields, and whether a backslash escapes them.
 
     Args:
         lines: the lines from the first one with a quotation mark.
         delimiter: str of one character.
+        skips_blanks: bool, see `_records`.
         size: number of fields of the first row, 0 if it is the first of these lines.
         quoting: bool, or `None` to detect it.
         has_comma: bool, whether a line before these has a comma.
     """
     for escapes in (False, True):
         with contextlib.suppress(csv.Error):
-            records = [record for record in _records(lines, delimiter, escapes) if record[1]]
+            records = _records(lines, delimiter, skips_blanks, escapes)
+            records = [record for record in records if record[1]]
             is_regular = {len(fields) for _, fields in records} == {size or len(records[0][1])}
             if is_regular and (quoting or _are_quoted(records, size, has_comma)):
                 return True, escapes

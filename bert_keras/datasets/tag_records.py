@@ -272,7 +272,7 @@ def _names_in_parquet(path, column):
 def _tagged(where, text, spans):
     """Returns the words of a text, their IOB2 tags, and how many borders lie inside a word.
 
-    A word is what stands between white space and punctuation, or a character of a script without
+    A word is what is between white space and punctuation, or a character of a script without
     spaces. The borders of entities separate words, too.
     """
     if not isinstance(text, str):

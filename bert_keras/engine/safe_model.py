@@ -1,6 +1,6 @@
 """A `keras.Model` that keeps its weights and files whole, for any number of threads.
 
-Why: each method replaces one of `keras.Model`. What was wrong with that one stands in the file
+Why: each method replaces one of `keras.Model`. What was wrong with it is explained in the file
 whose functions the method calls, along with the test that fails when the method can go, such as
 `test_an_exception_in_keras_s_predict_loses_weights`.
 """

@@ -193,6 +193,17 @@ class ExportedTask:
         """Returns a classifier's logits of a column of texts or of pairs, `(n, num_classes)`."""
         self._check("classify", batch_size=batch_size)
         is_pair = isinstance(texts, tuple) and len(texts) == 2
+        if is_pair and self.config.get("prompts"):  # A reranker's.
+            texts = self._prompted(texts[0], None), texts[1]
+        return self._logits(texts, is_pair, batch_size)
+
+    def _prompted(self, texts, prompt):
+        """Returns texts after a prompt, see `prompt_text`."""
+        prompts, default = self.config.get("prompts") or {}, self.config.get("default_prompt")
+        before = answers.prompt_text(prompt, prompts, default)
+        return [x if not isinstance(x, str) else before + x for x in _column(texts)]
+
+    def _logits(self, texts, is_pair, batch_size):
         columns = [self._ids(column) for column in (texts if is_pair else (texts,))]
         if "num_windows" in self.config:
             if is_pair:
@@ -225,21 +236,31 @@ class ExportedTask:
         return answers.entailment_answers(logits, names, labels, multi_label, threshold)
 
     def score(
-        self, queries: str | Texts, texts: Texts, batch_size: int = 32
+        self,
+        queries: str | Texts,
+        texts: Texts,
+        batch_size: int = 32,
+        prompt: str | None = None,
     ) -> NDArray[np.float32]:
         """Returns how well texts answer queries, see `bert_keras.Reranker.score`."""
         self._check("rank", batch_size=batch_size)
         texts = _column(texts)
         queries = [queries] * len(texts) if isinstance(queries, str) else _column(queries)
-        logits = self.logits((queries, texts), batch_size)[:, 0]
+        pairs = self._prompted(queries, prompt), texts
+        logits = self._logits(pairs, is_pair=True, batch_size=batch_size)[:, 0]
         return answers.activated(logits, self.config.get("activation", "linear"))
 
     def rank(
-        self, query: str, texts: Texts, top_k: int | None = None, batch_size: int = 32
+        self,
+        query: str,
+        texts: Texts,
+        top_k: int | None = None,
+        batch_size: int = 32,
+        prompt: str | None = None,
     ) -> list[dict[str, Any]]:
         """Returns the texts that answer a query best, see `bert_keras.Reranker.rank`."""
         self._check("rank", **({} if top_k is None else {"top_k": top_k}))
-        return answers.ranked(self.score(query, texts, batch_size), top_k)
+        return answers.ranked(self.score(query, texts, batch_size, prompt), top_k)
 
     def tag(self, sentences: str | Texts, batch_size: int = 32) -> Any:
         """Returns words, tags and entities, see `bert_keras.TokenClassifier.tag`."""
@@ -319,6 +340,9 @@ class ExportedTask:
         self._check("token_weights", batch_size=batch_size, top_k=1 if top_k is None else top_k)
         if isinstance(text, str):
             return self.token_weights([text], top_k, prompt, batch_size)[0]
+        weights = self.config.get("query_weights")
+        if prompt == "query" and weights is not None:
+            return self._query_weights(_column(text), weights, top_k)
         # A program computes the logits of all rows of a batch together.
         most = _LOGITS_AT_ONCE // (self.config["max_length"] * self._tokenizer.get_vocab_size())
         found, batch_size = [], max(1, min(batch_size, most))
@@ -327,6 +351,15 @@ class ExportedTask:
             ids = ids[np.argsort(-weights[ids], kind="stable")][:top_k]
             tokens = map(self._tokenizer.id_to_token, ids.tolist())
             found.append(list(zip(tokens, weights[ids].tolist(), strict=True)))
+        return found
+
+    def _query_weights(self, texts, weights, top_k):
+        """Returns the tokens of queries that have a weight, without the program."""
+        found, prompt = [], self.config["prompts"].get("query", "")
+        for ids in self._ids(self._prompted(texts, prompt)):
+            tokens = map(self._tokenizer.id_to_token, sorted({*ids[: self.config["max_length"]]}))
+            row = [(token, weights[token]) for token in tokens if weights.get(token)]
+            found.append(sorted(row, key=lambda pair: -pair[1])[:top_k])
         return found
 
     def _embed_tokens(self, texts, kind, batch_size):
@@ -367,7 +400,7 @@ class ExportedTask:
                 "This program pools all tokens, but its task pools those after the prompt. "
                 f"Received: the prompt {before[:60]!r}. Pass prompt='', or ask the task itself."
             )
-        texts = [x if not isinstance(x, str) else (before + x).strip() for x in _column(texts)]
+        texts = [x if not isinstance(x, str) else x.strip() for x in self._prompted(texts, prompt)]
         rows = [self._row(self._cut(ids)[0]) for ids in self._ids(texts)]
         vectors = [outputs["logits"] for outputs in self._outputs(rows, batch_size)]
         return np.array(vectors, "float32").reshape(

@@ -9,7 +9,7 @@ from bert_keras.answers.classes import class_probabilities
 from bert_keras.checks import check_int, check_not_empty, check_shape, refuse_first
 
 # Limits of a temperature: where every prediction is right, the best one would be 0.
-_LEAST, _MOST = 0.05, 20.0
+LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.05, 20.0
 
 
 def expected_calibration_error(
@@ -72,7 +72,7 @@ def best_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
     logits, labels = _checked("Logits", logits, labels)
     problem_type = "single_label" if labels.ndim == 1 else "multi_label"
     wanted = np.eye(logits.shape[1])[labels] if labels.ndim == 1 else labels
-    low, high = np.log(_LEAST), np.log(_MOST)
+    low, high = np.log(LEAST_TEMPERATURE), np.log(MOST_TEMPERATURE)
     for _ in range(50):
         middle = (low + high) / 2
         found = class_probabilities(logits / np.exp(middle), problem_type)

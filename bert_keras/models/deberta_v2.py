@@ -168,8 +168,8 @@ class DebertaV2Backbone(Backbone):
         if self.max_sequence_length is None and length > self.max_distance:
             warnings.warn(
                 f"Sequences should have at most {self.max_distance} tokens, as in training. "
-                f"Received: {length}. The model computes them, but longer distances are all alike. "
-                "Truncate texts, or cut long documents into windows.",
+                f"Received: {length}. The model computes them, but treats all longer distances as "
+                "equal. Truncate texts, or cut long documents into windows.",
                 stacklevel=2,
             )
 

@@ -31,12 +31,14 @@ _SETTINGS = ("config.json", "metadata.json", "preprocessor.json", "task.json")
 _EMBEDDINGS = ("modules.json", "config_sentence_transformers.json", *SENTENCE_FILES)
 _EMBEDDINGS += ("*_Pooling*/config.json", "*_Dense*/config.json")
 _EMBEDDINGS += ("*_Dense*/model.safetensors", "*_Dense*/pytorch_model.bin")
+_EMBEDDINGS += ("router_config.json", "idf.json", "query_0_*/config.json")
+_EMBEDDINGS += ("query_0_*/model.safetensors",)
 _EMBEDDINGS += ("artifact.metadata", "*_SpladePooling/config.json", "*_MultiVectorMask/config.json")
 _SAFETENSORS = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
 _HDF5 = ("model.weights.h5", "model_*.weights.h5", "model.weights.json", "task.weights.h5")
 # Old repositories of sentence-transformers have the encoder in a folder of its own.
 _ENCODERS = ("config.json", *TOKENIZER_FILES, *SENTENCE_FILES, *_SAFETENSORS)
-_ENCODERS = tuple(f"0_*/{name}" for name in _ENCODERS)
+_ENCODERS = tuple(f"{start}0_*/{name}" for start in ("", "document_") for name in _ENCODERS)
 DOWNLOADED_FILES = (*_SETTINGS, *TOKENIZER_FILES, *_EMBEDDINGS, *_SAFETENSORS, *_HDF5, *_ENCODERS)
 # The files of Google's TensorFlow 1 checkpoint, for repositories without these weights.
 _CHECKPOINTS = ("*.ckpt.index", "*.ckpt.data-*", "*.ckpt-*.index", "*.ckpt-*.data-*")
@@ -311,8 +313,11 @@ def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = No
 
 
 def _encoder_in(folder: pathlib.Path) -> pathlib.Path:
-    """Returns the folder of the encoder: `0_Transformer` in old ones of sentence-transformers."""
-    inner = sorted(folder.glob("0_*/config.json"))
+    """Returns the folder of the encoder: `0_Transformer` in old ones of sentence-transformers.
+
+    A `Router` has the encoder of documents in `document_0_*`.
+    """
+    inner = [*sorted(folder.glob("0_*/config.json")), *folder.glob("document_0_*/config.json")]
     return inner[0].parent if inner and not (folder / "config.json").is_file() else folder
 
 

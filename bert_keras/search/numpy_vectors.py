@@ -24,7 +24,7 @@ class FloatVectors:
     def search(self, queries, k):
         """Returns float32 scores and int positions `(num_queries, k)`, best first."""
         vectors = _joined(self._vectors)
-        return _best(queries, len(vectors), k, lambda block: block @ vectors.T)
+        return best_of(queries, len(vectors), k, lambda block: block @ vectors.T)
 
     def arrays(self):
         return {"vectors": _joined(self._vectors)}
@@ -61,7 +61,7 @@ class Int8Vectors:
                 found[:, start : start + _ROWS] = self.scores(block, codes[start : start + _ROWS])
             return found
 
-        return _best(queries, len(codes), k, scores)
+        return best_of(queries, len(codes), k, scores)
 
     def scores(self, queries, codes):
         low, step = self._range
@@ -122,11 +122,11 @@ def _joined(blocks):
     return blocks[0]
 
 
-def _best(queries, num_vectors, k, scores_of):
+def best_of(queries, num_vectors, k, scores_of):
     """Returns the k best scores of each query and their positions, a block of queries at a time."""
-    block, k = max(1, _SCORES // num_vectors), min(k, num_vectors)
-    scores, positions = np.empty((len(queries), k), "float32"), np.empty((len(queries), k), int)
-    for start in range(0, len(queries), block):
+    block, k, count = max(1, _SCORES // num_vectors), min(k, num_vectors), queries.shape[0]
+    scores, positions = np.empty((count, k), "float32"), np.empty((count, k), int)
+    for start in range(0, count, block):
         rows = slice(start, start + block)
         found = scores_of(queries[rows])
         positions[rows] = _first(-found, k)

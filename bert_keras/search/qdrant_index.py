@@ -6,17 +6,24 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from bert_keras.checks import check_int, check_not_empty, refuse_first, require
-from bert_keras.search.records import Records, check_vectors
+from bert_keras.search.records import Records, check_sparse, check_vectors
 
-# Points of one request.
-_POINTS = 256
+# Points of one request, and the name of sparse vectors, which must have one.
+_POINTS, _SPARSE = 256, "sparse"
 
 
 class QdrantIndex:
     """Vectors with their ids and payloads in a collection of Qdrant, searched by inner product.
+
+    The first vectors decide what the collection holds:
+
+    | vectors, of | form | score |
+    |---|---|---|
+    | `TextEmbedder` | array `(num_vectors, dim)` | inner product |
+    | `SparseTextEmbedder` | sparse matrix `(num_vectors, vocabulary_size)` | inner product |
+    | `MultiVectorEmbedder` | list of arrays `(num_tokens, dim)` | MaxSim |
 
     Qdrant stores what is added at once, so there is no `save`. Its server shards and replicates a
     collection, as `collection_options` ask for.
@@ -54,58 +61,92 @@ class QdrantIndex:
         self.collection, self._options = collection, collection_options or {}
         self._place, self._models = location or client_options["path"], qdrant.models
         self._client = qdrant.QdrantClient(location, **client_options)
-        self.dim = None
+        self.dim, self._kind = None, None
         with self._answering():
             if self._client.collection_exists(collection):
-                found = self._client.get_collection(collection)
-                self.dim = found.config.params.vectors.size
+                params = self._client.get_collection(collection).config.params
+                if params.sparse_vectors:
+                    self._kind = "sparse"
+                else:
+                    self.dim = params.vectors.size
+                    self._kind = "multi" if params.vectors.multivector_config else "dense"
 
     def __len__(self) -> int:
-        if self.dim is None:
+        if self._kind is None:
             return 0
         with self._answering():
             return self._client.count(self.collection).count
 
     def add(
         self,
-        vectors: ArrayLike,
+        vectors: Any,
         ids: Iterable[str | int] | None = None,
         payloads: Sequence[Any] | None = None,
     ) -> None:
         """Adds vectors, see `Index.add`; makes the collection if it is missing.
 
+        Args:
+            vectors: see the class.
+            ids, payloads: see `Index.add`.
+
         Raises:
-            ValueError: see `Index.add`; before anything is sent.
+            TypeError, ValueError: see `Index.add`; before anything is sent.
             ConnectionError: the server does not answer; it may have stored some of the vectors.
         """
-        vectors = check_vectors("Vectors", vectors, self.dim)
+        kind = self._kind or _kind_of(vectors)
+        vectors, dim = self._as_points("Vectors", vectors, kind)
         start = len(self)
         ids = range(start, start + len(vectors)) if ids is None else ids
         ids, payloads = Records().check(len(vectors), ids, payloads)
         points = [str(uuid.uuid5(uuid.NAMESPACE_OID, repr(id))) for id in ids]
         with self._answering():
-            if self.dim is None:
-                distance = self._models.Distance.DOT
-                params = self._models.VectorParams(size=vectors.shape[1], distance=distance)
+            if self._kind is None:
                 self._client.create_collection(
-                    self.collection, vectors_config=params, **self._options
+                    self.collection, **self._params(kind, dim), **self._options
                 )
-                self.dim = vectors.shape[1]
+                self._kind, self.dim = kind, dim
             known = {str(p.id) for p in self._client.retrieve(self.collection, points, False)}
             is_old = [point in known for point in points]
             refuse_first(is_old, ids, "An id must occur once in an index")
             rows = [
                 self._models.PointStruct(id=p, vector=v, payload={"id": id, "payload": payload})
-                for p, v, id, payload in zip(points, vectors.tolist(), ids, payloads, strict=True)
+                for p, v, id, payload in zip(points, vectors, ids, payloads, strict=True)
             ]
             for first in range(0, len(rows), _POINTS):
                 self._client.upsert(self.collection, rows[first : first + _POINTS], wait=True)
 
-    def search(self, queries: ArrayLike, top_k: int = 10, **options: Any) -> Any:
+    def _as_points(self, name, vectors, kind):
+        """Returns vectors as Qdrant takes them, a list, and their width."""
+        if kind == "sparse":
+            rows = check_sparse(name, vectors, self.dim)
+            ends = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+            pairs = [(rows.indices[x:y].tolist(), rows.data[x:y].tolist()) for x, y in ends]
+            make = self._models.SparseVector
+            found = [make(indices=indices, values=values) for indices, values in pairs]
+            return (found if name == "Queries" else [{_SPARSE: x} for x in found]), rows.shape[1]
+        if kind == "multi":
+            vectors = check_not_empty(list(vectors), f"{name} must not be empty")
+            dim = self.dim or np.shape(vectors[0])[-1]
+            return [check_vectors(name, tokens, dim).tolist() for tokens in vectors], dim
+        vectors = check_vectors(name, vectors, self.dim)
+        return vectors.tolist(), vectors.shape[1]
+
+    def _params(self, kind, dim):
+        """Returns the arguments that make a collection for vectors of a kind."""
+        if kind == "sparse":
+            sparse = {_SPARSE: self._models.SparseVectorParams()}
+            return {"vectors_config": {}, "sparse_vectors_config": sparse}
+        comparator = self._models.MultiVectorComparator.MAX_SIM
+        config = self._models.MultiVectorConfig(comparator=comparator) if kind == "multi" else None
+        params = {"distance": self._models.Distance.DOT, "multivector_config": config}
+        return {"vectors_config": self._models.VectorParams(size=dim, **params)}
+
+    def search(self, queries: Any, top_k: int = 10, **options: Any) -> Any:
         """Returns the nearest vectors of each query, see `Index.search`.
 
         Args:
-            queries: float array `(num_queries, dim)`, or `(dim,)` for one query.
+            queries: vectors as in `add`; or a float array `(dim,)`, with MaxSim
+                `(num_tokens, dim)`, for one query.
             top_k: int, hits for each query at most.
             **options: for Qdrant's `query_points`, such as `query_filter`.
 
@@ -115,11 +156,13 @@ class QdrantIndex:
         """
         check_int("top_k", top_k)
         check_not_empty(self, "An index must have vectors to search", "Call `add`.")
-        if np.ndim(queries) == 1:
+        if self._kind == "dense" and np.ndim(queries) == 1:
             return self.search(np.atleast_2d(queries), top_k, **options)[0]
-        hits = []
+        if self._kind == "multi" and getattr(queries, "ndim", 0) == 2:
+            return self.search([queries], top_k, **options)[0]
+        hits, options = [], {**({"using": _SPARSE} if self._kind == "sparse" else {}), **options}
         with self._answering():
-            for query in check_vectors("Queries", queries, self.dim).tolist():
+            for query in self._as_points("Queries", queries, self._kind)[0]:
                 found = self._client.query_points(
                     self.collection, query=query, limit=top_k, **options
                 ).points
@@ -137,6 +180,14 @@ class QdrantIndex:
                 f"Qdrant must answer at {self._place}. Received: {error!s:.200}. Start it, or "
                 "correct the location."
             ) from error
+
+
+def _kind_of(vectors):
+    """Returns what vectors are: `"sparse"`, `"multi"`, a list of matrices, or `"dense"`."""
+    if hasattr(vectors, "tocsr"):
+        return "sparse"
+    is_multi = isinstance(vectors, (list, tuple)) and vectors and np.ndim(vectors[0]) == 2
+    return "multi" if is_multi else "dense"
 
 
 def _hit(point):

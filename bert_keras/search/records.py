@@ -9,15 +9,18 @@ from bert_keras.checks import (
     check_not_empty,
     check_same_length,
     check_shape,
+    describe,
     is_int,
     refuse_first,
+    require,
 )
 from bert_keras.datasets.files import read_json_lines
 from bert_keras.engine import atomic_files
 
 CONFIG, RECORDS = "config.json", "records.jsonl"
 # What an index of another kind may have left in the folder.
-_ARRAYS = tuple(f"{name}.npy" for name in ("vectors", "codes", "range", "bits", "faiss"))
+_ARRAYS = ("vectors", "codes", "range", "bits", "faiss", "data", "indices", "indptr")
+_ARRAYS = tuple(f"{name}.npy" for name in _ARRAYS)
 
 
 class Records:
@@ -93,6 +96,31 @@ def check_vectors(name, vectors, dim):
         floats = np.array(vectors, "float32", order="C")
     refuse_first(~np.isfinite(floats), vectors, f"{name} must be finite in float32")
     return floats
+
+
+def check_sparse(name, vectors, dim):
+    """Returns sparse vectors as a new float32 `csr_array`; raises unless they fit an index.
+
+    Args:
+        name: str, the subject of messages.
+        vectors: sparse matrix `(num_vectors, dim)`.
+        dim: int, or `None` for any width.
+
+    Raises:
+        TypeError: it is no sparse matrix.
+        ValueError: it is empty, of another width, or a value is not finite.
+    """
+    rule = f"{name} must be a sparse matrix of SciPy, as `SparseTextEmbedder.embed` returns it"
+    if not hasattr(vectors, "tocsr"):
+        raise TypeError(f"{rule}. Received: {describe(vectors)}.")
+    check_shape(name, vectors, ("num_vectors", "dim" if dim is None else dim), "f")
+    check_not_empty(range(vectors.shape[0]), f"{name} must not be empty")
+    sparse = require("scipy.sparse", "search in sparse vectors")
+    with np.errstate(over="ignore"):
+        found = sparse.csr_array(vectors, dtype="float32", copy=True)
+    found.sum_duplicates()
+    refuse_first(~np.isfinite(found.data), found.data, f"{name} must be finite in float32")
+    return found
 
 
 def save_folder(folder, config, records, write_more=None, texts=None):

@@ -182,6 +182,7 @@ def _output(answers, method, is_binary):
         tensor = {"name": "answer", "datatype": "FP32", "shape": list(vectors.shape)}
         data, raw = vectors.ravel(), vectors.tobytes()
     else:
+        answers = [x.tolist() if isinstance(x, np.ndarray) else x for x in answers]
         texts = [json.dumps(answer, ensure_ascii=False) for answer in answers]
         tensor = {"name": "answer", "datatype": "BYTES", "shape": [len(texts)]}
         encoded = [text.encode() for text in texts]

@@ -47,7 +47,8 @@ def router(server):
         is_one = isinstance(inputs, str) or (inputs and isinstance(inputs[0], int))
         inputs = [inputs] if is_one else inputs
         check_number(inputs, server.settings)
-        texts, used = await asyncio.to_thread(_texts_of, tokenizer, inputs)
+        before = served.prompt(body.prompt_name)
+        texts, used = await asyncio.to_thread(_texts_of, tokenizer, inputs, before)
         rows, prompt = [(x,) for x in texts], body.prompt_name
         vectors = await server.ask(request, served, "embed", rows, prompt=prompt)
         vectors = finished(vectors, True, body.dimensions).astype("<f4")
@@ -72,10 +73,10 @@ def _described(name):
     return {"id": name, "object": "model", "created": 0, "owned_by": "bert_keras"}
 
 
-def _texts_of(tokenizer, inputs):
-    """Returns texts and the total number of their tokens."""
+def _texts_of(tokenizer, inputs, prompt):
+    """Returns texts and the total number of their tokens, those of the prompt included."""
     texts = [x if isinstance(x, str) else _text_of(tokenizer, x) for x in inputs]
-    return texts, sum(len(ids) for ids in tokenizer(texts))
+    return texts, sum(len(ids) for ids in tokenizer([prompt + text for text in texts]))
 
 
 def _text_of(tokenizer, ids):

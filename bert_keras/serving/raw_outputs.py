@@ -22,8 +22,16 @@ def piece_logits(model, rows):
     return model.piece_logits([text for (text,) in rows])
 
 
-def token_vectors(model, rows):
-    """Returns for each text the encoder's vectors of its tokens, `(num_tokens, hidden_dim)`."""
+def token_vectors(model, rows, prompt=None):
+    """Returns for each text the vectors of its tokens, `(num_tokens, dim)`.
+
+    Args:
+        model: a `MultiVectorEmbedder`; or another task, whose encoder's vectors are returned.
+        rows: list of tuples of one str.
+        prompt: `"query"` or `"document"` for a `MultiVectorEmbedder`; the default is `"document"`.
+    """
+    if has_token_vectors(model):
+        return model.embed([text for (text,) in rows], prompt or "document")
     check(
         not isinstance(model, runtime.ExportedTask),
         "This program returns vectors of whole texts only. Serve the model that it was made from.",
@@ -32,6 +40,12 @@ def token_vectors(model, rows):
     outputs = model.backbone.predict_on_batch(inputs)["sequence_output"]
     mask = keras.ops.convert_to_numpy(inputs[PADDING_MASK]).astype(bool)
     return [np.asarray(x, "float32")[kept] for x, kept in zip(outputs, mask, strict=True)]
+
+
+def has_token_vectors(model):
+    """Whether a task or an `ExportedTask` embeds each token: a `MultiVectorEmbedder`."""
+    config = model.config if isinstance(model, runtime.ExportedTask) else {}
+    return "query_marker" in config or hasattr(model, "query_marker")
 
 
 RAW_OUTPUTS = {"logits": logits, "piece_logits": piece_logits, "token_vectors": token_vectors}

@@ -8,6 +8,8 @@ METHODS = {
     "choose": ("context", "choices"),
     "fill_mask": ("text",),
     "embed": ("text",),
+    "token_weights": ("text",),
+    "token_vectors": ("text",),
     "is_next": ("first", "second"),
     "is_replaced": ("text",),
     "rank": ("query", "texts"),

@@ -4,13 +4,11 @@ import asyncio
 import os
 from typing import NamedTuple
 
-import numpy as np
-
-from bert_keras.answers.prompts import prompt_text
+from bert_keras.answers.prompts import prompt_text, split_marker
 from bert_keras.export import runtime
 from bert_keras.serving.batcher import Batcher
 from bert_keras.serving.inside import INSTRUMENTS
-from bert_keras.serving.raw_outputs import RAW_OUTPUTS, changed
+from bert_keras.serving.raw_outputs import RAW_OUTPUTS, changed, has_token_vectors
 from bert_keras.serving.rows import METHODS, Refusal, check
 
 
@@ -65,7 +63,7 @@ class Served:
     @property
     def method(self):
         """The model's first answer, a key of `METHODS`."""
-        return runtime.answers_of(self.model)[0]
+        return methods_of(self.model)[0]
 
     @property
     def mask_token(self):
@@ -105,9 +103,9 @@ class Served:
 
     def check_whole(self, rows, prompt=None):
         """Raises `Refusal`, 413, if a row has more tokens than the model reads."""
-        before = self.prompt(prompt)
+        before, most = self._beginning(prompt)
         rows = [[before + first, *others] for first, *others in rows]
-        columns, most = zip(*rows, strict=True), self.max_length
+        columns = zip(*rows, strict=True)
         for place, encoded in enumerate(self.model.tokenizer.encode(*map(list, columns))):
             check(
                 len(encoded.ids) <= most,
@@ -116,9 +114,18 @@ class Served:
                 413,
             )
 
+    def _beginning(self, prompt):
+        """Returns the text before each text, and the most tokens of both with the special ones."""
+        if not has_token_vectors(self.model):
+            return self.prompt(prompt), self.max_length
+        kind, tokenizer = prompt or "document", self.model.tokenizer
+        ids = {token: id for id, token in enumerate(tokenizer.vocabulary)}
+        marker, before = split_marker(ids, self.setting(f"{kind}_marker"))
+        return before, (self.setting(f"{kind}_length") or self.max_length) - len(marker)
+
     def has(self, method):
         """Whether the model has an answer of this name."""
-        return method in runtime.answers_of(self.model)
+        return method in methods_of(self.model)
 
     async def ask(self, method, rows, client=None, **options):
         """Returns the answers to rows.
@@ -139,7 +146,7 @@ class Served:
 
     def _load_warm(self):
         model = self.load()
-        method = next(iter(runtime.answers_of(model)), None)
+        method = next(iter(methods_of(model)), None)
         if method not in METHODS:
             raise ValueError(
                 f"A served model must have one of {', '.join(METHODS)}. Received: a "
@@ -148,12 +155,7 @@ class Served:
         first = f"{model.tokenizer.mask_token} " if method == "fill_mask" else ""
         for length in (1, _max_length(model) // 8):
             row = [first + " ".join(["a"] * length)] * len(METHODS[method])
-            found = runtime.ask(model, method, [tuple(row)])
-            if method == "embed" and not isinstance(found, np.ndarray):
-                raise ValueError(
-                    f"A served embedder must return one vector per text. Received: {self.name!r}, "
-                    f"a {type(model).__name__}. Its own `embed` answers in Python."
-                )
+            _computed(model, method, [tuple(row)])
         return model
 
     def _answer(self, key, rows):
@@ -163,16 +165,27 @@ class Served:
             return [INSTRUMENTS[method](self.model, rows[0], **options)] * wanted
         if self.pads_rows and not is_program:
             rows = rows + rows[-1:] * (2 ** (wanted - 1).bit_length() - wanted)
-        # A program returns no vectors of tokens: the task that it was made from does.
-        model = (
-            getattr(self.model, "whole", self.model) if method == "token_vectors" else self.model
-        )
+        model = self.model
+        if method == "token_vectors" and not has_token_vectors(model):
+            # A program returns no vectors of tokens: the task that it was made from does.
+            model = getattr(model, "whole", model)
         with changed(model, dict(options.pop("changes", ()))):
-            if method in RAW_OUTPUTS:
-                return RAW_OUTPUTS[method](model, rows)[:wanted]
-            if is_program:  # Small batches have less padding, and a call has little overhead.
+            # Small batches have less padding, and a call of a program has little overhead.
+            if is_program and method not in RAW_OUTPUTS:
                 options = {"batch_size": 8, **options}
-            return runtime.ask(self.model, method, rows, **options)[:wanted]
+            return _computed(model, method, rows, **options)[:wanted]
+
+
+def methods_of(model):
+    """Returns the names of a model's answers, keys of `METHODS`."""
+    own_name = "token_vectors" if has_token_vectors(model) else "embed"
+    return [own_name if name == "embed" else name for name in runtime.answers_of(model)]
+
+
+def _computed(model, method, rows, **options):
+    if method in RAW_OUTPUTS:
+        return RAW_OUTPUTS[method](model, rows, **options)
+    return runtime.ask(model, method, rows, **options)
 
 
 def _max_length(model):

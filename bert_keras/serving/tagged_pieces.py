@@ -36,7 +36,7 @@ def entities_of_pieces(rows, logits, strategy, ignored, served):
 
 
 def _pieces_of(tokenizer, text, first):
-    """Returns the `Piece`s of a text, the first of which stands at `first` in the input."""
+    """Returns the `Piece`s of a text, the first of which is at `first` in the input."""
     encoding = tokenizer.encode(text, special_tokens=False)
     is_wordpiece = tokenizer.settings["model"]["type"] == "WordPiece"
     unknown, pieces = tokenizer.unknown_token, []

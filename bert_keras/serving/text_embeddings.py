@@ -36,8 +36,8 @@ class Embed(Input):
     dimensions: int | None = None
 
 
-class EmbedAll(Input):
-    """Texts, whose tokens get a vector each."""
+class EmbedTokens(Input):
+    """Texts, whose tokens get a vector or a weight each."""
 
     inputs: str | Texts
     prompt_name: str | None = None
@@ -102,7 +102,7 @@ class Decode(Body):
 
 
 def router(server):
-    """Returns the routes `/embed`, `/embed_all`, `/similarity`, `/predict`, `/rerank`, and more."""
+    """Returns the routes `/embed`, `/embed_sparse`, `/similarity`, `/predict`, and more."""
     routes = APIRouter(tags=["text-embeddings-inference"])
     _add_vectors(routes, server)
     _add_scores(routes, server)
@@ -138,12 +138,30 @@ def _add_vectors(routes, server):
         )
         return await as_json(finished(vectors, body.normalize, body.dimensions).tolist())
 
-    @routes.post("/embed_all", summary="The encoder's vectors of each text's tokens")
-    async def embed_all(request: Request, body: EmbedAll):
-        served = server.find(None, "embed")
-        rows = _rows(body.inputs, _prompt(served, body.prompt_name))
-        vectors = await server.ask(request, served, "token_vectors", rows, **body.options())
+    @routes.post("/embed_all", summary="A vector of each token of each text")
+    async def embed_all(request: Request, body: EmbedTokens):
+        multi_vector = [x for x in server.models.values() if x.has("token_vectors")]
+        served, options = (multi_vector or [server.find(None, "embed")])[0], body.options()
+        if multi_vector:
+            before, kind = "", body.prompt_name
+            is_kind = kind in (None, "query", "document")
+            check(is_kind, f"prompt_name: query or document is needed. Received: {kind!r:.60}.")
+            is_right = options.pop("changes", None) in (None, *_RIGHT)
+            check(is_right, f"truncation_direction: {served.name!r} cuts on the right only.")
+            options["prompt"] = kind
+        else:
+            before = _prompt(served, body.prompt_name)
+        rows = _rows(body.inputs, before)
+        vectors = await server.ask(request, served, "token_vectors", rows, **options)
         return await as_json([x.tolist() for x in vectors])
+
+    @routes.post("/embed_sparse", summary="The weights of the tokens that each text is about")
+    async def embed_sparse(request: Request, body: EmbedTokens):
+        served, options = server.find(None, "token_weights"), body.options()
+        rows = _rows(body.inputs)
+        options["prompt"] = body.prompt_name
+        found = await server.ask(request, served, "token_weights", rows, **options)
+        return await as_json(_sparse(served, found))
 
     @routes.post("/similarity", summary="The cosine of a text with each of others")
     async def similarity(request: Request, body: Similarity):
@@ -203,6 +221,13 @@ def _rows(inputs, before=""):
     return [(before + text,) for text in ([inputs] if isinstance(inputs, str) else inputs)]
 
 
+def _sparse(served, rows):
+    """Returns rows of pairs (token, weight) as rows of ids and weights, by rising ids."""
+    to_id = served.model.tokenizer.token_to_id
+    rows = [sorted((to_id(token), weight) for token, weight in row) for row in rows]
+    return [[{"index": id, "value": weight} for id, weight in row] for row in rows]
+
+
 def _prompt(served, name):
     """Returns the text before each text, `""` for models without prompts."""
     return served.prompt(name) if served.has("embed") or name is not None else ""
@@ -247,7 +272,12 @@ async def _labels(server, request, served, rows, body):
         for place, row in zip(places, labels, strict=True):
             found[place] = row
 
-    await asyncio.gather(ask(1), ask(2))
+    kinds = [asyncio.ensure_future(ask(size)) for size in (1, 2)]
+    try:
+        await asyncio.gather(*kinds)
+    finally:
+        for kind in kinds:  # If one is refused, the other need not be answered.
+            kind.cancel()
     return found
 
 

@@ -12,27 +12,33 @@ from keras import ops
 from bert_keras.checks import check_int, check_number
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, ROW_PLACES, TOKEN_IDS
 from bert_keras.presets.assign import by_path, own_weights
+from bert_keras.tasks.answer_distillation import AnswerDistillation
 from bert_keras.tasks.joint_task import JointTask
+from bert_keras.tasks.reranker import Reranker
 from bert_keras.tasks.task import Task
+from bert_keras.tasks.text_embedder import TextEmbedder
 from bert_keras.training.losses import CosineDistance, SoftCrossentropy, SparseCrossentropy
 from bert_keras.types import Card, Data, Dtype, Path
 
 _KINDS = ("MaskedLM", "TextClassifier", "TokenClassifier")
 
 
-def distill(teacher: Task, student: Task | Iterable[int], **options: Any) -> Distillation:
-    """Returns a task in which a student learns from a teacher, see `Distillation`.
+def distill(
+    teacher: Task, student: Task | Iterable[int], **options: Any
+) -> Distillation | AnswerDistillation:
+    """Returns what trains a student on a teacher, with `compile`, `fit` and `student`.
 
     Args:
-        teacher: a trained `MaskedLM`, `TextClassifier` or `TokenClassifier`.
-        student: a task of the same class; or indices of the teacher's layers, such as
-            `range(0, 12, 2)`, for a student as wide as the teacher that starts with these layers,
-            the teacher's embeddings and its head. DistilBERT started with the layers 0, 2, 4, 7, 9
-            and 11 of BERT-base.
-        **options: arguments of `Distillation`.
+        teacher: a trained `MaskedLM`, `TextClassifier` or `TokenClassifier`; or a `TextEmbedder` or
+            a `Reranker`.
+        student: a task of the same class, for a `Reranker` also an embedder; or indices of the
+            teacher's layers, such as `range(0, 12, 2)`, for a student as wide as the teacher that
+            starts with these layers, the teacher's embeddings and its head. DistilBERT started with
+            the layers 0, 2, 4, 7, 9 and 11 of BERT-base.
+        **options: arguments of `Distillation`; none for a `TextEmbedder` or a `Reranker`.
 
     Returns:
-        A `Distillation`.
+        A `Distillation`, or an `AnswerDistillation` for a `TextEmbedder` or a `Reranker`.
 
     Raises:
         TypeError, ValueError: teacher and student do not fit each other.
@@ -45,9 +51,13 @@ def distill(teacher: Task, student: Task | Iterable[int], **options: Any) -> Dis
     model.student.save_to_preset("half_as_deep")
     ```
     """
-    _check_kind(teacher)
+    is_of_answers = isinstance(teacher, (TextEmbedder, Reranker))
+    if not is_of_answers:
+        _check_kind(teacher)
     if not isinstance(student, keras.Model):
         student = _of_layers(teacher, list(student))
+    if is_of_answers:
+        return AnswerDistillation(teacher, student, **options)
     return Distillation(teacher, student, **options)
 
 
@@ -231,6 +241,8 @@ def _of_layers(teacher, layers):
         check_int("student", layer, 0, teacher.backbone.num_layers - 1)
     config = keras.saving.serialize_keras_object(teacher)
     config["config"]["backbone"]["config"]["num_layers"] = len(layers)
+    if isinstance(teacher, TextEmbedder):
+        config["config"]["objective"] = "vectors"
     config.pop("compile_config", None)
     student = keras.saving.deserialize_keras_object(config)
     student.preprocessor = teacher.preprocessor

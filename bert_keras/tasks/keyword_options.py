@@ -120,6 +120,8 @@ class RerankerOptions(PresetOptions, total=False):
     dropout: float | None
     pooling: Pooling | None
     head_options: HeadOptions | None
+    prompts: Mapping[str, str] | None
+    default_prompt: str | None
 
 
 class FewShotClassifierOptions(PresetOptions, total=False):
@@ -191,6 +193,7 @@ class SparseTextEmbedderOptions(PresetOptions, total=False):
     default_prompt: str | None
     objective: Objective
     head_options: dict[str, Any] | None
+    query_weights: Mapping[str, float] | None
 
 
 class MultiVectorEmbedderOptions(PresetOptions, total=False):

@@ -436,5 +436,5 @@ class PackedTexts(EncodedExamples):
 
 
 def _counts(ids, token_id):
-    """Returns how often an id stands in each row of a `Ragged`: int `(num_rows,)`."""
+    """Returns how often an id occurs in each row of a `Ragged`: int `(num_rows,)`."""
     return np.array([np.count_nonzero(ids[row] == token_id) for row in range(len(ids))], int)

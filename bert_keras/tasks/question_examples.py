@@ -43,7 +43,7 @@ class QuestionExample:
 
     @property
     def spans(self) -> tuple[Answer, ...]:
-        """The `answers` that stand in the context where they say: those to train on."""
+        """The `answers` that are in the context where they say: those to train on."""
         return tuple(answer for answer in self.answers if answer.stands_in(self.context))
 
 
@@ -53,7 +53,7 @@ class Unusable(NamedTuple):
     reason: str
 
 
-MISPLACED = Unusable("the answer does not stand in the context where it says")
+MISPLACED = Unusable("the answer is not in the context where it says")
 BLANK_QUESTION = Unusable("the question is blank")
 NOTHING_LEFT = Unusable("the tokenizer leaves nothing of the question or of the context")
 NO_TOKEN = Unusable("the answer covers no token")
@@ -107,7 +107,7 @@ def read_answers(contexts, answers):
     Args:
         contexts: list of str.
         answers: column of `(text, start)`; `None` for no answer; a list of such pairs for several
-            right answers, of which the first that stands in the context counts; or `Unusable`.
+            right answers, of which the first that is in the context counts; or `Unusable`.
 
     Returns:
         starts: int64 `(num_examples,)`, first characters; -1 for no answer.

@@ -1,5 +1,7 @@
 """Scores of how well texts answer a query."""
 
+import functools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import keras
@@ -8,12 +10,15 @@ from keras import ops
 from numpy.typing import NDArray
 
 from bert_keras.answers.probabilities import SCORES, activated
+from bert_keras.answers.prompts import check_prompts, prompt_text
 from bert_keras.answers.ranked_texts import ranked
 from bert_keras.checks import as_texts, check_choice, check_int, refuse_first
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.metrics.streaming import RelevanceAccuracy
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.presets import presets
+from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.embedder import check_equally_long, refuse_positives
 from bert_keras.tasks.groups import EncodedGroups, merge_groups
 from bert_keras.tasks.keyword_options import RerankerOptions, TaskOptions
@@ -22,6 +27,8 @@ from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.user_columns import as_column, is_columns, is_text
 from bert_keras.training.list_losses import RelevanceCrossentropy
 from bert_keras.types import (
+    Card,
+    FileDtype,
     Frozen,
     HeadOptions,
     Hit,
@@ -63,6 +70,9 @@ text, `(num_examples, num_texts)` |
         activation: `"sigmoid"`, `"linear"` or `"tanh"`, from the logit to the score. Checkpoints of
             sentence-transformers bring their own; those without take `"sigmoid"`, as there.
         dropout, pooling, head_options, frozen: see `TextClassifier`.
+        prompts: dict, name -> text, that go before queries; `None` for none.
+        default_prompt: the name of the prompt of all queries, in training too; `None` for none.
+            Checkpoints of sentence-transformers bring both.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
     Raises:
@@ -104,12 +114,16 @@ text, `(num_examples, num_texts)` |
         pooling: Pooling | None = None,
         head_options: HeadOptions | None = None,
         frozen: Frozen | None = None,
+        prompts: Mapping[str, str] | None = None,
+        default_prompt: str | None = None,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
         kwargs |= {"pooling": pooling, "head_options": head_options, "frozen": frozen}
         kwargs |= {"preprocessor": preprocessor, "dropout": dropout}
         super().__init__(backbone, **self.decided_arguments, **kwargs)
         self.activation = check_choice("activation", activation, tuple(SCORES))
+        self.prompts = check_prompts(prompts, default_prompt)
+        self.default_prompt = default_prompt
 
     def call(self, inputs, token_vectors=None, training=None):
         if len(inputs[TOKEN_IDS].shape) == 2:
@@ -128,6 +142,22 @@ text, `(num_examples, num_texts)` |
     def default_metrics(self):
         """Returns accuracy, for relevance of 0 or 1."""
         return [RelevanceAccuracy("accuracy")]
+
+    def export_to_huggingface(
+        self, folder: Path, dtype: FileDtype | None = None, card: Card | None = None
+    ) -> None:
+        """Writes a folder that transformers and sentence-transformers' `CrossEncoder` load.
+
+        Args:
+            folder, dtype, card: see `TextEmbedder.export_to_huggingface`.
+
+        Raises:
+            ValueError: the family has no counterpart there, or a weight is too large for the dtype.
+        """
+        write = functools.partial(sentence_transformers.write_cross_encoder_settings, task=self)
+        # Without prompts the config says all.
+        settings = {"write_settings": write} if self.prompts else {}
+        presets.export_to_huggingface(self, folder, dtype, card, **settings)
 
     # Labels
 
@@ -185,6 +215,7 @@ text, `(num_examples, num_texts)` |
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
         """Returns pairs, or lists of pairs, as rows of token ids, see `Task`."""
+        x = self._prompted(x, None)
         has_columns = is_columns(x)
         if not has_columns or (len(x) == 2 and is_text(x[1])):
             return super().encode_texts(x, y, sample_weight, training)
@@ -212,9 +243,18 @@ text, `(num_examples, num_texts)` |
         counts = np.asarray(counts, int)
         return EncodedGroups(self.preprocessor, ids, text_ids, counts, labels, sample_weight)
 
+    def _prompted(self, x, prompt):
+        """Returns columns whose first one, the queries, begins with a prompt."""
+        before = prompt_text(prompt, self.prompts, self.default_prompt)
+        if not before or not is_columns(x):
+            return x
+        queries, *columns = x
+        return [before + query for query in as_texts(as_column(queries), "queries")], *columns
+
     def answer_config(self) -> dict[str, Any]:
-        """Returns what an exported folder needs to know of the scores."""
-        return {"activation": self.activation}
+        """Returns what an exported folder needs to know of the scores and the prompts."""
+        names = ("activation", "prompts", "default_prompt")
+        return {name: getattr(self, name) for name in names}
 
     def score(
         self,
@@ -222,6 +262,7 @@ text, `(num_examples, num_texts)` |
         texts: Texts,
         batch_size: int | None = None,
         verbose: Verbose = 0,
+        prompt: str | None = None,
     ) -> NDArray[np.float32]:
         """Returns how well each text answers its query.
 
@@ -230,18 +271,28 @@ text, `(num_examples, num_texts)` |
             texts: a column of str.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
+            prompt: what goes before each query: a name in `prompts`, a text such as `"query: "`, or
+                `""` for nothing. `None` takes `default_prompt`.
 
         Returns:
             float32 array `(num_texts,)`, after the activation.
 
         Raises:
             TypeError: something is not text.
-            ValueError: there are not as many queries as texts.
+            ValueError: there are not as many queries as texts, or no prompt of that name.
         """
         texts = as_column(texts, "texts")
         queries = [queries] * len(texts) if isinstance(queries, str) else queries
-        logits = self.predict((as_column(queries, "queries"), texts), batch_size, verbose=verbose)
-        return activated(logits[:, 0], self.activation)
+        pairs = (as_column(queries, "queries"), texts)
+        if prompt is None:
+            logits = self.predict(pairs, batch_size, verbose=verbose)[:, 0]
+        else:
+            check_equally_long(pairs)
+            examples = super().encode_texts(self._prompted(pairs, prompt))
+            logits = np.zeros(len(texts), "float32")
+            for rows, outputs in self.predict_rows(examples, batch_size, verbose):
+                logits[rows] = outputs[:, 0]
+        return activated(logits, self.activation)
 
     def rank(
         self,
@@ -250,6 +301,7 @@ text, `(num_examples, num_texts)` |
         top_k: int | None = None,
         batch_size: int | None = None,
         verbose: Verbose = 0,
+        prompt: str | None = None,
     ) -> list[Hit]:
         """Returns the texts that answer a query best.
 
@@ -259,15 +311,16 @@ text, `(num_examples, num_texts)` |
             top_k: int, the number of texts; `None` for all.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
+            prompt: see `score`.
 
         Returns:
             A list of `{"index": place of the text, "score": float}`, best first.
 
         Raises:
             TypeError: something is not text.
-            ValueError: `top_k` is below 1.
+            ValueError: `top_k` is below 1, or there is no prompt of that name.
         """
         if top_k is not None:
             check_int("top_k", top_k)
-        scores = self.score(query, texts, batch_size, verbose)
+        scores = self.score(query, texts, batch_size, verbose, prompt)
         return ranked(scores, top_k)

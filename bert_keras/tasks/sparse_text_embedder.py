@@ -1,5 +1,6 @@
 """Texts as sparse vectors: a weight for each token of the vocabulary."""
 
+import functools
 import types
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, overload
@@ -7,11 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, overload
 import keras
 import numpy as np
 from keras import ops
+from numpy.typing import NDArray
 
 from bert_keras.checks import check_bool, check_choice, check_int, check_number, require
 from bert_keras.engine.whole_steps import inner_optimizer
 from bert_keras.heads.splade import SpladeHead
-from bert_keras.inputs import PADDING_MASK
+from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families, presets
@@ -19,6 +21,12 @@ from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.keyword_options import SparseTextEmbedderOptions, TaskOptions
+from bert_keras.tasks.static_queries import (
+    check_query_weights,
+    vectors_of_ids,
+    vectors_of_texts,
+    weight_table,
+)
 from bert_keras.tasks.user_columns import is_empty
 from bert_keras.training.contrastive import MultipleNegativesRanking
 from bert_keras.types import Card, FileDtype, Frozen, Objective, Path, Texts, Verbose
@@ -28,7 +36,7 @@ from bert_keras.types import Card, FileDtype, Frozen, Objective, Path, Texts, Ve
 class SparseTextEmbedder(Embedder):
     """Gives each text a weight for each token of the vocabulary: SPLADE.
 
-    The head for masked tokens says which tokens the text is about, those that stand in it and
+    The head for masked tokens says which tokens the text is about, those in it and
     others that could:
 
     `weight[v] = log(1 + relu(max over tokens t of logit[t, v]))`.
@@ -46,6 +54,10 @@ class SparseTextEmbedder(Embedder):
     the beginning would drive all weights to 0. With an optimizer of your own, whose number of steps
     is unknown, it is 1.
 
+    With `query_weights`, queries need no model: `embed(texts, "query")` gives each token that
+    occurs in a query its weight, such as its inverse document frequency (IDF), and `fit` trains the
+    weights of documents against that. Then only documents have a penalty.
+
     Args:
         backbone: a `Backbone`.
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
@@ -55,6 +67,8 @@ class SparseTextEmbedder(Embedder):
         ramp_share: float from 0 to below 1.
         prompts, default_prompt, objective, frozen: see `TextEmbedder`.
         head_options: dict, see `MaskedLM`.
+        query_weights: dict, token -> weight from 0, such as the `idf.json` of OpenSearch's models;
+            tokens that it lacks weigh 0. `None` for queries that the model reads.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
     Call arguments:
@@ -110,11 +124,13 @@ class SparseTextEmbedder(Embedder):
         objective: Objective = "ranking",
         frozen: Frozen | None = None,
         head_options: dict[str, Any] | None = None,
+        query_weights: Mapping[str, float] | None = None,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
         settings = (objective, prompts, default_prompt, frozen)
         super().__init__(backbone, preprocessor, *settings, **kwargs)
         self.log_twice = check_bool("log_twice", log_twice)
+        self.query_weights = check_query_weights(query_weights, self.tokenizer)
         if not isinstance(regularization, (tuple, list)) or len(regularization) != 2:
             raise ValueError(
                 "`regularization` must be two numbers, for queries and for documents. Received: "
@@ -137,6 +153,25 @@ class SparseTextEmbedder(Embedder):
         """The number of values in a vector: the size of the vocabulary."""
         return self.backbone.vocabulary_size
 
+    @functools.cached_property
+    def query_table(self) -> NDArray[np.float32]:
+        """The weight of each token id in queries, float32 `(vocabulary_size,)`."""
+        return weight_table(self.query_weights, self.tokenizer, self.dim)
+
+    def call(self, inputs, training=None):
+        if not self._has_static_column or len(inputs[TOKEN_IDS].shape) == 2:
+            return super().call(inputs, training)
+        tokenizer = self.tokenizer
+        special = tokenizer.layout, tokenizer.pad_token_id
+        queries = vectors_of_ids(inputs[TOKEN_IDS][:, 0], self.query_table, *special)
+        documents = super().call({name: x[:, 1:] for name, x in inputs.items()}, training)
+        return ops.concatenate([queries[:, None], documents], axis=1)
+
+    @property
+    def _has_static_column(self):
+        """Whether the first of several columns holds queries that need no model."""
+        return self.query_weights is not None and self.objective != "vectors"
+
     def _vectors(self, inputs, training):
         outputs = self.backbone_outputs(inputs, training=training)
         options = {"padding_mask": inputs.get(PADDING_MASK), "training": training}
@@ -155,6 +190,7 @@ class SparseTextEmbedder(Embedder):
         loss = super().compute_loss(x, y, y_pred, sample_weight, training)
         y_pred = y_pred[:, None] if len(y_pred.shape) == 2 else y_pred
         of_queries, of_documents = self.regularization
+        of_queries = 0.0 if self._has_static_column else of_queries
         penalty = of_queries * _flops(y_pred[:, :1]) + of_documents * _flops(y_pred[:, 1:])
         return loss + (self._ramp() if training else 1.0) * penalty
 
@@ -164,6 +200,11 @@ class SparseTextEmbedder(Embedder):
         schedule = inner_optimizer(self)._learning_rate
         num_steps = self.ramp_share * getattr(schedule, "total_steps", 0)
         return ops.square(ops.minimum(step / num_steps, 1.0)) if num_steps else 1.0
+
+    @property
+    def compares_rows(self) -> bool:
+        """Whether the loss has a penalty, which is that of the whole batch."""
+        return any(self.regularization)
 
     def ignores_weight_0(self):
         """Returns `False`: rows that only fill up a batch would count in the penalty."""
@@ -182,7 +223,8 @@ class SparseTextEmbedder(Embedder):
 
         Args:
             texts: a str, or a column of str.
-            prompt: see `TextEmbedder.embed`.
+            prompt: see `TextEmbedder.embed`. With `query_weights`, `"query"` also means that the
+                model is not asked.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
 
@@ -195,9 +237,14 @@ class SparseTextEmbedder(Embedder):
             ValueError: there is no prompt of that name.
         """
         sparse = require("scipy.sparse", "return sparse vectors")
+        is_static = prompt == "query" and self.query_weights is not None
+        if is_static:
+            prompt = self.prompts.get(prompt, "")
         _, texts = self._prompted([texts] if isinstance(texts, str) else texts, prompt)
         if is_empty(texts):
             return sparse.csr_array((0, self.dim), dtype="float32")
+        if is_static:
+            return vectors_of_texts(texts, self.query_table, self.preprocessor)
         examples = self.data.encode(texts, training=False)
         rows, parts = [], []
         for indices, weights in self.predict_rows(examples, batch_size, verbose):
@@ -207,19 +254,31 @@ class SparseTextEmbedder(Embedder):
 
     @overload
     def token_weights(
-        self, text: str, top_k: int | None = None, prompt: str | None = None
+        self,
+        text: str,
+        top_k: int | None = None,
+        prompt: str | None = None,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
     ) -> list[tuple[str, float]]: ...
     @overload
     def token_weights(
-        self, text: Texts, top_k: int | None = None, prompt: str | None = None
+        self,
+        text: Texts,
+        top_k: int | None = None,
+        prompt: str | None = None,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
     ) -> list[list[tuple[str, float]]]: ...
-    def token_weights(self, text, top_k=None, prompt=None):
+    def token_weights(self, text, top_k=None, prompt=None, batch_size=None, verbose=0):
         """Returns the tokens that a text has weights for.
 
         Args:
             text: a str, or a column of str.
             top_k: int, the number of tokens; `None` for all.
             prompt: see `TextEmbedder.embed`.
+            batch_size: int, 32 by default.
+            verbose: see `keras.Model.predict`.
 
         Returns:
             For a str a list of pairs (token, weight), the heaviest first; for a column a list of
@@ -227,7 +286,7 @@ class SparseTextEmbedder(Embedder):
         """
         if top_k is not None:
             check_int("top_k", top_k)
-        vectors, found = self.embed(text, prompt), []
+        vectors, found = self.embed(text, prompt, batch_size, verbose), []
         for start, end in zip(vectors.indptr[:-1], vectors.indptr[1:], strict=True):
             ids, values = vectors.indices[start:end], vectors.data[start:end]
             order = np.argsort(-values, kind="stable")[:top_k]
@@ -251,6 +310,19 @@ class SparseTextEmbedder(Embedder):
                 f"Received: {type(vectors).__name__} of the shape {np.shape(vectors)}."
             )
         return vectors.tocsr(), False
+
+    def embed_as(
+        self, kind: str, texts: Texts, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> Any:
+        """Returns the vectors of texts as queries or documents, see `embed`."""
+        if kind == "query" and self.query_weights is not None:
+            return self.embed(texts, kind, batch_size, verbose)
+        return super().embed_as(kind, texts, batch_size, verbose)
+
+    def answer_config(self) -> dict[str, Any]:
+        """Returns what an exported folder needs to know of the prompts and the queries."""
+        weights = self.query_weights and dict(self.query_weights)
+        return {**super().answer_config(), "query_weights": weights}
 
     # Files
 

@@ -1,4 +1,4 @@
-"""Sentences as users pass them, texts or lists of words, and where each word stands."""
+"""Sentences as users pass them, texts or lists of words, and where each word is."""
 
 from bert_keras.answers.words import find_words, join_words
 from bert_keras.checks import describe
@@ -43,7 +43,7 @@ def _as_sentence(row, index):
 
 
 def place_words(tokenizer, sentences):
-    """Returns where the words of each sentence stand in its text.
+    """Returns where the words of each sentence are in its text.
 
     A list of words is joined by `join_words`. A plain text is split as the tokenizer splits it
     before it cuts words into pieces, as BERT's does at white space, around punctuation and around

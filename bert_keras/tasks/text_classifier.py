@@ -1,5 +1,6 @@
 """Classification and regression of texts and pairs of texts."""
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
@@ -13,7 +14,12 @@ from bert_keras.answers.probabilities import activated
 from bert_keras.checks import check_choice, check_number, refuse_smoothing
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
-from bert_keras.metrics.calibration import best_temperature, expected_calibration_error
+from bert_keras.metrics.calibration import (
+    LEAST_TEMPERATURE,
+    MOST_TEMPERATURE,
+    best_temperature,
+    expected_calibration_error,
+)
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import encoded_labels as task_labels
@@ -236,7 +242,8 @@ class TextClassifier(Task):
 
         Returns:
             dict of floats: `temperature`, and the expected calibration error `before` and `after`
-            on these texts, see `bert_keras.metrics.expected_calibration_error`.
+            on these texts, see `bert_keras.metrics.expected_calibration_error`. A warning says when
+            the temperature stops at its limit, 0.05 or 20.
 
         Raises:
             ValueError: the task is a regression, there are no texts, or labels do not fit.
@@ -262,6 +269,17 @@ class TextClassifier(Task):
             probabilities = class_probabilities(logits / divisor, self.problem_type)
             return expected_calibration_error(probabilities, labels)
 
+        reasons = {
+            LEAST_TEMPERATURE: "lower, as where the classifier is right about each of them",
+            MOST_TEMPERATURE: "higher, as where the classifier is no better than chance",
+        }
+        for limit, reason in reasons.items():
+            if np.isclose(temperature, limit, rtol=1e-3):
+                warnings.warn(
+                    f"The temperature stopped at its limit, {limit:g}. For these texts the best "
+                    f"one is {reason}. Pass more texts, which `fit` has not seen.",
+                    stacklevel=2,
+                )
         found = {"before": error(self.temperature), "after": error(temperature)}
         self.temperature = temperature
         return {"temperature": temperature, **found}

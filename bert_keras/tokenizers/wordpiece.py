@@ -50,7 +50,7 @@ class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
             `[PAD]` and `[MASK]`, and in MPNet's vocabulary, which begins with `<s>`, `<pad>`,
             `</s>`, these names, `<mask>` and `[UNK]`.
         cls_token: str.
-        sep_token: str. In MPNet's vocabulary it stands twice between the texts of a pair.
+        sep_token: str. In MPNet's vocabulary it is repeated between the texts of a pair.
         pad_token: str.
         mask_token: str; may be absent from the vocabulary as long as nobody asks for its id.
         added_tokens: list of str, more tokens of the vocabulary that are never split in text, such

@@ -80,6 +80,9 @@ class AnglE(CoSENT):
 
     Call arguments: as in `CoSENT`, with an even `hidden_dim`.
 
+    Raises:
+        ValueError: in a call, `hidden_dim` is odd.
+
     Reference:
         [Li and Li, 2023](https://arxiv.org/abs/2309.12871); `AnglELoss` of sentence-transformers.
     """
@@ -96,6 +99,11 @@ class AnglE(CoSENT):
 
     def compare(self, first: Tensor, second: Tensor) -> Tensor:
         """Returns the similarity of each pair, float `(batch,)`."""
+        width = first.shape[-1]
+        if width % 2:
+            raise ValueError(
+                f"AnglE needs vectors with an even number of values. Received: {width}. Use CoSENT."
+            )
         first, second = of_length_1(first), of_length_1(second)
         (a, b), (c, d) = ops.split(first, 2, axis=-1), ops.split(second, 2, axis=-1)
         return ops.abs(ops.sum(first * second, axis=-1) + ops.sum(b * c - a * d, axis=-1))

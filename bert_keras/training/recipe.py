@@ -136,7 +136,7 @@ class Recipe:
             )
         share = distribution.share_of(task)
         if share.replicas > 1 and keras.backend.backend() != "jax":
-            loss = _of_all_devices(loss, share)
+            loss = _of_all_devices(loss, share, task)
         if metrics != "auto":
             return {"loss": loss, "weighted_metrics": metrics, **self._keras_arguments}
         metrics, others = task.default_metrics(), dict(self._keras_arguments)
@@ -356,13 +356,13 @@ def _of_logits(loss):
     )
 
 
-def _of_all_devices(loss, share):
+def _of_all_devices(loss, share, task):
     """Wraps each loss so that its mean over devices equals the loss of the whole batch.
 
     Raises:
-        ValueError: a loss compares the rows of a batch with one another.
+        ValueError: a loss, or the task's own part of it, compares the rows of a batch.
     """
-    losses = keras.tree.flatten(loss)
+    losses = [*keras.tree.flatten(loss), task]
     found = [type(each).__name__ for each in losses if getattr(each, "compares_rows", False)]
     if found:
         raise ValueError(

@@ -4,11 +4,13 @@ import pathlib
 import re
 import shlex
 
+import keras
 import pytest
 from test_commands import command  # noqa: F401
 from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
+from bert_keras.cli import evaluate
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "command_line.md"
 TRANSCRIPTS = re.findall("```console\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
@@ -23,10 +25,12 @@ TASKS = {
 @pytest.fixture(autouse=True)
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    keras.utils.set_random_seed(0)
     tiny_classifier().save("sentiment.keras")
     for name, cls in TASKS.items():
         cls(tiny_backbone(), preprocessor=tiny_preprocessor()).save(f"{name}.keras")
     pathlib.Path("reviews.csv").write_text("id,review\n1,good\n")
+    pathlib.Path("labelled.csv").write_text("review,stars\na b,1\nc,0\nd a c,1\nb,1\n")
     pathlib.Path("pairs.jsonl").write_text('{"premise": "a", "hypothesis": "b"}\n')
 
 
@@ -39,12 +43,16 @@ def words(text):
 
 
 @pytest.mark.once  # On PyTorch, which writes the program: a command's own tests run on each.
-def test_the_commands_print_what_the_page_shows(command):  # noqa: F811
+def test_the_commands_print_what_the_page_shows(command, capsys):  # noqa: F811
     ran = 0
     for line in "".join(TRANSCRIPTS).split("$ bert-keras ")[1:]:
         arguments, _, expected = line.partition("\n")
-        found = command(*shlex.split(arguments))
+        if arguments.startswith("evaluate "):
+            evaluate.main(shlex.split(arguments)[1:])
+            found = capsys.readouterr().out
+        else:
+            found = command(*shlex.split(arguments))
         assert words(found).strip() == words(expected).strip(), arguments
         assert numbers(found) == pytest.approx(numbers(expected), abs=2e-3), arguments
         ran += 1
-    assert ran == 17
+    assert ran == 18

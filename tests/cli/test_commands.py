@@ -12,6 +12,7 @@ import warnings
 import keras
 import numpy as np
 import pytest
+import scipy.sparse
 from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
@@ -121,6 +122,49 @@ def test_each_task_answers(command, tmp_path, name, cls, arguments):
     assert found == json.loads(
         json.dumps(np.asarray(expected).tolist() if name == "embed" else expected)
     )
+
+
+@pytest.mark.once
+def test_embed_writes_the_vectors_of_each_kind_of_embedder(command, write, tmp_path):
+    texts, paths = ["good film", "a bad film"], {}
+    for name in ("MaskedLM", "SparseTextEmbedder", "MultiVectorEmbedder", "TextEmbedder"):
+        paths[name] = tmp_path / f"{name}.keras"
+        lengths = {"query_length": 8, "query_expansion": 8} if "Multi" in name else {}
+        options = {"preprocessor": tiny_preprocessor(), **lengths}
+        getattr(bert_keras, name)(tiny_backbone(), **options).save(paths[name])
+    sparse = bert_keras.load_model(paths["SparseTextEmbedder"])
+    source = write("x.txt", "".join(f"{text}\n" for text in texts))
+    asked = ("embed", paths["SparseTextEmbedder"], "--input", source)
+    expected = [dict(weights) for weights in sparse.token_weights(texts)]
+    assert json_lines(command(*asked, "--sparse")) == json_lines(command(*asked)) == expected
+    (found,) = json_lines(command(*asked[:2], texts[0], "--top_k", 2))
+    assert found == dict(sparse.token_weights(texts[0], top_k=2))
+    token, weight = sparse.token_weights(texts[0])[0]
+    shown = command(*asked, "--output_format", "text").splitlines()
+    assert shown[0].startswith(f"{token} {weight:.3f}, ")
+    rows = list(csv.DictReader(command(*asked, "--output_format", "csv").splitlines()))
+    assert [json.loads(row["weights"]) for row in rows] == expected
+    command(*asked, "--output", tmp_path / "x.npz")
+    rows = scipy.sparse.load_npz(tmp_path / "x.npz")
+    np.testing.assert_array_equal(rows.toarray(), sparse.embed(texts).toarray())
+
+    tokens = bert_keras.load_model(paths["MultiVectorEmbedder"])
+    asked = ("embed", paths["MultiVectorEmbedder"], texts[0], "--prompt", "query")
+    (found,) = json_lines(command(*asked))
+    np.testing.assert_array_equal(np.float32(found), tokens.embed(texts[0], "query"))
+    assert command(*asked, "--output_format", "text").startswith("[[")
+    dense = bert_keras.load_model(paths["TextEmbedder"])
+    command("embed", paths["TextEmbedder"], "--input", source, "--output", tmp_path / "x.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), dense.embed(texts))
+
+    for arguments, message in [
+        (("embed", paths["TextEmbedder"], "x", "--sparse"), "is for a SparseTextEmbedder"),
+        (("fill-mask", paths["MaskedLM"], "x", "--sparse"), "is for `embed`"),
+        (("embed", paths["TextEmbedder"], "x", "--output", "x.npz"), "a .npy file"),
+        ((*asked[:2], "x", "--output", "x.npz", "--top_k", 2), "--top_k=2"),
+        ((*asked[:2], "x", "--prompt", "title"), "`kind` must be"),
+    ]:
+        assert message in command(*arguments)
 
 
 @pytest.mark.once

@@ -15,7 +15,16 @@ from small_tokenizers import byte_pair_tokenizer
 
 import bert_keras
 from bert_keras.answers.span_search import NBest, Span
-from bert_keras.cli import likeness, mistakes, options, run_folder, scores, train, training_files
+from bert_keras.cli import (
+    evaluate,
+    likeness,
+    mistakes,
+    options,
+    run_folder,
+    scores,
+    train,
+    training_files,
+)
 from bert_keras.cli.tasks import TASKS
 from bert_keras.presets.assign import NewHead
 from bert_keras.training import short_runs
@@ -83,6 +92,25 @@ def run(preset, capsys):
         return results, printed, output
 
     return run_task
+
+
+@pytest.fixture
+def measure(capsys):
+    """Returns a function that evaluates a trained model and returns its scores and its output."""
+
+    def run_evaluation(path, **values):
+        source = "output" if pathlib.Path("output/results.json").exists() else "output/model.keras"
+        evaluate.main([source, path, *arguments(**values, output="scores.json")])
+        printed = capsys.readouterr().out
+        found = read_json(pathlib.Path("scores.json"))
+        assert found == {
+            "model": source,
+            "file": path,
+            "scores": json.loads(printed.strip().splitlines()[-1]),
+        }
+        return found["scores"], printed
+
+    return run_evaluation
 
 
 def read_json(path):
@@ -154,7 +182,7 @@ def test_without_a_labelled_test_set_thresholds_are_measured_on_half_of_dev(run)
     assert set(results) == {"macro_f1", "micro_f1"} and "No thresholds are tuned" in printed
 
 
-def test_a_field_may_hold_several_labels(run):
+def test_a_field_may_hold_several_labels(run, measure):
     rows = [(f"text {i}", ("joy", "joy; pride", "")[i % 3]) for i in range(18)]
     files = train_and_dev([("text", "label"), *rows]) | {"test_file": "train.tsv"}
     labels = {"problem_type": "multi_label", "label_separator": ";"}
@@ -163,6 +191,12 @@ def test_a_field_may_hold_several_labels(run):
     assert list(read_json(output / "thresholds.json")) == ["joy", "pride"]
     model = keras.models.load_model(output / "model.keras")
     assert model.problem_type == "multi_label" and "(joy, pride)" in printed
+    found, _ = measure("train.tsv", label_separator=";")
+    assert found == {name: pytest.approx(results[name]) for name in ("macro_f1", "micro_f1")}
+
+
+def results_on_dev(results):
+    return {name: x for name, x in results.items() if not name.startswith("test_")}
 
 
 @pytest.fixture
@@ -180,7 +214,7 @@ def test_pictures_show_what_the_model_looks_at(run, yes_and_no):
     assert all(f"{name}.png" in printed for name in names)
 
 
-def test_pairs_in_numbered_columns_are_scored(run):
+def test_pairs_in_numbered_columns_are_scored(run, measure):
     rows = [(i / 4, f"text {LETTERS[i]}", f"word {LETTERS[-i]}") for i in range(12)]
     files = train_and_dev(rows) | {"test_file": "train.tsv"}
     columns = {"text_column": -2, "pair_column": 2, "label_column": 0}
@@ -189,6 +223,9 @@ def test_pairs_in_numbered_columns_are_scored(run):
     assert results["test_pearson"] == pytest.approx(results["pearson"])
     assert len(read_lines(output / "test_predictions.jsonl")) == 12
     assert {"projection.png", "saliency.png"} <= {path.name for path in output.iterdir()}
+    found, printed = measure("train.tsv", **columns)
+    assert found == {name: pytest.approx(results[name]) for name in ("pearson", "spearman")}
+    assert "one score for all texts gets 0.000" in printed
 
 
 def test_without_a_training_file_the_dev_file_is_split(run):
@@ -397,7 +434,7 @@ def test_text_embedding_trains_to_rank(run):
     assert results["spearman"] != results["untrained_spearman"]
 
 
-def test_text_embedding_ranks_pairs_of_a_file_and_predicts_another(run):
+def test_text_embedding_ranks_pairs_of_a_file_and_predicts_another(run, measure):
     rows = [(f"text {LETTERS[i // 2]}", f"word {LETTERS[i]}", 4 * (i % 3 > 0)) for i in range(12)]
     files = {"train_file": write("train.tsv", rows)}
     files["test_file"] = write("test.tsv", [row[:2] for row in rows])
@@ -406,6 +443,8 @@ def test_text_embedding_ranks_pairs_of_a_file_and_predicts_another(run):
     assert {"spearman", "untrained_spearman"} <= set(results) and "a tenth of" in printed
     answers = read_lines(output / "test_predictions.jsonl")
     assert len(answers) == 12 and all(-1 <= json.loads(answer)["score"] <= 1 for answer in answers)
+    found, printed = measure("train.tsv", **columns)
+    assert {"spearman", "mrr"} <= set(found) and "on 12 pairs" in printed
 
 
 def test_pairs_connected_by_equal_texts_are_one_group():
@@ -435,12 +474,15 @@ def test_token_classification_scores_entities_and_writes_tags(run):
     assert [line.split("\t")[0] for line in lines[:5]] == ["Anna", "lives", "in", "Rome", "."]
 
 
-def test_segmented_words_are_scored_by_their_scheme(run):
+def test_segmented_words_are_scored_by_their_scheme(run, measure):
     files = train_and_dev(["a B", "b M", "c E", "d S", ""] * 4)
     words = write("words.txt", ["a", "b", "", "d"])
     results, _, output = run(TAGS, **files, test_file=words, scheme="BMES")
     assert set(results) == {"f1", "precision", "recall", "accuracy"}
     assert len(read_lines(output / "test_predictions.tsv")) == 5
+    assert measure("train.tsv", scheme="BMES")[0] == pytest.approx(results)
+    with pytest.raises(ValueError, match=r"new.txt, line 2: each tag must be one of the model's"):
+        measure(write("new.txt", ["a B", "b X"]))
 
 
 def test_tags_that_no_training_sentence_has_are_reported_by_file_and_line(run):
@@ -469,9 +511,10 @@ CAUSE = {"premise": "it rains", "ask-for": "effect", "hypothesis1": "wet", "hypo
 @pytest.mark.parametrize(
     ("record", "chance"), [(COMMONSENSE, "33.3%"), (CAUSE | {"label": 0}, "50.0%")]
 )
-def test_multiple_choice_reads_json_lines(run, record, chance):
+def test_multiple_choice_reads_json_lines(run, measure, record, chance):
     results, printed, _ = run(CHOICES, **train_and_dev([record] * 4, "a.jsonl"))
     assert set(results) == {"accuracy"} and f"right {chance} of the time" in printed
+    assert measure("a.jsonl")[0] == results
 
 
 def test_multiple_choice_reads_swag_and_writes_answers(run):
@@ -521,7 +564,7 @@ CHINESE = "安娜住在羅馬，她喜歡羅馬的冬天"
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_question_answering_writes_the_official_files(run, version):
+def test_question_answering_writes_the_official_files(run, measure, version):
     files = train_and_dev(six_questions(version), "questions.json")
     options = {"test_file": "questions.json", "max_length": 32}
     results, _, output = run(QUESTIONS, **files, **options)
@@ -530,6 +573,7 @@ def test_question_answering_writes_the_official_files(run, version):
     for prefix in ("", "test_"):
         predictions = read_json(output / f"{prefix}predictions.json")
         assert set(predictions) == {str(number) for number in range(6)}
+    assert measure("questions.json")[0] == pytest.approx(results_on_dev(results))
 
 
 def test_a_single_file_of_questions_is_split_by_contexts(run):
@@ -660,6 +704,27 @@ def test_dev_examples_must_have_labels(preset, monkeypatch, task, labelled, unla
     files["dev_file"] = write(f"b{suffix}", unlabelled)
     with pytest.raises(ValueError, match="The dev examples must have"):
         train.main([task, *arguments(**files | values)])
+
+
+@pytest.mark.parametrize(
+    ("rows", "values", "message"),
+    [
+        (["text\tlabel", "a\tmaybe"], {}, r"line 2: a label must be one of \['no', 'yes'\]"),
+        (["sentence\tlabel", "a\t1"], {"dataset": "sst2"}, "the labels of the model, single_label"),
+        (["text", "a"], {}, "no column 'label'"),
+        (["text\tlabel", "a\tno"], {"scheme": "BMES"}, "takes --dataset, .* Received: --scheme"),
+        (["text\tlabel", "a\tno"], {"problem_type": "regression"}, "problem_type"),
+    ],
+)
+def test_a_file_that_does_not_fit_the_model_is_not_measured(preset, measure, rows, values, message):
+    options = {"num_classes": 2, "label_names": ["no", "yes"]}
+    pathlib.Path("output").mkdir()
+    bert_keras.TextClassifier.from_preset(preset, **options).save("output/model.keras")
+    with pytest.raises((ValueError, flags.Error), match=message):
+        measure(write("a.tsv", rows), **values)
+    for source, words in (("a.tsv", "Write `evaluate"), (f"{preset} a.tsv", "measures a TextCl")):
+        with pytest.raises(ValueError, match=words):
+            evaluate.main(source.split())
 
 
 FOLDER = "must be a folder.* Pass a file by --train_file"

@@ -18,7 +18,8 @@ PLAIN = {"text": "review", "label": "stars", "texts": TEXTS, "labels": [1, 0], "
 
 def case(about, name, content, texts=("a", "b"), labels=(1, 0), names="no yes", **options):
     """A file with the columns `text` and `label` unless `text` and `label` name others."""
-    return pytest.param(name, content, [*texts], [*labels], tuple(names.split()), options, id=about)
+    texts = texts if isinstance(texts[0], list) else [*texts]
+    return pytest.param(name, content, texts, [*labels], tuple(names.split()), options, id=about)
 
 
 def parquet(path):
@@ -55,6 +56,12 @@ LAYOUTS = [
     case("pandas' TSV", "a.tsv", tsv(('"say ""hi"""', "yes"), ("b", "no")), ['say "hi"', "b"]),
     case("pandas' TSV, two lines", "a.tsv", tsv(('"a\nb"', "yes"), ("b", "no")), ["a\nb", "b"]),
     case("Excel's TSV", "a.tsv", tsv(('"a, b"', "yes"), ("b", "no")), ["a, b", "b"]),
+    case("blanks after commas", "a.csv", 'text, label\n"a, ""b""", yes\nb,  no\n', ['a, "b"', "b"]),
+    case("blanks after semicolons", "a.csv", 'id; text; label\n1; "a; b"; yes\n2; b; no\n',
+         ["a; b", "b"]),
+    case("blanks without a header", "a.csv", '" a, b", yes\nb, no\n', [" a, b", "b"], text="0",
+         label="1"),
+    case("blanks in some rows", "a.csv", "text,label\n a,yes\nb, no\n", [" a", "b"]),
     case("a TSV all quoted", "a.tsv", '"text"\t"label"\n"a"\t"yes"\n"b"\t"no"\n'),
     case("quoting by flag", "a.tsv", tsv(('"a"', "yes"), ("b", "no")), quoting=True),
     case("no quoting by flag", "a.csv", 'text,label\n"a,yes\nb",no\n', ['"a', 'b"'], quoting=False),
@@ -76,6 +83,11 @@ LAYOUTS = [
     case("empty cells", "a.csv", "text,label\na,yes\nx,\n,no\nb,no\n"),
     case("NaN and null", "a.jsonl", [{"text": x, "label": y} for x, y in (
         ("a", "yes"), ("x", float("nan")), ("x", None), (None, "yes"), ("b", "no"))]),
+    case("a pair without a second text", "a.csv", "text,other,label\na,x,yes\nc, ,no\nb,y,no\n",
+         (["a", "b"], ["x", "y"]), pair="other"),
+    case("a pair with null", "a.jsonl", [{"text": x, "other": y, "label": z} for x, y, z in (
+        ("a", "x", "yes"), ("c", None, "no"), ("c", "", "no"), ("b", "y", "no"))],
+         (["a", "b"], ["x", "y"]), pair="other"),
     case("SNLI's -", "a.tsv", tsv(("a", "yes"), ("x", "-"), ("b", "no"))),
     case("SNLI's -1", "a.csv", "text,label\na,2\nx,-1\nb,0\nc,1\n", "abc", [2, 0, 1], "0 1 2"),
     case("-1, 0 and 1", "a.csv", "text,label\na,1\nb,-1\nc,0\n", "abc", [2, 0, 1], "-1 0 1"),
@@ -112,10 +124,10 @@ def test_a_layout_gives_these_texts_and_labels(
     path = tmp_path / name
     content(path) if callable(content) else write(name, content)
     options = {"text": "text", "label": "label", **options}
-    text, label = options.pop("text"), options.pop("label")
+    text, label, pair = options.pop("text"), options.pop("label"), options.pop("pair", None)
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        found = read_texts(path, [text], label, **options)
+        found = read_texts(path, [text, pair], label, **options)
         assert found.texts == texts
         assert found.labels.tolist() == labels and found.label_names == names
         # `classify --input` reads the same texts, and answers rows without a label too.

@@ -45,6 +45,7 @@ ABSENT = r"no column 'text'.*'id.*label_column.*separator"
         ("t.csv", '"a\nb",yes\nd,x\n', (["-2"], "-1", ("yes",)), r"t\.csv, line 3: .* 'x'"),
         ("s.tsv", SCORES, (["0"], "1", None, "regression", (0.0, 5.0)), "line 2: .* from 0.0 to 5"),
         ("s.tsv", SCORES, (["0"], "1", None, "regression", (0.0, 9.0)), "line 3: .* from 0.0 to 9"),
+        ("s.tsv", "a\t1\nb\t1_0\n", (["0"], "1", None, "regression"), "line 2: .* number.*'1_0'"),
         ("t.tsv", "text\tlabel\na\tx\n", (["text"], "text"), r"different .*\['text', 'text'\]"),
         ("t.tsv", "text\tlabel\na\t\nb\t\n", (["text"], "label"), r"t\.tsv, line 2: .*''"),
         ("t.tsv", "text\tlabel\na\tx\nb\tx\n", (["text"], "label"), "two classes .* 'x' alone"),

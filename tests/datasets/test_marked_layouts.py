@@ -247,6 +247,13 @@ QUESTIONS = [
     ),
     ("CSV", "a.csv", TABLE, [(START, False)]),
     ("CSV, no answer", "a.csv", f"{TABLE}Qui?,{CONTEXT},,\n", [(START, False), (None, True)]),
+    (
+        "CSV, a column of False and True",
+        "a.csv",
+        "question,context,answer,answer_start,is_impossible\n"
+        f"Où?,{CONTEXT},Orléans,{START},False\nQui?,{CONTEXT},,,TRUE\nQuoi?,{CONTEXT},,,0\n",
+        [(START, False), (None, True), (None, False)],
+    ),
     ("floats of pandas", "a.jsonl", [question(float(START))], [(START, False)]),
     ("a blank answer", "a.jsonl", [question(answers=BLANK, is_impossible=True)], [(None, True)]),
     ("null for answers", "a.jsonl", [question(answers=None)], [(None, False)]),
@@ -288,6 +295,7 @@ def test_answers_counted_in_other_units_are_found_and_said(write, context, start
         (row(answers={"text": ["a"], "answer_start": [1, 2]}), "as many 'text' as 'answer_start'"),
         (row(answers="Orléans"), "'answers' must be of type list. Received: 'Orléans'"),
         (question(is_impossible=True), r"qas\[0\]: an impossible question must have no answers"),
+        (question(is_impossible="no"), "'is_impossible' must be of type bool. Received: 'no'"),
         (question(id=1.5), "'id' must be of type str"),
         (row(context=" "), "the context is blank"),
         ({"context": "c", "question": "?", "answer": "c"}, "an answer must have an 'answer_start'"),

@@ -66,6 +66,7 @@ MASKS = ["a [MASK] b", "[MASK] c [MASK] d e f"]
 BYTES, PIECES = ["a film for<mask> day", "<mask> é"], ["a film, rainy", ["for", "a", "é day", ""]]
 LATE = {"dim": 4, "query_marker": "h", "document_marker": "g: ", "query_expansion": 9}
 LATE |= {"query_length": 9, "document_length": 12, "skipped_tokens": ["a", "##b"]}
+FIND = {"prompts": {"find": "h g "}, "default_prompt": "find"}
 CASES = {
     "single": classifier(TEXTS),
     "one": classifier("a b", label_names=["a", "b", "c"]),
@@ -97,10 +98,14 @@ CASES = {
         *("TextEmbedder", "embed", [" a ", "b"]), prompts={"x": "c"}, default_prompt="x"
     ),
     "sparse": case("SparseTextEmbedder", "token_weights", TEXTS, 3, prompts={"query": "a "}),
+    "sparse_query": case(
+        *("SparseTextEmbedder", "token_weights", TEXTS, 3, "query"),
+        **{"prompts": {"query": "a "}, "query_weights": {"a": 2.0, "b": 0.5, "##b": 3.0}},
+    ),
     "query": case("MultiVectorEmbedder", "embed", TEXTS, "query", **LATE),
     "document": case("MultiVectorEmbedder", "embed", TEXTS, "document", **LATE),
-    "score": case("Reranker", "classify", (TEXTS, TEXTS[::-1])),
-    "scores_of_pairs": case("Reranker", "score", "a b", TEXTS, activation="tanh"),
+    "score": case("Reranker", "classify", (TEXTS, TEXTS[::-1]), **FIND),
+    "scores_of_pairs": case("Reranker", "score", "a b", TEXTS, activation="tanh", **FIND),
     "rank": case("Reranker", "rank", "a b", TEXTS, 3),
     "fill_mask": case("MaskedLM", "fill_mask", MASKS, 3),
     "bytes": case("MaskedLM", "fill_mask", BYTES, 40, make=roberta_task_of),

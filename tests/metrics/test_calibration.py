@@ -57,6 +57,16 @@ def test_values_that_are_no_predictions_are_refused(function, values, labels, me
         function(values, labels)
 
 
+@pytest.mark.once
+@pytest.mark.parametrize("sign, words", [(1, r"limit, 0\.05\..*right"), (-1, r"20\..*chance")])
+def test_a_temperature_at_its_limit_is_reported(sign, words, monkeypatch):
+    classifier, labels = tiny_classifier(tiny_backbone()), [0, 1, 1]
+    logits = sign * (2.0 * np.eye(2)[labels] - 1)
+    monkeypatch.setattr(classifier, "predict", lambda *args, **kwargs: logits)
+    with pytest.warns(UserWarning, match=words):
+        classifier.calibrate(["a", "b", "c"], labels)
+
+
 @pytest.mark.parametrize("problem_type", ["single_label", "multi_label"])
 def test_calibration_changes_probabilities_and_keeps_labels(problem_type, tmp_path):
     options = {"problem_type": problem_type, "label_names": ["x", "y"]}

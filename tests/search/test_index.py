@@ -4,8 +4,17 @@ import json
 
 import numpy as np
 import pytest
+import scipy.sparse
 
-from bert_keras.search import BM25Index, Index, QdrantIndex, reciprocal_rank_fusion
+from bert_keras.answers.token_similarity import maxsim_matrix
+from bert_keras.search import (
+    BM25Index,
+    Index,
+    QdrantIndex,
+    SparseIndex,
+    reciprocal_rank_fusion,
+    rescore_by_maxsim,
+)
 
 pytestmark = pytest.mark.once
 VECTORS = np.random.default_rng(0).normal(size=(300, 70)).astype("float32")
@@ -65,6 +74,84 @@ def test_ids_are_numbers_by_default_and_equal_scores_keep_their_order():
         {"id": 2, "score": 2.0},
         {"id": 3, "score": 2.0, "payload": "a"},
     ]
+
+
+SPARSE = scipy.sparse.random_array((300, 50), density=0.1, rng=np.random.default_rng(1))
+SPARSE = SPARSE.astype("float32").tocsr()
+
+
+@pytest.mark.parametrize("make", [SparseIndex, QdrantIndex])
+def test_sparse_vectors_are_found_by_their_inner_products(make, tmp_path):
+    index, queries = make(), SPARSE[[0, 7, 7]] * 2
+    index.add(SPARSE[:200], IDS[:200], IDS[:200])
+    index.add(SPARSE[200:], IDS[200:], IDS[200:])
+    exact = (queries @ SPARSE.T).toarray()
+    found = index.search(queries, top_k=12)
+    for row, hits in enumerate(found):
+        best = np.argsort(-exact[row], kind="stable")[:12]
+        np.testing.assert_allclose([hit["score"] for hit in hits], exact[row, best], rtol=1e-5)
+        assert [hit["id"] for hit in hits] == [hit["payload"] for hit in hits]
+        assert {hit["id"] for hit in hits[:3]} == {IDS[n] for n in best[:3]}
+    alone = np.zeros((1, 50), "float32")
+    alone[0, 3] = 1.0
+    alone = scipy.sparse.csr_array(alone)
+    hits = index.search(alone, top_k=300)[0]
+    assert len(hits) == (SPARSE[:, [3]] != 0).sum()
+    for wrong, error, message in [
+        (SPARSE.toarray(), TypeError, "a sparse matrix"),
+        (SPARSE[:0], ValueError, "must not be empty"),
+        (SPARSE[:, :40], ValueError, r"shape \(num_vectors, 50\)"),
+        (SPARSE * np.float32(np.inf), ValueError, "must be finite"),
+        (SPARSE[:1], ValueError, "must occur once"),
+    ]:
+        with pytest.raises(error, match=message):
+            index.add(wrong, ids=IDS[: wrong.shape[0]])
+    assert len(index) == 300 and index.search(queries, top_k=12) == found
+    if make is SparseIndex:
+        index.save(tmp_path / "index")
+        loaded = SparseIndex.load(tmp_path / "index")
+        assert loaded.search(queries, top_k=12) == found
+        loaded.add(SPARSE[:1], ["new"])
+        assert loaded.search(queries[[0]], top_k=2)[0][1]["id"] == "new"
+        np.save(tmp_path / "index/indices.npy", np.full(SPARSE.nnz, 300, "int32"))
+        with pytest.raises(ValueError, match="cannot be read"):
+            SparseIndex.load(tmp_path / "index")
+
+
+def test_maxsim_orders_the_hits_of_each_search():
+    rng = np.random.default_rng(2)
+    documents = [rng.normal(size=(rng.integers(1, 6), 8)).astype("float32") for _ in range(40)]
+    queries = [rng.normal(size=(n, 8)).astype("float32") for n in (3, 5)]
+    exact = maxsim_matrix(queries, documents)
+    best = np.argsort(-exact, axis=1)[:, :4]
+    index = QdrantIndex()
+    index.add(documents, IDS[:40])
+    of_qdrant = index.search(queries, top_k=4)
+    hits = [[{"id": id, "score": 0.0, "payload": id} for id in IDS[:40]] for _ in queries]
+    vectors = dict(zip(IDS, documents, strict=False))
+    found = rescore_by_maxsim(queries, hits, vectors, top_k=4)
+    for row, (one, other) in enumerate(zip(found, of_qdrant, strict=True)):
+        for ranked in (one, other):
+            assert [hit["id"] for hit in ranked] == [IDS[n] for n in best[row]]
+            scores = [hit["score"] for hit in ranked]
+            np.testing.assert_allclose(scores, exact[row, best[row]], rtol=1e-5)
+    assert index.search(queries[0], top_k=4) == of_qdrant[0]
+    assert rescore_by_maxsim(queries[0], hits[0], vectors, top_k=4) == found[0]
+    numbered = [{"id": n, "score": 0.0} for n in range(40)]
+    by_number = rescore_by_maxsim(queries[0], numbered, documents, top_k=4)
+    assert [hit["id"] for hit in by_number] == best[0].tolist()
+    assert rescore_by_maxsim(queries[:1], [[]], vectors) == [[]]
+    for arguments, message in [
+        ((queries, hits[:1], vectors), "needs a list of hits"),
+        ((queries[:1], [[{"id": "x"}]], vectors), "needs the vectors of its text"),
+        ((queries[:1], [[{"id": 40}]], documents), "needs the vectors of its text"),
+        ((queries[:1], hits[:1], {id: x[:, :3] for id, x in vectors.items()}), "num_tokens, 8"),
+        ((queries, hits, vectors, 0), "top_k"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            rescore_by_maxsim(*arguments)
+    with pytest.raises(ValueError, match=r"num_vectors, 8"):
+        index.add([np.ones((2, 3))])
 
 
 ADDITIONS = [

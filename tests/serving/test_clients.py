@@ -213,6 +213,55 @@ def test_embed_all_returns_the_vectors_of_tokens(tasks, post):
         close(vectors, expected, atol=1e-4)
 
 
+@pytest.mark.once
+def test_sparse_and_multi_vector_embedders_are_served(tmp_path):
+    markers = {"query_marker": "g", "document_marker": "h", "query_length": 5}
+    published = {
+        "sparse": task_of("SparseTextEmbedder", prompts={"query": "h g "}),
+        "tokens": task_of("MultiVectorEmbedder", dim=4, query_expansion=5, **markers),
+    }
+    tasks, texts = {}, [TEXT, "a b c d e f"]
+    for name, task in published.items():
+        task.save_to_preset(tmp_path / name)
+        tasks[name] = serve.loaded(str(tmp_path / name), "keras")
+    with serving(tasks) as address, httpx.Client(base_url=address, timeout=60) as session:
+
+        def post(path, status=200, **body):
+            response = session.post(path, json=body)
+            assert response.status_code == status, response.text
+            return response.json()
+
+        for prompt in (None, "query"):
+            found = post("/embed_sparse", inputs=texts, prompt_name=prompt)
+            rows = tasks["sparse"].embed(texts, prompt)
+            for row, weights in enumerate(found):
+                indices = rows[[row]].indices
+                assert [x["index"] for x in weights] == sorted(indices.tolist())
+                close([x["value"] for x in weights], rows[[row]].toarray()[0, sorted(indices)])
+        assert post("/embed_sparse", inputs=TEXT) == post("/embed_sparse", inputs=[TEXT])
+        assert post("/answers/sparse", rows=TEXT)[0][0] == [
+            pytest.approx(x, abs=1e-5) if isinstance(x, float) else x
+            for x in tasks["sparse"].token_weights(TEXT)[0]
+        ]
+        for kind in ("document", "query"):
+            found = post("/embed_all", inputs=texts, prompt_name=kind)
+            for one, other in zip(found, tasks["tokens"].embed(texts, kind), strict=True):
+                close(one, other)
+        assert post("/embed_all", inputs=TEXT) == post("/answers/tokens", rows=TEXT)
+        tensors = [{"name": "text", "shape": [1], "datatype": "BYTES", "data": [TEXT]}]
+        answer = post("/v2/models/tokens/infer", inputs=tensors)["outputs"][0]["data"][0]
+        close(json.loads(answer), tasks["tokens"].embed(TEXT))
+        for path, status, words, options in [
+            ("/embed", 422, "the method embed", {}),
+            ("/embed_all", 422, "query or document", {"prompt_name": "title"}),
+            ("/embed_all", 422, "on the right only", {"truncation_direction": "left"}),
+            ("/embed_all", 413, "at most 4", {"prompt_name": "query", "truncate": False}),
+            ("/embed_sparse", 422, "one of ['query']", {"prompt_name": "title"}),
+        ]:
+            assert words in post(path, status, inputs=texts, **options)["error"]
+        assert len(post("/embed_all", inputs=texts, truncate=False)) == 2
+
+
 def test_texts_become_tokens_and_ids_become_texts(tasks, post):
     tokenizer = tasks["classifier"].tokenizer
     [tokens] = post("/tokenize", inputs="a cab")

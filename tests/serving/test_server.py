@@ -203,8 +203,9 @@ def test_each_api_of_embeddings_takes_the_name_of_a_prompt(session, tasks):
     parameters = {"parameters": {"prompt_name": "query"}, "inputs": TEXTS}
     close(session.post("/models/embedder", json=parameters).json(), expected)
     body = {"input": TEXTS, "model": "embedder", "prompt_name": "query"}
-    found = session.post("/v1/embeddings", json=body).json()["data"]
-    close([x["embedding"] for x in found], expected)
+    found = session.post("/v1/embeddings", json=body).json()
+    close([x["embedding"] for x in found["data"]], expected)
+    assert found["usage"]["prompt_tokens"] == 4 + 2 * len(TEXTS)  # The prompt has two tokens.
     body = {"inputs": {"source_sentence": "a", "sentences": ["b c"]}, "prompt_name": "query"}
     [cosine] = session.post("/models/embedder", json={**body, "dimensions": 2}).json()
     first, second = np.array(expected)[:2, :2]
@@ -483,6 +484,24 @@ async def test_requests_that_are_late_too_many_or_abandoned_are_not_computed():
     await asyncio.gather(tasks["a"], tasks["c"])
     await served.batcher.close()
     assert held.asked == ["a", "c"]
+
+
+@coroutine
+async def test_where_the_pairs_of_a_predict_are_refused_its_texts_are_not_computed():
+    held, settings = Held(), Settings(max_batch=1, wait=0)
+    served = Served("x", lambda: held, None, settings)
+    served.start()
+    held.hold()
+    transport = httpx.ASGITransport(make_app([served], settings))
+    async with httpx.AsyncClient(transport=transport, base_url="http://x") as session:
+        first = asyncio.create_task(session.post("/predict", json={"inputs": "a"}))
+        await asyncio.to_thread(held.begun.wait, 60)
+        body = {"inputs": [["b"], ["c", "d"]], "truncation_direction": "left"}
+        refused = await session.post("/predict", json=body)
+        assert refused.status_code == 422 and not served.batcher.waiting
+        held.go.set()
+        assert (await first).status_code == 200
+    await served.batcher.close()
 
 
 def test_a_closed_connection_frees_its_place():
@@ -914,11 +933,12 @@ async def test_the_sum_of_unfinished_bodies_is_bounded(monkeypatch):
     assert guard.held == 0
 
 
-def test_a_preset_is_served_as_a_program_where_that_is_faster(tasks, tmp_path):
+def test_a_preset_is_served_as_a_program_where_that_is_faster(tasks, tmp_path, capsys):
     for name in ("classifier", "filler"):
         tasks[name].save_to_preset(tmp_path / name)
     program = serve.loaded(str(tmp_path / "classifier"))
     assert isinstance(program, runtime.ExportedTask)
+    assert capsys.readouterr().out.startswith("Exporting a program for ONNX Runtime; --runtime=")
     assert set(instruments_of(program)) == {"saliency", "attention"}
     assert attention(program, ("a",), 0)["tokens"] == ["[CLS]", "a", "[SEP]"]
     served = Served("a", lambda: program)
@@ -933,6 +953,13 @@ def test_a_preset_is_served_as_a_program_where_that_is_faster(tasks, tmp_path):
     tasks["filler"].export(tmp_path / "program", format="onnx", verbose=False)
     with pytest.raises(ValueError, match="Serve its task"):
         serve.loaded(str(tmp_path / "program"), "keras")
+    tasks["filler"].backbone.save_to_preset(tmp_path / "bare")
+    tasks["filler"].tokenizer.save(tmp_path / "bare")
+    advice = "Train a model first: `bert-keras train text_classification --preset .*bare --train_f"
+    with pytest.raises(ValueError, match=advice):
+        serve.loaded(str(tmp_path / "bare"), task="TextClassifier")
+    with pytest.raises(ValueError, match="Or name a checkpoint that was trained for `fill-mask`"):
+        serve.loaded(str(tmp_path / "bare"), task="MaskedLM")
 
 
 def test_an_exported_program_answers_like_its_task_but_has_no_instruments(tasks, tmp_path):

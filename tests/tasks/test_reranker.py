@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import warnings
 
 import keras
 import numpy as np
@@ -62,16 +61,47 @@ def test_scores_are_those_of_transformers_outputs(tmp_path):
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("prompt", ["find: ", ""])
-def test_a_warning_names_the_prompt_of_a_cross_encoder(tmp_path, prompt):
-    tiny_reranker().export_to_huggingface(tmp_path)
-    config = {"prompts": {"query": prompt}, "default_prompt_name": "query"}
-    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(config))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        bert_keras.Reranker.from_preset(tmp_path)
-    named = [str(x.message) for x in caught if "'find: ' before each query" in str(x.message)]
-    assert len(named) == bool(prompt)
+def test_a_prompt_goes_before_each_query(tmp_path):
+    plain, prompts = tiny_reranker(), {"find": "h g ", "none": ""}
+    reranker = tiny_reranker(prompts=prompts, default_prompt="find")
+    reranker.set_weights(plain.get_weights())
+    asked = [f"h g {query}" for query in QUERIES]
+    expected, bare = plain.score(asked, TEXTS), plain.score(QUERIES, TEXTS)
+    assert np.abs(expected - bare).max() > 1e-4
+    reranker.export_to_huggingface(tmp_path / "theirs")
+    settings = json.loads((tmp_path / "theirs/config_sentence_transformers.json").read_text())
+    assert settings["prompts"] == prompts and settings["default_prompt_name"] == "find"
+    assert settings["model_type"] == "CrossEncoder"
+    reranker.save_to_preset(tmp_path / "ours")
+    for folder in ("theirs", "ours"):
+        found = bert_keras.Reranker.from_preset(tmp_path / folder)
+        np.testing.assert_allclose(found.score(QUERIES, TEXTS), expected, atol=1e-6)
+    scores = [answer["score"] for answer in reranker.classify((QUERIES, TEXTS))]
+    np.testing.assert_allclose(scores, expected, atol=1e-6)
+    logits = reranker.predict((QUERIES, TEXTS), verbose=0)
+    np.testing.assert_array_equal(logits, plain.predict((asked, TEXTS), verbose=0))
+    for prompt in ("", "none", "h g "):
+        wanted = expected if prompt.strip() and prompt != "none" else bare
+        np.testing.assert_allclose(reranker.score(QUERIES, TEXTS, prompt=prompt), wanted, atol=1e-6)
+    assert reranker.rank(QUERIES[0], TEXTS) == plain.rank(asked[0], TEXTS)
+    assert reranker.rank(QUERIES[0], TEXTS, prompt="") == plain.rank(QUERIES[0], TEXTS)
+    labels = [0.5, 0.0, 1.0]
+    losses = [
+        reranker.evaluate((QUERIES, TEXTS), labels, verbose=0)[0],
+        plain.evaluate((asked, TEXTS), labels, verbose=0)[0],
+    ]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-6)
+    lists = (QUERIES[:2], [TEXTS[:2], TEXTS[1:]])
+    asked_lists = (asked[:2], lists[1])
+    one, other = (
+        x.evaluate(y, [[1, 0], [0, 1]], verbose=0)[0]
+        for x, y in ((reranker, lists), (plain, asked_lists))
+    )
+    assert one == pytest.approx(other, abs=1e-6)
+    with pytest.raises(ValueError, match="`prompt` must be a name"):
+        reranker.score(QUERIES, TEXTS, prompt="nowhere")
+    with pytest.raises(ValueError, match="`default_prompt` must be one of"):
+        tiny_reranker(default_prompt="find")
 
 
 def test_texts_are_ranked_for_a_query():

@@ -12,6 +12,7 @@ from tiny import VOCABULARY, for_sharing, ready_inputs, tiny_backbone, tiny_prep
 
 import bert_keras
 from bert_keras.heads.splade import SpladeHead
+from bert_keras.presets.presets import open_preset
 
 TEXTS = ["a b c", "d e f g h a", "h"]
 PAIRS = (["a", "b", "c", "d"], ["a b", "b c", "c d", "d e"])
@@ -160,10 +161,92 @@ def test_folders_of_sentence_transformers_are_read_and_written(tmp_path):
             bert_keras.SparseTextEmbedder.from_preset(tmp_path)
 
 
+IDF = {"a": 2.0, "b": 0.5, "##c": 1.0, "h": 0.0, "[CLS]": 9.0}
+
+
+def test_queries_with_weights_of_their_own_need_no_model(tmp_path):
+    embedder = tiny_embedder(query_weights=IDF, prompts={"query": "b "})
+    plain = tiny_embedder()
+    plain.set_weights(embedder.get_weights())
+    texts = ["a a h", "c", "d bc"]
+    expected = [[("a", 2.0), ("b", 0.5)], [("b", 0.5)], [("##c", 1.0), ("b", 0.5)]]
+    assert embedder.token_weights(texts, prompt="query") == expected
+    assert (embedder.embed(texts) != plain.embed(texts)).nnz == 0
+    hits = embedder.semantic_search("a", ["a b", "h"], top_k=1)
+    scores = (embedder.embed(["a"], "query") @ embedder.embed(["a b", "h"]).T).toarray()[0]
+    assert hits[0]["score"] == pytest.approx(scores.max())
+    embedder.save(tmp_path / "x.keras")
+    again = keras.models.load_model(tmp_path / "x.keras")
+    embedder.save_to_preset(tmp_path / "own")
+    of_preset = bert_keras.SparseTextEmbedder.from_preset(tmp_path / "own")
+    for other in (again, of_preset):
+        assert other.query_weights == {k: x for k, x in IDF.items() if x}
+        assert (other.embed(texts, "query") != embedder.embed(texts, "query")).nnz == 0
+
+
+def test_documents_learn_to_answer_static_queries():
+    embedder = tiny_embedder(query_weights=IDF, regularization=(1.0, 0.25))
+    queries, documents = ["a b", "b", "a d"], ["e f", "g", "h a"]
+    static = embedder.embed(queries, "query").toarray()
+    found = embedder.predict(documents, verbose=0)
+    scores = static @ found.T
+    expected = (np.log(np.exp(scores).sum(1)) - scores.diagonal()).mean()
+    expected += 0.25 * (found.mean(0) ** 2).sum()
+    assert embedder.evaluate((queries, documents), verbose=0) == pytest.approx(expected, rel=1e-4)
+    embedder.compile(learning_rate=1e-2)
+    embedder.fit((queries, documents), epochs=4, verbose=0)
+    assert embedder.evaluate((queries, documents), verbose=0) < expected
+
+
+@pytest.mark.once
+def test_folders_with_weights_for_queries_are_read_and_written(tmp_path):
+    embedder = tiny_embedder(query_weights=IDF, log_twice=True)
+    embedder.export_to_huggingface(tmp_path)
+    expected = [embedder.embed(TEXTS, kind).toarray() for kind in ("query", None)]
+
+    def check():
+        again = bert_keras.SparseTextEmbedder.from_preset(tmp_path)
+        for kind, rows in zip(("query", None), expected, strict=True):
+            np.testing.assert_allclose(again.embed(TEXTS, kind).toarray(), rows, atol=1e-6)
+
+    check()
+    assert open_preset(tmp_path).task_name() == "bert_keras>SparseTextEmbedder"
+    # As sentence-transformers saves it, and with OpenSearch's own file of weights.
+    inner, config = tmp_path / "document_0_MLMTransformer", tmp_path / "router_config.json"
+    inner.mkdir()
+    for path in [*tmp_path.glob("*token*"), *tmp_path.glob("model.*"), tmp_path / "config.json"]:
+        path.rename(inner / path.name)
+    (tmp_path / "sentence_bert_config.json").rename(inner / "sentence_bert_config.json")
+    router = json.loads(config.read_text())
+    router["types"][inner.name] = router["types"].pop("")
+    router["structure"]["document"][0] = inner.name
+    config.write_text(json.dumps(router))
+    check()
+    queries = tmp_path / "query_0_SparseStaticEmbedding"
+    (queries / "model.safetensors").unlink()
+    (queries / "config.json").write_text(json.dumps({"frozen": True, "path": "idf.json"}))
+    (tmp_path / "idf.json").write_text(json.dumps(IDF))
+    check()
+    router["structure"]["query"] = router["structure"]["document"]
+    config.write_text(json.dumps(router))
+    with pytest.raises(ValueError, match="embeds queries with"):
+        bert_keras.SparseTextEmbedder.from_preset(tmp_path)
+    assert bert_keras.SparseTextEmbedder.from_preset(tmp_path, query_weights=None).log_twice
+    router["structure"]["document"][0] = "../x"
+    router["types"]["../x"] = "MLMTransformer"
+    config.write_text(json.dumps(router))
+    with pytest.raises(ValueError, match="outside its folder"):
+        bert_keras.SparseTextEmbedder.from_preset(tmp_path)
+
+
 @pytest.mark.once
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"query_weights": {"nowhere": 1.0}}, "must be a token"),
+        ({"query_weights": {"a": 1.0}, "preprocessor": None}, "Pass a `TextPreprocessor`"),
+        ({"query_weights": {"a": -1.0}}, "from 0"),
+        ({"query_weights": {"a": "b"}}, "must be numbers"),
         ({"regularization": 1.0}, "two numbers"),
         ({"regularization": (1.0, -1.0)}, "regularization"),
         ({"ramp_share": 1.0}, "ramp_share"),
@@ -173,7 +256,8 @@ def test_folders_of_sentence_transformers_are_read_and_written(tmp_path):
 )
 def test_impossible_settings_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        bert_keras.SparseTextEmbedder(tiny_backbone(), tiny_preprocessor(), **options)
+        options = {"preprocessor": tiny_preprocessor(), **options}
+        bert_keras.SparseTextEmbedder(tiny_backbone(), **options)
 
 
 @pytest.mark.once

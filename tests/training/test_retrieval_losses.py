@@ -209,6 +209,7 @@ def test_ranking_by_dot_products_has_no_length_1():
         (lambda: value(LambdaLoss(), np.ones((2, 1)), np.ones((2, 1))), "one candidate"),
         (lambda: value(MarginMSE(), np.ones((5, 1)), VECTORS[:, :2]), "one candidate"),
         (lambda: value(CoSENT(), LABELS, VECTORS), "columns of texts"),
+        (lambda: value(AnglE(), LABELS, VECTORS[:, :2, :5]), "even number.*Received: 5"),
         (lambda: value(Matryoshka(CoSENT(), (7,)), LABELS, VECTORS[:, :2]), "`dims`.*from 1 to 6"),
         (lambda: Matryoshka(CoSENT(), ()), "at least one width"),
         (lambda: Matryoshka(CoSENT(), (4, 2), (1.0,)), "weight for each"),

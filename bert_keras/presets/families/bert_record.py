@@ -211,7 +211,7 @@ def _check_one_rate(arguments):
     if rates[0] != rates[1]:
         raise ValueError(
             "KerasHub has one rate of dropout for all. Received: dropout={}, attention_dropout={}. "
-            "Save the model, load it with both alike, backbone={{'attention_dropout': {}}}, and "
+            "Save the model, load it with both equal, backbone={{'attention_dropout': {}}}, and "
             "export that.".format(*rates, rates[0])
         )
     return {}

@@ -132,6 +132,11 @@ class HuggingFaceFolder(Checkpoint):
 
     def task_arguments(self, task, chosen=()):
         found = super().task_arguments(task, chosen)
+        if kind_of(task, ["Reranker"]) == "Reranker":
+            config = self.sentence_settings()
+            settings = {ours: config.get(theirs) for theirs, ours in PROMPTS.items()}
+            check_prompts(*settings.values())
+            found |= settings
         is_asked = kind_of(task, [_LATE]) == _LATE
         return found | (read_stanford(self.folder) if is_asked and self._is_of(_LATE) else {})
 
@@ -160,13 +165,6 @@ class HuggingFaceFolder(Checkpoint):
         return read_json(path, dict) if path.is_file() else {}
 
     def load_head_weights(self, task):
-        if type(task).__name__ == "Reranker":
-            prompts, default = (self.sentence_settings().get(name) for name in PROMPTS)
-            if text := check_prompts(prompts, default).get(default):
-                warn(
-                    f"{self.source} was trained with {text!r:.80} before each query. A Reranker "
-                    "adds nothing: begin your queries with it."
-                )
         if type(task).__name__ == "TextClassifier" and self._has_activated_score():
             warn(
                 f"{self.source} is a cross-encoder whose scores are its outputs after "

@@ -7,6 +7,8 @@ Their files are next to a checkpoint in Hugging Face's layout:
 | `modules.json` | `Transformer` and `Pooling`, and then `Dense`, `Normalize`, or both; of a \
 `SparseTextEmbedder` `MLMTransformer` (`Transformer` from version 6) and `SpladePooling` |
 | `1_Pooling/config.json` | the pooling: one flag per mode before version 5, then `pooling_mode` |
+| `router_config.json` | of a `SparseTextEmbedder` whose queries need no model: `document_*` as \
+above, and in `query_0_SparseStaticEmbedding/` a weight for each token, or in `idf.json` |
 | `1_Dense/`, `2_MultiVectorMask/` | of a `MultiVectorEmbedder`, see `late_interaction` |
 | `1_SpladePooling/config.json` | `pooling_strategy`, which must be `max`, `activation_function` |
 | `2_Dense/` | a dense layer: `config.json` with its activation, and its weights |
@@ -24,7 +26,7 @@ from pathlib import Path
 import keras
 
 from bert_keras.answers.prompts import check_prompts
-from bert_keras.checks import check_choice, check_int
+from bert_keras.checks import check_choice, check_int, check_shape
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.presets.assign import assign, own_weights
 from bert_keras.presets.families import kind_of
@@ -47,6 +49,8 @@ _OLD_FLAGS = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 _PACKAGE = "sentence_transformers.models"
+# Which modules of a `Router` are for queries and for documents.
+ROUTER_FILE = "router_config.json"
 _SPARSE_PACKAGE = "sentence_transformers.sparse_encoder.models"
 # Their activation of SPLADE's logits -> our `log_twice`.
 _LOG_TWICE = {"relu": False, "log1p_relu": True}
@@ -57,7 +61,8 @@ _EMBEDDERS = ("TextEmbedder", "SparseTextEmbedder")
 def root_of(folder):
     """Returns the folder with the `modules.json` of an encoder's folder, or `None`."""
     folder = Path(folder)
-    roots = (folder, folder.parent) if folder.name.startswith("0_") else (folder,)
+    is_inner = folder.name.startswith(("0_", "document_0_"))
+    roots = (folder, folder.parent) if is_inner else (folder,)
     return next((root for root in roots if (root / "modules.json").is_file()), None)
 
 
@@ -81,7 +86,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         return late_interaction.is_late_interaction([kind for kind, _ in self._modules()])
 
     def _is_sparse(self):
-        return [kind for kind, _ in self._modules()][1:] == ["SpladePooling"]
+        return [kind for kind, _ in self._routes()["document"]][1:] == ["SpladePooling"]
 
     def max_length(self, task):
         """Returns the longest sequence that an embedder reads, or `None`."""
@@ -109,7 +114,10 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         settings = {ours: config.get(theirs) for theirs, ours in PROMPTS.items()}
         check_prompts(*settings.values())
         if _is(task, "SparseTextEmbedder"):
-            own = _splade(self._modules()[1][1]) if self._is_sparse() else {}
+            own = _splade(self._routes()["document"][1][1]) if self._is_sparse() else {}
+            queries = self._routes().get("query")
+            if queries and "query_weights" not in chosen:
+                own["query_weights"] = self._query_weights(queries)
             return super().task_arguments(task, chosen) | settings | own
         if {"pooling", "normalize"} <= set(chosen):
             return settings
@@ -158,10 +166,60 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         except (TypeError, KeyError, AttributeError) as error:
             rule = "must list modules, each with 'type' and 'path'."
             raise ValueError(f"{path} {rule}") from error
-        for folder in folders:
+        return self._inside(path, zip(kinds, folders, strict=True))
+
+    def _routes(self):
+        """Returns the modules of documents and, where a `Router` has others for them, of queries.
+
+        Raises:
+            ValueError: a file is damaged.
+        """
+        modules = self._modules()
+        root = modules[0][1] if modules else self.root
+        path = root / ROUTER_FILE
+        if [kind for kind, _ in modules] != ["Router"] or not path.is_file():
+            return {"document": modules}
+        try:
+            config = read_json(path, dict)
+            types, structure = config["types"], config["structure"]
+            routes = {
+                kind: [(types[id].rpartition(".")[2], root / id) for id in ids]
+                for kind, ids in structure.items()
+            }
+        except (TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"{path} must have 'types' and 'structure'.") from error
+        return {"document": [], **{k: self._inside(path, found) for k, found in routes.items()}}
+
+    def _inside(self, path, modules):
+        """Returns pairs of a kind and a folder, after checking that no folder is elsewhere."""
+        modules = list(modules)
+        for _, folder in modules:
             if not folder.resolve().is_relative_to(self.root.resolve()):
                 raise ValueError(f"{path} names a file outside its folder: {str(folder)!r}.")
-        return list(zip(kinds, folders, strict=True))
+        return modules
+
+    def _query_weights(self, modules):
+        """Returns the weights of the tokens of queries, a dict.
+
+        Raises:
+            ValueError: queries are embedded by something else, or a file is damaged.
+        """
+        kinds, folder = [kind for kind, _ in modules], modules[0][1]
+        if kinds != ["SparseStaticEmbedding"]:
+            raise ValueError(
+                f"{folder.parent / ROUTER_FILE} embeds queries with {kinds}. Supported: "
+                "SparseStaticEmbedding. Pass `query_weights`, or `query_weights=None` for queries "
+                "that the model reads."
+            )
+        path = folder / "config.json"
+        name = (read_json(path, dict) if path.is_file() else {}).get("path")
+        if name is not None:
+            [(_, path)] = self._inside(path, [("", self.root / name)])
+            return read_json(path, dict)
+        weights = read_weights(folder)["weight"]
+        vocabulary = self.tokenizer().vocabulary
+        check_shape(f"The weights in {folder}", weights, (len(vocabulary),), "f")
+        return {token: float(x) for token, x in zip(vocabulary, weights, strict=True) if x}
 
 
 def _is(task, *kinds):
@@ -240,15 +298,42 @@ def write_settings(folder, task):
 
 def write_sparse_settings(folder, task):
     """Writes the files for sentence-transformers into the folder of a `SparseTextEmbedder`."""
-    folder = Path(folder)
+    folder, is_static = Path(folder), task.query_weights is not None
     activation = {ours: theirs for theirs, ours in _LOG_TWICE.items()}[task.log_twice]
     config = {"pooling_strategy": "max", "activation_function": activation}
     config["word_embedding_dimension"] = task.dim
-    (folder / "1_SpladePooling").mkdir(exist_ok=True)
-    write_json(folder / "1_SpladePooling/config.json", config)
-    modules = {"": "MLMTransformer", "1_SpladePooling": "SpladePooling"}
+    pooling = folder / ("document_1_SpladePooling" if is_static else "1_SpladePooling")
+    pooling.mkdir(exist_ok=True)
+    write_json(pooling / "config.json", config)
+    modules = {"": "MLMTransformer", pooling.name: "SpladePooling"}
     modules = {path: f"{_SPARSE_PACKAGE}.{kind}" for path, kind in modules.items()}
+    if is_static:
+        _write_router(folder, task, modules)
+        modules = {"": f"{_PACKAGE}.Router"}
     _write_modules(folder, task, "dot", modules, model_type="SparseEncoder")
+
+
+def _write_router(folder, task, of_documents):
+    """Writes the weights of queries, and which modules are for queries and for documents.
+
+    Args:
+        folder: `Path`.
+        task: a `SparseTextEmbedder` with `query_weights`.
+        of_documents: dict, path -> the type of a module.
+    """
+    queries = folder / "query_0_SparseStaticEmbedding"
+    queries.mkdir(exist_ok=True)
+    task.tokenizer.save(queries, task.backbone.input_names)
+    table = task.query_table[: task.tokenizer.vocabulary_size]
+    write_checkpoint(queries, {"weight": table}, metadata={"format": "pt"})
+    write_json(queries / "config.json", {"frozen": True})
+    of_queries = {queries.name: f"{_SPARSE_PACKAGE}.SparseStaticEmbedding"}
+    router = {
+        "types": of_queries | of_documents,
+        "structure": {"query": [*of_queries], "document": [*of_documents]},
+        "parameters": {"default_route": "document", "allow_empty_key": True},
+    }
+    write_json(folder / ROUTER_FILE, router)
 
 
 def _write_modules(folder, task, similarity, modules, **settings):
@@ -263,15 +348,38 @@ def _write_modules(folder, task, similarity, modules, **settings):
     """
     longest = task.preprocessor and task.preprocessor.max_length
     longest = longest or task.backbone.max_sequence_length
-    write_json(folder / "sentence_bert_config.json", {"max_seq_length": longest})
+    settings |= {"similarity_fn_name": similarity}
+    _write_lists(folder, task, {"max_seq_length": longest}, settings, modules)
+
+
+def _write_lists(folder, task, of_transformer, settings, modules):
+    """Writes the settings of the transformer and of the model, its prompts, and its modules."""
+    write_json(folder / "sentence_bert_config.json", of_transformer)
     prompts = {theirs: getattr(task, ours) for theirs, ours in PROMPTS.items()}
-    write_json(folder / SENTENCES_FILE, {**prompts, "similarity_fn_name": similarity, **settings})
+    write_json(folder / SENTENCES_FILE, {**prompts, **settings})
     # This file is last, since the others are read only if it exists.
     listed = [
         {"idx": i, "name": str(i), "path": path, "type": kind}
         for i, (path, kind) in enumerate(modules.items())
     ]
     write_json(folder / "modules.json", listed)
+
+
+def write_cross_encoder_settings(folder, task):
+    """Writes the files for sentence-transformers, from 6, into the folder of a `Reranker`.
+
+    Args:
+        folder: path of an existing folder.
+        task: a `Reranker` with prompts.
+    """
+    of_transformer = {
+        "transformer_task": "sequence-classification",
+        "modality_config": {"text": {"method": "forward", "method_output_name": "logits"}},
+        "module_output_name": "scores",
+    }
+    settings = {"model_type": "CrossEncoder", "activation_fn": TORCH_NAMES[task.activation]}
+    modules = {"": "sentence_transformers.base.modules.transformer.Transformer"}
+    _write_lists(Path(folder), task, of_transformer, settings, modules)
 
 
 def _write_dense(folder, task, width):

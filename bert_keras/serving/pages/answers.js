@@ -1,13 +1,28 @@
 // One instrument for each kind of answer. A user's text enters the page as text, never as HTML.
 "use strict";
 
-function bar(parent, name, share, chosen) {
+function bar(parent, name, share, chosen, shown = share) {
   const row = element("div", undefined, chosen ? "bar chosen" : "bar", parent);
   element("span", name, "name", row);
   const track = element("span", undefined, "track", row);
   element("span", undefined, "fill", track).style.width = `${Math.max(0, Math.min(1, share)) * 100}%`;
-  element("span", share.toFixed(3), "share", row);
+  element("span", shown.toFixed(3), "share", row);
 }
+
+// A table of how alike each two of the given texts are.
+function likeness(box, given, alike) {
+  const table = element("table", undefined, "map", box);
+  given.forEach(([text], row) => {
+    const line = element("tr", undefined, "", table);
+    element("th", text, "", line).scope = "row";
+    given.forEach((_, column) => {
+      const value = alike(row, column);
+      element("td", value.toFixed(2), "", line).style.setProperty("--share", Math.max(0, value));
+    });
+  });
+}
+
+const product = (one, other) => one.reduce((sum, x, place) => sum + x * other[place], 0);
 
 // A text with marks: [{start, end, name, strength}], places in code points as the server counts.
 function marked(parent, text, marks) {
@@ -67,15 +82,17 @@ const INSTRUMENTS = {
       const length = Math.hypot(...vector) || 1;
       return vector.map((x) => x / length);
     });
-    const table = element("table", undefined, "map", box);
-    unit.forEach((vector, row) => {
-      const line = element("tr", undefined, "", table);
-      element("th", given[row][0], "", line).scope = "row";
-      for (const other of unit) {
-        const cosine = vector.reduce((sum, x, place) => sum + x * other[place], 0);
-        const cell = element("td", cosine.toFixed(2), "", line);
-        cell.style.setProperty("--share", Math.max(0, cosine));
-      }
+    likeness(box, given, (row, column) => product(unit[row], unit[column]));
+  },
+  token_weights(box, [found]) {
+    const largest = found.length ? found[0][1] : 1;
+    for (const [token, weight] of found.slice(0, 40)) bar(box, token, weight / largest, false, weight);
+  },
+  // MaxSim, divided by the number of tokens of the text on the left.
+  token_vectors(box, texts, given) {
+    likeness(box, given, (row, column) => {
+      const best = texts[row].map((token) => Math.max(...texts[column].map((other) => product(token, other))));
+      return best.reduce((sum, x) => sum + x, 0) / (best.length || 1);
     });
   },
 };

@@ -27,7 +27,8 @@ function speak() {
 
 // The fields of a method; those of one row a line have a list, and a classifier takes pairs too.
 function fields() {
-  return { embed: ["texts"], classify: ["text", "pair"] }[model().method] ?? model().fields;
+  const own = { embed: ["texts"], token_vectors: ["texts"], classify: ["text", "pair"] };
+  return own[model().method] ?? model().fields;
 }
 
 function showFields() {
@@ -57,7 +58,7 @@ function showFields() {
 function rows() {
   const value = (name) => get("form").elements[name].value;
   const lines = (name) => value(name).split("\n").filter((line) => line.trim());
-  if (model().method === "embed") return lines("texts").map((line) => [line]);
+  if (["embed", "token_vectors"].includes(model().method)) return lines("texts").map((line) => [line]);
   if (model().method === "choose") return [[value("context"), ...lines("choices")]];
   if (model().method === "classify" && !value("pair")) return [[value("text")]];
   return [fields().map(value)];

@@ -123,8 +123,8 @@ for name, frozen, rate, epochs in (("frozen", "backbone", 1e-2, 3), ("all", None
     print(f"{name:7} accuracy {scores['accuracy']:.3f} of {len(dev.texts)}")
 
 # %% [markdown]
-# One seed and few sentences: the [playbook](../guides/fine_tuning_playbook.py) and the
-# [ablations](../results/fine_tuning_ablations.md) have more. A frozen encoder is right where labels are very
+# One seed and few sentences: the [playbook](../../guides/fine_tuning_playbook.py) and the
+# [ablations](../../fine_tuning_ablations.md) have more. A frozen encoder is right where labels are very
 # few, or where one encoder must serve many tasks at once.
 #
 # ## Two more, without code

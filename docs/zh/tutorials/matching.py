@@ -104,7 +104,7 @@ for question, row, topic in zip(held_out, similarities, range(len(rows)), strict
 # %% [markdown]
 # 十二个问题里比数相同的字多对一个；但没有预训练的模型只认得训练集里的字：“下单两天了没动静”与“为什么还没发货”只有“没”字相同，
 # 它无从知道是一回事。读过大量中文的 `bert_base_zh` 更有希望，这就是预训练的价值；但也别跳过训练直接用它的向量，见
-# [句向量](text_embedding.py)。
+# [句向量](../../../examples/text_embedding.py)。
 #
 # 同一件事的余弦（`True`）和不同的事的余弦，分得越开，越容易定一个“不认识这个问题，转人工”的门槛：
 

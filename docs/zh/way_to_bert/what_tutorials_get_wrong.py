@@ -120,7 +120,7 @@ for name, frozen, rate in (("冻住编码器", "backbone", 1e-2), ("全部微调
     print(f"{name} 准确率 {scores['accuracy']:.3f}（{len(dev.texts)} 句）")
 
 # %% [markdown]
-# 一个种子、几百个句子，只作示意；更多数据见[消融实验](../results/fine_tuning_ablations.md)。
+# 一个种子、几百个句子，只作示意；更多数据见[消融实验](../../fine_tuning_ablations.md)。
 # 标注极少，或一个编码器要同时服务很多任务时，冻住才划算。
 #
 # ## 另外两句

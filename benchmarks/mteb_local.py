@@ -1,0 +1,122 @@
+"""Evaluate four kinds of models by `mteb.evaluate` on tasks made of files in this repository.
+
+    pip install '.[torch,demo,mteb]'
+    KERAS_BACKEND=torch python benchmarks/mteb_local.py --splade FOLDER
+
+The retrieval task is the questions and paragraphs of examples/data/squad, the reranking task the
+same with five paragraphs a question. Prints MTEB's nDCG@10 beside that of `evaluate_retrieval`; the
+script fails if they differ.
+"""
+
+import random
+import tempfile
+
+import datasets
+import mteb
+from absl import app, flags
+from mteb.abstasks import AbsTaskRetrieval
+from mteb.abstasks.task_metadata import TaskMetadata
+from questions import read_questions, token_embedder
+
+import bert_keras
+from bert_keras import search
+
+SPLADE = flags.DEFINE_string("splade", None, "Folder of a SparseTextEmbedder.")
+SQUAD, PRESET = "examples/data/squad/dev-v1.1.json", "minilm_l6_en_uncased"
+NUM_CANDIDATES = 5
+
+
+def described(name, kind):
+    return TaskMetadata(
+        name=name,
+        dataset={"path": "local", "revision": "1"},
+        description="Questions and paragraphs of SQuAD.",
+        type=kind,
+        category="t2t",
+        modalities=["text"],
+        eval_splits=["test"],
+        eval_langs=["eng-Latn"],
+        main_score="ndcg_at_10",
+    )
+
+
+class Retrieval(AbsTaskRetrieval):
+    """Questions that look for their paragraph among all."""
+
+    metadata = described("LocalRetrieval", "Retrieval")
+    has_candidates = False
+
+    def load_data(self, num_proc=None, **kwargs):
+        data, _ = read_questions([SQUAD])
+        columns = [
+            {"id": list(map(str, each)), "text": list(each.values())}
+            for each in (data.corpus, data.queries)
+        ]
+        rng, relevant = random.Random(0), {}
+        for query, judged in data.relevance.items():
+            relevant[str(query)] = {str(document): degree for document, degree in judged.items()}
+        candidates = {
+            query: sorted({*judged, *rng.sample(columns[0]["id"], NUM_CANDIDATES - 1)})
+            for query, judged in relevant.items()
+        }
+        corpus, queries = map(datasets.Dataset.from_dict, columns)
+        split = {"corpus": corpus, "queries": queries, "relevant_docs": relevant}
+        split["top_ranked"] = candidates if self.has_candidates else None
+        self.dataset, self.data_loaded = {"default": {"test": split}}, True
+
+
+class Reranking(Retrieval):
+    """Questions that rank five paragraphs."""
+
+    metadata = described("LocalReranking", "Reranking")
+    has_candidates = True
+
+
+def our_score(task, model):
+    """Returns the nDCG@10 of `evaluate_retrieval` on a task of MTEB."""
+    task.load_data()
+    split = task.dataset["default"]["test"]
+    corpus, queries = (
+        dict(zip(split[name]["id"], split[name]["text"], strict=True))
+        for name in ("corpus", "queries")
+    )
+    rankings = []
+    for id, query in queries.items():
+        ids = split["top_ranked"][id] if split["top_ranked"] else list(corpus)
+        texts = [corpus[each] for each in ids]
+        if isinstance(model, bert_keras.Reranker):
+            scores = model.score(query, texts)
+        else:
+            vectors = [model.embed_as("query", [query]), model.embed_as("document", texts)]
+            scores = model.similarities(*vectors)[0]
+        hits = [{"id": id, "score": float(score)} for id, score in zip(ids, scores, strict=True)]
+        rankings.append(sorted(hits, key=lambda hit: -hit["score"]))
+    data = search.RetrievalData(corpus, queries, split["relevant_docs"])
+    return search.evaluate_retrieval(lambda queries, top_k: rankings, data)["ndcg@10"]
+
+
+def main(argv):
+    embedder = bert_keras.TextEmbedder.from_preset(PRESET)
+    models = {"encoder": embedder, "multi-vector": token_embedder(embedder)}
+    models["cross-encoder"] = bert_keras.Reranker.from_preset(PRESET)
+    if SPLADE.value:
+        models["sparse"] = bert_keras.SparseTextEmbedder.from_preset(SPLADE.value)
+    for name, model in models.items():
+        for task in (Retrieval(), Reranking()):
+            if name == "cross-encoder" and not task.has_candidates:
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                results = mteb.evaluate(
+                    search.as_mteb_model(model, f"bert_keras/{name}"),
+                    task,
+                    cache=mteb.ResultCache(folder),
+                    show_progress_bar=False,
+                )
+            theirs = results.task_results[0].get_score()
+            ours = our_score(task, model)
+            print(f"{task.metadata.name}, {name}: MTEB {theirs:.5f}, here {ours:.5f}", flush=True)
+            assert abs(theirs - ours) < 1e-4
+
+
+if __name__ == "__main__":
+    app.run(main)

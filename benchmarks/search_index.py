@@ -1,0 +1,179 @@
+"""Queries per second, recall and memory of `search.Index`, beside the engine called directly.
+
+    OMP_NUM_THREADS=1 python benchmarks/search_index.py --sizes 10000,100000 --output rows.jsonl
+
+Vectors are points near a plane of 32 dimensions in 384, of length 1, drawn at random: like those of
+an encoder they have neighbours, and approximate search finds them. A query is a further point.
+`Index` and the engine answer the same queries in turn, `--rounds` times; the times are processor
+seconds, and the ratio is the median over rounds. Recall is the share of the ten nearest vectors
+that are found. Memory is that of the vectors' arrays, or of faiss's index.
+"""
+
+import json
+import os
+import statistics
+import time
+
+os.environ.setdefault("KERAS_BACKEND", "torch")
+
+import faiss
+import numpy as np
+import qdrant_client
+from absl import app, flags
+
+from bert_keras import search
+
+SIZES = flags.DEFINE_list("sizes", ["10000", "100000"], "Numbers of vectors.")
+NUM_QUERIES = flags.DEFINE_integer("num_queries", 500, "Queries of a round, all in one call.")
+ROUNDS = flags.DEFINE_integer("rounds", 5, "Rounds.")
+OUTPUT = flags.DEFINE_string("output", None, "A file for the rows: those in it are kept.")
+DIM, PLANE, K, QDRANT_QUERIES = 384, 32, 10, 20
+# The share of a candidate's distance that is not in the plane.
+NOISE = 0.3
+
+
+def points(count, seed):
+    rng = np.random.default_rng(seed)
+    plane = np.random.default_rng(0).normal(size=(PLANE, DIM)) / PLANE**0.5
+    found = rng.normal(size=(count, PLANE)) @ plane + NOISE * rng.normal(size=(count, DIM))
+    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype("float32")
+
+
+class Numpy:
+    """The product with all vectors, and the best of it."""
+
+    def __init__(self, vectors):
+        self.vectors = vectors
+
+    def search(self, queries):
+        scores = queries @ self.vectors.T
+        best = np.argpartition(-scores, K - 1, axis=1)[:, :K]
+        order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1)
+        return np.take_along_axis(best, order, axis=1)
+
+
+class Faiss:
+    """An index of faiss's factory, with the candidates that `Index` asks for."""
+
+    def __init__(self, vectors, factory):
+        self.index = faiss.index_factory(DIM, factory, faiss.METRIC_INNER_PRODUCT)
+        self.index.train(vectors)
+        self.index.add(vectors)
+        self.options = {}
+        if isinstance(self.index, faiss.IndexRefine):
+            self.options["params"] = faiss.IndexRefineSearchParameters(k_factor=4)
+
+    def search(self, queries):
+        return self.index.search(queries, K, **self.options)[1]
+
+
+class Qdrant:
+    """Qdrant's client inside the process."""
+
+    def __init__(self, vectors):
+        models = qdrant_client.models
+        self.client = qdrant_client.QdrantClient(":memory:")
+        params = models.VectorParams(size=DIM, distance=models.Distance.DOT)
+        self.client.create_collection("vectors", vectors_config=params)
+        self.client.upload_collection("vectors", vectors, ids=range(len(vectors)))
+
+    def search(self, queries):
+        found = [
+            self.client.query_points("vectors", query=query, limit=K).points
+            for query in queries.tolist()
+        ]
+        return np.array([[point.id for point in points] for points in found])
+
+
+# Name -> (how to make our index, how to make the engine, the most vectors it is measured with).
+KINDS = {
+    "float32, numpy": (search.Index, Numpy, 10**6),
+    "int8, numpy": (lambda: search.Index("int8"), None, 10**5),
+    "binary, numpy": (lambda: search.Index("binary"), None, 10**6),
+    "float32, faiss Flat": (
+        lambda: search.Index(engine="faiss"),
+        lambda vectors: Faiss(vectors, "Flat"),
+        10**6,
+    ),
+    "int8, faiss SQ8": (
+        lambda: search.Index("int8", "faiss"),
+        lambda vectors: Faiss(vectors, "SQ8"),
+        10**5,
+    ),
+    "binary, faiss RaBitQ": (
+        lambda: search.Index("binary", "faiss"),
+        lambda vectors: Faiss(vectors, "RaBitQ,Refine(SQ8)"),
+        10**5,
+    ),
+    "float32, faiss HNSW32": (
+        lambda: search.Index(engine="faiss", factory="HNSW32"),
+        lambda vectors: Faiss(vectors, "HNSW32"),
+        10**5,
+    ),
+    "float32, Qdrant in the process": (search.QdrantIndex, Qdrant, 10**4),
+}
+
+
+def seconds(function):
+    start = time.process_time()
+    found = function()
+    return time.process_time() - start, found
+
+
+def memory(index):
+    if not hasattr(index, "_vectors"):
+        return None
+    arrays = index._vectors.arrays()
+    return sum(array.nbytes for name, array in arrays.items() if name != "codes" or len(arrays) < 3)
+
+
+def measure(name, size, queries, vectors, exact):
+    make, make_engine, _ = KINDS[name]
+    if "Qdrant" in name:
+        queries, exact = queries[:QDRANT_QUERIES], exact[:QDRANT_QUERIES]
+    index = make()
+    added, _ = seconds(lambda: index.add(vectors))
+    engine = make_engine and make_engine(vectors)
+    times, found = {"ours": [], "theirs": []}, None
+    for number in range(ROUNDS.value):
+        for side in ("ours", "theirs") if number % 2 else ("theirs", "ours"):
+            if side == "ours":
+                taken, found = seconds(lambda: index.search(queries, K))
+            elif engine:
+                taken, _ = seconds(lambda: engine.search(queries))
+            else:
+                continue
+            times[side].append(taken)
+    ids = [[hit["id"] for hit in hits] for hits in found]
+    row = {"index": name, "vectors": size, "add_seconds": added}
+    row["recall"] = np.mean(
+        [len({*a} & {*b}) / K for a, b in zip(ids, exact.tolist(), strict=True)]
+    )
+    row["queries_per_second"] = len(queries) / statistics.median(times["ours"])
+    if engine:
+        row["engine_per_second"] = len(queries) / statistics.median(times["theirs"])
+        ratios = [a / b for a, b in zip(times["ours"], times["theirs"], strict=True)]
+        row["time_beside_the_engine"] = statistics.median(ratios)
+    return {**row, "megabytes": (memory(index) or 0) / 1e6}
+
+
+def main(argv):
+    done = set()
+    if OUTPUT.value and os.path.exists(OUTPUT.value):
+        with open(OUTPUT.value) as file:
+            done = {(row["index"], row["vectors"]) for row in map(json.loads, file)}
+    for size in map(int, SIZES.value):
+        vectors, queries = points(size, 1), points(NUM_QUERIES.value, 2)
+        exact = Faiss(vectors, "Flat").search(queries)
+        for name, (*_, most) in KINDS.items():
+            if size > most or (name, size) in done:
+                continue
+            row = measure(name, size, queries, vectors, exact)
+            print(json.dumps(row), flush=True)
+            if OUTPUT.value:
+                with open(OUTPUT.value, "a") as file:
+                    file.write(json.dumps(row) + "\n")
+
+
+if __name__ == "__main__":
+    app.run(main)

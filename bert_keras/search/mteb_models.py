@@ -1,0 +1,199 @@
+"""Tasks in the form in which MTEB evaluates models."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bert_keras.checks import check_type, require
+from bert_keras.tasks.embedder import Embedder
+from bert_keras.tasks.reranker import Reranker
+from bert_keras.tasks.text_embedder import TextEmbedder
+
+# Queries that are compared with all documents at a time.
+_QUERIES = 256
+
+
+def as_mteb_model(task: Embedder | Reranker, name: str = "bert_keras/model") -> Any:
+    """Returns a model that `mteb.evaluate` takes.
+
+    | task | protocol of MTEB | what it is evaluated on |
+    |---|---|---|
+    | `TextEmbedder` | encoder | all tasks on texts |
+    | `SparseTextEmbedder`, `MultiVectorEmbedder` | search | retrieval and reranking |
+    | `Reranker` | cross-encoder | reranking |
+
+    Args:
+        task: an embedder or a `Reranker`.
+        name: str, an owner and a name, such as `"me/minilm"`: MTEB keeps results under it.
+
+    Raises:
+        TypeError: the task neither embeds nor scores texts.
+
+    Example:
+    ```python
+    embedder = bert_keras.TextEmbedder.from_preset("minilm_l6_en_uncased")
+    model = bert_keras.search.as_mteb_model(embedder, "me/minilm")
+    results = mteb.evaluate(model, mteb.get_tasks(["SciFact"]))
+    ```
+
+    Reference:
+        [Muennighoff et al., 2023](https://arxiv.org/abs/2210.07316).
+    """
+    check_type("task", task, (Embedder, Reranker), "an embedder or a `Reranker`")
+    if isinstance(task, Reranker):
+        return MtebCrossEncoder(task, name)
+    return (MtebEncoder if isinstance(task, TextEmbedder) else MtebSearch)(task, name)
+
+
+class MtebModel:
+    """A task and the name that MTEB keeps its results under."""
+
+    kind = "dense"
+
+    def __init__(self, task, name):
+        self.task, self.name = task, name
+
+    @property
+    def mteb_model_meta(self) -> Any:
+        """The `mteb.ModelMeta` of this model."""
+        overwrites = {"name": self.name, "revision": "local", "model_type": [self.kind]}
+        overwrites["n_parameters"] = self.task.count_params()
+        mteb = require("mteb", "describe a model for MTEB", "mteb")
+        return mteb.ModelMeta.create_empty(overwrites)
+
+
+class MtebEncoder(MtebModel):
+    """A `TextEmbedder` as MTEB's `EncoderProtocol`."""
+
+    def encode(
+        self,
+        inputs: Iterable[Mapping[str, Any]],
+        *,
+        prompt_type: str | None = None,
+        batch_size: int | None = None,
+        **kwargs: Any,
+    ) -> NDArray[np.float32]:
+        """Returns the vectors of texts.
+
+        Args:
+            inputs: batches of texts, dicts with the key `text`.
+            prompt_type: `"query"`, `"document"` or `None`: the prompt, if the embedder has one.
+            batch_size: int, 32 by default.
+            **kwargs: what MTEB says about its task, which makes no difference.
+
+        Returns:
+            float32 array `(num_texts, dim)`.
+        """
+        texts = _texts(inputs)
+        if prompt_type is None:
+            return self.task.embed(texts, batch_size=batch_size)
+        return self.task.embed_as(str(prompt_type), texts, batch_size)
+
+    def similarity(self, embeddings1: Any, embeddings2: Any) -> NDArray[np.float32]:
+        """Returns the cosine of each vector with each other, `(num_first, num_second)`."""
+        return self.task.similarities(*map(np.atleast_2d, (embeddings1, embeddings2)))
+
+    def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> NDArray[np.float32]:
+        """Returns the cosine of each vector with the one in the same row, `(num_vectors,)`."""
+        first, second = np.atleast_2d(embeddings1), np.atleast_2d(embeddings2)
+        lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+        products = np.einsum("nd,nd->n", first, second)
+        return np.divide(products, lengths, out=np.zeros_like(products), where=lengths != 0)
+
+
+class MtebCrossEncoder(MtebModel):
+    """A `Reranker` as MTEB's `CrossEncoderProtocol`."""
+
+    kind = "cross-encoder"
+
+    def predict(
+        self,
+        inputs1: Iterable[Mapping[str, Any]],
+        inputs2: Iterable[Mapping[str, Any]],
+        *,
+        batch_size: int | None = None,
+        **kwargs: Any,
+    ) -> NDArray[np.float32]:
+        """Returns the score of each pair.
+
+        Args:
+            inputs1, inputs2: batches of queries and of texts, dicts with the key `text`.
+            batch_size: int, 32 by default.
+            **kwargs: what MTEB says about its task, which makes no difference.
+
+        Returns:
+            float32 array `(num_pairs,)`.
+        """
+        return self.task.score(_texts(inputs1), _texts(inputs2), batch_size)
+
+
+class MtebSearch(MtebModel):
+    """An embedder of sparse or of several vectors as MTEB's `SearchProtocol`."""
+
+    @property
+    def kind(self):
+        return "late-interaction" if hasattr(self.task, "query_marker") else "sparse"
+
+    def index(
+        self, corpus: Any, *, encode_kwargs: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> None:
+        """Embeds a corpus.
+
+        Args:
+            corpus: a `datasets.Dataset` with the columns `id`, `text` and, where documents have
+                one, `title`.
+            encode_kwargs: dict; its `batch_size` is used.
+            **kwargs: what MTEB says about its task, which makes no difference.
+        """
+        texts = list(corpus["text"])
+        if "title" in corpus.column_names:
+            pairs = zip(corpus["title"], texts, strict=True)
+            texts = [f"{title or ''} {text}".strip() for title, text in pairs]
+        self._ids, self._documents = (
+            list(corpus["id"]),
+            self._embed("document", texts, encode_kwargs),
+        )
+
+    def search(
+        self,
+        queries: Any,
+        *,
+        top_k: int,
+        top_ranked: Mapping[str, list[str]] | None = None,
+        encode_kwargs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> dict[str, dict[str, float]]:
+        """Returns the best documents of each query.
+
+        Args:
+            queries: a `datasets.Dataset` with the columns `id` and `text`.
+            top_k: int, documents for each query at most.
+            top_ranked: dict, id of a query -> ids of the documents to choose from; `None` for all.
+            encode_kwargs: dict; its `batch_size` is used.
+            **kwargs: what MTEB says about its task, which makes no difference.
+
+        Returns:
+            dict, id of a query -> dict, id of a document -> score.
+        """
+        vectors = self._embed("query", list(queries["text"]), encode_kwargs)
+        query_ids, found = list(queries["id"]), {}
+        places = {id: place for place, id in enumerate(self._ids)}
+        for start in range(0, len(query_ids), _QUERIES):
+            part = slice(start, start + _QUERIES)
+            scores = self.task.similarities(vectors[part], self._documents)
+            for id, row in zip(query_ids[part], scores, strict=True):
+                allowed = np.arange(len(row))
+                if top_ranked is not None:
+                    allowed = np.array([places[each] for each in top_ranked.get(id, ())], int)
+                best = allowed[np.argsort(-row[allowed], kind="stable")[:top_k]]
+                found[id] = {self._ids[place]: float(row[place]) for place in best}
+        return found
+
+    def _embed(self, kind, texts, encode_kwargs):
+        return self.task.embed_as(kind, texts, (encode_kwargs or {}).get("batch_size"))
+
+
+def _texts(batches):
+    return [text for batch in batches for text in batch["text"]]

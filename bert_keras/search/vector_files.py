@@ -1,0 +1,241 @@
+"""Vectors of any number of texts, written into one file; a killed run goes on where it was."""
+
+import itertools
+import pathlib
+import shutil
+import zlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from bert_keras.checks import as_texts, check_int, require
+from bert_keras.corpora.growing_arrays import Columns
+from bert_keras.engine.atomic_files import replacing
+from bert_keras.export import runtime
+from bert_keras.types import Path
+
+# Texts of one part: batches of texts of similar length, and what a kill costs at most.
+_BATCHES = 16
+# Vectors of the same text differ by less, relative to their largest value, on any backend.
+_TOLERANCE = 1e-2
+
+
+def write_vectors(
+    embedder: Any,
+    texts: Iterable[str],
+    path: Path,
+    prompt: str | None = None,
+    batch_size: int = 32,
+    progress: Callable[[str], object] | None = None,
+) -> int:
+    """Embeds any number of texts into a file.
+
+    Memory does not depend on the number of texts. Finished vectors are kept in a hidden folder
+    beside the file; after a kill, the same call with the same texts continues there, and no text is
+    lost or embedded twice. The file appears when it is complete.
+
+    | embedder | file | how to read it |
+    |---|---|---|
+    | `TextEmbedder` | `.npy` | `np.load(path, mmap_mode="r")`, float32 `(num_texts, dim)` |
+    | `SparseTextEmbedder` | `.npz` | `scipy.sparse.load_npz(path)`, a `csr_array` |
+    | `MultiVectorEmbedder` | `.npz` | `read_multi_vectors(path)` |
+
+    Args:
+        embedder: an embedder, or for `.npy` files also an `ExportedTask` of one.
+        texts: iterable of str, from the first text on also after a kill: a list, a column of
+            `datasets.Dataset`, or a generator that reads a file.
+        path: str, see the table. An old file is replaced when the new one is complete.
+        prompt: see `TextEmbedder.embed`; of a `MultiVectorEmbedder` the `kind`.
+        batch_size: int.
+        progress: function of a str, called after each part; or `None`.
+
+    Returns:
+        int, the number of texts.
+
+    Raises:
+        TypeError: something is not text.
+        ValueError: there are no texts, the ending of `path` does not fit, or an unfinished file is
+            of other texts, another prompt or another embedder.
+
+    Example:
+    ```python
+    texts = datasets.load_dataset("wikipedia", "20220301.simple", split="train")["text"]
+    bert_keras.search.write_vectors(embedder, texts, "wikipedia.npy", prompt="document")
+    index.add(np.load("wikipedia.npy", mmap_mode="r"))
+    ```
+    """
+    check_int("batch_size", batch_size)
+    path, kind = pathlib.Path(path), _kind_of(embedder)
+    if path.suffix != kind.ending:
+        raise ValueError(
+            f"Vectors of a {type(embedder).__name__} go into a {kind.ending} file. Received: "
+            f"{path}. Change its ending."
+        )
+    if isinstance(texts, str):
+        as_texts(texts)  # Raises: its characters are not the texts.
+    folder = path.with_name(f".{path.name}.unfinished")
+    columns, texts = Columns(str(folder), kind.dtypes), iter(texts)
+
+    def embed(part):
+        return kind.arrays(embedder, part, prompt, batch_size)
+
+    _skip(texts, columns, embed, folder)
+    if not columns.is_whole:
+        for _ in columns.extend(_parts(texts, columns, embed, _BATCHES * batch_size)):
+            if progress is not None:
+                progress(f"{columns.counts['texts']:,} texts embedded")
+    count = columns.counts["texts"]
+    if not count:
+        shutil.rmtree(folder)
+        raise ValueError("There must be texts to embed. Received: none.")
+    with replacing(path) as temporary:
+        kind.write(temporary, columns, count, embedder)
+    shutil.rmtree(folder)
+    return count
+
+
+def read_multi_vectors(path: Path) -> list[np.ndarray]:
+    """Returns the vectors of a `MultiVectorEmbedder` that `write_vectors` wrote.
+
+    Args:
+        path: str, a `.npz` file.
+
+    Returns:
+        A list of float32 arrays `(num_tokens, dim)`.
+    """
+    with np.load(path, allow_pickle=False) as arrays:
+        return np.split(arrays["vectors"], np.cumsum(arrays["lengths"])[:-1])
+
+
+def _parts(texts, columns, embed, size):
+    """Yields the arrays and the counts of each part of the texts, for `Columns.extend`."""
+    while part := as_texts(list(itertools.islice(texts, size))):
+        checksum = _checksum(part, columns.counts["texts"])
+        yield embed(part), {"texts": len(part), "checksum": checksum}
+
+
+def _skip(texts, columns, embed, folder):
+    """Skips the texts that are embedded already.
+
+    Raises:
+        ValueError: they are not those whose vectors are there.
+    """
+    done = columns.counts["texts"]
+    checksum, place, first = 0, 0, None
+    while part := list(itertools.islice(texts, min(done - place, 1 << 14))):
+        first = part[:1] if first is None else first
+        checksum += _checksum(as_texts(part), place)
+        place += len(part)
+    if done == 0:
+        return
+    fits = place == done and checksum == columns.counts["checksum"]
+    stored = {name: columns.open(name) for name in columns.dtypes}
+    fits = fits and _is_close(stored, embed(first))
+    if not fits or (columns.is_whole and next(texts, None) is not None):
+        raise ValueError(
+            "An unfinished file must be continued with the same texts, prompt and embedder. "
+            f"Received: others than those of {folder}. Remove this folder to start again."
+        )
+
+
+def _is_close(stored, fresh):
+    """Whether the first text has the same values, up to differences between backends.
+
+    Args:
+        stored: dict of arrays that begin with the first text.
+        fresh: dict of arrays of the first text alone.
+    """
+    count = len(fresh["values"])
+    rows = [_first_row(stored, count), _first_row(fresh, count)]
+    most = _TOLERANCE * np.abs(fresh["values"]).max(initial=0)
+    places = rows[0].keys() | rows[1].keys()
+    return all(abs(rows[0].get(x, 0.0) - rows[1].get(x, 0.0)) <= most for x in places)
+
+
+def _first_row(arrays, count):
+    """Returns the values of the first text by their places."""
+    if "indices" not in arrays:
+        return dict(enumerate(arrays["values"][:count].tolist()))
+    count = arrays["lengths"][0]  # Weights near 0 may be stored or not.
+    pairs = arrays["indices"][:count].tolist(), arrays["values"][:count].tolist()
+    return dict(zip(*pairs, strict=True))
+
+
+def _checksum(texts, start):
+    """Returns a number that depends on each text and its place."""
+    return sum(
+        zlib.crc32(text.encode("utf-8", "surrogatepass"), place & 0xFFFFFFFF)
+        for place, text in enumerate(texts, start)
+    )
+
+
+class _Dense:
+    """One vector for each text."""
+
+    ending = ".npy"
+    dtypes = {"values": np.float32}  # noqa: RUF012
+
+    @staticmethod
+    def arrays(embedder, texts, *options):
+        return {"values": np.asarray(embedder.embed(texts, *options), "float32").ravel()}
+
+    @staticmethod
+    def write(path, columns, count, embedder):
+        np.save(path, columns.open("values").reshape(count, -1))
+
+
+class _Sparse:
+    """Weights of tokens: the rows of a sparse matrix."""
+
+    ending = ".npz"
+    dtypes = {"values": np.float32, "indices": np.int32, "lengths": np.int64}  # noqa: RUF012
+
+    @staticmethod
+    def arrays(embedder, texts, *options):
+        rows = embedder.embed(texts, *options)
+        rows.sort_indices()
+        return {"values": rows.data, "indices": rows.indices, "lengths": np.diff(rows.indptr)}
+
+    @staticmethod
+    def write(path, columns, count, embedder):
+        sparse = require("scipy.sparse", "write sparse vectors")
+        ends = np.concatenate([[0], np.cumsum(columns.open("lengths"))])
+        arrays = columns.open("values"), columns.open("indices"), ends
+        rows = sparse.csr_array(arrays, shape=(count, embedder.dim))
+        sparse.save_npz(path, rows, compressed=False)
+
+
+class _MultiVector:
+    """A vector for each token."""
+
+    ending = ".npz"
+    dtypes = {"values": np.float32, "lengths": np.int64}  # noqa: RUF012
+
+    @staticmethod
+    def arrays(embedder, texts, prompt, batch_size):
+        vectors = embedder.embed(texts, prompt or "document", batch_size)
+        values = np.concatenate(vectors).astype("float32").ravel()
+        return {"values": values, "lengths": np.array([len(x) for x in vectors])}
+
+    @staticmethod
+    def write(path, columns, count, embedder):
+        lengths = columns.open("lengths")
+        vectors = columns.open("values").reshape(lengths.sum(), -1)
+        np.savez(path, vectors=vectors, lengths=lengths)
+
+
+def _kind_of(embedder):
+    """Returns how the vectors of an embedder are kept."""
+    is_program, answers = isinstance(embedder, runtime.ExportedTask), runtime.answers_of(embedder)
+    if "embed" in answers:
+        has_markers = hasattr(embedder, "query_marker")
+        has_markers = "query_marker" in embedder.config if is_program else has_markers
+        return _MultiVector if has_markers else _Dense
+    if "token_weights" in answers and not is_program:
+        return _Sparse
+    name = f"exported {embedder.config['task']}" if is_program else type(embedder).__name__
+    raise ValueError(
+        "Vectors are written by an embedder, or by an exported one with `embed`. Received: "
+        f"{name}. Pass the task that it was made from."
+    )
