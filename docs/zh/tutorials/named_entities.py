@@ -59,7 +59,7 @@ tagger.fit(
     [list(sentence) for sentence in train],
     [tags(sentence, known) for sentence in train],
     batch_size=32,
-    epochs=4,
+    epochs=2,
     verbose=2,
 )
 

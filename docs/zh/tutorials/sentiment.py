@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 情感分类：外卖和酒店评论
 #
-# 给每条评论一个类别：好评或差评。评论是为这一页写的，只有一百多条。模型是随包附带的
+# 给每条评论一个类别：好评或差评。评论是为这一页写的，一共两百多条。模型是随包附带的
 # `modernbert_mini_zh_classics`：4 层、256 维，只读过四部古典小说，不需要联网，一个 CPU 核就能训练。
-# 真正使用时只改一行：
+# 真正使用时，从 `bert_base_zh` 开始，一行就够：
 #
 # ```python
 # classifier = bert_keras.TextClassifier.from_preset("bert_base_zh", label_names=["差评", "好评"])
@@ -21,29 +21,22 @@ import keras
 import bert_keras
 from bert_keras import plots
 
-GOOD = [
-    "很好吃",
-    "非常干净",
-    "服务热情",
-    "送得很快",
-    "味道不错",
-    "还会再来",
-    "物超所值",
-    "十分满意",
+GOOD = """很好吃 非常干净 服务热情 送得很快 味道不错 还会再来 物超所值 十分满意 又大又亮 人很和气
+安静舒服 喜欢得很 香气扑鼻 便宜实惠 真好看 样样周到 比上次更好 没有可挑剔的 色香味俱全 笑脸相迎""".split()
+BAD = """太难吃了 又脏又旧 态度很差 等了半天 味道很怪 再也不来了 不值这个价 非常失望 又小又黑 人很无礼
+吵得头疼 讨厌得很 臭气熏天 贵得吓人 真难看 样样不行 比上次更差 没有一样好的 又冷又硬 冷言冷语""".split()
+NEW_GOOD = [
+    "又香又甜",
+    "老板和气",
+    "真舒服",
+    "干净明亮",
+    "快得很",
+    "很喜欢",
+    "满意极了",
+    "好吃又便宜",
 ]
-BAD = [
-    "太难吃了",
-    "又脏又旧",
-    "态度很差",
-    "等了半天",
-    "味道很怪",
-    "再也不来了",
-    "不值这个价",
-    "非常失望",
-]
-NEW_GOOD = ["又香又甜", "老板和气", "风景很美", "睡得安稳"]
-NEW_BAD = ["又冷又硬", "老板无礼", "吵得睡不着", "有一股臭味"]
-OPENINGS = ["这家店", "房间", "外卖", "前台", "早餐", "总的来说", "第二次来", "朋友推荐的"]
+NEW_BAD = ["又臭又硬", "老板无礼", "真吵", "脏得很", "慢得吓人", "很讨厌", "失望极了", "难吃又贵"]
+OPENINGS = ["这家店", "房间", "外卖", "总的来说"]
 
 
 def reviews(good, bad):
@@ -71,13 +64,27 @@ print("重复：", bert_keras.datasets.count_shared_texts(texts, dev_texts))
 # %% [markdown]
 # ## 模型
 #
-# `from_preset` 读出编码器的权重和词表，再接上一个新的分类头。一个汉字是一个词元，不需要先分词：
+# 骨干网络读出检查点的权重，上面接一个新的分类头，读各个词元向量的平均。`load_weights=False` 让同样的结构从随机权重开始，
+# 后面用来比较。一个汉字是一个词元，不需要先分词：
 
 # %%
-keras.utils.set_random_seed(0)
-classifier = bert_keras.TextClassifier.from_preset(
-    "modernbert_mini_zh_classics", label_names=["差评", "好评"], pooling="mean", max_length=32
-)
+PRESET = "modernbert_mini_zh_classics"
+preprocessor = bert_keras.TextPreprocessor.from_preset(PRESET, max_length=32)
+
+
+def make_classifier(load_weights):
+    keras.utils.set_random_seed(0)
+    classifier = bert_keras.TextClassifier(
+        bert_keras.ModernBertBackbone.from_preset(PRESET, load_weights=load_weights),
+        preprocessor=preprocessor,
+        label_names=["差评", "好评"],
+        pooling="mean",
+    )
+    classifier.compile(learning_rate=3e-4)
+    return classifier
+
+
+classifier = make_classifier(load_weights=True)
 print(classifier.tokenizer.tokenize("味道不错，还会再来。"))
 
 # %% [markdown]
@@ -86,7 +93,6 @@ print(classifier.tokenizer.tokenize("味道不错，还会再来。"))
 # 小模型的学习率要大一些，用 3e-4；`bert_base_zh` 用 2e-5 到 5e-5，训练 2 到 4 轮。
 
 # %%
-classifier.compile(learning_rate=3e-4)
 history = classifier.fit(
     texts, labels, validation_data=(dev_texts, dev_labels), batch_size=16, epochs=6, verbose=2
 )
@@ -98,21 +104,16 @@ plots.learning_curves(history)
 # 同样的结构，同样的训练，只是权重从随机值开始：
 
 # %%
-keras.utils.set_random_seed(0)
-backbone = bert_keras.ModernBertBackbone.from_preset(
-    "modernbert_mini_zh_classics", load_weights=False
-)
-untrained = bert_keras.TextClassifier(
-    backbone, preprocessor=classifier.preprocessor, label_names=["差评", "好评"], pooling="mean"
-)
-untrained.compile(learning_rate=3e-4)
+untrained = make_classifier(load_weights=False)
 untrained.fit(texts, labels, batch_size=16, epochs=6, verbose=0)
 for name, model in (("预训练过", classifier), ("随机权重", untrained)):
     score = model.evaluate(dev_texts, dev_labels, verbose=0, return_dict=True)
     print(f"{name}：没见过的短语，准确率 {score['accuracy']:.3f}")
 
 # %% [markdown]
-# @@RESULT@@
+# 验证集的短语都是新的，里面的“香”“脏”“吵”却大多在训练集里出现过，所以随机权重也学得会，只比预训练过的低几个百分点。
+# 六十四条里差三条，也可能是运气。两千条真实评论上的比较见
+# [预训练](../guides/pretraining.md#中文四大名著)。
 #
 # ## 看几句
 
@@ -122,7 +123,7 @@ for text in ("服务很差，非常失望。", "早餐不错，干净。", "不�
     print(text, answer["label"], round(float(max(answer["probabilities"].values())), 2))
 
 # %% [markdown]
-# “不难吃”要懂得“不”怎样改变后面的字，一百多条评论教不会，这么小的模型也不懂。
+# “不难吃”要懂得“不”怎样改变后面的字，一百多条评论教不会，这么小的模型也没有学到。
 #
 # ## 保存
 #
