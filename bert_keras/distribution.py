@@ -110,12 +110,11 @@ def _start_tensorflow(devices):
 
 def has_accelerator() -> bool:
     """Returns whether the backend computes on an accelerator."""
-    backend = keras.backend.backend()
-    if backend == "jax":
+    if _BACKEND == "jax":
         import jax
 
         return jax.default_backend() != "cpu"
-    if backend == "torch":
+    if _BACKEND == "torch":
         return "cpu" not in str(keras.ops.zeros(()).device).lower()
     import tensorflow as tf
 
@@ -317,6 +316,11 @@ class Share(NamedTuple):
                 lambda w: w * is_real.reshape(-1, *[1] * (w.ndim - 1)).astype(w.dtype), share[2]
             )
         return tuple(share)
+
+    @property
+    def has_own_losses(self) -> bool:
+        """Whether each device computes the loss of its own rows. JAX has one loss of all rows."""
+        return self.replicas > 1 and _BACKEND != "jax"
 
     def check_rows(self, num_rows: int) -> None:
         """Raises `ValueError` if a batch would have to be filled up but must not be."""

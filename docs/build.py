@@ -28,6 +28,7 @@ sys.path[:0] = [str(ROOT), str(DOCS)]
 import api_pages
 import family_pages
 import figures
+import percent_pages
 from sphinx.cmd.build import main as sphinx_build
 
 LANGUAGES = ("en", "zh")
@@ -38,6 +39,10 @@ ROOMS = (
     "results",
 )  # Their indexes end with a list of their pages.
 RESULTS = ("benchmarks", "fine_tuning_ablations")
+NOTEBOOK = {
+    "en": "This page as a notebook, also for Colab",
+    "zh": "把这一页下载成 notebook，也能在 Colab 里运行",
+}
 NO_CHINESE = "\n\n:::{note}\n这一页还没有中文版，下面是英文原文。\n:::\n"
 
 
@@ -69,6 +74,14 @@ def write(path, content):
     if not path.is_file() or path.read_bytes() != content:
         path.write_bytes(content)
     return path
+
+
+def with_notebook(path, text, language):
+    """Writes a page of code, and beside it the notebook that its first cell links to."""
+    link = f"# {{download}}`{NOTEBOOK[language]} <{path.stem}.ipynb>`"
+    first, rest = re.split(r"\n(?=\n*# %%)", text, maxsplit=1)
+    notebook = write(path.with_suffix(".ipynb"), percent_pages.notebook(text))
+    return {notebook, write(path, f"{first}\n#\n{link}\n{rest}")}
 
 
 def said_in_chinese(text, suffix):
@@ -105,7 +118,7 @@ def with_links(text, path, page, pages):
 
     A note's links to files without a page become the bare path.
     """
-    is_note = path.suffix == ".md" and not {DOCS / x for x in LANGUAGES} & {*path.parents}
+    has_language = bool({DOCS / x for x in LANGUAGES} & {*path.parents})
 
     def replaced(match):
         label, target, anchor = match[1], match[2], match[3] or ""
@@ -115,11 +128,11 @@ def with_links(text, path, page, pages):
         to_root = "../" * page.count("/")
         if there in pages:
             return f"[{label}]({to_root}{pages[there]}{anchor})"
-        if not is_note:
+        if has_language:
             return match[0]
         if DOCS / "en" in there.parents:
             return f"[{label}]({to_root}{there.relative_to(DOCS / 'en').as_posix()}{anchor})"
-        if there.suffix in (".png", ".svg"):
+        if path.suffix == ".py" or there.suffix in (".png", ".svg"):
             return match[0]
         return f"`{there.relative_to(ROOT)}`"
 
@@ -143,6 +156,11 @@ def gather(language):
     """Puts the sources of one language together; returns their folder."""
     source = OUTPUT / "source" / language
     written, texts = set(), set()
+
+    def put(path, content):
+        is_code = path.suffix == ".py"
+        return with_notebook(path, content, language) if is_code else {write(path, content)}
+
     pages = {path.resolve(): page for path, page in shared_pages()}
     for path, page in pages.items():
         if path.suffix == ".md":
@@ -153,7 +171,7 @@ def gather(language):
             texts.add(DOCS / language / pathlib.Path(page).with_suffix(".md"))
         text = in_language(language, path, page, pages)
         if text is not None:
-            written.add(write(source / page, text))
+            written |= put(source / page, text)
     for path in sorted(set((DOCS / language).rglob("*")) - texts):
         if path.is_file() and "__pycache__" not in path.parts:
             target = source / path.relative_to(DOCS / language)
@@ -161,9 +179,8 @@ def gather(language):
             if is_page(path):
                 page = path.relative_to(DOCS / language).as_posix()
                 content = with_links(content.decode(), path, page, pages)
-            if language == "zh" and is_page(path):
-                content = without_gaps(content)
-            written.add(target if is_index(target) else write(target, content))
+                content = without_gaps(content) if language == "zh" else content
+            written |= {target} if is_index(target) else put(target, content)
     for page, text in (*api_pages.pages(language), *family_pages.pages(language)):
         written.add(write(source / page, text))
     for room in ROOMS:

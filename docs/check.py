@@ -37,7 +37,7 @@ SHOWN = (
 WITH_PICTURES = ("tutorials/", "way_to_bert/")
 # What readers type, and the page that should come first.
 QUERIES = (
-    ("en", "TextClassifier", "api/tasks"),
+    ("en", "TextClassifier", "api/tasks/TextClassifier"),
     ("en", "perplexity", "way_to_bert/ngrams"),
     ("en", "named entity recognition", "tutorials/token_classification"),
     ("en", "NER", "tutorials/token_classification"),
@@ -59,7 +59,7 @@ QUERIES = (
     ("en", "semantic search", "tutorials/semantic_search"),
     ("en", "question answering", "tutorials/question_answering"),
     ("en", "install", "start/install"),
-    ("zh", "TextClassifier", "api/tasks"),
+    ("zh", "TextClassifier", "api/tasks/TextClassifier"),
     ("zh", "命名实体识别", "tutorials/named_entities"),
     ("zh", "情感分析", "tutorials/sentiment"),
     ("zh", "阅读理解", "tutorials/reading"),
@@ -196,7 +196,7 @@ def main():
     names = sorted(
         path.relative_to(flags.html).as_posix() for path in flags.html.glob("*/**/*.html")
     )
-    names = [name for name in names if "_static" not in name and "genindex" not in name]
+    names = [name for name in names if "_static" not in name]
     with sync_playwright() as playwright:
         browser = launched(playwright)
         page = browser.new_page()

@@ -33,6 +33,7 @@ myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_inline"]
 myst_heading_anchors = 3
 
 nb_custom_formats = {".py": "percent_pages.read"}
+exclude_patterns = ["**/*.ipynb"]  # Each is a page of code, to download.
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 3600
@@ -48,13 +49,14 @@ napoleon_custom_sections = [
     "Reference",
 ]
 autodoc_member_order = "bysource"
-autodoc_class_signature = "separated"
 autodoc_typehints_format = "short"
 maximum_signature_line_length = 100
 
 html_theme = "furo"
 html_title = "bert_keras 文档" if IS_CHINESE else "bert_keras"
 html_show_sourcelink = False
+# An index of every name has nothing that the pages of the API and the search do not have.
+html_use_index = False
 html_show_copyright = False
 html_static_path = [str(ROOT / "docs" / "static")]
 html_css_files = ["site.css"]
@@ -160,17 +162,22 @@ def markdown_docstring(app, what, name, value, options, lines):
     lines[:] = [*result, ""]
 
 
+def _short_types(text):
+    """Arrays as the code names them: `NDArray[float32]`."""
+    return text and re.sub(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[(\w+)\]\]", r"NDArray[\1]", text)
+
+
 def right_signature(app, what, name, value, options, signature, returned):
     """The constructor's own signature: Keras's metaclass hides it behind `(*args, **kwargs)`."""
     if what != "class":
-        return None
+        return None if signature is None else tuple(map(_short_types, (signature, returned)))
     try:
         found = inspect.signature(value.__init__)
     except (TypeError, ValueError):
         return None
     parameters = list(found.parameters.values())[1:]
     found = found.replace(parameters=parameters, return_annotation=found.empty)
-    return stringify_signature(found, unqualified_typehints=True), None
+    return _short_types(stringify_signature(found, unqualified_typehints=True)), None
 
 
 def formula(display):

@@ -7,6 +7,7 @@ the same shape, arguments compared with BERT's, presets read from the registry.
 import inspect
 import pathlib
 
+import api_pages
 import numpy as np
 
 import bert_keras
@@ -85,7 +86,7 @@ def facts(name, words):
     yield f"## {words['facts']}\n"
     yield "| | |\n|---|---|"
     for key, value in (
-        ("class", f"[`{cls.__name__}`](../api/backbones.rst)"),
+        ("class", f"[`{cls.__name__}`](../{api_pages.page_of(f'bert_keras.{cls.__name__}')}.rst)"),
         ("inputs", code(backbone.input_names)),
         ("outputs", code(outputs)),
         ("more", code(x for x in own if x not in of_bert)),

@@ -21,7 +21,6 @@ WORDS = {
         "tutorials/semantic_search": "semantic search, vector search, retrieval, nearest neighbours",
         "tutorials/text_embedding": "sentence embeddings, sentence similarity, contrastive learning, "
         "sentence vectors",
-        "tutorials/train_a_reranker": "train a reranker, cross-encoder",
         "tutorials/multiple_choice": "multiple choice, swag",
         "tutorials/masked_lm": "fill mask, masked language model, score a sentence",
         "tutorials/distillation": "knowledge distillation, teacher student, smaller model",
@@ -30,6 +29,8 @@ WORDS = {
         "tutorials/attention_and_saliency": "attention weights, explain a prediction, saliency, "
         "integrated gradients, interpretability",
         "tutorials/migrating_from_transformers": "migrate from transformers, hugging face trainer",
+        "tutorials/migrating_from_sentence_transformers": "sentence-transformers, "
+        "sentencetransformer, cross-encoder, encode texts",
         "tutorials/migrating_from_keras_hub": "keras-nlp, kerashub, migrate from keras_nlp",
         "guides/search_your_documents": "search documents, faiss, qdrant, vector database, bm25, "
         "hybrid search, ndcg, rag",
@@ -80,7 +81,6 @@ WORDS = {
         "tutorials/named_entities": "命名实体识别, 实体识别, NER, 序列标注, 词性标注",
         "tutorials/reading": "阅读理解, 问答, CMRC",
         "tutorials/matching": "语义匹配, 文本匹配, 句子对, 文本相似度",
-        "tutorials/train_a_reranker": "训练重排模型, 精排, 交叉编码器",
         "tutorials/semantic_search": "语义检索, 向量检索, 语义搜索",
         "tutorials/text_embedding": "句向量, 文本向量, 对比学习",
         "tutorials/multiple_choice": "选择题, 多项选择",
@@ -90,6 +90,7 @@ WORDS = {
         "tutorials/custom_head": "自定义预测头",
         "tutorials/attention_and_saliency": "注意力可视化, 可解释性, 显著性, 解释预测",
         "tutorials/migrating_from_transformers": "从 transformers 迁移",
+        "tutorials/migrating_from_sentence_transformers": "从 sentence-transformers 迁移",
         "tutorials/migrating_from_keras_hub": "从 KerasHub 迁移, keras-nlp",
         "guides/search_your_documents": "检索文档, RAG, 向量数据库, 混合检索, 全文检索, 检索评测",
         "guides/multi_label": "多标签, 多标签分类, 阈值",

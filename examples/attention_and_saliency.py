@@ -12,56 +12,61 @@
 # most 0.003; PyTorch, three seeds, 20 seconds of one core each.
 
 # %%
-import argparse
-import sys
-
 import keras
 
 import bert_keras
 from bert_keras import datasets, plots
 
-parser = argparse.ArgumentParser()
-parser.add_argument(
-    "--preset", default="minilm_l6_en_uncased", help="name, folder or hf:// address"
-)
-parser.add_argument("--num_train", type=int, default=400, help="sentences to train on")
-parser.add_argument("--output_dir", default="output/attention_and_saliency", help="output folder")
-flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
+# %% [markdown]
+# ## A classifier to look into
+#
+# Trained as in [text classification](text_classification.py), on every sixth sentence.
 
 # %%
 keras.utils.set_random_seed(0)
 train, dev = datasets.load_sentiment_sentences("examples/data/sentiment_labelled_sentences")
-train = train.take(range(0, len(train), len(train) // flags.num_train))
+train = train.take(range(0, len(train), 6))
 classifier = bert_keras.TextClassifier.from_preset(
-    flags.preset, label_names=train.label_names, pooling="mean", max_length=48
+    "minilm_l6_en_uncased", label_names=train.label_names, pooling="mean", max_length=48
 )
 classifier.compile(learning_rate=2e-4)
 classifier.fit(train.texts, train.labels, epochs=1, verbose=2)
 print(classifier.evaluate(dev.texts, dev.labels, verbose=0, return_dict=True))
 
 # %% [markdown]
-# First each layer, averaged over its heads; then the heads of the last layer.
+# ## Attention
+#
+# One map per layer, averaged over its heads. A row is the token that reads, a column the token that
+# is read.
 
 # %%
 text = "The food was cold, but the staff were lovely."
-plots.attention(classifier, text, path=f"{flags.output_dir}/layers.png")
-
-# %%
-plots.attention(classifier, text, layer=-1, path=f"{flags.output_dir}/heads.png")
+plots.attention(classifier, text, path="output/attention_and_saliency/layers.png")
 
 # %% [markdown]
-# The scores of a text add up to the difference between its logit and that of a text of masks. The
-# rest is the error of the integral, which is a sum over points of the path.
+# The heads of the last layer, one map each:
+
+# %%
+plots.attention(classifier, text, layer=-1, path="output/attention_and_saliency/heads.png")
+
+# %% [markdown]
+# ## Saliency
+#
+# Integrated gradients give each token a score. The scores of a text add up to the difference
+# between its logit and that of a text of masks. The rest, `error`, comes from computing the
+# integral as a sum.
 
 # %%
 answers = bert_keras.integrated_gradients(classifier, [text, "I would not go back.", "Great!"])
 for a in answers:
     print(a.target, f"{a.logit - a.baseline_logit:.3f} = {a.scores.sum():.3f}", a.error)
-plots.saliency(answers, path=f"{flags.output_dir}/saliency.png")
+plots.saliency(answers, path="output/attention_and_saliency/saliency.png")
 
 # %% [markdown]
-# A use for this: texts whose words speak against the label that people assigned are the place to
-# look for wrong labels.
+# ## Find wrong labels
+#
+# Texts whose words speak against the label that people assigned are the place to look for mistakes.
+# These three speak most against theirs:
 
 # %%
 few = dev.take(range(16))
@@ -71,3 +76,9 @@ against = bert_keras.integrated_gradients(
 worst = sorted(range(len(few)), key=lambda row: against[row].logit)[:3]
 for row in worst:
     print(dev.label_names[few.labels[row]], "?", few.texts[row])
+
+# %% [markdown]
+# ## With your own data
+#
+# Load your classifier with `keras.models.load_model` and pass your texts. `target` is the label to
+# explain; by default it is the predicted one.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # A head of your own on a backbone
 #
-# The backbone is a Keras model like any other: you can put any layers on its outputs.
+# The backbone is a Keras model like any other, so you can put any layers on its outputs.
 #
 # ```shell
 # python examples/custom_head.py
@@ -11,8 +11,7 @@
 # minute of one core each.
 
 # %%
-import argparse
-import sys
+import os
 
 import keras
 from keras import layers, ops
@@ -20,27 +19,32 @@ from keras import layers, ops
 import bert_keras
 from bert_keras import datasets, plots
 
-parser = argparse.ArgumentParser()
-parser.add_argument(
-    "--preset", default="minilm_l6_en_uncased", help="name, folder or hf:// address"
-)
-parser.add_argument("--epochs", type=int, default=2, help="passes over the training set")
-parser.add_argument("--output_dir", default="output/custom_head", help="output folder")
-flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
+# %% [markdown]
+# ## Data
 
 # %%
 train, dev = datasets.load_sentiment_sentences("examples/data/sentiment_labelled_sentences")
 
 # %% [markdown]
-# Any task has the checkpoint's backbone and its preprocessor, which turns texts into the dict of
-# arrays that the backbone takes.
+# ## Backbone
+#
+# Any task has the checkpoint's backbone, and a preprocessor that turns texts into the dict of
+# arrays that the backbone takes. Here the backbone is frozen: only the head trains.
 
 # %%
 keras.utils.set_random_seed(0)
-task = bert_keras.TextEmbedder.from_preset(flags.preset, max_length=48)
+task = bert_keras.TextEmbedder.from_preset("minilm_l6_en_uncased", max_length=48)
 backbone, preprocessor = task.backbone, task.preprocessor
 backbone.trainable = False
+print({name: array.shape for name, array in preprocessor(["Great!"]).items()})
 
+# %% [markdown]
+# ## Head
+#
+# The backbone returns a vector for each token. The head joins their mean and their maximum, without
+# the padding, and adds two dense layers.
+
+# %%
 inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in backbone.input_names}
 tokens = backbone(inputs)["sequence_output"]
 mask = ops.cast(inputs["padding_mask"], "float32")[..., None]
@@ -49,6 +53,11 @@ highest = ops.max(tokens - 1e4 * (1 - mask), axis=1)
 x = layers.Dropout(0.2)(layers.Concatenate()([mean, highest]))
 x = layers.Dense(128, activation="gelu")(x)
 model = keras.Model(inputs, layers.Dense(2)(x))
+
+# %% [markdown]
+# ## Train
+#
+# From here on, everything is Keras.
 
 # %%
 model.compile(
@@ -59,17 +68,28 @@ model.compile(
 history = model.fit(
     preprocessor(train.texts),
     train.labels,
-    epochs=flags.epochs,
+    epochs=2,
     validation_data=(preprocessor(dev.texts), dev.labels),
     verbose=2,
 )
 print(f"accuracy {history.history['val_accuracy'][-1]:.3f} on {len(dev.texts)} sentences")
 
+# %% [markdown]
+# ## Use
+
 # %%
-model.save(f"{flags.output_dir}.keras")
-loaded = keras.models.load_model(f"{flags.output_dir}.keras")
+os.makedirs("output", exist_ok=True)
+model.save("output/custom_head.keras")
+loaded = keras.models.load_model("output/custom_head.keras")
 logits = loaded.predict(preprocessor(["I would see it again.", "Never again."]), verbose=0)
 print([dev.label_names[number] for number in logits.argmax(axis=-1)])
 
 # %%
-plots.learning_curves(history, path=f"{flags.output_dir}/learning_curves.png")
+plots.learning_curves(history, path="output/custom_head/learning_curves.png")
+
+# %% [markdown]
+# ## With your own data
+#
+# Change the texts, the labels, and the width of the last layer to the number of classes. A head
+# that takes raw text and loads with `from_preset` is [a task of your
+# own](../docs/guides/a_task_of_your_own.py).

@@ -13,9 +13,6 @@
 # of one core each.
 
 # %%
-import argparse
-import sys
-
 import keras
 import numpy as np
 
@@ -23,28 +20,36 @@ import bert_keras
 from bert_keras import datasets, plots
 from bert_keras.training import SparseCrossentropy, WarmupDecay
 
-parser = argparse.ArgumentParser()
-parser.add_argument(
-    "--preset", default="bert_mini_en_gutenberg", help="name, folder or hf:// address"
-)
-parser.add_argument("--num_steps", type=int, default=60, help="batches of 32")
-parser.add_argument("--output_dir", default="output/custom_training_loop", help="output folder")
-flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
+# %% [markdown]
+# ## Data
+#
+# The preprocessor turns all texts into arrays once. 60 batches of 32 rows are drawn from them.
 
 # %%
 keras.utils.set_random_seed(0)
 train, dev = datasets.load_sentiment_sentences("examples/data/sentiment_labelled_sentences")
-classifier = bert_keras.TextClassifier.from_preset(flags.preset, num_classes=2, max_length=48)
+classifier = bert_keras.TextClassifier.from_preset(
+    "bert_mini_en_gutenberg", num_classes=2, max_length=48
+)
 inputs = classifier.preprocessor(train.texts)
 order = np.random.default_rng(0).permutation(len(train))
-batches = [np.resize(order, (flags.num_steps, 32))[step] for step in range(flags.num_steps)]
+batches = np.resize(order, (60, 32))
+
+# %% [markdown]
+# ## Loss and optimizer
+#
+# `fit` would make the same ones: AdamW with a rate that rises for a tenth of the steps and then
+# falls to 0.
+
+# %%
 loss_of = SparseCrossentropy()
-optimizer = bert_keras.AdamW(WarmupDecay(3e-4, flags.num_steps), weight_decay=0.01)
+optimizer = bert_keras.AdamW(WarmupDecay(3e-4, len(batches)), weight_decay=0.01)
 optimizer.build(classifier.trainable_variables)
 
 # %% [markdown]
-# TensorFlow records the forward pass on a tape, PyTorch on its tensors. JAX functions have no
-# state: the variables are passed in and returned, and assigned at the end.
+# ## A step on TensorFlow and PyTorch
+#
+# TensorFlow records the forward pass on a tape, PyTorch on its tensors.
 
 
 # %%
@@ -65,6 +70,12 @@ def train_on_torch(x, y):
     gradients = [v.value.grad for v in classifier.trainable_variables]
     optimizer.apply(gradients, classifier.trainable_variables)
     return loss.detach()
+
+
+# %% [markdown]
+# ## A step on JAX
+#
+# JAX functions have no state: the variables are passed in and returned, and assigned at the end.
 
 
 # %%
@@ -99,6 +110,9 @@ def make_step_on_jax():
     return train_on_jax
 
 
+# %% [markdown]
+# ## Train
+
 # %%
 backend = keras.backend.backend()
 steps = {"tensorflow": train_on_tensorflow, "torch": train_on_torch}
@@ -108,6 +122,11 @@ for rows in batches:
     x = {name: keras.ops.convert_to_tensor(value[rows]) for name, value in inputs.items()}
     losses.append(float(train_step(x, keras.ops.convert_to_tensor(train.labels[rows]))))
 
+# %% [markdown]
+# ## Evaluate
+#
+# The weights are those of the Keras model, so everything else works as after `fit`.
+
 # %%
 print(backend, classifier.evaluate(dev.texts, dev.labels, verbose=0, return_dict=True))
 print(classifier.classify("I would see it again."))
@@ -115,5 +134,11 @@ print(classifier.classify("I would see it again."))
 # %%
 plots.learning_curves(
     {"loss, mean of ten steps": np.reshape(losses, (-1, 10)).mean(axis=1).tolist()},
-    path=f"{flags.output_dir}/learning_curve.png",
+    path="output/custom_training_loop/learning_curve.png",
 )
+
+# %% [markdown]
+# ## With your own data
+#
+# Change the texts and labels, and write into the step what `fit` does not do: two optimizers,
+# adversarial training, a loss that reads the gradients.

@@ -11,9 +11,7 @@
 # Expected: both sides print the same probabilities to four digits; PyTorch, less than a minute.
 
 # %%
-import argparse
 import os
-import sys
 
 import keras
 import numpy as np
@@ -22,51 +20,63 @@ import tokenizers
 import bert_keras
 from bert_keras import datasets, plots
 
-parser = argparse.ArgumentParser()
-parser.add_argument(
-    "--preset", default="bert_mini_en_gutenberg", help="name, folder or hf:// address"
-)
-parser.add_argument("--epochs", type=int, default=1, help="passes over the training set")
-parser.add_argument("--output_dir", default="output/export_and_serve", help="output folder")
-flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
+# %% [markdown]
+# ## A classifier to export
 
 # %%
 keras.utils.set_random_seed(0)
 train, dev = datasets.load_sentiment_sentences("examples/data/sentiment_labelled_sentences")
 classifier = bert_keras.TextClassifier.from_preset(
-    flags.preset, label_names=train.label_names, max_length=64
+    "bert_mini_en_gutenberg", label_names=train.label_names, max_length=64
 )
 classifier.compile(learning_rate=2e-4)
-history = classifier.fit(train.texts, train.labels, epochs=flags.epochs, verbose=2)
-
-# %%
-os.makedirs(flags.output_dir, exist_ok=True)
-is_torch = keras.backend.backend() == "torch"
-target = f"{flags.output_dir}/{'model.onnx' if is_torch else 'saved_model'}"
-classifier.export(target, format="onnx" if is_torch else "tf_saved_model")
-classifier.tokenizer.save(flags.output_dir)
-
+history = classifier.fit(train.texts, train.labels, epochs=1, verbose=2)
 
 # %% [markdown]
+# ## Export
+#
+# Two files: the program that computes logits from token ids, and the tokenizer.
+
+# %%
+folder = "output/export_and_serve"
+os.makedirs(folder, exist_ok=True)
+is_torch = keras.backend.backend() == "torch"
+if is_torch:
+    classifier.export(f"{folder}/model.onnx", format="onnx")
+else:
+    classifier.export(f"{folder}/saved_model", format="tf_saved_model")
+classifier.tokenizer.save(folder)
+print(sorted(os.listdir(folder)))
+
+# %% [markdown]
+# ## Run it without Keras
+#
 # A server only needs the tokenizer's file, a runtime, and a softmax.
 
 
 # %%
-def load(target):
+def load():
     """Returns a function from input arrays to logits."""
     if is_torch:
         import onnxruntime
 
-        session = onnxruntime.InferenceSession(target)
+        session = onnxruntime.InferenceSession(f"{folder}/model.onnx")
         return lambda inputs: session.run(None, inputs)[0]
     import tensorflow as tf
 
-    loaded = tf.saved_model.load(target)
+    loaded = tf.saved_model.load(f"{folder}/saved_model")
     return lambda inputs: loaded.serve(inputs)["logits"].numpy()
 
 
-tokenizer = tokenizers.Tokenizer.from_file(f"{flags.output_dir}/tokenizer.json")
-run = load(target)
+tokenizer = tokenizers.Tokenizer.from_file(f"{folder}/tokenizer.json")
+run = load()
+
+# %% [markdown]
+# ## Compare
+#
+# The first line of each pair comes from the exported program, the second from the classifier.
+
+# %%
 for text in ("I would see it again.", "Never again."):
     encoded = tokenizer.encode(text)
     ids = np.array([encoded.ids], "int32")
@@ -76,4 +86,11 @@ for text in ("I would see it again.", "Never again."):
     print(" " * len(text), classifier.classify(text)["probabilities"])
 
 # %%
-plots.learning_curves(history, path=f"{flags.output_dir}/learning_curves.png")
+plots.learning_curves(history, path="output/export_and_serve/learning_curves.png")
+
+# %% [markdown]
+# ## With your own model
+#
+# `export` takes any trained task. `classifier.export(folder, format="onnx")` on a folder instead of
+# a file also writes a runtime that takes text: [export](../docs/export.md). To serve over HTTP with
+# a page to try it on, use `bert-keras serve`: [serving](../docs/serving.md).

@@ -2,7 +2,7 @@
 # # Two heads on one backbone, trained together
 #
 # For each sentence of a review, one head predicts whether it is positive, the other which site it
-# is from.
+# is from. The encoder runs once for both.
 #
 # ```shell
 # python examples/multi_task.py
@@ -12,9 +12,6 @@
 # (chance is 0.500 and 0.333); PyTorch, three seeds, 25 seconds of one core each.
 
 # %%
-import argparse
-import sys
-
 import keras
 import numpy as np
 from keras import layers
@@ -22,24 +19,16 @@ from keras import layers
 import bert_keras
 from bert_keras import datasets, plots
 
-parser = argparse.ArgumentParser()
-parser.add_argument(
-    "--preset", default="bert_mini_en_gutenberg", help="name, folder or hf:// address"
-)
-parser.add_argument("--epochs", type=int, default=1, help="passes over the training set")
-parser.add_argument("--output_dir", default="output/multi_task", help="output folder")
-flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
-
 # %% [markdown]
-# Data: 3,000 sentences from three files. A fifth is held out; no text is in both parts.
+# ## Data
+#
+# 3,000 sentences from three files. A fifth is held out; no text is in both parts.
 
 # %%
+SITES = {"amazon": "amazon_cells_labelled", "imdb": "imdb_labelled", "yelp": "yelp_labelled"}
 texts, sentiments, sites = [], [], []
-SITES = ("amazon", "imdb", "yelp")
-for number, site in enumerate(SITES):
-    path = (
-        f"examples/data/sentiment_labelled_sentences/{site}_{'cells_' * (number == 0)}labelled.txt"
-    )
+for number, file in enumerate(SITES.values()):
+    path = f"examples/data/sentiment_labelled_sentences/{file}.txt"
     table = datasets.read_table(path, [0, 1], header=False)
     texts += table[0]
     sentiments += map(int, table[1])
@@ -48,12 +37,14 @@ kept, held_out = datasets.split_indices(texts, 0.2, strata=sites)
 labels = {"sentiment": np.array(sentiments), "site": np.array(sites)}
 
 # %% [markdown]
+# ## Model
+#
 # Both heads read the vector of the first token. Keras adds up the losses; `loss_weights` could
 # weigh them.
 
 # %%
 keras.utils.set_random_seed(0)
-task = bert_keras.TextEmbedder.from_preset(flags.preset, max_length=48)
+task = bert_keras.TextEmbedder.from_preset("bert_mini_en_gutenberg", max_length=48)
 backbone, preprocessor = task.backbone, task.preprocessor
 inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in backbone.input_names}
 first = layers.Dropout(0.1)(backbone(inputs)["sequence_output"][:, 0])
@@ -66,6 +57,11 @@ model.compile(
     metrics={name: ["accuracy"] for name in heads},
 )
 
+# %% [markdown]
+# ## Train
+#
+# Labels are a dict with the names of the heads, and so are the metrics that `fit` prints.
+
 
 # %%
 def batch_of(rows):
@@ -74,14 +70,22 @@ def batch_of(rows):
     return inputs, {name: values[rows] for name, values in labels.items()}
 
 
-history = model.fit(
-    *batch_of(kept), epochs=flags.epochs, validation_data=batch_of(held_out), verbose=2
-)
+history = model.fit(*batch_of(kept), epochs=1, validation_data=batch_of(held_out), verbose=2)
+
+# %% [markdown]
+# ## Use
 
 # %%
 logits = model.predict(preprocessor(["The soup was cold.", "Great phone."]), verbose=0)
 for sentiment, site in zip(logits["sentiment"], logits["site"], strict=True):
-    print(("negative", "positive")[sentiment.argmax()], SITES[site.argmax()])
+    print(("negative", "positive")[sentiment.argmax()], list(SITES)[site.argmax()])
 
 # %%
-plots.learning_curves(history, path=f"{flags.output_dir}/learning_curves.png")
+plots.learning_curves(history, path="output/multi_task/learning_curves.png")
+
+# %% [markdown]
+# ## With your own data
+#
+# Give each kind of label a head of its own width and an entry in `labels`, such as the intent and
+# the mood of a customer's message. An example without one of the labels takes weight 0 in
+# `sample_weight`.

@@ -1,12 +1,11 @@
 # %% [markdown]
 # # Pre-train a BERT, from raw text to a preset
 #
-# The whole way on two books: a vocabulary, examples of masked tokens and next sentences, a model.
-# `bert-keras pretrain` can also resume a killed run; docs/pretraining.md shows it at full size.
+# The whole way on two books: a vocabulary, examples of masked tokens and next sentences, a model, a
+# preset.
 #
 # ```shell
 # python examples/pretraining.py
-# python examples/pretraining.py --text 'books/*.txt' --num_steps 100000
 # ```
 #
 # Expected: in training, the perplexity of masked tokens falls from 827 ± 9 to 419 ± 1, and the
@@ -14,9 +13,7 @@
 # seconds of one core each.
 
 # %%
-import argparse
 import glob
-import sys
 
 import keras
 
@@ -24,30 +21,41 @@ import bert_keras
 from bert_keras import corpora, plots
 from bert_keras.preprocessing import Masking
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--text", default="examples/data/books/*.txt.gz", help="text files, a pattern")
-parser.add_argument("--num_steps", type=int, default=200, help="batches of 32")
-parser.add_argument("--output_dir", default="output/pretraining", help="output folder")
-flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
-
 # %% [markdown]
-# The vocabulary: word pieces that are frequent in this text.
+# ## Vocabulary
+#
+# Word pieces that are frequent in these books. Rare words are split: `beginning` may become `begin`
+# and `##ning`.
 
 # %%
-files = sorted(glob.glob(flags.text))
+files = sorted(glob.glob("examples/data/books/*.txt.gz"))
 texts = [passage for book in corpora.read_documents(files) for passage in book]
 vocabulary = bert_keras.train_wordpiece(texts=texts, vocabulary_size=2000)
 tokenizer = bert_keras.WordPieceTokenizer(vocabulary)
 print(tokenizer.tokenize("Alice was beginning to get very tired."))
 
 # %% [markdown]
-# Examples: two texts of up to 64 tokens together, where the second follows the first or is random.
+# ## Examples
+#
+# Two texts of up to 64 tokens together; the second follows the first or is random. They are written
+# to shards on disk. `Masking` hides 15 % of the tokens, anew in each epoch.
 
 # %%
 corpora.create_pretraining_data(
-    files, tokenizer, f"{flags.output_dir}/data", sequence_length=64, documents="file", duplicates=2
+    files,
+    tokenizer,
+    "output/pretraining/data",
+    sequence_length=64,
+    documents="file",
+    duplicates=2,
 )
-batches = corpora.PretrainingBatches(f"{flags.output_dir}/data", batch_size=32, masking=Masking())
+batches = corpora.PretrainingBatches("output/pretraining/data", batch_size=32, masking=Masking())
+
+# %% [markdown]
+# ## Model
+#
+# A BERT with 2 layers, 128 wide; BERT base has 12 layers and is 768 wide. `Pretraining` adds both
+# heads.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -61,18 +69,33 @@ backbone = bert_keras.BertBackbone(
 )
 preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=64)
 model = bert_keras.Pretraining(backbone, preprocessor=preprocessor)
-model.compile(learning_rate=1e-3)
-history = model.fit(
-    batches, steps_per_epoch=flags.num_steps // 4, epochs=4, shuffle=False, verbose=2
-)
 
 # %% [markdown]
+# ## Train
+#
+# 200 steps of 32 examples. Perplexity is the exponential of the loss: 419 means that the model is
+# as unsure as if it chose among 419 tokens.
+
+# %%
+model.compile(learning_rate=1e-3)
+history = model.fit(batches, steps_per_epoch=50, epochs=4, shuffle=False, verbose=2)
+
+# %%
+plots.learning_curves(history, path="output/pretraining/learning_curves.png")
+
+# %% [markdown]
+# ## Use
+#
 # Any task can be fine-tuned from the preset.
 
 # %%
-model.save_to_preset(f"{flags.output_dir}/preset")
-loaded = bert_keras.MaskedLM.from_preset(f"{flags.output_dir}/preset")
+model.save_to_preset("output/pretraining/preset")
+loaded = bert_keras.MaskedLM.from_preset("output/pretraining/preset")
 print(loaded.fill_mask("said the [MASK] to alice.", top_k=3))
 
-# %%
-plots.learning_curves(history, path=f"{flags.output_dir}/learning_curves.png")
+# %% [markdown]
+# ## With your own data
+#
+# Put plain text files in a folder, with a blank line between documents, and change the pattern. For
+# more than an hour of training, use the command line, which resumes after a kill:
+# [pre-training](../docs/pretraining.md).

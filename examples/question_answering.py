@@ -1,85 +1,106 @@
 # %% [markdown]
 # # Answer questions with a span of a text
 #
-# A checkpoint learns to mark the answer to a question in a paragraph of Wikipedia.
+# Fine-tune a checkpoint to mark the answer to a question in a paragraph of Wikipedia.
 #
 # ```shell
 # python examples/question_answering.py
-# python examples/question_answering.py --data_dir squad_v1 --num_train 100000
 # ```
 #
 # Expected: exact match 9.7 and F1 18.3 on 124 questions, after training on only 500; PyTorch, one
-# seed, two and a half minutes of one core.
+# seed, two and a half minutes of one core. With 6,000 questions of the full data set they are 49.8
+# and 62.1.
 
 # %%
-import argparse
-import sys
+import os
 
 import keras
 
 import bert_keras
 from bert_keras import datasets, metrics, plots, training
 
-parser = argparse.ArgumentParser()
-parser.add_argument(
-    "--data_dir",
-    default="examples/data/squad",
-    help="folder with train-v1.1.json and dev-v1.1.json",
-)
-parser.add_argument("--num_train", type=int, default=500, help="questions to train on")
-parser.add_argument(
-    "--preset", default="minilm_l6_en_uncased", help="name, folder or hf:// address"
-)
-parser.add_argument("--epochs", type=int, default=2, help="passes over the training set")
-parser.add_argument("--output_dir", default="output/question_answering", help="output folder")
-parser.add_argument(
-    "--devices", type=int, help="devices that share a batch; PyTorch needs torchrun"
-)
-flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
-if flags.devices:
-    bert_keras.distribution.initialize(flags.devices)
-
 # %% [markdown]
-# Data: questions with their paragraphs, and the place of the answer in each.
+# ## Data
+#
+# Each example is a question, a paragraph, and the place of the answer in the paragraph.
 
 # %%
-train = datasets.read_squad(f"{flags.data_dir}/train-v1.1.json").examples[: flags.num_train]
-dev = datasets.read_squad(f"{flags.data_dir}/dev-v1.1.json").examples
-print(len(train), "to train on,", len(dev), "to measure on:", train[0].question, train[0].answers)
+train = datasets.read_squad("examples/data/squad/train-v1.1.json").examples[:500]
+dev = datasets.read_squad("examples/data/squad/dev-v1.1.json").examples
+print(train[0].question)
+print(train[0].context)
+print(train[0].answers)
 
 # %% [markdown]
-# The head scores each token as the start and as the end of the answer. Longer paragraphs are read
-# in overlapping windows. After each epoch the model also answers the dev questions, for the curves
-# only; they do not influence training.
+# ## Model
+#
+# The head scores each token as the start and as the end of the answer. A paragraph of more than 192
+# tokens is read in windows that overlap by 64.
+
+# %%
+keras.utils.set_random_seed(0)
+reader = bert_keras.QuestionAnswering.from_preset("minilm_l6_en_uncased", max_length=192, stride=64)
+
+# %% [markdown]
+# ## Measure
+#
+# Exact match is the share of answers that equal a given one; F1 gives credit for shared words. Both
+# ignore case, punctuation and articles, as SQuAD's official script does.
 
 
 # %%
-def scores(qa):
-    predictions = qa.answer([e.question for e in dev], [e.context for e in dev])
+def scores(reader):
+    predictions = reader.answer([e.question for e in dev], [e.context for e in dev])
     answers = {e.id: [answer.text for answer in e.answers] for e in dev}
     predicted = {e.id: answer["answer"] for e, answer in zip(dev, predictions, strict=True)}
     return metrics.squad_v1_scores(answers, predicted)
 
 
-keras.utils.set_random_seed(0)
-qa = bert_keras.QuestionAnswering.from_preset(flags.preset, max_length=192, stride=64)
-qa.compile(learning_rate=3e-4)
-each_epoch = training.BestOnMetric(scores, name="f1", restore_best_weights=False)
-history = qa.fit(train, batch_size=16, epochs=flags.epochs, callbacks=[each_epoch], verbose=2)
-
 # %% [markdown]
-# Exact match and F1, as computed by SQuAD's official script.
+# ## Train
+#
+# After each epoch, the callback answers the dev questions for the curves below. They do not
+# influence training.
 
 # %%
-print(scores(qa))
-qa.save(f"{flags.output_dir}.keras")
-loaded = keras.models.load_model(f"{flags.output_dir}.keras")
+reader.compile(learning_rate=3e-4)
+each_epoch = training.BestOnMetric(scores, name="f1", restore_best_weights=False)
+history = reader.fit(train, batch_size=16, epochs=2, callbacks=[each_epoch], verbose=2)
+print(scores(reader))
+
+# %% [markdown]
+# ## Use
+
+# %%
+os.makedirs("output", exist_ok=True)
+reader.save("output/question_answering.keras")
+loaded = keras.models.load_model("output/question_answering.keras")
 context = "Ada Lovelace, the daughter of Lord Byron, lived in London until 1852."
 answer = loaded.answer("Where did Ada Lovelace live?", context)
 print(answer)
+
+# %% [markdown]
+# `start` and `end` count characters of the paragraph, so that a page can mark the answer:
 
 # %%
 plots.answer(context, answer)
 
 # %%
-plots.learning_curves(history, path=f"{flags.output_dir}/learning_curves.png")
+plots.learning_curves(history, path="output/question_answering/learning_curves.png")
+
+# %% [markdown]
+# ## With your own data
+#
+# `read_squad` reads SQuAD's format, rows of `datasets`, and tables with the columns `question`,
+# `context`, `answer_text` and `answer_start`. An answer is a text and its first character:
+#
+# ```python
+# question = "Where did Ada Lovelace live?"
+# reader.fit(([question], [context]), [("London", context.index("London"))])
+# ```
+#
+# From the command line:
+#
+# ```shell
+# bert-keras train question_answering --train_file train-v1.1.json --dev_file dev-v1.1.json
+# ```

@@ -1,84 +1,108 @@
 # %% [markdown]
 # # Classify texts
 #
-# A checkpoint learns to tell positive sentences of reviews from negative ones.
+# Fine-tune a checkpoint to tell positive sentences of reviews from negative ones: the first
+# tutorial to try, and the pattern of all others.
 #
 # ```shell
 # python examples/text_classification.py
-# python examples/text_classification.py --data_dir glue_data/SST-2 --num_train 100000
 # ```
 #
 # Expected: accuracy 0.896 ± 0.004 on 600 sentences; PyTorch, three seeds, 34 seconds of one core
 # each.
 
 # %%
-import argparse
-import sys
+import os
 
 import keras
 
 import bert_keras
 from bert_keras import datasets, plots
 
-parser = argparse.ArgumentParser()
-parser.add_argument(
-    "--data_dir", default=None, help="a GLUE folder; by default 2,400 sentences of reviews"
-)
-parser.add_argument(
-    "--preset", default="minilm_l6_en_uncased", help="name, folder or hf:// address"
-)
-parser.add_argument("--num_train", type=int, default=800, help="sentences to train on")
-parser.add_argument("--epochs", type=int, default=1, help="passes over the training set")
-parser.add_argument("--output_dir", default="output/text_classification", help="output folder")
-parser.add_argument(
-    "--devices", type=int, help="devices that share a batch; PyTorch needs torchrun"
-)
-flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
-if flags.devices:
-    bert_keras.distribution.initialize(flags.devices)
-
 # %% [markdown]
-# Data: texts and labels, in two parts that share no text.
+# ## Data
+#
+# 3,000 sentences about films, products and restaurants, split so that no text is in both parts. A
+# label is 0 or 1; `label_names` says which is which. We train on 800.
 
 # %%
-if flags.data_dir:
-    train, dev = (datasets.load_glue(None, flags.data_dir, part) for part in ("train", "dev"))
-else:
-    folder = "examples/data/sentiment_labelled_sentences"
-    train, dev = datasets.load_sentiment_sentences(folder)
-train = train.take(range(min(flags.num_train, len(train))))
-print(len(train), "to train on,", len(dev), "to measure on:", train.label_names)
+train, dev = datasets.load_sentiment_sentences("examples/data/sentiment_labelled_sentences")
+train = train.take(range(800))
+print(train.label_names)
+for text, label in zip(train.texts[:3], train.labels[:3], strict=True):
+    print(label, text)
 
 # %% [markdown]
-# The model is the checkpoint's encoder with a new head. By default, `compile` uses the recipe of
-# the BERT paper. The mean of the token vectors suits this checkpoint, which was trained with it.
+# ## Model
+#
+# `from_preset` loads the encoder and its tokenizer and adds a new head, which starts at random. The
+# head reads the mean of the token vectors, because this checkpoint was trained with it.
 
 # %%
 keras.utils.set_random_seed(0)
 classifier = bert_keras.TextClassifier.from_preset(
-    flags.preset, label_names=train.label_names, pooling="mean", max_length=128
-)
-classifier.compile(learning_rate=2e-4)
-history = classifier.fit(
-    train.texts,
-    train.labels,
-    epochs=flags.epochs,
-    validation_data=(dev.texts, dev.labels),
-    verbose=2,
+    "minilm_l6_en_uncased", label_names=train.label_names, pooling="mean", max_length=128
 )
 
 # %% [markdown]
-# Evaluate on unseen sentences, save, load again, and classify new texts.
+# ## Train
+#
+# `compile` uses the recipe of the BERT paper: AdamW, a learning rate that rises and then falls, and
+# gradients clipped to norm 1. Only the rate is ours: a small encoder with a new head takes a higher
+# one.
 
 # %%
-print(classifier.evaluate(dev.texts, dev.labels, verbose=0, return_dict=True))
-classifier.save(f"{flags.output_dir}.keras")
-loaded = keras.models.load_model(f"{flags.output_dir}.keras")
+classifier.compile(learning_rate=2e-4)
+history = classifier.fit(
+    train.texts, train.labels, epochs=1, validation_data=(dev.texts, dev.labels), verbose=2
+)
+
+# %% [markdown]
+# `val_accuracy` is the share of unseen sentences that the model gets right. Always guessing the
+# same label would reach about one half.
+
+# %% [markdown]
+# ## Use
+#
+# The saved file holds the weights, the vocabulary and the names of the labels. It loads on any
+# backend and takes raw text.
+
+# %%
+os.makedirs("output", exist_ok=True)
+classifier.save("output/text_classification.keras")
+loaded = keras.models.load_model("output/text_classification.keras")
 for text in ("The plot is a joy from start to finish.", "The battery died after two days."):
     print(text, loaded.classify(text))
 
+# %% [markdown]
+# `probabilities` add up to 1, and `label` is the most probable. The confusion matrix shows which
+# label is mistaken for which.
+
 # %%
-chosen = classifier.predict(dev.texts, verbose=0).argmax(axis=-1)
+answers = classifier.predict(dev.texts, verbose=0).argmax(axis=-1)
 plots.confusion_matrix(
-    dev.labels, chosen, dev.label_names, path=f"{flags.output_dir}/confusion_matrix.png"
+    dev.labels, answers, dev.label_names, path="output/text_classification/confusion_matrix.png"
 )
+
+# %% [markdown]
+# ## With your own data
+#
+# Pass your texts and labels as lists or as columns of a table. Labels may be names:
+#
+# ```python
+# import pandas as pd
+#
+# frame = pd.read_csv("reviews.csv")
+# classifier = bert_keras.TextClassifier.from_preset(
+#     "minilm_l6_en_uncased", label_names=sorted(frame["label"].unique())
+# )
+# classifier.fit(frame["review"], frame["label"])
+# ```
+#
+# Without `epochs` and a rate, `fit` chooses both by the number of examples, and says so. The
+# command line does the same, with a held-out score and a comparison with the most frequent label:
+#
+# ```shell
+# bert-keras train text_classification --train_file reviews.csv --text_column review \
+#     --label_column label
+# ```

@@ -12,6 +12,9 @@ import scipy.special
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.unpadded_batches import without_padding
 from bert_keras.presets.assign import relative_path
+from bert_keras.presets.families import record_of
+from bert_keras.presets.formats.huggingface import _KINDS
+from bert_keras.presets.name_map import expand, transformed_back
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 # The arguments that all backbones have, for a tiny one.
@@ -141,18 +144,23 @@ def inputs_of(model, rows, length, names=None):
 def check_backbone(backbone, golden, folder):
     """A `TINY` backbone of any family keeps the contract of `bert_keras.models.backbone`.
 
+    On JAX and TensorFlow only what they compute is checked. That they read each other's files is
+    shown in `tests/across_backends`.
+
     Args:
         backbone: the backbone.
         golden: str, name of the file with its weights' paths.
         folder: an empty folder.
     """
     inputs = random_inputs(num_segments=backbone.num_segments, padding_id=backbone.padding_id or 0)
-    check_everything_is_built(backbone)
-    check_config_round_trip(backbone)
-    check_attributes(backbone)
     check_outputs(backbone, inputs)
     check_padding_changes_nothing(backbone)
     check_rows_without_padding(backbone)
+    if keras.backend.backend() != "torch":
+        return
+    check_everything_is_built(backbone)
+    check_config_round_trip(backbone)
+    check_attributes(backbone)
     check_inputs_are_refused(backbone)
     check_weight_paths(backbone, golden, folder)
     check_saved_and_reloaded(backbone, inputs, folder / "backbone.keras")
@@ -312,8 +320,8 @@ def check_rows_without_padding(backbone):
     mask = packed["padding_mask"]
     padded = {name: array for name, array in packed.items() if name != "row_places"}
     found = []
-    for given in (packed, padded):
-        outputs = backbone(given, return_hidden_states=True)
+    for inputs in (packed, padded):
+        outputs = backbone(inputs, return_hidden_states=True)
         states = [to_numpy(x)[mask] for x in outputs["hidden_states"]]
         found.append([*states, outputs.get("pooled_output", 0)])
     assert_same_structure_close(*found, 1e-5)
@@ -350,6 +358,17 @@ def check_weight_paths(backbone, golden, folder):
     assert sorted(names) == expected["h5"]
 
 
+def transformers_outputs(reference, inputs, with_gradients=False, **options):
+    """Returns what a model of transformers computes from our inputs."""
+    import torch
+
+    names = {"token_ids": "input_ids", "padding_mask": "attention_mask"}
+    names["segment_ids"] = "token_type_ids"
+    tensors = {names[key]: torch.tensor(array).long() for key, array in inputs.items()}
+    with torch.set_grad_enabled(with_gradients):
+        return reference(**tensors, **options)
+
+
 def check_equals_transformers(reference, inputs, folder):
     """A backbone loaded from a transformers model has its hidden states, attentions and outputs.
 
@@ -369,11 +388,9 @@ def check_equals_transformers(reference, inputs, folder):
             parameter.add_(0.1 * torch.randn_like(parameter))
     reference.save_pretrained(folder)
     backbone = Backbone.from_preset(folder)
-    names = {"token_ids": "input_ids", "padding_mask": "attention_mask"}
-    names["segment_ids"] = "token_type_ids"
-    tensors = {names[key]: torch.tensor(array).long() for key, array in inputs.items()}
-    with torch.no_grad():
-        expected = reference(**tensors, output_hidden_states=True, output_attentions=True)
+    expected = transformers_outputs(
+        reference, inputs, output_hidden_states=True, output_attentions=True
+    )
     mask = inputs["padding_mask"]
     actual = backbone(inputs, return_hidden_states=True, return_attentions=True)
     for a, b in zip(actual["hidden_states"], expected.hidden_states, strict=True):
@@ -388,6 +405,58 @@ def check_equals_transformers(reference, inputs, folder):
             fused["pooled_output"], expected.pooler_output.numpy(), atol=1e-5
         )
     return backbone
+
+
+def check_gradients(reference, inputs, folder, **options):
+    """All gradients of a backbone are those of the transformers model that it is loaded from.
+
+    Args:
+        reference: the `transformers` model.
+        inputs: dict of arrays.
+        folder: an empty folder.
+        **options: arguments of `from_preset`, such as `remat`.
+
+    Returns:
+        Dict from the paths of our weights to their gradients.
+    """
+    import torch
+
+    reference.save_pretrained(folder)
+    backbone = Backbone.from_preset(folder, dropout=0.0, attention_dropout=0.0, **options)
+    weights = [weight for weight in backbone.weights if "/pooler/" not in weight.path]
+    real = inputs["padding_mask"][..., None].astype("float32")
+    scale = real * np.linspace(-1, 1, backbone.hidden_dim, dtype="float32")
+
+    def output(*values):
+        with keras.StatelessScope(zip(weights, values, strict=True)):
+            return keras.ops.multiply(backbone(inputs, training=True)["sequence_output"], scale)
+
+    found = gradients(output, *map(to_numpy, weights))
+    found = dict(zip(map(relative_path, weights), found, strict=True))
+    states = transformers_outputs(reference, inputs, with_gradients=True).last_hidden_state
+    ((states * torch.tensor(scale)) ** 2).sum().backward()
+    record, arrays = record_of(backbone), {}
+    names = expand(record.rows, _KINDS, i=backbone.num_layers)
+    for path, gradient in found.items():
+        name, transform = names[path]
+        arrays[name] = transformed_back(gradient, transform, backbone.num_heads)
+    arrays = record.tables.write(arrays, backbone) if record.tables else arrays
+    for name, array in arrays.items():
+        expected = reference.get_parameter(name).grad.numpy()
+        if "word_embeddings" in name or "position_embeddings" in name:
+            row = backbone.padding_id or 0  # PyTorch leaves it out.
+            array = np.concatenate([array[:row], expected[row : row + 1], array[row + 1 :]])
+        largest = max(np.abs(expected).max(), 1)
+        np.testing.assert_allclose(array, expected, rtol=0, atol=1e-5 * largest, err_msg=name)
+    return found
+
+
+def check_config_is_refused(folder, config, message):
+    """A config that no backbone supports is refused before weights are read."""
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "model.safetensors").write_bytes(b"never read")
+    with pytest.raises(ValueError, match=message):
+        Backbone.from_preset(folder)
 
 
 def random_reference(family, seed, **settings):

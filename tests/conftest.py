@@ -84,14 +84,18 @@ def documents_of_letters(tmp_path_factory):
     return path
 
 
+def runs_once(item):
+    return item.get_closest_marker("once") and not item.get_closest_marker("each_backend")
+
+
 def pytest_collection_modifyitems(config, items):
-    """Runs tests marked `once` only on PyTorch, which has nothing to compile."""
+    """Tests that run once run on PyTorch, which has nothing to compile."""
     if keras.backend.backend() == "torch":
         return
-    deselected = [item for item in items if item.get_closest_marker("once")]
+    deselected = [item for item in items if runs_once(item)]
     if deselected:
         config.hook.pytest_deselected(items=deselected)
-        items[:] = [item for item in items if not item.get_closest_marker("once")]
+        items[:] = [item for item in items if not runs_once(item)]
 
 
 def pytest_report_header():

@@ -5,9 +5,9 @@ All extras are installed there, so a test that skips itself fails, see conftest.
 1. the unit tests on each backend;
 2. `.keras` files between the backends, in all nine directions;
 3. the quickstart for a few steps, on each backend;
-4. JAX and PyTorch where TensorFlow cannot be imported;
-5. the tests of rounding on each backend, as on an older processor;
-6. the built wheel, from outside the source tree.
+4. the tests of rounding on each backend, as on an older processor;
+5. the built wheel, from outside the source tree, on JAX and PyTorch, where TensorFlow cannot be
+   imported.
 """
 
 import os
@@ -122,19 +122,18 @@ def tests_of_backends(backend):
 
 
 def wheel_job(folder):
-    """Installs the wheel into a folder and uses it from there, without the source tree."""
+    """Installs the wheel into a folder and uses it from there, without source and TensorFlow."""
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     built = run("build the wheel", [*pip, "wheel", "--no-deps", "--wheel-dir", folder, str(ROOT)])
     wheels = [str(path) for path in pathlib.Path(folder).glob("*.whl")]
     target = str(pathlib.Path(folder) / "site")
+    command = [sys.executable, str(ROOT / "tests" / "small_run.py"), target]
     return (
         built
         and run("install the wheel", [*pip, "install", "--no-deps", "--target", target, *wheels])
-        and run(
-            "the wheel, from outside the source tree",
-            [sys.executable, str(ROOT / "tests" / "small_run.py"), target],
-            cwd=folder,
-            PYTHONPATH=target,
+        and all(
+            run(f"the wheel on {backend}", command, backend, cwd=folder, PYTHONPATH=target)
+            for backend in ("jax", "torch")
         )
     )
 
@@ -150,21 +149,18 @@ def main():
             jobs.append(two_at_a_time.submit(function, *arguments, **options))
 
         # The longest jobs start first, so that two run until the end.
-        for backend in ("torch", "tensorflow", "jax"):
+        for backend in ("jax", "torch", "tensorflow"):
             add(run, f"tests on {backend}", [*pytest, *tests_of_backends(backend)], backend)
-        add(run, "files between backends", [*pytest, "tests/across_backends"])
         # On PyTorch, where tests marked `once` run.
         add(run, "tests that need no backend", [*pytest, *ONCE], "torch")
+        add(run, "files between backends", [*pytest, "tests/across_backends"])
+        add(wheel_job, f"{folder}/wheel")
         for backend in BACKENDS:
             command = [sys.executable, "-m", "bert_keras", "train", "text_classification"]
             flags = ["--data_dir", "examples/data/sentiment_labelled_sentences", "--sample", "64"]
             flags += ["--epochs", "1", "--max_length", "16", "--output_dir", f"{folder}/{backend}"]
             add(run, f"quickstart on {backend}", [*command, *flags], backend, PYTHONPATH=str(ROOT))
             add(run, f"AVX2 only on {backend}", [*pytest, *ROUNDING], backend, **AVX2)
-        for backend in ("jax", "torch"):
-            command = [sys.executable, "tests/small_run.py", "--without-tensorflow"]
-            add(run, f"{backend} without TensorFlow", command, backend, PYTHONPATH=str(ROOT))
-        add(wheel_job, f"{folder}/wheel")
         passed = [job.result() for job in jobs]
     print(f"{time.time() - started:.0f} s")
     print(f"{sum(passed)} passed, {len(passed) - sum(passed)} failed")

@@ -10,7 +10,9 @@ import posixpath
 import re
 import shlex
 
+import nbformat
 import pytest
+from IPython.core.inputtransformer2 import TransformerManager
 
 from bert_keras.cli import main, train
 from bert_keras.cli.tasks import TASKS
@@ -72,6 +74,25 @@ def test_each_cell_of_a_shared_page_of_code_has_a_chinese_text(build):
         assert code_of(build.without_gaps(text)) == code_of(text)
     with pytest.raises(ValueError, match="Each cell of prose needs a text"):
         build.with_texts("# %% [markdown]\n# # A page\n", "# 甲\n+++\n乙")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_each_page_of_code_is_a_notebook_whose_cells_compile(language, build):
+    manager = TransformerManager()
+    shared = {path.resolve(): page for path, page in build.shared_pages() if path.suffix == ".py"}
+    texts = {page: build.in_language(language, path, page, shared) for path, page in shared.items()}
+    for path in (DOCS / language).rglob("*.py"):
+        texts[path.relative_to(DOCS / language).as_posix()] = path.read_text(encoding="utf-8")
+    assert len(texts) > 30
+    for page, text in texts.items():
+        notebook = nbformat.reads(build.percent_pages.notebook(text), as_version=4)
+        nbformat.validate(notebook)
+        title, install, *cells = notebook.cells
+        assert title.source.startswith("# ") and "git clone" in install.source
+        assert "pip install" in install.source and cells, page
+        for cell in (install, *cells):
+            if cell.cell_type == "code":
+                compile(manager.transform_cell(cell.source), page, "exec")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -167,7 +188,7 @@ def test_the_readme_on_a_package_index_has_no_relative_links():
 
 # Libraries that the tests do without.
 NOT_INSTALLED = re.compile(
-    r"^(?:import|from) (?:wandb|mlflow|keras_tuner)|TensorBoard\(", re.MULTILINE
+    r"^(?:import|from) (?:wandb|mlflow|keras_tuner|mteb)|TensorBoard\(", re.MULTILINE
 )
 
 

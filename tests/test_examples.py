@@ -1,6 +1,6 @@
 """Each example is one page that says what to expect.
 
-Building the site runs all of them. Here run those that depend on the backend or on arguments.
+Building the site runs all of them. Here run those that depend on the backend.
 """
 
 import ast
@@ -8,7 +8,6 @@ import pathlib
 import re
 import runpy
 import string
-import sys
 
 import keras
 import pytest
@@ -43,8 +42,7 @@ def test_an_example_is_one_page_of_cells_that_says_what_to_expect(path):
     assert f"python examples/{path.name}" in first and "# Expected" in first
     tree = ast.parse(text)
     assert code_lines(tree) <= MOST_LINES
-    # A notebook uses the defaults of the flags, and shows a picture.
-    assert 'parse_args([] if "ipykernel" in sys.modules else None)' in text
+    assert "parse_args" not in text and text.rpartition("# ## ")[2].startswith("With your own ")
     assert "plots." in text
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert not any("._" in name or ".tasks" in name or ".cli" in name for name in modules)
@@ -52,14 +50,19 @@ def test_an_example_is_one_page_of_cells_that_says_what_to_expect(path):
 
 @pytest.fixture
 def example(monkeypatch, capsys, tmp_path):
-    """Returns a function that runs an example and returns its output and folder."""
+    """Returns a function that runs an example with other values: its output and its folder."""
 
-    def run(name, *arguments):
-        monkeypatch.chdir(ROOT)
-        output = f"--output_dir={tmp_path / name}"
-        monkeypatch.setattr(sys, "argv", [f"{name}.py", output, *arguments])
-        runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
-        return capsys.readouterr().out, tmp_path / name
+    def run(name, values):
+        for folder in ("examples", "tests"):
+            (tmp_path / folder).symlink_to(ROOT / folder)
+        monkeypatch.chdir(tmp_path)
+        text = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
+        for old, new in values.items():
+            assert old in text
+            text = text.replace(old, new)
+        namespace = {"__name__": name}
+        exec(compile(text, name, "exec"), namespace)
+        return capsys.readouterr().out, tmp_path / "output" / name
 
     return run
 
@@ -70,38 +73,52 @@ def preset(tmp_path):
 
 
 def write_preset(tmp_path, num_layers):
-    """Writes a random checkpoint whose tokens are letters; returns its folder as a flag."""
+    """Writes a random checkpoint whose tokens are letters; returns its folder."""
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *string.ascii_lowercase]
     tokens += ["##" + letter for letter in string.ascii_lowercase]
     backbone = bert_keras.BertBackbone(len(tokens), num_layers, 2, 8, 16)
     backbone.save_to_preset(tmp_path / "preset")
     bert_keras.WordPieceTokenizer(tokens).save(tmp_path / "preset")
-    return f"--preset={tmp_path / 'preset'}"
+    return str(tmp_path / "preset")
 
 
 def test_a_custom_training_loop_runs_on_this_backend(example, tmp_path):
     preset = write_preset(tmp_path, num_layers=1)
-    printed, output = example("custom_training_loop", preset, "--num_steps=10")
+    values = {"bert_mini_en_gutenberg": preset, "(60, 32)": "(10, 32)"}
+    printed, output = example("custom_training_loop", values)
     assert printed.startswith(f"{keras.backend.backend()} {{'accuracy'")
     assert (output / "learning_curve.png").exists()
 
 
 @pytest.mark.once
 def test_a_tagger_with_a_custom_vocabulary_tags_chinese(example):
-    printed, output = example("chinese_ner", "--epochs=1")
+    printed, output = example("chinese_ner", {"epochs=6": "epochs=1"})
     assert "'accuracy'" in printed and (output / "learning_curves.png").exists()
 
 
 @pytest.mark.once
-def test_the_several_masks_example_takes_its_flags(example, preset):
-    printed, _ = example("several_masks", preset, "--dropout_samples=3")
+def test_the_several_masks_example_takes_several_masks(example, preset):
+    values = {"bert_mini_en_gutenberg": preset, "dropout_samples=1": "dropout_samples=3"}
+    printed, _ = example("several_masks", values)
     assert "Regularized 1.0 {'label'" in printed
 
 
 @pytest.mark.once
+@pytest.mark.parametrize("library", ["transformers", "keras_hub", "sentence_transformers"])
+def test_each_line_beside_another_library_is_run_by_its_page(library):
+    name = f"migrating_from_{library}"
+    text = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
+    code = "\n".join(line for line in text.splitlines() if line[:1] != "#")
+    chinese = (ROOT / "docs" / "zh" / "tutorials" / f"{name}.md").read_text(encoding="utf-8")
+    rows = re.compile(r"(?m)^(?:# )?\| `(.+)` \| `(.+)` \|$").findall
+    assert len(rows(text)) > 7 and rows(text) == rows(chinese)
+    for theirs, ours in rows(text):
+        assert ours in code, theirs
+
+
+@pytest.mark.once
 def test_the_fine_tuning_playbook_runs_to_the_end(preset, monkeypatch, capsys):
-    folder = preset.split("=")[1]
-    for name, value in {"PRESET": folder, "NUM_TRAIN": 16, "NUM_DEV": 8}.items():
+    for name, value in {"PRESET": preset, "NUM_TRAIN": 16, "NUM_DEV": 8}.items():
         monkeypatch.setenv(name, str(value))
     runpy.run_path(str(ROOT / "docs" / "guides" / "fine_tuning_playbook.py"))
     printed = capsys.readouterr().out.splitlines()

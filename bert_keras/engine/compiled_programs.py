@@ -11,6 +11,8 @@ import os
 
 import keras
 
+# Whether each shape of a batch is a program of its own. PyTorch compiles nothing.
+COMPILES_SHAPES = keras.backend.backend() != "torch"
 # Seconds; a program that compiles faster is not worth a file.
 WORTH_KEEPING = 0.5
 # Bytes; above that, the least recently used programs are deleted.

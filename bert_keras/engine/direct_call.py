@@ -9,9 +9,12 @@ Goes when `test_keras_s_layer_call_runs_a_hundred_functions_on_pytorch` fails.
 from typing import Any
 
 import keras
-from keras.src.backend.common import global_state
+from keras.src.backend.common.global_state import GLOBAL_STATE_TRACKER
 
 _IS_TORCH = keras.backend.backend() == "torch"
+if _IS_TORCH:
+    import torch
+    from torch.nn.modules.module import _has_any_global_hook
 
 
 class DirectCall:
@@ -23,7 +26,7 @@ class DirectCall:
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        context = global_state.get_global_attribute("current_call_ctx")
+        context = getattr(GLOBAL_STATE_TRACKER, "current_call_ctx", None)
         if not _IS_TORCH or context is None:
             return super().__call__(*args, **kwargs)
         training = context.get_value("training")
@@ -36,11 +39,12 @@ class DirectCall:
 
 def _is_plain(layer, args, kwargs):
     """Whether `Layer.__call__` would pass these arguments to `layer.call` and add nothing."""
-    from torch.nn.modules.module import _has_any_global_hook
-
-    scope = global_state.get_global_attribute("autocast_scope")
+    scope = getattr(GLOBAL_STATE_TRACKER, "autocast_scope", None)
     policy = layer._dtype_policy
     dtype = policy.compute_dtype
+    for x in (*args, *kwargs.values()):
+        if not isinstance(x, _SETTINGS) and not _fits(x, dtype):
+            return False
     return (
         layer._call_context_args == {"training"}
         and layer.built
@@ -51,8 +55,6 @@ def _is_plain(layer, args, kwargs):
         and not layer._remat_mode
         and not (layer._forward_hooks or layer._forward_pre_hooks)
         and not (layer._backward_hooks or layer._backward_pre_hooks or _has_any_global_hook())
-        and all(x is None or _fits(x, dtype) for x in args)
-        and all(isinstance(x, _SETTINGS) or _fits(x, dtype) for x in kwargs.values())
     )
 
 
@@ -61,8 +63,6 @@ _SETTINGS = (type(None), bool, int, float, str)
 
 def _fits(x, dtype):
     """Whether Keras would neither convert, nor cast, nor read a mask of a value."""
-    import torch
-
     return (
         isinstance(x, torch.Tensor)
         and not (x.is_floating_point() and x.dtype != getattr(torch, dtype))

@@ -17,13 +17,16 @@ The part about attention can go when
 import functools
 import inspect
 import math
-import types
 
 import keras
 import numpy as np
 from keras import ops
 
 from bert_keras.engine.remat import with_gradient
+
+_BACKEND = keras.backend.backend()
+if _BACKEND == "torch":
+    import torch
 
 # Whether `keras.ops.dot_product_attention` is used while dropout is inactive. TensorFlow has no
 # kernel for it, so that Keras computes the same formula there. GPUs were not measured.
@@ -39,13 +42,11 @@ def has_fused_attention(query, dropout=None):
         query: float tensor, `(batch, seq_len, num_heads, head_dim)`.
         dropout: the layer that acts on the probabilities, or `None` if none is active.
     """
-    backend = keras.backend.backend()
     if dropout is not None:
         # PyTorch's kernels for CPUs have no dropout, and no kernel of it takes a seed.
-        return backend == "torch" and dropout.seed is None and not query.is_cpu
+        return _BACKEND == "torch" and dropout.seed is None and not query.is_cpu
     # JAX's attention refuses float16 on the CPU.
-    dtype = keras.backend.standardize_dtype(query.dtype)
-    return FUSED.get(backend, True) and (backend, dtype) != ("jax", "float16")
+    return FUSED.get(_BACKEND, True) and (_BACKEND != "jax" or query.dtype != "float16")
 
 
 def fused_attention(query, key, value, mask=None, bias=None, scale=None, dropout_rate=0.0):
@@ -61,11 +62,12 @@ def fused_attention(query, key, value, mask=None, bias=None, scale=None, dropout
     Returns:
         float, `(batch, seq_len, num_heads, head_dim)`.
     """
-    if keras.backend.backend() != "torch":
+    if _BACKEND != "torch":
+        if mask is not None:  # cuDNN takes no mask that is the same for all queries.
+            sizes = ops.shape(query)[1], ops.shape(key)[1]
+            mask = ops.broadcast_to(mask, (*ops.shape(mask)[:2], *sizes))
         return ops.dot_product_attention(query, key, value, bias=bias, mask=mask, scale=scale)
     # Not through Keras, which cannot pass a dropout rate, or a bias beside a mask.
-    import torch
-
     bias = bias if mask is None else _masked_bias(mask, bias, query.dtype)
     query, key, value = (x.transpose(1, 2) for x in (query, key, value))
     return torch.nn.functional.scaled_dot_product_attention(
@@ -76,14 +78,20 @@ def fused_attention(query, key, value, mask=None, bias=None, scale=None, dropout
 def _masked_bias(mask, bias, dtype):
     """Returns PyTorch's bias with the lowest number where the mask is `False`.
 
-    Not infinity: a row without any key stays finite, as it does in Keras.
+    Not infinity: a row without any key stays finite, as it does in Keras. Without a bias, the mask
+    keeps the result, since all blocks of an encoder have the same mask.
     """
-    import torch
-
     lowest = torch.finfo(dtype).min
-    if bias is None:  # Made from a number on the device: a tensor would have to be sent there.
-        return torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, lowest)
-    return bias.to(dtype).masked_fill(~mask, lowest)
+    if bias is not None:
+        return bias.to(dtype).masked_fill(~mask, lowest)
+    is_compiling = torch.compiler.is_compiling()
+    made = None if is_compiling else getattr(mask, "_as_bias", None)
+    if made is None or made.dtype != dtype:
+        # Made from a number on the device: a tensor would have to be sent there.
+        made = torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, lowest)
+        if not is_compiling:
+            mask._as_bias = made
+    return made
 
 
 def probabilities(query, key, mask, bias, scale):
@@ -113,11 +121,10 @@ def is_for_blocks(length, size):
         length: int, positions of a text; in a graph for any length, a symbolic number.
         size: int, positions of a block.
     """
-    backend = keras.backend.backend()
     if isinstance(length, int):
-        return length >= LEAST_BLOCKS.get(backend, 8) * size
+        return length >= LEAST_BLOCKS.get(_BACKEND, 8) * size
     # TensorFlow's graphs are for any length in training too; those of others are exported.
-    return backend == "tensorflow"
+    return _BACKEND == "tensorflow"
 
 
 def dense(x, kernel, bias=None):
@@ -133,7 +140,10 @@ def dense(x, kernel, bias=None):
     """
     x, kernel = value_of(x), value_of(kernel)
     if is_torch(x) and x.dtype == kernel.dtype:
-        return _dense_on_torch(x, kernel, bias if bias is None else value_of(bias))
+        # One operation on the rows of `x`; `keras.ops` would take several.
+        rows = x.flatten(0, -2)
+        product = rows @ kernel if bias is None else torch.addmm(value_of(bias), rows, kernel)
+        return product.view(*x.shape[:-1], kernel.shape[1])
     if _is_bfloat16_on_a_cpu(x, kernel):
         product = with_gradient(_rounded_product, _rounded_gradients)(x, kernel)
     else:
@@ -141,21 +151,10 @@ def dense(x, kernel, bias=None):
     return product if bias is None else ops.add(product, bias)
 
 
-def _dense_on_torch(x, kernel, bias):
-    """Computes `dense` in one operation on the rows of `x`; `keras.ops` would take several."""
-    import torch
-
-    rows = x.reshape(-1, x.shape[-1])
-    product = rows @ kernel if bias is None else torch.addmm(bias, rows, kernel)
-    return product.reshape(*x.shape[:-1], kernel.shape[-1])
-
-
 def layer_norm(x, gamma, beta, epsilon):
     """Returns PyTorch's layer normalization of the last axis; tensors have one dtype."""
-    import torch
-
-    weights = (w if w is None else value_of(w) for w in (gamma, beta))
-    return torch.nn.functional.layer_norm(x, x.shape[-1:], *weights, epsilon)
+    beta = beta if beta is None else value_of(beta)
+    return torch.nn.functional.layer_norm(x, x.shape[-1:], value_of(gamma), beta, epsilon)
 
 
 def value_of(x):
@@ -165,31 +164,23 @@ def value_of(x):
     return x if is_torch(x) else ops.convert_to_tensor(x)
 
 
-def reshape(x, shape):
-    """Returns `ops.reshape(x, shape)`, on PyTorch through its own method, which is faster."""
-    return x.reshape(shape) if is_torch(x) else ops.reshape(x, shape)
+def split_heads(x, num_heads):
+    """Returns `(batch, seq_len, width)` as `(batch, seq_len, num_heads, width / num_heads)`."""
+    if is_torch(x):
+        return x.unflatten(-1, (num_heads, -1))
+    return ops.reshape(x, (*ops.shape(x)[:2], num_heads, x.shape[-1] // num_heads))
+
+
+def join_heads(x):
+    """Returns `(batch, seq_len, num_heads, head_dim)` as `(batch, seq_len, width)`."""
+    if is_torch(x):
+        return x.flatten(-2)
+    return ops.reshape(x, (*ops.shape(x)[:2], x.shape[2] * x.shape[3]))
 
 
 def is_torch(x):
     """Whether a value is a tensor of PyTorch, the backend."""
-    if keras.backend.backend() != "torch":
-        return False
-    import torch
-
-    return isinstance(x, torch.Tensor)
-
-
-def _dense_gradients(gradient, x, kernel, needed):
-    """Returns the gradients of PyTorch's `dense` for `x`, `kernel` and bias.
-
-    `needed` has a bool for each. One that is not needed, as for a frozen weight, is `None`.
-    """
-    rows = gradient.flatten(0, -2)
-    return (
-        gradient @ kernel.t() if needed[0] else None,
-        x.flatten(0, -2).t() @ rows if needed[1] else None,
-        rows.sum(0) if needed[2] else None,
-    )
+    return _BACKEND == "torch" and isinstance(x, torch.Tensor)
 
 
 def gelu_dense(x, kernel, bias, approximate):
@@ -204,23 +195,21 @@ def gelu_dense(x, kernel, bias, approximate):
         float tensor `(..., units)`, or `None` in a graph and under autocast, where the caller
         computes the plain formula. It has no forward-mode derivative.
     """
-    import torch
-
     if torch.compiler.is_compiling() or torch.jit.is_tracing() or _is_autocast(x):
         return None
-    tensors = map(value_of, (x, kernel, bias))
-    return _functions_of_torch().gelu_dense(*tensors, "tanh" if approximate else "none")
+    approximate = "tanh" if approximate else "none"
+    return _GeluDense.apply(value_of(x), value_of(kernel), value_of(bias), approximate)
 
 
 def _is_bfloat16_on_a_cpu(x, kernel):
     """Whether a product of bfloat16 is better computed in float32 and rounded afterwards."""
     if not x.dtype == kernel.dtype == "bfloat16":
         return False
-    if keras.backend.backend() == "jax":
+    if _BACKEND == "jax":
         import jax
 
         return jax.default_backend() == "cpu"
-    return keras.backend.backend() == "tensorflow" and _tensorflow_truncates()
+    return _BACKEND == "tensorflow" and _tensorflow_truncates()
 
 
 @functools.cache
@@ -249,7 +238,7 @@ def _rounded_gradients(upstream, x, kernel):
 
 def _rounded_once(first, second, axes):
     """Returns the product of two bfloat16 tensors over some axes of each, summed in float32."""
-    if keras.backend.backend() == "jax":
+    if _BACKEND == "jax":
         from jax import lax
 
         product = lax.dot_general(first, second, (axes, ((), ())), preferred_element_type="float32")
@@ -260,8 +249,6 @@ def _rounded_once(first, second, axes):
 
 def _is_autocast(x):
     """Whether PyTorch changes dtypes within functions now, which their backward passes miss."""
-    import torch
-
     device = x.device.type  # Or "meta", on which Keras infers shapes.
     return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 
@@ -279,24 +266,22 @@ def dropout_mask(layer, like, shape):
         is used; on TensorFlow and PyTorch bool of the shape. `None` where Keras draws: on PyTorch's
         accelerators, in its graphs, and if the layer has a seed.
     """
-    backend = keras.backend.backend()
-    if backend == "jax":
+    if _BACKEND == "jax":
         return layer.seed_generator.next()
-    if backend == "tensorflow":
+    if _BACKEND == "tensorflow":
         return _kept_on_tensorflow(layer.rate, shape, layer.seed_generator.next())
     # A layer with a seed of its own cannot use PyTorch's global generator.
-    if backend == "torch" and layer.seed is None:
+    if _BACKEND == "torch" and layer.seed is None:
         return _kept_on_torch(layer.rate, shape, like)
     return None
 
 
 def masked(inputs, mask, rate):
     """Returns `inputs * kept / (1 - rate)` for a mask that `dropout_mask` drew."""
-    backend = keras.backend.backend()
-    if backend == "jax":
+    if _BACKEND == "jax":
         return _masked_on_jax(inputs, mask, rate)
-    if backend == "torch":
-        return _functions_of_torch().masked(inputs, mask, _scale_of_short(rate))
+    if _BACKEND == "torch":
+        return _Masked.apply(inputs, mask, _scale_of_short(rate))
     dtype = keras.backend.result_type(inputs.dtype, "float32")
     scaled = ops.cast(ops.cast(inputs, dtype) * _scale_of_short(rate), inputs.dtype)
     return ops.where(mask, scaled, ops.zeros((), inputs.dtype))
@@ -314,9 +299,8 @@ def mixed(attentions, value, mask=None, rate=0.0):
     Returns:
         float, `(batch, num_queries, num_heads, head_dim)`.
     """
-    is_torch = keras.backend.backend() == "torch"
-    if mask is not None and is_torch and not _is_autocast(attentions):
-        return _functions_of_torch().mixed(attentions, value, mask, _scale_of_short(rate))
+    if mask is not None and _BACKEND == "torch" and not _is_autocast(attentions):
+        return _Mixed.apply(attentions, value, mask, _scale_of_short(rate))
     if mask is not None:
         attentions = masked(attentions, mask, rate)
     return ops.einsum("bhqk,bkhd->bqhd", attentions, value)
@@ -365,8 +349,6 @@ def _scale_of_short(rate):
 
 def _kept_on_torch(rate, shape, like):
     """Draws from the global generator of the CPU; `None` on other devices and in graphs."""
-    import torch
-
     # `torch.compile` draws each number where it is used, and cannot trace 64-bit draws.
     if not like.is_cpu or torch.compiler.is_compiling():
         return None
@@ -387,16 +369,12 @@ def _kept_on_tensorflow(rate, shape, seed):
     return tf.reshape(bits >= tf.constant(_share_of_short(rate), tf.uint16), shape)
 
 
-@functools.cache
-def _functions_of_torch():
-    """Returns `masked`, `mixed` and `gelu_dense` for PyTorch, which keep less than their formulas.
+if _BACKEND == "torch":
+    # These functions keep less than their formulas. A dropout mask takes one byte per element
+    # instead of a float. Of the attention probabilities only those before dropout are kept, which
+    # the softmax keeps anyway, and of a GELU's output nothing.
 
-    A mask takes one byte per element instead of a float. Of the attention probabilities only those
-    before dropout are kept, which the softmax keeps anyway, and of a GELU's output nothing.
-    """
-    import torch
-
-    class Masked(torch.autograd.Function):
+    class _Masked(torch.autograd.Function):
         generate_vmap_rule = True
 
         @staticmethod
@@ -413,13 +391,13 @@ def _functions_of_torch():
             (kept,) = ctx.saved_tensors
             return (gradient * ctx.scale).mul_(kept), None, None
 
-    class Mixed(torch.autograd.Function):
+    class _Mixed(torch.autograd.Function):
         generate_vmap_rule = True
 
         @staticmethod
         def forward(attentions, value, kept, scale):
             # Scaled here, because the output has fewer elements.
-            return torch.einsum("bhqk,bkhd->bqhd", attentions * kept, value) * scale
+            return ((attentions * kept) @ value.transpose(1, 2)).transpose(1, 2) * scale
 
         @staticmethod
         def setup_context(ctx, inputs, output):
@@ -430,18 +408,17 @@ def _functions_of_torch():
         def backward(ctx, gradient):
             attentions, value, kept = ctx.saved_tensors
             kept = kept.to(attentions.dtype)  # Once for both products.
-            gradient = gradient * ctx.scale
-            of_value = torch.einsum("bhqk,bqhd->bkhd", attentions * kept, gradient)
-            of_attentions = torch.einsum("bqhd,bkhd->bhqk", gradient, value).mul_(kept)
-            return of_attentions, of_value, None, None
+            gradient = (gradient * ctx.scale).transpose(1, 2)
+            of_value = (attentions * kept).transpose(2, 3) @ gradient
+            of_attentions = (gradient @ value.permute(0, 2, 3, 1)).mul_(kept)
+            return of_attentions, of_value.transpose(1, 2), None, None
 
-    class GeluDense(torch.autograd.Function):
+    class _GeluDense(torch.autograd.Function):
         generate_vmap_rule = True
 
         @staticmethod
         def forward(x, kernel, bias, approximate):
-            activated = torch.nn.functional.gelu(x, approximate=approximate)
-            return dense(activated, kernel, bias)
+            return dense(torch.nn.functional.gelu(x, approximate=approximate), kernel, bias)
 
         @staticmethod
         def setup_context(ctx, inputs, output):
@@ -451,14 +428,19 @@ def _functions_of_torch():
         @staticmethod
         def backward(ctx, gradient):
             x, kernel = ctx.saved_tensors
-            needed = ctx.needs_input_grad[:3]
-            activated = torch.nn.functional.gelu(x, approximate=ctx.approximate)
-            of_x, *of_weights = _dense_gradients(gradient, activated, kernel, needed)
-            if needed[0]:
-                of_x = torch.ops.aten.gelu_backward(of_x, x, approximate=ctx.approximate)
-            return of_x, *of_weights, None
+            needs_x, needs_kernel, needs_bias, _ = ctx.needs_input_grad  # Frozen weights do not.
+            rows, of_x, of_kernel, of_bias = gradient.flatten(0, -2), None, None, None
+            if needs_x:
+                of_x = torch.ops.aten.gelu_backward(
+                    gradient @ kernel.t(), x, approximate=ctx.approximate
+                )
+            if needs_kernel:
+                activated = torch.nn.functional.gelu(x, approximate=ctx.approximate)
+                of_kernel = activated.flatten(0, -2).t() @ rows
+            if needs_bias:
+                of_bias = rows.sum(0)
+            return of_x, of_kernel, of_bias, None
 
-    for function in (Masked, Mixed, GeluDense):
+    for function in (_Masked, _Mixed, _GeluDense):
         # PyTorch asks for it in every call; computing it takes longer than a small product.
         function.forward.__signature__ = inspect.signature(function.forward)
-    return types.SimpleNamespace(masked=Masked.apply, mixed=Mixed.apply, gelu_dense=GeluDense.apply)

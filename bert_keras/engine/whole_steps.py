@@ -42,9 +42,15 @@ def whole(step):
     return whole_step
 
 
-def _on_device(values):
-    """Returns an array as a tensor on the device; anything else stays as it is."""
-    return keras.ops.convert_to_tensor(values) if isinstance(values, np.ndarray) else values
+def _on_device(data):
+    """Returns the inputs of a batch, and its labels and weights on the device.
+
+    Keras would send labels and weights there for the loss, and again for each metric.
+    """
+    inputs, *targets = keras.utils.unpack_x_y_sample_weight(data)
+    return inputs, *keras.tree.map_structure(
+        lambda x: keras.ops.convert_to_tensor(x) if isinstance(x, np.ndarray) else x, targets
+    )
 
 
 class _TorchSteps:
@@ -61,15 +67,32 @@ class _TorchSteps:
             self.test_function = whole(self.test_function)
 
     def train_step(self, data):
+        """Keras's step, which lists the weights three times, and goes through all modules twice."""
+        import torch
+
+        x, y, sample_weight = _on_device(data)
+        weights = self.trainable_weights
+        if not weights:
+            return super().train_step((x, y, sample_weight))  # It warns.
         # Keras frees the last step's gradients only after the forward pass has allocated its own.
-        self.zero_grad()
-        x, *labels_and_weights = keras.utils.unpack_x_y_sample_weight(data)
-        # Keras would send them to the device for the loss, and again for each metric.
-        return super().train_step((x, *keras.tree.map_structure(_on_device, labels_and_weights)))
+        for weight in weights:
+            weight._value.grad = None
+        y_pred = self(x, **({"training": True} if self._call_has_training_arg else {}))
+        loss = self._compute_loss(x, y, y_pred, sample_weight, training=True)
+        self._loss_tracker.update_state(loss, sample_weight=len(keras.tree.flatten(x)[0]))
+        self.optimizer.scale_loss(loss).backward()
+        with torch.no_grad():
+            self.optimizer.apply([weight._value.grad for weight in weights], weights)
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def test_step(self, data):
-        x, *labels_and_weights = keras.utils.unpack_x_y_sample_weight(data)
-        return super().test_step((x, *keras.tree.map_structure(_on_device, labels_and_weights)))
+        return super().test_step(_on_device(data))
+
+    def _symbolic_build(self, iterator=None, data_batch=None):
+        # The first step builds losses and metrics. Keras would go through all layers and variables
+        # for each batch of `train_on_batch`.
+        if not self.built:
+            super()._symbolic_build(iterator, data_batch)
 
     def _get_metrics_result_or_logs(self, logs):
         distribution.sum_states(self.metrics_variables)

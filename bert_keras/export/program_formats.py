@@ -13,6 +13,7 @@ from collections import namedtuple
 
 import keras
 
+from bert_keras import distribution
 from bert_keras.checks import check_choice
 from bert_keras.export import other_backend, text_program
 
@@ -63,7 +64,10 @@ def write(format, model, path, verbose=None, **options):
             "with dtype='float32', not quantized; a program is quantized itself, see "
             "docs/export.md."
         )
-    if keras.backend.backend() in WRITERS[format].backends:
+    # A program of PyTorch runs only on the kind of device that it was traced on. The other process
+    # computes on the CPU; options remain in this one.
+    is_bound = keras.backend.backend() == "torch" and distribution.has_accelerator()
+    if keras.backend.backend() in WRITERS[format].backends and (options or not is_bound):
         WRITERS[format].write(model, path, verbose, **options)
     else:
         other_backend.write(format, model, path, WRITERS[format].backends[0])
@@ -123,6 +127,8 @@ def _write_saved_model(model, path, verbose=None, input_signature=None, **option
     if is_jax and input_signature is None:
         shapes = [{name: f"({', '.join(names)})" for name, names in axes.items()}]
         own = {"native_serialization": True, "polymorphic_shapes": shapes}
+        # Otherwise a program written on a GPU would run on GPUs only.
+        own["native_serialization_platforms"] = ("cpu", "cuda")
         options["jax2tf_kwargs"] = {**own, **options.get("jax2tf_kwargs", {})}
     signature = [specs] if input_signature is None else input_signature
     archive.add_endpoint("serve", program_of(model), signature, **options)

@@ -99,19 +99,15 @@ class SelfAttention(DirectCall, keras.layers.Layer):
         training: bool | None = None,
         attention_bias: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        query = self._split_heads(self.query(hidden_states))
-        key = self._split_heads(self.key(hidden_states))
-        value = self._split_heads(self.value(hidden_states))
+        query, key, value = (
+            kernels.split_heads(project(hidden_states), self.num_heads)
+            for project in (self.query, self.key, self.value)
+        )
         context, attentions = attend(
             *(query, key, value, attention_mask, self.dropout, return_attentions, training),
             bias=attention_bias,
         )
-        context = kernels.reshape(context, (*ops.shape(hidden_states)[:2], self.hidden_dim))
-        return self.output_dense(context), attentions
-
-    def _split_heads(self, x):
-        """`(batch, seq_len, hidden_dim)` to `(batch, seq_len, num_heads, head_dim)`."""
-        return kernels.reshape(x, (*ops.shape(x)[:2], self.num_heads, self.head_dim))
+        return self.output_dense(kernels.join_heads(context)), attentions
 
 
 def attend(

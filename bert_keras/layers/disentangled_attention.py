@@ -179,7 +179,7 @@ class DisentangledAttention(SelfAttention):
         relative_vectors: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         query, key, value = (
-            self._split_heads(project(hidden_states))
+            kernels.split_heads(project(hidden_states), self.num_heads)
             for project in (self.query, self.key, self.value)
         )
         scale = (self.head_dim * (1 + len(self.relative_terms))) ** -0.5
@@ -192,8 +192,7 @@ class DisentangledAttention(SelfAttention):
             mask = ops.logical_and(of_queries == attention_mask, of_queries > 0)
         options = (mask, self.dropout, return_attentions, training, bias, scale)
         context, attentions = attend(query, key, value, *options)
-        context = kernels.reshape(context, (*ops.shape(hidden_states)[:2], self.hidden_dim))
-        return self.output_dense(context), attentions
+        return self.output_dense(kernels.join_heads(context)), attentions
 
     def _relative_scores(self, query, key, vectors):
         """Returns the sum of the terms: float `(batch, num_heads, seq_len, seq_len)`."""

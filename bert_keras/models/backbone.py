@@ -21,7 +21,8 @@ class Backbone(Adaptable, BuiltModel):
     The constructor of a subclass passes all its arguments on to this one by name, which checks them
     and sets them as attributes. It then makes the layers `embeddings`, `encoder` and, if the family
     has one, `pooler`, and calls `self.build()` as its last line. A subclass
-    must check those of its arguments that `models.arguments` does not check.
+    must check those of its arguments that `models.arguments` does not check. Other code uses only
+    the fields below.
 
     Args:
         name: str, or `None`.
@@ -46,7 +47,7 @@ class Backbone(Adaptable, BuiltModel):
         `num_layers + 1` floats `(batch, seq_len, hidden_dim)`, embeddings first, and `attentions`,
         a tuple of `num_layers` floats `(batch, num_heads, seq_len, seq_len)`.
 
-    Attributes. Other code uses no others:
+    Fields:
         input_names: names of the inputs that it takes.
         vocabulary_size: int, rows of the token table.
         hidden_dim: int, width of the hidden states.

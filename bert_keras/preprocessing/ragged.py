@@ -90,9 +90,9 @@ class Ragged:
             out: array `(num_rows, width)`, changed in place.
             columns: int or int `(num_rows,)`, where each row starts.
         """
-        row, position = positions_of(self.lengths)
-        columns = np.broadcast_to(columns, len(self))
-        out[row, columns[row] + position] = self.values[self.starts[row] + position]
+        position = np.arange(out.shape[1]) - np.reshape(columns, (-1, 1))
+        is_value = (position >= 0) & (position < self.lengths[:, None])
+        out[is_value] = self.values[(self.starts[:, None] + position)[is_value]]
 
     def to_dense(self, width: int | None = None, padding: Any = 0) -> Array:
         """Returns the rows as an array `(num_rows, width)`, padded on the right.

@@ -17,7 +17,6 @@ import math
 import mmap
 import os
 import pathlib
-import pickletools
 import struct
 import zipfile
 from typing import NamedTuple
@@ -283,6 +282,8 @@ def _unpickled(file, storages=None):
         DamagedError: it names or does anything that a dict of tensors does not need. Other errors
             mean that it is damaged.
     """
+    import pickletools  # Only here: most programs read no such file.
+
     stack, marks, memo = [], [], {}
     for number, (opcode, argument, _) in enumerate(pickletools.genops(file)):
         check_whole(number < _MOST_OPERATIONS, "its pickle is too long for an encoder's")

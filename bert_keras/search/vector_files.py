@@ -42,7 +42,7 @@ def write_vectors(
     | `MultiVectorEmbedder` | `.npz` | `read_multi_vectors(path)` |
 
     Args:
-        embedder: an embedder, or for `.npy` files also an `ExportedTask` of one.
+        embedder: an embedder, or an `ExportedTask` with `embed`.
         texts: iterable of str, from the first text on also after a kill: a list, a column of
             `datasets.Dataset`, or a generator that reads a file.
         path: str, see the table. An old file is replaced when the new one is complete.

@@ -97,7 +97,7 @@ class Embedder(Task):
         """Configures training, see `Task.compile`.
 
         Args:
-            optimizer, loss, **kwargs: see `Task.compile`.
+            optimizer, loss: see `Task.compile`.
             chunk_size: int, how many texts a training step computes at a time, or `None` for all
                 texts of a batch at once. In ranking each text of a batch is a negative of the
                 others, and large batches teach more. With chunks, the memory of a step depends on
@@ -105,6 +105,7 @@ class Embedder(Task):
                 are computed chunk by chunk, then the loss, and then each chunk is computed again
                 for its gradient, with the same dropout (GradCache). The gradient is that of the
                 whole batch, for a third more compute.
+            **kwargs: see `Task.compile`.
 
         Raises:
             ValueError: an argument is out of range, or would have no effect.

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bert_keras import distribution
 from bert_keras.checks import check_choice, check_number, is_int
+from bert_keras.engine.compiled_programs import COMPILES_SHAPES
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.preprocessing.batching import BucketedBatches, length_buckets
 from bert_keras.preprocessing.ragged import Ragged
@@ -206,5 +207,6 @@ def buckets_of(max_length: int) -> tuple[int, ...]:
     They do not depend on the data, so that calls of `evaluate` share most compiled lengths. On an
     accelerator they are multiples of 8, which its kernels for attention need.
     """
-    fine = keras.backend.backend() == "torch" and not distribution.has_accelerator()
-    return length_buckets(max_length, step=4, first=4) if fine else length_buckets(max_length)
+    if COMPILES_SHAPES or distribution.has_accelerator():
+        return length_buckets(max_length)
+    return length_buckets(max_length, step=4, first=4)

@@ -101,9 +101,10 @@ class JointTask(Task):
         """Configures training, see `Task.compile`.
 
         Args:
-            optimizer, **kwargs: see `Task.compile`.
+            optimizer: see `Task.compile`.
             loss: `"auto"`, or a dict of losses by the names of the outputs that have one.
             loss_weights: dict, the weight of each loss; `None` for the task's own.
+            **kwargs: see `Task.compile`.
         """
         loss_weights = self.default_loss_weights() if loss_weights is None else loss_weights
         super().compile(optimizer, loss, loss_weights=loss_weights, **kwargs)

@@ -81,9 +81,9 @@ def vectors_of_ids(token_ids, table, layout, pad_id):
     """
     table = table.copy()
     table[[*layout.before, *layout.between, *layout.after, pad_id]] = 0.0
-    batch, length = ops.shape(token_ids)
-    rows = ops.repeat(ops.arange(batch, dtype="int32"), length)
-    places = ops.stack([rows, ops.reshape(ops.cast(token_ids, "int32"), (-1,))], axis=1)
-    occurs = ops.zeros((batch, len(table)), "float32")
-    occurs = ops.scatter_update(occurs, places, ops.ones_like(rows, dtype="float32"))
+    token_ids = ops.cast(token_ids, "int32")
+    rows = ops.cumsum(ops.ones_like(token_ids), axis=0) - 1
+    places = ops.reshape(ops.stack([rows, token_ids], axis=-1), (-1, 2))
+    occurs = ops.zeros((ops.shape(token_ids)[0], len(table)), "float32")
+    occurs = ops.scatter_update(occurs, places, ops.ones_like(places[:, 0], dtype="float32"))
     return occurs * ops.convert_to_tensor(table)

@@ -8,6 +8,7 @@ import numpy as np
 
 from bert_keras import distribution
 from bert_keras.checks import check_int
+from bert_keras.engine.compiled_programs import COMPILES_SHAPES
 from bert_keras.inputs import PADDING_MASK, check_keys
 from bert_keras.preprocessing.batching import BucketedBatches, buckets_worth_compiling
 from bert_keras.tasks.encoded_examples import (
@@ -158,10 +159,10 @@ class TaskData:
             for_fit: bool, whether `fit` reads them, so that its number of epochs decides how many
                 lengths are worth compiling on JAX.
         """
-        task, backend = self.task, keras.backend.backend()
+        task = self.task
         # For XLA, rows of weight 0 in the last batch cost less than compiling a smaller shape.
         # `evaluate` must not pad: Keras averages the losses of batches by rows, not by weights.
-        pads = backend != "torch" and shuffle and task.ignores_weight_0()
+        pads = COMPILES_SHAPES and shuffle and task.ignores_weight_0()
         batches = examples.batches(
             batch_size,
             shuffle=shuffle,
@@ -171,7 +172,7 @@ class TaskData:
             unpadded=getattr(task.preprocessor, "unpadded", False),
         )
         num_epochs = task.recipe.choose_epochs(task, batches) if for_fit else None
-        cost = COMPILATION.get(backend, 0)
+        cost = COMPILATION.get(keras.backend.backend(), 0)
         if num_epochs and cost and not (batches.unpadded or examples.keeps_buckets):
             # Always chosen from epoch 0, so that a continued run keeps the lengths it began with.
             price = cost / (task.backbone.hidden_dim**2 * examples.sequences_per_row)
@@ -259,9 +260,9 @@ class TaskData:
             batch_size: int; by default 32, on an accelerator as many rows as have 16,384 tokens
                 together, on PyTorch on the CPU as many as have 2,048.
         """
-        is_torch = keras.backend.backend() == "torch"
         kind = "accelerator" if distribution.has_accelerator() else "cpu"
-        by_tokens = batch_size is None and examples.are_sorted and (is_torch or kind != "cpu")
+        gains = kind != "cpu" or not COMPILES_SHAPES
+        by_tokens = batch_size is None and examples.are_sorted and gains
         # Round a small number of rows up to a power of two, so that few shapes are compiled.
         size = DEFAULT_BATCH_SIZE if batch_size is None else check_int("batch_size", batch_size)
         size = min(size, 1 << max(0, len(examples) - 1).bit_length())
@@ -269,7 +270,7 @@ class TaskData:
             size,
             shuffle=False,
             # XLA would compile a smaller last batch anew, which costs more than further rows.
-            pad_last_batch=not is_torch,
+            pad_last_batch=COMPILES_SHAPES,
             unpadded=getattr(self.task.preprocessor, "unpadded", False),
             token_budget=max(1, TOKENS_AT_ONCE[kind] // examples.sequences_per_row)
             if by_tokens

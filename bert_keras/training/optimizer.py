@@ -86,6 +86,8 @@ class AdamW(keras.optimizers.Optimizer):
 
     # TensorFlow's step need not wait for its batch too, see `engine.whole_steps`.
     waits_for_gradients = True
+    # PyTorch's gates as bools, and the versions of their tensors.
+    _read_gates = (None, None)
 
     def __init__(
         self,
@@ -330,13 +332,13 @@ class AdamW(keras.optimizers.Optimizer):
     def _torch_update(self, grads, indices, learning_rate):
         # Without bias correction: after so many updates, the correction is 1.
         many = None if self.bias_correction else ops.convert_to_tensor(1e9)
-        counted, groups = [], collections.defaultdict(list)
+        counted, groups, is_open = [], collections.defaultdict(list), self._are_open()
+        kept = (self._trainable_variables, self._momentums, self._velocities, self._updates)
         for gradient, i in zip(grads, indices, strict=True):
-            if not self._gates[i]._value:
+            if not is_open[i]:
                 continue
-            kept = (self._trainable_variables, self._momentums, self._velocities, self._updates)
             # Not by `value`, which asks for the scopes around it, eight hundred times a step.
-            variable, momentum, velocity, updates = (variables[i]._value for variables in kept)
+            variable, momentum, velocity, updates = [variables[i]._value for variables in kept]
             updates = updates if many is None else many
             row = i, variable, gradient, momentum, velocity, updates
             groups[self._factors[i], self._decays[i]].append(row)
@@ -355,6 +357,13 @@ class AdamW(keras.optimizers.Optimizer):
                 eps=self.epsilon,
                 grad_scale=excess,
             )
+
+    def _are_open(self):
+        """Returns a bool for each gate of PyTorch, read anew only after a change."""
+        versions = [gate._value._version for gate in self._gates]
+        if self._read_gates[0] != versions:
+            self._read_gates = versions, [bool(gate._value) for gate in self._gates]
+        return self._read_gates[1]
 
     def _torch_step(self, indices, *tensors, **hyper):
         fused.torch_step(*tensors, **hyper)

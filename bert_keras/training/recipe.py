@@ -135,7 +135,7 @@ class Recipe:
                 f"label_smoothing={self.label_smoothing}: set it in that loss."
             )
         share = distribution.share_of(task)
-        if share.replicas > 1 and keras.backend.backend() != "jax":
+        if share.has_own_losses:
             loss = _of_all_devices(loss, share, task)
         if metrics != "auto":
             return {"loss": loss, "weighted_metrics": metrics, **self._keras_arguments}
@@ -230,7 +230,7 @@ class Recipe:
         if self.num_epochs == "auto":
             accumulated = self.asked["gradient_accumulation_steps"] or 1
             self.num_epochs = (
-                default_epochs(_num_steps(batches, None) / accumulated)
+                default_epochs(_num_steps(batches, None) / accumulated, task.label_per_token)
                 if self._chooses(task)
                 else 1
             )
@@ -254,7 +254,7 @@ class Recipe:
         Returns:
             A line that says how the run differs from the paper's recipe, or `None`.
         """
-        if distribution.share_of(task).replicas > 1 and keras.backend.backend() != "jax":
+        if distribution.share_of(task).has_own_losses:
             _check_adds_up(task)
         if not self.is_own:
             return None

@@ -2,10 +2,11 @@
 
 The paper fine-tunes for 3 epochs at 5e-5 (its grid is 2 to 4 epochs, 2e-5 to 5e-5), with at least
 2,500 examples and an encoder 768 wide or more. With 200 examples that is 21 steps, in which a new
-head learns little. So a short run is made longer, and a narrow encoder learns faster in it:
+head learns little. So a short run is made longer, and a narrow encoder learns faster in it. Tags
+need most steps, since few words are part of an entity:
 
 ```
-epochs = 3, or as many as make LEAST_STEPS steps, at most MOST_EPOCHS
+epochs = 3, or as many as make LEAST_STEPS steps (LEAST_STEPS_OF_TAGS), at most MOST_EPOCHS
 rate   = 5e-5 * clip(ENOUGH_STEPS / steps, 1, min((768 / hidden_dim)², MOST))
 ```
 
@@ -21,18 +22,25 @@ Reference:
 import math
 
 EPOCHS, RATE = 3, 5e-5
-LEAST_STEPS, MOST_EPOCHS = 70, 30
+LEAST_STEPS, LEAST_STEPS_OF_TAGS, MOST_EPOCHS = 70, 200, 30
 ENOUGH_STEPS, MOST = 1000, 10
 
 
-def default_epochs(num_batches: float) -> int:
+def default_epochs(num_batches: float, has_tags: bool = False) -> int:
     """Returns the number of epochs of a run with this many steps in an epoch.
+
+    Args:
+        num_batches: steps in an epoch.
+        has_tags: whether each token has a label.
 
     Example:
         >>> [default_epochs(steps) for steps in (2, 7, 20, 75)]
         [30, 10, 4, 3]
+        >>> [default_epochs(steps, has_tags=True) for steps in (2, 7, 20, 75)]
+        [30, 29, 10, 3]
     """
-    return max(EPOCHS, min(MOST_EPOCHS, math.ceil(LEAST_STEPS / num_batches)))
+    least = LEAST_STEPS_OF_TAGS if has_tags else LEAST_STEPS
+    return max(EPOCHS, min(MOST_EPOCHS, math.ceil(least / num_batches)))
 
 
 def default_rate(num_steps: int, hidden_dim: int) -> float:

@@ -1,13 +1,13 @@
 """The log of a long run: one line of JSON for each epoch."""
 
 import json
-import statistics
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 
 from bert_keras import distribution
 from bert_keras.engine.atomic_files import write_text
@@ -61,7 +61,7 @@ class TrainingLog(BatchCounter):
     def tokens_per_second(self) -> float | None:
         """Median over all epochs of the run, or `None` if it was not measured."""
         rates = [line["tokens_per_second"] for line in self.lines if "tokens_per_second" in line]
-        return statistics.median(rates) if rates else None
+        return float(np.median(rates)) if rates else None
 
     def on_epoch_begin(self, epoch, logs=None):
         super().on_epoch_begin(epoch)

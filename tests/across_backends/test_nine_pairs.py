@@ -11,9 +11,9 @@ import pytest
 WORKER = pathlib.Path(__file__).parent / "worker.py"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BACKENDS = ("tensorflow", "jax", "torch")
-# Every family is loaded in all nine directions, and every task once around. Tasks saved in the
-# middle of training are also loaded in a fresh process of the same backend. With ALL_PAIRS=1 all
-# are loaded in all nine directions.
+# Each backend loads every family from both others, and every task from one of them. Some of the
+# tasks saved in the middle of training are also loaded in a fresh process of the same backend. With
+# ALL_PAIRS=1 everything is loaded in all nine directions.
 AROUND = {("tensorflow", "jax"), ("jax", "torch"), ("torch", "tensorflow")}
 
 

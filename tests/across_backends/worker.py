@@ -6,6 +6,7 @@ worker.py load FOLDER CASES ...   loads the cases (all, own or nine) of each FOL
                                   to the end, answers again; writes FOLDER/<backend>.npz
 """
 
+import functools
 import os
 import pathlib
 import re
@@ -33,12 +34,12 @@ ROOT = pathlib.Path(__file__).parents[2]
 _TRAIN, _ = load_sentiment_sentences(ROOT / "examples" / "data" / "sentiment_labelled_sentences")
 SENTENCES = (list(_TRAIN.texts[:24]), list(_TRAIN.labels[:24]))
 MODEL_SUPPORTS_JIT = trainer.model_supports_jit
-# Three batches an epoch.
-EPOCHS, SAVED_AFTER = 6, 3
+# Three batches an epoch: the file is written between the two batches of an update.
+EPOCHS, SAVED_AFTER = 2, 1
 
 
-def parts(dropout=0.0, **options):
-    backbone = tiny_backbone(dropout=dropout, initializer_range=0.2, **options)
+def parts(dropout=0.0, dtype=None):
+    backbone = tiny_backbone(dropout=dropout, initializer_range=0.2, dtype=dtype)
     return {"backbone": backbone, "preprocessor": tiny_preprocessor()}
 
 
@@ -47,20 +48,19 @@ class Regularized(SeveralMasks, bert_keras.TextClassifier):
     """Trained by R-Drop."""
 
 
-def classifier(recipe=None, num_layers=1, dropout=0.0, dtype=None, **options):
-    made = parts(dropout, num_layers=num_layers, dtype=dtype)
+def classifier(recipe=None, dropout=0.0, dtype=None, **options):
     make = Regularized if "consistency" in options else bert_keras.TextClassifier
-    task = make(**made, label_names=["no", "yes"], **options)
-    recipe = recipe or {}
-    own = isinstance(recipe.get("optimizer"), keras.optimizers.Optimizer)
-    task.compile(**recipe if own else {"learning_rate": 3e-3, **recipe})
+    task = make(**parts(dropout, dtype), label_names=["no", "yes"], **options)
+    task.compile(**(recipe or {"learning_rate": 3e-3}))
     return task
 
 
+@functools.cache
 def byte_pairs():
     return byte_pair_tokenizer(SENTENCES[0], 350)
 
 
+@functools.cache
 def word_pieces():
     vocabulary = bert_keras.train_wordpiece(texts=SENTENCES[0], vocabulary_size=350)
     return bert_keras.WordPieceTokenizer(vocabulary)
@@ -71,51 +71,55 @@ def mpnet_pieces():
     return bert_keras.WordPieceTokenizer(vocabulary)
 
 
-def of_family(make, tokenizer, **options):
-    options |= {"num_layers": 2, "dropout": 0.0, **SIZES}
+def of_family(make, tokenizer, recipe=None, frozen=None, lora_rank=None, **options):
+    options = {"num_layers": 2, "dropout": 0.0, **SIZES, **options}
     backbone = make(vocabulary_size=tokenizer.vocabulary_size, **options)
     # One length, so that one program is compiled.
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=16)
-    task = bert_keras.TextClassifier(backbone, 2, preprocessor, dropout=0.0)
-    task.compile(learning_rate=3e-3)
+    options = {"dropout": 0.0, "frozen": frozen, "lora_rank": lora_rank}
+    task = bert_keras.TextClassifier(backbone, 2, preprocessor, **options)
+    task.compile(**{"learning_rate": 3e-3, **(recipe or {})})
     return task
 
 
 def own_optimizer():
-    # It is saved between the two batches of an update.
     schedule = bert_keras.WarmupDecay(3e-3, total_steps=3 * EPOCHS)
     return bert_keras.AdamW(schedule, gradient_accumulation_steps=2)
 
 
-# Tasks saved in the middle of training, which resumes after loading.
+# Tasks saved in the middle of training, which resumes after loading: every family, some of them
+# with what else a file must keep.
 TRAINED = {
     "schedule": lambda: classifier({"optimizer": own_optimizer()}),
-    "roberta": lambda: of_family(bert_keras.RobertaBackbone, byte_pairs()),
+    "roberta_adapters_by_lamb": lambda: of_family(
+        bert_keras.RobertaBackbone,
+        byte_pairs(),
+        {"optimizer": "lamb", "learning_rate": 3e-2, "decay": "cosine"},
+        lora_rank=2,
+    ),
     "albert": lambda: of_family(bert_keras.AlbertBackbone, word_pieces()),
-    "distilbert": lambda: of_family(bert_keras.DistilBertBackbone, word_pieces()),
-    "electra": lambda: of_family(bert_keras.ElectraBackbone, word_pieces(), embedding_dim=8),
+    "distilbert_frozen_and_averages": lambda: of_family(
+        bert_keras.DistilBertBackbone, word_pieces(), {"ema_momentum": 0.9}, frozen=1
+    ),
+    "electra_unfrozen_from_the_top": lambda: of_family(
+        bert_keras.ElectraBackbone, word_pieces(), embedding_dim=8
+    ),
     "mpnet": lambda: of_family(bert_keras.MPNetBackbone, mpnet_pieces()),
     "deberta": lambda: of_family(
         bert_keras.DebertaV2Backbone, word_pieces(), num_buckets=6, max_distance=9
     ),
     "nomic_bert": lambda: of_family(bert_keras.NomicBertBackbone, word_pieces()),
     "modernbert": lambda: of_family(bert_keras.ModernBertBackbone, byte_pairs()),
-    "one_layer_frozen_and_averages": lambda: classifier({"ema_momentum": 0.9}, 2, frozen=1),
-    "two_of_four_layers_unfrozen": lambda: classifier(num_layers=4),
-    "adapters_by_lamb": lambda: classifier(
-        {"optimizer": "lamb", "learning_rate": 3e-2, "decay": "cosine"}, lora_rank=2
-    ),
     # Bit for bit on their own backend. Others draw other masks and round differently.
     "dropout_and_consistency": lambda: classifier(consistency=1.0, dropout=0.1),
     "float16": lambda: classifier(dtype="mixed_float16"),
 }
-# Cases that are loaded in all nine directions.
-FAMILIES = ("roberta", "albert", "distilbert", "electra", "mpnet", "deberta", "modernbert")
-FAMILIES += ("nomic_bert",)
-NINE = ("schedule", *FAMILIES)
 # Cases that each backend loads itself, to resume training bit for bit.
-OWN = ("schedule", "two_of_four_layers_unfrozen", "adapters_by_lamb", "dropout_and_consistency")
-OWN += ("float16",)
+OWN = ("schedule", "dropout_and_consistency", "float16")
+OWN += ("roberta_adapters_by_lamb", "electra_unfrozen_from_the_top")
+# Cases that are loaded in all nine directions.
+NINE = tuple(name for name in TRAINED if name not in OWN[1:3])
+FAMILIES = NINE[1:]
 
 
 def quantized():
@@ -200,7 +204,7 @@ class InTheMiddle(keras.callbacks.Callback):
 
 def train(name, task, found, first=0, callbacks=()):
     callbacks = list(callbacks)
-    if name == "two_of_four_layers_unfrozen":
+    if "unfrozen" in name:
         callbacks.insert(0, GradualUnfreezing(stages_from_the_top(task.backbone)))
     options = {"batch_size": 8, "initial_epoch": first, "epochs": EPOCHS, "verbose": 0}
     texts, labels = SENTENCES if name in FAMILIES else (TEXTS, LABELS)
@@ -210,30 +214,40 @@ def train(name, task, found, first=0, callbacks=()):
 
 def answers(name, task):
     texts = SENTENCES[0] if name in FAMILIES else TEXTS
+    # A compiled prediction would take longer to compile.
+    trains_eagerly, task.run_eagerly = task.run_eagerly, True
     found = task.predict(texts, verbose=0) if name in TRAINED else OTHERS[name][1](task)
+    task.run_eagerly = trains_eagerly
     return np.concatenate([np.ravel(np.asarray(part, "float64")) for part in found])
 
 
-def compile_quickly(name):
-    """On TensorFlow only one case is compiled by XLA, and no graph is rewritten: both take long."""
-    if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf
+def opened(name, open, traces):
+    """Returns a task that is made or loaded. On TensorFlow most of them run without a graph.
 
-        trainer.model_supports_jit = MODEL_SUPPORTS_JIT if name == "schedule" else lambda m: False
-        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+    Tracing takes most of the time there. The cases of `OWN` are traced where they are saved and
+    where their own backend resumes them. No graph is rewritten, and XLA compiles one case.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return open()
+    import tensorflow as tf
+
+    trainer.model_supports_jit = MODEL_SUPPORTS_JIT if name == "schedule" else lambda m: False
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+    task = open()
+    task.run_eagerly = not (traces or name == "schedule")
+    return task
 
 
 def save(folder):
     found = {}
     for name in (*TRAINED, *OTHERS):
-        compile_quickly(name)
         keras.utils.set_random_seed(7)
         path = os.path.join(folder, f"{name}.keras")
+        make = TRAINED[name] if name in TRAINED else OTHERS[name][0]
+        task = opened(name, make, traces=name in OWN)
         if name in TRAINED:
-            task = TRAINED[name]()
             train(name, task, found, callbacks=[InTheMiddle(name, path, found)])
         else:
-            task = OTHERS[name][0]()
             task.save(path)
             found[name] = answers(name, task)
     np.savez(os.path.join(folder, "answers.npz"), **found)
@@ -248,8 +262,8 @@ def load(*folders_and_cases):
 def load_cases(folder, cases):
     found = {}
     for name in {"all": (*TRAINED, *OTHERS), "own": OWN, "nine": NINE}[cases]:
-        compile_quickly(name)
-        task = keras.models.load_model(os.path.join(folder, f"{name}.keras"))
+        path = os.path.join(folder, f"{name}.keras")
+        task = opened(name, lambda path=path: keras.models.load_model(path), traces=cases == "own")
         found[name] = answers(name, task)
         if name in TRAINED:
             check_what_is_frozen(name, task)
@@ -258,11 +272,11 @@ def load_cases(folder, cases):
 
 
 def check_what_is_frozen(name, task):
-    """Half of the layers are frozen where they are unfrozen one by one, and none elsewhere."""
+    """The layers are frozen where they are unfrozen one by one, and none elsewhere."""
     paths = inner_optimizer(task).frozen_paths
     found = (re.search(r"encoder/(layer_\d+)/", path) for path in paths)
     frozen = {match[1] for match in found if match}
-    expected = {"layer_0", "layer_1"} if name == "two_of_four_layers_unfrozen" else set()
+    expected = {"layer_0", "layer_1"} if "unfrozen" in name else set()
     assert frozen == expected, frozen
 
 

@@ -56,3 +56,7 @@ def test_the_commands_print_what_the_page_shows(command, capsys):  # noqa: F811
         assert numbers(found) == pytest.approx(numbers(expected), abs=2e-3), arguments
         ran += 1
     assert ran == 18
+    # On the program that `convert --to onnx` wrote.
+    assert "task: Pretraining" in command("info", "served")
+    assert "cannot be converted" in command("convert", "served", "x.keras", "--to", "keras")
+    assert "--overwrite" in command("convert", "bert_mini_en_gutenberg", "served", "--to", "onnx")

@@ -45,7 +45,7 @@ def in_an_empty_folder(tmp_path, monkeypatch):
 def write_preset(folder, family, tokenizer):
     """Writes a random checkpoint; returns its folder."""
     backbone = getattr(bert_keras, f"{family}Backbone")(
-        tokenizer.vocabulary_size, num_layers=4, num_heads=2, hidden_dim=8, intermediate_dim=16
+        tokenizer.vocabulary_size, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=16
     )
     backbone.save_to_preset(folder)
     tokenizer.save(folder)
@@ -233,10 +233,9 @@ def test_without_a_training_file_the_dev_file_is_split(run):
     rows = [(f"text {LETTERS[i]}", f"word {LETTERS[i]}", labels[i % 3]) for i in range(15)]
     for name in ("matched", "mismatched"):
         write(f"mnli/dev_{name}.tsv", [("sentence1", "sentence2", "gold_label"), *rows])
-    results, printed, output = run(TEXTS, data_dir="mnli", epochs=0, pictures=True)
+    results, printed, _ = run(TEXTS, data_dir="mnli", epochs=0)
     assert "12 examples to train on, 3 to measure on" in printed
     assert {"accuracy", "mismatched_accuracy"} <= set(results)
-    assert (output / "confusion_matrix.png").exists()
 
 
 def test_files_may_have_any_delimiter_and_columns(run):
@@ -386,12 +385,7 @@ def test_long_texts_without_labels_are_predicted(run):
     }
     columns = {"text_column": "document", "label_column": "answer"}
     results, _, output = run(
-        LONG,
-        **files,
-        **columns,
-        strategy="mean",
-        max_length=16,
-        pictures=True,
+        LONG, **files, **columns, strategy="mean", max_length=16, pictures=True
     )
     names = {"learning_curves_0_seed_0.png", "confusion_matrix.png"}
     assert {path.name for path in output.glob(PNG)} == names
@@ -416,22 +410,15 @@ def test_text_embedding_measures_before_and_after_training(run):
     assert {path.stem for path in output.glob(PNG)} == {*drawn}
 
 
-def test_entailed_pairs_of_rte_are_similar():
-    rows = [("index", "sentence1", "sentence2", "label"), (0, "a", "b", "entailment")]
+def test_pairs_of_published_tasks_are_similar_or_not():
+    rte = [("index", "sentence1", "sentence2", "label"), (0, "a", "b", "entailment")]
+    mrpc = [("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String"), (1, 1, 1, "a", "b")]
     for part in ("train", "dev"):
-        write(f"RTE/{part}.tsv", [*rows, (1, "a", "c", "not_entailment")])
-    pairs = likeness.read_pairs(parsed(PAIRS, data_dir="RTE")).dev
-    assert pairs.labels.tolist() == [1.0, 0.0]
-
-
-def test_text_embedding_trains_to_rank(run):
-    header = ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")
-    rows = [(i % 2, i, i, f"text {LETTERS[i]}", f"word {LETTERS[i]}") for i in range(12)]
-    for part in ("train", "dev"):
-        write(f"mrpc/{part}.tsv", [header, *rows])
-    options = {"objective": "ranking", "symmetric": True, "pooling": "cls", "max_length": 12}
-    results, _, _ = run(PAIRS, data_dir="mrpc", **options)
-    assert results["spearman"] != results["untrained_spearman"]
+        write(f"RTE/{part}.tsv", [*rte, (1, "a", "c", "not_entailment")])
+        write(f"mrpc/{part}.tsv", [*mrpc, (0, 2, 2, "a", "c")])
+    for folder in ("RTE", "mrpc"):
+        pairs = likeness.read_pairs(parsed(PAIRS, data_dir=folder)).dev
+        assert pairs.labels.tolist() == [1.0, 0.0]
 
 
 def test_text_embedding_ranks_pairs_of_a_file_and_predicts_another(run, measure):
@@ -439,8 +426,9 @@ def test_text_embedding_ranks_pairs_of_a_file_and_predicts_another(run, measure)
     files = {"train_file": write("train.tsv", rows)}
     files["test_file"] = write("test.tsv", [row[:2] for row in rows])
     columns = {"text_column": 0, "pair_column": 1, "label_column": 2, "highest_score": 4}
-    results, printed, output = run(PAIRS, **files, **columns, objective="ranking")
-    assert {"spearman", "untrained_spearman"} <= set(results) and "a tenth of" in printed
+    options = {"objective": "ranking", "symmetric": True, "pooling": "cls", "max_length": 12}
+    results, printed, output = run(PAIRS, **files, **columns, **options)
+    assert results["spearman"] != results["untrained_spearman"] and "a tenth of" in printed
     answers = read_lines(output / "test_predictions.jsonl")
     assert len(answers) == 12 and all(-1 <= json.loads(answer)["score"] <= 1 for answer in answers)
     found, printed = measure("train.tsv", **columns)
@@ -465,11 +453,12 @@ def test_pairs_connected_by_equal_texts_are_one_group():
 
 def test_token_classification_scores_entities_and_writes_tags(run):
     sentence = ["Anna\tB-PER", "lives\tO", "in\tO", "Rome\tB-LOC", ".\tO", ""]
-    for part in ("train", "dev", "test"):
-        write(f"ner/{part}.conll", sentence * 8)
+    for part, further in {"train": [], "dev": ["a\tO", "b\tB-Y", ""], "test": []}.items():
+        write(f"ner/{part}.conll", sentence * 8 + further)
     results, printed, output = run(TAGS, data_dir="ner", crf=True, sample=6)
     assert {"f1", "test_f1", "precision", "accuracy"} <= set(results)
-    assert "6 examples to train on, 8 to measure on" in printed
+    assert "6 examples to train on, 9 to measure on" in printed
+    assert "dev.conll, line 50: no training sentence has the tag 'B-Y'." in printed
     lines = read_lines(output / "test_predictions.tsv")
     assert [line.split("\t")[0] for line in lines[:5]] == ["Anna", "lives", "in", "Rome", "."]
 
@@ -483,13 +472,6 @@ def test_segmented_words_are_scored_by_their_scheme(run, measure):
     assert measure("train.tsv", scheme="BMES")[0] == pytest.approx(results)
     with pytest.raises(ValueError, match=r"new.txt, line 2: each tag must be one of the model's"):
         measure(write("new.txt", ["a B", "b X"]))
-
-
-def test_tags_that_no_training_sentence_has_are_reported_by_file_and_line(run):
-    files = train_and_dev(["a O", "b B-X", "c I-X", ""] * 4)
-    files["dev_file"] = write("dev.txt", ["a O", "b B-Y", ""])
-    _, printed, _ = run(TAGS, **files)
-    assert "dev.txt, line 2: no training sentence has the tag 'B-Y'." in printed
 
 
 def test_parts_of_speech_are_scored_by_accuracy(run):
@@ -788,6 +770,8 @@ def test_tasks_take_a_preset_of_any_family(run, tokenizer, tmp_path, family):
     assert {"attention_layers.png", "saliency.png", "projection.png"} <= {
         path.name for path in output.iterdir()
     }
+    if family != "Roberta":  # What follows depends on the tokenizer and on segments alone.
+        return
     files = train_and_dev(["a O", "text B-X", "exact I-X", ""] * 4)
     run(TAGS, preset=preset, **files, max_length=12)
     files = train_and_dev(six_questions(2), "questions.json")

@@ -134,13 +134,10 @@ def test_lone_surrogates_do_not_stop_training():
         ({"texts": ["", " \n"]}, ValueError, r"needs characters.* Received: none"),
         ({"files": "missing.txt"}, FileNotFoundError, "missing"),
         ({"files": "latin.txt"}, ValueError, r"latin\.txt"),
-        (
-            {"texts": ["abc cab"], "vocabulary_size": 8},
-            ValueError,
-            "vocabulary_size=8 for 5 special tokens and 6",
-        ),
+        ({"texts": ["abc cab"], "vocabulary_size": 8}, ValueError,
+         "vocabulary_size=8 for 5 special tokens and 6"),
     ],
-)
+)  # fmt: skip
 def test_sources_that_give_no_vocabulary_are_refused(
     tmp_path, monkeypatch, arguments, error, message
 ):

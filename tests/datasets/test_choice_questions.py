@@ -28,30 +28,16 @@ def commonsense(num_choices, key):
             [["She stands.", "She runs.", "She eats, then drinks.", "She left."]],
             [2],
         ),
-        (
-            "test.csv",
-            f"{HEADER}\n0,a,1,A. B,A.,B,gold,c,d,e,f\n",
-            ["A."],
-            [["B c", "B d", "B e", "B f"]],
-            None,
-        ),
+        ("test.csv", f"{HEADER}\n0,a,1,A. B,A.,B,gold,c,d,e,f\n", ["A."],
+         [["B c", "B d", "B e", "B f"]], None),
         ("swag.json", [SWAG], ["A."], [["B e0", "B e1", "B e2", "B e3"]], [3]),
         ("joined.jsonl", [JOINED], ["A. B"], [["w", "x"]], [1]),
-        (
-            "commonsense.jsonl",
-            [commonsense(3, "C"), commonsense(3, "A")],
-            ["Where?"] * 2,
-            [["text A", "text B", "text C"]] * 2,
-            [2, 0],
-        ),
+        ("commonsense.jsonl", [commonsense(3, "C"), commonsense(3, "A")], ["Where?"] * 2,
+         [["text A", "text B", "text C"]] * 2, [2, 0]),
         ("test.jsonl", [commonsense(2, None)], ["Where?"], [["text A", "text B"]], None),
-        (
-            "e-care.jsonl",
-            [CAUSE, CAUSE | {"ask-for": "effect"}],
-            ["It rains. What is the cause?", "It rains. What is the effect?"],
-            [["a", "b"]] * 2,
-            [1, 1],
-        ),
+        ("e-care.jsonl", [CAUSE, CAUSE | {"ask-for": "effect"}],
+         ["It rains. What is the cause?", "It rains. What is the effect?"], [["a", "b"]] * 2,
+         [1, 1]),
         (
             "cosmos.csv",
             "id,context,question,answer0,answer1,answer2,answer3,label\n"
@@ -61,7 +47,7 @@ def commonsense(num_choices, key):
             [2],
         ),
     ],
-)
+)  # fmt: skip
 def test_contexts_choices_and_labels_of_each_layout(
     write, name, content, contexts, choices, labels
 ):

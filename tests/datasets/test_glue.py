@@ -19,20 +19,13 @@ MNLI = "index\tpromptID\tpairID\tgenre\tsentence1\tsentence2\tlabel1\tgold_label
 # A few rows in each published layout, with what readers stumble over: quotation marks that are
 # never closed, a byte order mark, empty fields, no line end at the end.
 FILES = {
-    "cola": {
-        "train.tsv": "gj04\t1\t\tThe rope stretched.\ngj04\t0\t*\tThe rope stretch it.",
-        "dev.tsv": 'c_13\t1\t\t"Quoted.\n',
-        "test.tsv": "index\tsentence\n0\tBill whistled.\n",
-    },
-    "sst2": {
-        "train.tsv": "sentence\tlabel\nhide new secretions \t0\na charming journey \t1\n",
-        "test.tsv": "index\tsentence\n0\tuneasy mishmash .\n",
-    },
-    "mrpc": {
-        "dev.tsv": f'{MRPC}1\t11\t12\tThe pie.\t"The pie business\n0\t21\t22\t"a" b"\tc\n',
-        "test.tsv": "index\t#1 ID\t#2 ID\t#1 String\t#2 String\n0\t1\t2\tone\ttwo\n",
-        "msr_paraphrase_test.txt": f"{MRPC}1\t1\t2\tone\ttwo\n",
-    },
+    "cola": {"train.tsv": "gj04\t1\t\tThe rope stretched.\ngj04\t0\t*\tThe rope stretch it.",
+     "dev.tsv": 'c_13\t1\t\t"Quoted.\n', "test.tsv": "index\tsentence\n0\tBill whistled.\n"},
+    "sst2": {"train.tsv": "sentence\tlabel\nhide new secretions \t0\na charming journey \t1\n",
+     "test.tsv": "index\tsentence\n0\tuneasy mishmash .\n"},
+    "mrpc": {"dev.tsv": f'{MRPC}1\t11\t12\tThe pie.\t"The pie business\n0\t21\t22\t"a" b"\tc\n',
+     "test.tsv": "index\t#1 ID\t#2 ID\t#1 String\t#2 String\n0\t1\t2\tone\ttwo\n",
+     "msr_paraphrase_test.txt": f"{MRPC}1\t1\t2\tone\ttwo\n"},
     "stsb": {
         "dev.tsv": f"{STSB}\tscore\n0\tmain\tMSRvid\t2012\t0\t-\t-\tA man.\tA woman.\t4.750\n",
         "test.tsv": f"{STSB}\n0\tmain\tMSRvid\t2012\t0\tnone\tnone\tA girl.\tA boy.\n",
@@ -43,20 +36,16 @@ FILES = {
         "dev.tsv": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
         "1\t2\t3\tWhy?\tHow?\t0\n4\t5\tcut short\n6\t7\t8\tWho?\tWho is?\t1\n"
     },
-    "mnli": {
-        "dev_matched.tsv": f"{MNLI}0\t1\t1e\tslate\tA rose.\tA flower.\tneutral\tentailment\n",
-        "dev_mismatched.tsv": "sentence1\tsentence2\tgold_label\na\tb\tneutral\n",
-        "test_matched.tsv": "index\tgenre\tsentence1\tsentence2\n0\tslate\ta\tb\n",
-        "train.csv": 'premise,hypothesis,label\n"Yes, ""he"" did","No\nway",contradiction\n',
-    },
+    "mnli": {"dev_matched.tsv": f"{MNLI}0\t1\t1e\tslate\tA rose.\tA flower.\tneutral\tentailment\n",
+     "dev_mismatched.tsv": "sentence1\tsentence2\tgold_label\na\tb\tneutral\n",
+     "test_matched.tsv": "index\tgenre\tsentence1\tsentence2\n0\tslate\ta\tb\n",
+     "train.csv": 'premise,hypothesis,label\n"Yes, ""he"" did","No\nway",contradiction\n'},
     "qnli": {"dev.tsv": 'index\tquestion\tsentence\tlabel\n0\t"Who?\tHe "did.\tnot_entailment\n'},
     "rte": {"dev.tsv": "index\tsentence1\tsentence2\tlabel\n0\ta\tb\tnot_entailment\n"},
     "wnli": {"dev.tsv": "index\tsentence1\tsentence2\tlabel\n0\ta\tb\t1\n"},
-    "chnsenticorp": {
-        "train.tsv": "label\ttext_a\n1\t酒店不错\n",
-        "dev.tsv": "qid\tlabel\ttext_a\n0\t0\t<荐书> 不好\n",
-        "test.tsv": "qid\ttext_a\n0\t总体一般\n",
-    },
+    "chnsenticorp": {"train.tsv": "label\ttext_a\n1\t酒店不错\n",
+     "dev.tsv": "qid\tlabel\ttext_a\n0\t0\t<荐书> 不好\n",
+     "test.tsv": "qid\ttext_a\n0\t总体一般\n"},
     "snli": {
         "snli_1.0_dev.jsonl": [
             {"gold_label": "-", "sentence1": "x", "sentence2": "y", "labels": ["a"]},
@@ -71,13 +60,10 @@ FILES = {
         ],
         "test.json": [{"id": 0, "sentence1": "他来了", "sentence2": "他走了"}],
     },
-    "afqmc": {
-        "train.txt": "借呗\t花呗\t1\n",
-        "test.txt": "借呗\t花呗\n",
-        "dev.json": [{"sentence1": "借呗", "sentence2": "花呗", "label": "0"}],
-    },
+    "afqmc": {"train.txt": "借呗\t花呗\t1\n", "test.txt": "借呗\t花呗\n",
+     "dev.json": [{"sentence1": "借呗", "sentence2": "花呗", "label": "0"}]},
     "goemotions": {"dev.tsv": "Is this it??\t27\tedg\nYou know,\t4,27\tee8\n"},
-}
+}  # fmt: skip
 
 
 @pytest.fixture

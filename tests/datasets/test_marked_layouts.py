@@ -42,14 +42,8 @@ NUMBERS = [{"tokens": ["EU", "says"], "ner_tags": [1, 0]}]
 NAMED = [{"tokens": ["EU", "says"], "ner_tags": ["B-ORG", "O"]}]
 
 TAGGED = [
-    (
-        "CoNLL-2012",
-        "a.gold_conll",
-        CONLL_2012,
-        {},
-        "In New York Ada|left",
-        "O B-GPE I-GPE B-PERSON|O",
-    ),
+    ("CoNLL-2012", "a.gold_conll", CONLL_2012, {}, "In New York Ada|left",
+     "O B-GPE I-GPE B-PERSON|O"),
     ("the tag first", "a.bio", FILMS, {}, "what bruce willis", "O B-ACTOR I-ACTOR"),
     ("words that are numbers", "a", "2019\tO\n10\tO\n25\tO\n", {}, "2019 10 25", "O O O"),
     ("positions in words", "a", "科0\tO\n技1\tO\n好0\tO\n", {}, "科 技 好", "O O O"),
@@ -58,73 +52,26 @@ TAGGED = [
     ("tags in the middle", "a", "EU\tB-ORG\t0.9\nhi\tO\t0.8\n", {}, "EU hi", "B-ORG O"),
     ("Kaggle's table", "a.csv", KAGGLE, {}, "Ada,  slept|Bo", "B-per O|B-per"),
     ("Kaggle's table of cells", "a.csv", CELLS, {}, "EU says", "B-org O"),
-    (
-        "lists of JSON in cells",
-        "a.tsv",
-        'tokens\tner_tags\n["\\ud83d\\ude42", " "]\t["O", "O"]\n',
-        {"word_column": "tokens"},
-        "🙂  ",
-        "O O",
-    ),
-    (
-        "numbered sentences",
-        "a.csv",
-        "sentence_id,words,labels\n0,EU,B-ORG\n1,hi,O\n",
-        {},
-        "EU|hi",
-        "B-ORG|O",
-    ),
+    ("lists of JSON in cells", "a.tsv", 'tokens\tner_tags\n["\\ud83d\\ude42", " "]\t["O", "O"]\n',
+     {"word_column": "tokens"}, "🙂  ", "O O"),
+    ("numbered sentences", "a.csv", "sentence_id,words,labels\n0,EU,B-ORG\n1,hi,O\n", {}, "EU|hi",
+     "B-ORG|O"),
     ("JSON lines", "a.jsonl", NAMED, {}, "EU says", "B-ORG O"),
     ("JSON lines in a text file", "a.txt", json.dumps(NAMED[0]) + "\n", {}, "EU says", "B-ORG O"),
-    (
-        "numbers with names",
-        "a.jsonl",
-        NUMBERS,
-        {"label_names": ["O", "B-ORG"]},
-        "EU says",
-        "B-ORG O",
-    ),
-    (
-        "fields by name",
-        "a.jsonl",
-        [{"w": ["EU"], "t": ["O"]}],
-        {"word_column": "w", "tag_column": "t"},
-        "EU",
-        "O",
-    ),
-    (
-        "doccano",
-        "a.jsonl",
-        [TEXT, {"text": "hi", "label": []}],
-        {},
-        f"{WORDS_OF_TEXT}|hi",
-        f"{TAGS_OF_TEXT}|O",
-    ),
-    (
-        "doccano with relations",
-        "a.jsonl",
-        [{"text": "EU says", "entities": [OBJECT]}],
-        {},
-        "EU says",
-        "B-ORG O",
-    ),
-    (
-        "Label Studio",
-        "a.json",
-        [{"text": "EU says", "label": [{"start": 0, "end": 2, "text": "EU", "labels": ["ORG"]}]}],
-        {},
-        "EU says",
-        "B-ORG O",
-    ),
-    (
-        "CLUENER",
-        "a.json",
-        CLUENER,
-        {},
-        "浙 商 银 行 叶 老 桂",
-        "B-company I-company I-company I-company B-name I-name I-name",
-    ),
-]
+    ("numbers with names", "a.jsonl", NUMBERS, {"label_names": ["O", "B-ORG"]}, "EU says",
+     "B-ORG O"),
+    ("fields by name", "a.jsonl", [{"w": ["EU"], "t": ["O"]}],
+     {"word_column": "w", "tag_column": "t"}, "EU", "O"),
+    ("doccano", "a.jsonl", [TEXT, {"text": "hi", "label": []}], {}, f"{WORDS_OF_TEXT}|hi",
+     f"{TAGS_OF_TEXT}|O"),
+    ("doccano with relations", "a.jsonl", [{"text": "EU says", "entities": [OBJECT]}], {},
+     "EU says", "B-ORG O"),
+    ("Label Studio", "a.json",
+     [{"text": "EU says", "label": [{"start": 0, "end": 2, "text": "EU", "labels": ["ORG"]}]}], {},
+     "EU says", "B-ORG O"),
+    ("CLUENER", "a.json", CLUENER, {}, "浙 商 银 行 叶 老 桂",
+     "B-company I-company I-company I-company B-name I-name I-name"),
+]  # fmt: skip
 
 
 def cells(text):
@@ -231,20 +178,12 @@ QUESTIONS = [
     ("SQuAD, ids as numbers", "a.json", {"data": [{"paragraphs": [question()]}]}, [(START, False)]),
     ("a list of contexts", "a.json", json.dumps([question()]), [(START, False)]),
     ("contexts in lines", "a.jsonl", [question()], [(START, False)]),
-    (
-        "rows of `datasets`",
-        "a.jsonl",
-        [row(), row(id=2, answers=NONE)],
-        [(START, False), (None, True)],
-    ),
+    ("rows of `datasets`", "a.jsonl", [row(), row(id=2, answers=NONE)],
+     [(START, False), (None, True)]),
     ("a list of rows", "a.json", json.dumps([row()]), [(START, False)]),
     ("rows under a key", "a.json", {"data": [row()]}, [(START, False)]),
-    (
-        "rows without ids and answers",
-        "a.jsonl",
-        [{"context": "c", "question": "?"}],
-        [(None, False)],
-    ),
+    ("rows without ids and answers", "a.jsonl", [{"context": "c", "question": "?"}],
+     [(None, False)]),
     ("CSV", "a.csv", TABLE, [(START, False)]),
     ("CSV, no answer", "a.csv", f"{TABLE}Qui?,{CONTEXT},,\n", [(START, False), (None, True)]),
     (
@@ -257,7 +196,7 @@ QUESTIONS = [
     ("floats of pandas", "a.jsonl", [question(float(START))], [(START, False)]),
     ("a blank answer", "a.jsonl", [question(answers=BLANK, is_impossible=True)], [(None, True)]),
     ("null for answers", "a.jsonl", [question(answers=None)], [(None, False)]),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -344,35 +283,20 @@ CHOICES = [
     ),
     ("OpenBookQA", "a.jsonl", [{"question_stem": "Q", **OF_DATASETS}], [("Q", "tA|tB", 1)]),
     ("RACE", "1.txt", RACE, [("T.", "He a it.|He b it.", 1), ("T.", "Why? a|Why? b", 0)]),
-    (
-        "RACE of `datasets`",
-        "a.jsonl",
-        [{"article": "T.", "question": "Why?", "options": ["a", "b"], "answer": "B"}],
-        [("T.", "Why? a|Why? b", 1)],
-    ),
-    (
-        "HellaSwag",
-        "a.jsonl",
-        [{"ctx": "C", "endings": ["a", "b"], "label": "1"}],
-        [("C", "a|b", 1)],
-    ),
+    ("RACE of `datasets`", "a.jsonl",
+     [{"article": "T.", "question": "Why?", "options": ["a", "b"], "answer": "B"}],
+     [("T.", "Why? a|Why? b", 1)]),
+    ("HellaSwag", "a.jsonl", [{"ctx": "C", "endings": ["a", "b"], "label": "1"}],
+     [("C", "a|b", 1)]),
     ("PIQA", "a.jsonl", [{"goal": "G", "sol1": "a", "sol2": "b", "label": 0}], [("G", "a|b", 0)]),
     ("COPA", "a.jsonl", [COPA], [("P. What is the effect?", "a|b", 1)]),
     ("COPA in XML", "a.xml", COPA_XML, [("P. What is the cause?", "a|b", 1)]),
-    (
-        "COPA's test set",
-        "a.jsonl",
-        [{**COPA, "label": -1}],
-        [("P. What is the effect?", "a|b", None)],
-    ),
+    ("COPA's test set", "a.jsonl", [{**COPA, "label": -1}],
+     [("P. What is the effect?", "a|b", None)]),
     ("MMLU", "a.jsonl", [{"question": "Q", "choices": ["a", "b"], "answer": 1}], [("Q", "a|b", 1)]),
-    (
-        "your own",
-        "a.jsonl",
-        [{"context": "C", "choices": ["a", "b"], "label": 1}],
-        [("C", "a|b", 1)],
-    ),
-]
+    ("your own", "a.jsonl", [{"context": "C", "choices": ["a", "b"], "label": 1}],
+     [("C", "a|b", 1)]),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -14,41 +14,28 @@ STARRED = "gj04\t1\t\tFirst.\ngj04\t0\t*\tSecond."
     ("name", "content", "arguments", "expected"),
     [
         # Quotation marks are letters in TSV; in CSV they enclose delimiters and line ends.
-        (
-            "t.tsv",
-            'a\tb\n"open\tthe "mid" end"\n""\t"x"\n',
-            {},
-            {"a": ['"open', '""'], "b": ['the "mid" end"', '"x"']},
-        ),
-        (
-            "t.csv",
-            'text,label\r\n"one, ""two""\nthree",1\r\nfour,0\r\n',
-            {"columns": ["label", "text"]},
-            {"label": ["1", "0"], "text": ['one, "two"\nthree', "four"]},
-        ),
+        ("t.tsv", 'a\tb\n"open\tthe "mid" end"\n""\t"x"\n', {},
+         {"a": ['"open', '""'], "b": ['the "mid" end"', '"x"']}),
+        ("t.csv", 'text,label\r\n"one, ""two""\nthree",1\r\nfour,0\r\n',
+         {"columns": ["label", "text"]},
+         {"label": ["1", "0"], "text": ['one, "two"\nthree', "four"]}),
         # Columns by number mean that there is no header.
         ("t.tsv", STARRED, {"columns": [3, 1]}, {3: ["First.", "Second."], 1: ["1", "0"]}),
         ("t.tsv", STARRED, {"columns": [-1]}, {-1: ["First.", "Second."]}),
         ("t.tsv", STARRED, {"columns": 0, "header": True}, {0: ["gj04"]}),
         ("u.tsv", "a\tb\n1\t2\n3\t4\n", {"columns": ["a", "a"]}, {"a": ["1", "3"]}),
         # The delimiter is a tab if the first line has one.
-        (
-            "sts-dev.csv",
-            "main\t2.5\tA girl, smiling.\n",
-            {"columns": [2]},
-            {2: ["A girl, smiling."]},
-        ),
+        ("sts-dev.csv", "main\t2.5\tA girl, smiling.\n", {"columns": [2]},
+         {2: ["A girl, smiling."]}),
         ("one_column.txt", "Hello, you\nBye\n", {"columns": [0]}, {0: ["Hello, you", "Bye"]}),
         ("t.csv", 'a;b\n1;"2;3"\n', {"delimiter": ";"}, {"a": ["1"], "b": ["2;3"]}),
         ("t.csv.gz", gzip.compress(b"a,b\n1,2\n"), {}, {"a": ["1"], "b": ["2"]}),
         ("t.tsv", "a\tb\r\n x \ty\x85z\u3000\r\n\r\n", {}, {"a": [" x "], "b": ["y\x85z\u3000"]}),
         # A byte order mark is not part of the first name.
-        *(
-            ("t.tsv", "Quality\t#1\n1\tcafé\n".encode(x), {}, {"Quality": ["1"], "#1": ["café"]})
-            for x in ("utf-8", "utf-8-sig", "utf-16")
-        ),
+        *(("t.tsv", "Quality\t#1\n1\tcafé\n".encode(x), {},
+          {"Quality": ["1"], "#1": ["café"]}) for x in ("utf-8", "utf-8-sig", "utf-16")),
     ],
-)
+)  # fmt: skip
 def test_a_table_is_read_by_columns(write, name, content, arguments, expected):
     assert read_table(write(name, content), **arguments) == expected
 

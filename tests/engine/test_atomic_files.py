@@ -17,6 +17,8 @@ from tiny import tiny_backbone, tiny_classifier
 import bert_keras
 from bert_keras.engine import atomic_files as files
 
+pytestmark = pytest.mark.once
+
 ONE, TWO = ("no 1", "yes 1"), ("no 2", "yes 2")
 WRITER = pathlib.Path(__file__).with_name("killed_writer.py")
 
@@ -30,7 +32,6 @@ def write_folder(folder, text):
             files.write_text(new / name, text)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("how", ["killed", "failed"])
 @pytest.mark.parametrize("what", ["file", "swapped", "moved"])
 def test_a_write_leaves_the_old_or_the_new_content_whatever_ends_it(tmp_path, what, how):
@@ -42,7 +43,6 @@ def test_a_write_leaves_the_old_or_the_new_content_whatever_ends_it(tmp_path, wh
     assert len(found) > (10 if what == "file" else 40)
 
 
-@pytest.mark.once
 def test_files_of_a_running_writer_are_not_swept(tmp_path):
     with files.replacing(tmp_path / "file") as temporary:
         pathlib.Path(temporary).write_text("slow")
@@ -52,7 +52,6 @@ def test_files_of_a_running_writer_are_not_swept(tmp_path):
     assert os.listdir(tmp_path) == ["file"]
 
 
-@pytest.mark.once
 def test_a_reader_sees_one_state_while_somebody_writes(tmp_path):
     folder, found = tmp_path / "preset", []
     write_folder(folder, "old")
@@ -68,7 +67,6 @@ def test_a_reader_sees_one_state_while_somebody_writes(tmp_path):
     assert read(None, folder) == {"new 3"}
 
 
-@pytest.mark.once
 def test_reading_a_missing_folder_names_it(tmp_path):
     with pytest.raises(FileNotFoundError, match="nothing here"):
         bert_keras.TextClassifier.from_preset(tmp_path / "nothing here")
@@ -91,20 +89,17 @@ def test_a_link_stays_a_link_and_a_mode_stays_as_it_was(tmp_path):
     assert (tmp_path / "preset" / "model.safetensors").stat().st_mode & 0o444 == 0o444
 
 
-@pytest.mark.once
 def test_a_device_is_written_to_and_stays(tmp_path):
     files.write_text(os.devnull, "nothing")
     assert not pathlib.Path(os.devnull).is_file()
 
 
-@pytest.mark.once
 def test_the_current_folder_stays_the_current_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_folder(".", "new")
     assert pathlib.Path("weights").read_text() == "new"
 
 
-@pytest.mark.once
 def test_a_folder_that_cannot_be_swapped_is_written_file_by_file(tmp_path, monkeypatch):
     monkeypatch.setattr(os.path, "ismount", lambda _: True)
     monkeypatch.setattr(files, "_swap", None)
@@ -117,7 +112,6 @@ def test_a_folder_that_cannot_be_swapped_is_written_file_by_file(tmp_path, monke
 TENSORFLOW_ERROR = "ResourceExhaustedError: part-0; No space left on device [Op:SaveV2]"
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("error", [NO_SPACE, RuntimeError(TENSORFLOW_ERROR)])
 @pytest.mark.parametrize("old", ["old", None])
 def test_an_error_names_the_path_and_what_is_there(tmp_path, error, old):
@@ -130,7 +124,6 @@ def test_an_error_names_the_path_and_what_is_there(tmp_path, error, old):
     assert (found.value.errno, found.value.filename) == (errno.ENOSPC, str(path))
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("name", [None, "/x", "read"])
 def test_an_error_of_another_file_or_of_none_stays_as_it_is(tmp_path, name):
     error = ConnectionResetError(errno.ECONNRESET, "reset")
@@ -141,7 +134,6 @@ def test_an_error_of_another_file_or_of_none_stays_as_it_is(tmp_path, name):
     assert found.value is error
 
 
-@pytest.mark.once
 def test_a_file_that_nobody_may_write_stays(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("old")
     monkeypatch.setattr(os, "access", lambda *_: False)  # For the superuser nothing is read-only.
@@ -150,7 +142,6 @@ def test_a_file_that_nobody_may_write_stays(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["file"]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("is_swapped", [True, False])
 def test_files_that_others_write_meanwhile_are_kept(tmp_path, monkeypatch, is_swapped):
     folder, chown = tmp_path / "preset", os.chown
@@ -287,7 +278,6 @@ def opened(tmp_path):
     path = None
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("name", registered_classes())
 def test_no_argument_of_a_config_is_a_path(opened, name):
     path, is_open = opened
@@ -322,7 +312,6 @@ def test_a_keras_file_that_names_a_vocabulary_is_refused_without_opening_it(
     assert "secret\n" not in str(found.value) and not is_open
 
 
-@pytest.mark.once
 def test_a_file_and_the_one_beside_it_are_replaced_together(tmp_path):
     def write(*names):
         with files.replacing_with(tmp_path / "model.xml", "model.bin") as path:

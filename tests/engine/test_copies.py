@@ -9,13 +9,23 @@ import numpy as np
 import pytest
 from tiny import tiny_classifier
 
+pytestmark = pytest.mark.once
+
 TEXTS = ["a b c", "d e", "f"]
+# TensorFlow takes longer for a graph; JAX compiles each operation of a step that is not compiled.
+EAGERLY = keras.backend.backend() != "jax"
 
 
-@pytest.mark.parametrize("how", [copy.deepcopy, lambda task: pickle.loads(pickle.dumps(task))])
+def pickled(value):
+    return pickle.loads(pickle.dumps(value))
+
+
+@pytest.mark.parametrize(
+    "how", [copy.deepcopy, pytest.param(pickled, marks=pytest.mark.each_backend)]
+)
 def test_a_copy_gives_the_same_answers_and_trains_independently(how):
     task = tiny_classifier()
-    task.compile(run_eagerly=True)
+    task.compile(run_eagerly=EAGERLY)
     task.fit(TEXTS, [0, 1, 0], epochs=1, verbose=0)
     answers = task.predict(TEXTS, verbose=0)
     again = how(task)
@@ -38,6 +48,7 @@ def test_a_clone_has_new_weights_and_says_how_to_copy_the_vocabulary():
         clone.predict(TEXTS, verbose=0)
 
 
+@pytest.mark.each_backend
 def test_a_forked_process_refuses_to_compute_unless_it_has_one_thread():
     torch = pytest.importorskip("torch")
     task = tiny_classifier()

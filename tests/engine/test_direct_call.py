@@ -7,6 +7,8 @@ from tiny import tiny_classifier
 
 from bert_keras.engine.direct_call import DirectCall
 
+pytestmark = pytest.mark.once
+
 BACKEND = keras.backend.backend()
 INPUTS = {"token_ids": np.arange(12).reshape(2, 6) % 9, "padding_mask": np.tri(2, 6, 3, "int32")}
 
@@ -44,6 +46,7 @@ def inside(layer, x, **kwargs):
     return outputs, sum(part is layer for part in asked)
 
 
+@pytest.mark.each_backend
 @pytest.mark.parametrize(
     ("change", "x", "kwargs", "is_direct"),
     [
@@ -70,7 +73,6 @@ def test_a_call_is_direct_where_keras_would_add_nothing(change, x, kwargs, is_di
     np.testing.assert_array_equal(keras.ops.convert_to_numpy(outputs), 2 * np.ones((2, 3)))
 
 
-@pytest.mark.once
 def test_hooks_run():
     layer, calls = Counted(), []
     handle = layer.register_forward_hook(lambda *arguments: calls.append("own"))

@@ -11,15 +11,16 @@ import pytest
 from bert_keras.cli import start
 from bert_keras.engine import host_memory
 
+pytestmark = pytest.mark.once
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES, HUGE_PAGES = 16384, host_memory.HUGE_PAGES
-# Page faults of a block as large as one that was freed just before, on the main thread and another.
+# Page faults of a block as large as one that was freed just before, on the main thread and another:
+# once the package is imported, and once it is asked to keep freed memory.
 FAULTS = """
 import ctypes, resource, sys, threading
 import bert_keras
 
-if sys.argv[2] == "keep":
-    bert_keras.keep_freed_memory()
 libc = ctypes.CDLL(None)
 libc.prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE: a fault a page.
 libc.malloc.restype = ctypes.c_void_p
@@ -36,31 +37,41 @@ def twice():
     faults()
     print(faults())
 
-twice()
-thread = threading.Thread(target=twice)
-thread.start()
-thread.join()
+def on_two_threads():
+    twice()
+    thread = threading.Thread(target=twice)
+    thread.start()
+    thread.join()
+
+for phase in sys.argv[2:]:
+    if phase == "keep":
+        bert_keras.keep_freed_memory()
+    on_two_threads()
 """
 
 
-def shares_of_faults(keep="keep", **variables):
-    """Returns page faults of the main thread and of another, as shares of the block's pages."""
+@pytest.fixture(scope="module")
+def shares_of_faults():
+    """Page faults of the main thread and of another, as shares of the block's pages."""
     environment = {k: v for k, v in os.environ.items() if not host_memory.is_set_by_user({k: v})}
+    # On JAX the number of heaps is set before there are threads.
+    phases = ["import", "keep"] if keras.backend.backend() == "torch" else ["keep"]
     done = subprocess.run(
-        [sys.executable, "-c", FAULTS, str(PAGES), keep],
-        env=environment | {"PYTHONPATH": str(ROOT)} | variables,
+        [sys.executable, "-c", FAULTS, str(PAGES), *phases],
+        env=environment | {"PYTHONPATH": str(ROOT)},
         check=True,
         capture_output=True,
         text=True,
     )
-    return [int(line) / PAGES for line in done.stdout.split()[-2:]]
+    return [int(line) / PAGES for line in done.stdout.split()[-2 * len(phases) :]]
 
 
-def test_a_block_freed_is_used_again_without_a_page_fault():
+@pytest.mark.each_backend
+def test_a_block_freed_is_used_again_without_a_page_fault(request):
     if not host_memory.has_glibc() or keras.backend.backend() == "tensorflow":
         assert not host_memory.keep_freed_memory()
         return
-    main, other = shares_of_faults()
+    main, other = request.getfixturevalue("shares_of_faults")[-2:]
     assert main < 0.1
     if keras.backend.backend() == "jax" and len(os.sched_getaffinity(0)) <= host_memory.FEW_CORES:
         assert other < 0.1
@@ -68,10 +79,9 @@ def test_a_block_freed_is_used_again_without_a_page_fault():
         assert other > 0.9
 
 
-@pytest.mark.once
-def test_importing_the_package_changes_nothing():
+def test_importing_the_package_changes_nothing(shares_of_faults):
     if host_memory.has_glibc():
-        assert min(shares_of_faults("import alone")) > 0.9
+        assert min(shares_of_faults[:2]) > 0.9
 
 
 def test_the_user_s_settings_are_left_alone(monkeypatch):
@@ -79,7 +89,6 @@ def test_the_user_s_settings_are_left_alone(monkeypatch):
     assert not host_memory.keep_freed_memory()
 
 
-@pytest.mark.once
 def test_the_switch_and_glibc_s_variables_count_and_no_others():
     for name, value in (
         ("BERT_KERAS_KEEP_MEMORY", "0"),
@@ -91,6 +100,7 @@ def test_the_switch_and_glibc_s_variables_count_and_no_others():
     assert not host_memory.is_set_by_user({"BERT_KERAS_KEEP_MEMORY": "1"})
 
 
+@pytest.mark.each_backend
 def test_nothing_is_done_with_another_c_library(monkeypatch):
     for name in (*host_memory.SET_BY_USER, "BERT_KERAS_KEEP_MEMORY", "GLIBC_TUNABLES"):
         monkeypatch.delenv(name, raising=False)
@@ -100,7 +110,6 @@ def test_nothing_is_done_with_another_c_library(monkeypatch):
     assert not host_memory.keep_freed_memory()
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("options", "gains"),
     [
@@ -125,7 +134,6 @@ def test_huge_pages_are_asked_for_where_kernel_and_glibc_give_them(
     assert host_memory.would_gain_by_huge_pages(found) == gains
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(("command", "begins"), [("train", True), ("info", False)])
 def test_training_commands_restart_with_their_own_arguments(command, begins, monkeypatch):
     calls = []

@@ -15,6 +15,8 @@ from tiny import tiny_backbone, tiny_classifier
 
 from bert_keras.engine import structure
 
+pytestmark = pytest.mark.once
+
 ANSWERS = int(os.environ.get("ANSWERS", 10))
 TEXTS = ["a b", "c", "d e f g h", "a", "b c d", "h g", "a b c d e f", "e"]
 
@@ -66,6 +68,7 @@ SOURCES = (
 )
 
 
+@pytest.mark.each_backend
 def test_every_source_of_data_gives_the_same_outputs_in_the_model_s_structure():
     backbone, inputs = tiny_backbone(), make_inputs()
     expected = keras.tree.map_structure(to_numpy, backbone(inputs))
@@ -76,6 +79,7 @@ def test_every_source_of_data_gives_the_same_outputs_in_the_model_s_structure():
     assert_same_structure_close(backbone.predict_on_batch(inputs), expected, 1e-5)
 
 
+@pytest.mark.each_backend
 def test_batches_come_one_by_one_in_their_order():
     backbone, inputs = tiny_backbone(), make_inputs()
     expected = backbone.predict(inputs, verbose=0)["pooled_output"]
@@ -116,6 +120,7 @@ def test_inputs_that_do_not_fit_are_refused(x, error, message):
         tiny_backbone().predict((b for b in x) if isinstance(x, list) else x, verbose=0)
 
 
+@pytest.mark.each_backend
 def test_outputs_follow_the_weights_and_what_replaces_them():
     task, inputs = tiny_classifier(), make_inputs()
 
@@ -137,6 +142,7 @@ def test_outputs_follow_the_weights_and_what_replaces_them():
     assert_close(check(), third, 1e-5)
 
 
+@pytest.mark.each_backend
 def test_each_shape_is_compiled_once(monkeypatch):
     task, calls = tiny_classifier(), []
     call = task.head.call
@@ -146,6 +152,7 @@ def test_each_shape_is_compiled_once(monkeypatch):
     assert len(calls) == (3 if keras.backend.backend() == "torch" else 1)
 
 
+@pytest.mark.each_backend
 def test_eight_threads_answer_as_one_does():
     task, other = tiny_classifier(), tiny_classifier()
     texts = [TEXTS[number:] + TEXTS[:number] for number in range(8)]
@@ -165,6 +172,7 @@ def test_eight_threads_answer_as_one_does():
     assert np.isfinite(task.get_weights()[0]).all()
 
 
+@pytest.mark.each_backend
 def test_outputs_and_losses_follow_what_compile_and_other_tasks_change():
     backbone = tiny_backbone()
     task, other = tiny_classifier(backbone), tiny_classifier(backbone)

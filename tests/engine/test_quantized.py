@@ -52,8 +52,9 @@ def saved_and_loaded(tmp_path):
     return save_and_load
 
 
-@pytest.mark.parametrize("mode", ["int8", "int4"])
-@pytest.mark.parametrize(("filters", "count"), [(None, 11), ("query", 1)])
+@pytest.mark.parametrize(
+    ("mode", "filters", "count"), [("int8", None, 11), ("int4", None, 11), ("int8", "query", 1)]
+)
 def test_a_file_holds_the_quantized_layers_and_no_others(
     task, saved_and_loaded, mode, filters, count
 ):

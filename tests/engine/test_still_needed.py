@@ -25,6 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILES = sorted(pathlib.Path(bert_keras.engine.__file__).parent.glob("[!_]*.py"))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_each_file_names_the_tests_that_fail_when_it_can_go(path):
     docstring = path.read_text(encoding="utf-8").split('"""')[1]

@@ -353,10 +353,7 @@ class OfUpperCase(bert_keras.TextClassifier):
 
 def test_classes_that_change_texts_in_their_own_way_are_refused(tmp_path):
     own = Lowering(tiny_preprocessor().tokenizer, max_length=16)
-    for cls, preprocessor in (
-        (bert_keras.TextClassifier, own),
-        (OfUpperCase, tiny_preprocessor()),
-    ):
+    for cls, preprocessor in ((bert_keras.TextClassifier, own), (OfUpperCase, tiny_preprocessor())):
         with pytest.raises(ValueError, match="their own way"):
             cls(tiny_backbone(), 2, preprocessor).export(tmp_path / "served", format="onnx")
     assert not list(tmp_path.iterdir())

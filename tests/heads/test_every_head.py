@@ -13,6 +13,8 @@ from bert_keras.heads.span import MASKED_LOGIT, SpanHead
 from bert_keras.heads.token import TokenHead
 from bert_keras.heads.window import WindowHead
 
+pytestmark = pytest.mark.once
+
 by_class = pytest.mark.parametrize(
     "make", [TokenHead, SequenceHead, NextSentenceHead, SpanHead], ids=lambda make: make.__name__
 )
@@ -44,6 +46,7 @@ def test_dropout_is_active_in_training_only(make, outputs):
     assert_close(np.stack(to_numpy(head(outputs))), logits, 0)
 
 
+@pytest.mark.each_backend
 def test_padding_has_no_probability_and_tokens_keep_their_logits(outputs):
     head = build(SpanHead)
     mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
@@ -63,7 +66,6 @@ def test_half_precision_gives_finite_float32_logits(make, dtype, outputs):
         assert np.isfinite(to_numpy(logits)).all()
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     "head",
     [
@@ -83,7 +85,6 @@ def test_a_head_is_made_again_from_its_config(head):
     assert (getattr(again, "crf", None) is None) == (getattr(head, "crf", None) is None)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("call", "message"),
     [

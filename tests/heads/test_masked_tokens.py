@@ -7,6 +7,8 @@ from checks import assert_close, to_numpy
 
 from bert_keras.heads.masked_tokens import MaskedLMHead, gather_positions
 
+pytestmark = pytest.mark.once
+
 
 def head_and_table(width=4, activation="relu", dtype="float32"):
     options = {"embedding_dim": width, "initializer_range": 0.5, "dtype": dtype}

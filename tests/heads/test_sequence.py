@@ -6,6 +6,8 @@ from checks import assert_close, to_numpy
 
 from bert_keras.heads.sequence import SequenceHead
 
+pytestmark = pytest.mark.once
+
 
 def build(*arguments, **options):
     head = SequenceHead(*arguments, **options)

@@ -9,6 +9,8 @@ from tiny import tiny_backbone
 
 import bert_keras
 
+pytestmark = pytest.mark.once
+
 LISTS = read_json(GOLDEN / "heads.json")
 TASKS = {
     "choice": (bert_keras.MultipleChoice, {}),

@@ -7,6 +7,8 @@ from checks import assert_close, to_numpy
 
 from bert_keras.layers.adaptable_dense import AdaptableDense
 
+pytestmark = pytest.mark.once
+
 INPUT_DIM, UNITS, RANK, ALPHA = 6, 5, 2, 3.0
 x = np.random.default_rng(0).normal(size=(4, 3, INPUT_DIM)).astype("float32")
 
@@ -34,6 +36,7 @@ def test_without_an_adapter_it_is_a_dense_layer_in_numbers_config_and_variables(
     assert [v.path for v in layer.weights] == [v.path for v in dense.weights]
 
 
+@pytest.mark.each_backend
 @pytest.mark.parametrize("activation", [None, "gelu"])
 def test_output_is_the_formula_with_the_adapter_inside_the_activation(activation):
     layer = adapted_layer(activation=activation)
@@ -57,6 +60,7 @@ def test_a_new_adapter_changes_nothing_also_in_a_merged_layer():
         assert [v.path.rpartition("/")[2] for v in layer.weights[2:]] == ["lora_a", "lora_b"]
 
 
+@pytest.mark.each_backend
 def test_one_step_of_gradient_descent_is_the_formula_derived_by_hand():
     layer = adapted_layer(b=0.5)
     layer.bias.trainable = layer._kernel.trainable = False
@@ -102,15 +106,6 @@ def test_a_layer_with_an_adapter_and_one_without_do_not_share_files(makers):
         other.load_own_variables(store)
 
 
-def test_without_an_adapter_it_can_be_quantized():
-    layer = plain_layer()
-    before = to_numpy(layer(x))
-    layer.quantize("int8")
-    assert layer.quantization_mode == "int8"
-    assert 0 < np.abs(to_numpy(layer(x)) - before).max() < 0.05 * np.abs(before).max()
-
-
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("call", "message"),
     [

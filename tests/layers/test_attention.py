@@ -52,8 +52,20 @@ def test_bias_and_scale_have_the_values_and_gradients_of_the_formula(
     assert_like(ours, functools.partial(formula, mask=mask), *arrays())
 
 
-@pytest.mark.parametrize("lengths", [None, (4, 7), (4, 0)])
-@pytest.mark.parametrize("scale", [None, SCALE])
+def test_jax_has_a_mask_for_each_query_as_cudnn_needs(monkeypatch):
+    """Without a GPU, only the form is checked."""
+    seen, original = [], ops.dot_product_attention
+    monkeypatch.setattr(
+        ops,
+        "dot_product_attention",
+        lambda *vectors, **options: seen.append(options) or original(*vectors, **options),
+    )
+    attend(*map(ops.convert_to_tensor, arrays()[:3]), make_mask((4, 7)), Dropout(0))
+    shapes = [tuple(options["mask"].shape) for options in seen]
+    assert shapes == ([(2, 1, 5, 7)] if keras.backend.backend() == "jax" else [])
+
+
+@pytest.mark.parametrize(("lengths", "scale"), [(None, None), ((4, 7), SCALE), ((4, 0), SCALE)])
 def test_dropout_has_the_values_and_gradients_of_the_formula(lengths, scale, assert_like):
     """With a bias and a scale, and without both."""
     inputs = arrays() if scale else arrays()[:3]

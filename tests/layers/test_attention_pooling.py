@@ -1,10 +1,13 @@
 """Attention pooling: one learned query over the vectors that exist."""
 
 import numpy as np
+import pytest
 import scipy.special
 from checks import assert_close, to_numpy
 
 from bert_keras.layers.attention_pooling import AttentionPooling
+
+pytestmark = pytest.mark.once
 
 VECTORS = np.random.default_rng(0).normal(size=(3, 4, 8)).astype("float32")
 EXISTS = np.array([[1, 1, 1, 1], [1, 0, 1, 0], [0, 0, 0, 0]], bool)
@@ -17,6 +20,7 @@ def layer(initializer_range=0.5, **options):
     return made
 
 
+@pytest.mark.each_backend
 def test_vectors_are_weighted_by_the_softmax_of_their_scores():
     pooling = layer()
     kernel, bias, query = pooling.get_weights()

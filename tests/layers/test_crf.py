@@ -10,6 +10,8 @@ from keras import ops
 
 from bert_keras.layers.crf import LinearChainCRF
 
+pytestmark = pytest.mark.once
+
 BATCH, SEQ_LEN, TAGS = 6, 5, 3
 # Full rows, padding at the end, gaps, a masked beginning, one position, none.
 MASK = np.array(
@@ -51,6 +53,7 @@ def rows_of(crf, emissions):
             yield row, mask, *every_sequence(crf, emissions[row, mask])
 
 
+@pytest.mark.each_backend
 def test_likelihoods_tags_and_marginals_are_those_of_all_sequences_enumerated(case):
     crf, emissions, tags = case
     likelihoods = to_numpy(crf.log_likelihood(emissions, tags, MASK))
@@ -93,7 +96,6 @@ def test_positions_outside_the_mask_change_nothing(case):
     assert_close(crf(emissions, MASK), crf(other, MASK))
 
 
-@pytest.mark.once
 def test_a_long_sequence_keeps_its_precision():
     rng = np.random.default_rng(0)
     crf = LinearChainCRF(TAGS)
@@ -128,6 +130,7 @@ class Chain(keras.Model):
         return -ops.sum(self.crf.log_likelihood(y_pred, y, x["mask"]))
 
 
+@pytest.mark.each_backend
 def test_gradients_are_observed_minus_expected_counts(case):
     """One step of plain descent moves each weight by its gradient; a bias, by the emissions'."""
     crf, emissions, tags = case
@@ -149,6 +152,7 @@ def test_gradients_are_observed_minus_expected_counts(case):
         assert_close(weight.value, old + gradient, 1e-5)
 
 
+@pytest.mark.each_backend
 def test_it_compiles_for_sequences_of_any_length(case):
     """XLA compiles the loss although lengths differ between batches."""
     rng = np.random.default_rng(1)

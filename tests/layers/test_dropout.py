@@ -9,6 +9,8 @@ from keras import ops
 from bert_keras.engine.kernels import _hashed
 from bert_keras.layers.dropout import Dropout
 
+pytestmark = pytest.mark.once
+
 ONES = np.ones((64, 64), "float32")
 
 
@@ -16,7 +18,7 @@ def dropped(layer, inputs):
     return to_numpy(ops.cast(layer(inputs, training=True), "float32"))
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.5])
+@pytest.mark.parametrize("rate", [pytest.param(0.1, marks=pytest.mark.each_backend), 0.5])
 def test_it_drops_at_its_rate_and_scales_the_rest(rate):
     num = 400_003  # Not a multiple of four.
     x = np.linspace(1, 2, num, dtype="float32")
@@ -27,6 +29,7 @@ def test_it_drops_at_its_rate_and_scales_the_rest(rate):
     np.testing.assert_allclose(y[kept], x[kept] / (1 - rate), rtol=2e-5)
 
 
+@pytest.mark.each_backend
 def test_draws_do_not_depend_on_each_other():
     layer = Dropout(0.3)
     kept = np.stack([dropped(layer, np.ones((256, 1024), "float32")) != 0 for _ in range(3)])
@@ -42,6 +45,7 @@ def test_draws_do_not_depend_on_each_other():
     assert 0.8 < counts.var() / (768 * 0.21) < 1.2
 
 
+@pytest.mark.each_backend
 def test_two_layers_draw_different_masks_and_a_seed_repeats_both():
     runs = []
     for seed in (0, 0, 1):
@@ -54,6 +58,7 @@ def test_two_layers_draw_different_masks_and_a_seed_repeats_both():
     assert np.any(np.asarray(first) != np.asarray(other))
 
 
+@pytest.mark.each_backend
 def test_it_does_nothing_outside_of_training_or_at_a_rate_of_0():
     for arguments in ({}, {"training": False}):
         np.testing.assert_array_equal(to_numpy(Dropout(0.5)(ONES, **arguments)), ONES)
@@ -65,7 +70,9 @@ def test_extreme_rates_stay_finite():
     assert all(np.isfinite(dropped(Dropout(rate), ONES)).all() for rate in (1e-7, 1 - 1e-7))
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "mixed_bfloat16"])
+@pytest.mark.parametrize(
+    "dtype", ["float16", pytest.param("mixed_bfloat16", marks=pytest.mark.each_backend)]
+)
 def test_it_keeps_the_dtype(dtype):
     y = Dropout(0.5, dtype=dtype)(ONES, training=True)
     assert keras.backend.standardize_dtype(y.dtype) == keras.DTypePolicy(dtype).compute_dtype
@@ -95,6 +102,7 @@ class PerElement(keras.layers.Layer):
         return y
 
 
+@pytest.mark.each_backend
 def test_the_gradient_has_the_mask_of_the_forward_pass():
     layer = PerElement(Dropout(0.3))
     model = keras.Sequential([keras.Input((1000,)), layer])
@@ -116,6 +124,7 @@ def test_half_precision_keeps_the_mean(dtype):
     assert abs(y[kept].mean() / (x[kept].mean() / 0.9) - 1) < 5e-4
 
 
+@pytest.mark.each_backend
 def test_cheap_random_numbers_are_used_where_they_are_faster(monkeypatch):
     def refuse(*arguments, **options):
         raise AssertionError("Keras's own dropout was called")

@@ -15,6 +15,8 @@ from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.models.bert import bert_encoder
 from bert_keras.training.stages import layer_wise_decay, stages_from_the_top
 
+pytestmark = pytest.mark.once
+
 
 @keras.saving.register_keras_serializable(package="tests")
 class Table(keras.layers.Layer):
@@ -38,6 +40,7 @@ def x():
     return np.random.default_rng(0).standard_normal((3, 5, 16)).astype("float32")
 
 
+@pytest.mark.each_backend
 def test_every_block_gets_what_a_shared_layer_returns(x):
     """MPNet's tests show that the shared layer has its gradients, with `remat` too."""
     backbone = tiny_backbone(num_layers=2, dropout=0.0, initializer_range=0.5)

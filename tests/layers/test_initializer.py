@@ -9,6 +9,8 @@ from tiny import tiny_classifier
 
 from bert_keras.layers.initializer import TruncatedNormal, bert_initializer, head_initializer
 
+pytestmark = pytest.mark.once
+
 
 def test_values_are_those_of_a_truncated_normal():
     values = to_numpy(TruncatedNormal(mean=1.0, stddev=0.5, seed=3)((300, 400)))
@@ -17,6 +19,7 @@ def test_values_are_those_of_a_truncated_normal():
     assert stats.kstest(values.ravel(), expected.cdf).pvalue > 0.01
 
 
+@pytest.mark.each_backend
 def test_numpy_draws_the_values_so_they_are_the_same_on_every_backend():
     drawn = np.random.default_rng(7).standard_normal((2, 3), dtype="float32")
     assert np.abs(drawn).max() <= 2  # No value is redrawn.

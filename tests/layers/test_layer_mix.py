@@ -2,9 +2,12 @@
 
 import keras
 import numpy as np
+import pytest
 from checks import assert_close
 
 from bert_keras.layers.layer_mix import LayerMix
+
+pytestmark = pytest.mark.once
 
 HIDDEN_STATES = np.random.default_rng(0).normal(size=(2, 5, 3, 4)).astype("float32")
 
@@ -13,6 +16,7 @@ def test_it_starts_as_the_mean_of_the_layers():
     assert_close(LayerMix()(HIDDEN_STATES), HIDDEN_STATES.mean(axis=2))
 
 
+@pytest.mark.each_backend
 def test_the_sum_is_weighted_by_a_softmax_and_scaled():
     mix = LayerMix()
     mix.build(HIDDEN_STATES.shape)

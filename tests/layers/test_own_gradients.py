@@ -17,6 +17,8 @@ from bert_keras.layers.feed_forward import FeedForward
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.models.bert import bert_block
 
+pytestmark = pytest.mark.once
+
 GENERATOR = np.random.default_rng(0)
 
 
@@ -28,6 +30,7 @@ def exact_gelu_tanh(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
+@pytest.mark.each_backend
 @pytest.mark.parametrize(("function", "exact"), [(gelu, exact_gelu), (gelu_tanh, exact_gelu_tanh)])
 def test_gelu_has_the_values_and_slopes_of_its_formula(function, exact, assert_like):
     x = np.concatenate([np.linspace(-15, 15, 601), [0.0, 1e-8, -1e-8]]).astype("float32")
@@ -38,7 +41,7 @@ def test_gelu_has_the_values_and_slopes_of_its_formula(function, exact, assert_l
     np.testing.assert_allclose(slope, differences, rtol=0, atol=2e-5)
 
 
-@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("center", [pytest.param(True, marks=pytest.mark.each_backend), False])
 def test_the_norm_has_the_values_and_gradients_of_keras_s(center, assert_like):
     x = GENERATOR.standard_normal((3, 5, 16)).astype("float32") * 3 + 1
     x[0, 0] = 2.0  # No variance.
@@ -56,7 +59,9 @@ def test_the_norm_has_the_values_and_gradients_of_keras_s(center, assert_like):
     assert_like(of(LayerNorm), of(keras.layers.LayerNormalization), x, *weights, atol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "bfloat16"])
+@pytest.mark.parametrize(
+    "dtype", [pytest.param("mixed_bfloat16", marks=pytest.mark.each_backend), "bfloat16"]
+)
 def test_half_precision_has_gradients_of_its_dtype(dtype):
     layer = keras.Sequential([keras.Input((8,)), LayerNorm(dtype=dtype)])
     layer.compile(keras.optimizers.SGD(1.0), loss=lambda _, y: ops.sum(ops.square(y), axis=-1))
@@ -68,7 +73,9 @@ def test_half_precision_has_gradients_of_its_dtype(dtype):
     np.testing.assert_allclose(before - after, 2 * normal**2, rtol=0.03, atol=0.03)
 
 
-@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu"])
+@pytest.mark.parametrize(
+    "activation", [pytest.param("gelu", marks=pytest.mark.each_backend), "gelu_tanh", "relu"]
+)
 def test_feed_forward_has_the_gradients_of_its_formula(activation, assert_like):
     layer = FeedForward(12, 8, activation=activation)
     layer.build((None, None, 8))
@@ -87,6 +94,7 @@ def test_feed_forward_has_the_gradients_of_its_formula(activation, assert_like):
     assert_like(ours, plain, x, *weights, atol=1e-5, value_atol=1e-4)
 
 
+@pytest.mark.each_backend
 def test_training_keeps_less_than_keras_s_layers():
     """Less is kept for the gradient: on JAX of norms and GELUs, on the others of attention."""
     if keras.backend.backend() == "jax":
@@ -166,7 +174,6 @@ def _waits(operation):
     return False
 
 
-@pytest.mark.once
 def test_autocast_and_frozen_weights_have_the_right_gradients():
     import torch
 

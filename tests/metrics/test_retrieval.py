@@ -18,6 +18,6 @@ def test_cosines_equal_sklearn():
 
 
 def test_cosines_keep_float32_and_raise_float16():
-    for given, kept in (("float16", "float32"), ("float32", "float32"), ("float64", "float64")):
-        vectors = np.ones((2, 3), given)
+    for dtype, kept in (("float16", "float32"), ("float32", "float32"), ("float64", "float64")):
+        vectors = np.ones((2, 3), dtype)
         assert retrieval.cosine_similarity_matrix(vectors, vectors).dtype == kept

@@ -7,23 +7,24 @@ import bert_keras
 from bert_keras.presets.assign import relative_path
 from bert_keras.training.stages import layer_wise_decay, stages_from_the_top
 
+pytestmark = pytest.mark.once
+
 
 def tiny_backbone(**overrides):
     return bert_keras.AlbertBackbone(**{**TINY, "embedding_dim": 6, **overrides})
 
 
+@pytest.mark.each_backend
 def test_it_keeps_the_contract(tmp_path):
     sizes = {"num_layers": 6, "num_groups": 2, "num_inner_layers": 2}
     check_backbone(tiny_backbone(**sizes), "albert_backbone.json", tmp_path)
 
 
-@pytest.mark.once
 def test_depth_adds_no_weights():
     counts = [tiny_backbone(num_layers=depth).count_params() for depth in (1, 4, 12)]
     assert len(set(counts)) == 1
 
 
-@pytest.mark.once
 def test_groups_share_the_layers_as_the_checkpoints_do():
     def names(**sizes):
         return [block.name for block in tiny_backbone(**sizes).encoder.blocks]
@@ -38,7 +39,6 @@ def test_groups_share_the_layers_as_the_checkpoints_do():
     assert names(num_layers=47, num_groups=47)[3] == "group_3_layer_0"
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
@@ -54,7 +54,6 @@ def test_layers_that_cannot_be_divided_into_groups_are_refused(sizes, message):
         tiny_backbone(**sizes)
 
 
-@pytest.mark.once
 def test_a_shared_block_counts_once():
     backbone = tiny_backbone(num_layers=6, num_groups=2)
     top = r"^[^/]+/encoder/group_1_layer_0/"
@@ -73,7 +72,6 @@ def test_a_shared_block_counts_once():
         bert_keras.TextClassifier(backbone, lora_rank=2, lora_layers=[2])
 
 
-@pytest.mark.once
 def test_a_shared_block_has_one_adapter_which_trains_and_merges(tmp_path):
     # With initial weights as small as usual, attention would change nothing.
     backbone = tiny_backbone(num_layers=4, initializer_range=0.5)
@@ -93,6 +91,7 @@ def test_a_shared_block_has_one_adapter_which_trains_and_merges(tmp_path):
     assert np.abs(to_numpy(task(inputs)) - before[0]).max() > 1e-3
 
 
+@pytest.mark.each_backend
 def test_layers_that_are_computed_again_give_the_same_gradients():
     kept = tiny_backbone(num_layers=3, dropout=0.0, initializer_range=0.5)
     again = tiny_backbone(num_layers=3, dropout=0.0, initializer_range=0.5, remat=True)
@@ -109,7 +108,6 @@ def test_layers_that_are_computed_again_give_the_same_gradients():
         np.testing.assert_allclose(to_numpy(one), to_numpy(other), atol=atol)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("seed", range(4))
 def test_outputs_equal_transformers_and_an_export_has_the_same_weights(seed, tmp_path):
     sizes = {

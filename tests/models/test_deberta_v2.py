@@ -1,25 +1,24 @@
 import json
 
-import keras
 import numpy as np
 import pytest
 from checks import (
     TINY,
     assert_close,
     check_backbone,
+    check_config_is_refused,
     check_equals_transformers,
-    gradients,
+    check_gradients,
     to_numpy,
+    transformers_outputs,
 )
-from keras import ops
 
 import bert_keras
 from bert_keras.layers.disentangled_attention import rows_of_distances
-from bert_keras.presets.assign import own_weights, relative_path
-from bert_keras.presets.families import record_of
-from bert_keras.presets.formats.huggingface import _KINDS
-from bert_keras.presets.name_map import expand, transformed
+from bert_keras.presets.assign import own_weights
 from bert_keras.presets.safetensors_io import read_safetensors, write_checkpoint
+
+pytestmark = pytest.mark.once
 
 # A checkpoint of v3, with fewer buckets than tokens.
 V3 = {"vocab_size": 50, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3}
@@ -64,20 +63,17 @@ def inputs_of(length=20, num_segments=0):
     return inputs
 
 
-def theirs_of(model, inputs, **options):
-    import torch
-
-    names = {"token_ids": "input_ids", "padding_mask": "attention_mask"}
-    return model(**{names[key]: torch.tensor(x).long() for key, x in inputs.items()}, **options)
-
-
-@pytest.mark.parametrize("parts", [{}, ALL_PARTS], ids=["v3", "all parts"])
-def test_it_keeps_the_contract(parts, tmp_path):
-    name = "deberta_v2_all_parts.json" if parts else "deberta_v2_backbone.json"
-    check_backbone(tiny_backbone(**parts), name, tmp_path)
+@pytest.mark.parametrize(
+    ("options", "golden"),
+    [
+        ({}, "deberta_v2_backbone.json"),
+        pytest.param(ALL_PARTS, "deberta_v2_all_parts.json", marks=pytest.mark.each_backend),
+    ],
+)
+def test_it_keeps_the_contract(options, golden, tmp_path):
+    check_backbone(tiny_backbone(**options), golden, tmp_path)
 
 
-@pytest.mark.once
 def test_near_distances_have_a_row_each_and_far_ones_share_rows():
     # As the paper's code computes them.
     buckets = {0: 0, 1: 1, 127: 127, 128: 128, 129: 129, 200: 169, 300: 207, 511: 255}
@@ -88,9 +84,7 @@ def test_near_distances_have_a_row_each_and_far_ones_share_rows():
     np.testing.assert_array_equal(rows_of_distances(None, 3), [0, 1, 2, 3, 4, 5, 5])
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=[pytest.mark.once] * (x != "v2-xlarge")) for x in CONFIGS]
-)
+@pytest.mark.parametrize("name", CONFIGS)
 def test_outputs_equal_transformers(name, tmp_path):
     overrides = CONFIGS[name]
     inputs = inputs_of(num_segments=overrides.get("type_vocab_size", 0))
@@ -101,7 +95,6 @@ def test_outputs_equal_transformers(name, tmp_path):
     assert {**again.get_config(), "name": backbone.name} == backbone.get_config()
 
 
-@pytest.mark.once
 def test_longer_texts_than_trained_are_computed_as_by_transformers_with_a_warning(tmp_path):
     reference, inputs = reference_of(), inputs_of(50)
     with pytest.warns(UserWarning, match="at most 32 tokens.*Received: 50"):
@@ -109,37 +102,12 @@ def test_longer_texts_than_trained_are_computed_as_by_transformers_with_a_warnin
     assert backbone.max_sequence_length is None
 
 
-@pytest.mark.parametrize("remat", [True, pytest.param(False, marks=pytest.mark.once)])
+@pytest.mark.parametrize("remat", [pytest.param(True, marks=pytest.mark.each_backend), False])
 def test_gradients_equal_those_of_transformers(remat, tmp_path):
-    torch = pytest.importorskip("torch")
-    reference, inputs = reference_of(conv_kernel_size=3), inputs_of()
-    reference.save_pretrained(tmp_path)
-    options = {"remat": remat, "dropout": 0.0, "attention_dropout": 0.0}
-    backbone = bert_keras.DebertaV2Backbone.from_preset(tmp_path, **options)
-    real = inputs["padding_mask"][..., None].astype("float32")
-    scale = real * np.linspace(-1, 1, backbone.hidden_dim, dtype="float32")
-
-    def output(*values):
-        with keras.StatelessScope(zip(backbone.weights, values, strict=True)):
-            return ops.multiply(backbone(inputs, training=True)["sequence_output"], scale)
-
-    paths = map(relative_path, backbone.weights)
-    found = dict(zip(paths, gradients(output, *map(to_numpy, backbone.weights)), strict=True))
-    states = theirs_of(reference, inputs).last_hidden_state
-    ((states * torch.tensor(scale)) ** 2).sum().backward()
-    theirs = {name: parameter.grad for name, parameter in reference.named_parameters()}
-    names = expand(record_of(backbone).rows, _KINDS, i=backbone.num_layers)
+    found = check_gradients(reference_of(conv_kernel_size=3), inputs_of(), tmp_path, remat=remat)
     assert np.abs(found["encoder/relative_vectors/table/embeddings"]).max() > 1e-3
-    for path, gradient in found.items():
-        name, transform = names[path]
-        expected = transformed(theirs[name].numpy(), transform)
-        if "token_embedding" in path:  # PyTorch leaves the padding's row out.
-            gradient[0] = expected[0]
-        largest = max(np.abs(expected).max(), 1)
-        np.testing.assert_allclose(gradient, expected, rtol=0, atol=1e-5 * largest, err_msg=path)
 
 
-@pytest.mark.once
 def test_a_released_file_holds_both_heads_under_names_of_its_own(tmp_path):
     torch, reference = pytest.importorskip("torch"), reference_of("ForMaskedLM", legacy=False)
     tensors = {name: x.detach().numpy() for name, x in reference.state_dict().items()}
@@ -158,12 +126,12 @@ def test_a_released_file_holds_both_heads_under_names_of_its_own(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config))
     inputs = inputs_of()
     real = inputs["padding_mask"]
-    expected = theirs_of(reference, inputs, output_hidden_states=True)
+    expected = transformers_outputs(reference, inputs, output_hidden_states=True)
     generator = bert_keras.MaskedLM.from_preset(tmp_path, preprocessor=None)
     everywhere = np.tile(np.arange(20), (4, 1))
     logits = to_numpy(generator({**inputs, "mask_positions": everywhere}))
-    assert_close(logits[real], expected.logits.detach().numpy()[real], 1e-5)
-    states = expected.hidden_states[-1].detach()
+    assert_close(logits[real], expected.logits.numpy()[real], 1e-5)
+    states = expected.hidden_states[-1]
     weights = {name: torch.tensor(array) for name, array in head.items()}
     norm, dense, last = (
         (weights[f"{name}.weight"], weights[f"{name}.bias"])
@@ -176,7 +144,6 @@ def test_a_released_file_holds_both_heads_under_names_of_its_own(tmp_path):
     assert_close(to_numpy(detector(inputs))[real], x[real], 1e-5)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -193,13 +160,9 @@ def test_a_released_file_holds_both_heads_under_names_of_its_own(tmp_path):
 )
 def test_unsupported_configs_are_refused_before_weights_are_read(changes, message, tmp_path):
     config = {"model_type": "deberta-v2", **V3, **changes}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    (tmp_path / "model.safetensors").write_bytes(b"never read")
-    with pytest.raises(ValueError, match=message):
-        bert_keras.DebertaV2Backbone.from_preset(tmp_path)
+    check_config_is_refused(tmp_path, config, message)
 
 
-@pytest.mark.once
 def test_absent_keys_of_a_config_mean_plain_attention(tmp_path):
     sizes = {name: V3[name] for name in list(V3)[:5]}
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "deberta-v2", **sizes}))
@@ -208,7 +171,6 @@ def test_absent_keys_of_a_config_mean_plain_attention(tmp_path):
     assert (backbone.max_sequence_length, backbone.num_segments) == (512, 0)
 
 
-@pytest.mark.once
 def test_adapters_change_projections_of_tokens_and_of_distances():
     backbone = tiny_backbone(**ALL_PARTS)
     names = {"position_query", "position_key"}
@@ -218,7 +180,6 @@ def test_adapters_change_projections_of_tokens_and_of_distances():
     assert not names & set(tiny_backbone().adaptable)
 
 
-@pytest.mark.once
 def test_raw_pairs_are_answered_as_by_transformers(tmp_path):
     transformers = pytest.importorskip("transformers")
     import torch

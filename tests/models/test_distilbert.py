@@ -4,11 +4,14 @@ from checks import TINY, check_backbone, check_parity
 
 import bert_keras
 
+pytestmark = pytest.mark.once
+
 
 def tiny_backbone(**overrides):
     return bert_keras.DistilBertBackbone(**{**TINY, **overrides})
 
 
+@pytest.mark.each_backend
 def test_it_keeps_the_contract(tmp_path):
     check_backbone(tiny_backbone(), "distilbert_backbone.json", tmp_path)
 
@@ -22,7 +25,6 @@ def test_it_has_no_pooler():
         bert_keras.TextClassifier(backbone, pooling="pooler")
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("seed", range(3))
 def test_outputs_equal_transformers(seed, tmp_path):
     options = {"activation": ("gelu", "relu", "silu")[seed], "sinusoidal_pos_embds": seed == 1}

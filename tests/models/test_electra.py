@@ -4,16 +4,18 @@ from checks import TINY, check_backbone, check_parity
 import bert_keras
 from bert_keras.presets.assign import relative_path
 
+pytestmark = pytest.mark.once
+
 
 def tiny_backbone(**overrides):
     return bert_keras.ElectraBackbone(**{**TINY, "embedding_dim": 6, **overrides})
 
 
+@pytest.mark.each_backend
 def test_it_keeps_the_contract(tmp_path):
     check_backbone(tiny_backbone(), "electra_backbone.json", tmp_path)
 
 
-@pytest.mark.once
 def test_embeddings_of_the_encoder_s_width_have_no_projection():
     for embedding_dim in (None, TINY["hidden_dim"]):
         backbone = tiny_backbone(embedding_dim=embedding_dim)
@@ -23,7 +25,6 @@ def test_embeddings_of_the_encoder_s_width_have_no_projection():
         tiny_backbone(embedding_dim=0)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("seed", "activation", "embedding_size"),
     [(0, "gelu", 12), (1, "relu", 17), (2, "gelu_new", 10)],

@@ -2,11 +2,19 @@ import warnings
 
 import numpy as np
 import pytest
-from checks import assert_close, check_equals_transformers, random_inputs, to_numpy
+from checks import (
+    assert_close,
+    check_equals_transformers,
+    random_inputs,
+    to_numpy,
+    transformers_outputs,
+)
 from files import change_json
 
 import bert_keras
 from bert_keras.models.backbone import Backbone
+
+pytestmark = pytest.mark.once
 
 SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 SIZES |= {"intermediate_size": 24, "max_position_embeddings": 32, "type_vocab_size": 4}
@@ -21,16 +29,10 @@ def reference_of(architecture="Model", **overrides):
 
 
 def theirs_of(model, inputs):
-    import torch
-
-    names = {"token_ids": "input_ids", "padding_mask": "attention_mask"}
-    names["segment_ids"] = "token_type_ids"
-    with torch.no_grad():
-        outputs = model(**{names[key]: torch.tensor(x).long() for key, x in inputs.items()})
-    return [array.numpy() for array in outputs.values()]
+    return [array.numpy() for array in transformers_outputs(model, inputs).values()]
 
 
-@pytest.mark.parametrize("use_task_id", [True, pytest.param(False, marks=pytest.mark.once)])
+@pytest.mark.parametrize("use_task_id", [True, False])
 def test_outputs_equal_transformers_and_those_of_the_exported_bert(use_task_id, tmp_path):
     reference = reference_of(use_task_id=use_task_id)
     inputs = random_inputs(num_segments=4)
@@ -45,7 +47,6 @@ def test_outputs_equal_transformers_and_those_of_the_exported_bert(use_task_id, 
         assert_close(a, b, 1e-5)
 
 
-@pytest.mark.once
 def test_a_table_of_tasks_that_the_config_turns_off_is_not_added(tmp_path):
     import torch
 
@@ -68,7 +69,6 @@ HEADS = {
 }
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("task", HEADS)
 def test_heads_equal_transformers(task, tmp_path):
     reference = reference_of(HEADS[task], use_task_id=True)

@@ -1,41 +1,41 @@
-import keras
 import numpy as np
 import pytest
 from checks import (
     TINY,
     assert_close,
     check_backbone,
+    check_config_is_refused,
+    check_gradients,
     check_parity,
-    gradients,
     random_inputs,
     random_reference,
     to_numpy,
 )
-from files import change_json
+from files import read_json
 from keras import ops
 
 import bert_keras
 from bert_keras.models.mpnet import bucket
-from bert_keras.presets.assign import relative_path
-from bert_keras.presets.families import record_of
-from bert_keras.presets.formats.huggingface import _KINDS
-from bert_keras.presets.name_map import expand, transformed
+
+pytestmark = pytest.mark.once
 
 
 def tiny_backbone(**overrides):
     return bert_keras.MPNetBackbone(**{**TINY, **overrides})
 
 
+@pytest.mark.each_backend
 def test_it_keeps_the_contract(tmp_path):
     check_backbone(tiny_backbone(), "mpnet_backbone.json", tmp_path)
 
 
+@pytest.mark.each_backend
 def test_buckets_are_those_of_the_paper_s_code():
     before = {0: 0, 1: 1, 7: 7, 8: 8, 11: 8, 12: 9, 15: 9, 16: 10, 22: 10, 23: 11, 31: 11, 32: 12}
     before |= {45: 12, 46: 13, 63: 13, 64: 14, 90: 14, 91: 15, 127: 15, 128: 15, 10_000: 15}
-    known = before | {-distance: 16 + number for distance, number in before.items() if distance}
-    distances = ops.convert_to_tensor(np.array(list(known), "int32"))
-    np.testing.assert_array_equal(to_numpy(bucket(distances)), list(known.values()))
+    expected = before | {-distance: 16 + number for distance, number in before.items() if distance}
+    distances = ops.convert_to_tensor(np.array(list(expected), "int32"))
+    np.testing.assert_array_equal(to_numpy(bucket(distances)), list(expected.values()))
 
 
 def test_all_blocks_share_one_bias():
@@ -54,47 +54,19 @@ def test_all_blocks_share_one_bias():
             assert (np.abs(to_numpy(found) - to_numpy(other)).max() < 1e-5) == is_same
 
 
-@pytest.mark.parametrize(
-    ("activation", "longest"), [("gelu", 9), pytest.param("relu", 150, marks=pytest.mark.once)]
-)
+@pytest.mark.parametrize(("activation", "longest"), [("gelu", 9), ("relu", 150)])
 def test_outputs_equal_transformers(activation, longest, tmp_path):
     options = {"max_position_embeddings": longest + 2, "hidden_act": activation}
     check_parity("MPNet", longest, tmp_path, layer_norm_eps=1e-5, **options)
 
 
-@pytest.mark.parametrize("remat", [True, pytest.param(False, marks=pytest.mark.once)])
+@pytest.mark.parametrize("remat", [pytest.param(True, marks=pytest.mark.each_backend), False])
 def test_gradients_equal_those_of_transformers(remat, tmp_path):
-    torch = pytest.importorskip("torch")
     reference, inputs = random_reference("MPNet", 0, max_position_embeddings=16)
-    reference.save_pretrained(tmp_path)
-    options = {"remat": remat, "dropout": 0.0, "attention_dropout": 0.0}
-    backbone = bert_keras.MPNetBackbone.from_preset(tmp_path, **options)
-    weights = [weight for weight in backbone.weights if "/pooler/" not in weight.path]
-    real = inputs["padding_mask"][..., None].astype("float32")
-    scale = real * np.linspace(-1, 1, backbone.hidden_dim, dtype="float32")
-
-    def output(*values):
-        with keras.StatelessScope(zip(weights, values, strict=True)):
-            return ops.multiply(backbone(inputs, training=True)["sequence_output"], scale)
-
-    found = gradients(output, *map(to_numpy, weights))
-    found = dict(zip(map(relative_path, weights), found, strict=True))
-    batch = {"input_ids": inputs["token_ids"], "attention_mask": inputs["padding_mask"]}
-    batch = {name: torch.tensor(array).long() for name, array in batch.items()}
-    ((reference(**batch).last_hidden_state * torch.tensor(scale)) ** 2).sum().backward()
-    theirs = {name: parameter.grad for name, parameter in reference.named_parameters()}
-    names = expand(record_of(backbone).rows, _KINDS, i=backbone.num_layers)
+    found = check_gradients(reference, inputs, tmp_path, remat=remat)
     assert np.abs(found["encoder/attention_bias/table/embeddings"]).max() > 1e-3
-    for path, gradient in found.items():
-        name, transform = names[path]
-        expected = transformed(theirs[name].numpy(), transform)
-        if "embeddings/" in path and "norm" not in path:  # PyTorch leaves padding's row out.
-            gradient[1] = expected[1]
-        largest = max(np.abs(expected).max(), 1)
-        np.testing.assert_allclose(gradient, expected, rtol=0, atol=1e-5 * largest, err_msg=path)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -107,13 +79,11 @@ def test_gradients_equal_those_of_transformers(remat, tmp_path):
 )
 def test_unsupported_configs_are_refused_before_weights_are_read(key, value, tmp_path):
     tiny_backbone().export_to_huggingface(tmp_path)
-    change_json(tmp_path / "config.json", **{key: value})
-    (tmp_path / "model.safetensors").write_bytes(b"never read")
-    with pytest.raises(ValueError, match=rf"`{key}` in `.*config\.json` must be one of"):
-        bert_keras.MPNetBackbone.from_preset(tmp_path)
+    config = read_json(tmp_path / "config.json") | {key: value}
+    message = rf"`{key}` in `.*config\.json` must be one of"
+    check_config_is_refused(tmp_path, config, message)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("with_json", [True, False])
 def test_raw_pairs_give_the_logits_of_transformers(with_json, tmp_path):
     torch = pytest.importorskip("torch")

@@ -5,15 +5,19 @@ from checks import TINY, check_backbone, check_parity, to_numpy
 
 import bert_keras
 
+pytestmark = pytest.mark.once
+
 
 def tiny_backbone(**overrides):
     return bert_keras.RobertaBackbone(**{**TINY, **overrides})
 
 
+@pytest.mark.each_backend
 def test_it_keeps_the_contract(tmp_path):
     check_backbone(tiny_backbone(), "roberta_backbone.json", tmp_path)
 
 
+@pytest.mark.each_backend
 def test_positions_count_the_real_tokens():
     positions = tiny_backbone().embeddings._positions(
         keras.ops.convert_to_tensor([[0, 5, 6, 2, 1, 1], [1, 1, 0, 5, 1, 2]])
@@ -35,7 +39,6 @@ def test_a_padding_id_outside_the_vocabulary_is_refused(padding_id):
         tiny_backbone(padding_id=padding_id)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("padding_id", "activation"), enumerate(("gelu", "gelu_new", "relu", "silu"))
 )

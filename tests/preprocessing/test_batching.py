@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from bert_keras.preprocessing import BucketedBatches, Ragged, length_buckets, sorted_batches
 from bert_keras.preprocessing.batching import bucket_lengths, buckets_worth_compiling, restore_order
 
+pytestmark = pytest.mark.once
+
 lengths_lists = st.lists(st.integers(1, 200), min_size=1, max_size=80)
 
 
@@ -228,6 +230,7 @@ def small_model():
     return model
 
 
+@pytest.mark.each_backend
 def test_fit_evaluate_and_predict_read_every_batch_of_varying_length():
     lengths = np.random.default_rng(0).integers(1, 90, 50)
     read = []

@@ -293,14 +293,11 @@ OURS = [
     ("task.json", {"config": [1]}, NO_NAME),
     ("task.json", {"preprocessor": "x"}, NO_NAME),
     ("task.json", {"preprocessor": {"registered_name": "x"}}, NO_NAME),
-    (
-        "task.json",
-        {"preprocessor": {"registered_name": "x", "config": {}}},
-        "'x', which is not reg",
-    ),
+    ("task.json", {"preprocessor": {"registered_name": "x", "config": {}}},
+     "'x', which is not reg"),
     ("task.json", {"config": {"head_options": {"colour": "red"}}}, "`head_options` must be one of"),
     ("model.safetensors", "\x09\0\0\0\0\0\0\0{}", r"model\.safetensors"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -354,28 +351,17 @@ def with_a_setting_that_json_cannot_hold():
 @pytest.mark.parametrize(
     ("make", "writer", "options", "error", "message"),
     [
-        (
-            lambda: tiny_classifier(pooling="mean"),
-            *("export_to_huggingface", {}, ValueError, "pooling='mean'"),
-        ),
-        (
-            with_weights_above_float16,
-            *("export_to_huggingface", {"dtype": "float16"}, ValueError, "must hold every weight"),
-        ),
-        (
-            tiny_classifier,
-            "export_to_huggingface",
-            {"dtype": "int8"},
-            ValueError,
-            "`dtype` must be",
-        ),
-        (
-            with_unregistered_preprocessor,
-            *("save_to_preset", {}, ValueError, r"must be registered\. Received: .*Unregistered"),
-        ),
+        (lambda: tiny_classifier(pooling="mean"),
+         *("export_to_huggingface", {}, ValueError, "pooling='mean'")),
+        (with_weights_above_float16,
+         *("export_to_huggingface", {"dtype": "float16"}, ValueError, "must hold every weight")),
+        (tiny_classifier, "export_to_huggingface", {"dtype": "int8"}, ValueError,
+         "`dtype` must be"),
+        (with_unregistered_preprocessor,
+         *("save_to_preset", {}, ValueError, r"must be registered\. Received: .*Unregistered")),
         (with_a_setting_that_json_cannot_hold, "save_to_preset", {}, TypeError, "JSON"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_written_leaves_the_old_preset(
     ours, tmp_path, make, writer, options, error, message
 ):

@@ -21,15 +21,11 @@ ROWS = np.ones((3, 16), "float32")
 BIAS = np.ones(3, "float32")
 EXTRA = {
     "ColBERT": {"linear.weight": ROWS},
-    "a classifier of several layers": {
-        "classifier.0.weight": ROWS,
-        "classifier.0.bias": BIAS,
-        "classifier.3.weight": ROWS,
-        "classifier.3.bias": BIAS,
-    },
+    "a classifier of several layers": {"classifier.0.weight": ROWS, "classifier.0.bias": BIAS,
+     "classifier.3.weight": ROWS, "classifier.3.bias": BIAS},
     "a CRF": {"crf.transitions": np.ones((3, 3), "float32"), "crf.start_transitions": BIAS},
     "a projection": {"mlp.dense.weight": ROWS, "mlp.dense.bias": BIAS},
-}
+}  # fmt: skip
 LOADED = {
     "backbone": lambda folder: bert_keras.BertBackbone.from_preset(folder),
     "classifier": lambda folder: bert_keras.TextClassifier.from_preset(folder, num_classes=4),

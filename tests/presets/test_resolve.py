@@ -201,13 +201,10 @@ class TestIncompleteCheckpoints:
         [
             (["model"], ValueError, r"only weights\.pt.*safe_serialization=True"),
             (["model", "weights"], ValueError, r"only flax_model\.msgpack, .*tf_model\.h5"),
-            (
-                ["model", "config", "vocab"],
-                FileNotFoundError,
-                r"config\.json or bert_config\.json.*README\.md",
-            ),
+            (["model", "config", "vocab"], FileNotFoundError,
+             r"config\.json or bert_config\.json.*README\.md"),
         ],
-    )
+    )  # fmt: skip
     def test_it_is_refused_with_a_list_of_its_files(
         self, source, checkpoint, hub, missing, error, message
     ):
@@ -366,13 +363,10 @@ class TestHuggingFace:
             (lambda hub: None, "hf://owner/nothing", "must exist.*spelling"),
             (lambda hub: None, "hf://owner/name@nothing", "no 'nothing'"),
             (lambda hub: hub.stop(), "hf://owner/name", "neither.*connection.*local folder"),
-            (
-                lambda hub: hub.gated.add("owner/name"),
-                "hf://owner/name",
-                "consent.*owner/name.*HF_TOKEN",
-            ),
+            (lambda hub: hub.gated.add("owner/name"), "hf://owner/name",
+             "consent.*owner/name.*HF_TOKEN"),
         ],
-    )
+    )  # fmt: skip
     def test_a_failure_is_explained_with_its_cause_and_a_remedy(self, hub, fail, source, message):
         fail(hub)
         with pytest.raises(FileNotFoundError, match=message) as raised:

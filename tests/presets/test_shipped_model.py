@@ -27,17 +27,20 @@ def model(request):
     return task.from_preset(request.param)
 
 
+@pytest.mark.once
 def test_it_fills_masks_with_fitting_words(model):
     for text, words in SENTENCES.items():
         guesses = {token for token, _ in model.fill_mask(text, top_k=5)[0]}
         assert guesses & words, (text, guesses)
 
 
+@pytest.mark.once
 def test_it_prefers_the_sentence_that_makes_sense(model):
     right, wrong = model.score(["He looked at her face.", "He looked at her from."])
     assert right > wrong
 
 
+@pytest.mark.once
 def test_all_weights_come_from_the_file(recwarn):
     bert_keras.MaskedLM.from_preset(BERT)
     bert_keras.NextSentencePrediction.from_preset(BERT)
@@ -46,7 +49,12 @@ def test_all_weights_come_from_the_file(recwarn):
     assert not [w for w in recwarn if "random" in str(w.message)]
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize("name", [BERT, MODERN_BERT, CHINESE])
+=======
+@pytest.mark.once
+@pytest.mark.parametrize("name", [BERT, MODERN_BERT])
+>>>>>>> main
 def test_it_is_small_and_has_a_card(name):
     assert sum(file.stat().st_size for file in (FOLDERS / name).iterdir()) < 12e6
     assert "Licence" in (FOLDERS / name / "README.md").read_text(encoding="utf-8")

@@ -126,13 +126,17 @@ def test_fillers_of_masks_equal_those_of_transformers_pipeline(folder, address):
         expected = theirs("a [MASK] b", **options)
         for answer in expected:  # Theirs is normalized, and lacks special tokens.
             del answer["sequence"]
-        same(client.fill_mask("a [MASK] b", **options), expected)
+        found = client.fill_mask("a [MASK] b", **options)
+        same(found, expected)
+        assert found[0].sequence == f"a {found[0].token_str} b"
 
 
 def test_answers_may_be_shorter_impossible_or_several(tasks, address):
     client = InferenceClient(model=f"{address}/models/reader")
     reader, texts = tasks["reader"], {"question": "a", "context": "b c d e f"}
     [best] = reader.n_best((["a"], [texts["context"]]), 3)
+    found, likely = client.question_answering(**texts), reader.answer("a", texts["context"])
+    assert (found.answer, found.start) == (likely["answer"], likely["start"])
     found = client.question_answering(**texts, max_answer_len=1)
     assert len(found.answer.split()) == 1
     sure = client.question_answering(**texts, handle_impossible_answer=False)

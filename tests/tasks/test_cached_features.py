@@ -8,6 +8,8 @@ from tiny import LETTERS, Batches, tiny_backbone, tiny_classifier, tiny_preproce
 
 import bert_keras
 
+pytestmark = pytest.mark.once
+
 TEXTS = ["a b c", "d e", "h a g g", "", "b c", "a", "c d e", "e", "f g", "a b c d e f g h a b c d"]
 LABELS = [0, 1, 1, 0, 1, 0, 0, 1, 0, 1]
 
@@ -58,8 +60,7 @@ def check_cache_changes_nothing(make, x, y, **options):
 
 
 @pytest.mark.parametrize(
-    "pooling",
-    ["pooler", "mean", *(pytest.param(x, marks=pytest.mark.once) for x in ("cls", "max"))],
+    "pooling", ["pooler", pytest.param("mean", marks=pytest.mark.each_backend)]
 )
 def test_a_classifier_learns_the_same_from_cached_vectors(pooling):
     check_cache_changes_nothing(
@@ -67,7 +68,6 @@ def test_a_classifier_learns_the_same_from_cached_vectors(pooling):
     )
 
 
-@pytest.mark.once
 def test_ready_inputs_and_pairs_and_weights_are_cached_too():
     packed = tiny_preprocessor()(TEXTS, TEXTS[::-1])
     weights = np.linspace(0.5, 2, len(TEXTS))
@@ -77,10 +77,7 @@ def test_ready_inputs_and_pairs_and_weights_are_cached_too():
 
 
 # The transitions of the field move at a hundred times the rate.
-@pytest.mark.once
-@pytest.mark.parametrize(
-    ("crf", "learning_rate"), [(True, 0.001), pytest.param(False, 0.05, marks=pytest.mark.once)]
-)
+@pytest.mark.parametrize(("crf", "learning_rate"), [(True, 0.001), (False, 0.05)])
 def test_a_tagger_learns_the_same_from_cached_vectors(crf, learning_rate):
     rng = np.random.default_rng(0)
     sentences = [list(rng.choice(list(LETTERS), size)) for size in (3, 5, 1, 8, 24, 2, 4)]
@@ -94,7 +91,6 @@ def test_a_tagger_learns_the_same_from_cached_vectors(crf, learning_rate):
     assert [len(found) for found in task.predict_tags(sentences)] == [3, 5, 1, 8, 24, 2, 4]
 
 
-@pytest.mark.once
 def test_the_encoder_reads_each_text_once_and_the_task_still_takes_texts(tmp_path):
     task = frozen_task(pooling="mean")
     read = []
@@ -127,7 +123,6 @@ READY = tiny_preprocessor()(TEXTS[:4])
 DATASET = Batches([(READY, np.array(LABELS[:4]))])
 
 
-@pytest.mark.once
 def test_a_head_alone_takes_features_and_nothing_else():
     head = bert_keras.HeadTask(frozen_task())
     for x in (DATASET, TEXTS, tiny_preprocessor()(TEXTS)):
@@ -140,7 +135,6 @@ def test_a_head_alone_takes_features_and_nothing_else():
             head.fit(features, validation_data=data, verbose=0)
 
 
-@pytest.mark.once
 def test_a_head_alone_is_saved_with_its_task(tmp_path):
     head = bert_keras.HeadTask(frozen_task(label_names=["x", "y"]))
     features = bert_keras.encode_features(head.task, TEXTS, LABELS, verbose=0)
@@ -169,7 +163,6 @@ REFUSED = [
 ]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(("make", "x", "error", "message"), REFUSED)
 def test_tasks_without_a_cacheable_encoder_are_refused(make, x, error, message):
     with pytest.raises(error, match=message):
@@ -184,14 +177,12 @@ class WithItsOwnStep(bert_keras.TextClassifier):
         return super().train_step(*args)
 
 
-@pytest.mark.once
 def test_a_class_with_its_own_step_is_refused():
     task = WithItsOwnStep(tiny_backbone(), frozen="backbone")
     with pytest.raises(ValueError, match="Received: a WithItsOwnStep"):
         bert_keras.HeadTask(task)
 
 
-@pytest.mark.once
 def test_features_of_another_encoder_or_pooling_are_refused():
     backbone = tiny_backbone()
     task = tiny_classifier(backbone, frozen="backbone")

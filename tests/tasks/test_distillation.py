@@ -8,6 +8,8 @@ from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor, 
 import bert_keras
 from bert_keras.presets.assign import by_path
 
+pytestmark = pytest.mark.once
+
 TEXTS = ["a b c d", "d e", "h a g g", "b c c"] * 4
 LABELS = [0, 1, 1, 0] * 4
 
@@ -63,6 +65,7 @@ def test_the_loss_is_the_formula_s():
     np.testing.assert_allclose(model.predict(inputs, verbose=0), student.predict(inputs, verbose=0))
 
 
+@pytest.mark.each_backend
 def test_the_student_learns_and_the_teacher_stays(tmp_path):
     teacher = language_model(2)
     model = bert_keras.distill(teacher, student=(1,))
@@ -82,7 +85,6 @@ def test_the_student_learns_and_the_teacher_stays(tmp_path):
     assert bert_keras.MaskedLM.from_preset(tmp_path / "student").backbone.num_layers == 1
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("family", ["BertBackbone", "AlbertBackbone", "ModernBertBackbone"])
 def test_a_student_begins_with_layers_of_its_teacher(family):
     sizes = tiny_backbone().get_config()
@@ -129,7 +131,6 @@ def test_an_embedder_teaches_its_vectors():
     np.testing.assert_allclose(teacher.predict(TEXTS, verbose=0), wanted, atol=1e-6)
 
 
-@pytest.mark.once
 def test_a_translation_gets_the_vector_of_its_text():
     teacher = of_texts("TextEmbedder")
     columns = (["a b", "c"], ["h g", "f"])
@@ -170,7 +171,6 @@ def test_a_reranker_teaches_the_margins_of_its_logits(name):
     assert found == pytest.approx(expected, rel=1e-3)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("teacher", "student", "message"),
     [
@@ -192,7 +192,6 @@ def test_a_student_must_give_the_answers_of_its_teacher(teacher, student, messag
         alone.fit(["a", "b"])
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("teacher", "student", "options", "message"),
     [

@@ -3,6 +3,8 @@ import pytest
 
 from bert_keras.tasks.encoded_labels import as_label_array, encode_labels
 
+pytestmark = pytest.mark.once
+
 
 def test_missing_labels_and_mixed_kinds_are_refused_with_their_index():
     for odd in (None, np.nan):
@@ -23,11 +25,20 @@ def test_columns_of_objects_are_read_by_their_values():
         assert found.dtype.kind == kind and found.tolist() == values
 
 
-def test_several_names_come_in_lists_arrays_or_between_commas():
+def test_several_labels_are_lists_of_names_texts_of_names_or_zeros_and_ones():
     names, expected = ("a", "b", "c, d"), [[1, 1, 0], [0, 0, 0], [0, 0, 1]]
     for rows in (
         [["a", "b"], [], ["c, d"]],
+        [("a", " b "), (), {"c, d"}],
         [np.array(["a", "b"]), np.array([], dtype=str), np.array(["c, d"])],
         ["b, a", "", "c, d"],
+        np.array(["b,a", "", "c, d"], dtype=object),
+        expected,
     ):
-        assert encode_labels(rows, "multi_label", 3, names).tolist() == expected
+        found = encode_labels(rows, "multi_label", 3, names)
+        assert found.tolist() == expected and found.dtype == "float32"
+
+
+def test_blanks_around_a_name_do_not_count_unless_they_belong_to_it():
+    assert encode_labels([" y", "x ", "x"], "single_label", 2, ("x", "y")).tolist() == [1, 0, 0]
+    assert encode_labels([" x", "x"], "single_label", 2, ("x", " x")).tolist() == [1, 0]

@@ -10,6 +10,8 @@ import bert_keras
 from bert_keras.answers.probabilities import softmax
 from bert_keras.tasks.few_shot_classifier import logistic_regression, pairs_of
 
+pytestmark = pytest.mark.once
+
 NAMES = ["first", "last"]
 TEXTS = ["a b", "b c a", "a d", "c b d", "e f", "g h e", "h f", "f g"]
 LABELS = ["first"] * 4 + ["last"] * 4
@@ -32,7 +34,6 @@ def weights_of(task):
     return [to_numpy(weight).copy() for weight in task.weights]
 
 
-@pytest.mark.once
 def test_a_pair_has_one_label_and_two_texts():
     labels = np.array([0, 1, 0, 2, 0, 1])
     first, second = pairs_of(labels, 5, seed=0)
@@ -43,7 +44,6 @@ def test_a_pair_has_one_label_and_two_texts():
     assert not np.array_equal(second, pairs_of(labels, 5, seed=1)[1])
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("num_classes", [2, 4])
 def test_the_head_is_where_the_gradient_of_the_regression_is_0(num_classes):
     rng = np.random.default_rng(0)
@@ -74,7 +74,6 @@ def test_a_handful_of_texts_is_learnt_in_the_same_way_for_a_seed(tmp_path):
         np.testing.assert_allclose(again.predict(TEXTS), logits, atol=1e-5)
 
 
-@pytest.mark.once
 def test_training_draws_the_texts_of_a_class_together():
     def margin(classifier):
         vectors = bert_keras.TextEmbedder(classifier.backbone, tiny_preprocessor()).embed(TEXTS)
@@ -84,7 +83,6 @@ def test_training_draws_the_texts_of_a_class_together():
     assert margin(trained(epochs=5)) > margin(classifier_of()) + 0.1
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("options", "trains"),
     [({"frozen": "backbone"}, False), ({"frozen": "embeddings"}, True), ({"lora_rank": 2}, True)],
@@ -100,7 +98,6 @@ def test_only_what_trains_changes(options, trains):
     assert [answer["label"] for answer in classifier.classify(TEXTS)] == LABELS
 
 
-@pytest.mark.once
 def test_the_settings_of_compile_are_those_of_the_encoder():
     classifier = classifier_of()
     classifier.compile(learning_rate=0.0, weight_decay=0.0)
@@ -117,7 +114,6 @@ def shared():
     return classifier_of()
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("x", "y", "options", "error", "message"),
     [
@@ -140,7 +136,6 @@ def test_what_cannot_be_learnt_from_is_refused(shared, x, y, options, error, mes
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.once
 def test_a_loss_of_classes_is_refused():
     classifier = bert_keras.FewShotClassifier(tiny_backbone(), 2, tiny_preprocessor())
     with pytest.raises(ValueError, match="loss"):

@@ -14,6 +14,8 @@ from tiny import Batches, tiny_backbone, tiny_preprocessor
 
 import bert_keras
 
+pytestmark = pytest.mark.once
+
 TEXTS = ["a b c", "d e", "h a g g", "b c"]
 CLASSES = [0, 1, 1, 0]
 # Task: its columns, and its labels.
@@ -144,7 +146,6 @@ def _is_taken(task, kind, columns, labels):
     return True
 
 
-@pytest.mark.once
 def test_the_documentation_says_which_task_takes_what():
     page = pathlib.Path(__file__).parents[2] / "docs" / "inputs.md"
     lines = page.read_text(encoding="utf-8").splitlines()

@@ -8,6 +8,8 @@ from tiny import batches_of, for_sharing, ready_inputs, tiny_backbone, tiny_prep
 import bert_keras
 from bert_keras.tasks.encoded_examples import buckets_of
 
+pytestmark = pytest.mark.once
+
 COMBINATIONS = ("mean", "max", "self_attention")
 # Windows of 6 tokens: one, one, two, three, and six, of which four are read.
 TEXTS = ["a b", "c d e f g h", "a b c d e f g h", "h " * 15, "a b c d e f g h " * 4 + "a b"]
@@ -37,8 +39,8 @@ def random_inputs(batch=3):
     ("combine", "options"),
     [
         ("self_attention", {"num_windows": 7, "stride": 3, "dropout": 0.3, "pooling": "max"}),
-        pytest.param("mean", {"label_names": ["bad", "good"]}, marks=pytest.mark.once),
-        pytest.param("max", {"stride": 4, "frozen": 1}, marks=pytest.mark.once),
+        ("mean", {"label_names": ["bad", "good"]}),
+        ("max", {"stride": 4, "frozen": 1}),
     ],
 )
 def test_it_keeps_the_contract_of_tasks(tmp_path, combine, options):
@@ -47,7 +49,6 @@ def test_it_keeps_the_contract_of_tasks(tmp_path, combine, options):
     assert model.probabilities([]).shape == (0, 2)
 
 
-@pytest.mark.once
 def test_another_combination_than_the_preset_s_starts_a_new_head(tmp_path):
     tiny_model(combine="self_attention", num_windows=3).save_to_preset(tmp_path)
     with pytest.warns(UserWarning, match="head starts at random"):
@@ -55,10 +56,8 @@ def test_another_combination_than_the_preset_s_starts_a_new_head(tmp_path):
     assert other.combine == "max" and other.num_windows == 3
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
-    ("combine", "pooling"),
-    [("mean", "pooler"), ("max", "mean"), ("self_attention", "pooler")],
+    ("combine", "pooling"), [("mean", "pooler"), ("max", "mean"), ("self_attention", "pooler")]
 )
 def test_windows_are_encoded_one_by_one_and_combined(combine, pooling):
     """The same by hand: each window as a text of its own through backbone, NumPy and the head."""
@@ -85,7 +84,6 @@ def test_windows_are_encoded_one_by_one_and_combined(combine, pooling):
     assert_close(model.predict(TEXTS, verbose=0)[4], expected, 1e-5)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("text", "options", "truncation", "starts"),
     [
@@ -103,7 +101,6 @@ def test_stride_and_truncation_choose_the_windows(text, options, truncation, sta
     assert_close(model.predict([text], verbose=0), model(ready), 1e-5)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("combine", COMBINATIONS)
 def test_absent_windows_and_padding_change_nothing(combine):
     model = tiny_model(combine=combine, preprocessor=None)
@@ -146,7 +143,6 @@ def test_logits_equal_those_of_transformers_windows(tmp_path):
     assert_close(model.predict(inputs, verbose=0), np.stack(rows), 1e-5)
 
 
-@pytest.mark.once
 def test_batches_of_every_shape_are_predicted_and_measured_in_order():
     """One short window, one long window, two windows: two axes vary, not always together."""
     backbone = tiny_backbone(num_layers=1, max_sequence_length=20, initializer_range=0.3)
@@ -162,17 +158,6 @@ def test_batches_of_every_shape_are_predicted_and_measured_in_order():
     assert found["accuracy"] == pytest.approx((together.argmax(-1) == labels).mean())
 
 
-@pytest.mark.once
-def test_it_learns_what_stands_in_a_later_window():
-    backbone = tiny_backbone(num_layers=1, dropout=0.0, initializer_range=0.3)
-    model = tiny_model(backbone, combine="self_attention", num_windows=2)
-    # There, compiling would take longer than the few steps.
-    model.compile(learning_rate=1e-2, run_eagerly=keras.backend.backend() == "tensorflow")
-    texts, labels = ["a b c d e f g g g", "a b c d e f h h h"] * 4, [0, 1] * 4
-    model.fit(texts, labels, batch_size=8, epochs=30, verbose=0)
-    assert [model.classify(text)["label"] for text in texts[:2]] == [0, 1]
-
-
 def test_short_documents_cost_one_short_window():
     model = tiny_model(num_windows=50, preprocessor=tiny_preprocessor(max_length=16))
     batches = batches_of(model, TEXTS, batch_size=1)
@@ -185,7 +170,6 @@ def test_short_documents_cost_one_short_window():
     assert {length for _, windows, length in shapes if windows > 1} == {16}
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("problem_type", "labels", "answer"),
     [
@@ -199,6 +183,7 @@ def test_other_problem_types_train_and_answer(problem_type, labels, answer):
     assert set(model.classify(TEXTS[3])) == answer
 
 
+@pytest.mark.each_backend
 def test_ready_inputs_train():
     model = tiny_model(preprocessor=None)
     model.compile(run_eagerly=keras.backend.backend() == "tensorflow")
@@ -208,7 +193,6 @@ def test_ready_inputs_train():
     assert "val_accuracy" in history.history
 
 
-@pytest.mark.once
 def test_mixed_precision_gives_float32_logits():
     half = tiny_backbone(dtype="mixed_bfloat16", initializer_range=0.3)
     model = tiny_model(half, combine="self_attention")
@@ -243,7 +227,6 @@ REFUSED = [
 ]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(("call", "message"), REFUSED)
 def test_what_does_not_fit_is_refused(shared, call, message):
     with pytest.raises(ValueError, match=message):

@@ -3,14 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from adapted import (
-    READY,
-    adapted_task,
-    array,
-    assert_equal,
-    by_path,
-    outputs,
-)
+from adapted import READY, adapted_task, array, assert_equal, by_path, outputs
 from tiny import tiny_classifier
 
 import bert_keras

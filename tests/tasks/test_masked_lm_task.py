@@ -1,7 +1,7 @@
 import keras
 import numpy as np
 import pytest
-from checks import assert_close, check_task, check_token_metrics, to_numpy
+from checks import check_task, check_token_metrics
 from tiny import (
     VOCABULARY,
     batches_of,
@@ -13,8 +13,10 @@ from tiny import (
 )
 
 import bert_keras
-from bert_keras.preprocessing.masking import Masking, TokenKinds
+from bert_keras.preprocessing.masking import Masking
 from bert_keras.preprocessing.packing import pack
+
+pytestmark = pytest.mark.once
 
 TEXTS = ["a b c d e f g h", "b c", "h g f e d c b a", "a a b b c c d"]
 MASK = VOCABULARY.index("[MASK]")
@@ -36,10 +38,7 @@ def random_inputs(num_predictions=2):
 
 @pytest.mark.parametrize(
     ("masking", "frozen"),
-    [
-        (Masking(rate=0.3, strategy="whole_words"), "embeddings"),
-        pytest.param({"strategy": "spans"}, None, marks=pytest.mark.once),
-    ],
+    [(Masking(rate=0.3, strategy="whole_words"), "embeddings"), ({"strategy": "spans"}, None)],
 )
 def test_it_keeps_the_contract_of_tasks_and_its_masking(tmp_path, masking, frozen):
     model = tiny_model(masking=masking, frozen=frozen)
@@ -48,29 +47,7 @@ def test_it_keeps_the_contract_of_tasks_and_its_masking(tmp_path, masking, froze
         assert copy.masking.get_config() == model.masking.get_config()
 
 
-def test_the_decoder_is_the_token_table():
-    model = tiny_model()
-    inputs = random_inputs()
-    inputs["token_ids"][inputs["token_ids"] == 7] = 8
-    before = model.predict(inputs, verbose=0)
-    table = model.backbone.token_embedding.embeddings
-    change = np.zeros(table.shape, "float32")
-    change[7, 0] = 1  # a token that is in no input: only the decoder sees it
-    table.assign(to_numpy(table) + change)
-    after = model.predict(inputs, verbose=0)
-    assert_close(np.delete(after, 7, axis=-1), np.delete(before, 7, axis=-1), 0)
-    assert np.abs(after[..., 7] - before[..., 7]).max() > 1e-3
-
-
-def test_padding_changes_nothing(shared):
-    inputs = random_inputs()
-    padded = {
-        name: array if name == "mask_positions" else np.pad(array, ((0, 0), (0, 3)))
-        for name, array in inputs.items()
-    }
-    assert_close(shared.predict(padded, verbose=0), shared.predict(inputs, verbose=0), 1e-5)
-
-
+@pytest.mark.each_backend
 def test_the_loss_is_the_mean_over_masked_positions_of_the_whole_batch(shared):
     inputs = random_inputs(num_predictions=4)
     labels = np.random.default_rng(1).integers(0, len(VOCABULARY), (3, 4))
@@ -83,7 +60,6 @@ def test_the_loss_is_the_mean_over_masked_positions_of_the_whole_batch(shared):
     assert results["loss"] == pytest.approx(loss, rel=1e-5)
 
 
-@pytest.mark.once
 def test_it_learns_texts_that_repeat_and_fills_them():
     texts = ["a b c d", "e f g h"] * 16
     backbone = tiny_backbone(num_layers=1, initializer_range=0.3)
@@ -116,6 +92,7 @@ def test_masks_are_new_in_each_epoch_of_fit_and_the_same_in_each_evaluation():
     assert once == again
 
 
+@pytest.mark.each_backend
 def test_masked_batches_are_padded_alike_on_each_backend():
     # Which tokens are masked depends on it.
     backbone = tiny_backbone(max_sequence_length=48)
@@ -198,14 +175,12 @@ REFUSED = [
 ]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(("call", "error", "message"), REFUSED)
 def test_what_does_not_fit_is_refused(shared, call, error, message):
     with pytest.raises(error, match=message):
         call(shared)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("name", ["MaskedLM", "Pretraining"])
 def test_a_vocabulary_without_mask_is_refused_when_the_task_is_made(name):
     preprocessor = tiny_preprocessor(vocabulary=[x for x in VOCABULARY if x != "[MASK]"])
@@ -222,12 +197,6 @@ def test_a_longer_table_than_the_vocabulary_answers_with_tokens_of_it():
     model.head.bias.assign(bias)
     (answers,) = model.fill_mask("a [MASK]", top_k=3)
     assert all(token in VOCABULARY for token, _ in answers)
-
-
-def test_kinds_of_the_tiny_vocabulary_are_what_these_tests_assume():
-    kinds = TokenKinds.from_tokenizer(tiny_preprocessor().tokenizer)
-    assert kinds.mask_id == MASK
-    assert kinds.is_special.sum() == 5
 
 
 @pytest.mark.parametrize("strategy", ["pieces", "whole_words", "spans"])

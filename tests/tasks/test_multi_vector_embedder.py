@@ -11,6 +11,8 @@ from tiny import for_sharing, ready_inputs, tiny_backbone, tiny_preprocessor
 
 import bert_keras
 
+pytestmark = pytest.mark.once
+
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefgh", "[unused0]", "[D]", "!"]
 TEXTS = ["a b c", "d! e f !", "h"]
 COLUMNS = (["a", "b", "c", "d"], ["a b", "b c", "c d", "d e"], ["e", "f!", "g", "h"])
@@ -66,6 +68,7 @@ def test_vectors_are_projections_of_transformers_tokens(tmp_path, attends):
             np.testing.assert_allclose(found, expected[counts], atol=1e-5)
 
 
+@pytest.mark.each_backend
 def test_scores_are_maxsim(shared):
     queries, documents = shared.embed(TEXTS, "query"), shared.embed(TEXTS)
     assert [len(query) for query in queries] == [8, 8, 8]
@@ -92,7 +95,6 @@ def test_texts_are_cut_to_the_lengths_of_their_kind():
     assert [len(free.embed(long, kind)) for kind in ("query", "document")] == [16, 16]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("objective", "y"), [("ranking", None), ("distillation", np.arange(8.0).reshape(4, 2))]
 )
@@ -107,7 +109,6 @@ def test_training_lowers_the_loss(objective, y):
 SIMPLE = {"skipped_tokens": list(string.punctuation)}
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("layout", "options"),
     [
@@ -132,7 +133,6 @@ def test_each_layout_gives_the_embedder_back(tmp_path, layout, options):
         assert config["architectures"] == ["HF_ColBERT"]
 
 
-@pytest.mark.once
 def test_an_embedder_s_folder_begins_a_new_projection(tmp_path):
     plain = bert_keras.TextEmbedder(tiny_embedder().backbone, tiny_preprocessor(16, VOCABULARY))
     plain.export_to_huggingface(tmp_path)
@@ -143,7 +143,6 @@ def test_an_embedder_s_folder_begins_a_new_projection(tmp_path):
     assert embedder.embed("a", "query").shape == (8, 128)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
@@ -161,7 +160,6 @@ def test_folders_that_ask_for_something_else_are_refused(tmp_path, name, value, 
         bert_keras.MultiVectorEmbedder.from_preset(tmp_path)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("call", "message"),
     [

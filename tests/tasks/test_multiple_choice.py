@@ -1,13 +1,10 @@
-import json
-
 import keras
 import numpy as np
 import pytest
 from checks import assert_close, check_task, to_numpy
-from theirs import reference_model
 from tiny import batches_of, for_sharing, ready_inputs, tiny_task
 
-import bert_keras
+pytestmark = pytest.mark.once
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "dog", "cat", "barks", "meows"]
 CONTEXTS = ["the dog", "the cat", "the dog the dog"]
@@ -29,7 +26,6 @@ def test_it_keeps_the_contract_of_tasks(tmp_path):
     check_task(model, ready_inputs(3, 4, 7), tmp_path, {"choose": (CONTEXTS, CHOICES)})
 
 
-@pytest.mark.once
 def test_a_choice_s_logit_is_that_of_its_pair_alone(shared):
     logits = shared.predict((CONTEXTS[:1], CHOICES[:1]), verbose=0)
     inputs = shared.preprocessor((CONTEXTS[:1] * 3, CHOICES[0]))
@@ -37,7 +33,6 @@ def test_a_choice_s_logit_is_that_of_its_pair_alone(shared):
     assert_close(logits[0], to_numpy(shared.head.dense(pooled))[:, 0])
 
 
-@pytest.mark.once
 def test_absent_choices_and_padding_have_no_probability_and_change_no_other(shared):
     logits = shared.predict((CONTEXTS, CHOICES), verbose=0)
     assert logits.shape == (3, 3)
@@ -64,6 +59,7 @@ def test_choose_answers_one_context_and_a_column_alike(shared):
     assert one["probabilities"] == pytest.approx(answers[1]["probabilities"], abs=1e-5)
 
 
+@pytest.mark.each_backend
 def test_it_learns_that_somebody_barks_from_lists_of_unequal_length():
     x = (["the dog", "the cat"] * 8, [["barks", "meows", "the"], ["meows", "barks"]] * 8)
     y = [0, 1] * 8
@@ -76,28 +72,10 @@ def test_it_learns_that_somebody_barks_from_lists_of_unequal_length():
     assert model.choose("the cat", ("the", "barks", "meows"))["choice"] == "barks"
 
 
-@pytest.mark.once
-def test_ready_inputs_train_and_split():
-    model, inputs = tiny_model(preprocessor=None), ready_inputs(8, 4, 7)
-    history = model.fit(
-        inputs, np.zeros(8, int), validation_split=0.25, epochs=1, verbose=0
-    ).history
-    assert "val_accuracy" in history
-
-
 def test_arrays_of_choices_are_taken_like_lists(shared):
     choices = [row[:2] for row in CHOICES]
     forms = [(CONTEXTS, choices), (np.array(CONTEXTS), np.array(choices))]
     np.testing.assert_array_equal(*(shared.predict(x, verbose=0) for x in forms))
-
-
-def test_the_head_of_another_task_is_not_taken_for_its_own(tmp_path):
-    reference_model("BertForMultipleChoice", tmp_path, VOCABULARY)
-    config = json.loads((tmp_path / "config.json").read_text())
-    config["architectures"] = ["BertForSequenceClassification"]
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.warns(UserWarning, match="head/dense/kernel"):
-        bert_keras.MultipleChoice.from_preset(tmp_path)
 
 
 def smoothed():
@@ -137,7 +115,6 @@ REFUSED = [
 ]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(("call", "error", "message"), REFUSED)
 def test_what_does_not_fit_is_refused(shared, call, error, message):
     with pytest.raises(error, match=message):

@@ -1,8 +1,9 @@
-import keras
 import numpy as np
 import pytest
 from checks import assert_close, check_task
 from tiny import for_sharing, ready_inputs, tiny_task
+
+pytestmark = pytest.mark.once
 
 FIRST, SECOND = ["a b", "c d", "e f", "g h"], ["b a", "d c c c", "f e", "h"]
 PAIRS = (FIRST, SECOND)
@@ -32,28 +33,6 @@ def test_class_0_is_next(shared):
     assert one["probability"] == pytest.approx(expected[1], abs=1e-5)
 
 
-@pytest.mark.once
-def test_it_learns_which_text_follows():
-    first, second = ["a a", "c c", "e e", "h h"] * 4, ["b b", "g g", "b", "g"] * 4
-    labels = [0, 1, 0, 1] * 4
-    model = tiny_model()
-    model.compile(
-        learning_rate=1e-2, warmup=0.0, run_eagerly=keras.backend.backend() == "tensorflow"
-    )
-    model.fit((first, second), labels, batch_size=16, epochs=30, verbose=0)
-    scores = model.evaluate((first, second), labels, verbose=0, return_dict=True)
-    assert scores["accuracy"] == 1
-    assert model.is_next("e e", "b")["is_next"]
-    assert not model.is_next("h h", "g")["is_next"]
-
-
-@pytest.mark.once
-def test_ready_inputs_train():
-    history = tiny_model(preprocessor=None).fit(ready_inputs(3, 6), [0, 1, 1], verbose=0)
-    assert "accuracy" in history.history
-
-
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

@@ -13,6 +13,8 @@ from bert_keras.datasets import QuestionExample
 from bert_keras.datasets.squad import Answer
 from bert_keras.tasks.question_examples import as_columns
 
+pytestmark = pytest.mark.once
+
 VOCABULARY = [*LETTER_PIECES, *"東京塔在哪里?ıi."]
 
 QUESTIONS = ["a b", "c", "東京在哪里?", "e f g h a b c d"]
@@ -47,6 +49,7 @@ def examples():
 # The contract every task keeps
 
 
+@pytest.mark.each_backend
 def test_outputs_have_the_contract_s_names_shapes_and_masked_padding(shared):
     inputs = ready_inputs(3, 7)
     outputs = shared.predict(inputs, verbose=0)
@@ -62,7 +65,7 @@ def test_it_keeps_the_contract_of_tasks(tmp_path):
         max_question_length=5,
         max_answer_length=np.int32(3),
         normalization="per_window",
-        no_answer_threshold=0.25,
+        no_answer_threshold=np.float32(0.25),
         frozen="embeddings",
     )
     answers = {"answer": (QUESTIONS, CONTEXTS)}
@@ -77,7 +80,6 @@ def test_it_keeps_the_contract_of_tasks(tmp_path):
 # Training
 
 
-@pytest.mark.once
 def test_fit_learns_from_examples_with_and_without_answers(tmp_path):
     # The answer is the word d, where there is one.
     contexts = ["a b c d", "b d c a", "d a c b", "c g b a", "a c h b", "e f a c"] * 4
@@ -106,7 +108,6 @@ def test_fit_learns_from_examples_with_and_without_answers(tmp_path):
     assert [answer["answer"] for answer in answers] == ["d", "d", "d", "", "", ""]
 
 
-@pytest.mark.once
 def test_the_loss_is_the_mean_of_both_cross_entropies_over_windows(shared):
     batches = batches_of(shared, (QUESTIONS, CONTEXTS), ANSWERS, batch_size=100)
     inputs, labels = batches[0][:2]
@@ -135,6 +136,7 @@ def test_labels_of_windows_are_the_answer_where_it_is_whole_and_cls_elsewhere(sh
     assert {"f g", "b", "東 京 塔", "[CLS]"} == set(answers)
 
 
+@pytest.mark.each_backend
 def test_ready_inputs_take_labels_as_a_dict_or_a_tuple(shared):
     labels = {"start_logits": np.array([1, 0, 0]), "end_logits": np.array([2, 0, 0])}
     found = shared.encode_labels(tuple(labels.values()))
@@ -272,10 +274,7 @@ def test_the_tuned_threshold_is_the_best_of_all(separation):
 HALF = np.array([[1] * 7, [1] * 4 + [0] * 3])
 TWO_ROWS = {"token_ids": np.full((2, 7), 5), "padding_mask": HALF}
 PAIR = (["a"], ["b"])
-UNANSWERED = [
-    QuestionExample("0", "a", "b c", (Answer("b", 0),)),
-    QuestionExample("1", "a", "b c"),
-]
+UNANSWERED = [QuestionExample("0", "a", "b c", (Answer("b", 0),)), QuestionExample("1", "a", "b c")]
 REFUSED = [
     (lambda qa: qa.answer(" ", "a b"), "question needs text"),
     (lambda qa: qa.answer("a", ""), "context needs text"),
@@ -303,7 +302,6 @@ REFUSED = [
 ]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(("call", "message"), REFUSED)
 def test_what_does_not_fit_is_refused_before_any_compute(shared, call, message):
     with pytest.raises(ValueError, match=message):
@@ -311,7 +309,6 @@ def test_what_does_not_fit_is_refused_before_any_compute(shared, call, message):
     assert shared.no_answer_threshold == tiny_qa().no_answer_threshold
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("start", "end"),
     [([0.0, 0.0], [0.0, 0.0]), ([0, 0], [[0], [0]]), ([-1, 0], [0, 0]), ([2, 0], [1, 0])],
@@ -332,10 +329,3 @@ def test_labels_of_ready_inputs_must_be_positions_of_tokens(shared, labels):
     ):
         with pytest.raises(ValueError, match=r"positions of tokens.*at the index 1"):
             call()
-
-
-@pytest.mark.once
-@pytest.mark.parametrize("threshold", [np.float32(1), np.int64(1), 1])
-def test_a_threshold_of_numpy_is_a_number(threshold):
-    stored = tiny_qa(no_answer_threshold=threshold).get_config()["no_answer_threshold"]
-    assert type(stored) is float and stored == 1.0

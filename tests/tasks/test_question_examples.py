@@ -47,8 +47,8 @@ def test_examples_with_further_answers_are_refused():
 
 
 def test_answers_are_read_in_every_form():
-    given = [("France", 15), None, [], [("France", 3), ["is", 9]], Answer("N", 0)]
-    starts, ends, unusable = read_answers([CONTEXT] * 5, given)
+    answers = [("France", 15), None, [], [("France", 3), ["is", 9]], Answer("N", 0)]
+    starts, ends, unusable = read_answers([CONTEXT] * 5, answers)
     assert starts.tolist() == [15, -1, -1, 9, 0]
     assert ends.tolist() == [21, -1, -1, 11, 1]
     assert unusable == {}

@@ -8,6 +8,8 @@ from tiny import LETTERS, VOCABULARY, tiny_backbone, tiny_classifier, tiny_prepr
 import bert_keras
 from bert_keras.tasks import saliency
 
+pytestmark = pytest.mark.once
+
 TEXTS = ["a b cab", "d", "h a gag e", ""]
 
 
@@ -24,7 +26,6 @@ def logits_of(task, inputs, vectors):
     return keras.ops.convert_to_numpy(task(inputs, token_vectors=vectors, training=False))
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("baseline", ["mask", "pad", "zero"])
 def test_the_scores_of_a_text_sum_to_what_its_logit_moved(classifier, baseline):
     options = {"target": 1, "baseline": baseline}
@@ -40,7 +41,6 @@ def test_the_scores_of_a_text_sum_to_what_its_logit_moved(classifier, baseline):
     assert np.abs([one.error for one in rough]).max() > 10 * np.abs(errors).max()
 
 
-@pytest.mark.once
 def test_the_baseline_of_masks_has_the_logit_of_a_text_of_masks(classifier):
     found = bert_keras.integrated_gradients(classifier, "a b", target=0)
     inputs = classifier.preprocessor(["[MASK] [MASK]"])
@@ -49,7 +49,6 @@ def test_the_baseline_of_masks_has_the_logit_of_a_text_of_masks(classifier):
     )
 
 
-@pytest.mark.once
 def test_each_piece_has_a_score_and_special_tokens_have_none(classifier):
     text, empty = bert_keras.integrated_gradients(classifier, ["a cab", ""], target=2)
     assert text.tokens == ["[CLS]", "a", "c", "##a", "##b", "[SEP]"]
@@ -58,6 +57,7 @@ def test_each_piece_has_a_score_and_special_tokens_have_none(classifier):
     assert empty.tokens == ["[CLS]", "[SEP]"] and not empty.scores.any()
 
 
+@pytest.mark.each_backend
 def test_compiled_gradients_follow_new_weights_and_new_variables():
     task = tiny_classifier(tiny_backbone(initializer_range=0.3))
     before = bert_keras.integrated_gradients(task, "a b", 0)
@@ -73,6 +73,7 @@ def test_compiled_gradients_follow_new_weights_and_new_variables():
     assert adapted.logit != pytest.approx(doubled.logit, abs=1e-3)
 
 
+@pytest.mark.each_backend
 def test_the_gradient_equals_finite_differences(classifier):
     inputs = classifier.preprocessor(["a cab", "d e"], length=8)
     table = classifier.backbone.token_embedding
@@ -113,7 +114,6 @@ def test_the_scores_equal_those_of_transformers_twin(classifier, tmp_path):
     np.testing.assert_allclose(found.scores, scores.numpy(), atol=2e-5, rtol=1e-4)
 
 
-@pytest.mark.once
 def test_pairs_are_scored_and_their_separators_are_not(classifier):
     found = bert_keras.integrated_gradients(classifier, (["a", "b c"], ["d", "e"]), target=0)
     assert found[1].tokens == ["[CLS]", "b", "c", "[SEP]", "e", "[SEP]"]
@@ -122,17 +122,15 @@ def test_pairs_are_scored_and_their_separators_are_not(classifier):
     np.testing.assert_allclose(one.scores, found[1].scores, atol=1e-5)
 
 
-@pytest.mark.once
 def test_targets_are_the_likeliest_classes_or_given_by_name_or_number():
     task = tiny_classifier(label_names=["bad", "good"])
     chosen = [answer["label"] for answer in task.classify(TEXTS)]
     found = bert_keras.integrated_gradients(task, TEXTS, steps=2)
     assert [one.target for one in found] == chosen
-    given = bert_keras.integrated_gradients(task, TEXTS, ["good", 0, "bad", 1], steps=2)
-    assert [one.target for one in given] == ["good", "bad", "bad", "good"]
+    named = bert_keras.integrated_gradients(task, TEXTS, ["good", 0, "bad", 1], steps=2)
+    assert [one.target for one in named] == ["good", "bad", "bad", "good"]
 
 
-@pytest.mark.once
 def test_a_regression_explains_its_score_and_several_batches_equal_one():
     task = tiny_classifier(num_classes=1, problem_type="regression", pooling="mean")
     found = bert_keras.integrated_gradients(task, "a b")
@@ -141,14 +139,12 @@ def test_a_regression_explains_its_score_and_several_batches_equal_one():
     np.testing.assert_allclose(small.scores, found.scores, atol=1e-6)
 
 
-@pytest.mark.once
 def test_a_mixed_precision_model_is_explained_too():
     backbone = tiny_backbone(dtype="mixed_bfloat16")
     found = bert_keras.integrated_gradients(tiny_classifier(backbone), "a b")
     assert np.isfinite(found.scores).all()
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -164,7 +160,6 @@ def test_wrong_arguments_are_named(classifier, options, message):
         bert_keras.integrated_gradients(classifier, "a b", **options)
 
 
-@pytest.mark.once
 def test_models_that_cannot_be_explained_are_refused():
     backbone, preprocessor = tiny_backbone(), tiny_preprocessor()
     long = bert_keras.LongTextClassifier(backbone, preprocessor=preprocessor)

@@ -9,6 +9,8 @@ from tiny import Batches, tiny_backbone, tiny_classifier, tiny_task
 import bert_keras
 from bert_keras.tasks.user_columns import num_examples
 
+pytestmark = pytest.mark.once
+
 TEXTS = ["a b c", "d e", "h a g g", "", "b c", "a", "c d e", "e", "f g"]
 LABELS = [0, 1, 1, 0, 1, 0, 0, 1, 0]
 
@@ -23,7 +25,6 @@ def moved(before, variables):
     return max(np.abs(after[path] - value).max() for path, value in before.items())
 
 
-@pytest.mark.once
 def test_a_task_that_ignores_the_pooler_leaves_it_to_the_next_task():
     backbone = tiny_backbone()
     tiny_task("MaskedLM", backbone)
@@ -33,7 +34,6 @@ def test_a_task_that_ignores_the_pooler_leaves_it_to_the_next_task():
     assert np.abs(array(pooler_of(task)) - before).max() > 0
 
 
-@pytest.mark.once
 def test_an_idle_pooler_does_not_move_and_causes_no_warning(recwarn):
     task = tiny_classifier(pooling="mean")
     task.compile(learning_rate=1e-2, weight_decay=0.1)
@@ -41,17 +41,6 @@ def test_an_idle_pooler_does_not_move_and_causes_no_warning(recwarn):
     task.fit(TEXTS, LABELS, epochs=3, verbose=0)
     np.testing.assert_array_equal(array(pooler_of(task)), before)
     assert not [w for w in recwarn if "radients" in str(w.message)]
-
-
-@pytest.mark.once
-def test_a_finished_run_continues_when_epochs_are_added():
-    task = tiny_classifier()
-    task.compile(learning_rate=1e-2)
-    task.fit(TEXTS, LABELS, epochs=1, verbose=0)
-    before = by_path(task.trainable_variables)
-    task.fit(TEXTS, LABELS, epochs=3, initial_epoch=1, verbose=0)
-    assert moved(before, task.trainable_variables) > 1e-3
-    np.testing.assert_allclose(array(task.optimizer.learning_rate), 0, atol=1e-9)
 
 
 def test_a_run_in_two_parts_equals_one_in_one():
@@ -71,7 +60,6 @@ def test_a_run_in_two_parts_equals_one_in_one():
     assert_equal(run((0, 1), (1, 3)), run((0, 3)), atol=1e-6)
 
 
-@pytest.mark.once
 def test_weights_frozen_in_the_optimizer_before_fit_stay_frozen():
     task = tiny_classifier()
     task.optimizer.build(task.trainable_variables)
@@ -87,7 +75,6 @@ def test_weights_frozen_in_the_optimizer_before_fit_stay_frozen():
     assert_equal(by_path(embeddings.weights), before)
 
 
-@pytest.mark.once
 @pytest.mark.filterwarnings("error:Skipping variable loading")
 def test_a_layer_frozen_by_hand_is_frozen_after_loading(tmp_path):
     task = tiny_classifier(tiny_backbone(num_layers=2))
@@ -113,7 +100,6 @@ def test_without_segments_separators_tell_the_texts_of_a_pair_apart(num_segments
         task.predict(source.preprocessor(pairs), verbose=0)
 
 
-@pytest.mark.once
 def test_weights_that_one_task_freezes_train_in_another_on_the_same_backbone():
     source = tiny_classifier()
     frozen, other = (tiny_classifier(source.backbone, frozen=x) for x in ("backbone", None))
@@ -133,7 +119,9 @@ def three_batches(last_id):
     return Batches([({"token_ids": rows}, np.zeros(4, "int32")) for rows in ids])
 
 
-@pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
+@pytest.mark.parametrize(
+    "method", [pytest.param("fit", marks=pytest.mark.each_backend), "evaluate", "predict"]
+)
 def test_an_id_outside_the_vocabulary_in_a_dataset_is_an_error_and_the_weights_survive(method):
     task = tiny_classifier()
     with pytest.raises(Exception, match="must be from 0 to"):
@@ -142,7 +130,6 @@ def test_an_id_outside_the_vocabulary_in_a_dataset_is_an_error_and_the_weights_s
     getattr(task, method)(three_batches(7), verbose=0)
 
 
-@pytest.mark.once
 def test_another_pooling_keeps_the_names_of_the_classes(tmp_path):
     tiny_classifier(num_classes=3, label_names=["x", "y", "z"]).save_to_preset(tmp_path)
     with pytest.warns(UserWarning, match="pooling"):
@@ -150,7 +137,6 @@ def test_another_pooling_keeps_the_names_of_the_classes(tmp_path):
     assert task.label_names == ("x", "y", "z")
 
 
-@pytest.mark.once
 def test_a_constructor_that_raises_leaves_no_adapters():
     backbone = tiny_backbone()
     with pytest.raises(ValueError, match="num_classes"):
@@ -158,7 +144,6 @@ def test_a_constructor_that_raises_leaves_no_adapters():
     assert backbone.lora is None and all(weight.trainable for weight in backbone.weights)
 
 
-@pytest.mark.once
 def test_a_model_that_could_not_be_loaded_is_not_saved(tmp_path):
     backbone = tiny_backbone()
     frozen = tiny_classifier(backbone, frozen="embeddings")
@@ -169,7 +154,6 @@ def test_a_model_that_could_not_be_loaded_is_not_saved(tmp_path):
         backbone.save(tmp_path / "backbone.keras")
 
 
-@pytest.mark.once
 def test_weights_frozen_by_hand_stay_frozen_when_adapters_are_merged(tmp_path):
     backbone = tiny_backbone()
     backbone.embeddings.trainable = False

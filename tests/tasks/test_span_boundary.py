@@ -3,12 +3,12 @@ import numpy as np
 import pytest
 import scipy.special
 from checks import check_task, check_token_metrics, to_numpy
-from tiny import LETTERS, VOCABULARY, tiny_backbone, tiny_preprocessor, tiny_task
+from tiny import VOCABULARY, tiny_task
 
 import bert_keras
-from bert_keras.corpora import PretrainingBatches, create_pretraining_data
 from bert_keras.heads.span_border import spans_of
-from bert_keras.preprocessing import Masking
+
+pytestmark = pytest.mark.once
 
 POSITIONS = np.array([[1, 2, 3, 7, 9, 10], [4, 6, 7, 8, 0, 0]], "int32")
 TEXTS = ["a b c d e f g h", "c d c d a a", "e f h h b b b", "g h"] * 4
@@ -45,7 +45,6 @@ def boundary_logits(model, states, positions=POSITIONS):
     )
 
 
-@pytest.mark.once
 def test_positions_next_to_each_other_are_one_span():
     first, last = map(to_numpy, spans_of(keras.ops.convert_to_tensor(POSITIONS)))
     assert first.tolist() == [[1, 1, 1, 7, 9, 9], [4, 6, 6, 6, 0, 0]]
@@ -75,7 +74,6 @@ def test_the_head_is_its_formula():
         np.testing.assert_allclose(logits[0, place], expected, atol=1e-4)
 
 
-@pytest.mark.once
 def test_the_head_is_blind_to_the_inside_of_a_span():
     model = tiny_model()
     states = np.random.default_rng(0).normal(size=(2, 12, 16)).astype("float32")
@@ -91,7 +89,6 @@ def test_the_head_is_blind_to_the_inside_of_a_span():
     assert changed.tolist() == [[True] * 3 + [False] * 3, [False] * 6]
 
 
-@pytest.mark.once
 def test_places_beyond_the_last_have_its_vector():
     model = tiny_model(preprocessor=None)
     positions = np.arange(1, 21)[None]
@@ -101,6 +98,7 @@ def test_places_beyond_the_last_have_its_vector():
     assert np.ptp(logits[0, :15], axis=0).max() > 0
 
 
+@pytest.mark.each_backend
 def test_the_loss_is_the_mean_of_both_outputs():
     model, (inputs, labels, weights) = tiny_model(), batch()
     options = {"sample_weight": weights, "verbose": 0, "return_dict": True}
@@ -114,48 +112,6 @@ def test_the_loss_is_the_mean_of_both_outputs():
     assert results["loss"] == pytest.approx(sum(losses), rel=1e-5)
 
 
-@pytest.mark.once
-def test_the_tokens_beside_a_span_predict_the_tokens_inside():
-    """Each letter follows from the one before it."""
-    starts = np.random.default_rng(0).integers(0, 8, 128)
-    texts = [" ".join((LETTERS * 3)[start : start + 12]) for start in starts]
-    model = tiny_task("SpanBoundary", tiny_backbone(initializer_range=0.3, dropout=0.0))
-    model.compile(learning_rate=2e-2)
-    model.fit(texts, epochs=12, verbose=0)
-    results = model.evaluate(texts, verbose=0, return_dict=True)
-    # All eight letters are as frequent.
-    assert results["span_boundary_perplexity"] < 4
-
-
-@pytest.mark.once
-def test_shards_train_it_and_a_run_goes_on_bit_for_bit(tmp_path):
-    (tmp_path / "text.txt").write_text("\n".join(TEXTS), encoding="utf-8")
-    create_pretraining_data(
-        tmp_path / "text.txt",
-        tiny_preprocessor().tokenizer,
-        tmp_path / "data",
-        objective="full_sentences",
-        sequence_length=16,
-    )
-
-    def batches(start_step=0):
-        masking = Masking(strategy="spans", rate=0.3)
-        return PretrainingBatches(tmp_path / "data", 2, masking, start_step=start_step)
-
-    model = bert_keras.SpanBoundary(tiny_backbone(dropout=0.0), tiny_preprocessor())
-    model.compile(optimizer=keras.optimizers.SGD(0.1))
-    start = model.get_weights()
-    model.fit(batches(), steps_per_epoch=6, verbose=0)
-    expected = model.get_weights()
-    model.set_weights(start)
-    for step in (0, 3):
-        model.fit(batches(step), steps_per_epoch=3, verbose=0)
-    for one, other in zip(model.get_weights(), expected, strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert any((one != other).any() for one, other in zip(start, expected, strict=True))
-
-
-@pytest.mark.once
 def test_its_masked_lm_is_another_task_s_head(tmp_path):
     model = tiny_model()
     model.save_to_preset(tmp_path)

@@ -14,6 +14,8 @@ import bert_keras
 from bert_keras.heads.splade import SpladeHead
 from bert_keras.presets.presets import open_preset
 
+pytestmark = pytest.mark.once
+
 TEXTS = ["a b c", "d e f g h a", "h"]
 PAIRS = (["a", "b", "c", "d"], ["a b", "b c", "c d", "d e"])
 
@@ -46,6 +48,7 @@ def test_weights_are_those_of_transformers_logits(tmp_path, log_twice):
     np.testing.assert_allclose(embedder.predict(TEXTS, verbose=0), expected, atol=1e-5)
 
 
+@pytest.mark.each_backend
 def test_the_gradient_is_that_of_all_logits_at_once():
     backbone = tiny_backbone(initializer_range=0.3)
     head = SpladeHead(len(VOCABULARY), 16, initializer_range=0.5)
@@ -88,7 +91,6 @@ def test_weights_name_the_tokens_of_a_row(shared):
         shared.token_weights("a", top_k=0)
 
 
-@pytest.mark.once
 def test_search_ranks_by_dot_products(shared):
     vectors = shared.embed(TEXTS)
     products = (vectors @ vectors.T).toarray()
@@ -101,6 +103,7 @@ def test_search_ranks_by_dot_products(shared):
         shared.semantic_search(np.zeros((2, 3), "float32"), TEXTS)
 
 
+@pytest.mark.each_backend
 def test_a_penalty_that_rises_is_added_to_the_loss():
     embedder = tiny_embedder(regularization=(0.5, 0.25), ramp_share=0.5)
     plain = bert_keras.SparseTextEmbedder(embedder.backbone, embedder.preprocessor, False, (0, 0))
@@ -129,7 +132,6 @@ def test_a_penalty_that_rises_is_added_to_the_loss():
     assert float(to_numpy(embedder._ramp())) == pytest.approx((1 / 2) ** 2)
 
 
-@pytest.mark.once
 def test_training_makes_texts_of_a_row_alike():
     embedder = tiny_embedder(regularization=(0, 1e-3))
     embedder.compile(learning_rate=1e-2)
@@ -138,7 +140,6 @@ def test_training_makes_texts_of_a_row_alike():
     assert embedder.evaluate(PAIRS, verbose=0) < 0.9 * before
 
 
-@pytest.mark.once
 def test_folders_of_sentence_transformers_are_read_and_written(tmp_path):
     embedder = tiny_embedder(log_twice=True, prompts={"query": "a: "})
     expected = embedder.embed(TEXTS).toarray()
@@ -198,7 +199,6 @@ def test_documents_learn_to_answer_static_queries():
     assert embedder.evaluate((queries, documents), verbose=0) < expected
 
 
-@pytest.mark.once
 def test_folders_with_weights_for_queries_are_read_and_written(tmp_path):
     embedder = tiny_embedder(query_weights=IDF, log_twice=True)
     embedder.export_to_huggingface(tmp_path)
@@ -239,7 +239,6 @@ def test_folders_with_weights_for_queries_are_read_and_written(tmp_path):
         bert_keras.SparseTextEmbedder.from_preset(tmp_path)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -260,7 +259,6 @@ def test_impossible_settings_are_refused(options, message):
         bert_keras.SparseTextEmbedder(tiny_backbone(), **options)
 
 
-@pytest.mark.once
 def test_chunks_are_computed_again_in_the_same_precision():
     embedder = bert_keras.SparseTextEmbedder(
         tiny_backbone(dtype="mixed_bfloat16"), tiny_preprocessor()

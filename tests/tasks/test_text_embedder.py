@@ -1,7 +1,5 @@
 import json
-import warnings
 
-import keras
 import numpy as np
 import pytest
 from checks import assert_close, check_task, to_numpy
@@ -9,7 +7,9 @@ from theirs import exported_model, outputs_of, reference_model
 from tiny import for_sharing, ready_inputs, tiny_backbone, tiny_task
 
 import bert_keras
-from bert_keras.training.contrastive import MultipleNegativesRanking, TripletLoss
+from bert_keras.training.contrastive import MultipleNegativesRanking
+
+pytestmark = pytest.mark.once
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "dog", "cat", "barks", "meows"]
 TEXTS = ["a dog", "a cat meows a cat meows a cat", "barks", ""]
@@ -30,28 +30,13 @@ def shared():
     "options",
     [
         {"pooling": "cls", "frozen": 1},
-        pytest.param(
-            {"pooling": "max", "normalize": False, "objective": "triplet"}, marks=pytest.mark.once
-        ),
+        {"pooling": "max", "normalize": False, "objective": "triplet"},
     ],
 )
 def test_it_keeps_the_contract_of_tasks(tmp_path, options):
     check_task(tiny_embedder(**options), ready_inputs(3, 7), tmp_path, {"embed": (TEXTS,)})
 
 
-@pytest.mark.once
-def test_a_trained_embedder_goes_on_training_after_a_reload(tmp_path):
-    embedder = tiny_embedder()
-    embedder.compile(loss=MultipleNegativesRanking(symmetric=True))
-    embedder.fit(PAIRS, epochs=1, verbose=0)
-    embedder.save(tmp_path / "embedder.keras")
-    reloaded = keras.models.load_model(tmp_path / "embedder.keras")
-    np.testing.assert_array_equal(reloaded.embed(TEXTS), embedder.embed(TEXTS))
-    assert reloaded.loss.symmetric
-    assert int(to_numpy(reloaded.optimizer.iterations)) == 1
-
-
-@pytest.mark.once
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max", "pooler"])
 def test_vectors_are_the_pooled_real_tokens(pooling):
     embedder = tiny_embedder(pooling=pooling, normalize=False)
@@ -78,7 +63,6 @@ def test_one_text_gives_one_vector_and_none_gives_none(shared):
     assert shared.embed([]).shape == shared.predict([]).shape == (0, 16)
 
 
-@pytest.mark.once
 def test_groups_may_be_names(shared):
     groups = {(0, 1, 2, 0): [[*"abca"], np.array([*"abca"], dtype=object)]}
     groups[1, 0, 1] = [[7.0, 3.0, 7.0]]
@@ -87,7 +71,6 @@ def test_groups_may_be_names(shared):
             assert shared.encode_labels(labels).tolist() == [*expected]
 
 
-@pytest.mark.once
 def test_columns_are_embedded_text_by_text(shared):
     vectors = shared.predict(PAIRS, verbose=0)
     assert vectors.shape == (8, 2, 16)
@@ -120,37 +103,6 @@ def test_search_finds_what_cosines_say(shared):
     assert shared.semantic_search(["dog", "cat"], [], top_k=1) == [[], []]
 
 
-@pytest.mark.once
-@pytest.mark.parametrize(
-    ("objective", "x", "y"),
-    [
-        ("ranking", (*PAIRS, PAIRS[1][::-1]), ["dog", "cat"] * 4),
-        ("similarity", PAIRS, [1, 0.5, 0, -1] * 2),
-        ("triplet", (*PAIRS, PAIRS[1][::-1]), None),
-    ],
-)
-def test_each_objective_lowers_its_loss(objective, x, y):
-    embedder = tiny_embedder(objective=objective)
-    # There, compiling would take longer than the few steps.
-    eagerly = keras.backend.backend() == "tensorflow"
-    embedder.compile(learning_rate=3e-2, run_eagerly=eagerly)
-    before = embedder.evaluate(x, y, verbose=0)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", message="Gradients do not exist")
-        embedder.fit(x, y, epochs=12, batch_size=4, verbose=0)
-    assert embedder.evaluate(x, y, verbose=0) < 0.9 * before
-
-
-@pytest.mark.once
-def test_training_validates_on_the_last_rows():
-    embedder = tiny_embedder(objective="triplet")
-    embedder.compile(loss=TripletLoss(distance="euclidean"))
-    x = tuple([f"{text} a" for text in column] for column in (*PAIRS, PAIRS[0]))
-    history = embedder.fit(x, validation_split=0.25, batch_size=3, verbose=0)
-    assert set(history.history) == {"loss", "val_loss"}
-
-
-@pytest.mark.once
 def test_a_last_batch_is_not_filled_up_with_false_negatives():
     """Five rows in batches of four give the mean of both batches' losses, weighted by size."""
     embedder = tiny_embedder()
@@ -162,6 +114,7 @@ def test_a_last_batch_is_not_filled_up_with_false_negatives():
     assert embedder.evaluate(x, batch_size=4, verbose=0) == pytest.approx(expected, abs=1e-4)
 
 
+@pytest.mark.each_backend
 def test_ready_columns_train_too():
     embedder = tiny_embedder(preprocessor=None, objective="similarity")
     history = embedder.fit(ready_inputs(4, 2, 7), np.zeros(4), verbose=0)
@@ -281,13 +234,11 @@ def test_an_exported_folder_is_one_of_sentence_transformers(shared, tmp_path):
         ("ranking", ready_inputs(4, 7), None, "at least 2 columns"),
     ],
 )
-@pytest.mark.once
 def test_examples_that_do_not_fit_are_refused(objective, x, y, message):
     with pytest.raises(ValueError, match=message):
         tiny_embedder(objective=objective).fit(x, y, verbose=0)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

@@ -46,9 +46,9 @@ def of_seen_weights(task):
 
 def check_client(task, folder):
     task.export(folder, text=True, verbose=False)
-    given = json.dumps([str(folder), TEXTS, PAIRS])
+    request = json.dumps([str(folder), TEXTS, PAIRS])
     command = [sys.executable, "-c", CLIENT]
-    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, input=request, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     endpoints, answers = json.loads(done.stdout.splitlines()[-1])
     assert endpoints == ["serve", "serve_pairs", "serving_default"]

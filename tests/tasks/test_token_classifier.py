@@ -4,8 +4,8 @@ import warnings
 import keras
 import numpy as np
 import pytest
-from checks import assert_close, assert_same_structure_close, check_task, to_numpy
-from theirs import exported_model, reference_model
+from checks import assert_close, check_task, to_numpy
+from theirs import reference_model
 from tiny import Batches, batches_of, for_sharing, ready_inputs, tiny_preprocessor, tiny_task
 from tiny import tiny_backbone as tiny_bert
 
@@ -13,6 +13,8 @@ import bert_keras
 from bert_keras.answers.tagged_texts import tagged_texts
 from bert_keras.metrics.entities import entity_scores
 from bert_keras.training.losses import SparseCrossentropy
+
+pytestmark = pytest.mark.once
 
 VOCABULARY = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
@@ -71,7 +73,7 @@ def batch_of(tagger, sentences, tags):
 # The contract of models
 
 
-@pytest.mark.parametrize("crf", [False, pytest.param(True, marks=pytest.mark.once)])
+@pytest.mark.parametrize("crf", [False, True])
 def test_it_keeps_the_contract_of_tasks(tmp_path, crf):
     tagger = tiny_tagger(crf=crf, dropout=0.3, stride=3, frozen="embeddings")
     if crf:
@@ -87,7 +89,6 @@ def test_it_keeps_the_contract_of_tasks(tmp_path, crf):
 # Training
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("crf", [False, True])
 def test_it_learns_a_handful_of_sentences_by_heart(crf):
     tagger = tiny_tagger(crf=crf, dropout=0.0, backbone=tiny_backbone(dropout=0.0))
@@ -123,6 +124,7 @@ def test_each_word_has_the_weight_of_its_sentence(shared):
     assert {row: weights[i].sum() for i, row in enumerate(rows)} == expected
 
 
+@pytest.mark.each_backend
 def test_the_loss_is_the_mean_over_words(shared):
     logits = np.concatenate(shared.predict(SENTENCES, verbose=0))
     labels = [NAMES.index(tag) for tags in TAGS for tag in tags]
@@ -132,7 +134,6 @@ def test_the_loss_is_the_mean_over_words(shared):
     np.testing.assert_allclose(accuracy, (logits.argmax(-1) == labels).mean(), rtol=1e-6)
 
 
-@pytest.mark.once
 def test_the_chain_s_loss_is_the_negative_log_likelihood_per_word(shared_chain):
     total = 0
     for emissions, tags in zip(shared_chain.predict(SENTENCES, verbose=0), TAGS, strict=True):
@@ -145,7 +146,6 @@ def test_the_chain_s_loss_is_the_negative_log_likelihood_per_word(shared_chain):
     np.testing.assert_allclose(weighted, short, rtol=1e-5)
 
 
-@pytest.mark.once
 def test_ready_inputs_train_without_padding():
     tagger, (inputs, labels) = tiny_tagger(preprocessor=None), ready_batch()
     weights = inputs["padding_mask"].astype("float32")
@@ -159,6 +159,7 @@ def ready_batch():
     return inputs, np.random.default_rng(1).integers(0, 5, inputs["token_ids"].shape)
 
 
+@pytest.mark.each_backend
 def test_the_chain_takes_datasets_without_weights(shared_chain):
     loss = shared_chain.evaluate(Batches([ready_batch()]), verbose=0)[0]
     expected = shared_chain.evaluate(*ready_batch(), verbose=0)[0]
@@ -183,13 +184,6 @@ def test_a_sentence_that_fits_is_predicted_as_a_model_sees_it(shared):
     # [CLS] ada love ##lace lived in london [SEP]
     expected = shared.predict(inputs, verbose=0)[0][[1, 2, 4, 5, 6]]
     assert_close(shared.predict(SENTENCES[:1], verbose=0)[0], expected, 1e-5)
-
-
-def test_predictions_come_in_the_order_of_the_sentences(shared):
-    many = [SENTENCES[i % 4] * (1 + i % 2) for i in range(9)]
-    together = shared.predict(many, batch_size=2, verbose=0)
-    for sentence, rows in zip(many, together, strict=True):
-        assert_close(rows, shared.predict([sentence], verbose=0)[0], 1e-5)
 
 
 # Answers
@@ -230,19 +224,6 @@ def set_tags(tagger, tags):
     tagger.head.dense.kernel.assign(kernel)
 
 
-@pytest.mark.once
-def test_a_word_list_is_written_as_text():
-    tagger = tiny_tagger()
-    set_tags(tagger, {"ada": 1, "love": 2, "北": 3, "京": 4})
-    english, chinese = tagger.tag([["Ada", "Lovelace", "lived"], ["北", "京", "很", "大"]])
-    assert english["text"] == "Ada Lovelace lived"
-    assert [e["text"] for e in english["entities"]] == ["Ada Lovelace"]
-    assert chinese["text"] == "北京很大"
-    place = {"type": "LOC", "text": "北京", "start": 0, "end": 2}
-    assert [{k: e[k] for k in place} for e in chinese["entities"]] == [place]
-    assert tagger.tag("北京很大")["words"] == chinese["words"]
-
-
 def test_without_a_chain_the_score_is_the_mean_softmax_of_the_words(shared):
     answer = shared.tag([SENTENCES[0]])[0]
     logits = shared.predict(SENTENCES[:1], verbose=0)[0]
@@ -255,7 +236,6 @@ def test_without_a_chain_the_score_is_the_mean_softmax_of_the_words(shared):
         )
 
 
-@pytest.mark.once
 def test_the_chain_decides_over_the_whole_sentence():
     tagger = tiny_tagger(crf=True, max_length=8)
     # I-PER follows a person only.
@@ -266,11 +246,6 @@ def test_the_chain_decides_over_the_whole_sentence():
     for tags in tagger.predict_tags([SENTENCES[0] * 6, SENTENCES[1]]):
         pairs = zip(["O", *tags[:-1]], tags, strict=True)
         assert all(before in ("B-PER", "I-PER") for before, tag in pairs if tag == "I-PER")
-
-
-def test_the_chain_s_scores_are_probabilities(shared_chain):
-    for answer in shared_chain.tag(SENTENCES):
-        assert all(0 < entity["score"] <= 1 for entity in answer["entities"])
 
 
 def test_parts_of_speech_mark_no_entities():
@@ -293,13 +268,11 @@ def test_a_mistyped_tag_of_entities_is_refused_by_name(odd):
     assert [entity["text"] for entity in answer["entities"]] == ["Ada", "Eve"]
 
 
-@pytest.mark.once
 def test_with_a_scheme_entities_are_always_scored():
     tagger = tiny_tagger(num_classes=4, label_names=["B", "M", "E", "S"])
     assert "f1" in tagger.evaluate_tags([["北", "京", "很"]], [["B", "E", "S"]], scheme="BMES")
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("names", "tag", "message"),
     [
@@ -314,7 +287,6 @@ def test_tags_of_another_scheme_are_refused(names, tag, message):
         tagger.evaluate_tags([["Ada"]], [[tag]], scheme="IOB2")
 
 
-@pytest.mark.once
 def test_without_names_tags_are_numbers():
     tagger = tiny_tagger(label_names=None)
     tagger.fit([["Ada", "met"]], [[1, 0]], epochs=1, verbose=0)
@@ -344,7 +316,6 @@ def test_sentences_come_as_lists_arrays_columns_and_texts(shared):
     np.testing.assert_allclose(loss, shared.evaluate(SENTENCES, TAGS, verbose=0), rtol=1e-5)
 
 
-@pytest.mark.once
 def test_empty_sentences_have_no_words(shared, shared_chain):
     for tagger in (shared, shared_chain):
         assert tagger.predict([], verbose=0) == []
@@ -400,14 +371,12 @@ REFUSED = [
 ]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(("call", "error", "message"), REFUSED)
 def test_what_does_not_fit_is_refused(shared, call, error, message):
     with pytest.raises(error, match=message):
         call(shared)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("tag", ["B-ORG", 5, -1, 0.0])
 def test_an_unknown_tag_names_its_word(shared, tag):
     message = f"Received {tag!r} for the word 'met', number 1 of .* 2"
@@ -415,32 +384,11 @@ def test_an_unknown_tag_names_its_word(shared, tag):
         shared.fit(SENTENCES, [*TAGS[:2], ["O", tag, "O", "O"], TAGS[3]])
 
 
-@pytest.mark.once
-def test_tuples_of_rows_are_columns_like_lists():
-    tagger = tiny_tagger()
-    sentences, tags = zip(*zip(SENTENCES, TAGS, strict=True), strict=True)
-    expected = batches_of(tagger, SENTENCES, TAGS, batch_size=16)[0]
-    assert_same_structure_close(batches_of(tagger, sentences, tags, batch_size=16)[0], expected, 0)
-    assert tagger.predict_tags(sentences) == tagger.predict_tags(SENTENCES)
-
-
 # Hugging Face
 
 
 ARCHITECTURE = "BertForTokenClassification"
 OF_NAMES = {"num_labels": 5, "id2label": dict(enumerate(NAMES)), "classifier_dropout": 0.25}
-
-
-def test_names_and_dropout_come_from_a_checkpoint_and_go_into_an_export(tmp_path):
-    reference_model(ARCHITECTURE, tmp_path / "theirs", VOCABULARY, **OF_NAMES)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)  # of a pooler that neither head reads
-        tagger = bert_keras.TokenClassifier.from_preset(tmp_path / "theirs")
-    assert tagger.label_names == tuple(NAMES)
-    assert tagger.dropout == 0.25
-    again = exported_model(tagger, "AutoModelForTokenClassification", tmp_path / "ours")
-    assert type(again).__name__ == ARCHITECTURE
-    assert again.config.id2label == dict(enumerate(NAMES))
 
 
 def test_entities_equal_transformers_pipeline(tmp_path):
@@ -467,25 +415,6 @@ def test_a_chain_on_a_checkpoint_without_one_starts_as_a_softmax(tmp_path):
     assert chained.predict_tags(SENTENCES) == plain.predict_tags(SENTENCES)
 
 
-def test_other_classes_than_the_checkpoint_s_start_a_new_head(tmp_path):
-    reference_model(ARCHITECTURE, tmp_path, VOCABULARY, **OF_NAMES)
-    with pytest.warns(UserWarning, match="num_classes"):
-        tagger = bert_keras.TokenClassifier.from_preset(tmp_path, num_classes=3)
-    assert tagger.head.dense.kernel.shape == (24, 3)
-    assert tagger.label_names is None
-
-
-def test_a_classifier_of_texts_is_no_tagger(tmp_path):
-    backbone = tiny_backbone()
-    classifier = bert_keras.TextClassifier(backbone, num_classes=5, label_names=list("abcde"))
-    classifier.export_to_huggingface(tmp_path)
-    (tmp_path / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
-    with pytest.warns(UserWarning, match="head/dense"):
-        tagger = bert_keras.TokenClassifier.from_preset(tmp_path, num_classes=5)
-    assert tagger.label_names is None
-
-
-@pytest.mark.once
 def test_sizes_and_names_of_numpy_can_be_saved(tmp_path):
     options = {"label_names": np.array(["O", "B-X"]), "stride": np.int64(3)}
     tiny_tagger(num_classes=np.int64(2), **options).save_to_preset(tmp_path)

@@ -7,6 +7,8 @@ from tiny import tiny_backbone, tiny_classifier
 
 import bert_keras
 
+pytestmark = pytest.mark.once
+
 ROWS = 4
 WRONG = {
     "no class": (lambda x, y: (x, np.where(y, 7, y)), "must be the ints 0 to 1"),
@@ -19,7 +21,7 @@ WRONG = {
 @pytest.fixture(scope="module")
 def task():
     task = tiny_classifier(tiny_backbone(), label_names=["bad", "good"])
-    task.compile(bert_keras.AdamW(1e-3), run_eagerly=True)
+    task.compile(bert_keras.AdamW(1e-3), run_eagerly=keras.backend.backend() != "jax")
     return task
 
 
@@ -65,8 +67,13 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("what", WRONG)
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [
+        *(pytest.param(kind, "no class", marks=pytest.mark.each_backend) for kind in KINDS),
+        *(("PyDataset", what) for what in WRONG if what != "no class"),
+    ],
+)
 def test_a_wrong_batch_ends_fit_before_its_step(task, kind, what):
     wrong, message = WRONG[what]
     error, message = ValueError, f"Batch 0 of the dataset: .*{message}"
@@ -83,7 +90,9 @@ def no_disk(*_):
     raise OSError("the disk is gone")
 
 
-@pytest.mark.parametrize("options", [{}, {"workers": 2}])
+@pytest.mark.parametrize(
+    "options", [pytest.param({}, marks=pytest.mark.each_backend), {"workers": 2}]
+)
 def test_errors_of_a_dataset_are_raised_unchanged(task, options):
     for wrong, error, message in (
         (no_disk, OSError, "^the disk is gone$"),

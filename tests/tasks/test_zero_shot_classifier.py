@@ -7,6 +7,8 @@ from tiny import tiny_backbone, tiny_preprocessor
 import bert_keras
 from bert_keras.answers.entailment import entailment_columns
 
+pytestmark = pytest.mark.once
+
 TEXT, LABELS, TEMPLATE = "a b cab", ["c", "d e", "f"], "g {} h"
 NAMES = ["contradiction", "neutral", "entailment"]
 

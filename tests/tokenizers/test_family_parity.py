@@ -205,9 +205,7 @@ def test_words_are_tokenized_as_if_after_a_space(folders, make_pair, kind):
     assert ours.encode_words(["New", "York"])[0] == ours.encode("\u0020New York").ids
 
 
-def test_settings_are_equal_though_the_library_reads_a_score_with_another_last_digit(
-    folders, tmp_path
-):
+def test_settings_are_equal_if_a_score_differs_in_its_last_digit(folders, tmp_path):
     text = Tokenizer.load(folders / "xlm_roberta")._backend.to_str()
     backend = tokenizers.Tokenizer.from_str(text)
     saved = json.loads(backend.to_str())["model"]
@@ -441,9 +439,9 @@ def test_a_plain_tokenizer_with_added_tokens_keeps_its_ids_when_saved(folders, t
 def test_readable_tokens_are_written_as_a_person_writes_them(folders):
     tokenizer = Tokenizer.load(folders / "byte_pair")
     (id,) = tokenizer("é")[-1:]
-    shown = {tokenizer.readable(id) for id in range(tokenizer.vocabulary_size)}
+    readable = {tokenizer.readable(id) for id in range(tokenizer.vocabulary_size)}
     assert tokenizer.readable(tokenizer(" low")[0]) == tokenizer.readable(tokenizer("low")[0])
-    assert not any("\ufffd" in token for token in shown) and "<mask>" in shown
+    assert not any("\ufffd" in token for token in readable) and "<mask>" in readable
     expected = "é" if len(tokenizer("é")) == 1 else tokenizer.id_to_token(id)
     assert tokenizer.readable(id) == expected
     unigram = Tokenizer.load(folders / "camembert")
@@ -517,8 +515,8 @@ def test_files_and_options_that_do_not_fit_are_refused(
     ],
 )
 def test_byte_pairs_must_have_all_ids_and_valid_merges(byte_pairs, change, merges, message):
-    known = byte_pairs[0]
-    change = {token: known[id] if id == "Ġ" else id for token, id in change.items()}
-    vocabulary = {token: id for token, id in {**known, **change}.items() if id is not None}
+    original = byte_pairs[0]
+    change = {token: original[id] if id == "Ġ" else id for token, id in change.items()}
+    vocabulary = {token: id for token, id in {**original, **change}.items() if id is not None}
     with pytest.raises((ValueError, TypeError), match=message):
         BytePairTokenizer(vocabulary, merges)

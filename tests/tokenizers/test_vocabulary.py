@@ -3,11 +3,7 @@
 import pytest
 
 from bert_keras.tokenizers import WordPieceTokenizer
-from bert_keras.tokenizers.vocabulary import (
-    looks_lowercased,
-    read_vocabulary,
-    write_vocabulary,
-)
+from bert_keras.tokenizers.vocabulary import looks_lowercased, read_vocabulary, write_vocabulary
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 

@@ -119,10 +119,10 @@ def test_every_older_character_follows_berts_rules(lowercase):
     found = {c for row in words for word in row for c in word}
     vocabulary = [*SPECIAL_TOKENS, *sorted(found), *(f"##{c}" for c in sorted(found))]
     tokenizer = WordPieceTokenizer(vocabulary, lowercase=lowercase)
-    known = set(vocabulary)
+    tokens = set(vocabulary)
     assert len(texts) > 90_000
     for text, row, pieces in zip(texts, words, tokenizer.tokenize(texts), strict=True):
-        assert pieces == [p for word in row for p in reference_wordpiece(word, known)], text
+        assert pieces == [p for word in row for p in reference_wordpiece(word, tokens)], text
 
 
 def test_the_library_deviates_from_berts_rules_only_in_known_corners():

@@ -21,6 +21,8 @@ from bert_keras.training.schedules import WarmupDecay
 from bert_keras.training.training_checkpoint import TrainingCheckpoint
 from bert_keras.training.training_log import TrainingLog, read_log
 
+pytestmark = pytest.mark.once
+
 STEPS, EPOCHS = 3, 4
 LETTERS = "abcdefgh"
 
@@ -84,7 +86,6 @@ def run(folder, kill_at=None, make=make_model, batches=NumberedBatches, epochs=E
     return without_times(folder), [to_numpy(weight) for weight in model.weights]
 
 
-@pytest.mark.once
 def test_keras_does_not_read_the_metrics_of_every_step_for_the_log_and_the_checkpoint(tmp_path):
     callbacks = [TrainingLog(tmp_path), TrainingCheckpoint(tmp_path / "checkpoints")]
     assert keras.callbacks.CallbackList(callbacks)._async_train
@@ -106,6 +107,7 @@ def steps(folder):
     return sorted(int(path.name.removeprefix("step_")) for path in folder.glob("*/step_????????"))
 
 
+@pytest.mark.each_backend
 def test_a_run_killed_at_any_moment_gives_the_same_losses_and_weights(tmp_path, monkeypatch):
     whole, weights = run(tmp_path / "whole")
     assert len(whole) == EPOCHS
@@ -139,6 +141,7 @@ def one_layer(units=2, **options):
     return model
 
 
+@pytest.mark.each_backend
 def test_bfloat16_weights_are_kept_bit_for_bit(tmp_path):
     model = one_layer(dtype="bfloat16")
     checkpoint = TrainingCheckpoint(tmp_path)
@@ -158,7 +161,6 @@ def saved(folder, settings=None):
     return folder / "step_00000007"
 
 
-@pytest.mark.once
 def test_other_settings_are_refused_and_named(tmp_path):
     saved(tmp_path, {"batch_size": 64, "seed": 0})
     with pytest.raises(ValueError, match="batch_size: 64, now 32"):
@@ -166,7 +168,6 @@ def test_other_settings_are_refused_and_named(tmp_path):
     assert TrainingCheckpoint(tmp_path, settings={"batch_size": 64, "seed": 0}).step == 7
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("name", ["variables.npz", "state.json"])
 def test_a_damaged_checkpoint_is_an_error_that_names_the_file(tmp_path, name):
     path = saved(tmp_path) / name
@@ -185,7 +186,6 @@ def test_another_model_is_refused_and_not_changed(tmp_path):
     np.testing.assert_array_equal(to_numpy(model.weights[0]), before)
 
 
-@pytest.mark.once
 def test_leftovers_of_a_killed_run_are_removed(tmp_path):
     saved(tmp_path)
     (tmp_path / "step_00000008").mkdir()
@@ -194,7 +194,6 @@ def test_leftovers_of_a_killed_run_are_removed(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["step_00000007"]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("arguments", [{"every": 0}, {"keep": 0}])
 def test_arguments_out_of_range_are_refused(tmp_path, arguments):
     with pytest.raises(ValueError, match="an int from 1"):
@@ -247,17 +246,7 @@ OBJECTIVES = {
 }
 
 
-# This one draws random numbers itself; compiling the others takes about a minute per backend.
-EVERYWHERE = OBJECTIVES if "ALL_KILLS" in os.environ else ("replaced_tokens",)
-
-
-@pytest.mark.parametrize(
-    "objective",
-    [
-        pytest.param(name, marks=() if name in EVERYWHERE else pytest.mark.once)
-        for name in OBJECTIVES
-    ],
-)
+@pytest.mark.parametrize("objective", OBJECTIVES)
 def test_every_objective_resumes_as_if_it_had_not_been_killed(
     documents_of_letters, tmp_path, objective
 ):
@@ -311,23 +300,12 @@ def data(documents_of_letters):
 
 def pretrain(data, objective, *runs):
     """Pretrains in one process into each folder of `runs` until it kills itself."""
-    flags = {
-        "objective": objective,
-        "data_dir": ",".join(data),
-        "heldout_dir": data[0],
-        "num_steps": 10,
-        "shares": "0.6,0.4",
-        "learning_rate": "1e-3,5e-4",
-        "log_every": 2,
-        "checkpoint_every": 4,
-        "batch_size": 8,
-        "num_layers": 1,
-        "num_heads": 2,
-        "hidden_dim": 16,
-        "max_sequence_length": 32,
-        "tensorboard": "false",
-    }
-    flags = [f"--{name}={value}" for name, value in flags.items()]
+    flags = (
+        f"objective={objective} data_dir={','.join(data)} heldout_dir={data[0]} num_steps=10 "
+        "shares=0.6,0.4 learning_rate=1e-3,5e-4 log_every=2 checkpoint_every=4 batch_size=8 "
+        "num_layers=1 num_heads=2 hidden_dim=16 max_sequence_length=32 tensorboard=false"
+    )
+    flags = [f"--{flag}" for flag in flags.split()]
     runs = [[*kill, *flags, f"--output_dir={folder}"] for folder, *kill in runs]
     command = [sys.executable, str(SCRIPT), json.dumps(runs)]
     root = SCRIPT.parents[2]

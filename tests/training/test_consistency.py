@@ -10,6 +10,8 @@ from tiny import LETTERS, tiny_backbone, tiny_classifier, tiny_preprocessor
 import bert_keras
 from bert_keras.training import SeveralMasks
 
+pytestmark = pytest.mark.once
+
 IDS = np.array([[2, 5, 6, 3], [2, 7, 3, 0], [2, 8, 9, 3]])
 INPUTS = {"token_ids": IDS, "padding_mask": IDS > 0}
 LABELS = np.array([0, 1, 1])
@@ -123,12 +125,12 @@ CASES = {
         weights=np.array([[1, 1], [1, 0], [1, 2]], "float32"),
     ),
 }
-EVERYWHERE = ("several labels", "tags")
+EVERYWHERE = ("tags",)
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(x, marks=() if x in EVERYWHERE else pytest.mark.once) for x in CASES],
+    [pytest.param(x, marks=pytest.mark.each_backend if x in EVERYWHERE else ()) for x in CASES],
 )
 def test_a_step_minimizes_the_loss_of_two_passes_and_their_disagreement(name):
     alpha = 1.7
@@ -147,7 +149,6 @@ def test_a_step_minimizes_the_loss_of_two_passes_and_their_disagreement(name):
         np.testing.assert_allclose(float(logs["accuracy"]), np.average(right, weights=weights))
 
 
-@pytest.mark.once
 def test_alpha_0_trains_on_every_example_twice():
     ends = []
     for alpha, times in ((0.0, 1), (None, 2)):
@@ -160,7 +161,6 @@ def test_alpha_0_trains_on_every_example_twice():
     assert_same_structure_close(*ends)
 
 
-@pytest.mark.once
 def test_without_dropout_neither_changes_training_with_class_weights_and_accumulation():
     texts = [" ".join(LETTERS[i : i + 3]) for i in range(4)]
     ends = []
@@ -178,7 +178,6 @@ def test_without_dropout_neither_changes_training_with_class_weights_and_accumul
     assert_same_structure_close(ends[:2], ends[2:] * 2, 1e-5)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("alpha", [None, 0.7])
 @pytest.mark.parametrize(
     ("losses", "labels", "options"),
@@ -215,7 +214,6 @@ def test_samples_of_dropout_average_their_losses(alpha, losses, labels, options)
         np.testing.assert_allclose(float(logs["accuracy"]), right)
 
 
-@pytest.mark.once
 def test_outside_a_training_step_each_example_is_one_row():
     model = noisy(Classifier, consistency=1.0, dropout_samples=4)
     step(model, INPUTS, LABELS)
@@ -226,7 +224,6 @@ def test_outside_a_training_step_each_example_is_one_row():
 
 
 # Elsewhere a loaded model draws other masks: its generators are new.
-@pytest.mark.once
 def test_a_loaded_model_continues_training_the_same(tmp_path):
     model = noisy(Classifier, consistency=2.0, dropout_samples=3)
     model.compile(sgd(), **SAME_MASKS)
@@ -239,7 +236,6 @@ def test_a_loaded_model_continues_training_the_same(tmp_path):
     np.testing.assert_allclose(float(logs["loss"]), float(expected["loss"]), rtol=1e-5)
 
 
-@pytest.mark.once
 def test_from_preset_takes_arguments_for_the_task_the_backbone_and_the_masks(tmp_path):
     tiny_backbone().save_to_preset(tmp_path)
     tiny_preprocessor().tokenizer.save(tmp_path)
@@ -251,7 +247,6 @@ def test_from_preset_takes_arguments_for_the_task_the_backbone_and_the_masks(tmp
     assert np.isfinite(task.fit(["a b", "c"], [2, 0], epochs=1, verbose=0).history["loss"]).all()
 
 
-@pytest.mark.once
 def test_it_takes_and_exports_the_head_of_a_plain_classifier(tmp_path):
     plain = tiny_classifier(label_names=["no", "yes"])
     plain.save_to_preset(tmp_path / "plain")
@@ -266,17 +261,6 @@ def test_it_takes_and_exports_the_head_of_a_plain_classifier(tmp_path):
         np.testing.assert_array_equal(*(m.predict(INPUTS, verbose=0) for m in (plain, other)))
 
 
-@pytest.mark.once
-def test_the_head_suits_the_backbones_family():
-    heads = [
-        make(bert_keras.RobertaBackbone(10, 1, 2, 8, 16), **options).head
-        for make, options in ((Plain, {}), (Classifier, {"dropout_samples": 2}))
-    ]
-    configs = [{**head.get_config(), "name": None, "dtype": None} for head in heads]
-    assert configs[0] == configs[1] and heads[0].hidden is not None
-
-
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("task", "options", "message"),
     [

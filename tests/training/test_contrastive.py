@@ -15,6 +15,8 @@ from bert_keras.training.contrastive import (
     cosine,
 )
 
+pytestmark = pytest.mark.once
+
 
 def random_vectors(batch=5, num_texts=2, hidden_dim=7, seed=0):
     rng = np.random.default_rng(seed)
@@ -31,8 +33,7 @@ def value(loss, y_true, y_pred, **kwargs):
     return float(to_numpy(loss(np.asarray(y_true), ops.convert_to_tensor(y_pred), **kwargs)))
 
 
-@pytest.mark.parametrize("num_texts", [2, 3, 4])
-@pytest.mark.parametrize("scale", [1.0, 20.0])
+@pytest.mark.parametrize(("num_texts", "scale"), [(2, 1.0), (3, 20.0), (4, 20.0)])
 def test_ranking_equals_torchs_crossentropy_over_all_candidates(num_texts, scale):
     vectors = random_vectors(num_texts=num_texts)
     scores = scores_by_torch(torch.tensor(vectors).unbind(1), scale)
@@ -41,6 +42,7 @@ def test_ranking_equals_torchs_crossentropy_over_all_candidates(num_texts, scale
     assert actual == pytest.approx(expected.item(), abs=1e-5)
 
 
+@pytest.mark.each_backend
 def test_symmetric_ranking_is_the_mean_of_both_directions():
     vectors = random_vectors(num_texts=3)
     scores = scores_by_torch(torch.tensor(vectors).unbind(1))
@@ -50,6 +52,7 @@ def test_symmetric_ranking_is_the_mean_of_both_directions():
     assert actual == pytest.approx((there + back).item() / 2, abs=1e-5)
 
 
+@pytest.mark.each_backend
 def test_rows_of_one_group_are_not_negatives_of_each_other():
     vectors = random_vectors(batch=4)
     vectors[1] = vectors[0]  # the same pair twice
@@ -60,6 +63,7 @@ def test_rows_of_one_group_are_not_negatives_of_each_other():
         np.testing.assert_allclose(grouped[:2], once[[0, 0]], atol=1e-5)
 
 
+@pytest.mark.each_backend
 def test_regression_is_the_squared_difference_of_cosine_and_score():
     vectors = random_vectors()
     scores = np.linspace(-1, 1, 5).astype("float32")
@@ -70,7 +74,10 @@ def test_regression_is_the_squared_difference_of_cosine_and_score():
     assert value(CosineRegression(), scores[:, None], vectors) == pytest.approx(actual)
 
 
-@pytest.mark.parametrize(("distance", "margin"), [("cosine", 0.5), ("euclidean", 1.0)])
+@pytest.mark.parametrize(
+    ("distance", "margin"),
+    [("cosine", 0.5), pytest.param("euclidean", 1.0, marks=pytest.mark.each_backend)],
+)
 def test_the_triplet_loss_equals_torchs(distance, margin):
     vectors = random_vectors(batch=8, num_texts=3)
     function = {
@@ -114,7 +121,6 @@ def test_cosines_ignore_length_and_accept_zeros():
     np.testing.assert_allclose(to_numpy(cosine(first, second)), [1, 0, -1], atol=1e-6)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(("loss", "num_texts"), LOSSES)
 def test_losses_survive_serialization(loss, num_texts):
     config = keras.saving.serialize_keras_object(loss)
@@ -135,7 +141,6 @@ def test_a_wrong_number_of_texts_is_refused(loss, num_texts):
         loss(np.zeros(5), ops.ones((5, 7)))
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -16,6 +16,8 @@ from bert_keras.training.losses import (
     consistency_loss,
 )
 
+pytestmark = pytest.mark.once
+
 LOGITS = np.log(np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.25, 0.25, 0.5]], "float32"))
 LABELS = np.array([0, 1, 0])
 
@@ -30,6 +32,7 @@ def random_case(shape=(4, 6), num_classes=5, seed=0):
     return logits, rng.integers(num_classes, size=shape), rng.uniform(size=shape).astype("float32")
 
 
+@pytest.mark.each_backend
 def test_positions_of_weight_zero_count_neither_in_the_sum_nor_in_its_divisor():
     loss = SparseCrossentropy()
     weights = np.array([1.0, 0.0, 3.0])
@@ -42,7 +45,9 @@ def test_positions_of_weight_zero_count_neither_in_the_sum_nor_in_its_divisor():
     assert_value(loss(LABELS, LOGITS, np.zeros(3)), 0)
 
 
-@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+@pytest.mark.parametrize(
+    "label_smoothing", [0.0, pytest.param(0.1, marks=pytest.mark.each_backend)]
+)
 def test_sigmoid_crossentropy_by_hand(label_smoothing):
     logits = np.log(np.array([[4.0, 0.25], [9.0, 1.0]], "float32"))  # 0.8 and 0.2, 0.9 and 0.5
     labels, weights = np.array([[1, 0], [0, 1]]), np.array([[1.0, 0.0], [3.0, 1.0]])
@@ -54,7 +59,9 @@ def test_sigmoid_crossentropy_by_hand(label_smoothing):
     assert_value(loss(labels, logits, weights), np.average(losses, weights=weights), rtol=1e-5)
 
 
-@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+@pytest.mark.parametrize(
+    "label_smoothing", [0.0, pytest.param(0.1, marks=pytest.mark.each_backend)]
+)
 def test_equal_to_torch(label_smoothing):
     logits, labels, _ = random_case()
     weights = np.array(labels > 0, "float32")
@@ -76,6 +83,7 @@ def test_class_weights_equal_torch():
     assert_value(loss, expected, rtol=1e-5)
 
 
+@pytest.mark.each_backend
 @pytest.mark.parametrize(("options", "gamma"), [({}, 2), ({"gamma": 0.0}, 0)])
 def test_focal_loss_by_hand(options, gamma):
     p, weights = np.array([0.7, 0.8, 0.25]), np.array([1.0, 0.5, 2.0])
@@ -90,7 +98,6 @@ def test_focal_loss_of_a_certain_prediction_is_finite(gamma):
     assert_value(loss, [0.0, 200.0], atol=1e-4)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("labels", "outputs"),
     [((4,), (4, 1)), ((4, 1), (4, 1)), ((4, 3), (4, 3)), ((4,), (4,))],
@@ -101,6 +108,7 @@ def test_focal_loss_needs_one_class_of_several(labels, outputs):
         FocalCrossentropy()(np.zeros(labels, "int32"), np.zeros(outputs, "float32"))
 
 
+@pytest.mark.each_backend
 def test_span_loss_is_the_mean_of_both_ends():
     model = keras.Sequential([keras.Input((2,)), Ends()])
     model.compile(loss=SpanCrossentropy())
@@ -126,6 +134,7 @@ def test_a_span_outside_the_window_adds_nothing():
     assert_value(loss, [0.5 * np.log(2), 0, 0])
 
 
+@pytest.mark.each_backend
 def test_consistency_is_the_mean_of_both_divergences_of_torch():
     first, second = random_case()[0], random_case(seed=1)[0]
     log_p, log_q = (torch.tensor(x).log_softmax(-1) for x in (first, second))
@@ -137,7 +146,6 @@ def test_consistency_is_the_mean_of_both_divergences_of_torch():
     assert_value(consistency_loss(LOGITS, LOGITS), np.zeros(3))
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     "loss",
     [
@@ -154,7 +162,6 @@ def test_a_config_restores_the_loss_under_its_registered_name(loss):
     assert restored.get_config() == loss.get_config()
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("loss", "option"),
     [(SparseCrossentropy, {"label_smoothing": 1.0}), (FocalCrossentropy, {"gamma": -1.0})],

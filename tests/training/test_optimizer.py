@@ -13,6 +13,8 @@ from bert_keras.training.optimizer import AdamW, Lamb
 from bert_keras.training.schedules import WarmupDecay
 from bert_keras.training.stages import layer_wise_decay
 
+pytestmark = pytest.mark.once
+
 PATHS = (
     "bert_backbone/embeddings/token_embedding/embeddings",
     "bert_backbone/encoder/layer_0/attention/query/kernel",
@@ -108,6 +110,7 @@ def assert_all_close(actual, expected, atol=1e-6, rtol=1e-6):
         np.testing.assert_allclose(a, e, atol=atol, rtol=rtol, err_msg=path)
 
 
+@pytest.mark.each_backend
 @pytest.mark.parametrize("scale", [0.01, 10.0], ids=["unclipped", "clipped"])
 def test_twenty_steps_equal_torch(scale):
     gradients = make_gradients(20, scale=scale)
@@ -130,6 +133,7 @@ def test_variables_whose_paths_are_excluded_do_not_decay():
     assert_all_close(train(optimizer, [ZEROS]), expected, atol=0)
 
 
+@pytest.mark.each_backend
 def test_layer_wise_decay_equals_torch_with_one_group_per_variable():
     gradients = make_gradients(8)
     multipliers = layer_wise_decay(tiny_backbone(), rate=0.9, head=2.0)
@@ -145,7 +149,6 @@ def test_the_first_matching_multiplier_is_used():
     assert np.all(after[8] != VALUES[8])
 
 
-@pytest.mark.once
 def test_a_multiplier_that_matches_nothing_gets_a_warning():
     with pytest.warns(UserWarning, match="layer_7"):
         AdamW(1.0, learning_rate_multipliers=[("layer_7/", 0.5)]).build(make_variables())
@@ -159,6 +162,7 @@ def built(optimizer, *frozen):
     return variables
 
 
+@pytest.mark.each_backend
 def test_frozen_variables_keep_their_bits_and_thaw_as_in_torch():
     gradients = make_gradients(9)
     optimizer = AdamW(1e-2)
@@ -193,6 +197,7 @@ def test_gradients_accumulated_while_frozen_are_discarded():
     np.testing.assert_allclose(after[0], alone[0], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.each_backend
 def test_lamb_equals_its_formula_with_all_options():
     multipliers = [("embeddings/", 0.25), ("head/", 3.0)]
     optimizer = Lamb(1e-2, learning_rate_multipliers=multipliers)
@@ -235,8 +240,9 @@ def test_lamb_survives_a_zero_variable():
     assert all(np.isfinite(value).all() for value in after)
 
 
-@pytest.mark.parametrize("make", [AdamW, Lamb])
-@pytest.mark.parametrize("use_ema", [False, True])
+@pytest.mark.parametrize(
+    ("make", "use_ema"), [pytest.param(AdamW, True, marks=pytest.mark.each_backend), (Lamb, False)]
+)
 def test_accumulation_equals_the_big_batch(make, use_ema):
     small, big, gradients = make_variables(), make_variables(), make_gradients(12)
     means = [
@@ -267,7 +273,6 @@ def half(name="kernel"):
     return keras.Variable(np.ones(3), dtype="bfloat16", name=name)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -291,7 +296,6 @@ def test_impossible_settings_are_refused(call, message):
         call()
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("make", [AdamW, Lamb])
 def test_a_config_restores_the_optimizer_under_its_registered_name(make):
     optimizer = make(
@@ -343,18 +347,13 @@ def train_tied_by_torch(num_steps, rate, batches):
     return [p.detach().numpy() for p in (table, kernel, bias)]
 
 
+@pytest.mark.each_backend
 def test_fit_with_repeated_tokens_and_a_tied_table_equals_torch():
     expected = train_tied_by_torch(20, 1e-3, [[0, 1], [2, 3]])
     assert_same_structure_close(fitted(AdamW(1e-3), epochs=10), expected)
 
 
-@pytest.mark.once
-@pytest.mark.xla
-def test_fit_gives_the_same_without_compilation():
-    weights = [fitted(AdamW(1e-2), 2, jit_compile=jit_compile) for jit_compile in ("auto", False)]
-    assert_same_structure_close(*weights)
-
-
+@pytest.mark.each_backend
 def test_fit_ends_with_the_averaged_weights():
     plain, average = make_tied_model(AdamW(1e-2)), None
     for _ in range(3):
@@ -364,6 +363,7 @@ def test_fit_ends_with_the_averaged_weights():
     assert_same_structure_close(found, average)
 
 
+@pytest.mark.each_backend
 def test_the_compiled_step_sees_freezing_between_epochs():
     optimizer = AdamW(1e-2)
     model = make_tied_model(optimizer)
@@ -385,16 +385,12 @@ def test_the_average_of_a_frozen_variable_is_the_same_bit_for_bit():
     assert np.all(after[1] != before[1])
 
 
+@pytest.mark.each_backend
 def test_weights_in_bfloat16_move_by_the_rate():
     # If `beta_2` were rounded to 1, the squares would stay 0 and the step would be endless.
     variable = half()
     AdamW(2.0**-6, weight_decay=0.0).apply([ops.full((3,), 0.5, "bfloat16")], [variable])
     np.testing.assert_allclose(to_numpy(variable), 1 - 2.0**-6, rtol=2**-8)
-
-
-def test_it_works_inside_loss_scaling():
-    scaled = keras.optimizers.LossScaleOptimizer(AdamW(1e-2), initial_scale=8.0)
-    assert_same_structure_close(fitted(AdamW(1e-2), 3), fitted(scaled, 3))
 
 
 def test_training_continues_bit_for_bit_after_saving_and_loading(tmp_path):
@@ -416,10 +412,12 @@ def test_training_continues_bit_for_bit_after_saving_and_loading(tmp_path):
     assert_same_structure_close(*ends, 0)
 
 
-@pytest.mark.once
-@pytest.mark.parametrize("task", ["TextClassifier", "Pretraining"])
 @pytest.mark.parametrize(
-    "frozen", [pytest.param("embeddings", marks=pytest.mark.filterwarnings("ignore")), None]
+    ("task", "frozen"),
+    [
+        pytest.param("TextClassifier", "embeddings", marks=pytest.mark.filterwarnings("ignore")),
+        ("Pretraining", None),
+    ],
 )
 @pytest.mark.filterwarnings("error")
 def test_layer_wise_decay_finds_the_parts_of_a_backbone_with_any_name(task, frozen):

@@ -8,14 +8,12 @@ from keras import ops
 
 from bert_keras.training.contrastive import MultipleNegativesRanking
 from bert_keras.training.cosent import AnglE, CoSENT
-from bert_keras.training.list_losses import (
-    LambdaLoss,
-    ListwiseCrossentropy,
-    RelevanceCrossentropy,
-)
+from bert_keras.training.list_losses import LambdaLoss, ListwiseCrossentropy, RelevanceCrossentropy
 from bert_keras.training.matryoshka import Matryoshka
 from bert_keras.training.similarities import maxsim, similarity_matrix
 from bert_keras.training.teacher_losses import EmbeddingMSE, MarginMSE, TeacherDivergence
+
+pytestmark = pytest.mark.once
 
 RNG = np.random.default_rng(0)
 VECTORS = RNG.normal(size=(5, 4, 6)).astype("float32")
@@ -161,6 +159,7 @@ def value(loss, labels, outputs):
     return float(to_numpy(loss(labels, ops.convert_to_tensor(outputs))))
 
 
+@pytest.mark.each_backend
 @pytest.mark.parametrize("name", CASES)
 def test_a_loss_is_its_formula(name):
     loss, labels, outputs, formula = CASES[name]
@@ -170,7 +169,6 @@ def test_a_loss_is_its_formula(name):
     assert value(loss, labels, outputs) == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("name", CASES)
 def test_a_loss_survives_serialization(name):
     loss, labels, outputs, _ = CASES[name]
@@ -179,6 +177,7 @@ def test_a_loss_survives_serialization(name):
     assert value(again, labels, outputs) == value(loss, labels, outputs)
 
 
+@pytest.mark.each_backend
 def test_maxsim_is_the_sum_of_each_token_s_best_match():
     queries, documents = VECTORS[:2], VECTORS[2:].copy()
     queries, documents = queries.copy(), documents
@@ -201,7 +200,6 @@ def test_ranking_by_dot_products_has_no_length_1():
     assert value(loss, np.arange(5), vectors) == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("call", "message"),
     [

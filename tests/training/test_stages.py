@@ -8,6 +8,8 @@ import pytest
 import bert_keras
 from bert_keras.training.stages import layer_wise_decay, stages_from_the_top
 
+pytestmark = pytest.mark.once
+
 
 class Block(keras.layers.Layer):
     """A layer with two layers of its own."""
@@ -68,7 +70,6 @@ def test_a_backbone_may_have_other_parts_and_a_shared_block():
         assert factor(multipliers, path) == 3.0
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("function", "options", "name"),
     [

@@ -107,4 +107,4 @@ plots.tags(tagger.tag([list(sentence) for sentence in dev[:4]]))
 #
 # - 换成 `bert_base_zh`，它从没读过标注，却知道“武松”像个人名。
 # - `TokenClassifier(..., crf=True)` 在输出上加一层条件随机场，避免 `O` 后面直接跟 `I-PER`。
-# - 公开数据：微博实体、人民日报、MSRA；`python examples/token_classification.py --preset bert_base_zh --data_dir 数据目录`。
+# - 公开数据：微博实体、人民日报、MSRA；`bert-keras train token_classification --preset bert_base_zh --data_dir 数据目录`。

@@ -84,5 +84,5 @@ print(bert_keras.metrics.cmrc_scores(truth, predictions))
 
 # %% [markdown]
 # ```shell
-# python examples/question_answering.py --preset bert_base_zh --data_dir cmrc2018
+# bert-keras train question_answering --preset bert_base_zh --data_dir cmrc2018
 # ```
