@@ -49,12 +49,8 @@ def test_all_weights_come_from_the_file(recwarn):
     assert not [w for w in recwarn if "random" in str(w.message)]
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("name", [BERT, MODERN_BERT, CHINESE])
-=======
 @pytest.mark.once
-@pytest.mark.parametrize("name", [BERT, MODERN_BERT])
->>>>>>> main
+@pytest.mark.parametrize("name", [BERT, MODERN_BERT, CHINESE])
 def test_it_is_small_and_has_a_card(name):
     assert sum(file.stat().st_size for file in (FOLDERS / name).iterdir()) < 12e6
     assert "Licence" in (FOLDERS / name / "README.md").read_text(encoding="utf-8")
@@ -83,13 +79,13 @@ class TestChinese:
     def chinese(self):
         return bert_keras.MaskedLM.from_preset(CHINESE)
 
+    @pytest.mark.once
     def test_each_character_is_a_token(self, chinese):
         pieces = chinese.tokenizer.tokenize("房間很干净，Wi-Fi 24℃。")
         assert pieces[:6] == list("房間很干净，")
         assert "[UNK]" not in pieces
 
     def test_it_fills_masks_with_fitting_characters(self, chinese):
-        # The corpus holds the phrase, but not the sentence.
         guesses = {token for token, _ in chinese.fill_mask("武松笑[MASK]：“好酒！”", top_k=5)[0]}
         assert guesses & {"道", "曰", "說"}, guesses
 

@@ -144,9 +144,5 @@ print(again.classify("这家店，十分满意。")["label"])
 # ChnSentiCorp（9,600 条酒店、书籍、电脑评论）是中文情感分类的常用数据集：
 #
 # ```shell
-<<<<<<< HEAD
-# bert-keras train text_classification --data_dir chnsenticorp --preset bert_base_zh
-=======
 # bert-keras train text_classification --preset bert_base_zh --data_dir chnsenticorp
->>>>>>> main
 # ```
