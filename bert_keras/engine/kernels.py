@@ -84,13 +84,16 @@ def _masked_bias(mask, bias, dtype):
     lowest = torch.finfo(dtype).min
     if bias is not None:
         return bias.to(dtype).masked_fill(~mask, lowest)
-    is_compiling = torch.compiler.is_compiling()
-    made = None if is_compiling else getattr(mask, "_as_bias", None)
-    if made is None or made.dtype != dtype:
+    # A graph would keep the values, and tensors of the inference mode do not count their changes.
+    is_graph = torch.compiler.is_compiling() or torch.jit.is_tracing()
+    keeps = not (is_graph or torch.is_inference_mode_enabled() or mask.is_inference())
+    state = (dtype, mask._version) if keeps else None
+    kept_state, made = getattr(mask, "_as_bias", (None, None)) if keeps else (None, None)
+    if made is None or state != kept_state:
         # Made from a number on the device: a tensor would have to be sent there.
         made = torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, lowest)
-        if not is_compiling:
-            mask._as_bias = made
+        if keeps:
+            mask._as_bias = state, made
     return made
 
 

@@ -90,6 +90,31 @@ def test_a_text_without_tokens_attends_to_all_keys_equally_despite_a_bias(option
 
 
 @pytest.mark.once
+@pytest.mark.parametrize("change", ["in_place", "inference_mode", "trace"])
+def test_pytorch_keeps_nothing_of_a_mask_that_changed(change):
+    import torch
+
+    query, key, value, _ = map(torch.tensor, arrays())
+    mask, other = make_mask((7, 7)), make_mask((4, 2))
+    with torch.inference_mode(change == "inference_mode"):
+        attended = kernels.fused_attention(query, key, value, mask, scale=SCALE)
+    assert_close(attended, formula(query, key, value, mask=mask), 1e-6)
+    attend_to = functools.partial(kernels.fused_attention, query, key, value, scale=SCALE)
+    if change == "trace":
+        attend_to = torch.jit.trace(
+            lambda mask: kernels.fused_attention(query, key, value, mask), mask
+        )
+        plain = formula(query, key, value, mask=other, scale=0.5)
+        assert_close(attend_to(other), plain, 1e-6)
+        return
+    if change == "in_place":
+        mask.copy_(other)
+    query.requires_grad_()
+    attend_to(mask).sum().backward()
+    assert_close(attend_to(mask), formula(query, key, value, mask=mask), 1e-6)
+
+
+@pytest.mark.once
 @pytest.mark.parametrize("has_bias", [True, False])
 def test_dropout_in_the_kernel_of_accelerators_keeps_the_mean(has_bias):
     """PyTorch's own function with dropout, which is not used on CPUs."""
