@@ -290,6 +290,32 @@ def _move(written, new, folder, stale):
 
 
 @contextlib.contextmanager
+def sole_writer(folder):
+    """A context in which a second one for the same folder is refused, where there are locks.
+
+    Args:
+        folder: `Path`, made if missing.
+
+    Raises:
+        BlockingIOError: another process or thread is within this context.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as opened:
+        if fcntl is not None:
+            lock = opened.enter_context(open(folder / "lock", "a"))
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise BlockingIOError(
+                    f"Only one run at a time may write into {folder}. Received: a second one. Wait "
+                    "until the first one ends, or write another file."
+                ) from error
+            except OSError:  # A file system without locks.
+                pass
+        yield
+
+
+@contextlib.contextmanager
 def writing(path):
     """Yields an open text file in UTF-8, which replaces `path` when it is completely written.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from bert_keras.checks import as_texts, check_int, require
 from bert_keras.corpora.growing_arrays import Columns
-from bert_keras.engine.atomic_files import replacing
+from bert_keras.engine.atomic_files import replacing, sole_writer
 from bert_keras.export import runtime
 from bert_keras.types import Path
 
@@ -33,7 +33,7 @@ def write_vectors(
 
     Memory does not depend on the number of texts. Finished vectors are kept in a hidden folder
     beside the file; after a kill, the same call with the same texts continues there, and no text is
-    lost or embedded twice. The file appears when it is complete.
+    lost or written twice. The file appears when it is complete.
 
     | embedder | file | how to read it |
     |---|---|---|
@@ -57,6 +57,7 @@ def write_vectors(
         TypeError: something is not text.
         ValueError: there are no texts, the ending of `path` does not fit, or an unfinished file is
             of other texts, another prompt or another embedder.
+        BlockingIOError: another run writes this file.
 
     Example:
     ```python
@@ -74,24 +75,25 @@ def write_vectors(
         )
     if isinstance(texts, str):
         as_texts(texts)  # Raises: its characters are not the texts.
-    folder = path.with_name(f".{path.name}.unfinished")
-    columns, texts = Columns(str(folder), kind.dtypes), iter(texts)
+    folder, texts = path.with_name(f".{path.name}.unfinished"), iter(texts)
 
     def embed(part):
         return kind.arrays(embedder, part, prompt, batch_size)
 
-    _skip(texts, columns, embed, folder)
-    if not columns.is_whole:
-        for _ in columns.extend(_parts(texts, columns, embed, _BATCHES * batch_size)):
-            if progress is not None:
-                progress(f"{columns.counts['texts']:,} texts embedded")
-    count = columns.counts["texts"]
-    if not count:
+    with sole_writer(folder):
+        columns = Columns(str(folder), kind.dtypes)
+        _skip(texts, columns, embed, folder)
+        if not columns.is_whole:
+            for _ in columns.extend(_parts(texts, columns, embed, _BATCHES * batch_size)):
+                if progress is not None:
+                    progress(f"{columns.counts['texts']:,} texts embedded")
+        count = columns.counts["texts"]
+        if not count:
+            shutil.rmtree(folder)
+            raise ValueError("There must be texts to embed. Received: none.")
+        with replacing(path) as temporary:
+            kind.write(temporary, columns, count, embedder)
         shutil.rmtree(folder)
-        raise ValueError("There must be texts to embed. Received: none.")
-    with replacing(path) as temporary:
-        kind.write(temporary, columns, count, embedder)
-    shutil.rmtree(folder)
     return count
 
 
@@ -110,7 +112,7 @@ def read_multi_vectors(path: Path) -> list[np.ndarray]:
 
 def _parts(texts, columns, embed, size):
     """Yields the arrays and the counts of each part of the texts, for `Columns.extend`."""
-    while part := as_texts(list(itertools.islice(texts, size))):
+    while part := list(itertools.islice(texts, size)):
         checksum = _checksum(part, columns.counts["texts"])
         yield embed(part), {"texts": len(part), "checksum": checksum}
 
@@ -125,7 +127,7 @@ def _skip(texts, columns, embed, folder):
     checksum, place, first = 0, 0, None
     while part := list(itertools.islice(texts, min(done - place, 1 << 14))):
         first = part[:1] if first is None else first
-        checksum += _checksum(as_texts(part), place)
+        checksum += _checksum(part, place)
         place += len(part)
     if done == 0:
         return
@@ -163,7 +165,8 @@ def _first_row(arrays, count):
 
 
 def _checksum(texts, start):
-    """Returns a number that depends on each text and its place."""
+    """Returns a number that depends on each text and its place; raises unless all are texts."""
+    as_texts(texts, f"texts[{start}:]" if start else "texts")
     return sum(
         zlib.crc32(text.encode("utf-8", "surrogatepass"), place & 0xFFFFFFFF)
         for place, text in enumerate(texts, start)

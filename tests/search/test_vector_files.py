@@ -111,6 +111,7 @@ def test_an_unfinished_file_is_continued_with_the_same_texts_only(tmp_path, chan
     [
         ([], "x.npy", ValueError, "must be texts"),
         (["a", 3], "x.npy", TypeError, r"texts\[1\] is 3"),
+        (["a"] * 513 + [3], "x.npy", TypeError, r"texts\[512:\]\[1\] is 3"),
         ("text", "x.npy", TypeError, "`texts` must be a list"),
         (["a"], "x.npz", ValueError, r"a \.npy file"),
     ],
@@ -119,6 +120,19 @@ def test_wrong_calls_leave_no_file(tmp_path, texts, path, error, message):
     with pytest.raises(error, match=message):
         write_vectors(Dense(), texts, tmp_path / path)
     assert not (tmp_path / path).exists()
+
+
+def test_a_second_run_does_not_write_the_same_file(tmp_path):
+    path = tmp_path / "x.npy"
+
+    def texts():
+        yield from TEXTS[:20]
+        with pytest.raises(BlockingIOError, match="Only one run at a time"):
+            write_vectors(Dense(), TEXTS[1:], path, batch_size=1)
+        yield from TEXTS[20:]
+
+    assert write_vectors(Dense(), texts(), path, batch_size=1) == 41
+    same(read(Dense, path), expected(Dense))
 
 
 @pytest.mark.parametrize(("kind", "change"), [(Sparse, 1e-3), (MultiVector, 1e-3), (Sparse, 0.5)])
