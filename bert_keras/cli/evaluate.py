@@ -10,6 +10,7 @@ from bert_keras.cli.train import check_can_measure
 from bert_keras.cli.training_files import Parts, are_labelled
 from bert_keras.cli.verdict import defined
 from bert_keras.engine.atomic_files import write_json
+from bert_keras.tasks.reranker import Reranker
 
 ABOUT = """Measure a trained model on a labelled file.
 
@@ -57,7 +58,8 @@ def _task_of(source, model, warned):
     """Returns the row of `TASKS` for a model."""
     sources.refuse_untrained(source, "evaluate", warned)
     found = [task for task in TASKS.values() if isinstance(model, task.model_class)]
-    if not found:
+    # A reranker is a classifier too, but its scores order the texts of a query.
+    if not found or isinstance(model, Reranker):
         known = ", ".join(task.model_class.__name__ for task in TASKS.values())
         raise ValueError(
             f"`evaluate` measures a {known}. Received: {source}, a {type(model).__name__}."

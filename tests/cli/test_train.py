@@ -707,7 +707,13 @@ def test_a_file_that_does_not_fit_the_model_is_not_measured(preset, measure, row
     bert_keras.TextClassifier.from_preset(preset, **options).save("output/model.keras")
     with pytest.raises((ValueError, flags.Error), match=message):
         measure(write("a.tsv", rows), **values)
-    for source, words in (("a.tsv", "Write `evaluate"), (f"{preset} a.tsv", "measures a TextCl")):
+    bert_keras.Reranker.from_preset(preset).save("output/reranker.keras")
+    calls = {
+        "a.tsv": "Write `evaluate",
+        f"{preset} a.tsv": "measures a TextCl",
+        "output/reranker.keras a.tsv": "measures a TextCl.*a Reranker",
+    }
+    for source, words in calls.items():
         with pytest.raises(ValueError, match=words):
             evaluate.main(source.split())
 
