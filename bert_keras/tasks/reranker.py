@@ -288,6 +288,7 @@ text, `(num_examples, num_texts)` |
             logits = self.predict(pairs, batch_size, verbose=verbose)[:, 0]
         else:
             check_equally_long(pairs)
+            self.data.check_has_preprocessor()
             examples = super().encode_texts(self._prompted(pairs, prompt))
             logits = np.zeros(len(texts), "float32")
             for rows, outputs in self.predict_rows(examples, batch_size, verbose):

@@ -103,6 +103,9 @@ def test_a_prompt_goes_before_each_query(tmp_path):
         reranker.score(QUERIES, TEXTS, prompt="nowhere")
     with pytest.raises(ValueError, match="`default_prompt` must be one of"):
         tiny_reranker(default_prompt="find")
+    reranker.preprocessor = None
+    with pytest.raises(ValueError, match="has no preprocessor"):
+        reranker.score(QUERIES, TEXTS, prompt="find")
 
 
 def test_texts_are_ranked_for_a_query():
