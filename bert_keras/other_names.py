@@ -29,7 +29,7 @@ _CLASSES = {
     "Trainer": "TextClassifier.fit",
     "pipeline": "TextClassifier.classify",
 }
-# Methods, with ours: the first one that the class has. After a colon follows what to write instead.
+# Methods, with ours: the first one that the class has. After a colon comes what to write instead.
 _METHODS = {
     "from_pretrained": "from_preset",
     "save_pretrained": "export_to_huggingface",

@@ -81,7 +81,7 @@ class MtebEncoder(MtebModel):
             inputs: batches of texts, dicts with the key `text`.
             prompt_type: `"query"`, `"document"` or `None`: the prompt, if the embedder has one.
             batch_size: int, 32 by default.
-            **kwargs: what MTEB says about its task, which makes no difference.
+            **kwargs: what MTEB says about its task; ignored.
 
         Returns:
             float32 array `(num_texts, dim)`.
@@ -121,7 +121,7 @@ class MtebCrossEncoder(MtebModel):
         Args:
             inputs1, inputs2: batches of queries and of texts, dicts with the key `text`.
             batch_size: int, 32 by default.
-            **kwargs: what MTEB says about its task, which makes no difference.
+            **kwargs: what MTEB says about its task; ignored.
 
         Returns:
             float32 array `(num_pairs,)`.
@@ -145,7 +145,7 @@ class MtebSearch(MtebModel):
             corpus: a `datasets.Dataset` with the columns `id`, `text` and, where documents have
                 one, `title`.
             encode_kwargs: dict; its `batch_size` is used.
-            **kwargs: what MTEB says about its task, which makes no difference.
+            **kwargs: what MTEB says about its task; ignored.
         """
         texts = list(corpus["text"])
         if "title" in corpus.column_names:
@@ -172,7 +172,7 @@ class MtebSearch(MtebModel):
             top_k: int, documents for each query at most.
             top_ranked: dict, id of a query -> ids of the documents to choose from; `None` for all.
             encode_kwargs: dict; its `batch_size` is used.
-            **kwargs: what MTEB says about its task, which makes no difference.
+            **kwargs: what MTEB says about its task; ignored.
 
         Returns:
             dict, id of a query -> dict, id of a document -> score.

@@ -26,8 +26,8 @@ class SparseIndex:
     """Sparse vectors with their ids and payloads, searched by inner product.
 
     For each token the index keeps the rows that have a weight for it, so that a query reads only
-    the lists of its own tokens. SciPy computes the products. It serves up to some 10^6 texts;
-    `QdrantIndex` takes the same vectors and serves what several machines hold.
+    the lists of its own tokens. SciPy computes the products. It is meant for up to about a million
+    texts; `QdrantIndex` takes the same vectors, and can spread them over several machines.
 
     Raises:
         ImportError: SciPy is not installed.

@@ -1,4 +1,4 @@
-"""Vectors of any number of texts, written into one file; a killed run goes on where it was."""
+"""Vectors of any number of texts in one file; a killed run continues where it stopped."""
 
 import itertools
 import pathlib
@@ -121,7 +121,7 @@ def _skip(texts, columns, embed, folder):
     """Skips the texts that are embedded already.
 
     Raises:
-        ValueError: they are not those whose vectors are there.
+        ValueError: they differ from the texts whose vectors are there.
     """
     done = columns.counts["texts"]
     checksum, place, first = 0, 0, None
@@ -137,7 +137,7 @@ def _skip(texts, columns, embed, folder):
     if not fits or (columns.is_whole and next(texts, None) is not None):
         raise ValueError(
             "An unfinished file must be continued with the same texts, prompt and embedder. "
-            f"Received: others than those of {folder}. Remove this folder to start again."
+            f"Received: different ones from those in {folder}. Remove this folder to start again."
         )
 
 

@@ -1,4 +1,4 @@
-"""A student that learns to give the vectors of an embedder, or the scores of a reranker."""
+"""A student that learns to reproduce the vectors of an embedder or the scores of a reranker."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from bert_keras.types import Data
 
 
 class AnswerDistillation:
-    """Trains a student on what its teacher answers to the same texts.
+    """Trains a student on its teacher's answers to the same texts.
 
     The teacher answers once, before the training. It reads texts, so that teacher and student may
     have different tokenizers.

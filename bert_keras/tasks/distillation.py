@@ -26,7 +26,7 @@ _KINDS = ("MaskedLM", "TextClassifier", "TokenClassifier")
 def distill(
     teacher: Task, student: Task | Iterable[int], **options: Any
 ) -> Distillation | AnswerDistillation:
-    """Returns what trains a student on a teacher, with `compile`, `fit` and `student`.
+    """Returns an object that trains a student on a teacher, with `compile`, `fit` and `student`.
 
     Args:
         teacher: a trained `MaskedLM`, `TextClassifier` or `TokenClassifier`; or a `TextEmbedder` or

@@ -203,7 +203,7 @@ class SparseTextEmbedder(Embedder):
 
     @property
     def compares_rows(self) -> bool:
-        """Whether the loss has a penalty, which is that of the whole batch."""
+        """Whether the loss has a penalty, which depends on all rows of the batch."""
         return any(self.regularization)
 
     def ignores_weight_0(self):
@@ -224,7 +224,7 @@ class SparseTextEmbedder(Embedder):
         Args:
             texts: a str, or a column of str.
             prompt: see `TextEmbedder.embed`. With `query_weights`, `"query"` also means that the
-                model is not asked.
+                model is not used.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
 
