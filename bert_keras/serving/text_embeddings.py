@@ -150,7 +150,7 @@ def _add_vectors(routes, server):
             check(is_right, f"truncation_direction: {served.name!r} cuts on the right only.")
             options["prompt"] = kind
         else:
-            before = _prompt(served, body.prompt_name)
+            before, options["prompt"] = _prompt(served, body.prompt_name), ""
         rows = _rows(body.inputs, before)
         vectors = await server.ask(request, served, "token_vectors", rows, **options)
         return await as_json([x.tolist() for x in vectors])

@@ -207,7 +207,7 @@ def test_embed_takes_the_fields_of_text_embeddings_inference(tasks, post, addres
     close(post("/similarity", inputs=similar, parameters={"prompt_name": "query"}), [expected])
 
 
-def test_embed_all_returns_the_vectors_of_tokens(tasks, post):
+def test_embed_all_returns_the_vectors_of_tokens(tasks, post, monkeypatch):
     found = post("/embed_all", inputs=[TEXT, "a"])
     embedder = tasks["embedder"]
     for text, vectors in zip([TEXT, "a"], found, strict=True):
@@ -215,6 +215,12 @@ def test_embed_all_returns_the_vectors_of_tokens(tasks, post):
         expected = np.asarray(outputs["sequence_output"][0])[: len(vectors)]
         assert len(vectors) == len(embedder.tokenizer(text)) + 2
         close(vectors, expected, atol=1e-4)
+    # The default prompt counts once.
+    monkeypatch.setattr(embedder, "default_prompt", "query")
+    longest = embedder.preprocessor.max_length
+    num_words = longest - 2 - len(embedder.tokenizer(embedder.prompts["query"]))
+    [vectors] = post("/embed_all", inputs=" ".join("a" * num_words), truncate=False)
+    assert len(vectors) == longest
 
 
 @pytest.mark.once
