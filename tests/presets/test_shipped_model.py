@@ -74,11 +74,12 @@ def test_it_equals_transformers(model):
         np.testing.assert_allclose(logits, expected, atol=1e-5)
 
 
-class TestChinese:
-    @pytest.fixture(scope="class")
-    def chinese(self):
-        return bert_keras.MaskedLM.from_preset(CHINESE)
+@pytest.fixture(scope="module")
+def chinese():
+    return bert_keras.MaskedLM.from_preset(CHINESE)
 
+
+class TestChinese:
     @pytest.mark.once
     def test_each_character_is_a_token(self, chinese):
         pieces = chinese.tokenizer.tokenize("房間很干净，Wi-Fi 24℃。")
