@@ -80,15 +80,17 @@ def our_score(task, model):
         dict(zip(split[name]["id"], split[name]["text"], strict=True))
         for name in ("corpus", "queries")
     )
-    rankings = []
-    for id, query in queries.items():
+    places, rankings = {id: place for place, id in enumerate(corpus)}, []
+    if not isinstance(model, bert_keras.Reranker):
+        columns = {"query": queries, "document": corpus}
+        vectors = [model.embed_as(kind, list(texts.values())) for kind, texts in columns.items()]
+        matrix = model.similarities(*vectors)
+    for row, (id, query) in enumerate(queries.items()):
         ids = split["top_ranked"][id] if split["top_ranked"] else list(corpus)
-        texts = [corpus[each] for each in ids]
         if isinstance(model, bert_keras.Reranker):
-            scores = model.score(query, texts)
+            scores = model.score(query, [corpus[each] for each in ids])
         else:
-            vectors = [model.embed_as("query", [query]), model.embed_as("document", texts)]
-            scores = model.similarities(*vectors)[0]
+            scores = matrix[row, [places[each] for each in ids]]
         hits = [{"id": id, "score": float(score)} for id, score in zip(ids, scores, strict=True)]
         rankings.append(sorted(hits, key=lambda hit: -hit["score"]))
     data = search.RetrievalData(corpus, queries, split["relevant_docs"])

@@ -57,11 +57,11 @@ class MtebModel:
 
     @property
     def mteb_model_meta(self) -> Any:
-        """The `mteb.ModelMeta` of this model."""
+        """The `mteb.models.ModelMeta` of this model."""
         overwrites = {"name": self.name, "revision": "local", "model_type": [self.kind]}
         overwrites["n_parameters"] = self.task.count_params()
-        mteb = require("mteb", "describe a model for MTEB", "mteb")
-        return mteb.ModelMeta.create_empty(overwrites)
+        models = require("mteb.models", "describe a model for MTEB", "mteb")
+        return models.ModelMeta.create_empty(overwrites)
 
 
 class MtebEncoder(MtebModel):

@@ -74,9 +74,9 @@ class Records:
     def hits(self, scores, positions):
         """Returns dicts with `id`, `score` and, where there is one, `payload`."""
         hits = []
-        for score, position in zip(scores, positions, strict=True):
+        for score, position in zip(scores.tolist(), positions.tolist(), strict=True):
             payload = self.payloads[position]
-            hit = {"id": self.ids[position], "score": float(score)}
+            hit = {"id": self.ids[position], "score": score}
             hits.append(hit if payload is None else {**hit, "payload": payload})
         return hits
 

@@ -63,7 +63,8 @@ def test_other_embedders_search_the_corpus_or_the_documents_ranked_before(name):
 
 def test_results_are_kept_under_the_models_name(monkeypatch):
     meta = types.SimpleNamespace(create_empty=dict)
-    monkeypatch.setitem(sys.modules, "mteb", types.SimpleNamespace(ModelMeta=meta))
+    monkeypatch.setitem(sys.modules, "mteb", types.ModuleType("mteb"))
+    monkeypatch.setitem(sys.modules, "mteb.models", types.SimpleNamespace(ModelMeta=meta))
     reranker = tiny_task("Reranker")
     found = as_mteb_model(reranker, "me/reranker").mteb_model_meta
     assert found["name"] == "me/reranker" and found["model_type"] == ["cross-encoder"]
