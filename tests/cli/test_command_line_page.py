@@ -55,7 +55,7 @@ def test_the_commands_print_what_the_page_shows(command, capsys):  # noqa: F811
         assert words(found).strip() == words(expected).strip(), arguments
         assert numbers(found) == pytest.approx(numbers(expected), abs=2e-3), arguments
         ran += 1
-    assert ran == 18
+    assert ran == 19
     # On the program that `convert --to onnx` wrote.
     assert "task: Pretraining" in command("info", "served")
     assert "cannot be converted" in command("convert", "served", "x.keras", "--to", "keras")

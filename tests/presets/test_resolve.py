@@ -124,6 +124,7 @@ class TestRegistry:
         }
         modern = {
             "modernbert_mini_en_gutenberg": (8192, 4, 256, 683),
+            "modernbert_mini_zh_classics": (8244, 4, 256, 683),
             "modernbert_base_en_cased": (50368, 22, 768, 1152),
             "modernbert_large_en_cased": (50368, 28, 1024, 2624),
         }

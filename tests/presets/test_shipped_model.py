@@ -1,4 +1,4 @@
-"""The models in the package load without a network and know some English."""
+"""The models in the package load without a network and know some English or Chinese."""
 
 import pathlib
 
@@ -11,6 +11,7 @@ from checks import to_numpy
 import bert_keras
 
 BERT, MODERN_BERT = "bert_mini_en_gutenberg", "modernbert_mini_en_gutenberg"
+CHINESE = "modernbert_mini_zh_classics"
 FOLDERS = pathlib.Path(bert_keras.__file__).parent / "presets"
 # Sentences that are not in its training text, and words that fit.
 SENTENCES = {
@@ -44,11 +45,12 @@ def test_all_weights_come_from_the_file(recwarn):
     bert_keras.MaskedLM.from_preset(BERT)
     bert_keras.NextSentencePrediction.from_preset(BERT)
     bert_keras.MaskedLM.from_preset(MODERN_BERT)
+    bert_keras.MaskedLM.from_preset(CHINESE)
     assert not [w for w in recwarn if "random" in str(w.message)]
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("name", [BERT, MODERN_BERT])
+@pytest.mark.parametrize("name", [BERT, MODERN_BERT, CHINESE])
 def test_it_is_small_and_has_a_card(name):
     assert sum(file.stat().st_size for file in (FOLDERS / name).iterdir()) < 12e6
     assert "Licence" in (FOLDERS / name / "README.md").read_text(encoding="utf-8")
@@ -70,3 +72,29 @@ def test_it_equals_transformers(model):
     if has_pairs:
         logits, expected = to_numpy(ours["next_sentence"]), theirs.seq_relationship_logits.numpy()
         np.testing.assert_allclose(logits, expected, atol=1e-5)
+
+
+class TestChinese:
+    @pytest.fixture(scope="class")
+    def chinese(self):
+        return bert_keras.MaskedLM.from_preset(CHINESE)
+
+    @pytest.mark.once
+    def test_each_character_is_a_token(self, chinese):
+        pieces = chinese.tokenizer.tokenize("房間很干净，Wi-Fi 24℃。")
+        assert pieces[:6] == list("房間很干净，")
+        assert "[UNK]" not in pieces
+
+    def test_it_fills_masks_with_fitting_characters(self, chinese):
+        guesses = {token for token, _ in chinese.fill_mask("武松笑[MASK]：“好酒！”", top_k=5)[0]}
+        assert guesses & {"道", "曰", "說"}, guesses
+
+    def test_it_equals_transformers(self, chinese):
+        reference = transformers.ModernBertForMaskedLM.from_pretrained(
+            FOLDERS / CHINESE, dtype=torch.float32
+        ).eval()
+        token_ids = np.random.default_rng(0).integers(5, 8244, (2, 200))
+        ours = chinese({"token_ids": token_ids, "mask_positions": np.tile(np.arange(9), (2, 1))})
+        with torch.no_grad():
+            expected = reference(torch.tensor(token_ids)).logits[:, :9].numpy()
+        np.testing.assert_allclose(to_numpy(ours), expected, atol=1e-5, rtol=1e-5)

@@ -79,6 +79,8 @@ bert_keras.presets()
 # - **English, on a laptop**: `minilm_l6_en_uncased`.
 # - **Vectors of English sentences**: `mpnet_base_en_uncased`.
 # - **English, with a GPU**: `modernbert_base_en_cased` or `roberta_base_en_cased`.
+# - **Chinese, without a network**: `modernbert_mini_zh_classics`, which has read four classic novels. For
+#   lessons and tests only.
 # - **Chinese**: `bert_base_zh`; then `hf://hfl/chinese-roberta-wwm-ext`, which has BERT's
 #   architecture and was trained with whole words masked.
 # - **Several languages**: `xlm_roberta_base_multi_cased`.

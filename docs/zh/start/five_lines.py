@@ -3,8 +3,8 @@
 #
 # 一个检查点、原始文本、BERT 的训练方法、一个答案。下面用仓库自带的 320 条英文评论，足以看清流程；真正使用时，请准备几千条。
 #
-# 包里自带的小模型只读过英文，所以这一页先用英文；中文怎么做，见[情感分类教程](../tutorials/sentiment.py)，
-# 代码完全一样，只是把模型换成 `bert_base_zh`。
+# 这个英文检查点小而好，所以这一页先用英文；中文见[情感分类教程](../tutorials/sentiment.py)，代码一样，
+# 只是模型换成随包附带的 `modernbert_mini_zh_classics`，或者 `bert_base_zh`。
 
 # %%
 import bert_keras

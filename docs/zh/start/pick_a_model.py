@@ -56,7 +56,7 @@ for family in families:
 #
 # ## 预设
 #
-# `bert_keras.presets()` 列出全部注册过的名字。前三个不需要联网，其余的在第一次使用时从 Hugging Face Hub 下载。
+# `bert_keras.presets()` 列出全部注册过的名字。前四个不需要联网，其余的在第一次使用时从 Hugging Face Hub 下载。
 # 这些家族的其他检查点，用文件夹路径或 `hf://作者/名字` 来指定，
 # 见[最常用的四十个编码器](forty_encoders.md)，每个都有加载它的那一行代码。
 
@@ -70,6 +70,7 @@ bert_keras.presets()
 #   显存只有 4 GB？先把 `max_length` 降到 128，再减小 `batch_size`。
 # - **英文，笔记本电脑**：`minilm_l6_en_uncased`，加上 `pooling="mean"`。
 # - **多种语言混排**：`xlm_roberta_base_multi_cased`。
-# - **学习、试流程**：`bert_mini_en_gutenberg` 或 `modernbert_mini_en_gutenberg`。它们很小，只读过十九世纪的英文小说，不要拿它评判 BERT。
+# - **学习、试流程**：中文用 `modernbert_mini_zh_classics`，只读过四部古典小说；英文用 `bert_mini_en_gutenberg` 或
+#   `modernbert_mini_en_gutenberg`，只读过十九世纪的小说。它们都很小，不要拿它们评判 BERT。
 #
 # 从小的开始。流程里的错误，大模型也一样会犯，只是更慢。

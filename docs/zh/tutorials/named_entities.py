@@ -6,8 +6,8 @@
 # 标注数据从哪里来？人工标注最可靠，也最贵。这里用一个常见的起步办法：一份**名单**去匹配原文，得到“银标准”标注。
 # 名单分成两半，训练只用前一半的人；看看模型能不能从上下文认出后一半从没标过的人。
 #
-# 模型很小，没有预训练过；真正使用时换成
-# `bert_keras.TokenClassifier.from_preset("bert_base_zh", label_names=[...])`。
+# 模型是随包附带的 `modernbert_mini_zh_classics`：4 层、256 维，只读过四部古典小说。《水浒传》它也读过，但没有见过标注。
+# 真正使用时，把名字换成 `bert_base_zh`。
 
 # %%
 import gzip
@@ -51,30 +51,15 @@ print(list(zip(train[3], tags(train[3], known), strict=True))[:12])
 # ## 训练
 
 # %%
-characters = sorted({character for sentence in sentences for character in sentence})
-tokenizer = bert_keras.WordPieceTokenizer(
-    ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters]
+tagger = bert_keras.TokenClassifier.from_preset(
+    "modernbert_mini_zh_classics", label_names=["O", "B-PER", "I-PER"], max_length=64
 )
-backbone = bert_keras.BertBackbone(
-    vocabulary_size=tokenizer.vocabulary_size,
-    num_layers=2,
-    num_heads=4,
-    hidden_dim=64,
-    intermediate_dim=128,
-    max_sequence_length=64,
-)
-tagger = bert_keras.TokenClassifier(
-    backbone,
-    3,
-    preprocessor=bert_keras.TextPreprocessor(tokenizer, max_length=64),
-    label_names=["O", "B-PER", "I-PER"],
-)
-tagger.compile(learning_rate=2e-3)
+tagger.compile(learning_rate=5e-4)
 tagger.fit(
     [list(sentence) for sentence in train],
     [tags(sentence, known) for sentence in train],
     batch_size=32,
-    epochs=6,
+    epochs=2,
     verbose=2,
 )
 
@@ -103,7 +88,8 @@ print("名单里的人：", scores(dev, known))
 print("没见过的人：", scores(unseen[:150], held_out))
 
 # %% [markdown]
-# 名单里的人等于背下来了；没见过的人，七百句话、没有预训练的模型一个也找不到，猜的几乎全错。只报前一个数字，就是把记性当成了本事：
+# 名单里的人等于背下来了；没见过的人却一个也找不到：名单之外的人名在训练时全都标成了 `O`，
+# 模型学会的正是不去认它们。只报前一个数字，就是把记性当成了本事：
 # 评测命名实体识别，一定要看没见过的实体。
 
 # %%

@@ -1,114 +1,121 @@
 # %% [markdown]
 # # 情感分类：外卖和酒店评论
 #
-# 给每条评论一个类别：好评或差评。页面里的评论是为这份文档写的，只有几十条；构建网站的机器也不联网，
-# 所以下面用一个**没有预训练过**的小模型走完全部流程。真正使用时只改一行：
+# 给每条评论一个类别：好评或差评。评论是为这一页写的，一共两百多条。模型是随包附带的
+# `modernbert_mini_zh_classics`：4 层、256 维，只读过四部古典小说，不需要联网，一个 CPU 核就能训练。
+# 真正使用时，从 `bert_base_zh` 开始，一行就够：
 #
 # ```python
 # classifier = bert_keras.TextClassifier.from_preset("bert_base_zh", label_names=["差评", "好评"])
 # ```
 #
-# 其余代码一字不动。预训练值多少，正好可以这样比较。
-#
 # ## 数据
 
 # %%
 import itertools
-import random
+import os
+import tempfile
 
 import keras
 
 import bert_keras
 from bert_keras import plots
 
-good = [
-    "很好吃",
-    "非常干净",
-    "服务热情",
-    "送得很快",
-    "味道不错",
-    "还会再来",
-    "物超所值",
-    "十分满意",
+GOOD = """很好吃 非常干净 服务热情 送得很快 味道不错 还会再来 物超所值 十分满意 又大又亮 人很和气
+安静舒服 喜欢得很 香气扑鼻 便宜实惠 真好看 样样周到 比上次更好 没有可挑剔的 色香味俱全 笑脸相迎""".split()
+BAD = """太难吃了 又脏又旧 态度很差 等了半天 味道很怪 再也不来了 不值这个价 非常失望 又小又黑 人很无礼
+吵得头疼 讨厌得很 臭气熏天 贵得吓人 真难看 样样不行 比上次更差 没有一样好的 又冷又硬 冷言冷语""".split()
+NEW_GOOD = [
+    "又香又甜",
+    "老板和气",
+    "真舒服",
+    "干净明亮",
+    "快得很",
+    "很喜欢",
+    "满意极了",
+    "好吃又便宜",
 ]
-bad = [
-    "太难吃了",
-    "又脏又旧",
-    "态度很差",
-    "等了两个小时",
-    "味道一般还贵",
-    "再也不来了",
-    "不值这个价",
-    "非常失望",
-]
-openings = ["这家店", "房间", "外卖", "前台", "早餐", "总的来说", "第二次来", "朋友推荐的"]
+NEW_BAD = ["又臭又硬", "老板无礼", "真吵", "脏得很", "慢得吓人", "很讨厌", "失望极了", "难吃又贵"]
+OPENINGS = ["这家店", "房间", "外卖", "总的来说"]
 
-rows = [(f"{opening}，{phrase}。", "好评") for opening, phrase in itertools.product(openings, good)]
-rows += [(f"{opening}，{phrase}。", "差评") for opening, phrase in itertools.product(openings, bad)]
-random.Random(0).shuffle(rows)
-train, dev = rows[:96], rows[96:]
-print(len(train), "条训练，", len(dev), "条验证，例如", train[0])
+
+def reviews(good, bad):
+    rows = [(phrase, "好评") for phrase in good] + [(phrase, "差评") for phrase in bad]
+    pairs = itertools.product(OPENINGS, rows)
+    return zip(
+        *[(f"{opening}，{phrase}。", label) for opening, (phrase, label) in pairs], strict=True
+    )
+
+
+texts, labels = map(list, reviews(GOOD, BAD))
+dev_texts, dev_labels = map(list, reviews(NEW_GOOD, NEW_BAD))
+print(len(texts), "条训练，", len(dev_texts), "条验证，例如", texts[0], labels[0])
 
 # %% [markdown]
-# 自己的数据一般在 CSV 里，`pandas` 的列可以直接交给 `fit`：
-# `classifier.fit(frame["review"], frame["label"])`。
-#
 # **先看数据**：类别是否均衡？有没有重复？验证集里有没有混进训练集的句子？
+#
+# 这里的训练集和验证集没有一个短语相同。如果把所有评论打乱了再随机划分，验证集的短语训练时全都见过，分数会接近满分，
+# 却什么也说明不了。同一个用户、同一篇文章的句子分在两边，也是同样的错误。
 
 # %%
-labels = [label for _, label in rows]
 print({name: labels.count(name) for name in ("好评", "差评")})
-print("重复：", bert_keras.datasets.count_shared_texts([t for t, _ in train], [t for t, _ in dev]))
+print("重复：", bert_keras.datasets.count_shared_texts(texts, dev_texts))
 
 # %% [markdown]
-# ## 分词器和模型
+# ## 模型
 #
-# 词表就是训练集里出现过的字，外加 BERT 的五个特殊符号。用 `bert_base_zh` 时，词表随模型一起来，这一步不需要。
+# 骨干网络读出检查点的权重，上面接一个新的分类头，读各个词元向量的平均。`load_weights=False` 让同样的结构从随机权重开始，
+# 后面用来比较。一个汉字是一个词元，不需要先分词：
 
 # %%
-keras.utils.set_random_seed(0)
-characters = sorted({character for text, _ in train for character in text})
-tokenizer = bert_keras.WordPieceTokenizer(
-    ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters]
-)
-print(tokenizer.tokenize("味道不错，还会再来。"))
+PRESET = "modernbert_mini_zh_classics"
+preprocessor = bert_keras.TextPreprocessor.from_preset(PRESET, max_length=32)
 
-backbone = bert_keras.BertBackbone(
-    vocabulary_size=tokenizer.vocabulary_size,
-    num_layers=2,
-    num_heads=4,
-    hidden_dim=64,
-    intermediate_dim=128,
-    max_sequence_length=64,
-)
-classifier = bert_keras.TextClassifier(
-    backbone,
-    preprocessor=bert_keras.TextPreprocessor(tokenizer, max_length=32),
-    label_names=["差评", "好评"],
-)
+
+def make_classifier(load_weights):
+    keras.utils.set_random_seed(0)
+    classifier = bert_keras.TextClassifier(
+        bert_keras.ModernBertBackbone.from_preset(PRESET, load_weights=load_weights),
+        preprocessor=preprocessor,
+        label_names=["差评", "好评"],
+        pooling="mean",
+    )
+    classifier.compile(learning_rate=3e-4)
+    return classifier
+
+
+classifier = make_classifier(load_weights=True)
+print(classifier.tokenizer.tokenize("味道不错，还会再来。"))
 
 # %% [markdown]
 # ## 训练
 #
-# 没有预训练的模型要从零学起，学习率大，轮数多。`bert_base_zh` 请用 `learning_rate=2e-5` 到 `5e-5`、2 到 4 轮。
+# 小模型的学习率要大一些，用 3e-4；`bert_base_zh` 用 2e-5 到 5e-5，训练 2 到 4 轮。
 
 # %%
-classifier.compile(learning_rate=1e-3)
 history = classifier.fit(
-    [text for text, _ in train],
-    [label for _, label in train],
-    validation_data=([text for text, _ in dev], [label for _, label in dev]),
-    batch_size=16,
-    epochs=12,
-    verbose=2,
+    texts, labels, validation_data=(dev_texts, dev_labels), batch_size=16, epochs=6, verbose=2
 )
-
-# %%
 plots.learning_curves(history)
 
 # %% [markdown]
-# 验证集的分数看起来很高，别高兴得太早：验证集里的短语训练时都见过，只是开头不同。这样划分数据是常见的错误，
-# 同一个用户、同一篇文章的句子分在两边，也是一样。换几句真正没见过的：
+# ## 预训练值多少？
+#
+# 同样的结构，同样的训练，只是权重从随机值开始：
+
+# %%
+untrained = make_classifier(load_weights=False)
+untrained.fit(texts, labels, batch_size=16, epochs=6, verbose=0)
+for name, model in (("预训练过", classifier), ("随机权重", untrained)):
+    score = model.evaluate(dev_texts, dev_labels, verbose=0, return_dict=True)
+    print(f"{name}：没见过的短语，准确率 {score['accuracy']:.3f}")
+
+# %% [markdown]
+# 验证集的短语都是新的，里面的“香”“脏”“吵”却大多在训练集里出现过，所以随机权重也学得会，只比预训练过的低几个百分点。
+# 六十四条里差三条，也可能是运气。两千条真实评论上的比较见
+# [预训练](../guides/pretraining.md#中文四大名著)。
+#
+# ## 看几句
 
 # %%
 for text in ("服务很差，非常失望。", "早餐不错，干净。", "不难吃。", "没有不满意的地方。"):
@@ -116,24 +123,25 @@ for text in ("服务很差，非常失望。", "早餐不错，干净。", "不�
     print(text, answer["label"], round(float(max(answer["probabilities"].values())), 2))
 
 # %% [markdown]
-# 对“不难吃”它几乎拿不准（概率接近一半）：训练集里只有“太难吃了”，它没见过“不”怎样改变后面的字。
-# 读过大量中文的模型早就知道：这就是预训练的价值。
+# “不难吃”要懂得“不”怎样改变后面的字，一百多条评论教不会，这么小的模型也没有学到。
 #
 # ## 保存
+#
+# 文件里有权重、词表和标签名，在任何后端的新进程里都能加载。
 
 # %%
-import os
-import tempfile
-
 with tempfile.TemporaryDirectory() as folder:
     classifier.save(os.path.join(folder, "sentiment.keras"))
     again = keras.models.load_model(os.path.join(folder, "sentiment.keras"))
 print(again.classify("这家店，十分满意。")["label"])
 
 # %% [markdown]
-# ## 公开数据集
+# ## 换成你的数据
 #
-# ChnSentiCorp（9600 条酒店、书籍、电脑评论）是中文情感分类的常用数据集，下载后：
+# `pandas` 的列可以直接交给 `fit`：`classifier.fit(frame["评论"], frame["标签"])`。
+# CSV 用命令行训练更省事，见[你自己的数据](../guides/your_own_data.md)。
+#
+# ChnSentiCorp（9,600 条酒店、书籍、电脑评论）是中文情感分类的常用数据集：
 #
 # ```shell
 # bert-keras train text_classification --preset bert_base_zh --data_dir chnsenticorp
