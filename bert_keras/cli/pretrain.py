@@ -71,8 +71,8 @@ MODEL = (
     Option("intermediate_dim", int, None, "Width in the feed-forward layers; 4 * hidden_dim."),
     Option("max_sequence_length", int, 512, "Positions."),
     Option("activation", str, "gelu", "gelu or gelu_tanh."),
-    Option("dropout", float, 0.1, "Rate after embeddings and on residual branches."),
-    Option("attention_dropout", float, 0.1, "Rate on attention probabilities."),
+    Option("dropout", float, 0.1, "Rate in hidden layers. A preset has its own."),
+    Option("attention_dropout", float, 0.1, "Rate in attention. A preset has its own."),
     Option("initializer_range", float, 0.02, "Deviation of the initial weights.", 0.0),
     Option("causal", bool, False, "Let tokens see only those before them; masked tokens only."),
     Option("dtype", str, "float32", "float32, mixed_bfloat16 or mixed_float16."),
@@ -423,8 +423,9 @@ def make_pair(flags, sizes, preprocessor, masking):
 
 
 def load_model(flags, task, **options):
-    """Returns a task on the backbone of `--preset`."""
-    names = ("dropout", "attention_dropout", "remat", *(["causal"] if flags.causal else []))
+    """Returns a task on the backbone of `--preset`, with the settings that flags change."""
+    names = ("dropout", "attention_dropout", "causal", "remat")
+    names = [name for name in names if not flags[name].using_default_value]
     backbone = {name: flags[name].value for name in names}
     return task.from_preset(flags.preset, backbone=backbone, dtype=flags.dtype, **options)
 

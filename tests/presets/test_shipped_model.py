@@ -50,6 +50,15 @@ def test_all_weights_come_from_the_file(recwarn):
 
 
 @pytest.mark.once
+@pytest.mark.parametrize("pooling", [None, "mean"])
+def test_a_new_head_has_any_pooling(pooling):
+    with pytest.warns(UserWarning, match="head/dense/kernel"):
+        task = bert_keras.TextClassifier.from_preset(MODERN_BERT, num_classes=2, pooling=pooling)
+    has_layers_of_pretraining = any("hidden_norm" in weight.path for weight in task.head.weights)
+    assert has_layers_of_pretraining == (pooling is None)
+
+
+@pytest.mark.once
 @pytest.mark.parametrize("name", [BERT, MODERN_BERT, CHINESE])
 def test_it_is_small_and_has_a_card(name):
     assert sum(file.stat().st_size for file in (FOLDERS / name).iterdir()) < 12e6
@@ -74,11 +83,12 @@ def test_it_equals_transformers(model):
         np.testing.assert_allclose(logits, expected, atol=1e-5)
 
 
-class TestChinese:
-    @pytest.fixture(scope="class")
-    def chinese(self):
-        return bert_keras.MaskedLM.from_preset(CHINESE)
+@pytest.fixture(scope="module")
+def chinese():
+    return bert_keras.MaskedLM.from_preset(CHINESE)
 
+
+class TestChinese:
     @pytest.mark.once
     def test_each_character_is_a_token(self, chinese):
         pieces = chinese.tokenizer.tokenize("房間很干净，Wi-Fi 24℃。")

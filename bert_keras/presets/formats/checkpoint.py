@@ -230,10 +230,13 @@ class Checkpoint(Preset):
         """
         kind = kind_of(task, self.record.heads)
         head, names = self.record.heads.get(kind, Head()), self._head_names(kind)
+        weights = own_weights(task)
+        if not self._has_head(kind):  # A new head may leave out layers of the pre-training head.
+            names = {path: name for path, name in names.items() if path in weights}
         tensors = self._read_head(kind, names)
         found = {path for path, (name, _) in names.items() if name in tensors}
         absent = [part for part in head.parts if not any(path.startswith(part) for path in found)]
-        assign(own_weights(task), names, tensors, optional=absent, source=self.source)
+        assign(weights, names, tensors, optional=absent, source=self.source)
 
     def _head_names(self, task_class_name):
         return self._expanded(self.record.heads.get(task_class_name, Head()).rows)
