@@ -707,11 +707,15 @@ def test_a_file_that_does_not_fit_the_model_is_not_measured(preset, measure, row
     bert_keras.TextClassifier.from_preset(preset, **options).save("output/model.keras")
     with pytest.raises((ValueError, flags.Error), match=message):
         measure(write("a.tsv", rows), **values)
-    bert_keras.Reranker.from_preset(preset).save("output/reranker.keras")
+
+
+def test_models_that_train_does_not_make_are_not_measured(preset):
+    write("a.tsv", ["text\tlabel", "a\tno"])
+    bert_keras.Reranker.from_preset(preset).save("reranker.keras")
     calls = {
         "a.tsv": "Write `evaluate",
         f"{preset} a.tsv": "measures a TextCl",
-        "output/reranker.keras a.tsv": "measures a TextCl.*a Reranker",
+        "reranker.keras a.tsv": "measures a TextCl.*a Reranker",
     }
     for source, words in calls.items():
         with pytest.raises(ValueError, match=words):

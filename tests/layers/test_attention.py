@@ -90,6 +90,7 @@ def test_a_text_without_tokens_attends_to_all_keys_equally_despite_a_bias(option
 
 
 @pytest.mark.once
+@pytest.mark.filterwarnings("ignore:.*trace:DeprecationWarning")
 @pytest.mark.parametrize("change", ["in_place", "inference_mode", "trace"])
 def test_pytorch_keeps_nothing_of_a_mask_that_changed(change):
     import torch
