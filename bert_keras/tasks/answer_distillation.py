@@ -83,7 +83,7 @@ positive first | `MarginMSE` |
         self.student.compile(optimizer, self.default_loss if loss == "auto" else loss, **kwargs)
 
     def labels(self, x: Data, batch_size: int | None = None) -> NDArray[np.float32] | list[Any]:
-        """Returns the teacher's answers to texts.
+        """Returns the teacher's answers to texts, after its default prompt if it has one.
 
         Args:
             x: see the class.
@@ -98,7 +98,7 @@ positive first | `MarginMSE` |
         """
         if isinstance(self.teacher, TextEmbedder):
             texts = x[0] if is_columns(x) else x
-            return self.teacher.predict(as_column(texts, "texts"), batch_size, verbose=0)
+            return self.teacher.embed(as_column(texts, "texts"), batch_size=batch_size)
         if not is_columns(x):
             raise ValueError(
                 "A reranker scores the texts of queries. Received: one column. Pass "
