@@ -144,13 +144,10 @@ def _is_document(path):
 
 
 def _example(place, context, record):
-    is_impossible = record.get("is_impossible")
+    is_impossible = _get(place, record, "is_impossible", (bool, int, str), default=False)
     if isinstance(is_impossible, str):  # In a table.
-        record = {
-            **record,
-            "is_impossible": _FLAGS.get(is_impossible.strip().lower(), is_impossible),
-        }
-    is_impossible = _get(place, record, "is_impossible", (bool, int), default=False)
+        flag = _FLAGS.get(is_impossible.strip().lower(), is_impossible)
+        is_impossible = _get(place, {"is_impossible": flag}, "is_impossible", (bool, int))
     answers = tuple(_answers(place, record))
     if is_impossible:
         answers = tuple(answer for answer in answers if answer.text.strip())
