@@ -90,9 +90,9 @@ class _TorchSteps:
         return super().test_step(_on_device(data))
 
     def _symbolic_build(self, iterator=None, data_batch=None):
-        # The first step builds losses and metrics. Keras would go through all layers and variables
-        # for each batch of `train_on_batch`.
-        if not self.built:
+        # For `fit` as on the other backends, since it takes a batch. In `train_on_batch` the first
+        # step builds losses and metrics; Keras would go through all layers for each batch.
+        if iterator is not None or not self.built:
             super()._symbolic_build(iterator, data_batch)
 
     def _get_metrics_result_or_logs(self, logs):
