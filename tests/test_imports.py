@@ -116,6 +116,8 @@ def test_a_package_of_an_extra_is_imported_where_it_is_needed():
     }
     for name, modules in AT_IMPORT.items():
         roots = {module.split(".")[0] for module in modules} - sys.stdlib_module_names
+        if name.startswith("bert_keras.engine."):
+            roots -= {"torch"}  # Where it is the backend, so Keras has imported it.
         assert roots <= required or name.startswith(FREE), (name, roots - required)
 
 
