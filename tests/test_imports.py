@@ -103,6 +103,20 @@ def test_only_engine_imports_the_inside_of_keras():
 FREE = ("bert_keras.serving.", "bert_keras.answers")
 
 
+def torch_where_it_is_the_backend(name):
+    """Returns `{"torch"}` for a module of engine/ that imports it below such a condition only."""
+    conditions = ("_IS_TORCH", "_BACKEND == 'torch'")
+    imports = [node for node in statements(TREES[name].body) if "torch" in imported([node])]
+    below = [
+        child
+        for node in TREES[name].body
+        if isinstance(node, ast.If) and ast.unparse(node.test) in conditions
+        for child in node.body
+    ]
+    is_free = name.startswith("bert_keras.engine.") and all(node in below for node in imports)
+    return {"torch"} if is_free else set()
+
+
 def test_a_package_of_an_extra_is_imported_where_it_is_needed():
     required = {
         "bert_keras",
@@ -116,8 +130,7 @@ def test_a_package_of_an_extra_is_imported_where_it_is_needed():
     }
     for name, modules in AT_IMPORT.items():
         roots = {module.split(".")[0] for module in modules} - sys.stdlib_module_names
-        if name.startswith("bert_keras.engine."):
-            roots -= {"torch"}  # Where it is the backend, so Keras has imported it.
+        roots -= torch_where_it_is_the_backend(name)
         assert roots <= required or name.startswith(FREE), (name, roots - required)
 
 

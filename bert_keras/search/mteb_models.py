@@ -151,10 +151,8 @@ class MtebSearch(MtebModel):
         if "title" in corpus.column_names:
             pairs = zip(corpus["title"], texts, strict=True)
             texts = [f"{title or ''} {text}".strip() for title, text in pairs]
-        self._ids, self._documents = (
-            list(corpus["id"]),
-            self._embed("document", texts, encode_kwargs),
-        )
+        self._ids = list(corpus["id"])
+        self._documents = self._embed("document", texts, encode_kwargs)
 
     def search(
         self,

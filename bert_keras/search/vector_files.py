@@ -120,20 +120,32 @@ def _parts(texts, columns, embed, size):
 def _skip(texts, columns, embed, folder):
     """Skips the texts that are embedded already.
 
+    The first and the longest one are embedded again: a prompt shows in any text, and the length at
+    which texts are cut in the longest.
+
     Raises:
         ValueError: they differ from the texts whose vectors are there.
     """
     done = columns.counts["texts"]
-    checksum, place, first = 0, 0, None
+    checksum, place, samples, longest = 0, 0, {}, -1
     while part := list(itertools.islice(texts, min(done - place, 1 << 14))):
-        first = part[:1] if first is None else first
         checksum += _checksum(part, place)
+        samples.setdefault(0, part[0])
+        number = max(range(len(part)), key=lambda i: len(part[i]))
+        if len(part[number]) > longest:
+            longest, of_longest = len(part[number]), place + number
+            samples = {0: samples[0], of_longest: part[number]}
         place += len(part)
     if done == 0:
         return
     fits = place == done and checksum == columns.counts["checksum"]
-    stored = {name: columns.open(name) for name in columns.dtypes}
-    fits = fits and _is_close(stored, embed(first))
+    if fits:
+        stored = {name: columns.open(name) for name in columns.dtypes}
+        fresh = embed(list(samples.values()))
+        fits = all(
+            _are_close(_row(stored, place, done), _row(fresh, number, len(samples)))
+            for number, place in enumerate(samples)
+        )
     if not fits or (columns.is_whole and next(texts, None) is not None):
         raise ValueError(
             "An unfinished file must be continued with the same texts, prompt and embedder. "
@@ -141,27 +153,23 @@ def _skip(texts, columns, embed, folder):
         )
 
 
-def _is_close(stored, fresh):
-    """Whether the first text has the same values, up to differences between backends.
-
-    Args:
-        stored: dict of arrays that begin with the first text.
-        fresh: dict of arrays of the first text alone.
-    """
-    count = len(fresh["values"])
-    rows = [_first_row(stored, count), _first_row(fresh, count)]
-    most = _TOLERANCE * np.abs(fresh["values"]).max(initial=0)
-    places = rows[0].keys() | rows[1].keys()
-    return all(abs(rows[0].get(x, 0.0) - rows[1].get(x, 0.0)) <= most for x in places)
+def _row(arrays, number, num_rows):
+    """Returns the values of one of the texts in some arrays, a dict by their places."""
+    lengths, values = arrays.get("lengths"), arrays["values"]
+    if lengths is None:
+        lengths = np.ones(num_rows, int)
+    width = len(values) // max(1, lengths.sum())
+    start, end = width * lengths[:number].sum(), width * lengths[: number + 1].sum()
+    values = values[start:end].tolist()
+    places = arrays["indices"][start:end].tolist() if "indices" in arrays else range(len(values))
+    return dict(zip(places, values, strict=True))
 
 
-def _first_row(arrays, count):
-    """Returns the values of the first text by their places."""
-    if "indices" not in arrays:
-        return dict(enumerate(arrays["values"][:count].tolist()))
-    count = arrays["lengths"][0]  # Weights near 0 may be stored or not.
-    pairs = arrays["indices"][:count].tolist(), arrays["values"][:count].tolist()
-    return dict(zip(*pairs, strict=True))
+def _are_close(one, other):
+    """Whether two rows have the same values, up to differences between backends."""
+    most = _TOLERANCE * max(map(abs, other.values()), default=0)
+    # Weights near 0 may be stored or not.
+    return all(abs(one.get(x, 0.0) - other.get(x, 0.0)) <= most for x in one.keys() | other.keys())
 
 
 def _checksum(texts, start):

@@ -216,7 +216,10 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         if name is not None:
             [(_, path)] = self._inside(path, [("", self.root / name)])
             return read_json(path, dict)
-        weights = read_weights(folder)["weight"]
+        tensors = read_weights(folder)
+        if "weight" not in tensors:
+            raise ValueError(f"{folder} must have one tensor, 'weight'. Received: {list(tensors)}.")
+        weights = tensors["weight"]
         vocabulary = self.tokenizer().vocabulary
         check_shape(f"The weights in {folder}", weights, (len(vocabulary),), "f")
         return {token: float(x) for token, x in zip(vocabulary, weights, strict=True) if x}
