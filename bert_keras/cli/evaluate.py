@@ -74,6 +74,6 @@ def _check_flags(flags, task):
     if wrong:
         raise ValueError(
             f"For a {task.model_class.__name__} `evaluate` takes "
-            f"{', '.join(f'--{x}' for x in taken) or 'no flags of data'}. Received: "
+            f"{', '.join(f'--{x}' for x in taken) or 'no flags for the file'}. Received: "
             f"--{', --'.join(wrong)}."
         )

@@ -9,7 +9,7 @@ function bar(parent, name, share, chosen, shown = share) {
   element("span", shown.toFixed(3), "share", row);
 }
 
-// A table of how alike each two of the given texts are.
+// A table of the similarity of each pair of texts.
 function likeness(box, given, alike) {
   const table = element("table", undefined, "map", box);
   given.forEach(([text], row) => {
