@@ -172,6 +172,23 @@ def refuse_first(wrong, values, rule, advice="", places=None):
     raise ValueError(f"{rule}. {received}.{_last(advice)}")
 
 
+def refuse_unused(rule, options, advice="Leave it out."):
+    """Raises `ValueError` if an option is set that would have no effect.
+
+    Args:
+        rule: str, what the options are for, a sentence without its full stop.
+        options: dict from names to values; an option of `None` is not set.
+        advice: str, what to do; the last sentence of the message.
+
+    Example: `refuse_unused("`delimiter` is for tables", {"delimiter": ";"})` raises "`delimiter` is
+    for tables. Received: delimiter=';'. Leave it out."
+    """
+    chosen = {name: value for name, value in options.items() if value is not None}
+    if chosen:
+        received = ", ".join(f"{name}={value!r:.200}" for name, value in chosen.items())
+        raise ValueError(f"{rule}. Received: {received}. {advice}")
+
+
 def refuse_smoothing(rate, rule):
     """Raises `ValueError` if `label_smoothing` is set where labels cannot be smoothed.
 
@@ -179,8 +196,7 @@ def refuse_smoothing(rate, rule):
         rate: float, the `label_smoothing`.
         rule: str, why not, a sentence without its full stop.
     """
-    if rate:
-        raise ValueError(f"{rule}. Received: label_smoothing={rate}. Leave it out.")
+    refuse_unused(rule, {"label_smoothing": rate or None})
 
 
 def require(package, to, extra=None, advice=""):

@@ -8,6 +8,7 @@ from typing import Self
 import keras
 import numpy as np
 
+from bert_keras.checks import refuse_unused
 from bert_keras.engine.atomic_files import of_one_state, reading
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.presets.assign import assign, by_path, own_weights
@@ -33,11 +34,11 @@ class AdaptedTask:
         Raises:
             ValueError: options come without a rank, or the task freezes a part of the backbone.
         """
-        if rank is None and ((alpha, layers) != (None, None) or targets != DEFAULT_TARGETS):
-            raise ValueError(
-                "`lora_alpha`, `lora_targets` and `lora_layers` are options of `lora_rank`. "
-                "Received: lora_rank=None. Give the rank, for instance 8."
-            )
+        if rank is None:
+            options = {"lora_alpha": alpha, "lora_layers": layers}
+            options["lora_targets"] = None if targets == DEFAULT_TARGETS else targets
+            rule = "`lora_alpha`, `lora_targets` and `lora_layers` are options of `lora_rank`"
+            refuse_unused(rule, options, "Pass the rank, for instance 8.")
         self._lora = rank, alpha, targets, layers
         self._check_frozen_with_lora()
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bert_keras.answers.classes import check_threshold, class_answers, class_probabilities
 from bert_keras.answers.probabilities import activated
-from bert_keras.checks import check_choice, check_number, refuse_smoothing
+from bert_keras.checks import check_choice, check_number, refuse_smoothing, refuse_unused
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.calibration import (
@@ -125,10 +125,8 @@ class TextClassifier(Task):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.temperature = check_number("temperature", temperature, above=0.0)
         if problem_type == "regression" and temperature != 1:
-            raise ValueError(
-                "`temperature` is for probabilities, which a regression does not have. Received: "
-                f"{temperature}. Leave it out."
-            )
+            rule = "`temperature` is for probabilities, which a regression does not have"
+            refuse_unused(rule, {"temperature": temperature})
         self.problem_type = check_choice("problem_type", problem_type, task_labels.PROBLEM_TYPES)
         self.num_classes = task_labels.check_num_classes(num_classes, problem_type)
         self.label_names = task_labels.check_label_names(label_names, num_classes)

@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from bert_keras.answers.entity_tags import entity_readings, find_odd_tags, is_entity_tag
 from bert_keras.answers.tagged_texts import named_tags, tagged_texts
 from bert_keras.answers.viterbi import best_tags
-from bert_keras.checks import check_int, check_shape, is_int, refuse_first, refuse_smoothing
+from bert_keras.checks import (
+    check_int,
+    check_shape,
+    is_int,
+    refuse_first,
+    refuse_smoothing,
+    refuse_unused,
+)
 from bert_keras.heads.token import TokenHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.entities import entity_scores
@@ -467,11 +474,8 @@ class TokenClassifier(Task):
     def _entity_tags(self, scheme):
         """Returns the tag of an entity that each number is read as; empty where tags mark none."""
         if self.label_names is None:
-            if scheme:
-                raise ValueError(
-                    f"Entities of a scheme need tags by name. Received: scheme={scheme!r} for a "
-                    "task without `label_names`."
-                )
+            rule = "Entities of a scheme need tags by name, and this task has no `label_names`"
+            refuse_unused(rule, {"scheme": scheme or None})
             return []
         is_mixed = find_odd_tags(self.label_names)
         readings = {} if is_mixed else entity_readings(self.label_names)
