@@ -5,6 +5,7 @@ Every error states the rule, then what was received, then what to do about it.
 
 import importlib
 import math
+import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -146,6 +147,33 @@ def check_not_empty(values, rule, advice=""):
     raise ValueError(f"{rule}. Received: none.{_last(advice)}")
 
 
+def check_exists(path, rule, advice="", exists=os.path.exists):
+    """Raises `FileNotFoundError` unless there is a file or a folder.
+
+    Args:
+        path: str or path.
+        rule: str, a sentence without its full stop.
+        advice: str, what to do; the last sentence of the message.
+        exists: function of the path; `os.path.isfile` and `os.path.isdir` ask for one kind.
+    """
+    if not exists(path):
+        raise FileNotFoundError(f"{rule}. Received: {os.fspath(path)!r}, not found.{_last(advice)}")
+
+
+def check_labels_given(labels, owner, advice=""):
+    """Raises `ValueError` if there are no labels to train or to be evaluated with.
+
+    Args:
+        labels: labels as a user passes them, or `None`.
+        owner: str, the class that needs them.
+        advice: str, what to do; the last sentence of the message.
+    """
+    if labels is None:
+        raise ValueError(
+            f"{owner} needs labels to train or to be evaluated. Received: y=None.{_last(advice)}"
+        )
+
+
 def refuse_first(wrong, values, rule, advice="", places=None):
     """Raises `ValueError` for the first row that is wrong, with its index and value.
 
@@ -253,11 +281,7 @@ def as_texts(texts, name="texts"):
 
 def check_pairs(texts, pairs):
     """Raises `ValueError` unless there are as many second texts as first ones."""
-    if len(texts) != len(pairs):
-        raise ValueError(
-            "First and second texts must be equally many. Received: "
-            f"{len(texts)} first and {len(pairs)} second texts."
-        )
+    check_same_length("First and second texts must be equally many", first=texts, second=pairs)
 
 
 def _text_advice(value):

@@ -37,7 +37,7 @@ import warnings
 from typing import NamedTuple
 
 import bert_keras
-from bert_keras.checks import refuse_unused
+from bert_keras.checks import check_exists, refuse_unused
 from bert_keras.cli import marked_rows, mistakes, serve, sources, start, text_rows
 from bert_keras.cli.options import LAYOUT, TRACEBACK, Option, parse_all, wants_traceback
 from bert_keras.export import runtime
@@ -310,8 +310,8 @@ def _check_texts(name, flags, columns, arguments):
         )
     if arguments and (flags.input or flags.input_format):
         raise ValueError("Texts come from the arguments or from --input. Received both.")
-    if flags.input not in (None, "-") and not os.path.exists(flags.input):
-        raise FileNotFoundError(f"--input must be a file. Received: {flags.input!r}, not found.")
+    if flags.input not in (None, "-"):
+        check_exists(flags.input, "--input must be a file")
 
 
 def _model(name, flags, source):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_keras import datasets, metrics
-from bert_keras.checks import refuse_unused
+from bert_keras.checks import check_exists, refuse_unused
 from bert_keras.cli.options import present
 from bert_keras.datasets.sentiment import SENTIMENT_SENTENCES_FILES
 
@@ -34,8 +34,8 @@ def check_paths(flags):
         name: flags[name].value for name in ("data_dir", "train_file", "dev_file", "test_file")
     }
     for name, path in named.items():
-        if path is not None and not os.path.exists(path):
-            raise ValueError(f"--{name} must exist. Received: {path!r}, not found.")
+        if path is not None:
+            check_exists(path, f"--{name} must exist")
     has_files = named["train_file"] or named["dev_file"]
     if (named["data_dir"] and has_files) or not (named["data_dir"] or named["train_file"]):
         received = ", ".join(f"--{name}" for name, path in named.items() if path) or "none of these"

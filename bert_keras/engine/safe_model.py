@@ -19,6 +19,7 @@ import numpy as np
 from keras.src.utils.io_utils import ask_to_proceed_with_overwrite
 
 from bert_keras import distribution
+from bert_keras.checks import check_not_empty
 from bert_keras.engine import forked, quantized, structure
 from bert_keras.engine.atomic_files import replacing, replacing_files
 from bert_keras.engine.prediction import batches_of, prediction_of, shown, with_progress
@@ -164,8 +165,7 @@ class SafeModel(WholeSteps, keras.Model):
                     super().predict, x, batch_size, verbose, steps=steps, callbacks=callbacks
                 )
         outputs = list(self.predict_batches(batches_of(x, batch_size, self.check_inputs), verbose))
-        if not outputs:
-            raise ValueError("`predict` needs at least one row. Received: none.")
+        check_not_empty(outputs, "`predict` needs at least one row")
         return keras.tree.map_structure(lambda *parts: np.concatenate(parts), *outputs)
 
     def predict_on_batch(self, x: Inputs) -> Any:

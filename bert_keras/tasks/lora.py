@@ -177,17 +177,7 @@ class AdaptedTask:
                 f"A file of adapters must have their settings under {_SETTINGS!r} in its metadata. "
                 f"Received: {path}, which has not. Was it written by `save_adapters`?"
             ) from error
-        own = self._lora_settings()
-        differences = [
-            f"{name}={saved.get(name)!r}, here {own.get(name)!r}"
-            for name in sorted(saved.keys() | own.keys())
-            if saved.get(name) != own.get(name)
-        ]
-        if differences:
-            raise ValueError(
-                f"The settings of the adapters in {path} must be this task's. No weight was "
-                f"changed. In the file: {'; '.join(differences)}. Make the task with the file's."
-            )
+        peft.check_same_settings(path, saved, self._lora_settings())
 
     def _base_crc32(self):
         """Returns a checksum of the frozen weights that the adapters were trained on."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_keras.checks import is_int, refuse_unused
+from bert_keras.checks import check_labels_given, is_int, refuse_unused
 
 
 class Answer(NamedTuple):
@@ -223,6 +223,5 @@ def right_answers(x, y):
     """
     if are_examples(x):
         return [[answer.text for answer in example.answers] for example in x]
-    if y is None:
-        raise ValueError("Answers are needed. Received: y=None.")
+    check_labels_given(y, "QuestionAnswering", "Pass the answers to each question.")
     return [[a.text for a in _candidates(answer, index)] for index, answer in enumerate(y)]

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 
 from bert_keras import distribution
-from bert_keras.checks import check_int
+from bert_keras.checks import check_int, check_labels_given
 from bert_keras.engine.compiled_programs import COMPILES_SHAPES
 from bert_keras.inputs import PADDING_MASK, check_keys
 from bert_keras.preprocessing.batching import BucketedBatches, buckets_worth_compiling
@@ -121,9 +121,7 @@ class TaskData:
         """
         task = self.task
         if training and y is None and task.needs_labels:
-            raise ValueError(
-                f"{type(task).__name__} needs labels to train or to be evaluated. Received: y=None."
-            )
+            check_labels_given(y, type(task).__name__)
         if not isinstance(x, dict):
             if task.preprocessor is None:
                 self.check_has_preprocessor()

@@ -13,6 +13,8 @@ from bert_keras.answers.tagged_texts import named_tags, tagged_texts
 from bert_keras.answers.viterbi import best_tags
 from bert_keras.checks import (
     check_int,
+    check_not_empty,
+    check_same_length,
     check_shape,
     is_int,
     refuse_first,
@@ -290,8 +292,7 @@ class TokenClassifier(Task):
         if not training:
             return examples
         labels = self._numbers_of(self._words_of(x), y)
-        if not len(labels):
-            raise ValueError("There must be words to train or to measure on. Received: none.")
+        check_not_empty(labels, "There must be words to train or to measure on")
         words = windows.words.values
         counts = (words >= 0).astype("float32")
         if sample_weight is not None:
@@ -523,14 +524,8 @@ class TokenClassifier(Task):
         """
         names = self._entity_tags(scheme)
         words = self._words_of(sentences)
-        if len(words) != len(tags):
-            raise ValueError(
-                f"Each sentence needs a list of tags. Received: {len(words)} sentences and "
-                f"{len(tags)} lists."
-            )
-        true = self._numbers_of(words, tags)
-        if not len(true):
-            raise ValueError("There must be words to measure on. Received: none.")
+        check_same_length("Each sentence needs a list of tags", sentences=words, lists=tags)
+        true = check_not_empty(self._numbers_of(words, tags), "There must be words to measure on")
         logits = self._predict_words(sentences, batch_size, verbose=verbose)
         decoded = best_tags(logits, self._chain())
         scores = {"accuracy": float(np.mean(np.concatenate(decoded) == true))}
