@@ -190,7 +190,7 @@ def _local_folder(source: str) -> pathlib.Path:
     folder = pathlib.Path(os.path.expanduser(source))
     if os.path.isdir(folder):
         return _checked(folder, source)
-    rule = "The folder of a checkpoint must exist"
+    rule = f"The folder of the checkpoint {source!r} must exist"
     check_exists(folder, rule, f"The current directory is {os.getcwd()!r}.")
     advice = f"Pass the folder that contains it: {str(folder.parent)!r}."
     if folder.suffix == ".keras":
