@@ -223,17 +223,15 @@ def with_gradient(function, gradient):
 
 
 def computed_again(function):
-    """Returns a function that, on TensorFlow, keeps only its arguments for its gradient.
+    """Returns a function of TensorFlow that keeps only its arguments for its gradient.
 
     It suits values that are cheap to compute and large to keep. Unlike `keras.remat` it copies
-    nothing. On other backends it returns the function itself.
+    nothing.
 
     Args:
         function: function of tensors, some of which may be `None`, that returns a float tensor. It
             draws no random numbers and reads no tensors other than its arguments.
     """
-    if keras.backend.backend() != "tensorflow":
-        return function
     import tensorflow as tf
 
     def gradient(upstream, *inputs):

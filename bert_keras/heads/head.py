@@ -8,7 +8,7 @@ import keras
 from bert_keras.checks import refuse_unused
 from bert_keras.layers.activations import get_activation
 from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import head_initializer
+from bert_keras.layers.initializer import build_parts, head_initializer
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.types import Activation, LayerOptions, Tensor
 
@@ -85,9 +85,7 @@ class Head(keras.layers.Layer):
         return vectors
 
     def build(self, input_shape=None):
-        for layer in (self.hidden, self.hidden_norm, self.dense):
-            if layer is not None and not layer.built:
-                layer.build((None, self.hidden_dim))
+        build_parts((self.hidden, self.hidden_norm, self.dense), (None, self.hidden_dim))
 
     def get_config(self):
         names = [name for name in inspect.signature(type(self)).parameters if name != "kwargs"]

@@ -12,7 +12,7 @@ from bert_keras.engine import kernels
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.attention import SelfAttention, attend
 from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import bert_dense, bert_initializer
+from bert_keras.layers.initializer import bert_dense, bert_initializer, build_parts
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.types import LayerOptions, Tensor
 
@@ -69,8 +69,7 @@ class RelativeVectors(keras.layers.Layer):
 
     def build(self, input_shape=None):
         self.table.build((None,))
-        if self.norm is not None:
-            self.norm.build((None, self.hidden_dim))
+        build_parts([self.norm], (None, self.hidden_dim))
 
     def call(self, hidden_states: Tensor) -> Tensor:
         length, most = ops.shape(hidden_states)[1], self.max_distance

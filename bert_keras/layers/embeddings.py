@@ -7,7 +7,7 @@ from keras import ops
 
 from bert_keras.engine.direct_call import DirectCall
 from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import bert_dense, bert_initializer
+from bert_keras.layers.initializer import bert_dense, bert_initializer, build_parts
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.types import LayerOptions, Tensor
 
@@ -109,11 +109,8 @@ class BertEmbeddings(DirectCall, keras.layers.Layer):
         )
 
     def build(self, input_shape=None):
-        for table in (self.token_embedding, self.position_embedding, self.segment_embedding):
-            if table is not None:
-                table.build()
-        if self.projection is not None:
-            self.projection.build((None, None, self.embedding_dim))
+        build_parts((self.token_embedding, self.position_embedding, self.segment_embedding))
+        build_parts([self.projection], (None, None, self.embedding_dim))
         width = self.hidden_dim if self.project_first else self.embedding_dim
         self.layer_norm.build((None, None, width))
 

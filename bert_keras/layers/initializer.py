@@ -1,4 +1,4 @@
-"""The initial values of BERT's weights."""
+"""The initial values of BERT's weights, and when layers get them."""
 
 import keras
 import numpy as np
@@ -38,6 +38,18 @@ def bert_dense(owner, units, name, layer_class=keras.layers.Dense, **options):
     initializer = bert_initializer(owner.initializer_range)
     options |= {"kernel_initializer": initializer, "dtype": owner.dtype_policy, "name": name}
     return layer_class(units, **options)
+
+
+def build_parts(parts, *shape):
+    """Builds the layers that are not built yet, such as those made from a config are.
+
+    Args:
+        parts: layers; `None` stands for one that is left out.
+        *shape: the shape of their input, or nothing for layers that need none.
+    """
+    for part in parts:
+        if part is not None and not part.built:
+            part.build(*shape)
 
 
 def head_initializer(stddev=0.02):
