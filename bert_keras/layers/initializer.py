@@ -40,6 +40,13 @@ def bert_dense(owner, units, name, layer_class=keras.layers.Dense, **options):
     return layer_class(units, **options)
 
 
+def bert_table(owner, num_rows, width, name, layer_class=keras.layers.Embedding):
+    """Returns an embedding table for a layer, with BERT's initial values; see `bert_dense`."""
+    initializer = bert_initializer(owner.initializer_range)
+    options = {"embeddings_initializer": initializer, "dtype": owner.dtype_policy, "name": name}
+    return layer_class(num_rows, width, **options)
+
+
 def build_parts(parts, *shape):
     """Builds the layers that are not built yet, such as those made from a config are.
 
