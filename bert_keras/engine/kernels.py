@@ -142,12 +142,14 @@ def attended(query, key, value, mask, bias, scale, kept, rate):
     Returns:
         float, `(batch, num_queries, num_heads, head_dim)`.
     """
+    if _BACKEND != "tensorflow":
+        return mixed(probabilities(query, key, mask, bias, scale), value, kept, rate)
 
+    @computed_again
     def formula(query, key, value, mask, bias, kept):
         return mixed(probabilities(query, key, mask, bias, scale), value, kept, rate)
 
-    compute = computed_again(formula) if _BACKEND == "tensorflow" else formula
-    return compute(query, key, value, mask, bias, kept)
+    return formula(query, key, value, mask, bias, kept)
 
 
 def is_for_blocks(length, size):

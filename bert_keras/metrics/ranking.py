@@ -91,7 +91,8 @@ def _found_relevance(scores, relevance, k):
     """Returns the relevance at the first k ranks, best rank first, and that of all documents."""
     scores, relevance = np.asarray(scores, "float64"), np.asarray(relevance, "float64")
     check_shape("`scores`", scores, ("num_queries", "num_documents"))
-    check_shape("`relevance`", relevance, scores.shape, advice="`scores` have this shape.")
+    advice = "Both must be (num_queries, num_documents)."
+    check_shape("`relevance`", relevance, scores.shape, advice=advice)
     check_not_empty(scores.ravel(), "`scores` must have at least one query and one document")
     refuse_first(
         np.isnan(scores) | (scores == np.inf),

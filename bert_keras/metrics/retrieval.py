@@ -27,7 +27,8 @@ def cosine_similarity_matrix(queries: ArrayLike, documents: ArrayLike) -> Array:
     """
     queries, documents = np.asarray(queries), np.asarray(documents)
     check_shape("Vectors of queries", queries, ("num_queries", "dim"))
-    check_shape("Vectors of documents", documents, ("num_documents", queries.shape[1]))
+    advice = "Both must have the same number of columns."
+    check_shape("Vectors of documents", documents, ("num_documents", queries.shape[1]), "", advice)
     dtype = np.result_type(queries, documents, np.float32)
 
     def normalize(vectors):

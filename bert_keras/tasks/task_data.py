@@ -62,8 +62,11 @@ class TaskData:
     def taken(
         self, x: Any, y: Labels | None = None, sample_weight: Weights | None = None
     ) -> tuple[Any, Any, Any]:
-        """Returns what other libraries hold in this package's form, see `named_columns`."""
-        return taken(self.task, x, y, sample_weight)
+        """Returns columns with names in this package's form, see `named_columns`."""
+        has_names = isinstance(x, Mapping) or is_table(x)
+        if has_names or (isinstance(x, list) and x and isinstance(x[0], Mapping)):
+            return taken(self.task, x, y, sample_weight)
+        return x, y, sample_weight
 
     def is_raw(self, x: Any) -> bool:
         """Whether `x` is raw examples in the task's form, or a table of them."""
