@@ -115,7 +115,7 @@ def _seed_states(layer):
 def _as_float(state, dtype=None):
     """Returns the bits of a seed as floats, or floats as the bits of a seed, in TensorFlow.
 
-    An output that is no float has no gradient, and a loop needs one of each.
+    Only floats have gradients, and a loop needs a gradient of each of its outputs.
     """
     import tensorflow as tf
 
@@ -147,7 +147,7 @@ def _recomputed(layer, function, inputs, old_states, values=None):
         layer: the layer whose variables the function uses.
         function: function of `inputs` that returns a tensor.
         inputs: tuple of float tensors, which have gradients.
-        old_states: list of tensors, the seeds before it. They are no arguments of `keras.remat`,
+        old_states: list of tensors, the seeds before it. They are not arguments of `keras.remat`,
             because TensorFlow computes a gradient for each of those.
         values: two lists of tensors, the values of the layer's trainable and of its other variables
             without the seeds; `None` to read them.

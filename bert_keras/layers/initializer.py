@@ -48,7 +48,7 @@ def bert_table(owner, num_rows, width, name, layer_class=keras.layers.Embedding)
 
 
 def build_parts(parts, *shape):
-    """Builds the layers that are not built yet, such as those made from a config are.
+    """Builds the layers that are not built yet. Layers made from a config already are.
 
     Args:
         parts: layers; `None` stands for one that is left out.

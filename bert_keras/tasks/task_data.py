@@ -45,7 +45,7 @@ TOKENS_AT_ONCE = {"cpu": 2048, "accelerator": 16384}
 class TaskData:
     """Turns what a user passes to `fit`, `evaluate` and `predict` into batches, in three steps.
 
-    1. What the user gave: `is_raw`, `is_whole`, `columns`, `split`.
+    1. The user's data: `is_raw`, `is_whole`, `columns`, `split`.
     2. Encoded rows: `encode`, by the task's own `encode_texts` and `encode_labels`.
     3. Batches: `batches`, and for each use `for_training`, `for_validation`, `for_evaluation` and
        `for_prediction`. Data sets that yield batches are `wrapped`.
@@ -57,7 +57,7 @@ class TaskData:
     def __init__(self, task: keras.Model) -> None:
         self.task = task
 
-    # What the user gave
+    # The user's data
 
     def taken(
         self, x: Any, y: Labels | None = None, sample_weight: Weights | None = None
@@ -214,7 +214,7 @@ class TaskData:
                 num_classes = getattr(self.task, "num_classes", None)
                 examples = examples.weighted(class_weight, num_classes)
             batches = self.batches(examples, batch_size, shuffle, epoch, for_fit=True)
-            # They shuffle themselves, by the seed and the number of the epoch.
+            # These batches shuffle themselves, by the seed and the number of the epoch.
             return {"x": batches, "shuffle": False}
         data = self.for_evaluation(x, y, sample_weight, batch_size)
         if class_weight is not None:

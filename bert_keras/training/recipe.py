@@ -334,7 +334,7 @@ class Recipe:
 
 
 def _of_logits(loss):
-    """Returns a loss by Keras's name as the loss of logits, which a task's outputs are.
+    """Turns the name of a Keras loss into a loss of logits, since a task's outputs are logits.
 
     Raises:
         ValueError: a loss object takes probabilities.
