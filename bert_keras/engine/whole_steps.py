@@ -117,8 +117,7 @@ class _TorchSteps:
         options = {"training": True} if self._call_has_training_arg else {}
         y_pred = call(x, **options)
         loss = self._compute_loss(x, y, y_pred, sample_weight, training=True)
-        num_rows = len(next(array for array in keras.tree.flatten(x) if array is not None))
-        self._loss_tracker.update_state(loss, sample_weight=num_rows)
+        self._loss_tracker.update_state(loss, sample_weight=len(keras.tree.flatten(x)[0]))
         self.optimizer.scale_loss(loss).backward()
         with torch.no_grad():
             self.optimizer.apply([weight._value.grad for weight in weights], weights)
