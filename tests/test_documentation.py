@@ -106,12 +106,11 @@ def test_each_phrase_of_the_search_leads_to_one_page_that_exists(language, build
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_links_lead_to_pages_and_pictures_in_a_clone_and_in_the_build(language, build):
-    shared = {path.resolve(): page for path, page in build.shared_pages()}
-    pictures = {f"figures/{name}.svg" for name, _ in build.figures.drawings(language)}
-    pictures |= {"guides/pictures/serving_page_zh.png"}
+    shared = [*build.shared_pages(), *build.shared_pictures()]
+    shared = {path.resolve(): place for path, place in shared}
     folder = DOCS / language
+    built = {"api/index.md"}
     targets = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
-    built = pictures | {"api/index.md", "results/benchmarks.png"}
     targets |= {*shared.values(), *built}
     links, num_links = re.compile(r"\]\((?!https?:)([^)#]+)"), 0
     for path in folder.rglob("*.[mp][dy]"):
@@ -122,10 +121,29 @@ def test_links_lead_to_pages_and_pictures_in_a_clone_and_in_the_build(language, 
         for target, in_build in zip(links.findall(prose), links.findall(linked), strict=True):
             found = posixpath.normpath(posixpath.join(posixpath.dirname(page), in_build))
             assert found in targets, f"{path.relative_to(DOCS)}: {target}"
-            # Only drawings and the API's pages are made by the build.
+            # Only the API's pages are made by the build.
             assert found in built or (path.parent / target).exists(), f"{page}: {target}"
             num_links += 1
     assert num_links > 40
+
+
+def test_each_picture_of_a_note_and_of_a_shared_page_is_in_the_clone():
+    folders = [ROOT / name for name in ("bert_keras", "benchmarks", "examples", "tests")]
+    paths = [*DOCS.glob("*.md"), *DOCS.glob("design/*.md"), *DOCS.glob("guides/*.py")]
+    paths += [*ROOT.glob("*.md"), *(path for folder in folders for path in folder.rglob("*.md"))]
+    pictures = re.compile(r"!\[[^\]]*\]\((?!https?:)([^)]+)\)")
+    found = [(path, x) for path in paths for x in pictures.findall(path.read_text("utf-8"))]
+    assert len(found) > 8
+    for path, picture in found:
+        assert (path.parent / picture).is_file(), f"{path.relative_to(ROOT)}: {picture}"
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_figures_are_as_docs_draw_writes_them(language, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    drawn = {f"{name}.svg": x for name, x in importlib.import_module("figures").drawings(language)}
+    folder = DOCS / language / "figures"
+    assert drawn == {path.name: path.read_text("utf-8") for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize("name", ["README.md", "README.zh.md"])
