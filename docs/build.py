@@ -3,8 +3,8 @@
 A language is a folder, docs/en or docs/zh. What both share, or what has its place elsewhere in the
 repository, is put beside its pages in output/docs/source: the notes docs/*.md and docs/design/*.md
 with their pictures, docs/guides/*.py, the recipes' table, and pages of the API and of the families.
-Sphinx then runs every page that holds code, or takes its results from the cache, and each of its
-warnings is an error.
+Every page that holds code is then run, see `run_pages`, or its results are taken from the cache.
+Each warning of Sphinx is an error.
 
 Of a shared page in Chinese there are three kinds: docs/zh has a page of that name, which takes its
 place; of a page of code it has a file of texts, see `with_texts`; or it is shown in English, and
@@ -19,15 +19,21 @@ import shutil
 import sys
 import time
 
-os.environ.setdefault("KERAS_BACKEND", "torch")
 DOCS = pathlib.Path(__file__).resolve().parent
 ROOT = DOCS.parent
 OUTPUT = ROOT / "output" / "docs"
+# The kernels of the pages inherit these. As many pages run as there are processors, so each page
+# has one thread.
+os.environ.setdefault("KERAS_BACKEND", "torch")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 sys.path[:0] = [str(ROOT), str(DOCS)]
 
 import api_pages
 import family_pages
 import percent_pages
+from run_pages import run_pages
 from sphinx.cmd.build import main as sphinx_build
 
 LANGUAGES = ("en", "zh")
@@ -229,8 +235,14 @@ def main(arguments=None):
     start_kernels_at_root()
     output = OUTPUT / ("prose" if flags.prose else "html")
     started = time.monotonic()
-    for language in flags.languages:
-        source, target = gather(language), output / language
+    sources = {language: gather(language) for language in flags.languages}
+    if not flags.prose:
+        paths = [path for source in sources.values() for path in source.rglob("*.py")]
+        if failures := run_pages(paths, OUTPUT / "cache"):
+            print("\n".join(failures), file=sys.stderr)
+            return 1
+    for language, source in sources.items():
+        target = output / language
         arguments = ["-c", DOCS, "-b", "html", "-d", f"{output}_trees/{language}", "-W"]
         arguments += ["-D", "nb_execution_mode=off"] if flags.prose else []
         arguments += ["--keep-going", "-q", "-t", language]
