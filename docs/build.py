@@ -199,8 +199,11 @@ def gather(language):
                 content = with_links(content.decode(), path, page, pages)
                 content = without_gaps(content) if language == "zh" else content
             written |= {target} if is_index(target) else put(target, content)
-    for page, text in (*api_pages.pages(language), *family_pages.pages(language)):
+    for page, text in api_pages.pages(language):
         written.add(write(source / page, text))
+    for page, text in family_pages.pages(language):
+        text = with_links(text, DOCS / language / page, page, pages)
+        written.add(write(source / page, without_gaps(text) if language == "zh" else text))
     for room in ROOMS:
         index = source / room / "index.md"
         found = {path.stem for path in written if path.parent == index.parent and is_page(path)}
