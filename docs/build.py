@@ -43,7 +43,7 @@ ROOMS = (
     "guides",
     "results",
 )  # Their indexes end with a list of their pages.
-RESULTS = ("benchmarks", "fine_tuning_ablations")
+RESULTS = ("benchmarks", "fine_tuning_ablations", "pretraining_ablations")
 NOTEBOOK = {
     "en": "This page as a notebook, also for Colab",
     "zh": "把这一页下载成 notebook，也能在 Colab 里运行",
@@ -210,9 +210,9 @@ def gather(language):
         own = DOCS / language / room / "index.md"
         own = with_links(own.read_text(encoding="utf-8"), own, f"{room}/index.md", pages)
         own = without_gaps(own) if language == "zh" else own
-        # In the order of the links, the others behind them.
-        places = {name: own.find(f"]({name}.") % (len(own) + 1) for name in sorted(found)}
-        names = "\n".join(sorted(found - {"index"}, key=places.get))
+        # In the order of the links, then the others.
+        linked = [*re.findall(r"[(/]([\w.]+)\.(?:md|py)\)", own), *sorted(found)]
+        names = "\n".join(name for name in dict.fromkeys(linked) if name in found - {"index"})
         # An index that lists its pages itself has the list in the sidebar alone.
         options = ":hidden:\n\n" if "](" in own else ""
         write(index, f"{own}\n```{{toctree}}\n{options}{names}\n```\n")

@@ -20,7 +20,8 @@ from bert_keras.presets.registry import PRESETS
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 # Tables of results, which the Chinese site shows in English.
-IN_ENGLISH = {f"results/{name}" for name in ("benchmarks", "fine_tuning_ablations", "recipes")}
+IN_ENGLISH = {"results/benchmarks", "results/recipes"}
+IN_ENGLISH |= {f"results/{name}_ablations" for name in ("fine_tuning", "pretraining")}
 # Tutorials on Chinese text, which have no English page.
 IN_CHINESE = {f"tutorials/{x}" for x in ("matching", "named_entities", "reading", "sentiment")}
 # Modules with examples in docstrings.
