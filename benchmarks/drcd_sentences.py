@@ -1,7 +1,8 @@
 """Cuts DRCD's paragraphs to the sentence that holds the answer: `drcd_sentences.py DRCD OUTPUT`.
 
-Small models learn next to nothing from a thousand questions about whole paragraphs. One question of each
-paragraph is kept, of the dev file the first 1,000 (to train on), of the test file the first 500.
+On whole paragraphs a small model reaches F1 9 after 1,000 questions (examples/README.md), too
+little to compare anything. The first question of each paragraph is kept: 1,000 of the dev file to
+train on, and 500 of the test file.
 """
 
 import json
