@@ -9,7 +9,8 @@
 # python examples/train_a_reranker.py
 # ```
 #
-# Expected: EXPECTED
+# Expected: 0.758 of 124 questions find their answer first, 0.702 before; nDCG@10 0.874, before
+# 0.847; PyTorch, one seed, 270 processor seconds, about three minutes of two cores.
 
 # %%
 import keras
@@ -79,8 +80,8 @@ measure("embedder", cosines)
 #
 # - **hard**: sentences that the embedder takes for the answer, and that the reranker has to put
 #   behind it. `mine_hard_negatives` finds them.
-# - **easy**: the answer to another question. With hard ones alone, a new head does not find out in
-#   so few steps what to look at.
+# - **easy**: the answer to another question. They show a new head what to look at, before it can
+#   tell a hard one from the answer.
 
 # %%
 columns = bert_keras.mine_hard_negatives(
