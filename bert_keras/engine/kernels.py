@@ -101,7 +101,7 @@ def probabilities(query, key, mask, bias, scale):
     """Returns PyTorch's `softmax(scale Q K^T + bias)`, with few operations on small tensors.
 
     Args:
-        query, key: float, `(batch, seq_len, num_heads, head_dim)`.
+        query, key: float, `(batch, num_heads, seq_len, head_dim)`.
         mask: bool, broadcastable to `(batch, num_heads, seq_len, seq_len)`, or `None`.
         bias: float, broadcastable to the same shape, added to the scores, or `None`.
         scale: float.
@@ -109,7 +109,7 @@ def probabilities(query, key, mask, bias, scale):
     Returns:
         float, `(batch, num_heads, seq_len, seq_len)`. The softmax is in float32.
     """
-    scores = ((query * scale).transpose(1, 2) @ key.permute(0, 2, 3, 1)).float()
+    scores = ((query * scale) @ key.transpose(2, 3)).float()
     if bias is not None:
         scores = scores + bias
     if mask is not None:  # A sum, as on the other backends: a row without any key has a gradient.
@@ -165,6 +165,11 @@ def value_of(x):
     if isinstance(x, keras.Variable):
         x = x.value
     return x if is_torch(x) else ops.convert_to_tensor(x)
+
+
+def heads_first(x):
+    """Returns a tensor with its second and third axes swapped: positions and heads."""
+    return x.transpose(1, 2) if is_torch(x) else ops.swapaxes(x, 1, 2)
 
 
 def split_heads(x, num_heads):
@@ -295,18 +300,18 @@ def mixed(attentions, value, mask=None, rate=0.0):
 
     Args:
         attentions: float, `(batch, num_heads, num_queries, num_keys)`.
-        value: float, `(batch, num_keys, num_heads, head_dim)`.
+        value: float, `(batch, num_heads, num_keys, head_dim)`.
         mask: what `dropout_mask` returned for `attentions`, or `None` for no dropout.
         rate: float.
 
     Returns:
-        float, `(batch, num_queries, num_heads, head_dim)`.
+        float, `(batch, num_heads, num_queries, head_dim)`.
     """
     if mask is not None and _BACKEND == "torch" and not _is_autocast(attentions):
         return _Mixed.apply(attentions, value, mask, _scale_of_short(rate))
     if mask is not None:
         attentions = masked(attentions, mask, rate)
-    return ops.einsum("bhqk,bkhd->bqhd", attentions, value)
+    return ops.matmul(attentions, value)
 
 
 def _masked_on_jax(inputs, seed, rate):
@@ -400,7 +405,7 @@ if _BACKEND == "torch":
         @staticmethod
         def forward(attentions, value, kept, scale):
             # Scaled here, because the output has fewer elements.
-            return ((attentions * kept) @ value.transpose(1, 2)).transpose(1, 2) * scale
+            return (attentions * kept) @ value * scale
 
         @staticmethod
         def setup_context(ctx, inputs, output):
@@ -411,10 +416,10 @@ if _BACKEND == "torch":
         def backward(ctx, gradient):
             attentions, value, kept = ctx.saved_tensors
             kept = kept.to(attentions.dtype)  # Once for both products.
-            gradient = (gradient * ctx.scale).transpose(1, 2)
+            gradient = gradient * ctx.scale
             of_value = (attentions * kept).transpose(2, 3) @ gradient
-            of_attentions = (gradient @ value.permute(0, 2, 3, 1)).mul_(kept)
-            return of_attentions, of_value.transpose(1, 2), None, None
+            of_attentions = (gradient @ value.transpose(2, 3)).mul_(kept)
+            return of_attentions, of_value, None, None
 
     class _GeluDense(torch.autograd.Function):
         generate_vmap_rule = True

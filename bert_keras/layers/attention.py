@@ -136,25 +136,30 @@ def attend(
         return kernels.fused_attention(query, key, value, mask, bias, scale, rate), None
     shape = (*ops.shape(query)[::2], ops.shape(query)[1], ops.shape(key)[1])
     kept = dropout.mask(query, shape) if drops and not return_attentions else None
+    # Here and not in the products, so that a gradient that computes again transposes once.
+    query, key, value = map(kernels.heads_first, (query, key, value))
     if return_attentions or not training or (drops and kept is None):
         attentions = _probabilities(query, key, mask, bias, scale)
         context = kernels.mixed(dropout(attentions, training=training), value)
-        return context, attentions if return_attentions else None
+        return kernels.heads_first(context), attentions if return_attentions else None
 
     @computed_again
     def attended(query, key, value, mask, bias, kept):
         attentions = _probabilities(query, key, mask, bias, scale)
         return kernels.mixed(attentions, value, kept, dropout.rate)
 
-    return attended(query, key, value, mask, bias, kept), None
+    return kernels.heads_first(attended(query, key, value, mask, bias, kept)), None
 
 
 def _probabilities(query, key, mask, bias=None, scale=None):
-    """Returns `softmax(scale Q K^T + bias)`, `(batch, num_heads, num_queries, num_keys)`."""
+    """Returns `softmax(scale Q K^T + bias)`, `(batch, num_heads, num_queries, num_keys)`.
+
+    Query and key are `(batch, num_heads, length, head_dim)`.
+    """
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     if kernels.is_torch(query):
         return kernels.probabilities(query, key, mask, bias, scale)
-    scores = ops.einsum("bqhd,bkhd->bhqk", query * scale, key)
+    scores = ops.matmul(query * scale, ops.swapaxes(key, -1, -2))
     # float16 overflows at 65,504 and bfloat16 has three digits: the softmax is in float32.
     scores = ops.cast(scores, "float32")
     if bias is not None:
