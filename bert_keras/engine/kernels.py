@@ -103,7 +103,7 @@ def probabilities(query, key, mask=None, bias=None, scale=None):
     """Returns `softmax(scale Q K^T + bias)`, with few operations on PyTorch.
 
     Args:
-        query, key: float, `(batch, seq_len, num_heads, head_dim)`.
+        query, key: float, `(batch, num_heads, seq_len, head_dim)`.
         mask: bool, broadcastable to `(batch, num_heads, seq_len, seq_len)`, or `None`.
         bias: float, broadcastable to the same shape, added to the scores, or `None`.
         scale: float, or `None` for `1 / sqrt(head_dim)`.
@@ -116,13 +116,13 @@ def probabilities(query, key, mask=None, bias=None, scale=None):
     # The mask is added, since a selection would be repeated in the backward pass, and since a row
     # without any key has a gradient then.
     if is_torch(query):
-        scores = ((query * scale).transpose(1, 2) @ key.permute(0, 2, 3, 1)).float()
+        scores = ((query * scale) @ key.transpose(2, 3)).float()
         if bias is not None:
             scores = scores + bias
         if mask is not None:
             scores = scores + _masked_bias(mask, None, scores.dtype)
         return scores.softmax(-1).to(query.dtype)
-    scores = ops.cast(ops.einsum("bqhd,bkhd->bhqk", query * scale, key), "float32")
+    scores = ops.cast(ops.matmul(query * scale, ops.swapaxes(key, -1, -2)), "float32")
     if bias is not None:
         scores = scores + ops.cast(bias, "float32")
     if mask is not None:
@@ -140,7 +140,7 @@ def attended(query, key, value, mask, bias, scale, kept, rate):
         value, kept, rate: see `mixed`.
 
     Returns:
-        float, `(batch, num_queries, num_heads, head_dim)`.
+        float, `(batch, num_heads, num_queries, head_dim)`.
     """
     if _BACKEND != "tensorflow":
         return mixed(probabilities(query, key, mask, bias, scale), value, kept, rate)
@@ -221,6 +221,11 @@ def value_of(x):
     if isinstance(x, keras.Variable):
         x = x.value
     return x if is_torch(x) else ops.convert_to_tensor(x)
+
+
+def heads_first(x):
+    """Returns a tensor with its second and third axes swapped: positions and heads."""
+    return x.transpose(1, 2) if is_torch(x) else ops.swapaxes(x, 1, 2)
 
 
 def split_heads(x, num_heads):
@@ -360,18 +365,18 @@ def mixed(attentions, value, mask=None, rate=0.0):
 
     Args:
         attentions: float, `(batch, num_heads, num_queries, num_keys)`.
-        value: float, `(batch, num_keys, num_heads, head_dim)`.
+        value: float, `(batch, num_heads, num_keys, head_dim)`.
         mask: what `dropout_mask` returned for `attentions`, or `None` for no dropout.
         rate: float.
 
     Returns:
-        float, `(batch, num_queries, num_heads, head_dim)`.
+        float, `(batch, num_heads, num_queries, head_dim)`.
     """
     if mask is not None and _BACKEND == "torch" and not _is_autocast(attentions):
         return _Mixed.apply(attentions, value, mask, _scale_of_short(rate))
     if mask is not None:
         attentions = masked(attentions, mask, rate)
-    return ops.einsum("bhqk,bkhd->bqhd", attentions, value)
+    return ops.matmul(attentions, value)
 
 
 def _masked_on_jax(inputs, seed, rate):
@@ -468,7 +473,7 @@ if _BACKEND == "torch":
         @staticmethod
         def forward(attentions, value, kept, scale):
             # Scaled here, because the output has fewer elements.
-            return ((attentions * kept) @ value.transpose(1, 2)).transpose(1, 2) * scale
+            return (attentions * kept) @ value * scale
 
         @staticmethod
         def setup_context(ctx, inputs, output):
@@ -479,10 +484,10 @@ if _BACKEND == "torch":
         def backward(ctx, gradient):
             attentions, value, kept = ctx.saved_tensors
             kept = kept.to(attentions.dtype)  # Once for both products.
-            gradient = (gradient * ctx.scale).transpose(1, 2)
+            gradient = gradient * ctx.scale
             of_value = (attentions * kept).transpose(2, 3) @ gradient
-            of_attentions = (gradient @ value.permute(0, 2, 3, 1)).mul_(kept)
-            return of_attentions, of_value.transpose(1, 2), None, None
+            of_attentions = (gradient @ value.transpose(2, 3)).mul_(kept)
+            return of_attentions, of_value, None, None
 
     class _GeluDense(torch.autograd.Function):
         generate_vmap_rule = True
