@@ -6,7 +6,8 @@ BACKEND ?= torch
 VENV := .venv
 # The quickstart installs one backend only, into a place of its own.
 DEMO_VENV := .venv-demo-$(BACKEND)
-PIP := pip install --quiet --disable-pip-version-check -c constraints.txt
+# Python compiles what it imports; to compile every file of every package takes pip two minutes.
+PIP := pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 OUTPUT ?= output/sentiment
 SENTENCES ?= "The plot is a joy from start to finish." "The battery died after two days." \
 	"Not bad at all." "I will not come back."
