@@ -12,7 +12,7 @@ OUTPUT ?= output/sentiment
 SENTENCES ?= "The plot is a joy from start to finish." "The battery died after two days." \
 	"Not bad at all." "I will not come back."
 
-.PHONY: quickstart test test-nightly lint format docs check-docs check-page bench bench-full clean
+.PHONY: quickstart test test-gpu test-nightly lint format docs check-docs check-page bench bench-full clean
 
 quickstart: $(DEMO_VENV)/installed
 	KERAS_BACKEND=$(BACKEND) TF_CPP_MIN_LOG_LEVEL=3 $(DEMO_VENV)/bin/python \
@@ -41,6 +41,12 @@ $(VENV)/installed: setup.cfg constraints.txt
 	$(VENV)/bin/$(PIP) setuptools wheel 'setuptools_scm<8'
 	$(VENV)/bin/$(PIP) --no-build-isolation seqeval
 	touch $@
+
+# On a machine with an NVIDIA GPU, in an environment with PyTorch and JAX for it: PYTHON is its own.
+test-gpu:
+	for backend in torch jax; do \
+		KERAS_BACKEND=$$backend PYTHONPATH=. $(PYTHON) -m pytest tests/on_gpu.py || exit 1; \
+	done
 
 # Keras's pre-release, which setup.cfg does not allow yet, against the code that corrects Keras.
 test-nightly: .venv-nightly/installed
