@@ -157,8 +157,9 @@ def main():
         # The longest jobs start first, so that two run until the end.
         for backend in ("torch", "jax", "tensorflow"):
             add(run, f"tests on {backend}", [*pytest, *tests_of_backends(backend)], backend)
-        # On PyTorch, where tests marked `once` run.
-        add(run, "tests that need no backend", [*pytest, *ONCE], "torch")
+        # On PyTorch, where tests marked `once` run. They do not depend on the processor.
+        once = [*pytest, *ONCE, *ROUNDING]
+        add(run, "tests that need no backend, and of rounding", once, "torch", **AVX2)
         add(run, "files between backends", [*pytest, "tests/across_backends"])
         add(wheel_job, f"{folder}/wheel")
         for backend in BACKENDS:
@@ -166,6 +167,7 @@ def main():
             flags = ["--data_dir", "examples/data/sentiment_labelled_sentences", "--sample", "64"]
             flags += ["--epochs", "1", "--max_length", "16", "--output_dir", f"{folder}/{backend}"]
             add(run, f"quickstart on {backend}", [*command, *flags], backend, PYTHONPATH=str(ROOT))
+        for backend in ("tensorflow", "jax"):
             add(run, f"AVX2 only on {backend}", [*pytest, *ROUNDING], backend, **AVX2)
         passed = [job.result() for job in jobs]
     print(f"{time.time() - started:.0f} s")
