@@ -55,6 +55,8 @@ def shard_weights():
 
 
 if __name__ == "__main__":
+    if keras.backend.backend() != "tensorflow":
+        sys.modules["tensorflow"] = None  # Keras would import it to save a file.
     bert_keras.distribution.initialize(4 if keras.backend.backend() == "jax" else 2)
     if keras.backend.backend() == "jax":
         shard_weights()
