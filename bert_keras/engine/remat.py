@@ -10,7 +10,7 @@ import warnings
 
 import keras
 from keras import ops
-from keras.src import backend
+from keras.src.backend.common import AutocastScope, get_autocast_scope
 
 # The flag that XLA needs on the CPU.
 _KEEP_BARRIERS = "--xla_disable_hlo_passes=cse_barrier_expander,optimization_barrier_expander"
@@ -158,14 +158,14 @@ def _recomputed(layer, function, inputs, old_states, values=None):
     ]
 
     # In the backward pass, Keras has left the model's call and its precision.
-    precision = getattr(backend.get_autocast_scope(), "dtype", None)
+    precision = getattr(get_autocast_scope(), "dtype", None)
 
     def compute(*arguments):
         inner, weight_values = arguments[: len(inputs)], arguments[len(inputs) :]
         current = (*weight_values, *other_values, *old_states)
         variables = (*weights, *others, *states)
         with (
-            backend.AutocastScope(precision),
+            AutocastScope(precision),
             keras.StatelessScope(zip(variables, current, strict=True)) as scope,
         ):
             output = function(*inner)

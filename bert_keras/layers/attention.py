@@ -131,8 +131,11 @@ def attend(
         return kernels.fused_attention(query, key, value, mask, bias, scale, rate), None
     shape = (*ops.shape(query)[::2], ops.shape(query)[1], ops.shape(key)[1])
     kept = dropout.mask(query, shape) if drops and not return_attentions else None
+    # Here and not in the products, so that a gradient that computes again transposes once.
+    query, key, value = map(kernels.heads_first, (query, key, value))
     if return_attentions or not training or (drops and kept is None):
         attentions = kernels.probabilities(query, key, mask, bias, scale)
         context = kernels.mixed(dropout(attentions, training=training), value)
-        return context, attentions if return_attentions else None
-    return kernels.attended(query, key, value, mask, bias, scale, kept, rate), None
+        return kernels.heads_first(context), attentions if return_attentions else None
+    context = kernels.attended(query, key, value, mask, bias, scale, kept, rate)
+    return kernels.heads_first(context), None

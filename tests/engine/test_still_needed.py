@@ -300,3 +300,20 @@ def test_keras_s_layer_call_runs_a_hundred_functions_on_pytorch():
     finally:
         sys.setprofile(None)
     assert sum(calls) > 100
+
+
+@pytest.mark.once
+def test_keras_s_steps_on_pytorch_run_their_python_code_for_each_batch():
+    calls = []
+
+    class Counted(keras.layers.Dense):
+        def call(self, inputs):
+            calls.append(1)
+            return super().call(inputs)
+
+    model = small_model(Counted(1))
+    model.train_on_batch(X, Y)
+    before = len(calls)
+    for _ in range(3):
+        model.train_on_batch(X, Y)
+    assert len(calls) >= before + 3
