@@ -67,6 +67,8 @@ class Worker:
             "TOKENIZERS_PARALLELISM": "true",
             **dict.fromkeys(THREADS, str(threads)),
             "KERAS_BACKEND": backend or "torch",
+            # As the command line sets it (cli/start.py), unless the caller does.
+            "TF_ENABLE_ONEDNN_OPTS": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1"),
             # As `bert-keras train` sets it (engine/host_memory.py), unless the caller does.
             "GLIBC_TUNABLES": os.environ.get("GLIBC_TUNABLES", HUGE_PAGES if huge_pages else ""),
         }
@@ -105,8 +107,8 @@ def take_turns(job, sides, rounds, threads, folder):
     Args:
         job: dict, what to do; its `kind` names the function of the sides. With `warm_up` each turn
             begins with a call that is not timed, since memory that others used meanwhile is slow to
-            get. A turn times the mean of `calls` calls, 1 by default. With `by_cpu`, and without
-            the other two, it counts the processor's seconds, which other programs do not change.
+            get. A turn times the mean of `calls` calls, 1 by default. With `by_cpu` it counts the
+            processor's seconds, which other programs change little, and keeps all rounds.
         sides: list of str, `"name"` or `"name-backend"`, see the folder `sides`.
         rounds: int, rounds to keep, after one that is not counted.
         threads: int, threads that each side may use.
@@ -130,7 +132,7 @@ def take_turns(job, sides, rounds, threads, folder):
         _round(able, job)
         while able and len(able[0][1].seconds) < rounds:
             others, seconds = _round(able, job)
-            if others > OTHERS_AT_MOST and discarded < rounds:
+            if others > OTHERS_AT_MOST and discarded < rounds and not job.get("by_cpu"):
                 discarded += 1
                 continue
             for (_, result), value in zip(able, seconds, strict=True):
@@ -151,7 +153,7 @@ def _round(able, job):
         reply = worker.tell(run=True, warm_up=job.get("warm_up", False), calls=job.get("calls", 1))
         if "error" in reply:
             raise RuntimeError(f"{worker.side}: {reply['error']}")
-        seconds.append(reply["cpu_seconds" if job.get("by_cpu") else "seconds"])
+        seconds.append(reply["cpu_seconds_a_call" if job.get("by_cpu") else "seconds"])
         ours -= reply["cpu_seconds"]
     wall = time.perf_counter() - started
     busy = busy_seconds() - busy - (sum(os.times()[:4]) - ours)

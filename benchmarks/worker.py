@@ -59,15 +59,21 @@ def prepare(name, job, folder):
 
 
 def timed(run, warm_up, calls):
-    """Returns the mean seconds of some calls, with `warm_up` after a first one."""
-    cpu = sum(os.times()[:4])
+    """Returns the mean seconds of some calls, with `warm_up` after a first one.
+
+    `cpu_seconds` are the processor's for all calls, `cpu_seconds_a_call` for those that are timed.
+    """
+    before = sum(os.times()[:4])
     if warm_up:
         run()
-    started = time.perf_counter()
+    started, cpu = time.perf_counter(), time.process_time()
     for _ in range(calls):
         run()
-    seconds = (time.perf_counter() - started) / calls
-    return {"seconds": seconds, "cpu_seconds": sum(os.times()[:4]) - cpu}
+    return {
+        "seconds": (time.perf_counter() - started) / calls,
+        "cpu_seconds_a_call": (time.process_time() - cpu) / calls,
+        "cpu_seconds": sum(os.times()[:4]) - before,
+    }
 
 
 if __name__ == "__main__":

@@ -40,6 +40,8 @@ def prepare():
             # Ctrl-C during the import of Keras would print a traceback.
             with contextlib.suppress(ValueError):  # Only the main thread may do this.
                 signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # TensorFlow itself does so only on processors with AVX-512 (docs/benchmarks.md has the times).
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     # If flags come before the command, Keras is imported though it may not be needed.
     command, source = (*sys.argv[1:3], "", "")[:2]
     if command == "serve":

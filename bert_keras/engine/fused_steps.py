@@ -104,6 +104,16 @@ def tensorflow_step(variable, gradient, momentum, velocity, beta_1, beta_2, rate
     )
 
 
+def sum_of_squares(gradient):
+    """Returns the sum of a tensor's squares, float32. TensorFlow's kernel writes no squares."""
+    gradient = keras.ops.cast(gradient, "float32")
+    if keras.backend.backend() != "tensorflow":
+        return keras.ops.sum(keras.ops.square(gradient))
+    import tensorflow as tf
+
+    return 2 * tf.nn.l2_loss(gradient)
+
+
 def dense_gradient(gradient):
     """Sums the rows of a sparse gradient, which TensorFlow returns for an embedding table.
 

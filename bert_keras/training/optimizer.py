@@ -257,7 +257,8 @@ class AdamW(keras.optimizers.Optimizer):
         i, gradient, sizes = self._prepare(gradient, variable, learning_rate)
         # The fused step casts its factors to the variable's dtype: in bfloat16, 0.999 would be 1.
         if variable.dtype == "float32" and keras.backend.backend() == "tensorflow":
-            self.assign(variable, variable * (1 - sizes["decay"]))
+            if self._decays[i]:
+                self.assign(variable, variable * (1 - sizes["decay"]))
             fused.tensorflow_step(
                 variable,
                 gradient,
@@ -293,39 +294,54 @@ class AdamW(keras.optimizers.Optimizer):
             self._torch_update(grads, indices, learning_rate)
         else:
             excess = self._excess_norm(grads, indices)
-            sizes = {i: self._step_sizes(i, learning_rate, excess) for i in indices}
+            sizes = self._step_sizes(indices, learning_rate, excess)
             # The sizes already wait for the gradients, so all that uses them does too.
             with after(None):
                 super()._backend_update_step(grads, trainable_variables, sizes)
 
-    def _step_sizes(self, i, learning_rate, excess):
-        """Returns a dict of float32 scalars that determine the step of variable `i`."""
-        gate = ops.convert_to_tensor(self._gates[i])
-        updates = self._updates[i] + gate
-        self._updates[i].assign(updates)
+    def _step_sizes(self, indices, learning_rate, excess):
+        """Counts an update of the variables; returns the scalars of each step, a dict by index."""
+        scalars = [[v[i].value for i in indices] for v in (self._gates, self._updates)]
+        constants = self._factors[indices], self._decays[indices]
+        if keras.backend.backend() == "tensorflow":
+            # As vectors, since each operation of a graph takes time. XLA is faster with scalars.
+            together = self._sizes(*map(ops.stack, scalars), *constants, learning_rate, excess)
+            columns = zip(*map(ops.unstack, together.values()), strict=True)
+            sizes = [dict(zip(together, column, strict=True)) for column in columns]
+        else:
+            rows = zip(*scalars, *constants, strict=True)
+            sizes = [self._sizes(*row, learning_rate, excess) for row in rows]
+        for i, of_variable in zip(indices, sizes, strict=True):
+            self._updates[i].assign(of_variable.pop("updates"))
+        return dict(zip(indices, sizes, strict=True))
+
+    def _sizes(self, gate, updates, factor, decay, learning_rate, excess):
+        """Returns a dict of float32 numbers that determine the step of one or more variables."""
+        new_updates = updates + gate
         correction_1 = correction_2 = ops.ones_like(gate)
         if self.bias_correction:
             # A variable frozen from the start has 0 updates; its step is multiplied by 0 anyway.
-            updates = ops.maximum(updates, 1.0)
+            updates = ops.maximum(new_updates, 1.0)
             correction_1 = _one_minus_power(self.beta_1, updates)
             correction_2 = ops.sqrt(_one_minus_power(self.beta_2, updates))
-        rate = ops.cast(learning_rate, "float32") * self._factors[i] * gate
+        rate = ops.cast(learning_rate, "float32") * factor * gate
         return {
+            "updates": new_updates,
             "momentum": gate * (1 - self.beta_1),
             "velocity": gate * (1 - self.beta_2),
             "rate": rate,
-            "decay": rate * self._decays[i],
+            "decay": rate * decay,
             # m / c1 / (sqrt(v) / c2 + epsilon), multiplied out so that only scalars are divided.
             "correction": correction_2 / correction_1,
             "epsilon": self.epsilon * correction_2,
-            "gradient": 1.0 / ops.cast(excess, "float32"),
+            "gradient": ops.ones_like(gate) / ops.cast(excess, "float32"),
         }
 
     def _excess_norm(self, grads, indices):
         """Returns the norm of all gradients not frozen, divided by its limit; at least 1."""
         if not self.global_clipnorm:
             return 1.0
-        squares = [ops.sum(ops.square(ops.cast(gradient, "float32"))) for gradient in grads]
+        squares = map(fused.sum_of_squares, grads)
         norm = ops.sqrt(sum(s * self._gates[i] for s, i in zip(squares, indices, strict=True)))
         return ops.maximum(norm / self.global_clipnorm, 1.0)
 

@@ -134,6 +134,14 @@ def test_huge_pages_are_asked_for_where_kernel_and_glibc_give_them(
     assert host_memory.would_gain_by_huge_pages(found) == gains
 
 
+@pytest.mark.parametrize(("chosen", "used"), [(None, "1"), ("0", "0")])
+def test_the_command_asks_tensorflow_for_onednn_unless_the_user_chose(chosen, used, monkeypatch):
+    monkeypatch.setattr(os, "environ", {"TF_ENABLE_ONEDNN_OPTS": chosen} if chosen else {})
+    monkeypatch.setattr(sys, "argv", ["bert-keras", "info", "--traceback"])
+    start.prepare()
+    assert os.environ["TF_ENABLE_ONEDNN_OPTS"] == used
+
+
 @pytest.mark.parametrize(("command", "begins"), [("train", True), ("info", False)])
 def test_training_commands_restart_with_their_own_arguments(command, begins, monkeypatch):
     calls = []
@@ -141,7 +149,7 @@ def test_training_commands_restart_with_their_own_arguments(command, begins, mon
     monkeypatch.setattr(os, "execve", lambda *arguments: calls.append(arguments))
     monkeypatch.setattr(sys, "argv", ["bert-keras", command, "--traceback"])
     monkeypatch.setattr(sys, "orig_argv", ["python", "-X", "dev", "-m", "bert_keras", command])
-    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.pthread.rseq=0")
+    monkeypatch.setattr(os, "environ", {**os.environ, "GLIBC_TUNABLES": "glibc.pthread.rseq=0"})
     start.prepare()
     if not begins:
         assert not calls
