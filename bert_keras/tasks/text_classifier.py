@@ -182,11 +182,14 @@ class TextClassifier(Task):
         Reference:
             [Lin et al., 2017](https://arxiv.org/abs/1708.02002), section 4.1, "Initialization".
         """
-        labels, bias = getattr(batches, "labels", None), self.head.dense.bias
-        is_new = not ops.convert_to_numpy(bias).any()
-        if self.problem_type == "multi_label" and is_new and labels is not None and len(labels):
-            share = (np.sum(labels, axis=0) + 1) / (len(labels) + 2)
-            bias.assign(np.log(share / (1 - share)))
+        if self.problem_type != "multi_label":
+            return
+        labels = getattr(batches, "labels", None)  # A stream does not know them beforehand.
+        bias = getattr(getattr(self.head, "dense", None), "bias", None)
+        if labels is None or bias is None or ops.convert_to_numpy(bias).any():
+            return
+        share = (np.sum(labels, axis=0) + 1) / (len(labels) + 2)
+        bias.assign(np.log(share / (1 - share)))
 
     @property
     def has_classes(self):
