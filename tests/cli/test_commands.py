@@ -250,7 +250,6 @@ def test_info_says_of_files_what_the_loaded_model_says(command, preset, tmp_path
     source = {"preset": preset, "keras": tmp_path / "x.keras"}.get(written_as, tmp_path / "x")
     if written_as == "backbone":
         tiny_backbone().save_to_preset(source)
-        bert_keras.Tokenizer.load(preset).save(source)
     elif source != preset:
         method, arguments = sources.TARGETS[written_as]
         getattr(bert_keras.TextClassifier.from_preset(preset), method)(source, **arguments)
