@@ -6,12 +6,13 @@ BACKEND ?= torch
 VENV := .venv
 # The quickstart installs one backend only, into a place of its own.
 DEMO_VENV := .venv-demo-$(BACKEND)
-PIP := pip install --quiet --disable-pip-version-check -c constraints.txt
+# Python compiles what it imports; to compile every file of every package takes pip two minutes.
+PIP := pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 OUTPUT ?= output/sentiment
 SENTENCES ?= "The plot is a joy from start to finish." "The battery died after two days." \
 	"Not bad at all." "I will not come back."
 
-.PHONY: quickstart test test-nightly lint format docs check-docs check-page bench bench-full clean
+.PHONY: quickstart test test-gpu test-nightly lint format docs check-docs check-page bench bench-full clean
 
 quickstart: $(DEMO_VENV)/installed
 	KERAS_BACKEND=$(BACKEND) TF_CPP_MIN_LOG_LEVEL=3 $(DEMO_VENV)/bin/python \
@@ -40,6 +41,12 @@ $(VENV)/installed: setup.cfg constraints.txt
 	$(VENV)/bin/$(PIP) setuptools wheel 'setuptools_scm<8'
 	$(VENV)/bin/$(PIP) --no-build-isolation seqeval
 	touch $@
+
+# On a machine with an NVIDIA GPU, in an environment with PyTorch and JAX for it: PYTHON is its own.
+test-gpu:
+	for backend in torch jax; do \
+		KERAS_BACKEND=$$backend PYTHONPATH=. $(PYTHON) -m pytest tests/on_gpu.py || exit 1; \
+	done
 
 # Keras's pre-release, which setup.cfg does not allow yet, against the code that corrects Keras.
 test-nightly: .venv-nightly/installed

@@ -6,7 +6,8 @@
 Fine-tuning (classification, 32 rows of 128 tokens) and pre-training (masked tokens and next
 sentences, 4 rows of 512) by this package's `compile` and `fit` on the backend that KERAS_BACKEND
 names. The peers are KerasHub, which only predicts masked tokens, and transformers: with its fused
-attention, through torch.compile, and with flash_attn if that is installed. All have weights in
+attention, through torch.compile, without and with CUDA graphs, and with flash_attn if that is
+installed. All have weights in
 float32 and compute in `--dtype`. Each side is a process, in turn with the others. So is the product
 of two large square matrices in the same precision, by the same backend and by PyTorch: the faster
 of them in a round is the device's matrix rate. A side's share of it counts the arithmetic that the
@@ -88,7 +89,8 @@ def has_accelerator():
 def sides():
     """Returns those of `--sides`, or all, and the products of matrices."""
     backend = os.environ.get("KERAS_BACKEND", "tensorflow")
-    names = ["hugging_face", "hugging_face_compiled", f"bert_keras-{backend}"]
+    names = ["hugging_face", "hugging_face_compiled", "hugging_face_graphs"]
+    names += [f"bert_keras-{backend}"]
     names += ["bert_keras_compiled-torch"] if backend == "torch" else []
     names += ["hugging_face_flash"] if importlib.util.find_spec("flash_attn") else []
     names += [f"keras_hub-{backend}"]

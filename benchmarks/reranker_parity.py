@@ -1,15 +1,18 @@
 """Train a reranker on SQuAD's questions here and in sentence-transformers, by the same recipe.
 
     KERAS_BACKEND=torch OMP_NUM_THREADS=1 python benchmarks/reranker_parity.py \\
-        --train train-v1.1.json --qnli dev.tsv --output rerankers
+        --train train-v1.1.json --dev dev-v1.1.json --output rerankers
 
-A question is paired with the sentence that holds its answer, and with the sentence of any paragraph
-that BM25 ranks highest among those that do not hold it. Both sides begin with the same weights, an
-embedder's and a new head on its pooler, and train one epoch by binary cross-entropy: AdamW, linear
-warm-up over a tenth of the steps and linear decay, clipping at 1. The order of the pairs and the
-dropout are each side's own, so scores differ as they do between seeds. Measured on QNLI's dev set:
-how often the sentence with the answer ranks above the one without. Rows in the output folder are
-kept, so that a killed run continues. Times are processor seconds.
+A question is paired with the sentence that holds its answer, and with the one that answers another
+question: such pairs teach something within a few steps, hard negatives do not. Both sides begin
+with the same weights, an embedder's and a new head on its pooler, see the same pairs in the same
+batches, and train one epoch by binary cross-entropy: AdamW, linear warm-up over a tenth of the
+steps and linear decay, clipping at 1. A seed chooses the head and the order of the pairs. Without
+dropout, which each library draws its own way, both should learn the same.
+
+Held out are questions of the dev set. The embedder finds ten sentences among those of their
+paragraphs, and the reranker orders them; "fused" adds a tenth of its logit to the cosine.
+Rows in the output folder are kept, so that a killed run continues. Times are processor seconds.
 """
 
 import json
@@ -20,72 +23,95 @@ import time
 import keras
 import numpy as np
 from absl import app, flags
-from questions import read_qnli
 
 import bert_keras
 from bert_keras import corpora, search
 from bert_keras.datasets import read_squad
 
 TRAIN = flags.DEFINE_string("train", None, "A file in SQuAD's format.", required=True)
-QNLI = flags.DEFINE_string("qnli", None, "dev.tsv of QNLI.", required=True)
+DEV = flags.DEFINE_string("dev", None, "Another one, to measure on.", required=True)
 OUTPUT = flags.DEFINE_string("output", None, "Folder of rows and models.", required=True)
 PRESET = flags.DEFINE_string("preset", "minilm_l6_en_uncased", "An embedder.")
-SEEDS = flags.DEFINE_integer("seeds", 2, "Seeds 0, 1, ...")
-NUM_QUESTIONS = flags.DEFINE_integer("num_questions", 2000, "Questions to train on.")
-NUM_DEV = flags.DEFINE_integer("num_dev", None, "Questions to measure on; all by default.")
-RATE = flags.DEFINE_float("learning_rate", 2e-4, "Peak rate.")
+SEEDS = flags.DEFINE_integer("seeds", 3, "Seeds 0, 1, ...")
+NUM_QUESTIONS = flags.DEFINE_integer("num_questions", 384, "Questions to train on.")
+NUM_DEV = flags.DEFINE_integer("num_dev", 120, "Questions to measure on.")
+NUM_HITS = flags.DEFINE_integer("num_hits", 10, "Sentences that are ranked anew.")
+RATE = flags.DEFINE_float("learning_rate", 5e-4, "Peak rate.")
+DROPOUT = flags.DEFINE_float("dropout", 0.0, "Rate of both sides.")
 BATCH, MAX_LENGTH = 16, 64
 
 
-def answering_sentence(example):
-    """Returns the sentence that holds the first answer, and all sentences of the paragraph."""
-    sentences, end = corpora.split_sentences(example.context), 0
-    for sentence in sentences:
-        start = example.context.index(sentence, end)
-        end = start + len(sentence)
-        if start <= example.answers[0].start < end:
-            return sentence
-    return None
+def read_sentences(path, num_questions):
+    """Returns questions, the sentences that answer them, and all sentences of their paragraphs."""
+    examples, found, corpus = read_squad(path).examples, [], {}
+    random.Random(0).shuffle(examples)
+    for example in examples:
+        sentences, end = corpora.split_sentences(example.context), 0
+        for sentence in sentences:
+            start = example.context.index(sentence, end)
+            end = start + len(sentence)
+            if start <= example.answers[0].start < end:
+                found.append((example.question, sentence))
+                corpus |= dict.fromkeys(sentences)
+                break
+        if len(found) == num_questions:
+            break
+    return *map(list, zip(*found, strict=True)), list(corpus)
 
 
-def training_pairs(path, num_questions):
-    """Returns questions, sentences and relevance, half of it 1."""
-    examples = read_squad(path).examples
-    sentences = {
-        sentence: None
-        for text in dict.fromkeys(example.context for example in examples)
-        for sentence in corpora.split_sentences(text)
-    }
-    index = search.BM25Index()
-    index.add(list(sentences), ids=list(sentences))
-    examples = [example for example in examples if answering_sentence(example)]
-    chosen = random.Random(0).sample(examples, num_questions)
-    hits = index.search([example.question for example in chosen], 10)
-    pairs = []
-    for example, found in zip(chosen, hits, strict=True):
-        answer = example.answers[0].text
-        wrong = [hit["id"] for hit in found if answer not in hit["id"]]
-        if wrong:
-            pairs += [(example.question, answering_sentence(example), 1.0)]
-            pairs += [(example.question, wrong[0], 0.0)]
-    return pairs
+def prepare(file):
+    """Returns pairs to train on and questions with candidates, which the file keeps."""
+    if not file.exists():
+        queries, right, _ = read_sentences(TRAIN.value, NUM_QUESTIONS.value)
+        wrong = right[len(right) // 2 :] + right[: len(right) // 2]
+        pairs = [(query, text, 1.0) for query, text in zip(queries, right, strict=True)]
+        pairs += [(query, text, 0.0) for query, text in zip(queries, wrong, strict=True)]
+        embedder = bert_keras.TextEmbedder.from_preset(PRESET.value, max_length=MAX_LENGTH)
+        queries, right, corpus = read_sentences(DEV.value, NUM_DEV.value)
+        index = search.Index()
+        index.add(embedder.embed(corpus), ids=corpus)
+        found = index.search(embedder.embed(queries), NUM_HITS.value)
+        data = {"pairs": pairs, "queries": queries, "right": right, "hits": found}
+        file.write_text(json.dumps(data))
+    return json.loads(file.read_text())
+
+
+class InOrder(keras.utils.PyDataset):
+    """Batches of pairs, which `fit` does not sort by length."""
+
+    def __init__(self, preprocessor, pairs):
+        super().__init__()
+        self.preprocessor, self.pairs = preprocessor, pairs
+
+    def __len__(self):
+        return len(self.pairs) // BATCH
+
+    def __getitem__(self, n):
+        rows = self.pairs[n * BATCH : (n + 1) * BATCH]
+        queries, texts, relevance = map(list, zip(*rows, strict=True))
+        return self.preprocessor((queries, texts)), np.array(relevance, "float32")[:, None]
 
 
 def ours(folder, pairs):
     reranker = bert_keras.Reranker.from_preset(folder, max_length=MAX_LENGTH)
     reranker.compile(learning_rate=RATE.value)
-    queries, texts, relevance = map(list, zip(*pairs, strict=True))
     start = time.process_time()
-    reranker.fit((queries, texts), relevance, batch_size=BATCH, epochs=1, verbose=2)
+    reranker.fit(InOrder(reranker.preprocessor, pairs), shuffle=False, epochs=1, verbose=2)
     seconds = time.process_time() - start
     reranker.save(folder.with_suffix(".keras"))
-    return reranker.score, seconds
+    return lambda *pairs: reranker.predict(pairs, verbose=0)[:, 0], seconds
 
 
 def theirs(folder, pairs, seed):
     import datasets
+    import torch
     from sentence_transformers import cross_encoder
     from sentence_transformers.cross_encoder import losses
+    from torch.utils.data import BatchSampler, SequentialSampler
+
+    class TrainerInOrder(cross_encoder.CrossEncoderTrainer):
+        def get_batch_sampler(self, dataset, batch_size, drop_last, **kwargs):
+            return BatchSampler(SequentialSampler(dataset), batch_size, drop_last)
 
     model = cross_encoder.CrossEncoder(str(folder), max_length=MAX_LENGTH, device="cpu")
     columns = zip(("query", "text", "label"), zip(*pairs, strict=True), strict=True)
@@ -103,7 +129,7 @@ def theirs(folder, pairs, seed):
         report_to="none",
         logging_steps=10,
     )
-    trainer = cross_encoder.CrossEncoderTrainer(
+    trainer = TrainerInOrder(
         model,
         arguments,
         train_dataset=datasets.Dataset.from_dict({name: list(each) for name, each in columns}),
@@ -114,50 +140,70 @@ def theirs(folder, pairs, seed):
     seconds = time.process_time() - start
 
     def score(queries, texts):
-        return model.predict(list(zip(queries, texts, strict=True)), batch_size=32)
+        pairs = list(zip(queries, texts, strict=True))
+        return model.predict(pairs, batch_size=32, activation_fn=torch.nn.Identity())
 
     return score, seconds
+
+
+def measure(data, hits):
+    """Returns recall@1 and nDCG@10 of hits."""
+    corpus = {hit["id"]: hit["id"] for hits in data["hits"] for hit in hits}
+    relevance = {n: {text: 1} for n, text in enumerate(data["right"])}
+    data = search.RetrievalData(corpus, dict(enumerate(data["queries"])), relevance)
+    found = search.evaluate_retrieval(lambda queries, top_k: hits, data, (1, 10))
+    return {name: round(found[name], 4) for name in ("recall@1", "ndcg@10")}
+
+
+def reranked(data, logits, of_embedder=0.0):
+    """Returns the hits of `prepare` ordered by logits, and by a share of the embedder's scores."""
+    logits = iter(logits)
+    return [
+        sorted(
+            [{**hit, "score": float(next(logits)) + of_embedder * hit["score"]} for hit in hits],
+            key=lambda hit: -hit["score"],
+        )
+        for hits in data["hits"]
+    ]
 
 
 def main(argv):
     folder = pathlib.Path(OUTPUT.value)
     folder.mkdir(parents=True, exist_ok=True)
-    pairs = training_pairs(TRAIN.value, NUM_QUESTIONS.value)
+    data = prepare(folder / "data.json")
+    pairs = data["pairs"]
     print(f"{len(pairs)} pairs, {len(pairs) // BATCH} steps, such as {pairs[:2]}", flush=True)
-    data, candidates = read_qnli(QNLI.value)
-    candidates = candidates[: NUM_DEV.value]
-    data = data._replace(queries=dict(list(data.queries.items())[: len(candidates)]))
-    queries = [data.queries[n] for n, places in enumerate(candidates) for _ in places]
-    texts = [data.corpus[place] for places in candidates for place in places]
+    print({"side": "embedder", **measure(data, data["hits"])}, flush=True)
+    queries = [
+        query for query, hits in zip(data["queries"], data["hits"], strict=True) for _ in hits
+    ]
+    texts = [hit["id"] for hits in data["hits"] for hit in hits]
     file = folder / "rows.jsonl"
     done = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     for seed in range(SEEDS.value):
         start = folder / f"seed_{seed}"
         if not start.exists():
             keras.utils.set_random_seed(seed)
-            options = {"pooling": "pooler", "max_length": MAX_LENGTH}
+            options = {"pooling": "pooler", "dropout": DROPOUT.value, "max_length": MAX_LENGTH}
+            options["backbone"] = dict.fromkeys(("dropout", "attention_dropout"), DROPOUT.value)
             bert_keras.Reranker.from_preset(PRESET.value, **options).export_to_huggingface(start)
+        order = random.Random(seed).sample(pairs, len(pairs))
         for side in ("bert_keras", "sentence-transformers"):
             if any((row["side"], row["seed"]) == (side, seed) for row in done):
                 continue
             keras.utils.set_random_seed(seed)
             score, seconds = (
-                ours(start, pairs) if side == "bert_keras" else theirs(start, pairs, seed)
+                ours(start, order) if side == "bert_keras" else theirs(start, order, seed)
             )
             began = time.process_time()
-            scores = np.split(score(queries, texts), np.cumsum([len(x) for x in candidates])[:-1])
+            logits = score(queries, texts)
             row = {"side": side, "seed": seed, "training_seconds": seconds}
             row["scoring_seconds"] = time.process_time() - began
-            hits = [
-                [
-                    {"id": id, "score": float(x)}
-                    for x, id in sorted(zip(values, ids, strict=True), reverse=True)
-                ]
-                for values, ids in zip(scores, candidates, strict=True)
-            ]
-            found = search.evaluate_retrieval(lambda queries, k, hits=hits: hits, data, 1)
-            row["recall@1"] = found["recall@1"]
+            row |= measure(data, reranked(data, logits))
+            fused = measure(data, reranked(data, logits, of_embedder=10.0))
+            row |= {f"fused {name}": value for name, value in fused.items()}
             print(row, flush=True)
+            np.save(folder / f"{side}_{seed}.npy", logits)
             with open(file, "a") as rows:
                 rows.write(json.dumps(row) + "\n")
 

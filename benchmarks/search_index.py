@@ -4,9 +4,9 @@
 
 Vectors are points near a plane of 32 dimensions in 384, of length 1, drawn at random: like those of
 an encoder they have neighbours, and approximate search finds them. A query is a further point.
-`Index` and the engine answer the same queries in turn, `--rounds` times; the times are processor
-seconds, and the ratio is the median over rounds. Recall is the share of the ten nearest vectors
-that are found. Memory is that of the vectors' arrays, or of faiss's index.
+`Index` and its engine, on the same vectors, answer the same queries in turn, `--rounds` times; the
+times are processor seconds, and the ratio is the median over rounds. Recall is the share of the ten
+nearest vectors that are found. Memory is that of the vectors' arrays, or of faiss's index.
 """
 
 import json
@@ -18,7 +18,6 @@ os.environ.setdefault("KERAS_BACKEND", "torch")
 
 import faiss
 import numpy as np
-import qdrant_client
 from absl import app, flags
 
 from bert_keras import search
@@ -42,7 +41,7 @@ def points(count, seed):
 class Numpy:
     """The product with all vectors, and the best of it."""
 
-    def __init__(self, vectors):
+    def __init__(self, vectors, index):
         self.vectors = vectors
 
     def search(self, queries):
@@ -53,13 +52,10 @@ class Numpy:
 
 
 class Faiss:
-    """An index of faiss's factory, with the candidates that `Index` asks for."""
+    """The index of faiss that `Index` holds, with the candidates that it asks for."""
 
-    def __init__(self, vectors, factory):
-        self.index = faiss.index_factory(DIM, factory, faiss.METRIC_INNER_PRODUCT)
-        self.index.train(vectors)
-        self.index.add(vectors)
-        self.options = {}
+    def __init__(self, vectors, index):
+        self.index, self.options = index._vectors._index, {}
         if isinstance(self.index, faiss.IndexRefine):
             self.options["params"] = faiss.IndexRefineSearchParameters(k_factor=4)
 
@@ -68,49 +64,33 @@ class Faiss:
 
 
 class Qdrant:
-    """Qdrant's client inside the process."""
+    """The client that `QdrantIndex` holds."""
 
-    def __init__(self, vectors):
-        models = qdrant_client.models
-        self.client = qdrant_client.QdrantClient(":memory:")
-        params = models.VectorParams(size=DIM, distance=models.Distance.DOT)
-        self.client.create_collection("vectors", vectors_config=params)
-        self.client.upload_collection("vectors", vectors, ids=range(len(vectors)))
+    def __init__(self, vectors, index):
+        self.client, self.collection = index._client, index.collection
 
     def search(self, queries):
         found = [
-            self.client.query_points("vectors", query=query, limit=K).points
+            self.client.query_points(self.collection, query=query, limit=K).points
             for query in queries.tolist()
         ]
         return np.array([[point.id for point in points] for points in found])
 
 
-# Name -> (how to make our index, how to make the engine, the most vectors it is measured with).
+# Name -> (how to make our index, its engine, the most vectors it is measured with).
 KINDS = {
     "float32, numpy": (search.Index, Numpy, 10**6),
-    "int8, numpy": (lambda: search.Index("int8"), None, 10**5),
+    "int8, numpy": (lambda: search.Index("int8"), None, 10**6),
     "binary, numpy": (lambda: search.Index("binary"), None, 10**6),
-    "float32, faiss Flat": (
-        lambda: search.Index(engine="faiss"),
-        lambda vectors: Faiss(vectors, "Flat"),
-        10**6,
-    ),
-    "int8, faiss SQ8": (
-        lambda: search.Index("int8", "faiss"),
-        lambda vectors: Faiss(vectors, "SQ8"),
-        10**5,
-    ),
-    "binary, faiss RaBitQ": (
-        lambda: search.Index("binary", "faiss"),
-        lambda vectors: Faiss(vectors, "RaBitQ,Refine(SQ8)"),
-        10**5,
-    ),
+    "float32, faiss Flat": (lambda: search.Index(engine="faiss"), Faiss, 10**6),
+    "int8, faiss SQ8": (lambda: search.Index("int8", "faiss"), Faiss, 10**6),
+    "binary, faiss RaBitQ": (lambda: search.Index("binary", "faiss"), Faiss, 10**6),
     "float32, faiss HNSW32": (
         lambda: search.Index(engine="faiss", factory="HNSW32"),
-        lambda vectors: Faiss(vectors, "HNSW32"),
+        Faiss,
         10**5,
     ),
-    "float32, Qdrant in the process": (search.QdrantIndex, Qdrant, 10**4),
+    "float32, Qdrant in the process": (search.QdrantIndex, Qdrant, 10**5),
 }
 
 
@@ -133,7 +113,7 @@ def measure(name, size, queries, vectors, exact):
         queries, exact = queries[:QDRANT_QUERIES], exact[:QDRANT_QUERIES]
     index = make()
     added, _ = seconds(lambda: index.add(vectors))
-    engine = make_engine and make_engine(vectors)
+    engine = make_engine and make_engine(vectors, index)
     times, found = {"ours": [], "theirs": []}, None
     for number in range(ROUNDS.value):
         for side in ("ours", "theirs") if number % 2 else ("theirs", "ours"):
@@ -164,7 +144,7 @@ def main(argv):
             done = {(row["index"], row["vectors"]) for row in map(json.loads, file)}
     for size in map(int, SIZES.value):
         vectors, queries = points(size, 1), points(NUM_QUERIES.value, 2)
-        exact = Faiss(vectors, "Flat").search(queries)
+        exact = Numpy(vectors, None).search(queries)
         for name, (*_, most) in KINDS.items():
             if size > most or (name, size) in done:
                 continue

@@ -5,6 +5,7 @@ Every error states the rule, then what was received, then what to do about it.
 
 import importlib
 import math
+import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -146,6 +147,33 @@ def check_not_empty(values, rule, advice=""):
     raise ValueError(f"{rule}. Received: none.{_last(advice)}")
 
 
+def check_exists(path, rule, advice="", exists=os.path.exists):
+    """Raises `FileNotFoundError` unless there is a file or a folder.
+
+    Args:
+        path: str or path.
+        rule: str, a sentence without its full stop.
+        advice: str, what to do; the last sentence of the message.
+        exists: function of the path; `os.path.isfile` and `os.path.isdir` ask for one kind.
+    """
+    if not exists(path):
+        raise FileNotFoundError(f"{rule}. Received: {os.fspath(path)!r}, not found.{_last(advice)}")
+
+
+def check_labels_given(labels, owner, advice=""):
+    """Raises `ValueError` if there are no labels to train or to be evaluated with.
+
+    Args:
+        labels: labels as a user passes them, or `None`.
+        owner: str, the class that needs them.
+        advice: str, what to do; the last sentence of the message.
+    """
+    if labels is None:
+        raise ValueError(
+            f"{owner} needs labels to train or to be evaluated. Received: y=None.{_last(advice)}"
+        )
+
+
 def refuse_first(wrong, values, rule, advice="", places=None):
     """Raises `ValueError` for the first row that is wrong, with its index and value.
 
@@ -172,6 +200,23 @@ def refuse_first(wrong, values, rule, advice="", places=None):
     raise ValueError(f"{rule}. {received}.{_last(advice)}")
 
 
+def refuse_unused(rule, options, advice="Leave it out."):
+    """Raises `ValueError` if an option is set that would have no effect.
+
+    Args:
+        rule: str, what the options are for, a sentence without its full stop.
+        options: dict from names to values; an option of `None` is not set.
+        advice: str, what to do; the last sentence of the message.
+
+    Example: `refuse_unused("`delimiter` is for tables", {"delimiter": ";"})` raises "`delimiter` is
+    for tables. Received: delimiter=';'. Leave it out."
+    """
+    chosen = {name: value for name, value in options.items() if value is not None}
+    if chosen:
+        received = ", ".join(f"{name}={value!r:.200}" for name, value in chosen.items())
+        raise ValueError(f"{rule}. Received: {received}. {advice}")
+
+
 def refuse_smoothing(rate, rule):
     """Raises `ValueError` if `label_smoothing` is set where labels cannot be smoothed.
 
@@ -179,8 +224,7 @@ def refuse_smoothing(rate, rule):
         rate: float, the `label_smoothing`.
         rule: str, why not, a sentence without its full stop.
     """
-    if rate:
-        raise ValueError(f"{rule}. Received: label_smoothing={rate}. Leave it out.")
+    refuse_unused(rule, {"label_smoothing": rate or None})
 
 
 def require(package, to, extra=None, advice=""):
@@ -237,11 +281,7 @@ def as_texts(texts, name="texts"):
 
 def check_pairs(texts, pairs):
     """Raises `ValueError` unless there are as many second texts as first ones."""
-    if len(texts) != len(pairs):
-        raise ValueError(
-            "First and second texts must be equally many. Received: "
-            f"{len(texts)} first and {len(pairs)} second texts."
-        )
+    check_same_length("First and second texts must be equally many", first=texts, second=pairs)
 
 
 def _text_advice(value):

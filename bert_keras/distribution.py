@@ -474,15 +474,18 @@ def summed(gradients: Sequence[Any]) -> Sequence[Any]:
     Args:
         gradients: list of tensors and `None`; PyTorch's are changed in place.
     """
+    count, replica = _torch_processes(), _BACKEND == "tensorflow" and _replica()
+    if count == 1 and not replica:
+        return gradients
     present = [gradient for gradient in gradients if gradient is not None]
-    if (count := _torch_processes()) > 1:
+    if count > 1:
         import torch
 
         handles = [torch.distributed.all_reduce(each, async_op=True) for each in present]
         for handle, gradient in zip(handles, present, strict=True):
             handle.wait()
             gradient /= count
-    elif _BACKEND == "tensorflow" and (replica := _replica()):
+    else:
         sums = iter(replica.all_reduce("SUM", present) if present else ())
         return [gradient if gradient is None else next(sums) for gradient in gradients]
     return gradients

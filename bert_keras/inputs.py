@@ -58,6 +58,21 @@ def check_keys(inputs, allowed):
         )
 
 
+def check_length(length, longest=None):
+    """Raises `ValueError` if a model has no positions for so many tokens, or there is none.
+
+    Args:
+        length: int, tokens of a sequence.
+        longest: int, or `None` for no limit.
+    """
+    if length < 1 or (longest is not None and length > longest):
+        limits = "at least 1 token" if longest is None else f"between 1 and {longest} tokens"
+        raise ValueError(
+            f"The model takes {limits} per sequence, for which it has positions. Received: "
+            f"{length}. Truncate texts, or cut long documents into windows."
+        )
+
+
 def check_arrays(inputs, backbone, num_axes=2):
     """Raises unless all arrays have integer dtypes, equal shapes, and ids inside their tables.
 
@@ -81,13 +96,8 @@ def check_arrays(inputs, backbone, num_axes=2):
     token_ids = arrays[TOKEN_IDS]
     axes = ("batch", "seq_len") if num_axes == 2 else ("batch", "num_choices", "seq_len")
     check_shape("The input 'token_ids'", token_ids, axes)
-    length, longest = token_ids.shape[-1], backbone.max_sequence_length
-    if length < 1 or (longest is not None and length > longest):
-        limits = "at least 1 token" if longest is None else f"between 1 and {longest} tokens"
-        raise ValueError(
-            f"The model takes {limits} per sequence, for which it has positions. Received: "
-            f"{length}. Truncate texts, or cut long documents into windows."
-        )
+    length = token_ids.shape[-1]
+    check_length(length, backbone.max_sequence_length)
     for key in (SEGMENT_IDS, PADDING_MASK, SCORING_MASK):
         if key in arrays:
             advice = "It must have the shape of 'token_ids'."
@@ -99,12 +109,8 @@ def check_arrays(inputs, backbone, num_axes=2):
         (SCORING_MASK, 2, "1 for tokens that count"),
         (MASK_POSITIONS, length, "the positions of a row"),
     ):
-        if key in arrays:
-            _check_range(key, arrays[key], size, table)
-
-
-def _check_range(key, array, size, table):
-    if array.size and (array.min() < 0 or array.max() >= size):
-        rule = f"The input {key!r} must be from 0 to {size - 1} ({table})"
-        advice = "Was the text tokenized with the vocabulary of this checkpoint?"
-        refuse_first((array < 0) | (array >= size), array, rule, advice)
+        array = arrays.get(key)
+        if array is not None and array.size and (array.min() < 0 or array.max() >= size):
+            rule = f"The input {key!r} must be from 0 to {size - 1} ({table})"
+            advice = "Was the text tokenized with the vocabulary of this checkpoint?"
+            refuse_first((array < 0) | (array >= size), array, rule, advice)

@@ -1,10 +1,10 @@
 """Builds the site in English and in Chinese: `python docs/build.py`, or `make docs`.
 
 A language is a folder, docs/en or docs/zh. What both share, or what has its place elsewhere in the
-repository, is put beside its pages in output/docs/source: the notes docs/*.md and docs/design/*.md,
-docs/guides/*.py, the recipes' table, pages of the API and of the families, and drawings. Sphinx then
-runs every page that holds code, or takes its results from the cache, and each of its warnings is an
-error.
+repository, is put beside its pages in output/docs/source: the notes docs/*.md and docs/design/*.md
+with their pictures, docs/guides/*.py, the recipes' table, and pages of the API and of the families.
+Every page that holds code is then run, see `run_pages`, or its results are taken from the cache.
+Each warning of Sphinx is an error.
 
 Of a shared page in Chinese there are three kinds: docs/zh has a page of that name, which takes its
 place; of a page of code it has a file of texts, see `with_texts`; or it is shown in English, and
@@ -19,16 +19,21 @@ import shutil
 import sys
 import time
 
-os.environ.setdefault("KERAS_BACKEND", "torch")
 DOCS = pathlib.Path(__file__).resolve().parent
 ROOT = DOCS.parent
 OUTPUT = ROOT / "output" / "docs"
+# The kernels of the pages inherit these. As many pages run as there are processors, so each page
+# has one thread.
+os.environ.setdefault("KERAS_BACKEND", "torch")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 sys.path[:0] = [str(ROOT), str(DOCS)]
 
 import api_pages
 import family_pages
-import figures
 import percent_pages
+from run_pages import run_pages
 from sphinx.cmd.build import main as sphinx_build
 
 LANGUAGES = ("en", "zh")
@@ -38,7 +43,7 @@ ROOMS = (
     "guides",
     "results",
 )  # Their indexes end with a list of their pages.
-RESULTS = ("benchmarks", "fine_tuning_ablations")
+RESULTS = ("benchmarks", "fine_tuning_ablations", "pretraining_ablations")
 NOTEBOOK = {
     "en": "This page as a notebook, also for Colab",
     "zh": "把这一页下载成 notebook，也能在 Colab 里运行",
@@ -57,6 +62,17 @@ def shared_pages():
     for path in sorted((ROOT / "examples").glob("*.py")):
         if path.read_text(encoding="utf-8").startswith("# %% [markdown]"):
             yield path, f"tutorials/{path.name}"
+
+
+def shared_pictures():
+    """Yields (picture of a note, its place on the site)."""
+    for path, page in shared_pages():
+        if path.suffix == ".md":
+            for picture in re.findall(r"!\[[^\]]*\]\(([^):]+)\)", path.read_text(encoding="utf-8")):
+                yield (
+                    path.parent / picture,
+                    (pathlib.PurePosixPath(page).parent / picture).as_posix(),
+                )
 
 
 def is_page(path):
@@ -114,29 +130,31 @@ def with_texts(code, texts):
 
 
 def with_links(text, path, page, pages):
-    """A page's links to other files of the repository, which work in a clone too: to their pages.
+    """Turns links to files of the repository, which work in a clone, into links between pages.
 
-    A note's links to files without a page become the bare path.
+    `pages` maps files to their places on the site, pictures too. Where a note links to a file that
+    has no page, its path remains.
     """
     has_language = bool({DOCS / x for x in LANGUAGES} & {*path.parents})
 
     def replaced(match):
-        label, target, anchor = match[1], match[2], match[3] or ""
+        picture, label, target, anchor = match[1], match[2], match[3], match[4] or ""
         if "://" in target:
             return match[0]
         there = (path.parent / target).resolve()
         to_root = "../" * page.count("/")
         if there in pages:
-            return f"[{label}]({to_root}{pages[there]}{anchor})"
+            return f"{picture}[{label}]({to_root}{pages[there]}{anchor})"
         if has_language:
             return match[0]
         if DOCS / "en" in there.parents:
-            return f"[{label}]({to_root}{there.relative_to(DOCS / 'en').as_posix()}{anchor})"
-        if path.suffix == ".py" or there.suffix in (".png", ".svg"):
+            place = there.relative_to(DOCS / "en").as_posix()
+            return f"{picture}[{label}]({to_root}{place}{anchor})"
+        if path.suffix == ".py":
             return match[0]
         return f"`{there.relative_to(ROOT)}`"
 
-    return re.sub(r"(?<!!)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)", replaced, text)
+    return re.sub(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)", replaced, text)
 
 
 def in_language(language, path, page, pages):
@@ -161,13 +179,13 @@ def gather(language):
         is_code = path.suffix == ".py"
         return with_notebook(path, content, language) if is_code else {write(path, content)}
 
-    pages = {path.resolve(): page for path, page in shared_pages()}
-    for path, page in pages.items():
-        if path.suffix == ".md":
-            for picture in re.findall(r"!\[[^\]]*\]\(([^):]+)\)", path.read_text(encoding="utf-8")):
-                content = (path.parent / picture).read_bytes()
-                written.add(write((source / page).parent / picture, content))
-        else:
+    shared = {path.resolve(): page for path, page in shared_pages()}
+    pictures = {path.resolve(): place for path, place in shared_pictures()}
+    pages = {**shared, **pictures}
+    for path, place in pictures.items():
+        written.add(write(source / place, path.read_bytes()))
+    for path, page in shared.items():
+        if path.suffix == ".py":
             texts.add(DOCS / language / pathlib.Path(page).with_suffix(".md"))
         text = in_language(language, path, page, pages)
         if text is not None:
@@ -181,22 +199,23 @@ def gather(language):
                 content = with_links(content.decode(), path, page, pages)
                 content = without_gaps(content) if language == "zh" else content
             written |= {target} if is_index(target) else put(target, content)
-    for page, text in (*api_pages.pages(language), *family_pages.pages(language)):
+    for page, text in api_pages.pages(language):
         written.add(write(source / page, text))
+    for page, text in family_pages.pages(language):
+        text = with_links(text, DOCS / language / page, page, pages)
+        written.add(write(source / page, without_gaps(text) if language == "zh" else text))
     for room in ROOMS:
         index = source / room / "index.md"
         found = {path.stem for path in written if path.parent == index.parent and is_page(path)}
         own = DOCS / language / room / "index.md"
         own = with_links(own.read_text(encoding="utf-8"), own, f"{room}/index.md", pages)
         own = without_gaps(own) if language == "zh" else own
-        # In the order of the links, the others behind them.
-        places = {name: own.find(f"]({name}.") % (len(own) + 1) for name in sorted(found)}
-        names = "\n".join(sorted(found - {"index"}, key=places.get))
+        # In the order of the links, then the others.
+        linked = [*re.findall(r"[(/]([\w.]+)\.(?:md|py)\)", own), *sorted(found)]
+        names = "\n".join(name for name in dict.fromkeys(linked) if name in found - {"index"})
         # An index that lists its pages itself has the list in the sidebar alone.
         options = ":hidden:\n\n" if "](" in own else ""
         write(index, f"{own}\n```{{toctree}}\n{options}{names}\n```\n")
-    for name, drawing in figures.drawings(language):
-        written.add(write(source / "figures" / f"{name}.svg", drawing))
     for path in source.rglob("*"):
         if path.is_file() and path not in written and "__pycache__" not in path.parts:
             path.unlink()
@@ -219,8 +238,14 @@ def main(arguments=None):
     start_kernels_at_root()
     output = OUTPUT / ("prose" if flags.prose else "html")
     started = time.monotonic()
-    for language in flags.languages:
-        source, target = gather(language), output / language
+    sources = {language: gather(language) for language in flags.languages}
+    if not flags.prose:
+        paths = [path for source in sources.values() for path in source.rglob("*.py")]
+        if failures := run_pages(paths, OUTPUT / "cache"):
+            print("\n".join(failures), file=sys.stderr)
+            return 1
+    for language, source in sources.items():
+        target = output / language
         arguments = ["-c", DOCS, "-b", "html", "-d", f"{output}_trees/{language}", "-W"]
         arguments += ["-D", "nb_execution_mode=off"] if flags.prose else []
         arguments += ["--keep-going", "-q", "-t", language]

@@ -1,9 +1,9 @@
 """Looks at the built site as a reader would, in a headless Chromium: `python docs/check.py`.
 
 Every link of every page leads to a page and to a place in it, every picture is there, each tutorial
-and chapter has one, nothing is asked of another host, the search finds `TextClassifier`, and text
-can be read on a phone and in the dark. Needs a Chromium on the path; `--screenshots FOLDER` keeps
-pictures of some pages.
+and chapter has one, nothing is asked of another host, each search finds its page first, no page but
+those of the API is higher than 12,000 pixels, and text can be read on a phone and in the dark.
+Needs a Chromium on the path; `--screenshots FOLDER` keeps pictures of some pages.
 """
 
 import argparse
@@ -22,6 +22,8 @@ HTML = pathlib.Path(__file__).resolve().parent.parent / "output" / "docs" / "htm
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 # What WCAG 2.1 asks of text.
 LEAST_CONTRAST = 4.5
+# In pixels, on a desk.
+HIGHEST = 12_000
 TEXTS = "article p, article li, article td, article h1"
 SHOWN = (
     "index",
@@ -135,7 +137,7 @@ def broken_links(folder):
 
 
 def reading(page, address, names):
-    """Yields a line for each page that a phone or the dark makes hard to read."""
+    """Yields a line for each page that is hard to read on a phone or in the dark, or too high."""
     for name in names:
         for theme in ("light", "dark"):
             page.emulate_media(color_scheme=theme)
@@ -149,6 +151,10 @@ def reading(page, address, names):
             if page.evaluate(lost):
                 yield f"{name}: a picture that does not load"
         room, file = name.split("/", 1)[1], name.rsplit("/", 1)[1]
+        page.set_viewport_size(DESK)
+        height = page.evaluate("document.scrollingElement.scrollHeight")
+        if height > HIGHEST and not room.startswith("api/"):
+            yield f"{name}: {height:,} pixels high"
         needs_one = room.startswith(WITH_PICTURES) and file != "index.html"
         if needs_one and not page.query_selector("article :is(img, svg, mark)"):
             yield f"{name}: no picture"

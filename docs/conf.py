@@ -1,17 +1,12 @@
 """Sphinx's settings for both languages; `docs/build.py` passes the tag `zh` for the Chinese tree."""
 
 import inspect
-import os
 import pathlib
 import re
 import sys
 
-# The kernels of the tutorials inherit it.
-os.environ.setdefault("KERAS_BACKEND", "torch")
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 
 import latex2mathml.converter
 from docutils import nodes

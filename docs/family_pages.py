@@ -1,6 +1,6 @@
-"""Writes a page for each family: docs/LANGUAGE/families/NAME.md, and below it what the code says.
+"""Writes a page for each family: docs/LANGUAGE/families/NAME.md, with facts from the code below the prose.
 
-The facts come from the package itself, so they cannot grow old: sizes are counted on small models of
+The facts come from the package itself, so they stay up to date: sizes are counted on small models of
 the same shape, arguments compared with BERT's, presets read from the registry.
 """
 
@@ -41,11 +41,11 @@ WORDS = {
         "class": "class",
         "inputs": "inputs",
         "outputs": "outputs",
-        "more": "arguments that `BertBackbone` has not",
-        "less": "arguments of `BertBackbone` that it has not",
-        "heads": "heads that a checkpoint of transformers brings",
+        "more": "arguments that `BertBackbone` does not have",
+        "less": "arguments of `BertBackbone` that it does not have",
+        "heads": "heads read from a transformers checkpoint",
         "weights": "weights of 4 layers, 64 wide, 8,000 tokens",
-        "deeper": "of these in a layer more",
+        "deeper": "added by each further layer",
         "none": "none",
         "presets": "Registered presets",
         "columns": "| preset | weights | text | licence |",
@@ -70,7 +70,7 @@ WORDS = {
 
 
 def facts(name, words):
-    """Yields the lines of what the code tells of a family."""
+    """Yields the lines of the facts that the code holds about a family."""
     cls = getattr(bert_keras, FAMILIES[name][0])
     backbone, deeper = (cls(num_layers=layers, **SIZES) for layers in (4, 5))
     outputs = sorted(backbone({"token_ids": np.array([[5, 6, 7]])}))

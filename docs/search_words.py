@@ -19,6 +19,7 @@ WORDS = {
         "pos tagging, sequence labeling, token classification",
         "tutorials/question_answering": "question answering, reading comprehension, squad",
         "tutorials/semantic_search": "semantic search, vector search, retrieval, nearest neighbours",
+        "tutorials/train_a_reranker": "train a reranker, cross-encoder",
         "tutorials/text_embedding": "sentence embeddings, sentence similarity, contrastive learning, "
         "sentence vectors",
         "tutorials/multiple_choice": "multiple choice, swag",
@@ -82,6 +83,7 @@ WORDS = {
         "tutorials/reading": "阅读理解, 问答, CMRC",
         "tutorials/matching": "语义匹配, 文本匹配, 句子对, 文本相似度",
         "tutorials/semantic_search": "语义检索, 向量检索, 语义搜索",
+        "tutorials/train_a_reranker": "训练重排模型, 精排, 交叉编码器",
         "tutorials/text_embedding": "句向量, 文本向量, 对比学习",
         "tutorials/multiple_choice": "选择题, 多项选择",
         "tutorials/masked_lm": "完形填空, 掩码语言模型",

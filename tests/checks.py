@@ -338,8 +338,12 @@ def check_inputs_are_refused(backbone):
     if backbone.num_segments < 2:
         segments = {"token_ids": ids[:, :3], "segment_ids": 0 * ids[:, :3]}
         wrong["has no segments: leave them out"] = segments
+
+    def call_with_tensors(inputs):
+        backbone(keras.tree.map_structure(keras.ops.convert_to_tensor, inputs))
+
     for message, inputs in wrong.items():
-        for call in (backbone, lambda x: backbone.predict(x, verbose=0)):
+        for call in (backbone, lambda x: backbone.predict(x, verbose=0), call_with_tensors):
             with pytest.raises(ValueError, match=message):
                 call(inputs)
 

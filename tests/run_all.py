@@ -73,7 +73,10 @@ AVX2 = {
     "ATEN_CPU_CAPABILITY": "avx2",
     "XLA_FLAGS": f"{QUICK_COMPILATION['XLA_FLAGS']} --xla_cpu_max_isa=AVX2",
 }
-ROUNDING = ["tests/engine/test_kernels.py", "tests/models/test_albert.py"]
+ROUNDING = [
+    "tests/engine/test_kernels.py",
+    "tests/models/test_albert.py::test_layers_that_are_computed_again_give_the_same_gradients",
+]
 # Parallel jobs with a thread for each core would mostly wait for one another.
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",

@@ -1,6 +1,7 @@
 """Checks of arguments: what each helper accepts, and the whole message of each refusal."""
 
 import functools
+import os
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ LABELS = np.array([0, 2, 7, 9])
 
 def refusal(function, *arguments, **options):
     """Returns the type and the message of the error that a call raises."""
-    with pytest.raises((TypeError, ValueError, ImportError)) as raised:
+    with pytest.raises((TypeError, ValueError, ImportError, OSError)) as raised:
         function(*arguments, **options)
     return f"{raised.type.__name__}: {raised.value}"
 
@@ -66,6 +67,25 @@ def test_a_missing_package_is_named_with_how_to_install_it():
         "ImportError: To read tables, no-such must be installed: `pip install "
         "'bert_keras[tables]'`. Received: No module named 'no_such'."
     )
+
+
+def test_what_is_missing_or_would_have_no_effect_is_named(tmp_path):
+    path = str(tmp_path / "a.txt")
+    assert refusal(checks.check_exists, path, "FILE must exist", "Write it.") == (
+        f"FileNotFoundError: FILE must exist. Received: {path!r}, not found. Write it."
+    )
+    assert "not found" in refusal(checks.check_exists, tmp_path, "A file", exists=os.path.isfile)
+    assert refusal(checks.check_labels_given, None, "Reranker", "Pass a score.") == (
+        "ValueError: Reranker needs labels to train or to be evaluated. Received: y=None. Pass a "
+        "score."
+    )
+    of_tables = functools.partial(refusal, checks.refuse_unused, "They are for tables")
+    assert of_tables({"separator": None, "quoting": False, "mark": ";"}) == (
+        "ValueError: They are for tables. Received: quoting=False, mark=';'. Leave it out."
+    )
+    checks.check_exists(tmp_path, "A folder must exist", exists=os.path.isdir)
+    checks.check_labels_given([], "Reranker")
+    checks.refuse_unused("It is for tables", {"separator": None})
 
 
 def test_what_follows_the_rules_is_returned():

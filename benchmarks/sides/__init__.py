@@ -22,7 +22,17 @@ VARIANTS = {
     "bert_keras_mixed": ("bert_keras", ("inference",), {"dtype": "mixed_bfloat16"}),
     # Computes activations again instead of keeping them.
     "bert_keras_remat": ("bert_keras", ("train_step",), {"remat": True}),
-    "hugging_face_compiled": ("hugging_face", ("fine_tuning", "pretraining"), {"compiled": True}),
+    "hugging_face_compiled": (
+        "hugging_face",
+        ("fine_tuning", "pretraining"),
+        {"compiled": "default"},
+    ),
+    # With CUDA graphs too.
+    "hugging_face_graphs": (
+        "hugging_face",
+        ("fine_tuning", "pretraining"),
+        {"compiled": "reduce-overhead"},
+    ),
     # With the kernels of the package flash_attn.
     "hugging_face_flash": (
         "hugging_face",

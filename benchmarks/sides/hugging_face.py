@@ -107,13 +107,16 @@ def by_steps(job, auto_class):
         auto_class, job | {"dtype": "float32"}, attn_implementation=job.get("attention", "sdpa")
     )
     model = model.to(device).train()
-    model = torch.compile(model) if job.get("compiled") else model
+    model = torch.compile(model, mode=job["compiled"]) if job.get("compiled") else model
     step = stepper(model, device, job["dtype"])
 
     def fit(steps):
         inputs = training_tensors(job, steps)
+        if device == "cuda":
+            inputs = {name: value.pin_memory() for name, value in inputs.items()}
         for begin in range(0, size * steps, size):
-            part = {k: v[begin : begin + size].to(device) for k, v in inputs.items()}
+            rows = slice(begin, begin + size)
+            part = {k: v[rows].to(device, non_blocking=True) for k, v in inputs.items()}
             loss = step(part)
         loss.item()  # Waits for the device.
 

@@ -62,6 +62,7 @@ def many_steps(job, fit):
         fit: function of a number of steps, which returns once the device has finished them.
     """
     fit(2)  # Compiles.
+    fit(4)  # Captures, where steps are.
     started = time.perf_counter()
     fit(4)
     run = functools.partial(

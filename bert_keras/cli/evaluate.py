@@ -1,8 +1,8 @@
 """`bert-keras evaluate MODEL FILE`: the scores of a trained model on a labelled file."""
 
 import json
-import os
 
+from bert_keras.checks import check_exists
 from bert_keras.cli import sources
 from bert_keras.cli.options import TRACEBACK, Option, parse_all
 from bert_keras.cli.tasks import TASKS
@@ -35,8 +35,7 @@ def main(arguments):
     if len(words) != 2:
         raise ValueError(f"Write `evaluate MODEL FILE`. Received: {' '.join(words) or 'nothing'}.")
     source, path = words
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"FILE must exist. Received: {path!r}, not found.")
+    check_exists(path, "FILE must exist")
     model, warned = sources.load(source)
     task = _task_of(source, model, warned)
     _check_flags(flags, task)

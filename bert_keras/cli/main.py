@@ -37,6 +37,7 @@ import warnings
 from typing import NamedTuple
 
 import bert_keras
+from bert_keras.checks import check_exists, refuse_unused
 from bert_keras.cli import marked_rows, mistakes, serve, sources, start, text_rows
 from bert_keras.cli.options import LAYOUT, TRACEBACK, Option, parse_all, wants_traceback
 from bert_keras.export import runtime
@@ -283,12 +284,13 @@ def _written(answer, method, output_format):
 def _zero_shot(name, model, flags):
     """Returns what classifies texts by `--labels`, or `None` without them."""
     if flags.labels is None:
-        names = [x for x in ("hypothesis", "multi_label") if flags[x].value is not None]
-        if names:
-            raise ValueError(f"--{names[0]} needs --labels, such as --labels sports,politics.")
+        options = {f"--{x}": flags[x].value for x in ("hypothesis", "multi_label")}
+        advice = "Name them, such as --labels sports,politics."
+        refuse_unused("--hypothesis and --multi_label are for --labels", options, advice)
         return None
     if name != "classify" or len(flags.columns or ()) > 1:
-        raise ValueError(f"--labels is for `classify` of single texts. Received it for `{name}`.")
+        rule = f"--labels is for `classify` of single texts, not for this `{name}`"
+        refuse_unused(rule, {"--labels": flags.labels})
     if isinstance(model, runtime.ExportedTask):
         method = model.zero_shot
     else:
@@ -308,15 +310,17 @@ def _check_texts(name, flags, columns, arguments):
         )
     if arguments and (flags.input or flags.input_format):
         raise ValueError("Texts come from the arguments or from --input. Received both.")
-    if flags.input not in (None, "-") and not os.path.exists(flags.input):
-        raise FileNotFoundError(f"--input must be a file. Received: {flags.input!r}, not found.")
+    if flags.input not in (None, "-"):
+        check_exists(flags.input, "--input must be a file")
 
 
 def _model(name, flags, source):
     """Returns a model of a source, and the method by which it answers a command."""
     command = COMMANDS[name]
-    if flags.sparse and name != "embed":
-        raise ValueError(f"--sparse is for `embed`. Received it for `{name}`.")
+    if name != "embed":
+        refuse_unused(
+            f"--sparse is for `embed`, not for `{name}`", {"--sparse": flags.sparse or None}
+        )
     if flags.sparse:
         command = Command("SparseTextEmbedder", "token_weights")
     model, warned = sources.load(source, command.task)

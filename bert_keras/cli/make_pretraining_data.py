@@ -24,7 +24,8 @@ import time
 
 from absl import logging
 
-from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse
+from bert_keras.checks import refuse_unused
+from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse, present
 from bert_keras.corpora import create_pretraining_data, import_records
 from bert_keras.corpora.text_files import expand
 from bert_keras.preprocessing import Masking
@@ -133,17 +134,15 @@ def check_flags(flags):
     """Refuses no input, two inputs, and flags without an effect."""
     if (flags.input is None) == (flags.records is None):
         raise ValueError("Pass either --input or --records. Received: both, or neither.")
-    unused, why = (), ""
+    unused, rule = (), ""
     if flags.records:
         used = ("records", "vocabulary", "lowercase", "output_dir", "traceback")
         unused = [name for name in flags if name not in used]
-        why = "--records keeps the examples as they are."
+        rule = "--records keeps the examples as they are"
     elif not flags.static_masking:
         unused = [option.name for option in MASKING]
-        why = "These flags are for --static_masking; other masks are set when the data is read."
-    wrong = [f"--{name}" for name in unused if flags[name].present]
-    if wrong:
-        raise ValueError(f"{why} Received: {', '.join(wrong)}. Leave them out.")
+        rule = "These flags are for --static_masking; other masks are set when the data is read"
+    refuse_unused(rule, present(flags, unused), "Leave them out.")
 
 
 def make_examples(flags, tokenizer):

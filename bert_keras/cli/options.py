@@ -70,6 +70,11 @@ def parse(command, about, groups, arguments):
     return given
 
 
+def present(given, names):
+    """Returns the values of the flags that were given, of those named: a dict by `--name`."""
+    return {f"--{name}": given[name].value for name in names if given[name].present}
+
+
 def parse_all(command, about, groups, arguments):
     """Returns the flags of a command and its other arguments, or prints its help and exits.
 

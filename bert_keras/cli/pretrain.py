@@ -32,9 +32,10 @@ import keras
 
 import bert_keras
 from bert_keras import distribution, plots, training
+from bert_keras.checks import refuse_unused
 from bert_keras.cli import devices
 from bert_keras.cli.make_pretraining_data import MASKING, masking_of
-from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse
+from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse, present
 from bert_keras.corpora import PretrainingBatches, read_manifest
 from bert_keras.datasets.remote import check_local
 from bert_keras.engine.host_memory import keep_freed_memory
@@ -265,11 +266,10 @@ def _floats(texts):
 def choose_objective(flags, phases):
     """Returns a key of `MODELS`, by the flags and by the rows of all folders."""
     objective = flags.objective
-    if objective == "replaced_tokens" and (flags.preset or flags.causal):
-        raise ValueError(
-            "--objective replaced_tokens trains two new models that read both ways. Received: "
-            f"--preset {flags.preset}, --causal {flags.causal}. Leave them out."
-        )
+    if objective == "replaced_tokens":
+        rule = "--objective replaced_tokens trains two new models that read both ways"
+        unused = {"--preset": flags.preset or None, "--causal": flags.causal or None}
+        refuse_unused(rule, unused, "Leave them out.")
     if objective in ("span_boundary", "replaced_tokens", "masked_lm"):
         return objective
     found = {folder: read_manifest(folder)["objective"] for folder in all_folders(phases)}
@@ -312,12 +312,9 @@ def check_batches(flags, phases):
         if phase.heldout:
             make_batches(flags, phase.heldout, phase.batch_size, shuffle=False)
     if all(read_manifest(folder)["masking"] for folder in all_folders(phases)):
-        present = [f"--{option.name}" for option in MASKING if flags[option.name].present]
-        if present:
-            raise ValueError(
-                "Data made with --static_masking keeps its masks. Received: "
-                f"{', '.join(present)}. Leave them out, or make the data without it."
-            )
+        masking = present(flags, [option.name for option in MASKING])
+        advice = "Leave them out, or make the data without it."
+        refuse_unused("Data made with --static_masking keeps its masks", masking, advice)
 
 
 def check_fits(model, phases):

@@ -7,6 +7,7 @@ import numpy as np
 
 import bert_keras
 from bert_keras import datasets, metrics
+from bert_keras.checks import refuse_unused
 from bert_keras.cli.training_files import answered
 
 # For prediction. Answers do not depend on it.
@@ -80,10 +81,8 @@ def baselines(flags, make, parts):
         return {}
     train, dev = parts.train, parts.dev
     if train.problem_type != "single_label":
-        raise ValueError(
-            "--baselines are for single-label problems. Received: problem_type="
-            f"{train.problem_type!r}. Leave them out."
-        )
+        rule = f"--baselines are for single-label problems, not for {train.problem_type!r}"
+        refuse_unused(rule, {"--baselines": flags.baselines}, "Leave them out.")
     print("Baseline: a classifier on the frozen encoder.")
     keras.utils.set_random_seed(flags.seed)
     frozen = make(frozen="backbone", pooling="mean")

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 
+from bert_keras.checks import refuse_unused
 from bert_keras.datasets.files import read_lines
 from bert_keras.datasets.table import as_text, read_records
 from bert_keras.engine.atomic_files import replacing
@@ -76,12 +77,10 @@ def read_rows(path, kind, columns, has_list=False, separator=None, quoting=None)
     Raises:
         ValueError: a row lacks a field; the message names the row and the field.
     """
-    if kind not in ("csv", "tsv") and (separator is not None or quoting is not None):
-        raise ValueError(
-            "--separator and --quoting are for tables. Received: "
-            f"{'lines of text' if kind == 'text' else kind}. Leave them out, or choose "
-            "--input_format csv."
-        )
+    if kind not in ("csv", "tsv"):
+        rule = f"--separator and --quoting are for tables, not for {kind!r}"
+        advice = "Leave them out, or choose --input_format csv."
+        refuse_unused(rule, {"--separator": separator, "--quoting": quoting}, advice)
     stream = None
     if path in (None, "-"):
         path, stream = "standard input", _standard_input()

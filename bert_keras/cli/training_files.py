@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_keras import datasets, metrics
+from bert_keras.checks import check_exists, refuse_unused
+from bert_keras.cli.options import present
 from bert_keras.datasets.sentiment import SENTIMENT_SENTENCES_FILES
 
 COLUMN_FLAGS = (
@@ -32,8 +34,8 @@ def check_paths(flags):
         name: flags[name].value for name in ("data_dir", "train_file", "dev_file", "test_file")
     }
     for name, path in named.items():
-        if path is not None and not os.path.exists(path):
-            raise ValueError(f"--{name} must exist. Received: {path!r}, not found.")
+        if path is not None:
+            check_exists(path, f"--{name} must exist")
     has_files = named["train_file"] or named["dev_file"]
     if (named["data_dir"] and has_files) or not (named["data_dir"] or named["train_file"]):
         received = ", ".join(f"--{name}" for name, path in named.items() if path) or "none of these"
@@ -93,9 +95,10 @@ def files_by_name(folder):
 def read_texts(flags):
     """Returns labelled texts, or pairs of texts, from a known folder or from files with columns."""
     dataset = flags.dataset
-    for name in COLUMN_FLAGS:
-        if name in flags and flags[name].present and (dataset or flags.data_dir):
-            raise ValueError(f"--{name} is for your own files, passed by --train_file.")
+    if dataset or flags.data_dir:
+        columns = present(flags, [name for name in COLUMN_FLAGS if name in flags])
+        advice = "Pass your own files by --train_file."
+        refuse_unused("Known data sets have known columns", columns, advice)
     folder = flags.data_dir
     if not folder:
         return read_named_files(flags, read_text_file)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bert_keras.checks import check_choice, check_int, check_number
+from bert_keras.checks import check_choice, check_int, check_not_empty, check_number
 from bert_keras.corpora import sentence_pairs, shards
 from bert_keras.corpora.growing_arrays import Columns
 from bert_keras.corpora.runners import check_runner
@@ -304,11 +304,9 @@ def _cut(workers, settings, progress):
         parts = _cut_parts(workers, settings, columns.num_parts)
         for _ in columns.extend(map(_segment_rows, parts)):
             progress(f"{columns.counts['examples']:,} examples cut")
-    if not columns.counts["examples"]:
-        raise ValueError(
-            "The text must give at least one example. Received: none. Pairs need documents with at "
-            "least two sentences: do blank lines end documents too early?"
-        )
+    advice = "Pairs need documents of two sentences or more: do blank lines end them too early?"
+    examples = range(columns.counts["examples"])
+    check_not_empty(examples, "The text must give at least one example", advice)
     return columns.counts
 
 

@@ -11,7 +11,7 @@ import shutil
 import threading
 import uuid
 
-from bert_keras.checks import check_choice, require
+from bert_keras.checks import check_choice, refuse_unused, require
 from bert_keras.corpora.workers import KILLED, STATE, Workers, set_up
 from bert_keras.engine.atomic_files import replacing
 
@@ -32,11 +32,9 @@ def check_runner(runner, options=None):
     if runner in MODULES:
         advice = "Without it runner='local' does the same on this machine."
         require(MODULES[runner], f"use runner={runner!r}", extra=runner, advice=advice)
-    elif options:
-        raise ValueError(
-            f"`runner_options` are for 'ray' and 'beam'. Received: {options} for 'local'. "
-            "Leave them out."
-        )
+    else:
+        rule = "`runner_options` are for 'ray' and 'beam'"
+        refuse_unused(rule, {"runner_options": options or None}, "Leave them out.")
     return {"local": Workers, "ray": RayWorkers, "beam": BeamWorkers}[runner]
 
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_choice, check_exists
 from bert_keras.datasets.remote import check_local, open_bytes
 from bert_keras.engine.atomic_files import read_json, reading, replacing, write_json
 from bert_keras.types import Array, Path
@@ -91,8 +91,7 @@ def open_shard(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
 
 def _size(path):
     """Returns the size of a shard in bytes."""
-    if not os.path.isfile(path):
-        raise FileNotFoundError(f"There is no shard {path}. {_MAKE_AGAIN}")
+    check_exists(path, "All shards must be in the folder", _MAKE_AGAIN, exists=os.path.isfile)
     return os.path.getsize(path)
 
 
@@ -138,12 +137,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     folder = os.fspath(folder)
     check_local("A folder of pre-training data", folder)
     path = os.path.join(folder, MANIFEST_FILE)
-    if not os.path.isfile(path):
-        raise FileNotFoundError(
-            f"A folder of pre-training data must hold {MANIFEST_FILE}, which is written last. "
-            f"Received: {folder}, without it. Run bert-keras pretraining-data; after a kill the "
-            "same command continues."
-        )
+    rule = f"A folder of pre-training data must hold {MANIFEST_FILE}, which is written last"
+    advice = "Run bert-keras pretraining-data; after a kill the same command continues."
+    check_exists(path, rule, advice, exists=os.path.isfile)
     with reading(path, _MAKE_AGAIN):
         manifest = read_json(path)
         check_choice("version", manifest["version"], (FORMAT_VERSION,))

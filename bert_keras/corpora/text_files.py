@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_choice, check_exists
 from bert_keras.datasets.files import read_lines
 from bert_keras.datasets.remote import find_remote, is_remote
 from bert_keras.types import Path
@@ -42,10 +42,9 @@ def find_text_files(paths: Path | Iterable[Path]) -> list[str]:
             files += sorted(found)
         elif is_address:
             files += find_remote(path)
-        elif os.path.isfile(path):
-            files.append(path)
         else:
-            raise FileNotFoundError(f"There is no file or folder {path}.")
+            check_exists(path, "Texts must be in a file or a folder", exists=os.path.isfile)
+            files.append(path)
     return files
 
 

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 
+from bert_keras.checks import check_not_empty
 from bert_keras.corpora.documents import (
     CachedTokenizer,
     Documents,
@@ -43,8 +44,7 @@ def store_tokens(workers, texts, folder, progress):
         parts = workers.map(tokenize_documents, tasks)
         for _ in columns.extend(_placed(part, columns.lengths) for part in parts):
             progress(f"{columns.counts['bytes'] / 1e6:,.1f} MB of text tokenized")
-    if not columns.counts["documents"]:
-        raise ValueError("Pre-training needs text. Received: files without tokens.")
+    check_not_empty(range(columns.counts["documents"]), "The files must have tokens to train on")
     return dict(columns.counts)
 
 

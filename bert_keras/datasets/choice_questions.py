@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from bert_keras.checks import check_choice, check_not_empty, is_int
+from bert_keras.checks import check_choice, check_not_empty, check_same_length, is_int
 from bert_keras.datasets.files import read_lines, read_text
 from bert_keras.datasets.labelled_texts import ExampleSet
 from bert_keras.datasets.table import read_records, shorten
@@ -287,11 +287,8 @@ def _labels_beside(path, choices):
     if not os.path.exists(name):
         return None
     labels = [line.strip() for line in read_lines(name) if line.strip()]
-    if len(labels) != len(choices):
-        raise ValueError(
-            f"{name} must have a label for each of the {len(choices)} rows of {path}. Received: "
-            f"{len(labels)}."
-        )
+    rule = f"{name} must have a label for each row of {path}"
+    check_same_length(rule, labels=labels, rows=choices)
     try:
         found = [_label(label, len(row)) for label, row in zip(labels, choices, strict=True)]
     except ValueError as error:

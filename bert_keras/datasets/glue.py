@@ -11,7 +11,7 @@ Understanding", ICLR 2019, https://arxiv.org/abs/1804.07461
 import os
 import types
 
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_choice, check_exists
 from bert_keras.datasets import classification
 from bert_keras.datasets.classification import ClassificationTask, Layout
 from bert_keras.datasets.labelled_texts import LabelledTexts
@@ -254,8 +254,8 @@ def _fits(data_dir, task):
 def _check_folder(data_dir):
     if os.path.isfile(data_dir):
         raise NotADirectoryError(f"{data_dir} is a file. Name the folder that holds the files.")
-    if not os.path.isdir(data_dir):
-        raise FileNotFoundError(f"There is no folder {data_dir}. Name one that holds the files.")
+    advice = "Name the folder that holds the files."
+    check_exists(data_dir, "A data set must be in a folder", advice, exists=os.path.isdir)
 
 
 def _find_file(data_dir, names):

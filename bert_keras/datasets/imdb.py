@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_choice, check_exists
 from bert_keras.datasets.files import decode_lines
 from bert_keras.datasets.labelled_texts import LabelledTexts
 from bert_keras.engine.atomic_files import reading
@@ -68,8 +68,7 @@ def load_imdb(path: Path, split: Literal["train", "test"]) -> LabelledTexts:
 
 
 def _find_archive(folder):
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(f"There is no file or folder {folder}.")
+    check_exists(folder, "Reviews must be in a folder or an archive", exists=os.path.isdir)
     if any(os.path.isdir(os.path.join(folder, *names)) for names in (["aclImdb"], ["train"])):
         return None
     found = glob.glob(os.path.join(glob.escape(folder), "aclImdb*.tar.gz"))

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, Literal
 
-from bert_keras.checks import check_choice, require
+from bert_keras.checks import check_choice, refuse_unused, require
 from bert_keras.datasets.files import parse_json, read_json_lines, read_lines
 from bert_keras.engine.atomic_files import reading
 from bert_keras.types import Path
@@ -178,8 +178,7 @@ def read_rows(
     if kind in ("csv", "tsv"):
         yield from _rows_of_text(path, delimiter, quoting, {*names}, kind, stream, surplus)
         return
-    if delimiter is not None:
-        raise ValueError(f"{path} has no delimiter. Received: {delimiter!r}. Leave it out.")
+    refuse_unused(f"{path} has no delimiter", {"delimiter": delimiter})
     keys = None
     for place, record in read_records(path, kind=kind, stream=stream):
         if keys is None:

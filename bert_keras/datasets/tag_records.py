@@ -204,12 +204,15 @@ def as_list(where: str, value: Any) -> Any:
             # Python would join the neighbours in `['a' 'b']`, as NumPy writes arrays.
             if not re.search(r"""['"]\s+['"]""", value):
                 found = ast.literal_eval(value.strip())
-    if not isinstance(found, list):
-        raise ValueError(
-            f"{where}: a list in a cell must be written as Python or JSON writes it, ['EU', "
-            f"'rejects']. Received: {shorten(value, 80)}."
-        )
+    rule = "a list in a cell must be written as Python or JSON writes it, ['EU', 'rejects']"
+    _check_kind(where, rule, value if found is None else found, list)
     return found
+
+
+def _check_kind(where, rule, value, kind):
+    """Raises `ValueError` with the place in the file unless a value is of a kind."""
+    if not isinstance(value, kind):
+        raise ValueError(f"{where}: {rule}. Received: {shorten(value, 80)}.")
 
 
 def _is_words(value):
@@ -234,8 +237,7 @@ def _as_words(where, value):
     value = as_list(where, value)
     if isinstance(value, str):
         return value.split()
-    if not isinstance(value, list):
-        raise ValueError(f"{where}: words must be a list. Received: {shorten(value, 80)}.")
+    _check_kind(where, "words must be a list", value, list)
     return [as_text(word, where) for word in value]
 
 
@@ -275,8 +277,7 @@ def _tagged(where, text, spans):
     A word is what is between white space and punctuation, or a character of a script without
     spaces. The borders of entities separate words, too.
     """
-    if not isinstance(text, str):
-        raise ValueError(f"{where}: a text must be a str. Received: {shorten(text, 80)}.")
+    _check_kind(where, "a text must be a str", text, str)
     spans = sorted({_checked_span(where, text, span) for span in _listed(where, spans)})
     for (start, end, kind), (second, last, other) in itertools.pairwise(spans):
         if second < end:

@@ -22,7 +22,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_keras.engine.remat import with_gradient
+from bert_keras.engine.remat import computed_again, with_gradient
 
 _BACKEND = keras.backend.backend()
 if _BACKEND == "torch":
@@ -31,6 +31,8 @@ if _BACKEND == "torch":
 # Whether `keras.ops.dot_product_attention` is used while dropout is inactive. TensorFlow has no
 # kernel for it, so that Keras computes the same formula there. GPUs were not measured.
 FUSED = {"jax": True, "tensorflow": False, "torch": True}
+# The lowest float32. Adding a score does not change it: if all keys are masked, they score equally.
+_LOWEST = float(np.finfo("float32").min)
 # With fewer blocks, local attention by a mask over all pairs of positions is faster.
 LEAST_BLOCKS = {"jax": 8, "tensorflow": 8, "torch": 16}
 
@@ -97,24 +99,57 @@ def _masked_bias(mask, bias, dtype):
     return made
 
 
-def probabilities(query, key, mask, bias, scale):
-    """Returns PyTorch's `softmax(scale Q K^T + bias)`, with few operations on small tensors.
+def probabilities(query, key, mask=None, bias=None, scale=None):
+    """Returns `softmax(scale Q K^T + bias)`, with few operations on PyTorch.
 
     Args:
         query, key: float, `(batch, num_heads, seq_len, head_dim)`.
         mask: bool, broadcastable to `(batch, num_heads, seq_len, seq_len)`, or `None`.
         bias: float, broadcastable to the same shape, added to the scores, or `None`.
-        scale: float.
+        scale: float, or `None` for `1 / sqrt(head_dim)`.
 
     Returns:
-        float, `(batch, num_heads, seq_len, seq_len)`. The softmax is in float32.
+        float, `(batch, num_heads, seq_len, seq_len)`. The softmax is in float32: float16 overflows
+        at 65,504, and bfloat16 has three digits.
     """
-    scores = ((query * scale) @ key.transpose(2, 3)).float()
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    # The mask is added, since a selection would be repeated in the backward pass, and since a row
+    # without any key has a gradient then.
+    if is_torch(query):
+        scores = ((query * scale) @ key.transpose(2, 3)).float()
+        if bias is not None:
+            scores = scores + bias
+        if mask is not None:
+            scores = scores + _masked_bias(mask, None, scores.dtype)
+        return scores.softmax(-1).to(query.dtype)
+    scores = ops.cast(ops.matmul(query * scale, ops.swapaxes(key, -1, -2)), "float32")
     if bias is not None:
-        scores = scores + bias
-    if mask is not None:  # A sum, as on the other backends: a row without any key has a gradient.
-        scores = scores + _masked_bias(mask, None, scores.dtype)
-    return scores.softmax(-1).to(query.dtype)
+        scores = scores + ops.cast(bias, "float32")
+    if mask is not None:
+        scores = scores + ops.cast(ops.logical_not(mask), "float32") * _LOWEST
+    return ops.cast(ops.softmax(scores, axis=-1), query.dtype)
+
+
+def attended(query, key, value, mask, bias, scale, kept, rate):
+    """Returns the values weighted by the attention probabilities after dropout.
+
+    Training keeps the arguments but, on TensorFlow, no probabilities.
+
+    Args:
+        query, key, mask, bias, scale: see `probabilities`.
+        value, kept, rate: see `mixed`.
+
+    Returns:
+        float, `(batch, num_heads, num_queries, head_dim)`.
+    """
+    if _BACKEND != "tensorflow":
+        return mixed(probabilities(query, key, mask, bias, scale), value, kept, rate)
+
+    @computed_again
+    def formula(query, key, value, mask, bias, kept):
+        return mixed(probabilities(query, key, mask, bias, scale), value, kept, rate)
+
+    return formula(query, key, value, mask, bias, kept)
 
 
 def is_for_blocks(length, size):
@@ -160,6 +195,27 @@ def layer_norm(x, gamma, beta, epsilon):
     return torch.nn.functional.layer_norm(x, x.shape[-1:], value_of(gamma), beta, epsilon)
 
 
+def crossentropy(labels, logits):
+    """Returns `-log softmax(logits)[label]`.
+
+    Args:
+        labels: integers `(batch, ...)`.
+        logits: float, `(batch, ..., num_classes)`.
+
+    Returns:
+        float, `(batch, ...)`.
+    """
+    shape = ops.shape(logits)
+    # As a matrix: with more axes, Keras lets PyTorch normalize over an axis other than the last. A
+    # vocabulary takes twice as long on a CPU, and 30 ms on an H100.
+    losses = ops.sparse_categorical_crossentropy(
+        ops.reshape(ops.cast(labels, "int32"), (-1,)),
+        ops.reshape(logits, (-1, shape[-1])),
+        from_logits=True,
+    )
+    return ops.reshape(losses, shape[:-1])
+
+
 def value_of(x):
     """Returns `ops.convert_to_tensor(x)`; a tensor or a variable of PyTorch takes no detour."""
     if isinstance(x, keras.Variable):
@@ -184,6 +240,15 @@ def join_heads(x):
     if is_torch(x):
         return x.flatten(-2)
     return ops.reshape(x, (*ops.shape(x)[:2], x.shape[2] * x.shape[3]))
+
+
+def is_jax_on_a_gpu():
+    """Whether JAX is the backend and computes on a GPU."""
+    if _BACKEND != "jax":
+        return False
+    import jax
+
+    return jax.default_backend() == "gpu"
 
 
 def is_torch(x):
@@ -319,6 +384,9 @@ def _masked_on_jax(inputs, seed, rate):
 
     places = jax.lax.iota("uint32", inputs.size).reshape(inputs.shape)
     kept = _hashed(places, seed) >= np.uint32(min(round(rate * 2**32), 2**32 - 1))
+    if is_jax_on_a_gpu():
+        # XLA would compute both again in sums of the backward pass, which use few threads.
+        inputs, kept = jax.lax.optimization_barrier((inputs, kept))
     dtype = keras.backend.result_type(inputs.dtype, "float32")
     scaled = inputs.astype(dtype) * np.asarray(1 / (1 - rate), dtype)
     return jax.numpy.where(kept, scaled, 0).astype(inputs.dtype)

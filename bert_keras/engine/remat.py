@@ -10,7 +10,7 @@ import warnings
 
 import keras
 from keras import ops
-from keras.src import backend
+from keras.src.backend.common import AutocastScope, get_autocast_scope
 
 # The flag that XLA needs on the CPU.
 _KEEP_BARRIERS = "--xla_disable_hlo_passes=cse_barrier_expander,optimization_barrier_expander"
@@ -115,7 +115,7 @@ def _seed_states(layer):
 def _as_float(state, dtype=None):
     """Returns the bits of a seed as floats, or floats as the bits of a seed, in TensorFlow.
 
-    An output that is no float has no gradient, and a loop needs one of each.
+    Only floats have gradients, and a loop needs a gradient of each of its outputs.
     """
     import tensorflow as tf
 
@@ -147,7 +147,7 @@ def _recomputed(layer, function, inputs, old_states, values=None):
         layer: the layer whose variables the function uses.
         function: function of `inputs` that returns a tensor.
         inputs: tuple of float tensors, which have gradients.
-        old_states: list of tensors, the seeds before it. They are no arguments of `keras.remat`,
+        old_states: list of tensors, the seeds before it. They are not arguments of `keras.remat`,
             because TensorFlow computes a gradient for each of those.
         values: two lists of tensors, the values of the layer's trainable and of its other variables
             without the seeds; `None` to read them.
@@ -158,14 +158,14 @@ def _recomputed(layer, function, inputs, old_states, values=None):
     ]
 
     # In the backward pass, Keras has left the model's call and its precision.
-    precision = getattr(backend.get_autocast_scope(), "dtype", None)
+    precision = getattr(get_autocast_scope(), "dtype", None)
 
     def compute(*arguments):
         inner, weight_values = arguments[: len(inputs)], arguments[len(inputs) :]
         current = (*weight_values, *other_values, *old_states)
         variables = (*weights, *others, *states)
         with (
-            backend.AutocastScope(precision),
+            AutocastScope(precision),
             keras.StatelessScope(zip(variables, current, strict=True)) as scope,
         ):
             output = function(*inner)
@@ -223,17 +223,15 @@ def with_gradient(function, gradient):
 
 
 def computed_again(function):
-    """Returns a function that, on TensorFlow, keeps only its arguments for its gradient.
+    """Returns a function of TensorFlow that keeps only its arguments for its gradient.
 
     It suits values that are cheap to compute and large to keep. Unlike `keras.remat` it copies
-    nothing. On other backends it returns the function itself.
+    nothing.
 
     Args:
         function: function of tensors, some of which may be `None`, that returns a float tensor. It
             draws no random numbers and reads no tensors other than its arguments.
     """
-    if keras.backend.backend() != "tensorflow":
-        return function
     import tensorflow as tf
 
     def gradient(upstream, *inputs):

@@ -2,7 +2,8 @@
 
 Why: each method replaces one of `keras.Model`. What was wrong with it is explained in the file
 whose functions the method calls, along with the test that fails when the method can go, such as
-`test_an_exception_in_keras_s_predict_loses_weights`.
+`test_an_exception_in_keras_s_predict_loses_weights`. `metrics` can go when
+`test_keras_lists_a_metric_of_a_nested_layer_for_each_level` fails.
 """
 
 import glob
@@ -18,6 +19,7 @@ import numpy as np
 from keras.src.utils.io_utils import ask_to_proceed_with_overwrite
 
 from bert_keras import distribution
+from bert_keras.checks import check_not_empty
 from bert_keras.engine import forked, quantized, structure
 from bert_keras.engine.atomic_files import replacing, replacing_files
 from bert_keras.engine.prediction import batches_of, prediction_of, shown, with_progress
@@ -66,6 +68,19 @@ class SafeModel(WholeSteps, keras.Model):
         return super().__call__(inputs, *args, **kwargs)
 
     # Training
+
+    @property
+    def metrics(self) -> list[keras.metrics.Metric]:
+        """Like `keras.Model.metrics`, with a metric of a nested layer once.
+
+        Keras asks every layer, and every layer asks all layers inside it. With 12 blocks that takes
+        0.5 ms instead of 0.1 ms, and a step asks up to four times.
+        """
+        metrics = self._get_own_metrics()
+        for layer in self._flatten_layers(include_self=False):
+            if not isinstance(layer, keras.Model):
+                metrics += layer._metrics
+        return metrics
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Like `keras.Model.compile`; `predict` compiles anew too."""
@@ -150,8 +165,7 @@ class SafeModel(WholeSteps, keras.Model):
                     super().predict, x, batch_size, verbose, steps=steps, callbacks=callbacks
                 )
         outputs = list(self.predict_batches(batches_of(x, batch_size, self.check_inputs), verbose))
-        if not outputs:
-            raise ValueError("`predict` needs at least one row. Received: none.")
+        check_not_empty(outputs, "`predict` needs at least one row")
         return keras.tree.map_structure(lambda *parts: np.concatenate(parts), *outputs)
 
     def predict_on_batch(self, x: Inputs) -> Any:

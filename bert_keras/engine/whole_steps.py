@@ -8,6 +8,7 @@ Goes when `test_an_exception_in_keras_s_evaluate_loses_weights` fails.
 """
 
 import contextlib
+import functools
 import sys
 import threading
 from collections.abc import Iterable
@@ -19,9 +20,14 @@ import numpy as np
 from keras.src.trainers import data_adapters
 
 from bert_keras import distribution
-from bert_keras.engine import forked
+from bert_keras.engine import forked, structure
 from bert_keras.engine.interrupts import settled_by, signals_wait
+from bert_keras.inputs import PADDING_MASK
 from bert_keras.types import Tensor
+
+_IS_TORCH = keras.backend.backend() == "torch"
+if _IS_TORCH:
+    import torch
 
 # The state that Keras's steps on JAX take and return, by its number of parts.
 _OF_MODEL = ("trainable_variables", "non_trainable_variables")
@@ -53,34 +59,65 @@ def _on_device(data):
     )
 
 
+def _without_needless_mask(data):
+    """Returns a batch without its padding mask if it has no padding: attention is faster then."""
+    inputs, *targets = keras.utils.unpack_x_y_sample_weight(data)
+    mask = inputs.get(PADDING_MASK) if isinstance(inputs, dict) else None
+    # A mask on a GPU would have to be waited for.
+    if str(getattr(mask, "device", None)) == "cpu" and mask.all():
+        inputs = {name: value for name, value in inputs.items() if name != PADDING_MASK}
+    return inputs, *targets
+
+
 class _TorchSteps:
     """On PyTorch a step assigns variables in place, one by one; signals wait until the last."""
+
+    _compiled = None
 
     def make_train_function(self, force=False):
         if self.train_function is None or force:
             super().make_train_function(force)
-            self.train_function = whole(self.train_function)
+            # Not Keras's compiled function: with the optimizer in it, compiling takes minutes.
+            self.__dict__["_compiled"] = torch.compile(self) if self.jit_compile else None
+            self.train_function = whole(self._as_graph(lambda data: self.train_step(data[0])))
 
     def make_test_function(self, force=False):
         if self.test_function is None or force:
             super().make_test_function(force)
-            self.test_function = whole(self.test_function)
+            self.test_function = whole(self._as_graph(lambda data: self.test_step(data[0])))
+
+    def _as_graph(self, step):
+        """Returns a step that a GPU is given as a whole, unless `run_eagerly` is set."""
+        from bert_keras.engine import cuda_graphs
+
+        if self.run_eagerly or not cuda_graphs.are_available():
+            return step
+        variables_of = functools.lru_cache(1)(lambda version: self.variables)
+
+        def state():
+            gates = getattr(inner_optimizer(self), "_gates", ())
+            trainable = [variable.trainable for variable in variables_of(structure.version)]
+            return structure.version, *(gate._value._version for gate in gates), *trainable
+
+        graphed = cuda_graphs.GraphedStep(step, state)
+        return lambda data: graphed([_without_needless_mask(data[0])])
 
     def train_step(self, data):
         """Keras's step, which lists the weights three times, and goes through all modules twice."""
-        import torch
-
         x, y, sample_weight = _on_device(data)
+        call = self
+        if self._compiled is not None:
+            call, x = self._compiled, keras.tree.map_structure(keras.ops.convert_to_tensor, x)
         weights = self.trainable_weights
         if not weights:
             return super().train_step((x, y, sample_weight))  # It warns.
         # Keras frees the last step's gradients only after the forward pass has allocated its own.
         for weight in weights:
             weight._value.grad = None
-        y_pred = self(x, **({"training": True} if self._call_has_training_arg else {}))
+        options = {"training": True} if self._call_has_training_arg else {}
+        y_pred = call(x, **options)
         loss = self._compute_loss(x, y, y_pred, sample_weight, training=True)
-        num_rows = len(next(array for array in keras.tree.flatten(x) if array is not None))
-        self._loss_tracker.update_state(loss, sample_weight=num_rows)
+        self._loss_tracker.update_state(loss, sample_weight=len(keras.tree.flatten(x)[0]))
         self.optimizer.scale_loss(loss).backward()
         with torch.no_grad():
             self.optimizer.apply([weight._value.grad for weight in weights], weights)
@@ -90,6 +127,11 @@ class _TorchSteps:
         return super().test_step(_on_device(data))
 
     def _symbolic_build(self, iterator=None, data_batch=None):
+        from bert_keras.engine import cuda_graphs
+
+        if iterator is not None and cuda_graphs.are_available():
+            loader = iterator._get_iterator
+            iterator._get_iterator = lambda: cuda_graphs.from_the_host(loader())
         # For `fit` as on the other backends, since it takes a batch. In `train_on_batch` the first
         # step builds losses and metrics; Keras would go through all layers for each batch.
         if iterator is not None or not self.built:

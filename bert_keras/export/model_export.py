@@ -5,6 +5,7 @@ import pathlib
 import keras
 from absl import logging
 
+from bert_keras.checks import refuse_unused
 from bert_keras.engine.atomic_files import replacing, replacing_files, replacing_with
 from bert_keras.export import program_formats as formats
 from bert_keras.export import text_program
@@ -27,15 +28,12 @@ def export(model, filepath, format, verbose=None, input_signature=None, *, text=
     if text:
         text_program.check(model, format, input_signature, options)
         return _write_program(model, filepath, "texts", verbose)
-    has_arguments = input_signature is not None or bool(options)
-    options = {"input_signature": input_signature, **options}
     if format in ("onnx", "openvino"):
-        if has_arguments:
-            raise ValueError(
-                f"{format!r} is exported for any number of rows and tokens, without "
-                f"`input_signature` or other arguments. Received: {options}."
-            )
-        options = {}
+        rule = f"{format!r} is exported for any number of rows and tokens, without arguments"
+        unused = {"input_signature": input_signature, "options": options or None}
+        refuse_unused(rule, unused, "Leave them out.")
+    else:
+        options = {"input_signature": input_signature, **options}
     if format == "onnx" and not str(filepath).endswith(".onnx"):
         return write_folder(model, filepath, verbose)
     formats.check_format(format, filepath, options)

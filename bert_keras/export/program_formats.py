@@ -14,7 +14,7 @@ from collections import namedtuple
 import keras
 
 from bert_keras import distribution
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_choice, refuse_unused
 from bert_keras.export import other_backend, text_program
 
 _AXES = {2: ("batch", "length"), 3: ("batch", "parts", "length")}
@@ -30,13 +30,10 @@ def check_format(format, filepath, options):
         raise ValueError(
             f"A model is exported to {format!r} in a file `*{suffix}`. Received: {str(filepath)!r}."
         )
-    options = {name: value for name, value in options.items() if value is not None}
-    if options and keras.backend.backend() not in backends:
-        raise ValueError(
-            f"{format!r} is written by {backends[0]}, in a process of its own that takes no such "
-            f"arguments. Received: {sorted(options)}. Save a `.keras` file, and load and export it "
-            f"with KERAS_BACKEND={backends[0]}."
-        )
+    if keras.backend.backend() not in backends:
+        rule = f"{format!r} is written by {backends[0]}, in a process that takes no such arguments"
+        advice = "Save a `.keras` file, and load and export it with KERAS_BACKEND={}."
+        refuse_unused(rule, options, advice.format(backends[0]))
 
 
 def check_packages(format):

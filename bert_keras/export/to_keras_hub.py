@@ -17,7 +17,12 @@ from bert_keras.presets.assign import by_path, own_weights, warn
 from bert_keras.presets.card import README, card_of
 from bert_keras.presets.families import kind_of, record_of, records
 from bert_keras.presets.formats import keras_hub as names
-from bert_keras.presets.formats.checkpoint import check_head, refuse, written_config
+from bert_keras.presets.formats.checkpoint import (
+    check_have_place,
+    check_head,
+    refuse,
+    written_config,
+)
 from bert_keras.presets.name_map import expand, transformed_back
 from bert_keras.presets.safetensors_io import weights_files
 from bert_keras.tokenizers.keras_hub_settings import ASSETS
@@ -175,11 +180,7 @@ def _backbone_tensors(record, backbone, task):
 
 def _tensors(variables, rows, backbone):
     """Returns the variables' values as KerasHub's arrays, by their paths in a weights file."""
-    if without_place := [path for path in variables if path not in rows]:
-        raise ValueError(
-            f"{_THERE} has no place for these weights: {without_place}. Without them the model "
-            "would answer otherwise. Use `save_to_preset`."
-        )
+    check_have_place(variables, rows, _THERE, "Use `save_to_preset`.")
     tensors = {}
     for path, variable in variables.items():
         name, transform = rows[path]

@@ -5,9 +5,10 @@ from typing import Any, Unpack
 
 import keras
 
+from bert_keras.checks import refuse_unused
 from bert_keras.layers.activations import get_activation
 from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import head_initializer
+from bert_keras.layers.initializer import build_parts, head_initializer
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.types import Activation, LayerOptions, Tensor
 
@@ -69,10 +70,10 @@ class Head(keras.layers.Layer):
         activation, norm = self.hidden_activation, self.norm
         if activation is not None:
             self.hidden = self.make_dense(self.hidden_dim, activation, "hidden", not norm)
-        elif norm:
-            raise ValueError(
-                "`norm` is for a head with a hidden layer. Received: hidden_activation=None. Name "
-                "its activation, such as 'gelu', or leave `norm` out."
+        else:
+            advice = "Name its `hidden_activation`, such as 'gelu', or leave `norm` out."
+            refuse_unused(
+                "`norm` is for a head with a hidden layer", {"norm": norm or None}, advice
             )
         if norm:
             self.hidden_norm = self.make_norm(self.layer_norm_epsilon, "hidden_norm", False)
@@ -84,9 +85,7 @@ class Head(keras.layers.Layer):
         return vectors
 
     def build(self, input_shape=None):
-        for layer in (self.hidden, self.hidden_norm, self.dense):
-            if layer is not None and not layer.built:
-                layer.build((None, self.hidden_dim))
+        build_parts((self.hidden, self.hidden_norm, self.dense), (None, self.hidden_dim))
 
     def get_config(self):
         names = [name for name in inspect.signature(type(self)).parameters if name != "kwargs"]

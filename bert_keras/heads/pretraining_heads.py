@@ -7,6 +7,7 @@ import keras
 from bert_keras.heads.masked_tokens import MaskedLMHead
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.span_border import SpanBoundaryHead
+from bert_keras.layers.initializer import build_parts
 from bert_keras.types import LayerOptions, Outputs, Tensor
 
 NAMES = ("masked_lm", "next_sentence", "span_boundary")
@@ -42,9 +43,7 @@ class PretrainingHead(keras.layers.Layer):
         self.span_boundary = span_boundary
 
     def build(self, input_shape=None):
-        for head in (getattr(self, name) for name in NAMES):
-            if head is not None and not head.built:
-                head.build()
+        build_parts([getattr(self, name) for name in NAMES])
 
     def call(
         self,

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from bert_keras.heads.head import Head, own_arguments
+from bert_keras.layers.initializer import build_parts
 from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
 
 
@@ -56,8 +57,7 @@ class ReplacedTokenHead(Head):
 
     def build(self, input_shape=None):
         super().build()
-        if self.layer_norm is not None:
-            self.layer_norm.build((None, None, self.hidden_dim))
+        build_parts([self.layer_norm], (None, None, self.hidden_dim))
 
     def call(self, outputs: Outputs) -> Tensor:
         vectors = outputs["sequence_output"]

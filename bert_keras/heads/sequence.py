@@ -5,7 +5,7 @@ from typing import Unpack
 import keras
 from keras import ops
 
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_choice, refuse_unused
 from bert_keras.heads.head import Head, own_arguments
 from bert_keras.layers.pooler import POOLINGS, pool
 from bert_keras.types import Activation, LayerOptions, Outputs, Pooling, Tensor
@@ -66,11 +66,10 @@ class SequenceHead(Head):
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(own_arguments(locals()), **kwargs)
-        if dropout_first and hidden_activation is None:
-            raise ValueError(
-                "`dropout_first` is for a head with a hidden layer. Received: hidden_activation="
-                "None. Name its activation, such as 'tanh', or leave `dropout_first` out."
-            )
+        if hidden_activation is None:
+            rule = "`dropout_first` is for a head with a hidden layer"
+            advice = "Name its `hidden_activation`, such as 'tanh', or leave `dropout_first` out."
+            refuse_unused(rule, {"dropout_first": dropout_first or None}, advice)
         check_choice("pooling", pooling, POOLINGS)
         self.drop = self.make_dropout(dropout)
         self.add_hidden()

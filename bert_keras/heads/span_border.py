@@ -7,7 +7,7 @@ from keras import ops
 
 from bert_keras.heads.head import Head, own_arguments
 from bert_keras.heads.masked_tokens import gather_positions
-from bert_keras.layers.initializer import bert_initializer
+from bert_keras.layers.initializer import bert_table
 from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
 
 
@@ -67,13 +67,7 @@ class SpanBoundaryHead(Head):
     ) -> None:
         embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
         super().__init__(own_arguments(locals()), **kwargs)
-        self.place_embedding = keras.layers.Embedding(
-            num_places,
-            place_dim,
-            embeddings_initializer=bert_initializer(initializer_range),
-            dtype=self.dtype_policy,
-            name="place_embedding",
-        )
+        self.place_embedding = bert_table(self, num_places, place_dim, "place_embedding")
         self.hidden = self.make_dense(hidden_dim, activation, name="hidden")
         self.hidden_norm = self.make_norm(layer_norm_epsilon, "hidden_norm")
         self.dense = self.make_dense(embedding_dim, activation)

@@ -7,6 +7,7 @@ import keras
 from bert_keras.checks import check_choice
 from bert_keras.heads.head import Head, own_arguments
 from bert_keras.layers.attention_pooling import AttentionPooling
+from bert_keras.layers.initializer import build_parts
 from bert_keras.layers.pooler import pool
 from bert_keras.types import Combination, LayerOptions, Tensor
 
@@ -63,8 +64,7 @@ class WindowHead(Head):
         self.dense = self.make_dense(num_outputs)
 
     def build(self, input_shape=None):
-        if self.attention is not None:
-            self.attention.build()
+        build_parts([self.attention])
         super().build()
 
     def call(

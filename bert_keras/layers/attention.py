@@ -4,19 +4,14 @@ from types import MappingProxyType
 from typing import Unpack
 
 import keras
-import numpy as np
 from keras import ops
 
 from bert_keras.engine import kernels
 from bert_keras.engine.direct_call import DirectCall
-from bert_keras.engine.remat import computed_again
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import bert_dense
+from bert_keras.layers.initializer import bert_dense, build_parts
 from bert_keras.types import LayerOptions, Tensor
-
-# The lowest float32. Adding a score does not change it: if all keys are masked, they score equally.
-MASKED = float(np.finfo("float32").min)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -88,8 +83,8 @@ class SelfAttention(DirectCall, keras.layers.Layer):
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape=None):
-        for projection in (self.query, self.key, self.value, self.output_dense):
-            projection.build((None, None, self.hidden_dim))
+        projections = (self.query, self.key, self.value, self.output_dense)
+        build_parts(projections, (None, None, self.hidden_dim))
 
     def call(
         self,
@@ -139,33 +134,8 @@ def attend(
     # Here and not in the products, so that a gradient that computes again transposes once.
     query, key, value = map(kernels.heads_first, (query, key, value))
     if return_attentions or not training or (drops and kept is None):
-        attentions = _probabilities(query, key, mask, bias, scale)
+        attentions = kernels.probabilities(query, key, mask, bias, scale)
         context = kernels.mixed(dropout(attentions, training=training), value)
         return kernels.heads_first(context), attentions if return_attentions else None
-
-    @computed_again
-    def attended(query, key, value, mask, bias, kept):
-        attentions = _probabilities(query, key, mask, bias, scale)
-        return kernels.mixed(attentions, value, kept, dropout.rate)
-
-    return kernels.heads_first(attended(query, key, value, mask, bias, kept)), None
-
-
-def _probabilities(query, key, mask, bias=None, scale=None):
-    """Returns `softmax(scale Q K^T + bias)`, `(batch, num_heads, num_queries, num_keys)`.
-
-    Query and key are `(batch, num_heads, length, head_dim)`.
-    """
-    scale = query.shape[-1] ** -0.5 if scale is None else scale
-    if kernels.is_torch(query):
-        return kernels.probabilities(query, key, mask, bias, scale)
-    scores = ops.matmul(query * scale, ops.swapaxes(key, -1, -2))
-    # float16 overflows at 65,504 and bfloat16 has three digits: the softmax is in float32.
-    scores = ops.cast(scores, "float32")
-    if bias is not None:
-        scores = scores + ops.cast(bias, "float32")
-    if mask is not None:
-        # A sum, since a selection would be repeated in the backward pass. A product, since
-        # `torch.compile` cannot trace `where` with a NumPy number.
-        scores = scores + ops.cast(ops.logical_not(mask), "float32") * MASKED
-    return ops.cast(ops.softmax(scores, axis=-1), query.dtype)
+    context = kernels.attended(query, key, value, mask, bias, scale, kept, rate)
+    return kernels.heads_first(context), None

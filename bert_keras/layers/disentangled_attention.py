@@ -12,7 +12,7 @@ from bert_keras.engine import kernels
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.attention import SelfAttention, attend
 from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import bert_dense, bert_initializer
+from bert_keras.layers.initializer import bert_dense, bert_table, build_parts
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.types import LayerOptions, Tensor
 
@@ -56,21 +56,15 @@ class RelativeVectors(keras.layers.Layer):
         super().__init__(**kwargs)
         self.hidden_dim, self.max_distance = hidden_dim, max_distance
         self.rows = rows_of_distances(num_buckets, max_distance)
-        self.table = keras.layers.Embedding(
-            2 * (num_buckets or max_distance),
-            hidden_dim,
-            embeddings_initializer=bert_initializer(initializer_range),
-            dtype=self.dtype_policy,
-            name="table",
-        )
+        self.initializer_range = initializer_range
+        self.table = bert_table(self, 2 * (num_buckets or max_distance), hidden_dim, "table")
         self.norm = None
         if relative_norm:
             self.norm = LayerNorm(epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="norm")
 
     def build(self, input_shape=None):
         self.table.build((None,))
-        if self.norm is not None:
-            self.norm.build((None, self.hidden_dim))
+        build_parts([self.norm], (None, self.hidden_dim))
 
     def call(self, hidden_states: Tensor) -> Tensor:
         length, most = ops.shape(hidden_states)[1], self.max_distance

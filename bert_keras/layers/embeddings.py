@@ -7,7 +7,7 @@ from keras import ops
 
 from bert_keras.engine.direct_call import DirectCall
 from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import bert_dense, bert_initializer
+from bert_keras.layers.initializer import bert_dense, bert_table, build_parts
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.types import LayerOptions, Tensor
 
@@ -83,15 +83,16 @@ class BertEmbeddings(DirectCall, keras.layers.Layer):
         self.padding_id = padding_id
         self.initializer_range, self.project_first = initializer_range, project_first
         # Reversible, so that the head of a masked language model can use the same table.
-        self.token_embedding = self._table(
-            vocabulary_size, "token_embedding", keras.layers.ReversibleEmbedding
+        reversible, width = keras.layers.ReversibleEmbedding, self.embedding_dim
+        self.token_embedding = bert_table(
+            self, vocabulary_size, width, "token_embedding", reversible
         )
         self.position_embedding = self.segment_embedding = self.projection = None
         if has_positions:
             rows = max_sequence_length + (0 if padding_id is None else padding_id + 1)
-            self.position_embedding = self._table(rows, "position_embedding")
+            self.position_embedding = bert_table(self, rows, width, "position_embedding")
         if num_segments:
-            self.segment_embedding = self._table(num_segments, "segment_embedding")
+            self.segment_embedding = bert_table(self, num_segments, width, "segment_embedding")
         self.layer_norm = LayerNorm(
             epsilon=layer_norm_epsilon, center=center, dtype=self.dtype_policy, name="layer_norm"
         )
@@ -99,21 +100,9 @@ class BertEmbeddings(DirectCall, keras.layers.Layer):
         if embedding_dim is not None:
             self.projection = bert_dense(self, hidden_dim, "projection", use_bias=not project_first)
 
-    def _table(self, num_rows, name, layer_class=keras.layers.Embedding):
-        return layer_class(
-            num_rows,
-            self.embedding_dim,
-            embeddings_initializer=bert_initializer(self.initializer_range),
-            dtype=self.dtype_policy,
-            name=name,
-        )
-
     def build(self, input_shape=None):
-        for table in (self.token_embedding, self.position_embedding, self.segment_embedding):
-            if table is not None:
-                table.build()
-        if self.projection is not None:
-            self.projection.build((None, None, self.embedding_dim))
+        build_parts((self.token_embedding, self.position_embedding, self.segment_embedding))
+        build_parts([self.projection], (None, None, self.embedding_dim))
         width = self.hidden_dim if self.project_first else self.embedding_dim
         self.layer_norm.build((None, None, width))
 

@@ -10,6 +10,7 @@ from bert_keras.engine.remat import rematerialized, warn_where_useless
 from bert_keras.engine.size_limit import note_variable
 from bert_keras.layers.adaptable_dense import adaptable_layers
 from bert_keras.layers.dropout import Dropout
+from bert_keras.layers.initializer import build_parts
 from bert_keras.types import LayerOptions, Tensor
 
 
@@ -94,9 +95,8 @@ class EncoderBlock(_OfLayers):
         return adaptable_layers(self.attention, self.feed_forward)
 
     def build(self, input_shape=None):
-        for part in (getattr(self, name) for name in self.arguments[:4]):
-            if part is not None and not part.built:  # Parts made from a config are built already.
-                part.build((None, None, self.hidden_dim))
+        parts = [getattr(self, name) for name in self.arguments[:4]]
+        build_parts(parts, (None, None, self.hidden_dim))
 
     def call(
         self,
@@ -107,23 +107,21 @@ class EncoderBlock(_OfLayers):
         **shared: Tensor,
     ) -> tuple[Tensor, Tensor | None]:
         attended, attentions = self.attention(
-            self._before(self.attention_norm, hidden_states),
+            self._normalized(self.attention_norm, hidden_states, first=True),
             attention_mask=attention_mask,
             return_attentions=return_attentions,
             training=training,
             **shared,
         )
         x = hidden_states + self.dropout(attended, training=training)
-        x = self._after(self.attention_norm, x)
-        transformed = self.feed_forward(self._before(self.feed_forward_norm, x), training=training)
-        x = x + self.dropout(transformed, training=training)
-        return self._after(self.feed_forward_norm, x), attentions
+        x = self._normalized(self.attention_norm, x, first=False)
+        normalized = self._normalized(self.feed_forward_norm, x, first=True)
+        x = x + self.dropout(self.feed_forward(normalized, training=training), training=training)
+        return self._normalized(self.feed_forward_norm, x, first=False), attentions
 
-    def _before(self, norm, x):
-        return norm(x) if self.norm_first and norm is not None else x
-
-    def _after(self, norm, x):
-        return x if self.norm_first or norm is None else norm(x)
+    def _normalized(self, norm, x, first):
+        """Returns `norm(x)` if norms are at this end of each half of the block, otherwise `x`."""
+        return norm(x) if norm is not None and first == self.norm_first else x
 
     def get_config(self):
         return {**super().get_config(), "dropout": self.dropout.rate}
@@ -182,11 +180,8 @@ class Encoder(_OfLayers):
         return list(dict.fromkeys([*self.shared, *self.blocks]))
 
     def build(self, input_shape=None):
-        for layer in self.layers:
-            if not layer.built:
-                layer.build()
-        if self.norm is not None and not self.norm.built:
-            self.norm.build((None, None, self.blocks[-1].hidden_dim))
+        build_parts(self.layers)
+        build_parts([self.norm], (None, None, self.blocks[-1].hidden_dim))
 
     def call(
         self,

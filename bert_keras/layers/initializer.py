@@ -1,4 +1,4 @@
-"""The initial values of BERT's weights."""
+"""The initial values of BERT's weights, and when layers get them."""
 
 import keras
 import numpy as np
@@ -38,6 +38,25 @@ def bert_dense(owner, units, name, layer_class=keras.layers.Dense, **options):
     initializer = bert_initializer(owner.initializer_range)
     options |= {"kernel_initializer": initializer, "dtype": owner.dtype_policy, "name": name}
     return layer_class(units, **options)
+
+
+def bert_table(owner, num_rows, width, name, layer_class=keras.layers.Embedding):
+    """Returns an embedding table for a layer, with BERT's initial values; see `bert_dense`."""
+    initializer = bert_initializer(owner.initializer_range)
+    options = {"embeddings_initializer": initializer, "dtype": owner.dtype_policy, "name": name}
+    return layer_class(num_rows, width, **options)
+
+
+def build_parts(parts, *shape):
+    """Builds the layers that are not built yet. Layers made from a config already are.
+
+    Args:
+        parts: layers; `None` stands for one that is left out.
+        *shape: the shape of their input, or nothing for layers that need none.
+    """
+    for part in parts:
+        if part is not None and not part.built:
+            part.build(*shape)
 
 
 def head_initializer(stddev=0.02):

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from bert_keras.engine.direct_call import DirectCall
-from bert_keras.engine.kernels import is_torch, layer_norm
+from bert_keras.engine.kernels import is_jax_on_a_gpu, is_torch, layer_norm
 from bert_keras.engine.remat import with_gradient
 
 
@@ -61,9 +61,11 @@ class LayerNorm(DirectCall, keras.layers.LayerNormalization):
         inverse = ops.rsqrt(variance + self.epsilon + 0 * upstream[..., :1])
         normal = centred * inverse
         along = upstream * normal
-        # The means of `d` and `d h`, as products, since XLA would store `gamma` for each row.
-        weights = ops.expand_dims(gamma / x.shape[-1], -1)
-        means = ops.matmul(upstream, weights), ops.matmul(along, weights)
+        if is_jax_on_a_gpu():
+            means = [ops.mean(d * gamma, axis=-1, keepdims=True) for d in (upstream, along)]
+        else:  # As products, since XLA on a CPU would store `gamma` for each row.
+            weights = ops.expand_dims(gamma / x.shape[-1], -1)
+            means = ops.matmul(upstream, weights), ops.matmul(along, weights)
         of_x = inverse * (upstream * gamma - means[0] - normal * means[1])
         rows = tuple(range(len(x.shape) - 1))
         of_gamma = ops.cast(ops.sum(along, axis=rows), dtypes[1])

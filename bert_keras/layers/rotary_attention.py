@@ -11,7 +11,7 @@ from bert_keras.engine.direct_call import DirectCall
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.attention import attend
 from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import bert_dense
+from bert_keras.layers.initializer import bert_dense, build_parts
 from bert_keras.layers.local_attention import are_numbers, attend_locally
 from bert_keras.layers.rotary import rotated
 from bert_keras.layers.unpadding import same_text
@@ -91,8 +91,7 @@ class RotaryAttention(DirectCall, keras.layers.Layer):
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape=None):
-        for projection in (self.query_key_value, self.output_dense):
-            projection.build((None, None, self.hidden_dim))
+        build_parts((self.query_key_value, self.output_dense), (None, None, self.hidden_dim))
 
     def call(self, hidden_states, attention_mask=None, return_attentions=False, training=None):
         rows = ops.shape(hidden_states)[:2]

@@ -1,5 +1,6 @@
 """How far probabilities are from frequencies, and the temperature that brings them closer."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from bert_keras.answers.classes import class_probabilities
 from bert_keras.checks import check_int, check_not_empty, check_shape, refuse_first
 
-# Limits of a temperature: where every prediction is right, the best one would be 0.
-LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.05, 20.0
+# Limits of a temperature, and when the best one lies beyond them.
+_LIMITS = {
+    0.05: "lower, since the classifier is right about each of them",
+    20.0: "higher, since the classifier is no better than chance",
+}
 
 
 def expected_calibration_error(
@@ -64,7 +68,7 @@ def best_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
         labels: see `expected_calibration_error`.
 
     Returns:
-        A float from 0.05 to 20.
+        A float from 0.05 to 20. A warning says when it is one of these limits.
 
     Raises:
         ValueError: see `expected_calibration_error`.
@@ -72,13 +76,21 @@ def best_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
     logits, labels = _checked("Logits", logits, labels)
     problem_type = "single_label" if labels.ndim == 1 else "multi_label"
     wanted = np.eye(logits.shape[1])[labels] if labels.ndim == 1 else labels
-    low, high = np.log(LEAST_TEMPERATURE), np.log(MOST_TEMPERATURE)
+    low, high = map(np.log, _LIMITS)
     for _ in range(50):
         middle = (low + high) / 2
         found = class_probabilities(logits / np.exp(middle), problem_type)
         is_too_sure = ((found - wanted) * logits).sum() > 0
         low, high = (middle, high) if is_too_sure else (low, middle)
-    return float(np.exp((low + high) / 2))
+    temperature = float(np.exp((low + high) / 2))
+    for limit, reason in _LIMITS.items():
+        if np.isclose(temperature, limit, rtol=1e-3):
+            warnings.warn(
+                f"The temperature stopped at its limit, {limit:g}. For these texts the best one is "
+                f"{reason}. Pass more texts, which `fit` has not seen.",
+                stacklevel=3,
+            )
+    return temperature
 
 
 def _checked(name: str, values: ArrayLike, labels: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -11,17 +11,14 @@ from typing import Any
 import numpy as np
 
 from bert_keras.answers.entity_tags import check_scheme, find_entities
+from bert_keras.checks import check_not_empty, check_same_length
 from bert_keras.types import Scheme
 
 
 def _check_sentences(true, predicted):
-    if len(true) != len(predicted):
-        raise ValueError(
-            "True and predicted tags must have the same number of sentences. "
-            f"Received: {len(true)} true, {len(predicted)} predicted."
-        )
-    if len(true) == 0:
-        raise ValueError("Entity scores need at least one sentence. Received: none.")
+    rule = "True and predicted tags must have the same number of sentences"
+    check_same_length(rule, true=true, predicted=predicted)
+    check_not_empty(true, "Entity scores need at least one sentence")
     for index, (expected, found) in enumerate(zip(true, predicted, strict=True)):
         if isinstance(expected, str) or isinstance(found, str):
             raise ValueError(

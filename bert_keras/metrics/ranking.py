@@ -10,7 +10,7 @@ document scores 0.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bert_keras.checks import check_int, check_not_empty, refuse_first
+from bert_keras.checks import check_int, check_not_empty, check_shape, refuse_first
 
 
 def ndcg(scores: ArrayLike, relevance: ArrayLike, k: int | None) -> float:
@@ -90,11 +90,9 @@ def recall(scores: ArrayLike, relevance: ArrayLike, k: int | None) -> float:
 def _found_relevance(scores, relevance, k):
     """Returns the relevance at the first k ranks, best rank first, and that of all documents."""
     scores, relevance = np.asarray(scores, "float64"), np.asarray(relevance, "float64")
-    if scores.ndim != 2 or scores.shape != relevance.shape:
-        raise ValueError(
-            "`scores` and `relevance` must both be (num_queries, num_documents). Received: shapes "
-            f"{scores.shape} and {relevance.shape}."
-        )
+    check_shape("`scores`", scores, ("num_queries", "num_documents"))
+    advice = "Both must be (num_queries, num_documents)."
+    check_shape("`relevance`", relevance, scores.shape, advice=advice)
     check_not_empty(scores.ravel(), "`scores` must have at least one query and one document")
     refuse_first(
         np.isnan(scores) | (scores == np.inf),

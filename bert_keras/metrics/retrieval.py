@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bert_keras.checks import check_shape
 from bert_keras.types import Array
 
 
@@ -25,11 +26,9 @@ def cosine_similarity_matrix(queries: ArrayLike, documents: ArrayLike) -> Array:
         [[1.0, 0.0]]
     """
     queries, documents = np.asarray(queries), np.asarray(documents)
-    if queries.ndim != 2 or documents.ndim != 2 or queries.shape[1] != documents.shape[1]:
-        raise ValueError(
-            "Vectors must be two 2-D arrays with the same number of columns. "
-            f"Received: shapes {queries.shape} and {documents.shape}."
-        )
+    check_shape("Vectors of queries", queries, ("num_queries", "dim"))
+    advice = "Both must have the same number of columns."
+    check_shape("Vectors of documents", documents, ("num_documents", queries.shape[1]), "", advice)
     dtype = np.result_type(queries, documents, np.float32)
 
     def normalize(vectors):

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from bert_keras.checks import check_not_empty
+
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -65,8 +67,7 @@ def word_f1(answer: str, predicted: str, both_empty: float = 1.0) -> float:
 
 def check_texts(answers: Mapping[Any, Iterable[str]], predictions: Mapping[Any, str]) -> None:
     """Raises a ValueError unless answers are lists of texts and predictions are texts."""
-    if not answers:
-        raise ValueError("Answer scores need at least one question. Received: none.")
+    check_not_empty(answers, "Answer scores need at least one question")
     for name, texts in answers.items():
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise ValueError(

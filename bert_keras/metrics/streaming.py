@@ -12,6 +12,7 @@ import keras
 from keras import ops
 
 from bert_keras.checks import check_choice, check_int
+from bert_keras.engine import kernels
 from bert_keras.types import Dtype, Tensor
 
 
@@ -279,7 +280,7 @@ class MaskedPerplexity(keras.metrics.Metric):
         weights = _weights_like(labels, sample_weight, self.dtype)
         # Padding may have invalid labels, which give nan on some backends, and 0 × nan is nan.
         labels = ops.where(weights != 0, labels, 0)
-        losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+        losses = kernels.crossentropy(labels, logits)
         self.loss_sum.assign_add(ops.sum(weights * losses))
         self.weight_sum.assign_add(ops.sum(weights))
 

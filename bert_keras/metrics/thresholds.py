@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bert_keras.checks import refuse_first
+from bert_keras.checks import check_not_empty, check_shape, refuse_first
 
 
 def tune_thresholds(
@@ -33,11 +33,9 @@ def tune_thresholds(
         [0.125]
     """
     true, scores = np.asarray(true), np.asarray(scores, dtype=np.float64)
-    if true.ndim != 2 or true.shape != scores.shape or true.size == 0:
-        raise ValueError(
-            "`true` and `scores` must both be (num_examples, num_labels), and not empty. "
-            f"Received: true {true.shape}, scores {scores.shape}."
-        )
+    check_shape("`true`", true, ("num_examples", "num_labels"))
+    check_shape("`scores`", scores, true.shape, advice="`true` has this shape.")
+    check_not_empty(true.ravel(), "`true` must not be empty")
     refuse_first(~np.isin(true, (0, 1)), true, "`true` must hold only 0 and 1 for each label")
     refuse_first(~np.isfinite(scores), scores, "`scores` must be finite")
     columns = zip(true.T.astype(bool), scores.T, strict=True)

@@ -9,6 +9,7 @@ from keras import ops
 
 from bert_keras import inputs as contract
 from bert_keras.layers import unpadding
+from bert_keras.layers.initializer import build_parts
 from bert_keras.models.adapters import Adaptable
 from bert_keras.models.arguments import check_number_of_parameters, checked_argument
 from bert_keras.models.model import BuiltModel, settings_of
@@ -78,6 +79,7 @@ class Backbone(Adaptable, BuiltModel):
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         self.num_segments, self.max_sequence_length = 1, None
         self.padding_id = self.pooler = None
+        self.causal = False
         self.embedding_dim = arguments["hidden_dim"]
         for rate in {"attention_dropout", "embedding_dropout"} & arguments.keys():
             arguments[rate] = arguments["dropout"] if arguments[rate] is None else arguments[rate]
@@ -110,9 +112,7 @@ class Backbone(Adaptable, BuiltModel):
         return MappingProxyType({name: [block[name] for block in blocks] for name in blocks[0]})
 
     def build(self, input_shape=None):
-        for layer in (self.embeddings, self.encoder, self.pooler):
-            if layer is not None and not layer.built:
-                layer.build()
+        build_parts((self.embeddings, self.encoder, self.pooler))
 
     def call(
         self,
@@ -152,12 +152,26 @@ class Backbone(Adaptable, BuiltModel):
 
     def attention_mask(self, inputs: Inputs) -> Tensor | None:
         """Returns which keys each query sees: bool, broadcastable to heads, or `None` for all."""
-        if contract.ROW_PLACES in inputs:
-            return unpadding.same_text(unpadding.numbers_of_texts(inputs[contract.ROW_PLACES]))
         mask = inputs.get(contract.PADDING_MASK)
-        # (batch, 1, 1, seq_len): every head and every query sees the same keys. LiteRT cannot slice
-        # bools.
-        return None if mask is None else ops.cast(ops.expand_dims(mask, (1, 2)), "bool")
+        if contract.ROW_PLACES in inputs:
+            mask = unpadding.same_text(unpadding.numbers_of_texts(inputs[contract.ROW_PLACES]))
+        elif mask is not None:
+            # (batch, 1, 1, seq_len): every head and every query sees the same keys. LiteRT cannot
+            # slice bools.
+            mask = ops.cast(ops.expand_dims(mask, (1, 2)), "bool")
+        if not self.causal:
+            return mask
+        positions = ops.arange(ops.shape(inputs[contract.TOKEN_IDS])[1])
+        before = ops.expand_dims(positions, 1) >= ops.expand_dims(positions, (0, 1, 2))
+        return before if mask is None else ops.logical_and(mask, before)
+
+    def check_inputs(self, inputs):
+        """Raises when a dict of inputs does not fit; tensors must not be too long either."""
+        super().check_inputs(inputs)
+        longest, shape = self.max_sequence_length, getattr(inputs[contract.TOKEN_IDS], "shape", ())
+        # On JAX, tokens without a position would be NaN.
+        if longest and shape and isinstance(shape[-1], int) and shape[-1] > longest:
+            contract.check_length(shape[-1], longest)
 
     def check_arrays(self, inputs: Inputs, num_axes: int = 2) -> None:
         """Raises `TypeError` or `ValueError` when NumPy inputs do not fit this backbone's tables.

@@ -4,9 +4,7 @@ import functools
 from typing import Unpack
 
 import keras
-from keras import ops
 
-from bert_keras.inputs import TOKEN_IDS
 from bert_keras.layers.attention import SelfAttention
 from bert_keras.layers.embeddings import BertEmbeddings
 from bert_keras.layers.encoder import Encoder, EncoderBlock
@@ -92,15 +90,6 @@ class BertBackbone(Backbone):
         self.encoder = bert_encoder(self)
         self.pooler = Pooler(hidden_dim, initializer_range, dtype=self.dtype_policy, name="pooler")
         self.build()
-
-    def attention_mask(self, inputs):
-        """Returns which keys each query sees; in a causal model none after it."""
-        mask = super().attention_mask(inputs)
-        if not self.causal:
-            return mask
-        positions = ops.arange(ops.shape(inputs[TOKEN_IDS])[1])
-        before = ops.expand_dims(positions, 1) >= ops.expand_dims(positions, (0, 1, 2))
-        return before if mask is None else ops.logical_and(mask, before)
 
 
 def bert_embeddings(backbone, embedding_dim=None, **options):

@@ -5,7 +5,7 @@ from typing import Unpack
 import keras
 from keras import ops
 
-from bert_keras.layers.initializer import bert_initializer
+from bert_keras.layers.initializer import bert_table
 from bert_keras.layers.pooler import Pooler
 from bert_keras.models.arguments import own_arguments
 from bert_keras.models.backbone import Backbone
@@ -113,13 +113,8 @@ class RelativeBias(keras.layers.Layer):
     ) -> None:
         super().__init__(**kwargs)
         self.num_heads = num_heads
-        self.table = keras.layers.Embedding(
-            32,
-            num_heads,
-            embeddings_initializer=bert_initializer(initializer_range),
-            dtype=self.dtype_policy,
-            name="table",
-        )
+        self.initializer_range = initializer_range
+        self.table = bert_table(self, 32, num_heads, "table")
 
     def build(self, input_shape=None):
         self.table.build((None, None))

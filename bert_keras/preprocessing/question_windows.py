@@ -4,7 +4,7 @@ import numpy as np
 
 from bert_keras.answers.windows import cut_windows
 from bert_keras.answers.words import with_marks
-from bert_keras.checks import check_int
+from bert_keras.checks import check_int, check_not_empty
 from bert_keras.preprocessing.packing import pack
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tokenizers.tokenizer import TEXTS_AT_ONCE
@@ -40,8 +40,7 @@ class QuestionWindows:
         least = layout.num_special(is_pair=True) + 2
         advice = "There must be room for a question and a context."
         check_int("max_length", preprocessor.max_length, least, advice=advice)
-        if not questions:
-            raise ValueError("At least one question is needed. Received: none.")
+        check_not_empty(questions, "At least one question is needed")
         self.contexts = contexts
         self._preprocessor = preprocessor
         tokenizer = preprocessor.tokenizer

@@ -15,7 +15,7 @@ import pathlib
 import re
 from collections.abc import Iterable
 
-from bert_keras.checks import check_type, require
+from bert_keras.checks import check_exists, check_type, require
 from bert_keras.presets.registry import PRESETS, RegisteredPreset
 from bert_keras.presets.torch_pickle import CONVERT, INDEX_FILE
 from bert_keras.tokenizers.saved import SENTENCE_FILES, TOKENIZER_FILES
@@ -190,16 +190,13 @@ def _local_folder(source: str) -> pathlib.Path:
     folder = pathlib.Path(os.path.expanduser(source))
     if os.path.isdir(folder):
         return _checked(folder, source)
-    if os.path.exists(folder):
-        advice = f"Pass the folder that contains it: {str(folder.parent)!r}."
-        if folder.suffix == ".keras":
-            advice = "Load it with `keras.saving.load_model`."
-        raise ValueError(
-            f"A checkpoint must be a folder. Received: {source!r}, which is a file. {advice}"
-        )
-    raise FileNotFoundError(
-        f"The folder of a checkpoint must exist. Received: {source!r}, which does not. The current "
-        f"directory is {os.getcwd()!r}."
+    rule = f"The folder of the checkpoint {source!r} must exist"
+    check_exists(folder, rule, f"The current directory is {os.getcwd()!r}.")
+    advice = f"Pass the folder that contains it: {str(folder.parent)!r}."
+    if folder.suffix == ".keras":
+        advice = "Load it with `keras.saving.load_model`."
+    raise ValueError(
+        f"A checkpoint must be a folder. Received: {source!r}, which is a file. {advice}"
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_choice, check_exists
 from bert_keras.engine.atomic_files import replacing, write_json
 from bert_keras.presets.sharded_files import locate, read_headers
 from bert_keras.presets.tensors import Tensors, advice_for
@@ -106,11 +106,8 @@ def write_safetensors(
         OSError: the file cannot be written, see `bert_keras.engine.atomic_files.replacing`.
     """
     path = pathlib.Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(
-            "The folder of a safetensors file must exist. Received: "
-            f"{str(path)!r}. Create {str(path.parent)!r} first."
-        )
+    rule = "The folder of a safetensors file must exist"
+    check_exists(path.parent, rule, "Create it first.", exists=os.path.isdir)
     arrays = {name: np.asarray(value, order="C") for name, value in tensors.items()}
     for name, array in arrays.items():
         check_choice(f"dtype` of `{name}", array.dtype.name, _DTYPES.values(), "Use `astype`.")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import ml_dtypes
 import numpy as np
 
-from bert_keras.checks import require
+from bert_keras.checks import check_exists, require
 from bert_keras.presets.tensors import Tensors, advice_for
 from bert_keras.tokenizers.protocol_buffers import DamagedError, Reader, check_whole, fields
 
@@ -93,11 +93,7 @@ def read_tensor_bundle(prefix: str | os.PathLike) -> TensorBundle:
     """
     prefix = pathlib.Path(prefix)
     path = prefix.with_name(f"{prefix.name}.index")
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"A TensorFlow checkpoint must have an index. Received: {str(prefix)!r}, for which "
-            f"there is no {path.name}."
-        )
+    check_exists(path, "A TensorFlow checkpoint must have an index", exists=os.path.isfile)
     size = path.stat().st_size
     try:
         check_whole(size <= _LARGEST_INDEX, f"more than {_LARGEST_INDEX} bytes are no index")
@@ -196,14 +192,9 @@ def _entries(table, prefix):
 
 
 def _size_of(path):
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"A TensorFlow checkpoint must have all its data files. Received: the folder "
-            f"{str(path.parent)!r}, which lacks {path.name}. The download is incomplete: download "
-            "it again."
-        ) from None
+    rule = "A TensorFlow checkpoint must have all its data files"
+    check_exists(path, rule, "The download is incomplete: download it again.")
+    return path.stat().st_size
 
 
 def _read_entry(name, value):

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bert_keras.checks import check_choice, check_int, check_not_empty
+from bert_keras.checks import check_choice, check_int, check_not_empty, refuse_unused
 from bert_keras.engine.atomic_files import of_one_state, reading
 from bert_keras.search.faiss_vectors import FACTORIES, FaissVectors
 from bert_keras.search.numpy_vectors import BinaryVectors, FloatVectors, Int8Vectors
@@ -68,10 +68,9 @@ class Index:
     ) -> None:
         self.precision = check_choice("precision", precision, tuple(VECTORS))
         self.engine = check_choice("engine", engine, ("numpy", "faiss"))
-        if factory is not None and engine == "numpy":
-            raise ValueError(
-                f"`factory` is an argument for faiss. Received: {factory!r}. Pass engine='faiss'."
-            )
+        if engine == "numpy":
+            rule = "`factory` is an argument for faiss"
+            refuse_unused(rule, {"factory": factory}, "Pass engine='faiss'.")
         self.factory, self.dim = factory, None
         self._records = Records()
         self._vectors = (

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_keras.checks import as_texts, check_int, require
+from bert_keras.checks import as_texts, check_int, check_not_empty, require
 from bert_keras.corpora.growing_arrays import Columns
 from bert_keras.engine.atomic_files import replacing, sole_writer
 from bert_keras.export import runtime
@@ -90,7 +90,7 @@ def write_vectors(
         count = columns.counts["texts"]
         if not count:
             shutil.rmtree(folder)
-            raise ValueError("There must be texts to embed. Received: none.")
+            check_not_empty((), "There must be texts to embed")
         with replacing(path) as temporary:
             kind.write(temporary, columns, count, embedder)
         shutil.rmtree(folder)

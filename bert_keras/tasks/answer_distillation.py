@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bert_keras.tasks.embedder import Embedder
+from bert_keras.tasks.joint_task import check_two_backbones
 from bert_keras.tasks.multi_vector_embedder import MultiVectorEmbedder
 from bert_keras.tasks.reranker import Reranker
 from bert_keras.tasks.text_embedder import TextEmbedder
@@ -148,8 +149,7 @@ def _check_pair(teacher, student):
             f"The student of a {type(teacher).__name__} must be {wanted}. Received: "
             f"{type(student).__name__}."
         )
-    if teacher.backbone is student.backbone:
-        raise ValueError("Teacher and student must have two backbones. Received: one for both.")
+    check_two_backbones(teacher, student)
     objective = "vectors" if has_vectors else "distillation"
     if isinstance(student, Embedder) and student.objective != objective:
         raise ValueError(

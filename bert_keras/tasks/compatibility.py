@@ -1,6 +1,6 @@
 """Whether a task's backbone, head, preprocessor and tokenizer belong together."""
 
-from bert_keras.checks import check_choice, refuse_first
+from bert_keras.checks import check_choice, check_int, check_type, refuse_first, refuse_unused
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import layer_for
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -65,17 +65,10 @@ def fitting(preprocessor, backbone, needed_roles=()):
     """
     if preprocessor is None:
         return None
-    if not isinstance(preprocessor, TextPreprocessor):
-        raise TypeError(
-            "`preprocessor` must be a bert_keras `TextPreprocessor`. Received: "
-            f"{type(preprocessor).__name__}."
-        )
-    longest = backbone.max_sequence_length
-    if longest is not None and preprocessor.max_length > longest:
-        raise ValueError(
-            f"The preprocessor's `max_length` must be at most {longest}, the number of positions "
-            f"in the backbone. Received: {preprocessor.max_length}."
-        )
+    rule = "a bert_keras `TextPreprocessor`"
+    check_type("preprocessor", preprocessor, TextPreprocessor, rule)
+    advice = "The backbone has no positions for longer sequences."
+    check_int("max_length", preprocessor.max_length, 1, backbone.max_sequence_length, advice)
     check_tokenizer(preprocessor.tokenizer, backbone, needed_roles)
     return preprocessor.for_inputs(backbone.input_names)
 
@@ -102,6 +95,17 @@ def check_tokenizer(tokenizer, backbone, needed_roles=()):
             f"tokenizer whose {tokenizer.pad_token!r} has the id {tokenizer.pad_token_id}. Use the "
             "tokenizer of the same checkpoint."
         )
+
+
+def check_pads(preprocessor, rule):
+    """Raises `ValueError` if a preprocessor, or `None`, makes rows without padding.
+
+    Args:
+        preprocessor: a `TextPreprocessor`, or `None`.
+        rule: str, what needs padding, a sentence without its full stop.
+    """
+    unpadded = getattr(preprocessor, "unpadded", None) or None
+    refuse_unused(rule, {"unpadded": unpadded}, "Make the preprocessor with unpadded=False.")
 
 
 def check_all_fit(preprocessor, ids, pair_ids=None):

@@ -13,7 +13,7 @@ from bert_keras.checks import check_int, check_number
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, ROW_PLACES, TOKEN_IDS
 from bert_keras.presets.assign import by_path, own_weights
 from bert_keras.tasks.answer_distillation import AnswerDistillation
-from bert_keras.tasks.joint_task import JointTask
+from bert_keras.tasks.joint_task import JointTask, check_two_backbones
 from bert_keras.tasks.reranker import Reranker
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_embedder import TextEmbedder
@@ -225,8 +225,7 @@ def _check_pair(teacher, student, cosine_weight):
             "Teacher and student must be tasks of one class with the same vocabulary and classes. "
             f"Received: {sizes[0]} and {sizes[1]} (class, token ids, classes)."
         )
-    if teacher.backbone is student.backbone:
-        raise ValueError("Teacher and student must have two backbones. Received: one for both.")
+    check_two_backbones(teacher, student)
     widths = [task.backbone.hidden_dim for task in (teacher, student)]
     if cosine_weight and widths[0] != widths[1]:
         raise ValueError(

@@ -12,6 +12,7 @@ from bert_keras.checks import (
     as_texts,
     check_choice,
     check_int,
+    check_labels_given,
     check_shape,
     describe,
     refuse_first,
@@ -21,6 +22,7 @@ from bert_keras.engine.remat import in_chunks
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.tasks.compatibility import check_pads
 from bert_keras.tasks.encoded_examples import EncodedTexts
 from bert_keras.tasks.encoded_labels import as_label_array, one_column
 from bert_keras.tasks.groups import EncodedGroups, merge_groups
@@ -113,12 +115,10 @@ class Embedder(Task):
         Reference:
             [Gao et al., 2021](https://arxiv.org/abs/2101.06983).
         """
-        if chunk_size is not None and getattr(self.preprocessor, "unpadded", False):
-            raise ValueError(
-                "`chunk_size` is for rows with padding. Received: a preprocessor with "
-                "unpadded=True. Make one with unpadded=False."
-            )
-        self.chunk_size = chunk_size if chunk_size is None else check_int("chunk_size", chunk_size)
+        if chunk_size is not None:
+            check_pads(self.preprocessor, "`chunk_size` is for rows with padding")
+            chunk_size = check_int("chunk_size", chunk_size)
+        self.chunk_size = chunk_size
         super().compile(optimizer, loss, **kwargs)
 
     def get_compile_config(self):
@@ -228,11 +228,8 @@ class Embedder(Task):
                 f"{num_texts}. Pass a tuple, such as `fit((anchors, positives))`."
             )
         wanted = {"similarity": "a score for each pair", **_OF_TEACHERS}.get(self.objective)
-        if labels is None and wanted:
-            raise ValueError(
-                f"{type(self).__name__} needs labels to train or to be evaluated: {wanted}. "
-                "Received: y=None."
-            )
+        if wanted:
+            check_labels_given(labels, type(self).__name__, f"Pass {wanted}.")
         labels = self.encode_labels(np.arange(count) if labels is None else labels)
         sizes = {"distillation": num_texts - 1, "vectors": self.dim}
         if self.objective in sizes:

@@ -63,9 +63,9 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
             what = "name" if labels.dtype.kind in "OUS" else "class"
             raise ValueError(
                 "Labels of a single_label problem must have the shape (num_examples,), one "
-                f"{what} an example. Received {labels.shape}. One-hot rows: "
-                "labels.argmax(axis=-1). Several labels an example: problem_type='multi_label', "
-                "and a matrix of 0 and 1 with a column a label."
+                f"{what} per example. Received {labels.shape}. One-hot rows: "
+                "labels.argmax(axis=-1). For several labels per example, use "
+                "problem_type='multi_label' and a matrix of 0 and 1 with one column per label."
             )
         if labels.dtype.kind in "OUS":
             labels = _numbers_of(labels, label_names)
@@ -87,7 +87,7 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
         refuse_first((labels != 0) & (labels != 1), labels, f"{name} must be 0 or 1")
     elif num_classes != 1 or labels.ndim != 1:
         name = f"Labels of a regression with num_classes={num_classes} scores"
-        advice = "One score an example: num_classes=1."
+        advice = "For one score per example, use num_classes=1."
         check_shape(name, labels, ("num_examples", num_classes), advice=advice)
     return labels.reshape(-1, num_classes).astype("float32")
 
@@ -159,9 +159,9 @@ def as_label_array(labels, what="label"):
         for row, value in enumerate(labels):
             _check_there(value, row, what)
         raise ValueError(
-            "Labels must be one an example, or for several labels an example a matrix of 0 and 1, "
-            "(num_examples, num_classes), or lists of names, if the task has label_names. Received "
-            "rows of different lengths."
+            "Each example must have one label. Received rows of different lengths. For several "
+            "labels per example, pass a matrix of 0 and 1, (num_examples, num_classes), or lists "
+            "of names if the task has label_names."
         ) from None
     if array.dtype.kind in "biuf" or array.ndim == 0:
         return array

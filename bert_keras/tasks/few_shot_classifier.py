@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bert_keras.answers.probabilities import softmax
-from bert_keras.checks import as_texts, check_int, describe
+from bert_keras.checks import as_texts, check_int, check_labels_given, check_same_length, describe
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.keyword_options import FewShotClassifierOptions, TaskOptions
@@ -172,16 +172,9 @@ class FewShotClassifier(TextClassifier):
                 f"FewShotClassifier trains on single texts. Received: {len(texts)} columns. Join "
                 "the texts of a row, or use `TextClassifier` for pairs."
             )
-        if y is None:
-            raise ValueError(
-                "FewShotClassifier needs labels to train. Received: y=None. Pass one label for "
-                "each text."
-            )
+        check_labels_given(y, "FewShotClassifier", "Pass one label for each text.")
         texts, labels = as_texts(texts), self.encode_labels(y)
-        if len(texts) != len(labels):
-            raise ValueError(
-                f"Each text needs one label. Received: {len(texts)} texts and {len(labels)} labels."
-            )
+        check_same_length("Each text needs one label", texts=texts, labels=labels)
         missing = np.setdiff1d(np.arange(self.num_classes), labels)
         if missing.size:
             names = [self._names()[number] for number in missing]

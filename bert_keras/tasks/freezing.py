@@ -23,7 +23,8 @@ def check_frozen(frozen, num_layers):
 def frozen_weights(backbone, frozen):
     """Returns the weights of the stages that `frozen` names, a list.
 
-    What all blocks share is frozen with the first of them, whose output would change otherwise.
+    Layers that all blocks share are frozen along with the first block; otherwise its output would
+    change.
     """
     if frozen == "backbone":
         return backbone.weights
@@ -55,7 +56,7 @@ def idle_weights(task):
 
     Those of the frozen part of the backbone, of its pooler if the task does not read it, and of
     `left_alone`; for a task made of `tasks`, also those that these do not train. Keras would warn
-    of a pooler without a gradient on some backends, and on JAX weight decay would shrink it.
+    about a pooler without a gradient on some backends, and on JAX weight decay would shrink it.
     """
     backbone = getattr(task, "backbone", None)
     if backbone is None:  # The constructor has not set it yet.

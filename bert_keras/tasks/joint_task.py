@@ -9,6 +9,12 @@ from bert_keras.tasks.task import Task
 from bert_keras.types import Dtype, Path
 
 
+def check_two_backbones(teacher, student):
+    """Raises `ValueError` if a teacher and its student share a backbone."""
+    if teacher.backbone is student.backbone:
+        raise ValueError("Teacher and student must have two backbones. Received: one for both.")
+
+
 class JointTask(Task):
     """Tasks in one model: one of them reads the examples, and one is used after training.
 

@@ -8,6 +8,7 @@ from typing import Self
 import keras
 import numpy as np
 
+from bert_keras.checks import refuse_unused
 from bert_keras.engine.atomic_files import of_one_state, reading
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.presets.assign import assign, by_path, own_weights
@@ -33,11 +34,11 @@ class AdaptedTask:
         Raises:
             ValueError: options come without a rank, or the task freezes a part of the backbone.
         """
-        if rank is None and ((alpha, layers) != (None, None) or targets != DEFAULT_TARGETS):
-            raise ValueError(
-                "`lora_alpha`, `lora_targets` and `lora_layers` are options of `lora_rank`. "
-                "Received: lora_rank=None. Give the rank, for instance 8."
-            )
+        if rank is None:
+            options = {"lora_alpha": alpha, "lora_layers": layers}
+            options["lora_targets"] = None if targets == DEFAULT_TARGETS else targets
+            rule = "`lora_alpha`, `lora_targets` and `lora_layers` are options of `lora_rank`"
+            refuse_unused(rule, options, "Pass the rank, for instance 8.")
         self._lora = rank, alpha, targets, layers
         self._check_frozen_with_lora()
 
@@ -74,7 +75,7 @@ class AdaptedTask:
         """
         self._check_has_adapters()
         self.backbone.merge_adapters()
-        self._renew_optimizer()
+        self.compile_with(self.recipe.renewed(self))
 
     def without_adapters(self) -> Self:
         """Returns a copy with the adapters merged, or the task itself if it has none.
@@ -176,17 +177,7 @@ class AdaptedTask:
                 f"A file of adapters must have their settings under {_SETTINGS!r} in its metadata. "
                 f"Received: {path}, which has not. Was it written by `save_adapters`?"
             ) from error
-        own = self._lora_settings()
-        differences = [
-            f"{name}={saved.get(name)!r}, here {own.get(name)!r}"
-            for name in sorted(saved.keys() | own.keys())
-            if saved.get(name) != own.get(name)
-        ]
-        if differences:
-            raise ValueError(
-                f"The settings of the adapters in {path} must be this task's. No weight was "
-                f"changed. In the file: {'; '.join(differences)}. Make the task with the file's."
-            )
+        peft.check_same_settings(path, saved, self._lora_settings())
 
     def _base_crc32(self):
         """Returns a checksum of the frozen weights that the adapters were trained on."""

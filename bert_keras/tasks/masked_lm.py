@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bert_keras.answers.probabilities import log_softmax
 from bert_keras.answers.tokens import ids_of_targets, likeliest_tokens
-from bert_keras.checks import check_choice, check_int, check_shape, refuse_first
+from bert_keras.checks import check_choice, check_int, check_shape, refuse_first, refuse_unused
 from bert_keras.heads.masked_tokens import MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.streaming import MaskedPerplexity, TokenAccuracy
@@ -189,11 +189,8 @@ class MaskedLM(Task):
 
     def row_labels(self, x: Texts, y: Labels | None) -> NDArray[np.int32]:
         """Returns a label for each text: no labels are needed here, so 0."""
-        if y is not None:
-            raise ValueError(
-                f"Texts of a {type(self).__name__} have no labels: `fit(texts)` masks them. "
-                f"Received labels of type {type(y).__name__}."
-            )
+        rule = f"Texts of a {type(self).__name__} have no labels: `fit(texts)` masks them"
+        refuse_unused(rule, {"y": y})
         return np.zeros(num_examples(x), "int32")
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):

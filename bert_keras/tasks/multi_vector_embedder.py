@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bert_keras.answers.token_similarity import maxsim_matrix
-from bert_keras.checks import as_texts, check_bool, check_choice, check_int
+from bert_keras.checks import as_texts, check_bool, check_choice, check_int, check_shape
 from bert_keras.heads.token_vectors import TokenVectorsHead
 from bert_keras.inputs import PADDING_MASK, SCORING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import late_interaction
-from bert_keras.tasks.compatibility import head_for
+from bert_keras.tasks.compatibility import check_pads, head_for
 from bert_keras.tasks.embedder import Embedder, stripped
 from bert_keras.tasks.keyword_options import MultiVectorEmbedderOptions, TaskOptions
 from bert_keras.tasks.marked_texts import MarkedGroups, MarkedTexts, marked_ids
@@ -137,16 +137,10 @@ class MultiVectorEmbedder(Embedder):
             if getattr(self, name) is not None:
                 advice = "That is the longest sequence that the preprocessor makes."
                 check_int(name, getattr(self, name), 3, longest, advice)
-        if self.query_length and (self.query_expansion or 0) > self.query_length:
-            raise ValueError(
-                "`query_expansion` must be at most `query_length`. Received: "
-                f"{self.query_expansion} above {self.query_length}. Raise `query_length`."
-            )
-        if getattr(preprocessor, "unpadded", False):
-            raise ValueError(
-                "Queries that are filled up with [MASK] need rows with padding. Received: a "
-                "preprocessor with unpadded=True. Make one with unpadded=False."
-            )
+        if self.query_length and self.query_expansion:
+            advice = "That is `query_length`, which may be raised."
+            check_int("query_expansion", self.query_expansion, 3, self.query_length, advice)
+        check_pads(preprocessor, "Queries that are filled up with [MASK] need rows with padding")
 
     @property
     def skipped_ids(self) -> list[int]:
@@ -297,11 +291,8 @@ class MultiVectorEmbedder(Embedder):
         is_one = getattr(vectors, "ndim", 0) == 2
         arrays = [np.asarray(x) for x in ([vectors] if is_one else vectors)]
         for array in arrays:
-            if array.dtype.kind != "f" or array.ndim != 2 or array.shape[1] != self.dim:
-                raise ValueError(
-                    f"Vectors must be arrays of floats (num_tokens, {self.dim}), as `embed` "
-                    f"returns them. Received: dtype {array.dtype}, shape {array.shape}."
-                )
+            shape, advice = ("num_tokens", self.dim), "`embed` returns such arrays."
+            check_shape("Each text's vectors", array, shape, "f", advice)
         return arrays, is_one
 
     def answer_config(self) -> dict[str, Any]:

@@ -8,7 +8,13 @@ import numpy as np
 from keras import ops
 
 from bert_keras.answers.classes import choice_answer
-from bert_keras.checks import as_texts, check_shape, refuse_first
+from bert_keras.checks import (
+    as_texts,
+    check_not_empty,
+    check_same_length,
+    check_shape,
+    refuse_first,
+)
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
@@ -206,11 +212,9 @@ def _checked_columns(x):
         )
     contexts = as_texts(x[0], "contexts")
     rows = x[1].tolist() if isinstance(x[1], np.ndarray) else as_column(x[1], "choices")
-    if not contexts or len(rows) != len(contexts):
-        raise ValueError(
-            "There must be one list of choices for each context, and at least one context. "
-            f"Received: {len(contexts)} contexts and {len(rows)} lists of choices."
-        )
+    check_not_empty(contexts, "There must be at least one context")
+    rule = "There must be one list of choices for each context"
+    check_same_length(rule, contexts=contexts, choices=rows)
     rows = [
         as_texts(as_column(row, f"choices[{index}]"), f"choices[{index}]")
         for index, row in enumerate(rows)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bert_keras.answers.classes import next_sentence_answers
+from bert_keras.checks import check_shape, refuse_first
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -157,11 +158,7 @@ def encode_next_labels(labels: ArrayLike) -> NDArray[np.int32]:
         ValueError: a label is anything else; bools too, since `True` would mean "is random".
     """
     labels = one_column(np.asarray(labels))
-    is_int = labels.dtype.kind in "iu" and labels.ndim == 1
-    if not is_int or not np.isin(labels, (0, 1)).all():
-        raise ValueError(
-            "Labels of next sentences must be ints of the shape (num_examples,): 0 is next, 1 is "
-            f"random. Received: dtype {labels.dtype}, shape {labels.shape}"
-            + (f", values {np.unique(labels)[:10].tolist()}." if is_int else ".")
-        )
+    name, advice = "Labels of next sentences", "0 is next, 1 is random."
+    check_shape(name, labels, ("num_examples",), "iu", advice)
+    refuse_first((labels != 0) & (labels != 1), labels, f"{name} must be 0 or 1", advice)
     return labels.astype("int32")

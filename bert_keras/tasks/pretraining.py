@@ -6,6 +6,7 @@ from typing import overload
 import keras
 
 from bert_keras.answers.classes import next_sentence_answers
+from bert_keras.checks import check_labels_given
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.pretraining_heads import PretrainingHead
 from bert_keras.tasks import next_sentence_prediction as next_sentence
@@ -112,10 +113,7 @@ class Pretraining(MaskedLM):
     def row_labels(self, x, y):
         """Returns the label of each pair, checked; see `MaskedLM`."""
         next_sentence.check_pairs(x)
-        if y is None:
-            raise ValueError(
-                "Pretraining needs a label for each pair: 0 is next, 1 is random. Received: y=None."
-            )
+        check_labels_given(y, "Pretraining", "For each pair, 0 is next and 1 is random.")
         return next_sentence.encode_next_labels(y)
 
     @overload

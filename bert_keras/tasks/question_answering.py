@@ -11,7 +11,9 @@ from bert_keras.answers.span_search import NBest
 from bert_keras.checks import (
     check_choice,
     check_int,
+    check_labels_given,
     check_number,
+    check_shape,
     is_number,
     refuse_first,
     refuse_smoothing,
@@ -169,12 +171,8 @@ class QuestionAnswering(Task):
                 f"'end_logits', or a tuple of both. Received: {type(labels).__name__}."
             )
         start, end = (np.asarray(labels[name]) for name in OUTPUTS)
-        fits = start.ndim == 1 and start.shape == end.shape
-        if not fits or start.dtype.kind not in "iu" or end.dtype.kind not in "iu":
-            raise ValueError(
-                "Starts and ends must be ints of the same shape (num_examples,). Received: "
-                f"{start.dtype} {start.shape} and {end.dtype} {end.shape}."
-            )
+        check_shape("Starts", start, ("num_examples",), "iu")
+        check_shape("Ends", end, start.shape, "iu", "Starts have this shape.")
         spans = list(zip(start.tolist(), end.tolist(), strict=True))
         rule = "A span (start, end) must start at 0 or later and end where it starts or later"
         refuse_first((start < 0) | (end < start), spans, rule)
@@ -250,11 +248,8 @@ class QuestionAnswering(Task):
         if not training:
             return EncodedWindows(self.cut(x), self)
         x, y = question_examples.as_columns(x, y)
-        if y is None:
-            raise ValueError(
-                "QuestionAnswering needs labels to train or to be evaluated, for each question "
-                "(text, start character), or None for no answer. Received: y=None."
-            )
+        advice = "Pass (text, start character) for each question, or None for no answer."
+        check_labels_given(y, "QuestionAnswering", advice)
         questions, contexts = self._questions_of(x)
         starts, ends, unusable = question_examples.read_answers(contexts, y)
         question_examples.check_not_blank(questions, contexts, unusable)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_keras.checks import is_int
+from bert_keras.checks import check_labels_given, is_int, refuse_unused
 
 
 class Answer(NamedTuple):
@@ -84,11 +84,8 @@ def as_columns(x, y=None):
             x = tuple([text] for text in x)
         is_columns = isinstance(x, tuple) and isinstance(y, tuple)
         return x, list(y) if is_columns else y
-    if y is not None:
-        raise ValueError(
-            "A list of QuestionExample has its answers in it. Received further ones: leave `y` "
-            "out, or pass `(questions, contexts)` and answers."
-        )
+    advice = "Leave it out, or pass `(questions, contexts)` and answers."
+    refuse_unused("A list of QuestionExample has its answers in it", {"y": y}, advice)
     columns = ([example.question for example in x], [example.context for example in x])
     return columns, [_answer_of(example) for example in x]
 
@@ -226,6 +223,5 @@ def right_answers(x, y):
     """
     if are_examples(x):
         return [[answer.text for answer in example.answers] for example in x]
-    if y is None:
-        raise ValueError("Answers are needed. Received: y=None.")
+    check_labels_given(y, "QuestionAnswering", "Pass the answers to each question.")
     return [[a.text for a in _candidates(answer, index)] for index, answer in enumerate(y)]

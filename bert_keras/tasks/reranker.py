@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from bert_keras.answers.probabilities import SCORES, activated
 from bert_keras.answers.prompts import check_prompts, prompt_text
 from bert_keras.answers.ranked_texts import ranked
-from bert_keras.checks import as_texts, check_choice, check_int, refuse_first
+from bert_keras.checks import (
+    as_texts,
+    check_choice,
+    check_int,
+    check_labels_given,
+    check_shape,
+    refuse_first,
+)
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.metrics.streaming import RelevanceAccuracy
 from bert_keras.models.backbone import Backbone
@@ -168,11 +175,8 @@ text, `(num_examples, num_texts)` |
             ValueError: there is none, or it is not from 0 to 1. With another loss any finite
                 number will do.
         """
-        if labels is None:
-            raise ValueError(
-                "Reranker needs labels to train or to be evaluated. Received: y=None. Pass the "
-                "relevance of each pair, or `(queries, positives, negatives)`."
-            )
+        advice = "Pass the relevance of each pair, or `(queries, positives, negatives)`."
+        check_labels_given(labels, "Reranker", advice)
         labels = super().encode_labels(labels)
         self._check_relevance(labels)
         return labels
@@ -197,8 +201,7 @@ text, `(num_examples, num_texts)` |
         wrong = [row.shape != (count,) for row, count in zip(labels, counts, strict=True)]
         refuse_first(wrong, labels, "Each text of a query needs a label, and no others")
         flat = np.concatenate(labels) if labels else np.zeros(0)
-        if flat.dtype.kind not in "iufb":
-            raise ValueError(f"Relevance must be numbers. Received the dtype {flat.dtype}.")
+        check_shape("Relevance", flat, ("num_texts",), "iufb")
         refuse_first(~np.isfinite(flat), flat, "Each text needs a label that is a finite number")
         self._check_relevance(flat)
         exists = np.arange(max(counts, default=1)) < np.asarray(counts, int)[:, None]

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, TypeAlias, overload
 import keras
 import numpy as np
 
-from bert_keras.checks import check_choice, check_int
+from bert_keras.checks import check_choice, check_int, check_same_length
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
 from bert_keras.tasks.long_text_classifier import LongTextClassifier
@@ -144,11 +144,8 @@ def _targets(classifier, columns, target):
         texts = columns[0] if len(columns) == 1 else columns
         return classifier.predict(texts, verbose=0).argmax(-1).tolist()
     targets = [target] * count if np.ndim(target) == 0 else list(target)
-    if len(targets) != count:
-        raise ValueError(
-            "`target` must be one for all texts, or one for each. Received: "
-            f"{len(targets)} targets for {count} texts."
-        )
+    rule = "`target` must be one for all texts, or one for each"
+    check_same_length(rule, targets=targets, texts=range(count))
     names = list(classifier.label_names or ())
     numbers = {name: number for number, name in enumerate(names)}
     numbers |= {number: number for number in range(classifier.num_classes)}

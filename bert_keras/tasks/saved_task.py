@@ -8,6 +8,7 @@ from typing import Any, Self
 import keras
 import numpy as np
 
+from bert_keras.checks import refuse_unused
 from bert_keras.engine.atomic_files import of_one_state, reading
 from bert_keras.engine.keras_file import load_model
 from bert_keras.models.backbone import Backbone
@@ -100,11 +101,9 @@ class SavedTask:
 
 def _task_of_run(cls, path, arguments):
     """Returns the best task of a run of `train`, which must be of a class."""
-    if arguments:
-        raise ValueError(
-            f"The model of a run comes as it was trained, without arguments. Received: {path} with "
-            f"{sorted(arguments)}. To begin anew, pass the preset that the run began from."
-        )
+    rule = f"The model of a run is loaded as it was trained, without arguments: {path}"
+    advice = "To begin anew, pass the preset that the run began from."
+    refuse_unused(rule, {"arguments": arguments or None}, advice)
     task = load_model(path)
     if not isinstance(task, cls):
         name = type(task).__name__

@@ -153,10 +153,15 @@ class SparseTextEmbedder(Embedder):
         """The number of values in a vector: the size of the vocabulary."""
         return self.backbone.vocabulary_size
 
-    @functools.cached_property
+    @property
     def query_table(self) -> NDArray[np.float32]:
         """The weight of each token id in queries, float32 `(vocabulary_size,)`."""
-        return weight_table(self.query_weights, self.tokenizer, self.dim)
+        return self._query_table(self.tokenizer)
+
+    @functools.cached_property
+    def _query_table(self):
+        make = functools.partial(weight_table, self.query_weights, size=self.dim)
+        return functools.lru_cache(maxsize=1)(make)  # Another preprocessor has another table.
 
     def call(self, inputs, training=None):
         if not self._has_static_column or len(inputs[TOKEN_IDS].shape) == 2:

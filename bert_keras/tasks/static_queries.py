@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from bert_keras.checks import check_type, refuse_first, require
+from bert_keras.checks import check_shape, check_type, refuse_first, require
 
 
 def check_query_weights(weights, tokenizer):
@@ -25,8 +25,7 @@ def check_query_weights(weights, tokenizer):
         return None
     check_type("query_weights", weights, Mapping, "a dict from tokens to weights")
     tokens, values = list(weights), np.array(list(weights.values()))
-    if values.size and values.dtype.kind not in "iuf":
-        raise ValueError(f"`query_weights` must be numbers. Received: {values.dtype} values.")
+    check_shape("`query_weights`", values, ("num_tokens",), "iuf")
     refuse_first(~(np.isfinite(values) & (values >= 0)), values, "Query weights must be from 0")
     if tokenizer is None:
         raise ValueError(

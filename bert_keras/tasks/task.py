@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bert_keras.checks import check_int
-from bert_keras.inputs import TOKEN_IDS
+from bert_keras.layers.initializer import build_parts
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import BuiltModel
@@ -129,8 +129,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
     def build(self, input_shape=None):
         if self.reads_pooled_output:
             compatibility.check_has_pooler(self)
-        if not self.head.built:
-            self.head.build((None, self.backbone.hidden_dim))
+        build_parts([self.head], (None, self.backbone.hidden_dim))
         # Last, so that a constructor that raises leaves the backbone as it was.
         self._add_adapters()
 
@@ -142,14 +141,6 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
     def check_arrays(self, inputs: Inputs) -> None:
         """Raises when NumPy inputs do not fit the backbone, see `Backbone.check_arrays`."""
         self.backbone.check_arrays(inputs, num_axes=self.num_input_axes)
-
-    def check_inputs(self, inputs):
-        """Raises when a dict of inputs does not fit; tensors must not be too long either."""
-        super().check_inputs(inputs)
-        longest, shape = self.backbone.max_sequence_length, getattr(inputs[TOKEN_IDS], "shape", ())
-        # On JAX, tokens without a position would be NaN.
-        if longest and shape and isinstance(shape[-1], int) and shape[-1] > longest:
-            self.backbone.check_arrays({TOKEN_IDS: np.zeros((1, shape[-1]), "int32")})
 
     def backbone_outputs(
         self, inputs: Inputs, training: bool | None = None, **options: Any
@@ -455,8 +446,4 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         The old optimizer would keep the moments of weights that no longer exist.
         """
         super().quantize(mode, config=config, filters=filters, **kwargs)
-        self._renew_optimizer()
-
-    def _renew_optimizer(self):
-        """Compiles with a new optimizer of the same settings, because the weights have changed."""
         self.compile_with(self.recipe.renewed(self))

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 
 from bert_keras import distribution
-from bert_keras.checks import check_int
+from bert_keras.checks import check_int, check_labels_given
 from bert_keras.engine.compiled_programs import COMPILES_SHAPES
 from bert_keras.inputs import PADDING_MASK, check_keys
 from bert_keras.preprocessing.batching import BucketedBatches, buckets_worth_compiling
@@ -45,7 +45,7 @@ TOKENS_AT_ONCE = {"cpu": 2048, "accelerator": 16384}
 class TaskData:
     """Turns what a user passes to `fit`, `evaluate` and `predict` into batches, in three steps.
 
-    1. What the user gave: `is_raw`, `is_whole`, `columns`, `split`.
+    1. The user's data: `is_raw`, `is_whole`, `columns`, `split`.
     2. Encoded rows: `encode`, by the task's own `encode_texts` and `encode_labels`.
     3. Batches: `batches`, and for each use `for_training`, `for_validation`, `for_evaluation` and
        `for_prediction`. Data sets that yield batches are `wrapped`.
@@ -57,13 +57,16 @@ class TaskData:
     def __init__(self, task: keras.Model) -> None:
         self.task = task
 
-    # What the user gave
+    # The user's data
 
     def taken(
         self, x: Any, y: Labels | None = None, sample_weight: Weights | None = None
     ) -> tuple[Any, Any, Any]:
-        """Returns what other libraries hold in this package's form, see `named_columns`."""
-        return taken(self.task, x, y, sample_weight)
+        """Returns columns with names in this package's form, see `named_columns`."""
+        has_names = isinstance(x, Mapping) or is_table(x)
+        if has_names or (isinstance(x, list) and x and isinstance(x[0], Mapping)):
+            return taken(self.task, x, y, sample_weight)
+        return x, y, sample_weight
 
     def is_raw(self, x: Any) -> bool:
         """Whether `x` is raw examples in the task's form, or a table of them."""
@@ -121,9 +124,7 @@ class TaskData:
         """
         task = self.task
         if training and y is None and task.needs_labels:
-            raise ValueError(
-                f"{type(task).__name__} needs labels to train or to be evaluated. Received: y=None."
-            )
+            check_labels_given(y, type(task).__name__)
         if not isinstance(x, dict):
             if task.preprocessor is None:
                 self.check_has_preprocessor()
@@ -213,7 +214,7 @@ class TaskData:
                 num_classes = getattr(self.task, "num_classes", None)
                 examples = examples.weighted(class_weight, num_classes)
             batches = self.batches(examples, batch_size, shuffle, epoch, for_fit=True)
-            # They shuffle themselves, by the seed and the number of the epoch.
+            # These batches shuffle themselves, by the seed and the number of the epoch.
             return {"x": batches, "shuffle": False}
         data = self.for_evaluation(x, y, sample_weight, batch_size)
         if class_weight is not None:

@@ -1,6 +1,5 @@
 """Classification and regression of texts and pairs of texts."""
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
@@ -11,15 +10,10 @@ from numpy.typing import NDArray
 
 from bert_keras.answers.classes import check_threshold, class_answers, class_probabilities
 from bert_keras.answers.probabilities import activated
-from bert_keras.checks import check_choice, check_number, refuse_smoothing
+from bert_keras.checks import check_choice, check_number, refuse_smoothing, refuse_unused
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
-from bert_keras.metrics.calibration import (
-    LEAST_TEMPERATURE,
-    MOST_TEMPERATURE,
-    best_temperature,
-    expected_calibration_error,
-)
+from bert_keras.metrics.calibration import best_temperature, expected_calibration_error
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import encoded_labels as task_labels
@@ -125,10 +119,8 @@ class TextClassifier(Task):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.temperature = check_number("temperature", temperature, above=0.0)
         if problem_type == "regression" and temperature != 1:
-            raise ValueError(
-                "`temperature` is for probabilities, which a regression does not have. Received: "
-                f"{temperature}. Leave it out."
-            )
+            rule = "`temperature` is for probabilities, which a regression does not have"
+            refuse_unused(rule, {"temperature": temperature})
         self.problem_type = check_choice("problem_type", problem_type, task_labels.PROBLEM_TYPES)
         self.num_classes = task_labels.check_num_classes(num_classes, problem_type)
         self.label_names = task_labels.check_label_names(label_names, num_classes)
@@ -144,8 +136,7 @@ class TextClassifier(Task):
         return head_for(self, SequenceHead, num_outputs=self.num_classes, **options)
 
     def call(self, inputs, token_vectors=None, training=None):
-        options = {} if token_vectors is None else {"token_vectors": token_vectors}
-        outputs = self.backbone_outputs(inputs, training=training, **options)
+        outputs = self.backbone_outputs(inputs, training=training, token_vectors=token_vectors)
         return self.head_outputs(outputs, inputs, training)
 
     def head_outputs(
@@ -218,8 +209,7 @@ class TextClassifier(Task):
         Raises:
             ValueError: the task is a regression.
         """
-        if self.problem_type == "regression":
-            raise ValueError("A regression has scores, no probabilities. Use `predict`.")
+        self._check_has_probabilities()
         logits = self.predict(x, batch_size=batch_size, verbose=verbose)
         return class_probabilities(logits / self.temperature, self.problem_type)
 
@@ -257,32 +247,19 @@ class TextClassifier(Task):
         Reference:
             [Guo et al., 2017](https://arxiv.org/abs/1706.04599).
         """
-        if self.problem_type == "regression":
-            raise ValueError(
-                "A regression has no probabilities to calibrate. Received: regression."
-            )
+        self._check_has_probabilities()
         labels = self.encode_labels(y)
         logits = self.predict(x, batch_size=batch_size, verbose=verbose)
-        temperature = best_temperature(logits, labels)
+        before, self.temperature = self.temperature, best_temperature(logits, labels)
+        found = {"temperature": self.temperature}
+        for name, temperature in (("before", before), ("after", self.temperature)):
+            probabilities = class_probabilities(logits / temperature, self.problem_type)
+            found[name] = expected_calibration_error(probabilities, labels)
+        return found
 
-        def error(divisor):
-            probabilities = class_probabilities(logits / divisor, self.problem_type)
-            return expected_calibration_error(probabilities, labels)
-
-        reasons = {
-            LEAST_TEMPERATURE: "lower, as where the classifier is right about each of them",
-            MOST_TEMPERATURE: "higher, as where the classifier is no better than chance",
-        }
-        for limit, reason in reasons.items():
-            if np.isclose(temperature, limit, rtol=1e-3):
-                warnings.warn(
-                    f"The temperature stopped at its limit, {limit:g}. For these texts the best "
-                    f"one is {reason}. Pass more texts, which `fit` has not seen.",
-                    stacklevel=2,
-                )
-        found = {"before": error(self.temperature), "after": error(temperature)}
-        self.temperature = temperature
-        return {"temperature": temperature, **found}
+    def _check_has_probabilities(self):
+        advice = "A regression has scores, no probabilities. Use `predict`."
+        check_choice("problem_type", self.problem_type, ("single_label", "multi_label"), advice)
 
     @overload
     def classify(

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 from bert_keras.answers.entity_tags import entity_readings, find_odd_tags, is_entity_tag
 from bert_keras.answers.tagged_texts import named_tags, tagged_texts
 from bert_keras.answers.viterbi import best_tags
-from bert_keras.checks import check_int, check_shape, is_int, refuse_first, refuse_smoothing
+from bert_keras.checks import (
+    check_int,
+    check_not_empty,
+    check_same_length,
+    check_shape,
+    is_int,
+    refuse_first,
+    refuse_smoothing,
+    refuse_unused,
+)
 from bert_keras.heads.token import TokenHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.entities import entity_scores
@@ -283,8 +292,7 @@ class TokenClassifier(Task):
         if not training:
             return examples
         labels = self._numbers_of(self._words_of(x), y)
-        if not len(labels):
-            raise ValueError("There must be words to train or to measure on. Received: none.")
+        check_not_empty(labels, "There must be words to train or to measure on")
         words = windows.words.values
         counts = (words >= 0).astype("float32")
         if sample_weight is not None:
@@ -467,11 +475,8 @@ class TokenClassifier(Task):
     def _entity_tags(self, scheme):
         """Returns the tag of an entity that each number is read as; empty where tags mark none."""
         if self.label_names is None:
-            if scheme:
-                raise ValueError(
-                    f"Entities of a scheme need tags by name. Received: scheme={scheme!r} for a "
-                    "task without `label_names`."
-                )
+            rule = "Entities of a scheme need tags by name, and this task has no `label_names`"
+            refuse_unused(rule, {"scheme": scheme or None})
             return []
         is_mixed = find_odd_tags(self.label_names)
         readings = {} if is_mixed else entity_readings(self.label_names)
@@ -519,14 +524,8 @@ class TokenClassifier(Task):
         """
         names = self._entity_tags(scheme)
         words = self._words_of(sentences)
-        if len(words) != len(tags):
-            raise ValueError(
-                f"Each sentence needs a list of tags. Received: {len(words)} sentences and "
-                f"{len(tags)} lists."
-            )
-        true = self._numbers_of(words, tags)
-        if not len(true):
-            raise ValueError("There must be words to measure on. Received: none.")
+        check_same_length("Each sentence needs a list of tags", sentences=words, lists=tags)
+        true = check_not_empty(self._numbers_of(words, tags), "There must be words to measure on")
         logits = self._predict_words(sentences, batch_size, verbose=verbose)
         decoded = best_tags(logits, self._chain())
         scores = {"accuracy": float(np.mean(np.concatenate(decoded) == true))}

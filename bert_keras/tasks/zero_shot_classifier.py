@@ -10,6 +10,7 @@ from bert_keras.answers.entailment import (
     entailment_answers,
     entailment_columns,
 )
+from bert_keras.checks import refuse_unused
 from bert_keras.models.doors import exported_task
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.user_columns import as_column
@@ -62,8 +63,8 @@ class ZeroShotClassifier:
             ValueError: no label means entailment, or a program gets further arguments.
         """
         exported = exported_task(source)
-        if exported is not None and kwargs:
-            raise ValueError(f"An exported folder takes no arguments. Received: {sorted(kwargs)}.")
+        if exported is not None:
+            refuse_unused("An exported folder takes no arguments", {"arguments": kwargs or None})
         return cls(exported or TextClassifier.from_preset(source, **kwargs))
 
     def classify(

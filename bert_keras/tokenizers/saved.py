@@ -9,6 +9,7 @@ import tokenizers
 
 from bert_keras.checks import (
     check_choice,
+    check_exists,
     check_int,
     check_number,
     describe,
@@ -79,8 +80,7 @@ def read_tokenizer(source, overrides):
         settings: dict, the settings of the files and `overrides`, with the class's arguments.
     """
     source = pathlib.Path(source)
-    if not source.exists():
-        raise FileNotFoundError(f"A tokenizer's file or folder must exist. Received: {source}.")
+    check_exists(source, "A tokenizer's file or folder must exist")
     if is_keras_hub_folder(source):
         made_of, settings = read_keras_hub_tokenizer(source)
         return made_of, settings | overrides
@@ -92,8 +92,7 @@ def read_tokenizer(source, overrides):
         return "model", settings | {"model": path}
     if path.name == "vocab.json":
         merges = path.with_name("merges.txt")
-        if not merges.is_file():
-            raise FileNotFoundError(f"A vocab.json needs a merges.txt beside it. Received: {path}.")
+        check_exists(merges, "A vocab.json needs a merges.txt beside it", exists=os.path.isfile)
         return path.name, settings | {"vocabulary": path, "merges": merges}
     if path.suffix == ".json":
         lines_path = path.with_name("vocab.txt") if source.is_dir() else None

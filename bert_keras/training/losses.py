@@ -7,6 +7,7 @@ from keras import ops
 
 from bert_keras import distribution
 from bert_keras.checks import check_number, check_rates
+from bert_keras.engine import kernels
 from bert_keras.types import LossOptions, Tensor
 
 
@@ -82,7 +83,7 @@ class SparseCrossentropy(SmoothedLoss):
     """
 
     def call(self, y_true, y_pred):
-        loss = _crossentropy(y_true, y_pred)
+        loss = kernels.crossentropy(y_true, y_pred)
         if not self.label_smoothing:
             return loss
         uniform = -ops.mean(ops.log_softmax(y_pred), axis=-1)
@@ -209,7 +210,7 @@ class FocalCrossentropy(WeightedLoss):
                 "If several labels can apply at once, use "
                 "keras.losses.BinaryFocalCrossentropy(from_logits=True)."
             )
-        loss = _crossentropy(y_true, y_pred)
+        loss = kernels.crossentropy(y_true, y_pred)
         # -expm1(-loss) is 1 - p, and does not round to 0 when p is near 1. The lower bound keeps
         # the gradient of the power finite for gamma below 1.
         unlearned = ops.maximum(-ops.expm1(-loss), keras.config.epsilon())
@@ -244,7 +245,7 @@ class SpanCrossentropy(keras.losses.Loss):
         seq_len = ops.shape(y_pred)[-1]
         position = ops.cast(y_true, "int32")
         inside = ops.logical_and(position >= 0, position < seq_len)
-        loss = _crossentropy(ops.clip(position, 0, seq_len - 1), y_pred)
+        loss = kernels.crossentropy(ops.clip(position, 0, seq_len - 1), y_pred)
         return 0.5 * loss * ops.cast(inside, loss.dtype)
 
 
@@ -307,16 +308,3 @@ def of_length_1(vectors):
     vectors = ops.convert_to_tensor(vectors)
     squares = ops.sum(ops.square(vectors), axis=-1, keepdims=True)
     return vectors * ops.rsqrt(ops.maximum(squares, 1e-14))
-
-
-def _crossentropy(labels, logits):
-    """Returns `-log softmax(logits)[label]`, float `(batch, ...)`."""
-    shape = ops.shape(logits)
-    # As a matrix: with more axes, Keras lets torch normalise over an axis other than the last,
-    # which takes twice as long for a vocabulary.
-    losses = ops.sparse_categorical_crossentropy(
-        ops.reshape(ops.cast(labels, "int32"), (-1,)),
-        ops.reshape(logits, (-1, shape[-1])),
-        from_logits=True,
-    )
-    return ops.reshape(losses, shape[:-1])

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from bert_keras import distribution
-from bert_keras.checks import check_number
+from bert_keras.checks import check_number, refuse_unused
 from bert_keras.engine.random_state import OwnStateInEachProcess, RestoreState, as_json
 from bert_keras.engine.whole_steps import inner_optimizer
 from bert_keras.other_names import check_arguments
@@ -91,22 +91,18 @@ class Recipe:
     def _check(self, optimizer):
         asked = self.asked
         unused = {name: value for name, value in asked.items() if value != DEFAULTS[name]}
-        if unused and not self.is_own:
-            raise ValueError(
-                f"{sorted(unused)} are for optimizer='auto' or 'lamb', which the recipe makes. "
-                f"Received: {unused} with optimizer={optimizer!r}. Set them in that optimizer, "
-                "such as bert_keras.AdamW, or leave it out."
-            )
+        if not self.is_own:
+            rule = f"{sorted(unused)} are for optimizer='auto' or 'lamb', not for {optimizer!r}"
+            advice = "Set them in that optimizer, such as bert_keras.AdamW, or leave it out."
+            refuse_unused(rule, {"options": unused or None}, advice)
         is_made = isinstance(optimizer, keras.optimizers.Optimizer)
         rate = optimizer.learning_rate if is_made else asked["learning_rate"]
         if rate is not None:
             rate = float(keras.ops.convert_to_numpy(rate)) if is_made else rate
             check_number("learning_rate", rate)
-        if asked["decay_power"] != 1.0 and asked["decay"] != "polynomial":
-            raise ValueError(
-                "`decay_power` is for decay='polynomial'. Received: "
-                f"decay_power={asked['decay_power']} with decay={asked['decay']!r}."
-            )
+        if asked["decay"] != "polynomial":
+            power = {"decay_power": unused.get("decay_power")}
+            refuse_unused("`decay_power` is for decay='polynomial'", power)
 
     @property
     def ignores_weight_0(self):
@@ -129,11 +125,9 @@ class Recipe:
                 f"Received: loss={loss!r}, whose labels have the shape of the scores. Leave it out "
                 "for cross-entropy; to predict numbers, use problem_type='regression'."
             )
-        elif self.label_smoothing:
-            raise ValueError(
-                "`label_smoothing` is for loss='auto'. Received another loss with "
-                f"label_smoothing={self.label_smoothing}: set it in that loss."
-            )
+        else:
+            smoothing = {"label_smoothing": self.label_smoothing or None}
+            refuse_unused("`label_smoothing` is for loss='auto'", smoothing, "Set it in your loss.")
         share = distribution.share_of(task)
         if share.has_own_losses:
             loss = _of_all_devices(loss, share, task)
@@ -340,7 +334,7 @@ class Recipe:
 
 
 def _of_logits(loss):
-    """Returns a loss by Keras's name as the loss of logits, which a task's outputs are.
+    """Turns the name of a Keras loss into a loss of logits, since a task's outputs are logits.
 
     Raises:
         ValueError: a loss object takes probabilities.

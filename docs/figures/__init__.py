@@ -1,4 +1,7 @@
-"""The drawings of the site: each file of this folder draws one picture, its words in both languages."""
+"""The figures of the site: each file of this folder draws one, with its words in both languages.
+
+`python docs/draw.py` writes them all.
+"""
 
 import importlib
 import pathlib

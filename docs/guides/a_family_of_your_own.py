@@ -12,7 +12,7 @@
 # feed-forward network of a block read the same input, as in GPT-J and PaLM, so that a device can
 # compute both at once.
 #
-# ![A block of BERT, whose parts follow one another](../figures/encoder_block.svg)
+# ![A block of BERT, whose parts follow one another](../en/figures/encoder_block.svg)
 
 # %%
 import os

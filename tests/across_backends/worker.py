@@ -13,6 +13,9 @@ import re
 import sys
 import warnings
 
+if os.environ["KERAS_BACKEND"] != "tensorflow":
+    sys.modules["tensorflow"] = None  # Keras would import it to save a file.
+
 import keras
 import numpy as np
 from keras.src.trainers import trainer
@@ -34,7 +37,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 _TRAIN, _ = load_sentiment_sentences(ROOT / "examples" / "data" / "sentiment_labelled_sentences")
 SENTENCES = (list(_TRAIN.texts[:24]), list(_TRAIN.labels[:24]))
 MODEL_SUPPORTS_JIT = trainer.model_supports_jit
-# Three batches an epoch: the file is written between the two batches of an update.
+# An epoch of a family is one batch, of other cases three: the file of "schedule" is written between
+# the two batches of an update.
 EPOCHS, SAVED_AFTER = 2, 1
 
 
@@ -117,6 +121,8 @@ TRAINED = {
 # Cases that each backend loads itself, to resume training bit for bit.
 OWN = ("schedule", "dropout_and_consistency", "float16")
 OWN += ("roberta_adapters_by_lamb", "electra_unfrozen_from_the_top")
+# Cases that TensorFlow runs as graphs.
+TRACED = ("schedule", "dropout_and_consistency")
 # Cases that are loaded in all nine directions.
 NINE = tuple(name for name in TRAINED if name not in OWN[1:3])
 FAMILIES = NINE[1:]
@@ -206,9 +212,9 @@ def train(name, task, found, first=0, callbacks=()):
     callbacks = list(callbacks)
     if "unfrozen" in name:
         callbacks.insert(0, GradualUnfreezing(stages_from_the_top(task.backbone)))
-    options = {"batch_size": 8, "initial_epoch": first, "epochs": EPOCHS, "verbose": 0}
     texts, labels = SENTENCES if name in FAMILIES else (TEXTS, LABELS)
-    task.fit(texts, labels, callbacks=callbacks, **options)
+    options = {"batch_size": 24 if name in FAMILIES else 8, "epochs": EPOCHS, "verbose": 0}
+    task.fit(texts, labels, initial_epoch=first, callbacks=callbacks, **options)
     found[f"{name}, trained on"] = answers(name, task)
 
 
@@ -221,21 +227,19 @@ def answers(name, task):
     return np.concatenate([np.ravel(np.asarray(part, "float64")) for part in found])
 
 
-def opened(name, open, traces):
+def opened(name, open):
     """Returns a task that is made or loaded. On TensorFlow most of them run without a graph.
 
-    Tracing takes most of the time there. The cases of `OWN` are traced where they are saved and
+    Tracing takes most of the time there. The cases of `TRACED` are traced where they are saved and
     where their own backend resumes them. No graph is rewritten, and XLA compiles one case.
     """
-    if keras.backend.backend() != "tensorflow":
-        return open()
-    import tensorflow as tf
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
 
-    trainer.model_supports_jit = MODEL_SUPPORTS_JIT if name == "schedule" else lambda m: False
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-    task = open()
-    task.run_eagerly = not (traces or name == "schedule")
-    return task
+        trainer.model_supports_jit = MODEL_SUPPORTS_JIT if name == "schedule" else lambda m: False
+        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+        tf.config.run_functions_eagerly(name not in TRACED)
+    return open()
 
 
 def save(folder):
@@ -244,7 +248,7 @@ def save(folder):
         keras.utils.set_random_seed(7)
         path = os.path.join(folder, f"{name}.keras")
         make = TRAINED[name] if name in TRAINED else OTHERS[name][0]
-        task = opened(name, make, traces=name in OWN)
+        task = opened(name, make)
         if name in TRAINED:
             train(name, task, found, callbacks=[InTheMiddle(name, path, found)])
         else:
@@ -263,7 +267,7 @@ def load_cases(folder, cases):
     found = {}
     for name in {"all": (*TRAINED, *OTHERS), "own": OWN, "nine": NINE}[cases]:
         path = os.path.join(folder, f"{name}.keras")
-        task = opened(name, lambda path=path: keras.models.load_model(path), traces=cases == "own")
+        task = opened(name, lambda path=path: keras.models.load_model(path))
         found[name] = answers(name, task)
         if name in TRAINED:
             check_what_is_frozen(name, task)

@@ -290,7 +290,7 @@ def test_options_of_a_runner_are_json_or_text():
         (["--input=x", "--output_dir="], "must be files|must name files"),
         (["--input=TEXT", "--runner_option=a"], "takes name=value, .* Received: 'a' of"),
         (["--input=TEXT", "--runner_option=a=1", "--runner_option=a=2"], "each name once"),
-        (["--input=TEXT", "--runner_option=a=2"], r"Received: \{'a': 2\} for 'local'"),
+        (["--input=TEXT", "--runner_option=a=2"], r"runner_options=\{'a': 2\}"),
     ],
 )
 def test_flags_without_an_effect_and_wrong_options_are_refused(

@@ -373,7 +373,7 @@ FOREIGN = "Der Mann. Ein Schiff.\n\nDie See.\n"
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        (" \n\n", {}, "Pre-training needs text"),
+        (" \n\n", {}, "must have tokens to train on"),
         ("The man.\n\nA ship.\n", {"objective": "sentence_order"}, "at least one example"),
         ("The man. A ship.", {}, "needs at least two documents"),
         (LATIN, {}, r"a\.txt, line 3, byte 23: 0xe9 is not UTF-8"),

@@ -117,7 +117,7 @@ def test_missing_cut_and_altered_shards_are_named(folder):
     with pytest.raises(ValueError, match=r"00001-of-00002.* instead of"):
         read_manifest(folder)
     path.unlink()
-    with pytest.raises(FileNotFoundError, match=r"There is no shard .*00001-of-00002"):
+    with pytest.raises(FileNotFoundError, match=r"shards must be in the folder.*00001-of-00002"):
         read_manifest(folder)
 
 

@@ -69,7 +69,7 @@ def test_invalid_bytes_are_named_or_replaced(write):
         ("a.txt", {"documents": "folder"}, ValueError, "`documents` must be one of"),
         ("a.txt", {"passages": "sentence"}, ValueError, "`passages` must be one of"),
         ("a.txt", {"errors": "ignore"}, ValueError, "`errors` must be one of"),
-        ("absent", {}, FileNotFoundError, "There is no file or folder"),
+        ("absent", {}, FileNotFoundError, "must be in a file or a folder"),
         ("folder", {}, FileNotFoundError, r"holds no \.txt"),
     ],
 )

@@ -218,8 +218,8 @@ def test_compressed_files_are_found(write, tmp_path):
     ("task", "folder", "split", "error", "message"),
     [
         ("qnli", "qnli", "train", FileNotFoundError, r"train\.tsv, and .* holds: \['dev\.tsv'\]"),
-        ("qnli", "absent", "dev", FileNotFoundError, "There is no folder"),
-        (None, "absent", "dev", FileNotFoundError, "There is no folder"),
+        ("qnli", "absent", "dev", FileNotFoundError, "must be in a folder"),
+        (None, "absent", "dev", FileNotFoundError, "must be in a folder"),
         ("qnli", "qnli/dev.tsv", "dev", NotADirectoryError, "is a file"),
         ("imdb", ".", "dev", ValueError, r"one of \('cola', 'sst2'.*Received: 'imdb'"),
         ("sst2", ".", "valid", ValueError, r"one of \('train', 'dev', 'test'\). .* 'valid'"),

@@ -83,7 +83,7 @@ def test_a_truncated_archive_is_refused(tmp_path):
     ("name", "split", "error", "message"),
     [
         ("", "train", FileNotFoundError, "must hold reviews named aclImdb/train/neg"),
-        ("absent", "train", FileNotFoundError, "There is no file or folder"),
+        ("absent", "train", FileNotFoundError, "must be in a folder or an archive"),
         ("", "dev", ValueError, "`split` must be one of"),
     ],
 )

@@ -323,7 +323,7 @@ def test_a_folder_of_files_and_labels_beside_a_file_are_read(write, tmp_path):
     with pytest.raises(ValueError, match="either all rows have a label or none has one"):
         read_multiple_choice(path)
     write("dev-labels.lst", "1\n")
-    with pytest.raises(ValueError, match=r"a label for each of the 2 rows .*Received: 1"):
+    with pytest.raises(ValueError, match=r"a label for each row .*Received: 1 labels, 2 rows"):
         read_multiple_choice(path)
 
 

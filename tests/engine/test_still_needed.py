@@ -138,6 +138,17 @@ def test_keras_s_summary_knows_no_shapes_of_inner_layers():
     assert "? " in "".join(lines)
 
 
+@pytest.mark.once
+def test_keras_lists_a_metric_of_a_nested_layer_for_each_level():
+    model = tiny_classifier()
+    model.head.dense._tracker.unlock()
+    model.head.dense.seen = keras.metrics.Mean(name="seen")
+    names = [metric.name for metric in model.metrics]
+    assert names.count("seen") == 1
+    of_keras = [metric.name for metric in keras.Model.metrics.fget(model)]
+    assert of_keras == [*names, "seen"]
+
+
 def test_keras_computes_with_variables_that_were_replaced():
     dense = keras.layers.Dense(1)
     model = small_model(dense)
@@ -289,3 +300,20 @@ def test_keras_s_layer_call_runs_a_hundred_functions_on_pytorch():
     finally:
         sys.setprofile(None)
     assert sum(calls) > 100
+
+
+@pytest.mark.once
+def test_keras_s_steps_on_pytorch_run_their_python_code_for_each_batch():
+    calls = []
+
+    class Counted(keras.layers.Dense):
+        def call(self, inputs):
+            calls.append(1)
+            return super().call(inputs)
+
+    model = small_model(Counted(1))
+    model.train_on_batch(X, Y)
+    before = len(calls)
+    for _ in range(3):
+        model.train_on_batch(X, Y)
+    assert len(calls) >= before + 3

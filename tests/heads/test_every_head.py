@@ -88,7 +88,7 @@ def test_a_head_is_made_again_from_its_config(head):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: SequenceHead(3, 4, dropout_first=True), "hidden_activation=None"),
+        (lambda: SequenceHead(3, 4, dropout_first=True), "`hidden_activation`"),
         (lambda: SequenceHead(3, 4, pooling="first"), "`pooling` must be one of"),
         (lambda: WindowHead(3, 4, combine="first"), "`combine` must be one of"),
     ],

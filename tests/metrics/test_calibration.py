@@ -92,7 +92,7 @@ def test_calibration_changes_probabilities_and_keeps_labels(problem_type, tmp_pa
 
 def test_a_regression_has_nothing_to_calibrate():
     regression = tiny_classifier(tiny_backbone(), num_classes=1, problem_type="regression")
-    with pytest.raises(ValueError, match="no probabilities to calibrate"):
+    with pytest.raises(ValueError, match="scores, no probabilities"):
         regression.calibrate(["a"], [1.0])
     with pytest.raises(ValueError, match="`temperature` is for probabilities"):
         tiny_classifier(tiny_backbone(), num_classes=1, problem_type="regression", temperature=2.0)

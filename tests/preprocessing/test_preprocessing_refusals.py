@@ -61,7 +61,7 @@ REFUSALS = [
     (lambda: packed(ONE, ONE, max_length=2), r"`max_length` must be an int from 3\. Received: 2"),
     (lambda: packed(ONE, ONE, max_length=3, layout=ROBERTA), "`max_length` .* int from 4"),
     (lambda: packed(ONE, length=2), r"`length` must be an int from 3\. Received: 2"),
-    (lambda: packed(ONE, TWO), "1 first and 2 second"),
+    (lambda: packed(ONE, TWO), "1 first, 2 second"),
     (lambda: packed(ONE, truncation="only_second"), r"'head', .*'only_second'\. Pairs allow"),
     *(
         (lambda x=x: packed(ONE, ONE, truncation=x), f"'only_second'.*'{x}'. Single")

@@ -96,7 +96,7 @@ def test_a_text_a_column_of_any_kind_and_pairs_are_accepted(preprocessor, argume
     [
         ([("a", "b"), ("c", "a"), ("b", "b")], r"texts\[0\] is \('a', 'b'\).*zip\(\*rows\)"),
         (("a", "b"), "two texts or a pair"),
-        ((["a", "b"], ["c"]), "2 first and 1 second"),
+        ((["a", "b"], ["c"]), "2 first, 1 second"),
         ((["a", "b"], ["c", float("nan")]), r"pairs\[1\] is nan"),
         ([1], r"texts\[0\] is 1 of type int"),
         (None, "Received: None"),

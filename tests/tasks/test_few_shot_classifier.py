@@ -69,6 +69,7 @@ def test_a_handful_of_texts_is_learnt_in_the_same_way_for_a_seed(tmp_path):
     for again in (
         keras.saving.load_model(tmp_path / "x.keras"),
         bert_keras.FewShotClassifier.from_preset(tmp_path / "preset"),
+        bert_keras.TextClassifier.from_preset(tmp_path / "preset"),
     ):
         assert again.label_names == tuple(NAMES)
         np.testing.assert_allclose(again.predict(TEXTS), logits, atol=1e-5)

@@ -165,7 +165,7 @@ def test_folders_that_ask_for_something_else_are_refused(tmp_path, name, value, 
     [
         (lambda e: tiny_embedder(dim=0), "`dim`"),
         (lambda e: tiny_embedder(query_length=17), "`query_length`"),
-        (lambda e: tiny_embedder(query_expansion=9), "at most `query_length`"),
+        (lambda e: tiny_embedder(query_expansion=9), "from 3 to 8.*`query_length`"),
         (lambda e: e.embed(TEXTS, "passage"), "`kind`"),
         (lambda e: e.predict(TEXTS), "Call `embed`"),
         (lambda e: e.score(np.zeros((2, 3), "f4"), TEXTS), r"\(num_tokens, 6\)"),

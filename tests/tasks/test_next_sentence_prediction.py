@@ -36,7 +36,7 @@ def test_class_0_is_next(shared):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda m: m.fit(PAIRS, [0, 1, 2, 0]), ValueError, "0 is next, 1 is random.*values"),
+        (lambda m: m.fit(PAIRS, [0, 1, 2, 0]), ValueError, "must be 0 or 1.*1 is random"),
         (lambda m: m.fit(PAIRS, [True, False, True, True]), ValueError, "dtype bool"),
         (lambda m: m.fit(PAIRS), ValueError, "needs labels"),
         (lambda m: m.fit(FIRST, [0, 1, 1, 0]), ValueError, "takes pairs"),

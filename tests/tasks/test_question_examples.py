@@ -42,7 +42,7 @@ def test_an_unlabelled_example_is_not_unanswerable():
 
 
 def test_examples_with_further_answers_are_refused():
-    with pytest.raises(ValueError, match="leave `y` out"):
+    with pytest.raises(ValueError, match="Leave it out"):
         as_columns([example()], [None])
 
 

@@ -183,6 +183,9 @@ def test_queries_with_weights_of_their_own_need_no_model(tmp_path):
     for other in (again, of_preset):
         assert other.query_weights == {k: x for k, x in IDF.items() if x}
         assert (other.embed(texts, "query") != embedder.embed(texts, "query")).nnz == 0
+    # Another preprocessor, in whose vocabulary the tokens have other ids.
+    again.preprocessor = tiny_preprocessor(vocabulary=[*VOCABULARY[:5], *VOCABULARY[:4:-1]])
+    assert again.token_weights(texts, prompt="query") == expected
 
 
 def test_documents_learn_to_answer_static_queries():

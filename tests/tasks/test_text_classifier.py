@@ -345,7 +345,7 @@ BAD_LABELS = [
     ({"label_names": NAMES}, ["with b"] * 24, "'with b' at the index 0"),
     ({"label_names": NAMES}, [0] * 23 + [None], "None at the index 23"),
     ({"label_names": NAMES}, [NAMES[0], np.nan] * 12, "needs a label.*nan at the index 1"),
-    ({"label_names": NAMES}, [NAMES] * 24, r"one name an example.*\(24, 2\)"),
+    ({"label_names": NAMES}, [NAMES] * 24, r"one name per example.*\(24, 2\)"),
     ({}, [[0], [0, 1]] * 12, "rows of different lengths"),
     ({}, None, "needs labels"),
     ({"problem_type": "multi_label"}, [["a"], ["a", "b"]] * 12, "matrix of 0 and 1"),

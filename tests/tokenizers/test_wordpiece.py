@@ -90,7 +90,7 @@ REFUSED = [
     ),
     ("__call__", (Column(["new", None]),), r"texts\[1\] is None"),
     ("encode", ("new", ["york"]), "pair"),
-    ("encode", (["new", "york"], ["york"]), "2 first and 1 second"),
+    ("encode", (["new", "york"], ["york"]), "2 first, 1 second"),
     ("encode_words", (["new", None],), r"words\[1\] is None"),
     ("encode_words", ([["new"], [3]],), r"words\[1\]\[0\] is 3"),
     ("encode_words", ("new york",), "`words`"),

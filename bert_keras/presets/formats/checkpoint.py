@@ -358,6 +358,22 @@ def check_head(task, head, there):
             )
 
 
+def check_have_place(paths, names, there, advice):
+    """Raises `ValueError` if another library has no weights for some of ours.
+
+    Args:
+        paths: iterable of str, our paths.
+        names: the paths that have a counterpart.
+        there: str, the other library, or its class.
+        advice: str, what to do; the last sentence of the message.
+    """
+    if without_place := [path for path in paths if path not in names]:
+        raise ValueError(
+            f"{there} has no place for these weights: {without_place}. Without them the model "
+            f"would answer differently. {advice}"
+        )
+
+
 def refuse(what, known, there):
     """Raises `ValueError`, since something has no counterpart in another library."""
     raise ValueError(

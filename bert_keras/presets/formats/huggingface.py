@@ -27,6 +27,7 @@ from bert_keras.presets.families import kind_of, record_of, records
 from bert_keras.presets.families.record import Head
 from bert_keras.presets.formats.checkpoint import (
     Checkpoint,
+    check_have_place,
     check_head,
     refuse,
     written_config,
@@ -327,12 +328,8 @@ def _named_tensors(record, head, model, variables, dtype, architecture):
     backbone = getattr(model, "backbone", model)
     counts = {key: getattr(backbone, name) for key, name in record.counts.items()}
     names = expand((*record.rows, *head.rows), _KINDS, **counts)
-    if without_place := [path for path in variables if path not in names]:
-        raise ValueError(
-            f"Hugging Face's {architecture} has no place for these weights of the "
-            f"{type(model).__name__}: {without_place}. Without them its answers would differ. Use "
-            "`save_to_preset`, or make the task without them (a CRF with crf=False)."
-        )
+    advice = "Use `save_to_preset`, or make the task without them (a CRF with crf=False)."
+    check_have_place(variables, names, f"Hugging Face's {architecture}", advice)
     of_backbone, of_head = {}, {}
     for path, variable in variables.items():
         name, transform = names[path]

@@ -17,13 +17,14 @@ Reference: https://keras.io/keras_hub/api/base_classes/backbone/.
 
 import contextlib
 import functools
+import os
 import pathlib
 
 import h5py
 import ml_dtypes
 import numpy as np
 
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_choice, check_exists
 from bert_keras.engine.atomic_files import read_json
 from bert_keras.presets.families import records
 from bert_keras.presets.formats.checkpoint import Checkpoint
@@ -220,8 +221,8 @@ def _model_files(folder):
     path, index = folder / WEIGHTS, folder / INDEX
     if path.is_file():
         return [path]
-    if not index.is_file():
-        raise FileNotFoundError(f"The preset folder {folder} lacks model.weights.h5.")
+    rule = f"A preset folder must hold {WEIGHTS}, or shards with {INDEX}"
+    check_exists(index, rule, exists=os.path.isfile)
     weight_map = read_json(index).get("weight_map")
     shards = set()
     for value in weight_map.values() if isinstance(weight_map, dict) else ():
@@ -231,11 +232,9 @@ def _model_files(folder):
         is_name = isinstance(shard, str) and shard == pathlib.PureWindowsPath(shard).name
         if not is_name or not shard.endswith(".weights.h5"):
             raise ValueError(f"{index} names the weights file {shard!r}, which is not allowed.")
-        if not (folder / shard).is_file():
-            raise FileNotFoundError(
-                f"The preset folder {folder} lacks {shard}, which {index.name} names. The download "
-                "is incomplete: download it again."
-            )
+        rule = f"A preset folder must hold all shards that {index.name} names"
+        advice = "The download is incomplete: download it again."
+        check_exists(folder / shard, rule, advice, exists=os.path.isfile)
     if not shards:
         raise ValueError(f"{index} names no weights file. Download or save the preset again.")
     return [folder / shard for shard in sorted(shards)]

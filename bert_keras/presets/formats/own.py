@@ -59,7 +59,7 @@ class OwnFolder(Preset):
     def task_arguments(self, task, chosen=()):
         """Returns the saved task's arguments that apply to this task's head."""
         if self._is_of(task):
-            return dict(self._task["config"])
+            return {**self._decided_for(task), **self._task["config"]}
         takes = self._saved in task.takes_head_of and inspect.signature(task).parameters
         name, config = "head_options", self._task["config"] if takes else {}
         return {name: config[name]} if name in config and name in takes else {}
@@ -73,9 +73,26 @@ class OwnFolder(Preset):
         return self._task and self._task.get("preprocessor")
 
     def _is_of(self, task):
+        if self._decided_for(task):
+            return True
         is_head = self._saved is not None and kind_of(task, [self._saved]) == self._saved
         # A task that only has the saved one's head has arguments of its own.
         return is_head and getattr(task, "head_of", None) != self._saved
+
+    def _decided_for(self, cls):
+        """Returns the arguments of a task that the saved one decides, `{}` if it is no such task.
+
+        A `FewShotClassifier` is a `TextClassifier` with some arguments decided, so that it may be
+        opened as either.
+
+        Args:
+            cls: a task or its class.
+        """
+        cls = cls if isinstance(cls, type) else type(cls)
+        saved = self._task and keras.saving.get_registered_object(self._task["registered_name"])
+        if not isinstance(saved, type) or saved is cls or not issubclass(saved, cls):
+            return {}
+        return dict(saved.decided_arguments) if cls.takes(self._task["config"]) else {}
 
     def load_head_weights(self, task):
         """Assigns the saved weights of the head, and warns about the others.
@@ -83,7 +100,8 @@ class OwnFolder(Preset):
         Raises:
             ValueError: a file is damaged, or a name or a shape does not fit.
         """
-        weights, taken = own_weights(task), paths_taken(task, self._saved)
+        saved = type(task).__name__ if self._decided_for(task) else self._saved
+        weights, taken = own_weights(task), paths_taken(task, saved)
         names = {path: (name, None) for path, name in taken.items()}
         if self._is_of(task):
             tensors = self._tensors(lambda name: name.startswith("head/"))

@@ -15,7 +15,7 @@ from bert_keras.checks import check_choice
 from bert_keras.engine.atomic_files import read_json, replacing_files, write_json
 from bert_keras.presets.assign import assign, by_path, own_weights
 from bert_keras.presets.families import kind_of, record_of
-from bert_keras.presets.formats.checkpoint import check_head, refuse
+from bert_keras.presets.formats.checkpoint import check_have_place, check_head, refuse
 from bert_keras.presets.formats.huggingface import HuggingFaceFolder
 from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.resolve import ADAPTERS
@@ -71,12 +71,7 @@ def read_adapters(task, folder):
     rank, alpha = config.get("r", 8), config.get("lora_alpha", 8)
     if config.get("use_rslora"):
         alpha *= rank**0.5
-    if (lora["lora_rank"], lora["lora_alpha"]) != (rank, alpha):
-        raise ValueError(
-            f"The settings of the adapters in {path} must be this task's. No weight was changed. "
-            f"In the file: lora_rank={rank}, lora_alpha={alpha}. Received: {lora}. Make the task "
-            "with the file's."
-        )
+    check_same_settings(path, {**lora, "lora_rank": rank, "lora_alpha": alpha}, lora)
     if (folder / _PICKLE).is_file() and not (folder / _WEIGHTS).is_file():
         tensors = read_torch(folder / _PICKLE)
     else:
@@ -90,6 +85,20 @@ def read_adapters(task, folder):
     # Without a head in the file, the task's own remains.
     unread = () if any(is_there.get(p) for p in head) else ("head/",)
     assign(variables, names, tensors, unread=unread, source=str(folder))
+
+
+def check_same_settings(path, saved, own):
+    """Raises `ValueError` unless the settings in a file of adapters are those of a task."""
+    differences = [
+        f"{name}={saved.get(name)!r}, here {own.get(name)!r}"
+        for name in sorted(saved.keys() | own.keys())
+        if saved.get(name) != own.get(name)
+    ]
+    if differences:
+        raise ValueError(
+            f"The settings of the adapters in {path} must be this task's. No weight was changed. "
+            f"In the file: {'; '.join(differences)}. Make the task with the file's."
+        )
 
 
 def write_adapters(task, folder, base):
@@ -109,8 +118,7 @@ def write_adapters(task, folder, base):
         refuse(type(task).__name__, sorted(_TASK_TYPES), _THERE)
     check_head(task, record.heads[kind], _THERE)
     adapters, head = by_path(task.backbone.adapter_weights), own_weights(task)
-    if without_place := [path for path in head if path not in names]:
-        raise ValueError(f"{_THERE} has no place for these weights of the head: {without_place}.")
+    check_have_place(head, names, _THERE, "Use `save_adapters`.")
     tensors = {}
     for path, weight in (adapters | head).items():
         name, transform = names[path]

@@ -18,7 +18,7 @@
 # | NomicBERT (2024) | rotary positions in BERT's blocks, gates, 8,192 tokens; also GTE and Jina's third encoder | for vectors of long texts |
 # | ModernBERT (2024) | rotary positions, local attention, gated feed-forward, 8,192 tokens | for long texts, and for English in general |
 #
-# A [table](../../pretraining.md#which-family-learns-most) shows what small models of each family learned from the same
+# A [table](../../pretraining_ablations.md#which-family-learns-most) shows what small models of each family learned from the same
 # books in half an hour.
 #
 # The differences that you can see from outside, on a tiny model of each class:

@@ -131,7 +131,7 @@ def score(features, name):
 
 
 commoner = max(is_speech[num_train:].mean(), 1 - is_speech[num_train:].mean())
-print(f"总猜多的那类 {commoner:.3f}")
+print(f"总猜多数类 {commoner:.3f}")
 score(features[:, :, :1], "只用字表")
 score(features[:, :, 1:], "只用两个方向的状态")
 score(features, "各层混合")
@@ -151,5 +151,5 @@ for (r, c), cosine in zip(spots, vectors @ vectors[0], strict=True):
 #
 # ## 留给下一步的
 #
-# 语言模型可以教会一切别的任务；上下文应该进到向量里。还剩两个问题：两个方向直到最后才见面；预训练的模型冻在下面，
+# 语言模型学到的东西对其他任务都有用；向量应该包含上下文。还剩两个问题：两个方向直到最后才见面；预训练的模型冻在下面，
 # 每个任务要另起一个网络。[GPT](gpt.py) 改了第二个，[BERT](bert.py) 两个都改了。

@@ -39,7 +39,7 @@ for distance in range(1, 11):
     np.add.at(X, (ids[:-distance], ids[distance:]), 1 / distance)
 X += X.T
 rows, columns = np.nonzero(X)
-print(f"{len(rows):,} of {X.size:,} 对字靠近过：{len(rows) / X.size:.1%}")
+print(f"{X.size:,} 对字里有 {len(rows):,} 对靠近过：{len(rows) / X.size:.1%}")
 for word in ("吃", "刀"):
     beside = [f"“{w}” {X[number['酒'], number[w]]:.0f} 次" for w in (word, "了")]
     print(f"“酒”靠近{beside[0]}，靠近{beside[1]}")

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # GPT：只向右读的 Transformer
+# # GPT：只从左往右读的 Transformer
 #
 # Radford 等，[2018](https://openai.com/index/language-unsupervised/)。与 [ELMo](elmo.py) 相比有两处改变：**自注意力**的块代替了 LSTM；
 # 预训练好的模型不再冻住当特征，而是换上新的输出层，整个一起微调。

@@ -1,0 +1,221 @@
+"""Steps on an NVIDIA GPU with PyTorch, launched as CUDA graphs.
+
+Why: a training step of BERT-base has about 2,000 operations. Python takes longer to launch them one
+by one than the GPU takes to compute them (docs/benchmarks.md has the times). A CUDA graph launches
+all of them at once. As in the compiled steps of JAX and TensorFlow, the Python code of a step then
+runs once for each shape of its batches.
+
+Goes when `test_keras_s_steps_on_pytorch_run_their_python_code_for_each_batch` fails.
+"""
+
+import contextlib
+import gc
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any
+from unittest import mock
+
+import keras
+import numpy as np
+
+from bert_keras import distribution
+
+_IS_TORCH = keras.backend.backend() == "torch"
+if _IS_TORCH:
+    import torch
+    from keras.src.backend.torch.core import get_device
+
+# Graphs that one step keeps; each takes some megabytes.
+MOST_GRAPHS = 64
+# How often a step runs on batches of one shape before it is captured.
+WARM_UPS = 2
+# Steps that may wait on the GPU.
+MOST_QUEUED = 4
+# Longer arrays than this are data, not constants of a loss or a metric.
+MOST_NUMBERS = 16
+
+
+def are_available() -> bool:
+    """Returns whether this process computes on an NVIDIA GPU and trains alone."""
+    return torch.device(get_device()).type == "cuda" and distribution.process()[1] == 1
+
+
+class GraphedStep:
+    """A step that is captured as a CUDA graph for each shape of its batches, and then replayed.
+
+    The first batches of each shape run the step itself. A step that waits for the GPU, for example
+    to read a number that decides what it does next, cannot be captured. It always runs itself, and
+    a warning says why.
+
+    Args:
+        step: function of a batch, a structure of tensors and `None`s, that returns a dict of scalar
+            tensors.
+        state: function without arguments that returns what else the step depends on. A graph is
+            replayed only while that is the same as when the graph was captured.
+        capture: object with the methods of `_Capture`.
+
+    Attributes:
+        refusal: str, why the step cannot be captured, or `None`.
+    """
+
+    def __init__(
+        self,
+        step: Callable[[Any], dict],
+        state: Callable[[], Hashable] = tuple,
+        capture: Any = None,
+    ) -> None:
+        self._step, self._state = step, state
+        self._capture = capture or _Capture()
+        self._runs, self._replays = {}, {}
+        self.refusal: str | None = None
+
+    def __call__(self, batch: Any) -> dict:
+        with self._capture.stream():
+            return self._run(keras.tree.map_structure(on_device, batch))
+
+    def _run(self, batch):
+        key = self._key(batch)
+        if key in self._replays:
+            return self._replays[key](batch)
+        runs = self._runs[key] = self._runs.get(key, 0) + 1
+        if self.refusal or runs < WARM_UPS or len(self._replays) >= MOST_GRAPHS:
+            return self._step(batch)
+        if runs == WARM_UPS:
+            logs, self.refusal = self._capture.trial(self._step, batch)
+        else:
+            try:
+                self._replays[key] = self._capture.captured(self._step, batch)
+            except RuntimeError as error:
+                self.refusal = str(error).partition("\n")[0]
+            logs = self._step(batch) if self.refusal else self._replays[key](batch)
+        if self.refusal:
+            warnings.warn(
+                "This step cannot be captured as a CUDA graph, so its operations are launched one "
+                f"by one, which takes longer. The reason: {self.refusal}",
+                stacklevel=2,
+            )
+        return logs
+
+    def _key(self, batch):
+        shapes = [
+            (path, None if x is None else (tuple(x.shape), x.dtype))
+            for path, x in keras.tree.flatten_with_path(batch)
+        ]
+        return *shapes, self._state()
+
+
+class _Capture:
+    """Tries and captures steps. All graphs share one pool of memory, since they run in turn."""
+
+    def __init__(self):
+        self._stream, self._pool = torch.cuda.Stream(), torch.cuda.graph_pool_handle()
+        self._queued = []
+
+    @contextlib.contextmanager
+    def stream(self):
+        """Within it, operations are launched on the stream of the captures.
+
+        Steps that are not captured need it too: PyTorch adds up the gradients of a weight on the
+        stream that computed the first of them.
+        """
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            yield
+        torch.cuda.current_stream().wait_stream(self._stream)
+
+    def trial(self, step, batch):
+        """Returns the result of a step, and why the step cannot be captured, or `None`."""
+        mode = torch.cuda.get_sync_debug_mode()
+        with warnings.catch_warnings(record=True) as caught, numbers_on_the_device():
+            warnings.simplefilter("always")
+            torch.cuda.set_sync_debug_mode("warn")
+            try:
+                logs = step(batch)
+            finally:
+                torch.cuda.set_sync_debug_mode(mode)
+        waits, reason = "called a synchronizing CUDA operation", None
+        for warning in caught:
+            if waits in str(warning.message):
+                reason = reason or f"{warning.filename}, line {warning.lineno}, waits for the GPU."
+            elif "Synchronization debug mode" not in str(warning.message):
+                warnings.warn_explicit(
+                    warning.message, warning.category, warning.filename, warning.lineno
+                )
+        return logs, reason
+
+    def captured(self, step, batch):
+        """Returns a function like `step`, for batches of the same shapes."""
+        inputs = keras.tree.map_structure(lambda x: x if x is None else x.clone(), batch)
+        graph = torch.cuda.CUDAGraph()
+        generator = torch.cuda.default_generators[self._stream.device_index]
+        state = generator.clone_state()
+        gc.collect()  # Gradients of earlier steps may be tied to another stream.
+        try:
+            with (
+                numbers_on_the_device(),
+                torch.cuda.graph(graph, self._pool, self._stream, "thread_local"),
+            ):
+                logs = step(inputs)
+        except RuntimeError:
+            generator.graphsafe_set_state(state)  # It would stay in the state of a capture.
+            raise
+
+        def replay(batch):
+            for place, x in zip(keras.tree.flatten(inputs), keras.tree.flatten(batch), strict=True):
+                if x is not None:
+                    place.copy_(x)
+            graph.replay()
+            self._wait_for_earlier()
+            return {name: value.clone() for name, value in logs.items()}
+
+        return replay
+
+    def _wait_for_earlier(self):
+        """Waits while many steps are queued: progress bars and Ctrl-C must not run far ahead."""
+        self._queued.append(torch.cuda.Event())
+        self._queued[-1].record()
+        if len(self._queued) > MOST_QUEUED:
+            self._queued.pop(0).synchronize()
+
+
+def on_device(x: Any) -> Any:
+    """Returns an array as a tensor on the device, without waiting for a GPU; `None` stays."""
+    if isinstance(x, np.ndarray) and x.dtype.kind in "bif":
+        x = torch.from_numpy(np.ascontiguousarray(x))
+    if isinstance(x, torch.Tensor) and x.is_cpu and are_available():
+        return x.pin_memory().to(get_device(), non_blocking=True)
+    return x if x is None else keras.ops.convert_to_tensor(x)
+
+
+def from_the_host(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yields batches whose tensors Keras makes on the CPU: to send them, it would wait."""
+    iterator, end = iter(batches), object()
+    while True:
+        with keras.device("cpu"):
+            batch = next(iterator, end)
+        if batch is end:
+            return
+        yield batch
+
+
+@contextlib.contextmanager
+def numbers_on_the_device():
+    """Within it, tensors of Python numbers are filled in on the GPU.
+
+    Keras converts them by `torch.as_tensor`, which makes them on the CPU, copies them and waits. A
+    CUDA graph cannot do that.
+    """
+    as_tensor = torch.as_tensor
+
+    def filled(data, dtype=None, device=None):
+        is_sent = torch.device(device or "cpu").type != "cpu"
+        on_cpu = as_tensor(data, dtype=dtype) if is_sent else None
+        if on_cpu is None or not on_cpu.is_cpu or on_cpu.numel() > MOST_NUMBERS:
+            return as_tensor(data, dtype=dtype, device=device)
+        filled = torch.empty(on_cpu.shape, dtype=on_cpu.dtype, device=device)
+        for place, number in zip(filled.view(-1), on_cpu.reshape(-1).tolist(), strict=True):
+            place.fill_(number)
+        return filled
+
+    with mock.patch.object(torch, "as_tensor", filled):
+        yield

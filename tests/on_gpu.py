@@ -1,0 +1,125 @@
+"""What only a GPU can show: not part of `make test`, but run by `make test-gpu`."""
+
+import warnings
+
+import keras
+import numpy as np
+import pytest
+
+import bert_keras
+from bert_keras import distribution
+from bert_keras.training import AdamW, Lamb
+
+generator = np.random.default_rng(0)
+IDS = generator.integers(1, 999, (96, 32)).astype("int32")
+LABELS = generator.integers(0, 2, 96).astype("int32")
+PADDED = np.arange(32) < generator.integers(8, 33, (96, 1))
+INPUTS = {"token_ids": IDS, "padding_mask": PADDED.astype("int32")}
+
+
+@pytest.fixture(autouse=True)
+def a_gpu():
+    assert distribution.has_accelerator(), "Run this on a machine with a GPU."
+
+
+def make_task(dropout=0.0):
+    keras.utils.set_random_seed(3)
+    backbone = bert_keras.BertBackbone(
+        vocabulary_size=1000,
+        num_layers=2,
+        num_heads=2,
+        hidden_dim=64,
+        intermediate_dim=128,
+        dropout=dropout,
+        attention_dropout=dropout,
+    )
+    return bert_keras.TextClassifier(backbone, num_classes=2, dropout=dropout)
+
+
+def trained(optimizer, **options):
+    """Returns the history, and the weights, of three epochs; no step may refuse a capture."""
+    task = make_task()
+    task.compile(optimizer, metrics=["accuracy"], **options)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*CUDA graph.*")
+        history = task.fit(
+            *(INPUTS, LABELS),
+            batch_size=8,
+            epochs=3,
+            verbose=0,
+            shuffle=False,
+            validation_data=(INPUTS, LABELS),
+        )
+    return history.history, task.get_weights()
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "make_optimizer",
+    [
+        lambda: AdamW(1e-3),
+        lambda: AdamW(keras.optimizers.schedules.CosineDecay(1e-3, 100)),
+        lambda: AdamW(1e-3, use_ema=True),
+        lambda: Lamb(1e-3),
+        lambda: keras.optimizers.AdamW(1e-3),
+    ],
+)
+@pytest.mark.parametrize(("jit_compile", "bound"), [(False, 1e-7), (True, 1e-6)])
+def test_captured_steps_compute_what_eager_steps_compute(make_optimizer, jit_compile, bound):
+    expected, expected_weights = trained(make_optimizer(), run_eagerly=True)
+    history, weights = trained(make_optimizer(), jit_compile=jit_compile)
+    for name, values in expected.items():
+        np.testing.assert_allclose(history[name], values, atol=bound, err_msg=name)
+    for weight, value in zip(weights, expected_weights, strict=True):
+        np.testing.assert_allclose(weight, value, atol=bound)
+
+
+@pytest.mark.once
+def test_each_replay_draws_other_dropout_masks():
+    task = make_task(dropout=0.1)
+    task.compile(AdamW(0.0))
+    batch = {"token_ids": IDS[:8]}, LABELS[:8]
+    losses = set()
+    for _ in range(8):
+        losses.add(float(task.train_on_batch(*batch, return_dict=True)["loss"]))
+        task.reset_metrics()
+    assert len(losses) == 8
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("accumulates", [False, True])
+def test_a_step_that_cannot_be_captured_trains_on(accumulates):
+    import torch
+
+    task = make_task(dropout=0.1)
+    task.compile(AdamW(1e-3, gradient_accumulation_steps=2 if accumulates else None))
+    # Gradients of this output are tied to the default stream.
+    output = None if accumulates else task({"token_ids": torch.tensor(IDS[:8])}, training=True)
+    with pytest.warns(UserWarning, match="launched one by one"):
+        losses = [
+            float(task.train_on_batch({"token_ids": IDS[:8]}, LABELS[:8])[0]) for _ in range(12)
+        ]
+    assert losses[-1] < losses[0]
+    del output
+
+
+@pytest.mark.once
+def test_a_captured_step_never_waits_for_the_gpu():
+    import torch
+
+    task = make_task(dropout=0.1)
+    task.compile(AdamW(1e-3), metrics=["accuracy"])
+    task.fit(INPUTS, LABELS, batch_size=8, verbose=0)
+    batch = ({name: array[:8] for name, array in INPUTS.items()}, LABELS[:8])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*called a synchronizing.*")
+        torch.cuda.set_sync_debug_mode("warn")
+        task.train_function([batch])
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def test_dropout_keeps_the_share_that_it_should():
+    layer = bert_keras.layers.Dropout(0.25)
+    outputs = keras.ops.convert_to_numpy(layer(keras.ops.ones((200, 300)), training=True))
+    assert abs((outputs == 0).mean() - 0.25) < 0.01
+    np.testing.assert_allclose(outputs[outputs != 0], 1 / 0.75, rtol=1e-3)
