@@ -3,8 +3,9 @@
     KERAS_BACKEND=torch OMP_NUM_THREADS=1 python benchmarks/reranker_parity.py \\
         --train train-v1.1.json --dev dev-v1.1.json --output rerankers
 
-A question is paired with the sentence that holds its answer, and with the one that answers another
-question: such pairs teach something within a few steps, hard negatives do not. Both sides begin
+A question is paired with the sentence that holds its answer, with the one that
+`mine_hard_negatives` finds among those of all questions' paragraphs, and with the one that answers
+another question, since hard negatives alone teach nothing within a few steps. Both sides begin
 with the same weights, an embedder's and a new head on its pooler, see the same pairs in the same
 batches, and train one epoch by binary cross-entropy: AdamW, linear warm-up over a tenth of the
 steps and linear decay, clipping at 1. A seed chooses the head and the order of the pairs. Without
@@ -62,11 +63,15 @@ def read_sentences(path, num_questions):
 def prepare(file):
     """Returns pairs to train on and questions with candidates, which the file keeps."""
     if not file.exists():
-        queries, right, _ = read_sentences(TRAIN.value, NUM_QUESTIONS.value)
-        wrong = right[len(right) // 2 :] + right[: len(right) // 2]
-        pairs = [(query, text, 1.0) for query, text in zip(queries, right, strict=True)]
-        pairs += [(query, text, 0.0) for query, text in zip(queries, wrong, strict=True)]
         embedder = bert_keras.TextEmbedder.from_preset(PRESET.value, max_length=MAX_LENGTH)
+        texts = read_sentences(TRAIN.value, NUM_QUESTIONS.value)
+        queries, right, hard = bert_keras.mine_hard_negatives(embedder, *texts)
+        easy = right[len(right) // 2 :] + right[: len(right) // 2]
+        pairs = [
+            (query, text, float(texts is right))
+            for texts in (right, hard, easy)
+            for query, text in zip(queries, texts, strict=True)
+        ]
         queries, right, corpus = read_sentences(DEV.value, NUM_DEV.value)
         index = search.Index()
         index.add(embedder.embed(corpus), ids=corpus)

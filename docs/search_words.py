@@ -19,7 +19,7 @@ WORDS = {
         "pos tagging, sequence labeling, token classification",
         "tutorials/question_answering": "question answering, reading comprehension, squad",
         "tutorials/semantic_search": "semantic search, vector search, retrieval, nearest neighbours",
-        "tutorials/train_a_reranker": "train a reranker, cross-encoder",
+        "tutorials/train_a_reranker": "train a reranker, cross-encoder training",
         "tutorials/text_embedding": "sentence embeddings, sentence similarity, contrastive learning, "
         "sentence vectors",
         "tutorials/multiple_choice": "multiple choice, swag",

@@ -167,4 +167,5 @@ print(np.abs(loaded.score(questions[1], found[1]) - scores[1]).max() < 1e-4)
 # Choose the weight of 0.05 on questions that you hold out. With many thousands of questions the
 # reranker's scores suffice. To begin with one that has read millions of questions, name it:
 # `Reranker.from_preset("hf://cross-encoder/ms-marco-MiniLM-L6-v2")`. Degrees of relevance and the
-# scores of a stronger reranker work too, see [search and retrieval](../guides/retrieval.md).
+# scores of a stronger reranker work too, see
+# [search and retrieval](../docs/en/guides/retrieval.md).

@@ -3,7 +3,7 @@
 import inspect
 import itertools
 import types
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Self, TypeVar
 
 import keras
@@ -84,6 +84,11 @@ class BuiltModel(Doors, SafeModel, WithOtherNames):
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             **quantized.quantized_config(self),
         }
+
+    @classmethod
+    def takes(cls, names: Iterable[str]) -> bool:
+        """Returns whether the constructor takes arguments of all these names."""
+        return arguments_of(cls).issuperset(names)
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:

@@ -16,7 +16,6 @@ import keras
 from bert_keras.checks import describe
 from bert_keras.engine.atomic_files import read_json, replacing_files, write_json, write_text
 from bert_keras.engine.quantized import check_not_quantized
-from bert_keras.models.model import arguments_of
 from bert_keras.presets.assign import assign, by_path, own_weights
 from bert_keras.presets.card import README, card_of
 from bert_keras.presets.families import kind_of
@@ -93,8 +92,7 @@ class OwnFolder(Preset):
         saved = self._task and keras.saving.get_registered_object(self._task["registered_name"])
         if not isinstance(saved, type) or saved is cls or not issubclass(saved, cls):
             return {}
-        fits = self._task["config"].keys() <= arguments_of(cls)
-        return dict(saved.decided_arguments) if fits else {}
+        return dict(saved.decided_arguments) if cls.takes(self._task["config"]) else {}
 
     def load_head_weights(self, task):
         """Assigns the saved weights of the head, and warns about the others.
