@@ -98,6 +98,7 @@ def run(title, command, backend="jax", cwd=ROOT, **environment):
         "TF_CPP_MIN_LOG_LEVEL": "3",
         "HF_HUB_OFFLINE": "1",
         "FAIL_ON_SKIPS": "1",
+        "PYTHONDONTWRITEBYTECODE": "",  # pip has compiled nothing, see the Makefile.
         **environment,
     }
     done = subprocess.run(
@@ -142,7 +143,9 @@ def wheel_job(folder):
 
 
 def main():
-    pytest = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--durations=12"]
+    # The plugin comes with a package of the tests, and takes seconds to import.
+    unused = ["-p", "no:cacheprovider", "-p", "no:langsmith_plugin"]
+    pytest = [sys.executable, "-m", "pytest", *unused, "--durations=12"]
     started = time.time()
     with tempfile.TemporaryDirectory() as folder, futures.ThreadPoolExecutor(2) as two_at_a_time:
         QUICK_COMPILATION["JAX_COMPILATION_CACHE_DIR"] = f"{folder}/jax"
@@ -152,10 +155,11 @@ def main():
             jobs.append(two_at_a_time.submit(function, *arguments, **options))
 
         # The longest jobs start first, so that two run until the end.
-        for backend in ("jax", "torch", "tensorflow"):
+        for backend in ("torch", "jax", "tensorflow"):
             add(run, f"tests on {backend}", [*pytest, *tests_of_backends(backend)], backend)
-        # On PyTorch, where tests marked `once` run.
-        add(run, "tests that need no backend", [*pytest, *ONCE], "torch")
+        # On PyTorch, where tests marked `once` run. They do not depend on the processor.
+        once = [*pytest, *ONCE, *ROUNDING]
+        add(run, "tests that need no backend, and of rounding", once, "torch", **AVX2)
         add(run, "files between backends", [*pytest, "tests/across_backends"])
         add(wheel_job, f"{folder}/wheel")
         for backend in BACKENDS:
@@ -163,6 +167,7 @@ def main():
             flags = ["--data_dir", "examples/data/sentiment_labelled_sentences", "--sample", "64"]
             flags += ["--epochs", "1", "--max_length", "16", "--output_dir", f"{folder}/{backend}"]
             add(run, f"quickstart on {backend}", [*command, *flags], backend, PYTHONPATH=str(ROOT))
+        for backend in ("tensorflow", "jax"):
             add(run, f"AVX2 only on {backend}", [*pytest, *ROUNDING], backend, **AVX2)
         passed = [job.result() for job in jobs]
     print(f"{time.time() - started:.0f} s")

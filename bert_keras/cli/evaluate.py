@@ -2,6 +2,7 @@
 
 import json
 
+from bert_keras.answers.classes import check_threshold
 from bert_keras.checks import check_exists
 from bert_keras.cli import sources
 from bert_keras.cli.options import TRACEBACK, Option, parse_all
@@ -43,6 +44,9 @@ def main(arguments):
     examples, further = task.read_labelled(flags, path, model)
     if not are_labelled(examples, further):
         raise ValueError(f"{path} must have labels to measure by. Received: none.")
+    if (thresholds := sources.thresholds_of(source)) is not None:
+        print(f"The thresholds are those of {source}.")
+        further["least"] = check_threshold(thresholds, model.label_names)
     scores, _ = task.evaluate(flags, model, examples, further)
     verdict = task.verdict(scores, Parts(None, examples, None, further))
     if verdict.count and verdict.value == verdict.value:
@@ -63,7 +67,8 @@ def _task_of(source, model, warned):
         raise ValueError(
             f"`evaluate` measures a {known}. Received: {source}, a {type(model).__name__}."
         )
-    return found[0]
+    # A `LongTextClassifier` is a `TextClassifier` too.
+    return max(found, key=lambda task: len(task.model_class.__mro__))
 
 
 def _check_flags(flags, task):

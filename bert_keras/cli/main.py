@@ -32,6 +32,7 @@ import importlib
 import inspect
 import logging
 import os
+import subprocess
 import sys
 import warnings
 from typing import NamedTuple
@@ -39,36 +40,95 @@ from typing import NamedTuple
 import bert_keras
 from bert_keras.checks import check_exists, refuse_unused
 from bert_keras.cli import marked_rows, mistakes, serve, sources, start, text_rows
-from bert_keras.cli.options import LAYOUT, TRACEBACK, Option, parse_all, wants_traceback
+from bert_keras.cli.options import LAYOUT, TRACEBACK, Option, parse_all, wants_help, wants_traceback
+from bert_keras.cli.start import WITH_OWN_FLAGS
 from bert_keras.export import runtime
 
 
 class Command(NamedTuple):
-    """A task's method as a command, and the fields of a row that it takes."""
+    """A task's method as a command.
+
+    Attributes:
+        task: str, the class.
+        method: str.
+        about: str, what the command does, for its `-h`.
+        example: str, its arguments after SOURCE, for its `-h`.
+        columns: tuple of str, the fields of a row that it takes.
+        own: tuple of str, the flags in `OF_SOME` that it takes.
+    """
 
     task: str
     method: str
+    about: str
+    example: str
     columns: tuple[str, ...] = ("text",)
+    own: tuple[str, ...] = ()
 
 
 COMMANDS = {
-    "classify": Command("TextClassifier", "classify"),
-    "tag": Command("TokenClassifier", "tag"),
-    "answer": Command("QuestionAnswering", "answer", ("question", "context")),
-    "choose": Command("MultipleChoice", "choose", ("context", "choices")),
-    "fill-mask": Command("MaskedLM", "fill_mask"),
-    "embed": Command("TextEmbedder", "embed"),
-    "is-next": Command("NextSentencePrediction", "is_next", ("first", "second")),
-    "is-replaced": Command("ReplacedTokenDetector", "is_replaced"),
-    "rerank": Command("Reranker", "rank"),
-}
-# Commands with flags of their own, and their modules, which import Keras.
-WITH_OWN_FLAGS = {
-    "train": "train",
-    "evaluate": "evaluate",
-    "vocabulary": "train_vocabulary",
-    "pretraining-data": "make_pretraining_data",
-    "pretrain": "pretrain",
+    "classify": Command(
+        "TextClassifier",
+        "classify",
+        "Give each text, or pair of texts, its class, its labels or its score. For the folder of a "
+        "run with several labels per text, the thresholds are those that `train` tuned.",
+        '"What a film!" "Never again."',
+        own=("labels", "hypothesis", "multi_label"),
+    ),
+    "tag": Command(
+        "TokenClassifier",
+        "tag",
+        "Tag the words of each text: named entities, or parts of speech.",
+        '"Ada Lovelace lived in London."',
+    ),
+    "answer": Command(
+        "QuestionAnswering",
+        "answer",
+        "Answer each question with a part of its context.",
+        '"Who lived in London?" "Ada Lovelace lived in London."',
+        ("question", "context"),
+        ("top_k",),
+    ),
+    "choose": Command(
+        "MultipleChoice",
+        "choose",
+        "Pick the likeliest choice for each context.",
+        '"She was tired." "She slept." "She ran."',
+        ("context", "choices"),
+    ),
+    "fill-mask": Command(
+        "MaskedLM",
+        "fill_mask",
+        "Fill each [MASK] with the likeliest tokens.",
+        '"She opened the [MASK]." --top_k 3',
+        own=("top_k",),
+    ),
+    "embed": Command(
+        "TextEmbedder",
+        "embed",
+        "Turn each text into a vector, into weights of tokens, or into a vector for each token.",
+        "--input texts.csv --columns body --output vectors.npy",
+        own=("prompt", "sparse", "top_k"),
+    ),
+    "is-next": Command(
+        "NextSentencePrediction",
+        "is_next",
+        "Say whether the second text follows the first.",
+        '"She opened the door." "The room was empty."',
+        ("first", "second"),
+    ),
+    "is-replaced": Command(
+        "ReplacedTokenDetector",
+        "is_replaced",
+        "Say for each token whether it seems out of place.",
+        '"She drank the door."',
+    ),
+    "rerank": Command(
+        "Reranker",
+        "rank",
+        "Order texts by how well they answer a query, best first.",
+        '"Who eats?" --input documents.txt --top_k 3',
+        own=("prompt", "top_k"),
+    ),
 }
 CONVERT = (
     Option("to", tuple(sources.TARGETS), None, "Format that `convert` writes."),
@@ -115,14 +175,42 @@ ANSWERS = (
     Option("hypothesis", str, None, "What a label says of a text, such as 'This example is {}.'."),
     Option("multi_label", bool, None, "Whether several of the --labels may be right."),
 )
+INFO = (
+    Option("load", bool, False, "Load the weights for `info` too, and say which parts they lack."),
+)
 GROUPS = {
     "Commands that answer": ANSWERS,
+    "info": INFO,
     "convert": CONVERT,
     "serve": serve.OPTIONS,
     "All commands": (TRACEBACK,),
 }
+# The flags of `ANSWERS` that not every command takes.
+OF_SOME = ("prompt", "sparse", "top_k", "labels", "hypothesis", "multi_label")
+# What the help of a command says above its flags: what it does, and its arguments after SOURCE.
+HELP = {
+    "info": (
+        "Describe a model as its files do: its kind, its sizes, its labels, its tokenizer. With "
+        "--load it is loaded too, which takes seconds.",
+        "[--load]",
+    ),
+    "convert": (
+        "Write a model in another format, read it again, and compare the outputs.",
+        "TARGET --to huggingface",
+    ),
+    "serve": (
+        "Answer over HTTP. Each SOURCE may be NAME=SOURCE.",
+        "[SOURCE ...] --port 8080",
+    ),
+    **{name: (command.about, command.example) for name, command in COMMANDS.items()},
+}
 # The flags that each command takes besides `--traceback`.
-TAKEN = {"info": (), "convert": CONVERT, "serve": serve.OPTIONS, **dict.fromkeys(COMMANDS, ANSWERS)}
+TAKEN = {
+    "info": INFO,
+    "convert": CONVERT,
+    "serve": serve.OPTIONS,
+    **dict.fromkeys(COMMANDS, ANSWERS),
+}
 
 
 def run():
@@ -141,8 +229,28 @@ def run():
     mistakes.run(main, "bert-keras", sys.argv[1:])
 
 
+def help_of(command):
+    """Returns the text of a command's help, and its flags by title, see `parse_all`."""
+    about, example = HELP[command]
+    unused = () if command not in COMMANDS else {*OF_SOME} - {*COMMANDS[command].own}
+    text = (
+        f"{about}\n\n    {f'bert-keras {command} SOURCE {example}'.rstrip()}\n\n"
+        "SOURCE is a registered name, a folder, a hub address, a `.keras` file or the folder of a "
+        "run of `train`.\n"
+    )
+    if command in COMMANDS:
+        text += (
+            "Texts come from the arguments, from --input, or from standard input, one per line.\n"
+        )
+    flags = [option for option in TAKEN[command] if option.name not in unused]
+    return text, {command: flags, "All commands": (TRACEBACK,)}
+
+
 def main(arguments):
     """Runs the command in the arguments."""
+    name = "".join(arguments[:1])
+    if name in TAKEN and wants_help(arguments):
+        parse_all(f"bert-keras {name}", *help_of(name), arguments)
     flags, words = parse_all("bert-keras", __doc__, GROUPS, arguments)
     command, source, *others = [*words, None, None][: max(2, len(words))]
     known = ("info", "convert", "serve", *WITH_OWN_FLAGS, *COMMANDS)
@@ -157,14 +265,28 @@ def main(arguments):
     if command == "info":
         if others:
             raise ValueError(f"Write `info SOURCE`. Received also: {' '.join(others)}.")
-        for name, value in sources.description(source).items():
-            print(f"{name}: {value}")
+        _describe(source, flags.load)
     elif command == "convert":
         _convert(flags, source, *others)
     elif command == "serve":
         serve.serve([source, *others], flags)
     else:
         _answer(command, flags, source, others)
+
+
+def _describe(source, loads):
+    """Prints what the files of a model say about it, or, if that is too little, the model."""
+    from bert_keras.cli import description
+
+    found = None
+    if not (loads or runtime.is_exported(source)):
+        found = description.of_files(source)
+        if found is None and sys.modules.get("keras", "later") is None:
+            # This process has begun without Keras, see `start.prepare`.
+            program = [sys.executable, "-m", "bert_keras", "info", source, "--load"]
+            sys.exit(subprocess.call(program))
+    for name, value in (found or sources.description(source)).items():
+        print(f"{name}: {value}")
 
 
 def _check_flags(command, flags):
@@ -206,6 +328,8 @@ def _answer(name, flags, source, arguments):
 
         ask = functools.partial(write_vectors, model)
     options = _options(name, flags, ask or getattr(model, method))
+    if name == "classify" and ask is None and (thresholds := sources.thresholds_of(source)):
+        options["threshold"] = thresholds
     rows = _rows(name, flags, columns, arguments)
     if name == "fill-mask":
         mask = (getattr(model, "tokenizer", None) or model).mask_token or "[MASK]"

@@ -2,12 +2,19 @@
 
 import linecache
 import os
+import re
 import sys
 import traceback
 
 from absl import flags
 
 from bert_keras.cli.options import wants_traceback
+
+# Arguments of the readers, as their messages name them, that are flags here. In quotation marks
+# they are a user's words.
+_ARGUMENTS = re.compile(
+    r"(?<![\w'\"-])((?:text|pair|label|word|tag)_column|(?<=`)(?:separator|quoting))\b"
+)
 
 
 def run(command, name, arguments):
@@ -30,7 +37,8 @@ def run(command, name, arguments):
     except (ValueError, TypeError, OSError, ImportError, flags.Error) as error:
         if wants_traceback(arguments) or not _is_mistake(error):
             raise
-        print(f"{name}:", " ".join(str(error).split()), file=sys.stderr)
+        message = _ARGUMENTS.sub(r"--\1", " ".join(str(error).split()))
+        print(f"{name}: {message}", file=sys.stderr)
         sys.exit(2)
 
 

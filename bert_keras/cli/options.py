@@ -97,13 +97,18 @@ def parse_all(command, about, groups, arguments):
     for title, options in groups.items():
         for option in options:
             _define(given, title, option)
-    before = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    if {"-h", "--help", "-help", "-?"} & {*before}:
+    if wants_help(arguments):
         given.unparse_flags()
         given.mark_as_parsed()
         print(about, given.get_help(include_special_flags=False), sep="\n")
         sys.exit(0)
     return given, given([command, *arguments])[1:]
+
+
+def wants_help(arguments):
+    """Whether the help is among the arguments before `--`."""
+    before = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return not {"-h", "--help", "-help", "-?"}.isdisjoint(before)
 
 
 def wants_traceback(arguments):

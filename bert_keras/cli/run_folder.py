@@ -59,7 +59,8 @@ class RunFolder:
                 "without --output_dir a new folder is made."
             )
         else:
-            self._forget(*self.path.glob("*.keras"), self.path / "epoch.json")
+            names = ("epoch.json", "thresholds.json")
+            self._forget(*self.path.glob("*.keras"), *(self.path / name for name in names))
         self.write()
 
     def _continue(self, results):

@@ -15,9 +15,15 @@ BATCH_SIZE = 32
 
 
 def evaluate_texts(flags, classifier, examples, further):
-    """Returns scores, none without labels, and a function that returns the answers by file name."""
+    """Returns scores, none without labels, and a function that returns the answers by file name.
+
+    The scores of several labels are those at probabilities of one half, or of `further["least"]`.
+    """
     scores, threshold = {}, further.get("thresholds", 0.5)
-    if examples.labels is not None:
+    if examples.labels is not None and "least" in further:
+        probabilities = classifier.probabilities(examples.texts, BATCH_SIZE)
+        scores = text_scores(examples.labels, probabilities - further["least"])
+    elif examples.labels is not None:
         outputs = classifier.predict(examples.texts, batch_size=BATCH_SIZE, verbose=0)
         scores = text_scores(examples.labels, outputs)
     answer = functools.partial(classifier.classify, examples.texts, BATCH_SIZE, threshold)

@@ -13,6 +13,7 @@ import numpy as np
 
 import bert_keras
 from bert_keras.cli.programs import read_program
+from bert_keras.engine.atomic_files import read_json
 from bert_keras.export import runtime
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, SEGMENT_IDS
 
@@ -90,6 +91,16 @@ def load(source, wanted=None, headless=None):
         else:
             model = _class_of(open_preset(source), wanted, headless).from_preset(source)
     return model, [str(x.message) for x in caught if issubclass(x.category, UserWarning)]
+
+
+def thresholds_of(source):
+    """Returns the thresholds that `train` tuned, a dict by label; `None` if source has none.
+
+    Only the folder of a run has them.
+    """
+    folder = pathlib.Path(source).expanduser()
+    paths = [folder / name for name in ("thresholds.json", "results.json", "model.keras")]
+    return read_json(paths[0]) if all(path.is_file() for path in paths) else None
 
 
 def _check_source(source):

@@ -6,9 +6,18 @@ import signal
 import sys
 import warnings
 
+from bert_keras.cli.options import wants_help
 from bert_keras.engine import host_memory
 from bert_keras.export.runtime import is_exported
 
+# Commands with flags of their own, and their modules, which import Keras.
+WITH_OWN_FLAGS = {
+    "train": "train",
+    "evaluate": "evaluate",
+    "vocabulary": "train_vocabulary",
+    "pretraining-data": "make_pretraining_data",
+    "pretrain": "pretrain",
+}
 # The environment variable with the id of the process that has restarted.
 _RESTARTED = "BERT_KERAS_RESTARTED"
 
@@ -39,7 +48,9 @@ def prepare():
         # Threads that spin while they wait would slow down the reading of requests.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     needs_no_keras = command not in ("convert", "serve") and is_exported(source)
-    if command in ("", "-h", "--help") or needs_no_keras:
+    is_help = command == "" or wants_help(sys.argv)
+    reads_files = command == "info" and "--load" not in sys.argv
+    if needs_no_keras or reads_files or (is_help and command not in WITH_OWN_FLAGS):
         sys.modules["keras"] = None
 
 

@@ -17,7 +17,7 @@ from bert_keras.types import Array, Path, ProblemType
 TSV_FILES = {split: (f"{split}.tsv",) for split in ("train", "dev", "test")}
 _COLUMN_ADVICE = (
     "Name the columns by text_column, pair_column and label_column, by numbers from 0 if the first "
-    "row is data; separator says what separates them."
+    "row is data; `separator` is what separates them."
 )
 
 

@@ -1,8 +1,10 @@
 """What happens inside a model: the words that speak for a label, and attention."""
 
+from bert_keras.answers.prompts import prompt_text
 from bert_keras.plots import as_written, attention_of
 from bert_keras.serving.rows import check
 from bert_keras.tasks.long_text_classifier import LongTextClassifier
+from bert_keras.tasks.reranker import Reranker
 from bert_keras.tasks.saliency import integrated_gradients
 from bert_keras.tasks.text_classifier import TextClassifier
 
@@ -68,7 +70,7 @@ def attention(model, row, layer, head=None):
     """
     model = _whole(model)
     _check_tokens(model, row)
-    tokens, weights = attention_of(model, *row)
+    tokens, weights = attention_of(model, *_as_read(model, row))
     weights = weights[layer].mean(0) if head is None else weights[layer, head]
     return {"tokens": tokens, "weights": weights.round(4).astype(float).round(4).tolist()}
 
@@ -85,9 +87,17 @@ def _labels(classifier):
     return classifier.label_names or range(classifier.num_classes)
 
 
+def _as_read(model, row):
+    """Returns the row with the prompt that a reranker puts before the query of a pair."""
+    if not isinstance(model, Reranker) or len(row) != 2:
+        return row
+    query, text = row
+    return prompt_text(None, model.prompts, model.default_prompt) + query, text
+
+
 def _check_tokens(model, row):
     preprocessor = model.preprocessor
-    ids = preprocessor.tokenize(*([text] for text in row))
+    ids = preprocessor.tokenize(*([text] for text in _as_read(model, row)))
     [length] = preprocessor.packed_lengths(*ids)
     message = f"row: at most {MOST_TOKENS} tokens are shown. Received: {length}."
     check(length <= MOST_TOKENS, message, 413)

@@ -113,7 +113,7 @@ class Pretraining(MaskedLM):
     def row_labels(self, x, y):
         """Returns the label of each pair, checked; see `MaskedLM`."""
         next_sentence.check_pairs(x)
-        check_labels_given(y, "Pretraining", "For each pair, 0 is next and 1 is random.")
+        check_labels_given(y, "Pretraining", "Pass a label for each pair: 0 is next, 1 is random.")
         return next_sentence.encode_next_labels(y)
 
     @overload

@@ -96,6 +96,7 @@ class QuestionAnswering(Task):
 
     form = "questions"
     has_classes = False
+    targets_are_rare = True
     needs_labels = False  # `QuestionExample`s have theirs.
 
     if TYPE_CHECKING:

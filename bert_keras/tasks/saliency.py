@@ -114,11 +114,12 @@ def integrated_gradients(
     _check(classifier, steps, baseline, batch_size)
     columns, is_one = as_many(texts)
     columns = tuple(map(as_column, columns if is_columns(columns) else (columns,)))
-    targets = _targets(classifier, columns, target)
+    texts = columns if len(columns) > 1 else columns[0]
+    targets = _targets(classifier, texts, len(columns[0]), target)
     gradients = _gradient_function(classifier)
     found = [
         _saliency(classifier, gradients, row, number, steps, baseline, batch_size)
-        for row, number in zip(_rows(classifier, columns), targets, strict=True)
+        for row, number in zip(_rows(classifier, texts), targets, strict=True)
     ]
     return found[0] if is_one else found
 
@@ -135,13 +136,11 @@ def _check(classifier, steps, baseline, batch_size):
     check_choice("baseline", baseline, BASELINES)
 
 
-def _targets(classifier, columns, target):
+def _targets(classifier, texts, count, target):
     """Returns the number of the explained output for each text."""
-    count = len(columns[0])
     if target is None:
         if classifier.problem_type == "regression":
             return [0] * count
-        texts = columns[0] if len(columns) == 1 else columns
         return classifier.predict(texts, verbose=0).argmax(-1).tolist()
     targets = [target] * count if np.ndim(target) == 0 else list(target)
     rule = "`target` must be one for all texts, or one for each"
@@ -158,14 +157,12 @@ def _targets(classifier, columns, target):
     return [numbers[one] for one in targets]
 
 
-def _rows(classifier, columns):
+def _rows(classifier, texts):
     """Yields the inputs of each text, `(1, length)`, with few different lengths."""
-    preprocessor = classifier.preprocessor
-    ids, pair_ids = preprocessor.tokenize(*columns)
-    lengths = preprocessor.packed_lengths(ids, pair_ids)
-    for row, length in enumerate(bucket_lengths(lengths, length_buckets(preprocessor.max_length))):
-        pairs = None if pair_ids is None else pair_ids.take([row])
-        yield preprocessor.pack(ids.take([row]), pairs, length=int(length))
+    examples = classifier.encode_texts(texts)
+    lengths = bucket_lengths(examples.lengths, length_buckets(classifier.preprocessor.max_length))
+    for row, length in enumerate(lengths):
+        yield examples.rows(np.array([row]), int(length))
 
 
 def _saliency(classifier, gradients, row, target, steps, baseline, batch_size):

@@ -162,6 +162,14 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
 
     # What a subclass defines
 
+    @property
+    def targets_are_rare(self) -> bool:
+        """Whether few of the targets are positive, so that a short run needs more steps: tags."""
+        return self.label_per_token
+
+    def prepare_head(self, batches: Any) -> None:
+        """Prepares a new head for the batches that a run reads; `fit` calls it before the run."""
+
     def default_loss(self, label_smoothing: float) -> Any:
         """Returns the loss that `compile(loss="auto")` stands for."""
         raise NotImplementedError(f"{type(self).__name__} must define `default_loss`.")
@@ -355,6 +363,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             arguments["validation_data"] = self.data.for_validation(validation_data, size)
         if epochs is None:
             epochs = self.recipe.choose_epochs(self, arguments["x"]) or 1
+        if initial_epoch == 0:
+            self.prepare_head(arguments["x"])
         how = self.recipe.schedule(self, arguments["x"], steps_per_epoch, epochs, initial_epoch)
         if how and kwargs.get("verbose", "auto") and keras.config.is_interactive_logging_enabled():
             print(how)

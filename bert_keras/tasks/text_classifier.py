@@ -169,6 +169,29 @@ class TextClassifier(Task):
         return [keras.metrics.RootMeanSquaredError(name="rmse")]
 
     @property
+    def targets_are_rare(self):
+        """Whether a text has few of many labels, see `Task`."""
+        return self.problem_type == "multi_label"
+
+    def prepare_head(self, batches):
+        """Starts a new head for several labels at the share of the texts that have each label.
+
+        With the bias `log(p / (1 - p))` the head begins at these shares. From a bias of 0, that is
+        one half, a short run would only learn that labels are rare.
+
+        Reference:
+            [Lin et al., 2017](https://arxiv.org/abs/1708.02002), section 4.1, "Initialization".
+        """
+        if self.problem_type != "multi_label":
+            return
+        labels = getattr(batches, "labels", None)  # A stream does not know them beforehand.
+        bias = getattr(getattr(self.head, "dense", None), "bias", None)
+        if labels is None or bias is None or ops.convert_to_numpy(bias).any():
+            return
+        share = (np.sum(labels, axis=0) + 1) / (len(labels) + 2)
+        bias.assign(np.log(share / (1 - share)))
+
+    @property
     def has_classes(self):
         """Whether each example has one class, see `Task`."""
         return self.problem_type == "single_label"

@@ -224,7 +224,7 @@ class Recipe:
         if self.num_epochs == "auto":
             accumulated = self.asked["gradient_accumulation_steps"] or 1
             self.num_epochs = (
-                default_epochs(_num_steps(batches, None) / accumulated, task.label_per_token)
+                default_epochs(_num_steps(batches, None) / accumulated, task.targets_are_rare)
                 if self._chooses(task)
                 else 1
             )

@@ -2,11 +2,12 @@
 
 The paper fine-tunes for 3 epochs at 5e-5 (its grid is 2 to 4 epochs, 2e-5 to 5e-5), with at least
 2,500 examples and an encoder 768 wide or more. With 200 examples that is 21 steps, in which a new
-head learns little. So a short run is made longer, and a narrow encoder learns faster in it. Tags
-need most steps, since few words are part of an entity:
+head learns little. So a short run is made longer, and a narrow encoder learns faster in it. Rare
+targets need most steps: few words are part of an entity, a question has one answer among all spans,
+and a text has few of many labels:
 
 ```
-epochs = 3, or as many as make LEAST_STEPS steps (LEAST_STEPS_OF_TAGS), at most MOST_EPOCHS
+epochs = 3, or as many as make LEAST_STEPS steps (LEAST_STEPS_OF_RARE), at most MOST_EPOCHS
 rate   = 5e-5 * clip(ENOUGH_STEPS / steps, 1, min((768 / hidden_dim)², MOST))
 ```
 
@@ -22,24 +23,24 @@ Reference:
 import math
 
 EPOCHS, RATE = 3, 5e-5
-LEAST_STEPS, LEAST_STEPS_OF_TAGS, MOST_EPOCHS = 70, 200, 30
+LEAST_STEPS, LEAST_STEPS_OF_RARE, MOST_EPOCHS = 70, 300, 30
 ENOUGH_STEPS, MOST = 1000, 10
 
 
-def default_epochs(num_batches: float, has_tags: bool = False) -> int:
+def default_epochs(num_batches: float, targets_are_rare: bool = False) -> int:
     """Returns the number of epochs of a run with this many steps in an epoch.
 
     Args:
         num_batches: steps in an epoch.
-        has_tags: whether each token has a label.
+        targets_are_rare: see `Task.targets_are_rare`.
 
     Example:
         >>> [default_epochs(steps) for steps in (2, 7, 20, 75)]
         [30, 10, 4, 3]
-        >>> [default_epochs(steps, has_tags=True) for steps in (2, 7, 20, 75)]
-        [30, 29, 10, 3]
+        >>> [default_epochs(steps, targets_are_rare=True) for steps in (2, 7, 20, 75)]
+        [30, 30, 15, 4]
     """
-    least = LEAST_STEPS_OF_TAGS if has_tags else LEAST_STEPS
+    least = LEAST_STEPS_OF_RARE if targets_are_rare else LEAST_STEPS
     return max(EPOCHS, min(MOST_EPOCHS, math.ceil(least / num_batches)))
 
 

@@ -15,7 +15,7 @@ import scipy.sparse
 from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
-from bert_keras.cli import main, mistakes, serve, text_rows
+from bert_keras.cli import main, mistakes, serve, sources, text_rows
 
 TEXTS = ["good film", "bad", "", "a good bad film"]
 ONCE = pytest.mark.once
@@ -242,11 +242,26 @@ def test_answers_in_words(answer, words):
 
 
 @pytest.mark.once
-def test_info_describes_a_model(command, preset):
-    found = dict(line.split(": ", 1) for line in command("info", preset).splitlines())
-    assert found["model"] == "TextClassifier"
-    assert found["labels"] == "no, yes"
-    assert int(found["parameters"].replace(",", "")) == tiny_classifier().count_params()
+@pytest.mark.parametrize("written_as", ["preset", "keras", "huggingface", "keras_hub", "backbone"])
+def test_info_says_of_files_what_the_loaded_model_says(command, preset, tmp_path, written_as):
+    def told(*arguments):
+        return dict(line.split(": ", 1) for line in command("info", *arguments).splitlines())
+
+    source = {"preset": preset, "keras": tmp_path / "x.keras"}.get(written_as, tmp_path / "x")
+    if written_as == "backbone":
+        tiny_backbone().save_to_preset(source)
+    elif source != preset:
+        method, arguments = sources.TARGETS[written_as]
+        getattr(bert_keras.TextClassifier.from_preset(preset), method)(source, **arguments)
+    expected, found = told(source, "--load"), told(source)
+    is_read = found.pop("not checked", None) is not None
+    assert is_read == (written_as != "keras_hub")  # Which is loaded.
+    assert found.items() <= expected.items()
+    missing = {"head", "dtype", *(["max_length", "problem_type"] if is_read else [])}
+    assert expected.keys() - found.keys() <= missing
+    if written_as != "backbone":
+        assert found["model"] == "TextClassifier" and found["labels"] == "no, yes"
+        assert int(found["parameters"].replace(",", "")) == tiny_classifier().count_params()
 
 
 # Each backend writes programs of its own. ONNX: test_command_line_page.py.
@@ -294,7 +309,7 @@ def test_convert_measures_the_files_that_it_wrote(command, preset, tmp_path, to)
         (("classify", "PRESET", "x", "--input_format", "csv"), "or from --input"),
         (("classify", "PRESET", "x", "--output", "x.tsv"), "text, JSON lines or CSV"),
         (("classify", "PRESET", "x", "--to", "onnx", "--port", "1"), "Received: --to, --port."),
-        (("info", "PRESET", "--top_k", "2"), "takes no flags"),
+        (("info", "PRESET", "--top_k", "2"), "`info` takes --load. Received: --top_k"),
         (("classify", "PRESET", "x", "--labels", "a,b"), "named 'entailment'"),
         (("classify", "PRESET", "x", "--hypothesis", "{}"), "are for --labels"),
         (("tag", "TAGGER", "x", "--labels", "a"), "is for `classify`"),
@@ -307,6 +322,25 @@ def test_a_mistake_is_one_line(command, preset, tagger, write, arguments, messag
     paths = {"PRESET": preset, "TAGGER": tagger, "NULL": write("x.jsonl", '{"text": null}')}
     paths["LATIN"] = write("x.txt", "é".encode("latin-1"))
     assert message in command(*(paths.get(x, x) for x in arguments))
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("message", "printed"),
+    [
+        ("Name it by text_column, or pass label_column=2.", "by --text_column, or pass --label"),
+        ("`separator` says; `quoting=False`.", "`--separator` says; `--quoting=False`."),
+        ("No 'text_column' in text_columns.", "No 'text_column' in text_columns."),
+        ("Use --text_column.", "Use --text_column."),
+    ],
+)
+def test_a_mistake_names_flags_as_the_command_takes_them(capsys, message, printed):
+    def command(arguments):
+        raise ValueError(message)
+
+    with pytest.raises(SystemExit):
+        mistakes.run(command, "bert-keras", [])
+    assert printed in capsys.readouterr().err
 
 
 @pytest.mark.once
@@ -365,10 +399,18 @@ def test_an_unforeseen_error_is_not_a_mistake(command):
 
 
 @pytest.mark.once
-def test_the_help_imports_no_keras():
-    command = [sys.executable, "-X", "importtime", "-m", "bert_keras", "--help", "--traceback"]
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--help"], "bert-keras serve"),
+        (["embed", "x", "-h"], "bert-keras embed SOURCE"),
+        (["info", "bert_mini_en_gutenberg"], "parameters: 5,430,786"),
+    ],
+)
+def test_help_and_info_import_no_keras(arguments, words):
+    command = [sys.executable, "-X", "importtime", "-m", "bert_keras", *arguments, "--traceback"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "bert-keras serve" in done.stdout
+    assert words in done.stdout
     assert "bert_keras.cli.main" in done.stderr and "| keras" not in done.stderr
 
 
@@ -377,7 +419,16 @@ def test_the_help_imports_no_keras():
     ("arguments", "words"),
     [
         (["-h"], ["--columns", "bert-keras classify", "<auto|keras|onnx>"]),
-        (["classify", "--help"], ["--columns"]),
+        *(
+            ([name, "--help"], [f"bert-keras {name} SOURCE", *flags])
+            for name, flags in {
+                "classify": ("columns", "labels", "separator"),
+                "embed": ("prompt", "sparse"),
+                "info": ("traceback",),
+                "convert": ("overwrite",),
+                "serve": ("wait_ms",),
+            }.items()
+        ),
         (["vocabulary", "-h"], ["--limit_alphabet", "bert-keras vocabulary"]),
         (["pretraining-data", "-h"], ["--runner_option", "bert-keras pretraining-data"]),
         (["pretrain", "-h"], ["--shares", "bert-keras pretrain"]),
@@ -392,3 +443,10 @@ def test_the_help_has_commands_and_flags(monkeypatch, capsys, arguments, words):
         main.run()
     printed = capsys.readouterr().out
     assert all(word in printed for word in words)
+
+
+@pytest.mark.once
+def test_the_help_of_a_command_leaves_out_the_flags_of_others():
+    for name, of_another in (("embed", "labels"), ("classify", "sparse"), ("info", "columns")):
+        _, groups = main.help_of(name)
+        assert of_another not in [option.name for flags in groups.values() for option in flags]

@@ -18,6 +18,7 @@ from bert_keras.answers.span_search import NBest, Span
 from bert_keras.cli import (
     evaluate,
     likeness,
+    main,
     mistakes,
     options,
     run_folder,
@@ -191,8 +192,16 @@ def test_a_field_may_hold_several_labels(run, measure):
     assert list(read_json(output / "thresholds.json")) == ["joy", "pride"]
     model = keras.models.load_model(output / "model.keras")
     assert model.problem_type == "multi_label" and "(joy, pride)" in printed
-    found, _ = measure("train.tsv", label_separator=";")
-    assert found == {name: pytest.approx(results[name]) for name in ("macro_f1", "micro_f1")}
+    found, printed = measure("train.tsv", label_separator=";")
+    names = ("macro_f1", "micro_f1")
+    assert found == {name: pytest.approx(results[f"test_tuned_{name}"]) for name in names}
+    assert "The thresholds are those of output." in printed
+    main.main(["classify", "output", "text 1", "--output", "answers.jsonl"])
+    [answer] = map(json.loads, read_lines(pathlib.Path("answers.jsonl")))
+    least = read_json(output / "thresholds.json")
+    assert answer["labels"] == [x for x, p in answer["probabilities"].items() if p >= least[x]]
+    run(TEXTS, **train_and_dev([("text", "label"), *rows[:2], *rows[3:5]]))
+    assert not (output / "thresholds.json").exists()  # Those of the run that was replaced.
 
 
 def results_on_dev(results):
@@ -716,11 +725,13 @@ def test_a_file_that_does_not_fit_the_model_is_not_measured(preset, measure, row
 
 def test_models_that_train_does_not_make_are_not_measured(preset):
     write("a.tsv", ["text\tlabel", "a\tno"])
+    bert_keras.LongTextClassifier.from_preset(preset).save("long.keras")
     bert_keras.Reranker.from_preset(preset).save("reranker.keras")
     calls = {
         "a.tsv": "Write `evaluate",
         f"{preset} a.tsv": "measures a TextCl",
         "reranker.keras a.tsv": "measures a TextCl.*a Reranker",
+        "long.keras a.tsv --pair_column b": "a LongTextClassifier .* Received: --pair_column",
     }
     for source, words in calls.items():
         with pytest.raises(ValueError, match=words):

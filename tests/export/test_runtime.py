@@ -360,9 +360,9 @@ def test_classes_that_change_texts_in_their_own_way_are_refused(tmp_path):
 
 
 PROGRAMS_THAT_IMPORT = {
-    "bert-keras": (["/bin/bert-keras", "info"], False),
-    "module": (["-m", "info"], False, ["python", "-W", "ignore", "-m", "bert_keras", "info"]),
-    "another module": (["-m", "info"], True, ["python", "-m", "mine.train", "info"]),
+    "bert-keras": (["/bin/bert-keras", "tag"], False),
+    "module": (["-m", "tag"], False, ["python", "-W", "ignore", "-m", "bert_keras", "tag"]),
+    "another module": (["-m", "tag"], True, ["python", "-m", "mine.train", "tag"]),
     "another script": (["bert-keras-mine.py"], True),
     "no arguments": ([], True),
     "a text": (["bert-keras", "classify", "x.keras", "SERVED"], False),

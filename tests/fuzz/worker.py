@@ -185,7 +185,7 @@ def main():
     parser.add_argument("--keep", type=pathlib.Path, default="fuzz_findings")
     parser.add_argument("--skip", type=int, default=0)
     arguments = parser.parse_args()
-    seconds = float(os.environ.get("FUZZ_SECONDS", 20 / len(TARGETS)))
+    seconds = float(os.environ.get("FUZZ_SECONDS", 10 / len(TARGETS)))
     arguments.keep.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGPROF, too_slow)
     guard = Guard()

@@ -120,7 +120,7 @@ def test_each_task_has_the_family_s_head_and_keeps_it_in_a_file(tmp_path, task):
 
 @pytest.mark.parametrize("kind", [bert_keras.heads.SequenceHead, bert_keras.heads.TokenHead])
 def test_a_norm_follows_a_hidden_layer(kind):
-    with pytest.raises(ValueError, match="Name its activation"):
+    with pytest.raises(ValueError, match="Name its `hidden_activation`"):
         kind(2, 8, norm=True)
 
 

@@ -407,7 +407,7 @@ class TestHuggingFace:
             "early = [name for name in clients if name in sys.modules]\n"
             "import json; print(json.dumps([early, str(resolve('hf://owner/name'))]))"
         )
-        environment = hub.environment(tmp_path / "home")
+        environment = {**hub.environment(tmp_path / "home"), "KERAS_BACKEND": "jax"}
         environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
         command = [sys.executable, "-c", program]
         options = {"capture_output": True, "text": True, "timeout": 120}

@@ -7,7 +7,9 @@ from adapted import by_path
 from tiny import VOCABULARY, Batches, tiny_backbone, tiny_classifier, tiny_task
 
 import bert_keras
+from bert_keras.datasets import QuestionExample
 from bert_keras.metrics import MaskedPerplexity, SparseF1Score
+from bert_keras.tasks.question_examples import Answer
 from bert_keras.training import Lamb, short_runs
 
 pytestmark = pytest.mark.once
@@ -106,10 +108,17 @@ def peak(task):
     return task.optimizer._learning_rate.peak_learning_rate
 
 
-def test_without_epochs_tags_are_learned_in_more_steps(monkeypatch):
-    monkeypatch.setattr(short_runs, "LEAST_STEPS_OF_TAGS", 4)
-    tagger = tiny_task("TokenClassifier", num_classes=2)
-    history = tagger.fit([["a", "b"]] * 2, [[0, 1]] * 2, batch_size=2, verbose=0).history
+@pytest.mark.parametrize(
+    ("name", "options", "x", "y"),
+    [
+        ("TokenClassifier", {"num_classes": 2}, [["a", "b"]] * 2, [[0, 1]] * 2),
+        ("TextClassifier", {"problem_type": "multi_label"}, ["a", "b"], [[0, 1], [1, 1]]),
+        ("QuestionAnswering", {}, [QuestionExample("1", "a", "b", (Answer("b", 0),))] * 2, None),
+    ],
+)
+def test_without_epochs_rare_targets_are_learned_in_more_steps(monkeypatch, name, options, x, y):
+    monkeypatch.setattr(short_runs, "LEAST_STEPS_OF_RARE", 4)
+    history = tiny_task(name, **options).fit(x, y, batch_size=2, verbose=0).history
     assert len(history["loss"]) == 4
 
 

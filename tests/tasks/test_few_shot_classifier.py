@@ -120,7 +120,7 @@ def shared():
     [
         (TEXTS, ["first"] * 8, {}, ValueError, r"at least one text. Received none for \['last'\]"),
         ([], [], {}, ValueError, r"none for \['first', 'last'\]"),
-        (TEXTS, LABELS[:7], {}, ValueError, "8 texts and 7 labels"),
+        (TEXTS, LABELS[:7], {}, ValueError, "8 texts, 7 labels"),
         (TEXTS, None, {}, ValueError, "Received: y=None"),
         (TEXTS, ["other"] * 8, {}, ValueError, "must be one of"),
         ((TEXTS, TEXTS), LABELS, {}, TypeError, "Received: 2 columns"),

@@ -6,6 +6,7 @@ import pytest
 from tiny import LETTERS, VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
+from bert_keras.serving import inside
 from bert_keras.tasks import saliency
 
 pytestmark = pytest.mark.once
@@ -120,6 +121,19 @@ def test_pairs_are_scored_and_their_separators_are_not(classifier):
     assert (found[1].scores == 0).tolist() == [True, False, False, True, False, True]
     one = bert_keras.integrated_gradients(classifier, ("b c", "e"), target=0)
     np.testing.assert_allclose(one.scores, found[1].scores, atol=1e-5)
+
+
+def test_a_reranker_reads_its_prompt_before_the_query():
+    task = bert_keras.Reranker(
+        tiny_backbone(), tiny_preprocessor(), prompts={"query": "d h "}, default_prompt="query"
+    )
+    found = bert_keras.integrated_gradients(task, ("b c", "e"), steps=2)
+    assert found.tokens == ["[CLS]", "d", "h", "b", "c", "[SEP]", "e", "[SEP]"]
+    logit = task.predict((["b c"], ["e"]), verbose=0)[0, 0]
+    assert found.logit == pytest.approx(float(logit), abs=1e-5)
+    shown = inside.saliency(task, ("b c", "e"))["words"]
+    assert [word["text"] for word in shown] == found.tokens
+    assert inside.attention(task, ("b c", "e"), 0)["tokens"] == found.tokens
 
 
 def test_targets_are_the_likeliest_classes_or_given_by_name_or_number():

@@ -254,6 +254,17 @@ def test_multi_label_answers_with_every_label_above_the_threshold():
     assert results["accuracy"] == pytest.approx(((p > 0.5) == labels).mean())
 
 
+@pytest.mark.each_backend
+def test_a_new_head_for_several_labels_starts_at_their_shares():
+    classifier = tiny_classifier(num_classes=3, problem_type="multi_label")
+    classifier.compile(learning_rate=1e-9)
+    for labels in ([[1, 0, 0]] * 6 + [[1, 1, 0]] * 2, [[0, 0, 1]] * 8):
+        classifier.fit(TEXTS[:8], labels, epochs=1, verbose=0)
+        # (count + 1) / (texts + 2). A head that has learned stays as it is.
+        share = 1 / (1 + np.exp(-keras.ops.convert_to_numpy(classifier.head.dense.bias)))
+        np.testing.assert_allclose(share, [0.9, 0.3, 0.1], atol=1e-4)
+
+
 def test_regression_gives_scores():
     scores = [float(len(text)) / 10 for text in TEXTS]
     classifier = tiny_classifier(num_classes=1, problem_type="regression")

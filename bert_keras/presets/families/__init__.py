@@ -1,7 +1,5 @@
 """The records of all families, and lookups in them."""
 
-import keras
-
 from bert_keras.presets.families import albert_record as albert
 from bert_keras.presets.families import bert_record as bert
 from bert_keras.presets.families import deberta_v2_record as deberta_v2
@@ -29,6 +27,8 @@ def record_of(backbone, of_format="HUGGING_FACE"):
 
     Of several records of its class, it is the first whose `fixed` values the backbone has.
     """
+    import keras  # Records are read without it, to describe a checkpoint.
+
     name = keras.saving.get_registered_name(type(backbone))
     found = [record for record in records(of_format) if record.backbone == name]
     for record in found:
