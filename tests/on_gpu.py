@@ -22,6 +22,21 @@ def a_gpu():
     assert distribution.has_accelerator(), "Run this on a machine with a GPU."
 
 
+@pytest.fixture
+def captures(monkeypatch):
+    """The list of all captures of a test."""
+    from bert_keras.engine import cuda_graphs
+
+    made, captured = [], cuda_graphs._Capture.captured
+
+    def noted(self, step, batch):
+        made.append(step)
+        return captured(self, step, batch)
+
+    monkeypatch.setattr(cuda_graphs._Capture, "captured", noted)
+    return made
+
+
 def make_task(dropout=0.0):
     keras.utils.set_random_seed(3)
     backbone = bert_keras.BertBackbone(
@@ -65,9 +80,13 @@ def trained(optimizer, **options):
     ],
 )
 @pytest.mark.parametrize(("jit_compile", "bound"), [(False, 1e-7), (True, 1e-6)])
-def test_captured_steps_compute_what_eager_steps_compute(make_optimizer, jit_compile, bound):
+def test_captured_steps_compute_what_eager_steps_compute(
+    captures, make_optimizer, jit_compile, bound
+):
     expected, expected_weights = trained(make_optimizer(), run_eagerly=True)
+    assert not captures
     history, weights = trained(make_optimizer(), jit_compile=jit_compile)
+    assert len(captures) >= 2  # Of `fit` and of its validation.
     for name, values in expected.items():
         np.testing.assert_allclose(history[name], values, atol=bound, err_msg=name)
     for weight, value in zip(weights, expected_weights, strict=True):

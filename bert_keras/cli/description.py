@@ -1,9 +1,10 @@
 """What the files of a model say about it, read in a moment: without Keras and its backend.
 
-Whether all weights load, and what only the files of some formats leave open, the loaded model
-tells, see `sources.description`.
+Only the loaded model tells whether all weights load, and what the files of some formats leave open,
+see `sources.description`.
 """
 
+import contextlib
 import importlib.util
 import io
 import json
@@ -26,11 +27,15 @@ def of_files(source):
         source: str, see `sources.load`.
 
     Returns:
-        A dict, or `None` where only the loaded model can tell.
+        A dict, or `None` where only the loaded model can tell, or say what is wrong with a file.
     """
     path = _local(source)
-    if path is None:
-        return None
+    with contextlib.suppress(AttributeError, LookupError, OSError, TypeError, ValueError):
+        return path and _of_path(path)
+    return None
+
+
+def _of_path(path):
     if path.is_file():
         return _of_keras_file(path)
     if not (path / "config.json").is_file() or not (path / WEIGHTS_FILE).is_file():

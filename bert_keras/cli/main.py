@@ -281,10 +281,13 @@ def _describe(source, loads):
     found = None
     if not (loads or runtime.is_exported(source)):
         found = description.of_files(source)
-        if found is None and sys.modules.get("keras", "later") is None:
-            # This process has begun without Keras, see `start.prepare`.
-            program = [sys.executable, "-m", "bert_keras", "info", source, "--load"]
-            sys.exit(subprocess.call(program))
+    is_loaded = found is None and not runtime.is_exported(source)
+    if is_loaded and sys.modules.get("keras", "later") is None:
+        # This process has begun without Keras, see `start.prepare`.
+        program = [sys.executable, "-m", "bert_keras", "info", source, "--load"]
+        program += ["--traceback"] if "--traceback" in sys.argv else []
+        # The standard error that the user sees: this process has silenced its own.
+        sys.exit(subprocess.call(program, stderr=sys.stderr))
     for name, value in (found or sources.description(source)).items():
         print(f"{name}: {value}")
 
@@ -446,7 +449,7 @@ def _model(name, flags, source):
             f"--sparse is for `embed`, not for `{name}`", {"--sparse": flags.sparse or None}
         )
     if flags.sparse:
-        command = Command("SparseTextEmbedder", "token_weights")
+        command = command._replace(task="SparseTextEmbedder", method="token_weights")
     model, warned = sources.load(source, command.task)
     sources.refuse_untrained(source, name, warned)
     answers = runtime.answers_of(model)

@@ -10,6 +10,7 @@ Goes when `test_keras_s_steps_on_pytorch_run_their_python_code_for_each_batch` f
 
 import contextlib
 import gc
+import threading
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
@@ -33,6 +34,8 @@ WARM_UPS = 2
 MOST_QUEUED = 4
 # Longer arrays than this are data, not constants of a loss or a metric.
 MOST_NUMBERS = 16
+# Trials and captures change settings of the whole process.
+_lock = threading.RLock()
 
 
 def are_available() -> bool:
@@ -66,7 +69,7 @@ class GraphedStep:
     ) -> None:
         self._step, self._state = step, state
         self._capture = capture or _Capture()
-        self._runs, self._replays = {}, {}
+        self._runs, self._replays, self._last_state = {}, {}, None
         self.refusal: str | None = None
 
     def __call__(self, batch: Any) -> dict:
@@ -74,7 +77,10 @@ class GraphedStep:
             return self._run(keras.tree.map_structure(on_device, batch))
 
     def _run(self, batch):
-        key = self._key(batch)
+        state = self._state()
+        if state != self._last_state:  # Graphs of earlier states are not used again.
+            self._runs, self._replays, self._last_state = {}, {}, state
+        key = _shapes(batch)
         if key in self._replays:
             return self._replays[key](batch)
         runs = self._runs[key] = self._runs.get(key, 0) + 1
@@ -96,12 +102,13 @@ class GraphedStep:
             )
         return logs
 
-    def _key(self, batch):
-        shapes = [
-            (path, None if x is None else (tuple(x.shape), x.dtype))
-            for path, x in keras.tree.flatten_with_path(batch)
-        ]
-        return *shapes, self._state()
+
+def _shapes(batch):
+    """Returns names, shapes and dtypes of a batch, a tuple."""
+    return tuple(
+        (path, None if x is None else (tuple(x.shape), x.dtype))
+        for path, x in keras.tree.flatten_with_path(batch)
+    )
 
 
 class _Capture:
@@ -119,14 +126,16 @@ class _Capture:
         stream that computed the first of them.
         """
         self._stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._stream):
-            yield
-        torch.cuda.current_stream().wait_stream(self._stream)
+        try:
+            with torch.cuda.stream(self._stream):
+                yield
+        finally:
+            torch.cuda.current_stream().wait_stream(self._stream)
 
     def trial(self, step, batch):
         """Returns the result of a step, and why the step cannot be captured, or `None`."""
         mode = torch.cuda.get_sync_debug_mode()
-        with warnings.catch_warnings(record=True) as caught, numbers_on_the_device():
+        with _lock, warnings.catch_warnings(record=True) as caught, numbers_on_the_device():
             warnings.simplefilter("always")
             torch.cuda.set_sync_debug_mode("warn")
             try:
@@ -152,11 +161,12 @@ class _Capture:
         gc.collect()  # Gradients of earlier steps may be tied to another stream.
         try:
             with (
+                _lock,
                 numbers_on_the_device(),
                 torch.cuda.graph(graph, self._pool, self._stream, "thread_local"),
             ):
                 logs = step(inputs)
-        except RuntimeError:
+        except BaseException:
             generator.graphsafe_set_state(state)  # It would stay in the state of a capture.
             raise
 
@@ -188,7 +198,7 @@ def on_device(x: Any) -> Any:
 
 
 def from_the_host(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yields batches whose tensors Keras makes on the CPU: to send them, it would wait."""
+    """Yields batches on the CPU; Keras would wait while it sends each one to the GPU."""
     iterator, end = iter(batches), object()
     while True:
         with keras.device("cpu"):

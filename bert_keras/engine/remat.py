@@ -115,7 +115,7 @@ def _seed_states(layer):
 def _as_float(state, dtype=None):
     """Returns the bits of a seed as floats, or floats as the bits of a seed, in TensorFlow.
 
-    Only floats have gradients, and a loop needs a gradient of each of its outputs.
+    Only floats have gradients, and a loop needs a gradient for each of its outputs.
     """
     import tensorflow as tf
 

@@ -77,17 +77,34 @@ class _TorchSteps:
     def make_train_function(self, force=False):
         if self.train_function is None or force:
             super().make_train_function(force)
-            # Not Keras's compiled function: with the optimizer in it, compiling takes minutes.
-            self.__dict__["_compiled"] = torch.compile(self) if self.jit_compile else None
+            self._compile_call()
             self.train_function = whole(self._as_graph(lambda data: self.train_step(data[0])))
 
     def make_test_function(self, force=False):
         if self.test_function is None or force:
             super().make_test_function(force)
+            self._compile_call()
             self.test_function = whole(self._as_graph(lambda data: self.test_step(data[0])))
 
+    def _compile_call(self):
+        # Not Keras's compiled step: with the optimizer in it, compiling takes minutes.
+        if not self.jit_compile:
+            self.__dict__["_compiled"] = None
+        elif self._compiled is None:
+            self.__dict__["_compiled"] = torch.compile(self)
+
+    def _outputs_and_loss(self, x, y, sample_weight, training):
+        """Returns the outputs and the loss of a batch; `jit_compile` compiles the call."""
+        call, options = self, {"training": training} if self._call_has_training_arg else {}
+        if self._compiled is not None:
+            call, x = self._compiled, keras.tree.map_structure(keras.ops.convert_to_tensor, x)
+        y_pred = call(x, **options)
+        loss = self._compute_loss(x, y, y_pred, sample_weight, training=training)
+        self._loss_tracker.update_state(loss, sample_weight=len(keras.tree.flatten(x)[0]))
+        return y_pred, loss
+
     def _as_graph(self, step):
-        """Returns a step that a GPU is given as a whole, unless `run_eagerly` is set."""
+        """Returns a step that a GPU runs as one CUDA graph, unless `run_eagerly` is set."""
         from bert_keras.engine import cuda_graphs
 
         if self.run_eagerly or not cuda_graphs.are_available():
@@ -105,26 +122,22 @@ class _TorchSteps:
     def train_step(self, data):
         """Keras's step, which lists the weights three times, and goes through all modules twice."""
         x, y, sample_weight = _on_device(data)
-        call = self
-        if self._compiled is not None:
-            call, x = self._compiled, keras.tree.map_structure(keras.ops.convert_to_tensor, x)
         weights = self.trainable_weights
         if not weights:
             return super().train_step((x, y, sample_weight))  # It warns.
         # Keras frees the last step's gradients only after the forward pass has allocated its own.
         for weight in weights:
             weight._value.grad = None
-        options = {"training": True} if self._call_has_training_arg else {}
-        y_pred = call(x, **options)
-        loss = self._compute_loss(x, y, y_pred, sample_weight, training=True)
-        self._loss_tracker.update_state(loss, sample_weight=len(keras.tree.flatten(x)[0]))
+        y_pred, loss = self._outputs_and_loss(x, y, sample_weight, training=True)
         self.optimizer.scale_loss(loss).backward()
         with torch.no_grad():
             self.optimizer.apply([weight._value.grad for weight in weights], weights)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def test_step(self, data):
-        return super().test_step(_on_device(data))
+        x, y, sample_weight = _on_device(data)
+        y_pred, _ = self._outputs_and_loss(x, y, sample_weight, training=False)
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def _symbolic_build(self, iterator=None, data_batch=None):
         from bert_keras.engine import cuda_graphs

@@ -30,7 +30,7 @@ def export(model, filepath, format, verbose=None, input_signature=None, *, text=
         return _write_program(model, filepath, "texts", verbose)
     if format in ("onnx", "openvino"):
         rule = f"{format!r} is exported for any number of rows and tokens, without arguments"
-        unused = {"input_signature": input_signature, "options": options or None}
+        unused = {"input_signature": input_signature, **options}
         refuse_unused(rule, unused, "Leave them out.")
     else:
         options = {"input_signature": input_signature, **options}

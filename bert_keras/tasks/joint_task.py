@@ -49,6 +49,15 @@ class JointTask(Task):
         self.needs_labels, self.has_classes = reader.needs_labels, reader.has_classes
         self.label_per_token = reader.label_per_token
 
+    @property
+    def targets_are_rare(self):
+        """Whether few targets are positive, see `Task`."""
+        return self.reader.targets_are_rare
+
+    def prepare_head(self, batches):
+        """Prepares the head of the task that reads the labels, see `Task`."""
+        self.reader.prepare_head(batches)
+
     def build(self, input_shape=None):
         """Does nothing: the parts are built."""
 

@@ -164,7 +164,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
 
     @property
     def targets_are_rare(self) -> bool:
-        """Whether few of the targets are positive, so that a short run needs more steps: tags."""
+        """Whether few targets are positive, as with tags, so that a short run needs more steps."""
         return self.label_per_token
 
     def prepare_head(self, batches: Any) -> None:
@@ -363,7 +363,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             arguments["validation_data"] = self.data.for_validation(validation_data, size)
         if epochs is None:
             epochs = self.recipe.choose_epochs(self, arguments["x"]) or 1
-        if initial_epoch == 0:
+        if epochs > initial_epoch == 0:
             self.prepare_head(arguments["x"])
         how = self.recipe.schedule(self, arguments["x"], steps_per_epoch, epochs, initial_epoch)
         if how and kwargs.get("verbose", "auto") and keras.config.is_interactive_logging_enabled():

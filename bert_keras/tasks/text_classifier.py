@@ -186,7 +186,8 @@ class TextClassifier(Task):
             return
         labels = getattr(batches, "labels", None)  # A stream does not know them beforehand.
         bias = getattr(getattr(self.head, "dense", None), "bias", None)
-        if labels is None or bias is None or ops.convert_to_numpy(bias).any():
+        is_new = bias is not None and bias.trainable and not ops.convert_to_numpy(bias).any()
+        if labels is None or not is_new:
             return
         share = (np.sum(labels, axis=0) + 1) / (len(labels) + 2)
         bias.assign(np.log(share / (1 - share)))

@@ -94,7 +94,7 @@ class Recipe:
         if not self.is_own:
             rule = f"{sorted(unused)} are for optimizer='auto' or 'lamb', not for {optimizer!r}"
             advice = "Set them in that optimizer, such as bert_keras.AdamW, or leave it out."
-            refuse_unused(rule, {"options": unused or None}, advice)
+            refuse_unused(rule, unused, advice)
         is_made = isinstance(optimizer, keras.optimizers.Optimizer)
         rate = optimizer.learning_rate if is_made else asked["learning_rate"]
         if rate is not None:

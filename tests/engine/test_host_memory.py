@@ -134,6 +134,13 @@ def test_huge_pages_are_asked_for_where_kernel_and_glibc_give_them(
     assert host_memory.would_gain_by_huge_pages(found) == gains
 
 
+@pytest.fixture
+def keras_stays(monkeypatch):
+    """`info` begins without Keras, and so would the tests that follow."""
+    monkeypatch.setitem(sys.modules, "keras", sys.modules["keras"])
+
+
+@pytest.mark.usefixtures("keras_stays")
 @pytest.mark.parametrize(("chosen", "used"), [(None, "1"), ("0", "0")])
 def test_the_command_asks_tensorflow_for_onednn_unless_the_user_chose(chosen, used, monkeypatch):
     monkeypatch.setattr(os, "environ", {"TF_ENABLE_ONEDNN_OPTS": chosen} if chosen else {})
@@ -142,6 +149,7 @@ def test_the_command_asks_tensorflow_for_onednn_unless_the_user_chose(chosen, us
     assert os.environ["TF_ENABLE_ONEDNN_OPTS"] == used
 
 
+@pytest.mark.usefixtures("keras_stays")
 @pytest.mark.parametrize(("command", "begins"), [("train", True), ("info", False)])
 def test_training_commands_restart_with_their_own_arguments(command, begins, monkeypatch):
     calls = []

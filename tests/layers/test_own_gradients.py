@@ -10,6 +10,8 @@ from checks import assert_close, gradients, to_numpy
 from keras import ops
 
 import bert_keras
+from bert_keras.engine import kernels
+from bert_keras.layers import layer_norm
 from bert_keras.layers.activations import gelu, gelu_tanh
 from bert_keras.layers.attention import attend
 from bert_keras.layers.dropout import Dropout
@@ -41,8 +43,18 @@ def test_gelu_has_the_values_and_slopes_of_its_formula(function, exact, assert_l
     np.testing.assert_allclose(slope, differences, rtol=0, atol=2e-5)
 
 
-@pytest.mark.parametrize("center", [pytest.param(True, marks=pytest.mark.each_backend), False])
-def test_the_norm_has_the_values_and_gradients_of_keras_s(center, assert_like):
+@pytest.mark.parametrize(
+    ("center", "is_on_a_gpu"),
+    [
+        pytest.param(True, False, marks=pytest.mark.each_backend),
+        pytest.param(True, True, marks=pytest.mark.each_backend),
+        (False, False),
+    ],
+)
+def test_the_norm_has_the_values_and_gradients_of_keras_s(
+    center, is_on_a_gpu, assert_like, monkeypatch
+):
+    monkeypatch.setattr(layer_norm, "is_jax_on_a_gpu", lambda: is_on_a_gpu)
     x = GENERATOR.standard_normal((3, 5, 16)).astype("float32") * 3 + 1
     x[0, 0] = 2.0  # No variance.
     norm = LayerNorm(center=center, epsilon=1e-5)
@@ -210,3 +222,16 @@ def test_options_of_keras_s_norm_still_work(options):
     ours, theirs = LayerNorm(**options), keras.layers.LayerNormalization(**options)
     assert_close(ours(x), theirs(x))
     assert LayerNorm.from_config(ours.get_config()).get_config() == ours.get_config()
+
+
+@pytest.mark.each_backend
+def test_dropout_has_the_same_values_and_gradients_on_a_gpu_of_jax(monkeypatch):
+    found = []
+    for is_on_a_gpu in (False, True):
+        monkeypatch.setattr(kernels, "is_jax_on_a_gpu", lambda answer=is_on_a_gpu: answer)
+        layer = Dropout(0.3, seed=5)
+        x = np.arange(1, 41, dtype="float32").reshape(2, 4, 5)
+        (gradient,) = gradients(lambda x, layer=layer: layer(x, training=True), x)
+        found.append(gradient)
+    np.testing.assert_array_equal(*found)
+    assert (found[0] == 0).any() and (found[0] != 0).any()
