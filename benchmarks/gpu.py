@@ -35,7 +35,6 @@ flags.DEFINE_integer("length", None, "Tokens of a row, in place of 128 and 512."
 flags.DEFINE_float("attention_dropout", 0.1, "Of all sides.", 0)
 flags.DEFINE_enum("dtype", "bfloat16", ["bfloat16", "float32"], "Precision of the arithmetic.")
 flags.DEFINE_float("seconds", 10, "How long a turn of a side lasts.", 0.1)
-flags.DEFINE_bool("by_cpu", False, "Processor's seconds, for one thread on a busy machine.")
 flags.DEFINE_integer("matrix_size", None, "8192 on an accelerator, 2048 on a processor.", 16)
 flags.register_validator("hidden_dim", lambda width: width % 64 == 0, "must be a multiple of 64")
 
