@@ -87,7 +87,7 @@ def _of_keras_file(path):
 
 
 def _sizes(weights):
-    """Yields the sizes of the weights in a file of Keras, without optimizer and seeds."""
+    """Returns the sizes of the weights in a file of Keras, without optimizer and seeds."""
     sizes = []
 
     def add(name, item):

@@ -1,9 +1,9 @@
 """Steps on an NVIDIA GPU with PyTorch, launched as CUDA graphs.
 
 Why: a training step of BERT-base has about 2,000 operations. Python takes longer to launch them one
-by one than the GPU takes to compute them (docs/benchmarks.md has the times). A CUDA graph launches
-all of them at once. As in the compiled steps of JAX and TensorFlow, the Python code of a step then
-runs once for each shape of its batches.
+by one than the GPU takes to compute them (docs/en/guides/gpu.md has the times). A CUDA graph
+launches all of them at once. As in the compiled steps of JAX and TensorFlow, the Python code of a
+step then runs once for each shape of its batches.
 
 Goes when `test_keras_s_steps_on_pytorch_run_their_python_code_for_each_batch` fails.
 """
@@ -222,10 +222,10 @@ def numbers_on_the_device():
         on_cpu = as_tensor(data, dtype=dtype) if is_sent else None
         if on_cpu is None or not on_cpu.is_cpu or on_cpu.numel() > MOST_NUMBERS:
             return as_tensor(data, dtype=dtype, device=device)
-        filled = torch.empty(on_cpu.shape, dtype=on_cpu.dtype, device=device)
-        for place, number in zip(filled.view(-1), on_cpu.reshape(-1).tolist(), strict=True):
+        made = torch.empty(on_cpu.shape, dtype=on_cpu.dtype, device=device)
+        for place, number in zip(made.view(-1), on_cpu.reshape(-1).tolist(), strict=True):
             place.fill_(number)
-        return filled
+        return made
 
     with mock.patch.object(torch, "as_tensor", filled):
         yield
