@@ -60,7 +60,7 @@ def check_cache_changes_nothing(make, x, y, **options):
 
 
 @pytest.mark.parametrize(
-    "pooling", ["pooler", pytest.param("mean", marks=pytest.mark.each_backend)]
+    "pooling", ["pooler", pytest.param("mean", marks=pytest.mark.compiled)]
 )
 def test_a_classifier_learns_the_same_from_cached_vectors(pooling):
     check_cache_changes_nothing(
