@@ -19,7 +19,7 @@ from unittest import mock
 import keras
 import numpy as np
 
-from bert_keras import distribution
+from bert_keras.engine import kernels
 
 _IS_TORCH = keras.backend.backend() == "torch"
 if _IS_TORCH:
@@ -36,11 +36,6 @@ MOST_QUEUED = 4
 MOST_NUMBERS = 16
 # Trials and captures change settings of the whole process.
 _lock = threading.RLock()
-
-
-def are_available() -> bool:
-    """Returns whether this process computes on an NVIDIA GPU and trains alone."""
-    return torch.device(get_device()).type == "cuda" and distribution.process()[1] == 1
 
 
 class GraphedStep:
@@ -192,7 +187,7 @@ def on_device(x: Any) -> Any:
     """Returns an array as a tensor on the device, without waiting for a GPU; `None` stays."""
     if isinstance(x, np.ndarray) and x.dtype.kind in "bif":
         x = torch.from_numpy(np.ascontiguousarray(x))
-    if isinstance(x, torch.Tensor) and x.is_cpu and are_available():
+    if isinstance(x, torch.Tensor) and x.is_cpu and kernels.is_torch_on_a_gpu():
         return x.pin_memory().to(get_device(), non_blocking=True)
     return x if x is None else keras.ops.convert_to_tensor(x)
 

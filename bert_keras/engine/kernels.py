@@ -27,6 +27,7 @@ from bert_keras.engine.remat import computed_again, with_gradient
 _BACKEND = keras.backend.backend()
 if _BACKEND == "torch":
     import torch
+    from keras.src.backend.torch.core import get_device
 
 # Whether `keras.ops.dot_product_attention` is used while dropout is inactive. TensorFlow has no
 # kernel for it, so that Keras computes the same formula there. GPUs were not measured.
@@ -249,6 +250,11 @@ def is_jax_on_a_gpu():
     import jax
 
     return jax.default_backend() == "gpu"
+
+
+def is_torch_on_a_gpu():
+    """Whether PyTorch is the backend and computes on an NVIDIA GPU."""
+    return _BACKEND == "torch" and torch.device(get_device()).type == "cuda"
 
 
 def is_torch(x):

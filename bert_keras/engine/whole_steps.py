@@ -20,7 +20,7 @@ import numpy as np
 from keras.src.trainers import data_adapters
 
 from bert_keras import distribution
-from bert_keras.engine import forked, structure
+from bert_keras.engine import forked, kernels, structure
 from bert_keras.engine.interrupts import settled_by, signals_wait
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.types import Tensor
@@ -46,6 +46,11 @@ def whole(step):
             return step(*args)
 
     return whole_step
+
+
+def _runs_cuda_graphs():
+    """Whether this process computes on an NVIDIA GPU and trains alone."""
+    return kernels.is_torch_on_a_gpu() and distribution.process()[1] == 1
 
 
 def _on_device(data):
@@ -105,10 +110,10 @@ class _TorchSteps:
 
     def _as_graph(self, step):
         """Returns a step that a GPU runs as one CUDA graph, unless `run_eagerly` is set."""
+        if self.run_eagerly or not _runs_cuda_graphs():
+            return step
         from bert_keras.engine import cuda_graphs
 
-        if self.run_eagerly or not cuda_graphs.are_available():
-            return step
         variables_of = functools.lru_cache(1)(lambda version: self.variables)
 
         def state():
@@ -140,9 +145,9 @@ class _TorchSteps:
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def _symbolic_build(self, iterator=None, data_batch=None):
-        from bert_keras.engine import cuda_graphs
+        if iterator is not None and _runs_cuda_graphs():
+            from bert_keras.engine import cuda_graphs
 
-        if iterator is not None and cuda_graphs.are_available():
             loader = iterator._get_iterator
             iterator._get_iterator = lambda: cuda_graphs.from_the_host(loader())
         # For `fit` as on the other backends, since it takes a batch. In `train_on_batch` the first

@@ -190,9 +190,7 @@ class Encoder(_OfLayers):
         return_attentions: bool = False,
         training: bool | None = None,
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]:
-        shared = {}
-        for layer in self.shared:
-            shared[layer.name] = layer(hidden_states, training=training)
+        shared = {layer.name: layer(hidden_states, training=training) for layer in self.shared}
         all_hidden_states, all_attentions = [hidden_states], []
         options = {"attention_mask": attention_mask, "training": training}
         for block in self.blocks:

@@ -48,11 +48,7 @@ class JointTask(Task):
         self.preprocessor, self.form = reader.preprocessor, reader.form
         self.needs_labels, self.has_classes = reader.needs_labels, reader.has_classes
         self.label_per_token = reader.label_per_token
-
-    @property
-    def targets_are_rare(self):
-        """Whether few targets are positive, see `Task`."""
-        return self.reader.targets_are_rare
+        self.targets_are_rare = reader.targets_are_rare
 
     def prepare_head(self, batches):
         """Prepares the head of the task that reads the labels, see `Task`."""

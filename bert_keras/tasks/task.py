@@ -9,7 +9,6 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from bert_keras.checks import check_int
 from bert_keras.layers.initializer import build_parts
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.backbone import Backbone
@@ -101,6 +100,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
     label_per_token = False
     # Whether each example has one class, so that `fit` can weight it by its class.
     has_classes = True
+    # Whether few targets are positive, as with tags, so that a short run needs more steps.
+    targets_are_rare = False
     # Whether `fit` may choose the number of epochs and the rate, see `short_runs`.
     is_fine_tuned = True
     # Other tasks that this one trains, and weights that it leaves alone, see `freezing`.
@@ -161,11 +162,6 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
     non_trainable_weights = freezing.all_but("trainable_weights", of="weights")
 
     # What a subclass defines
-
-    @property
-    def targets_are_rare(self) -> bool:
-        """Whether few targets are positive, as with tags, so that a short run needs more steps."""
-        return self.label_per_token
 
     def prepare_head(self, batches: Any) -> None:
         """Prepares a new head for the batches that a run reads; `fit` calls it before the run."""
@@ -345,13 +341,10 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
-        if epochs is not None:
-            check_int("epochs", epochs, 0)
         x, y, sample_weight = self.data.taken(x, y, sample_weight)
         if sort_window is not None:
             self.data.check_sort_window(sort_window, x, shuffle)
-        num_epochs = "auto" if epochs is None else epochs
-        self.recipe.begin(initial_epoch, sort_window, None if steps_per_epoch else num_epochs)
+        self.recipe.begin(initial_epoch, sort_window, epochs, steps_per_epoch)
         if validation_split and validation_data is None and self.data.is_whole(x):
             train, validation_data = self.data.split(x, y, sample_weight, validation_split)
             x, y, sample_weight = train
@@ -370,11 +363,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             print(how)
         callbacks = self.recipe.callbacks(self, callbacks, steps_per_epoch is not None)
         arguments |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}
-        self.recipe.is_running = True
-        try:
+        with self.recipe.running():
             return super().fit(steps_per_epoch=steps_per_epoch, **arguments, **kwargs)
-        finally:
-            self.recipe.is_running = False
 
     def train_step(self, *args):
         """Like `keras.Model.train_step`, without gradients of weights that stay as they are."""

@@ -23,6 +23,7 @@ from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import as_many, is_empty
 from bert_keras.training.losses import SparseCrossentropy
+from bert_keras.training.short_runs import start_at_shares
 from bert_keras.types import (
     Data,
     Frozen,
@@ -122,6 +123,8 @@ class TextClassifier(Task):
             rule = "`temperature` is for probabilities, which a regression does not have"
             refuse_unused(rule, {"temperature": temperature})
         self.problem_type = check_choice("problem_type", problem_type, task_labels.PROBLEM_TYPES)
+        self.has_classes = problem_type == "single_label"
+        self.targets_are_rare = problem_type == "multi_label"
         self.num_classes = task_labels.check_num_classes(num_classes, problem_type)
         self.label_names = task_labels.check_label_names(label_names, num_classes)
         self.pooling, self.head_options = head_of(self, pooling, head_options)
@@ -168,34 +171,11 @@ class TextClassifier(Task):
             return [keras.metrics.BinaryAccuracy(threshold=0.0, name="accuracy")]
         return [keras.metrics.RootMeanSquaredError(name="rmse")]
 
-    @property
-    def targets_are_rare(self):
-        """Whether a text has few of many labels, see `Task`."""
-        return self.problem_type == "multi_label"
-
     def prepare_head(self, batches):
-        """Starts a new head for several labels at the share of the texts that have each label.
-
-        With the bias `log(p / (1 - p))` the head begins at these shares. From a bias of 0, that is
-        one half, a short run would only learn that labels are rare.
-
-        Reference:
-            [Lin et al., 2017](https://arxiv.org/abs/1708.02002), section 4.1, "Initialization".
-        """
-        if self.problem_type != "multi_label":
-            return
+        """Starts a new head for several labels at their shares, see `training.short_runs`."""
         labels = getattr(batches, "labels", None)  # A stream does not know them beforehand.
-        bias = getattr(getattr(self.head, "dense", None), "bias", None)
-        is_new = bias is not None and bias.trainable and not ops.convert_to_numpy(bias).any()
-        if labels is None or not is_new:
-            return
-        share = (np.sum(labels, axis=0) + 1) / (len(labels) + 2)
-        bias.assign(np.log(share / (1 - share)))
-
-    @property
-    def has_classes(self):
-        """Whether each example has one class, see `Task`."""
-        return self.problem_type == "single_label"
+        if self.targets_are_rare and labels is not None:
+            start_at_shares(self.head, labels)
 
     @property
     def text_answer(self) -> TextAnswer:

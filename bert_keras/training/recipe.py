@@ -1,5 +1,6 @@
 """BERT's recipe of fine-tuning: the arguments of `compile`, and the optimizer of each run."""
 
+import contextlib
 import random
 import re
 import warnings
@@ -8,7 +9,7 @@ import keras
 import numpy as np
 
 from bert_keras import distribution
-from bert_keras.checks import check_number, refuse_unused
+from bert_keras.checks import check_int, check_number, refuse_unused
 from bert_keras.engine.random_state import OwnStateInEachProcess, RestoreState, as_json
 from bert_keras.engine.whole_steps import inner_optimizer
 from bert_keras.other_names import check_arguments
@@ -195,17 +196,21 @@ class Recipe:
         shape = {"warmup": asked["warmup"], "decay": asked["decay"], "power": asked["decay_power"]}
         return WarmupDecay(peak, total_steps, **shape)
 
-    def begin(self, initial_epoch, sort_window=None, num_epochs=None):
+    def begin(self, initial_epoch, sort_window=None, epochs=None, steps_per_epoch=None):
         """Starts a run with a new seed and window, or keeps those of the run that is continued.
 
         Args:
             initial_epoch: int, see `keras.Model.fit`.
             sort_window: int or `None`, see `BucketedBatches`.
-            num_epochs: int; `"auto"` if `choose_epochs` decides; `None` if epochs are not whole.
+            epochs: int, or `None` if `choose_epochs` decides.
+            steps_per_epoch: int, or `None` for all batches.
         """
+        if epochs is not None:
+            check_int("epochs", epochs, 0)
         if initial_epoch == 0:
-            self._random_state, self.num_epochs = None, num_epochs
-            self.chose_epochs = num_epochs == "auto"
+            self.chose_epochs = epochs is None and not steps_per_epoch
+            num_epochs = "auto" if self.chose_epochs else epochs
+            self._random_state, self.num_epochs = None, None if steps_per_epoch else num_epochs
         if initial_epoch == 0 or self.seed is None:
             self.seed = distribution.of_first(random.getrandbits(31))
         if sort_window is not None or initial_epoch == 0:
@@ -277,6 +282,15 @@ class Recipe:
         is_faster = self.asked["learning_rate"] is None and peak != RATE
         is_longer = self.chose_epochs and epochs > EPOCHS
         return in_words(epochs, total_steps, peak, is_longer) if is_faster or is_longer else None
+
+    @contextlib.contextmanager
+    def running(self):
+        """Within it, `is_running` is true."""
+        self.is_running = True
+        try:
+            yield
+        finally:
+            self.is_running = False
 
     def callbacks(self, task, callbacks, has_one_loader):
         """Returns the callbacks of a run, with the user's among them.

@@ -22,6 +22,10 @@ Reference:
 
 import math
 
+import keras
+import numpy as np
+from numpy.typing import ArrayLike
+
 EPOCHS, RATE = 3, 5e-5
 LEAST_STEPS, LEAST_STEPS_OF_RARE, MOST_EPOCHS = 70, 300, 30
 ENOUGH_STEPS, MOST = 1000, 10
@@ -55,6 +59,26 @@ def default_rate(num_steps: int, hidden_dim: int) -> float:
     """
     most = max(1.0, min((768 / hidden_dim) ** 2, MOST))
     return RATE * min(max(ENOUGH_STEPS / max(1, num_steps), 1.0), most)
+
+
+def start_at_shares(head: keras.layers.Layer, labels: ArrayLike) -> None:
+    """Sets the bias of a new head to `log(p / (1 - p))`, for the share p of texts with each label.
+
+    The head begins at these shares. From a bias of 0, that is one half, a short run would only
+    learn that labels are rare. A head that is frozen, or that has learned, stays as it is.
+
+    Args:
+        head: layer whose `dense`, if any, returns a logit for each label.
+        labels: zeros and ones, `(num_texts, num_labels)`.
+
+    Reference:
+        [Lin et al., 2017](https://arxiv.org/abs/1708.02002), section 4.1, "Initialization".
+    """
+    bias = getattr(getattr(head, "dense", None), "bias", None)
+    if bias is None or not bias.trainable or keras.ops.convert_to_numpy(bias).any():
+        return
+    share = (np.sum(labels, axis=0) + 1) / (len(labels) + 2)
+    bias.assign(np.log(share / (1 - share)))
 
 
 def in_words(epochs: int, num_steps: int, rate: float, is_longer: bool) -> str:

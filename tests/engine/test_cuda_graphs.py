@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bert_keras
-from bert_keras.engine import cuda_graphs
+from bert_keras.engine import cuda_graphs, kernels
 from bert_keras.training import AdamW
 
 pytestmark = pytest.mark.once
@@ -104,7 +104,7 @@ def as_on_a_gpu(monkeypatch):
     import torch
 
     capture = Capture()
-    monkeypatch.setattr(cuda_graphs, "are_available", lambda: True)
+    monkeypatch.setattr(kernels, "is_torch_on_a_gpu", lambda: True)
     monkeypatch.setattr(cuda_graphs, "_Capture", lambda: capture)
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor)
     return capture
