@@ -358,13 +358,19 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             epochs = self.recipe.choose_epochs(self, arguments["x"]) or 1
         if epochs > initial_epoch == 0:
             self.prepare_head(arguments["x"])
-        how = self.recipe.schedule(self, arguments["x"], steps_per_epoch, epochs, initial_epoch)
-        if how and kwargs.get("verbose", "auto") and keras.config.is_interactive_logging_enabled():
-            print(how)
+        message = self.recipe.prepare_optimizer(
+            self, arguments["x"], steps_per_epoch, epochs, initial_epoch
+        )
+        is_verbose = kwargs.get("verbose", "auto") and keras.config.is_interactive_logging_enabled()
+        if message and is_verbose:
+            print(message)
         callbacks = self.recipe.callbacks(self, callbacks, steps_per_epoch is not None)
         arguments |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}
-        with self.recipe.running():
+        self.recipe.is_running = True
+        try:
             return super().fit(steps_per_epoch=steps_per_epoch, **arguments, **kwargs)
+        finally:
+            self.recipe.is_running = False
 
     def train_step(self, *args):
         """Like `keras.Model.train_step`, without gradients of weights that stay as they are."""
