@@ -271,10 +271,10 @@ def build_optimizer(model):
 
 @contextlib.contextmanager
 def whole_end(model):
-    """Within it, `fit` ends with averages of all weights or, after an exception, of none.
+    """Within it, an exception in `fit` leaves the weights as they are, not their averages.
 
-    On JAX Keras assigns the averages even after an exception, and the weights that training would
-    continue with are lost.
+    With `use_ema`, `fit` replaces the weights by their averages when it ends. On JAX Keras does so
+    even after an exception, and the weights that training would continue with are lost.
     """
     if not model.compiled or not getattr(inner_optimizer(model), "use_ema", False):
         yield

@@ -5,7 +5,7 @@ The way from a text to the loss, with the files to read, in this order:
 ```
 fit(texts, labels)                       task.py              Task.fit
   |
-  v  other libraries' tables and dicts   named_columns.py     taken
+  v  other libraries' tables and dicts   named_columns.py     in_our_form
   v  lists, arrays, columns, tables      task_data.py         TaskData.columns
 columns of texts and labels              user_columns.py
   |

@@ -122,7 +122,9 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         kwargs.setdefault("dtype", backbone.dtype_policy)
         super().__init__(**kwargs)
         self.backbone = backbone
-        self.preprocessor = compatibility.fitting(preprocessor, backbone, self.needed_roles)
+        self.preprocessor = compatibility.preprocessor_for(
+            backbone, preprocessor, self.needed_roles
+        )
         self.frozen = freezing.check_frozen(frozen, backbone.num_blocks)
         self._set_lora(lora_rank, lora_alpha, lora_targets, lora_layers)
         self.data = TaskData(self)
@@ -341,7 +343,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
-        x, y, sample_weight = self.data.taken(x, y, sample_weight)
+        x, y, sample_weight = self.data.in_our_form(x, y, sample_weight)
         if sort_window is not None:
             self.data.check_sort_window(sort_window, x, shuffle)
         self.recipe.begin(initial_epoch, sort_window, epochs, steps_per_epoch)
@@ -404,7 +406,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
-        x, y, sample_weight = self.data.taken(x, y, sample_weight)
+        x, y, sample_weight = self.data.in_our_form(x, y, sample_weight)
         data = self.data.for_evaluation(x, y, sample_weight, batch_size)
         with averages_in_place(self, self.recipe.is_running):
             return super().evaluate(**data, **kwargs)
@@ -426,7 +428,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         Raises:
             TypeError, ValueError: texts or inputs do not fit; before any compute.
         """
-        x, *_ = self.data.taken(x)
+        x, *_ = self.data.in_our_form(x)
         if not self.data.is_whole(x):
             dataset = wrapped(self.data, x, training=False)
             return super().predict(dataset, batch_size=batch_size, **kwargs)
