@@ -27,8 +27,6 @@ from bert_keras.types import Tensor
 
 if keras.backend.backend() == "torch":
     import torch
-if keras.backend.backend() == "tensorflow":
-    from bert_keras.engine.tensorflow_data import call_untuned
 
 # The state that Keras's steps on JAX take and return, by its number of parts.
 _OF_MODEL = ("trainable_variables", "non_trainable_variables")
@@ -160,13 +158,18 @@ class _TensorFlowSteps:
     """On TensorFlow a step is one graph, which also reads its batch."""
 
     def fit(self, *args, **kwargs):
-        return call_untuned(super().fit, *args, **kwargs)
+        return self._untuned(super().fit, *args, **kwargs)
 
     def evaluate(self, *args, **kwargs):
-        return call_untuned(super().evaluate, *args, **kwargs)
+        return self._untuned(super().evaluate, *args, **kwargs)
 
     def predict(self, *args, **kwargs):
-        return call_untuned(super().predict, *args, **kwargs)
+        return self._untuned(super().predict, *args, **kwargs)
+
+    def _untuned(self, method, *args, **kwargs):
+        from bert_keras.engine.tensorflow_data import call_untuned
+
+        return call_untuned(method, *args, **kwargs)
 
     def _make_function(self, step_function):
         import tensorflow as tf

@@ -19,7 +19,7 @@ batches                                  ../preprocessing/batching.py   Bucketed
   |                                                           BucketedBatches as `make_inputs`
 {token_ids, segment_ids, padding_mask}   ../preprocessing/packing.py    pack
   |
-  v  optimizer of this run               ../training/recipe.py          Recipe.prepare_optimizer
+  v  optimizer of this run               ../training/recipe.py          Recipe.start_run
   v  Keras's loop, in whole steps        ../engine/safe_model.py        SafeModel.fit
   v  one step                            task.py              Task.train_step
   |                                      text_classifier.py   TextClassifier.call

@@ -1,6 +1,5 @@
 """The one base class of all tasks: a backbone, a head and a preprocessor that train together."""
 
-import contextlib
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Unpack
@@ -122,9 +121,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         kwargs.setdefault("dtype", backbone.dtype_policy)
         super().__init__(**kwargs)
         self.backbone = backbone
-        self.preprocessor = compatibility.preprocessor_for(
-            backbone, preprocessor, self.needed_roles
-        )
+        self.preprocessor = compatibility.preprocessor_of(backbone, preprocessor, self.needed_roles)
         self.frozen = freezing.check_frozen(frozen, backbone.num_blocks)
         self._set_lora(lora_rank, lora_alpha, lora_targets, lora_layers)
         self.data = TaskData(self)
@@ -360,12 +357,9 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             epochs = self.recipe.choose_epochs(self, arguments["x"]) or 1
         if epochs > initial_epoch == 0:
             self.prepare_head(arguments["x"])
-        message = self.recipe.prepare_optimizer(
-            self, arguments["x"], steps_per_epoch, epochs, initial_epoch
-        )
-        is_verbose = kwargs.get("verbose", "auto") and keras.config.is_interactive_logging_enabled()
-        if message and is_verbose:
-            print(message)
+        note = self.recipe.start_run(self, arguments["x"], steps_per_epoch, epochs, initial_epoch)
+        if note and kwargs.get("verbose", "auto") and keras.config.is_interactive_logging_enabled():
+            print(note)
         callbacks = self.recipe.callbacks(self, callbacks, steps_per_epoch is not None)
         arguments |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}
         self.recipe.is_running = True
@@ -376,8 +370,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
 
     def train_step(self, *args):
         """Like `keras.Model.train_step`, without gradients of weights that stay as they are."""
-        idle = freezing.idle_weights(self)
-        with freezing.without_gradients(idle) if idle else contextlib.nullcontext():
+        with freezing.without_gradients(freezing.idle_weights(self)):
             return super().train_step(*args)
 
     def evaluate(

@@ -240,7 +240,7 @@ class Recipe:
         old = task.optimizer
         return self.make_optimizer(task) if self.is_own else old.from_config(old.get_config())
 
-    def prepare_optimizer(self, task, batches, steps_per_epoch, epochs, initial_epoch):
+    def start_run(self, task, batches, steps_per_epoch, epochs, initial_epoch):
         """Gives a new run a new optimizer, and a continued run a schedule up to its end.
 
         Args:
