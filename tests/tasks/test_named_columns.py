@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 import torch
 import transformers
-from tiny import for_sharing, tiny_task
+from tiny import tiny_task
 
 pytestmark = pytest.mark.once
 
@@ -27,7 +27,7 @@ QUESTIONS = {"id": ["1", "2"], "question": ["a b", "c"], "context": ["a b c", "d
 @pytest.fixture(scope="module")
 def tagger():
     options = {"num_classes": 2, "label_names": ["O", "B-X"]}
-    return for_sharing(tiny_task("TokenClassifier", **options))
+    return tiny_task("TokenClassifier", **options)
 
 
 def rows(**columns):
