@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from checks import assert_close, check_task, to_numpy
 from theirs import exported_model, outputs_of, reference_model
-from tiny import for_sharing, ready_inputs, tiny_backbone, tiny_task
+from tiny import ready_inputs, tiny_backbone, tiny_task
 
 import bert_keras
 from bert_keras.training.contrastive import MultipleNegativesRanking
@@ -23,7 +23,7 @@ def tiny_embedder(**options):
 @pytest.fixture(scope="module")
 def shared():
     """An embedder that no test changes: it is compiled once for all."""
-    return for_sharing(tiny_embedder(normalize=False))
+    return tiny_embedder(normalize=False)
 
 
 @pytest.mark.parametrize(
