@@ -56,7 +56,7 @@ def test_scores_equal_those_of_all_batches_at_once(name):
     """Batches have unequal lengths, and a weight for each position, each sequence, or none."""
     metric, reference = METRICS[name]
     rng = np.random.default_rng(0)
-    for case in range(105):
+    for case in range(42):
         batches, flat = [], []
         for shape in [(2, 3), (4, 9), (1, 30)][: 1 + case % 3]:
             # Some arrays are constant, so that 0/0 occurs.

@@ -107,10 +107,10 @@ def test_fit_compiles_the_lengths_that_pay(monkeypatch, tmp_path):
     classifier.fit(texts, labels, epochs=3, **options)
     assert calls[2][0] == 3 and len(calls[2][2]) > len(calls[0][2])
     # The lengths stay as they are if epochs are not whole, or if results depend on them.
-    classifier.fit(texts, labels, steps_per_epoch=2, **options)
-    bert_keras.MaskedLM(backbone, preprocessor).fit(texts, **options)
+    classifier.fit(texts, labels, epochs=1, steps_per_epoch=2, **options)
+    bert_keras.MaskedLM(backbone, preprocessor).fit(texts, epochs=1, **options)
     bert_keras.QuestionAnswering(backbone, preprocessor, mask_padding=False).fit(
-        (["a b"], ["c d"]), [("c", 0)], **options
+        (["a b"], ["c d"]), [("c", 0)], epochs=1, **options
     )
     assert len(calls) == 3
 
