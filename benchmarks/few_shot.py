@@ -1,13 +1,18 @@
 """`FewShotClassifier` beside the setfit package: the same texts, weights and seeds.
 
-    KERAS_BACKEND=torch OMP_NUM_THREADS=1 python benchmarks/few_shot.py \
-        --data_dir glue_data/SST-2 --per_label 8,16 --seeds 3 --output rows.jsonl
+    export KERAS_BACKEND=torch OMP_NUM_THREADS=1
+    python benchmarks/few_shot.py --data_dir SST-2 --task sst2 --output sst2.jsonl
+    python benchmarks/few_shot.py --data_dir goemotions --task goemotions --output emotions.jsonl \\
+        --labels admiration,approval,gratitude
+    python benchmarks/few_shot.py --data_dir ChnSentiCorp --task chnsenticorp --output zh.jsonl \\
+        --preset modernbert_mini_zh_classics
 
 For each seed it draws some texts of each label, and trains on them: `head`, the regression alone on
-the vectors as they are; `FewShotClassifier`; `TextClassifier`; and `setfit`. All have their
+the vectors as they are; `FewShotClassifier`; `setfit`; and `TextClassifier`. All have their
 defaults and start from the same weights. Prints the accuracy on the first texts of the dev set, and
-processor seconds of training and scoring. Rows in the output file are kept, so that a killed run
-continues.
+processor seconds of training and scoring; at the end the mean over seeds and the accuracy of each
+seed. With `--labels`, texts count that have exactly one label, one of these. Rows in the output
+file are kept, so that a killed run continues.
 """
 
 import json
@@ -25,10 +30,24 @@ from bert_keras import datasets
 DATA_DIR = flags.DEFINE_string("data_dir", None, "Folder of a GLUE task.", required=True)
 TASK = flags.DEFINE_string("task", None, "Its name, where the folder does not tell.")
 PRESET = flags.DEFINE_string("preset", "minilm_l6_en_uncased", "An embedder.")
-PER_LABEL = flags.DEFINE_list("per_label", ["8"], "Texts of each label.")
+PER_LABEL = flags.DEFINE_list("per_label", ["8", "16"], "Texts of each label.")
 SEEDS = flags.DEFINE_integer("seeds", 3, "Seeds 0, 1, ...")
-NUM_DEV = flags.DEFINE_integer("num_dev", 300, "Texts to measure on.")
+NUM_DEV = flags.DEFINE_integer("num_dev", 500, "Texts to measure on.")
+LABELS = flags.DEFINE_list("labels", None, "Labels to choose from; all by default.")
+MAX_LENGTH = flags.DEFINE_integer("max_length", 64, "Longest text in tokens.")
 OUTPUT = flags.DEFINE_string("output", None, "A file for the rows.", required=True)
+
+
+def read(split):
+    """Returns the texts of a split with their numbers of labels."""
+    data = datasets.load_glue(TASK.value, DATA_DIR.value, split)
+    if LABELS.value:
+        columns = [data.label_names.index(name) for name in LABELS.value]
+        has_one = (data.labels.sum(axis=1) == 1) & data.labels[:, columns].any(axis=1)
+        data = data.take(np.flatnonzero(has_one))
+        numbers = data.labels[:, columns].argmax(axis=1)
+        return datasets.LabelledTexts(data.texts, numbers, tuple(LABELS.value))
+    return data
 
 
 def sample(data, per_label, seed):
@@ -40,7 +59,7 @@ def sample(data, per_label, seed):
 
 
 def ours(task, texts, labels, dev, **options):
-    classifier = task.from_preset(PRESET.value, **options)
+    classifier = task.from_preset(PRESET.value, max_length=MAX_LENGTH.value, **options)
     classifier.fit(texts, labels, verbose=0)
     return classifier.predict(dev, verbose=0).argmax(1)
 
@@ -50,12 +69,13 @@ def theirs(texts, labels, dev, seed):
     import setfit
 
     with tempfile.TemporaryDirectory() as folder:
-        embedder = bert_keras.TextEmbedder.from_preset(PRESET.value)
+        embedder = bert_keras.TextEmbedder.from_preset(PRESET.value, max_length=MAX_LENGTH.value)
         embedder.export_to_huggingface(folder)
         model = setfit.SetFitModel.from_pretrained(folder, device="cpu")
         arguments = setfit.TrainingArguments(
             output_dir=f"{folder}/output",
             seed=seed,
+            max_length=MAX_LENGTH.value,
             report_to="none",
             save_strategy="no",
             show_progress_bar=False,
@@ -78,9 +98,10 @@ def sides(texts, labels, dev, num_classes, seed):
 
 
 def main(argv):
-    train, dev = (datasets.load_glue(TASK.value, DATA_DIR.value, x) for x in ("train", "dev"))
+    train, dev = read("train"), read("dev")
     dev_texts, expected = dev.texts[: NUM_DEV.value], np.asarray(dev.labels[: NUM_DEV.value])
-    num_classes = len(set(train.labels))
+    num_classes = len(train.label_names)
+    print(f"most frequent label: {np.bincount(expected).max() / len(expected):.3f}", flush=True)
     file = pathlib.Path(OUTPUT.value)
     lines = file.read_text().splitlines() if file.exists() else []
     done = {tuple(json.loads(line)[:3]) for line in lines}
@@ -97,6 +118,21 @@ def main(argv):
                 print(row, flush=True)
                 with open(file, "a") as rows:
                     rows.write(json.dumps(row) + "\n")
+    summarize(map(json.loads, file.read_text().splitlines()))
+
+
+def summarize(rows):
+    """Prints the mean accuracy of each side, that of each seed, and the mean seconds."""
+    found = {}
+    for side, per_label, _, accuracy, seconds in rows:
+        found.setdefault((per_label, side), []).append((accuracy, seconds))
+    for (per_label, side), values in found.items():
+        accuracies, seconds = zip(*values, strict=True)
+        runs = ", ".join(f"{accuracy:.3f}" for accuracy in accuracies)
+        print(
+            f"{per_label} a label, {side}: {np.mean(accuracies):.3f} ({runs}), "
+            f"{np.mean(seconds):.0f} s"
+        )
 
 
 if __name__ == "__main__":

@@ -3,17 +3,20 @@
     KERAS_BACKEND=torch OMP_NUM_THREADS=1 python benchmarks/reranker_parity.py \\
         --train train-v1.1.json --dev dev-v1.1.json --output rerankers
 
-A question is paired with the sentence that holds its answer, with the one that
-`mine_hard_negatives` finds among those of all questions' paragraphs, and with the one that answers
-another question, since hard negatives alone teach nothing within a few steps. Both sides begin
-with the same weights, an embedder's and a new head on its pooler, see the same pairs in the same
-batches, and train one epoch by binary cross-entropy: AdamW, linear warm-up over a tenth of the
-steps and linear decay, clipping at 1. A seed chooses the head and the order of the pairs. Without
-dropout, which each library draws its own way, both should learn the same.
+Each question has three texts: the sentence that holds its answer, the one that
+`mine_hard_negatives` finds among the sentences of all questions' paragraphs, and one that answers
+another question. Both sides start with the same weights, those of an embedder and a new head on its
+pooler. They read the same batches of 8 questions in the same order for one epoch. The loss is the
+cross-entropy of the softmax over the texts of a question (`ListwiseCrossentropy`, `ListNetLoss`).
+AdamW has linear warm-up over a tenth of the steps, linear decay, clipping at 1 and an epsilon of
+1e-6. There is no dropout, since each library draws its own masks. A seed chooses the head and the
+order of the questions.
 
-Held out are questions of the dev set. The embedder finds ten sentences among those of their
-paragraphs, and the reranker orders them; "fused" adds a tenth of its logit to the cosine.
-Rows in the output folder are kept, so that a killed run continues. Times are processor seconds.
+For each question of the dev set, the embedder finds ten sentences among those of all questions'
+paragraphs, and the reranker orders them; "fused" adds a tenth of its logit to the cosine. At the
+end come the means over seeds, and the mean difference of the sides with a 95 % interval over
+questions. Rows in the output folder are kept, so that a killed run continues. Times are processor
+seconds.
 """
 
 import json
@@ -26,7 +29,7 @@ import numpy as np
 from absl import app, flags
 
 import bert_keras
-from bert_keras import corpora, search
+from bert_keras import corpora, search, training
 from bert_keras.datasets import read_squad
 
 TRAIN = flags.DEFINE_string("train", None, "A file in SQuAD's format.", required=True)
@@ -34,12 +37,13 @@ DEV = flags.DEFINE_string("dev", None, "Another one, to measure on.", required=T
 OUTPUT = flags.DEFINE_string("output", None, "Folder of rows and models.", required=True)
 PRESET = flags.DEFINE_string("preset", "minilm_l6_en_uncased", "An embedder.")
 SEEDS = flags.DEFINE_integer("seeds", 3, "Seeds 0, 1, ...")
-NUM_QUESTIONS = flags.DEFINE_integer("num_questions", 384, "Questions to train on.")
+NUM_QUESTIONS = flags.DEFINE_integer("num_questions", 480, "Questions to train on.")
 NUM_DEV = flags.DEFINE_integer("num_dev", 120, "Questions to measure on.")
-NUM_HITS = flags.DEFINE_integer("num_hits", 10, "Sentences that are ranked anew.")
 RATE = flags.DEFINE_float("learning_rate", 5e-4, "Peak rate.")
-DROPOUT = flags.DEFINE_float("dropout", 0.0, "Rate of both sides.")
-BATCH, MAX_LENGTH = 16, 64
+SIDES = ("bert_keras", "sentence-transformers")
+BATCH, MAX_LENGTH, NUM_HITS, EPSILON = 8, 48, 10, 1e-6
+# The first steps, whose losses must agree: later ones amplify rounding.
+NUM_COMPARED = 5
 
 
 def read_sentences(path, num_questions):
@@ -61,53 +65,61 @@ def read_sentences(path, num_questions):
 
 
 def prepare(file):
-    """Returns pairs to train on and questions with candidates, which the file keeps."""
+    """Returns lists to train on and questions with their hits, which the file keeps."""
     if not file.exists():
         embedder = bert_keras.TextEmbedder.from_preset(PRESET.value, max_length=MAX_LENGTH)
         texts = read_sentences(TRAIN.value, NUM_QUESTIONS.value)
         queries, right, hard = bert_keras.mine_hard_negatives(embedder, *texts)
         easy = right[len(right) // 2 :] + right[: len(right) // 2]
-        pairs = [
-            (query, text, float(texts is right))
-            for texts in (right, hard, easy)
-            for query, text in zip(queries, texts, strict=True)
-        ]
+        lists = list(zip(queries, right, hard, easy, strict=True))
         queries, right, corpus = read_sentences(DEV.value, NUM_DEV.value)
         index = search.Index()
         index.add(embedder.embed(corpus), ids=corpus)
-        found = index.search(embedder.embed(queries), NUM_HITS.value)
-        data = {"pairs": pairs, "queries": queries, "right": right, "hits": found}
+        hits = index.search(embedder.embed(queries), NUM_HITS)
+        data = {"lists": lists, "queries": queries, "right": right, "hits": hits}
         file.write_text(json.dumps(data))
     return json.loads(file.read_text())
 
 
 class InOrder(keras.utils.PyDataset):
-    """Batches of pairs, which `fit` does not sort by length."""
+    """Batches of questions with their texts, which `fit` does not sort by length."""
 
-    def __init__(self, preprocessor, pairs):
+    def __init__(self, preprocessor, lists):
         super().__init__()
-        self.preprocessor, self.pairs = preprocessor, pairs
+        self.preprocessor, self.lists = preprocessor, lists
 
     def __len__(self):
-        return len(self.pairs) // BATCH
+        return len(self.lists) // BATCH
 
     def __getitem__(self, n):
-        rows = self.pairs[n * BATCH : (n + 1) * BATCH]
-        queries, texts, relevance = map(list, zip(*rows, strict=True))
-        return self.preprocessor((queries, texts)), np.array(relevance, "float32")[:, None]
+        lists = self.lists[n * BATCH : (n + 1) * BATCH]
+        pairs = [(query, text) for query, *texts in lists for text in texts]
+        inputs = self.preprocessor(tuple(map(list, zip(*pairs, strict=True))))
+        relevance = np.tile(np.float32([1, 0, 0]), (len(lists), 1))
+        return {name: x.reshape(len(lists), 3, -1) for name, x in inputs.items()}, relevance
 
 
-def ours(folder, pairs):
+def ours(folder, lists):
+    """Returns a function that scores pairs, the loss of each step, and seconds of training."""
     reranker = bert_keras.Reranker.from_preset(folder, max_length=MAX_LENGTH)
-    reranker.compile(learning_rate=RATE.value)
+    batches = InOrder(reranker.preprocessor, lists)
+    schedule = bert_keras.WarmupDecay(RATE.value, total_steps=len(batches))
+    optimizer = bert_keras.AdamW(schedule, epsilon=EPSILON)
+    reranker.compile(optimizer, loss=training.ListwiseCrossentropy())
+    means = []
+    callback = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: means.append(logs["loss"])
+    )
     start = time.process_time()
-    reranker.fit(InOrder(reranker.preprocessor, pairs), shuffle=False, epochs=1, verbose=2)
+    reranker.fit(batches, shuffle=False, epochs=1, verbose=0, callbacks=[callback])
     seconds = time.process_time() - start
-    reranker.save(folder.with_suffix(".keras"))
-    return lambda *pairs: reranker.predict(pairs, verbose=0)[:, 0], seconds
+    # `fit` reports the mean of all steps so far.
+    losses = np.diff(np.arange(1, len(means) + 1) * means, prepend=0.0)
+    return lambda *pairs: reranker.predict(pairs, verbose=0)[:, 0], losses, seconds
 
 
-def theirs(folder, pairs, seed):
+def theirs(folder, lists, seed):
+    """Returns what `ours` returns, from sentence-transformers."""
     import datasets
     import torch
     from sentence_transformers import cross_encoder
@@ -119,7 +131,6 @@ def theirs(folder, pairs, seed):
             return BatchSampler(SequentialSampler(dataset), batch_size, drop_last)
 
     model = cross_encoder.CrossEncoder(str(folder), max_length=MAX_LENGTH, device="cpu")
-    columns = zip(("query", "text", "label"), zip(*pairs, strict=True), strict=True)
     arguments = cross_encoder.CrossEncoderTrainingArguments(
         output_dir=str(folder) + "_theirs",
         per_device_train_batch_size=BATCH,
@@ -127,90 +138,126 @@ def theirs(folder, pairs, seed):
         learning_rate=RATE.value,
         warmup_steps=0.1,
         weight_decay=0.01,
+        adam_epsilon=EPSILON,
         max_grad_norm=1.0,
         seed=seed,
         use_cpu=True,
         save_strategy="no",
         report_to="none",
-        logging_steps=10,
+        logging_steps=1,
+        disable_tqdm=True,
     )
+    table = {
+        "query": [query for query, *_ in lists],
+        "texts": [texts for _, *texts in lists],
+        # ListNet's targets are the softmax of the labels, here exactly 1, 0 and 0.
+        "labels": [[1000.0, 0.0, 0.0]] * len(lists),
+    }
     trainer = TrainerInOrder(
         model,
         arguments,
-        train_dataset=datasets.Dataset.from_dict({name: list(each) for name, each in columns}),
-        loss=losses.BinaryCrossEntropyLoss(model),
+        train_dataset=datasets.Dataset.from_dict(table),
+        loss=losses.ListNetLoss(model, mini_batch_size=-1),
     )
     start = time.process_time()
     trainer.train()
     seconds = time.process_time() - start
+    steps = [log["loss"] for log in trainer.state.log_history if "loss" in log]
 
     def score(queries, texts):
         pairs = list(zip(queries, texts, strict=True))
         return model.predict(pairs, batch_size=32, activation_fn=torch.nn.Identity())
 
-    return score, seconds
+    return score, np.array(steps), seconds
 
 
-def measure(data, hits):
-    """Returns recall@1 and nDCG@10 of hits."""
-    corpus = {hit["id"]: hit["id"] for hits in data["hits"] for hit in hits}
-    relevance = {n: {text: 1} for n, text in enumerate(data["right"])}
-    data = search.RetrievalData(corpus, dict(enumerate(data["queries"])), relevance)
-    found = search.evaluate_retrieval(lambda queries, top_k: hits, data, (1, 10))
-    return {name: round(found[name], 4) for name in ("recall@1", "ndcg@10")}
+def measure(data, logits=None, weight=0.0):
+    """Returns name -> a value for each question, with the hits ordered by a sum of scores.
+
+    Args:
+        data: see `prepare`.
+        logits: the reranker's, one for each hit, or `None` for the embedder alone.
+        weight: float, what the embedder's cosine counts beside a logit.
+    """
+    scores = np.array([[hit["score"] for hit in hits] for hits in data["hits"]])
+    if logits is not None:
+        scores = weight * scores + np.reshape(logits, scores.shape)
+    answers = zip(data["hits"], data["right"], strict=True)
+    is_right = np.array([[hit["id"] == right for hit in hits] for hits, right in answers])
+    place = 1 + np.argmax(np.take_along_axis(is_right, np.argsort(-scores), 1), axis=1)
+    found = is_right.any(axis=1)
+    return {
+        "recall@1": found * (place == 1),
+        "mrr@10": found / place,
+        "ndcg@10": found / np.log2(1 + place),
+    }
 
 
-def reranked(data, logits, of_embedder=0.0):
-    """Returns the hits of `prepare` ordered by logits, and by a share of the embedder's scores."""
-    logits = iter(logits)
-    return [
-        sorted(
-            [{**hit, "score": float(next(logits)) + of_embedder * hit["score"]} for hit in hits],
-            key=lambda hit: -hit["score"],
-        )
-        for hits in data["hits"]
-    ]
+def means(values):
+    return {name: round(float(x.mean()), 4) for name, x in values.items()}
+
+
+def train_and_score(folder, data, side, seed):
+    """Trains one side from the weights of a seed; saves losses and logits, and returns a row."""
+    start = folder / f"seed_{seed}"
+    if not start.exists():
+        keras.utils.set_random_seed(seed)
+        options = {"pooling": "pooler", "dropout": 0.0, "max_length": MAX_LENGTH}
+        options["backbone"] = dict.fromkeys(("dropout", "attention_dropout"), 0.0)
+        bert_keras.Reranker.from_preset(PRESET.value, **options).export_to_huggingface(start)
+    lists = random.Random(seed).sample(data["lists"], len(data["lists"]))
+    keras.utils.set_random_seed(seed)
+    train = (start, lists) if side == SIDES[0] else (start, lists, seed)
+    score, losses, seconds = (ours if side == SIDES[0] else theirs)(*train)
+    rows = zip(data["queries"], data["hits"], strict=True)
+    pairs = [(query, hit["id"]) for query, hits in rows for hit in hits]
+    began = time.process_time()
+    logits = score(*map(list, zip(*pairs, strict=True)))
+    row = {"side": side, "seed": seed, "training_seconds": round(seconds, 1)}
+    row["scoring_seconds"] = round(time.process_time() - began, 1)
+    row["last_losses"] = round(float(losses[-20:].mean()), 4)
+    np.savez(folder / f"{side}_{seed}.npz", losses=losses, logits=logits)
+    fused = means(measure(data, logits, weight=10.0))
+    return row | means(measure(data, logits)) | {f"fused {k}": x for k, x in fused.items()}
+
+
+def compare(folder, data):
+    """Prints the means over seeds, and how far the sides are apart."""
+    runs = [[np.load(folder / f"{side}_{n}.npz") for n in range(SEEDS.value)] for side in SIDES]
+    first = [np.array([run["losses"][:NUM_COMPARED] for run in of_side]) for of_side in runs]
+    print(f"the first {NUM_COMPARED} losses differ by {np.abs(first[0] - first[1]).max():.1e}")
+    for label, weight in (("", 0.0), ("fused ", 10.0)):
+        found = [[measure(data, run["logits"], weight) for run in of_side] for of_side in runs]
+        for name in found[0][0]:
+            values = np.array([[run[name] for run in of_side] for of_side in found], "float64")
+            differences = (values[0] - values[1]).mean(axis=0)
+            draws = np.random.default_rng(0).choice(differences, (10_000, len(differences)))
+            low, high = np.percentile(draws.mean(axis=1), (2.5, 97.5))
+            both = ", ".join(
+                f"{side} {x.mean():.3f} ({', '.join(f'{run:.3f}' for run in x.mean(axis=1))})"
+                for side, x in zip(SIDES, values, strict=True)
+            )
+            difference = f"{differences.mean():+.3f} ({low:+.3f} to {high:+.3f})"
+            print(f"{label}{name}: {both}; difference {difference}")
 
 
 def main(argv):
     folder = pathlib.Path(OUTPUT.value)
     folder.mkdir(parents=True, exist_ok=True)
     data = prepare(folder / "data.json")
-    pairs = data["pairs"]
-    print(f"{len(pairs)} pairs, {len(pairs) // BATCH} steps, such as {pairs[:2]}", flush=True)
-    print({"side": "embedder", **measure(data, data["hits"])}, flush=True)
-    queries = [
-        query for query, hits in zip(data["queries"], data["hits"], strict=True) for _ in hits
-    ]
-    texts = [hit["id"] for hits in data["hits"] for hit in hits]
-    file = folder / "rows.jsonl"
-    done = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    lists, file = data["lists"], folder / "rows.jsonl"
+    print(f"{len(lists)} lists, {len(lists) // BATCH} steps, such as {lists[0]}", flush=True)
+    print({"side": "embedder", **means(measure(data))}, flush=True)
+    rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    done = {(row["side"], row["seed"]) for row in rows}
     for seed in range(SEEDS.value):
-        start = folder / f"seed_{seed}"
-        if not start.exists():
-            keras.utils.set_random_seed(seed)
-            options = {"pooling": "pooler", "dropout": DROPOUT.value, "max_length": MAX_LENGTH}
-            options["backbone"] = dict.fromkeys(("dropout", "attention_dropout"), DROPOUT.value)
-            bert_keras.Reranker.from_preset(PRESET.value, **options).export_to_huggingface(start)
-        order = random.Random(seed).sample(pairs, len(pairs))
-        for side in ("bert_keras", "sentence-transformers"):
-            if any((row["side"], row["seed"]) == (side, seed) for row in done):
-                continue
-            keras.utils.set_random_seed(seed)
-            score, seconds = (
-                ours(start, order) if side == "bert_keras" else theirs(start, order, seed)
-            )
-            began = time.process_time()
-            logits = score(queries, texts)
-            row = {"side": side, "seed": seed, "training_seconds": seconds}
-            row["scoring_seconds"] = time.process_time() - began
-            row |= measure(data, reranked(data, logits))
-            fused = measure(data, reranked(data, logits, of_embedder=10.0))
-            row |= {f"fused {name}": value for name, value in fused.items()}
-            print(row, flush=True)
-            np.save(folder / f"{side}_{seed}.npy", logits)
-            with open(file, "a") as rows:
-                rows.write(json.dumps(row) + "\n")
+        for side in SIDES:
+            if (side, seed) not in done:
+                row = train_and_score(folder, data, side, seed)
+                print(row, flush=True)
+                with open(file, "a") as rows:
+                    rows.write(json.dumps(row) + "\n")
+    compare(folder, data)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ QNLI = flags.DEFINE_string("qnli", None, "dev.tsv of QNLI, instead of --data.")
 PRESET = flags.DEFINE_string("preset", "minilm_l6_en_uncased", "An embedder, or nothing.")
 SPLADE = flags.DEFINE_string("splade", None, "Folder of a SparseTextEmbedder.")
 RERANKER = flags.DEFINE_string("reranker", None, "A .keras file of a Reranker.")
+MAXSIM = flags.DEFINE_bool("maxsim", True, "Also measure MaxSim, the slowest method.")
 PEER = flags.DEFINE_bool("sentence_transformers", False, "Also measure this library.")
 NUM_QUERIES = flags.DEFINE_integer("num_queries", None, "The first queries; all by default.")
 NUM_RERANKED_QUERIES = flags.DEFINE_integer("num_reranked", 200, "Queries of the reranker.")
@@ -299,7 +300,8 @@ def main(argv):
                     "BM25, vectors and SPLADE, fused",
                     lambda _, k: search.reciprocal_rank_fusion(*rankings),
                 )
-        by_tokens(table, embedder, vectors)
+        if MAXSIM.value:
+            by_tokens(table, embedder, vectors)
         if RERANKER.value:
             by_reranker(table, search.reciprocal_rank_fusion(*rankings, top_k=NUM_RERANKED))
         if PEER.value:

@@ -241,7 +241,7 @@ def of_first(value: Any) -> Any:
     return multihost_utils.broadcast_one_to_all(np.asarray(value, "int32")).tolist()
 
 
-def begin_alike(model: keras.Model) -> None:
+def copy_first_weights(model: keras.Model) -> None:
     """Copies the first process's weights and moments to all; on JAX they are equal already."""
     if _torch_processes() > 1:
         import torch

@@ -4,6 +4,7 @@ The facts come from the package itself, so they stay up to date: sizes are count
 the same shape, arguments compared with BERT's, presets read from the registry.
 """
 
+import functools
 import inspect
 import pathlib
 
@@ -69,11 +70,17 @@ WORDS = {
 }
 
 
+@functools.cache
+def models_of(cls):
+    """Returns a small backbone, its outputs by name, and one that has one layer more."""
+    backbone, deeper = (cls(num_layers=layers, **SIZES) for layers in (4, 5))
+    return backbone, backbone({"token_ids": np.array([[5, 6, 7]])}), deeper
+
+
 def facts(name, words):
     """Yields the lines of the facts that the code holds about a family."""
     cls = getattr(bert_keras, FAMILIES[name][0])
-    backbone, deeper = (cls(num_layers=layers, **SIZES) for layers in (4, 5))
-    outputs = sorted(backbone({"token_ids": np.array([[5, 6, 7]])}))
+    backbone, outputs, deeper = models_of(cls)
     own, of_bert = (
         list(inspect.signature(one.__init__).parameters) for one in (cls, bert_keras.BertBackbone)
     )
@@ -88,7 +95,7 @@ def facts(name, words):
     for key, value in (
         ("class", f"[`{cls.__name__}`](../{api_pages.page_of(f'bert_keras.{cls.__name__}')}.rst)"),
         ("inputs", code(backbone.input_names)),
-        ("outputs", code(outputs)),
+        ("outputs", code(sorted(outputs))),
         ("more", code(x for x in own if x not in of_bert)),
         ("less", code(x for x in of_bert if x not in own)),
         ("heads", code(sorted(record.heads))),

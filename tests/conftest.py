@@ -9,6 +9,8 @@ import pytest
 from keras.src.trainers import trainer
 from skips import fail_if_skipped
 
+MODEL_SUPPORTS_JIT, RUN_EAGERLY = trainer.model_supports_jit, trainer.Trainer.run_eagerly
+
 
 @pytest.fixture(autouse=True)
 def fixed_seed():
@@ -29,17 +31,6 @@ def without_graph_optimization():
         import tensorflow as tf
 
         tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-
-
-@pytest.fixture(autouse=True)
-def without_xla(request, monkeypatch):
-    """On TensorFlow XLA does not compile tiny models, which takes longer than their tests.
-
-    It does in tests marked `xla`, and outside pytest: in the recipes, and in the files that go
-    from one backend to another.
-    """
-    if keras.backend.backend() == "tensorflow" and "xla" not in request.keywords:
-        monkeypatch.setattr(trainer, "model_supports_jit", lambda model: False)
 
 
 @pytest.fixture(autouse=True)
@@ -84,8 +75,27 @@ def documents_of_letters(tmp_path_factory):
     return path
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """On TensorFlow only tests marked `compiled` trace graphs: it takes longer than tiny steps.
+
+    Keras traces the forward pass, losses and metrics all the same, for their shapes. XLA compiles
+    in tests marked `xla`, and outside pytest in the recipes and quickstarts. JAX always compiles:
+    each operation outside a compiled program would be compiled by itself.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return
+    marks = {marker.name for marker in item.iter_markers()}
+    trainer.model_supports_jit = MODEL_SUPPORTS_JIT if "xla" in marks else lambda model: False
+    traces = marks & {"compiled", "xla"}
+    trainer.Trainer.run_eagerly = (
+        RUN_EAGERLY if traces else property(lambda _: True, RUN_EAGERLY.fset)
+    )
+
+
 def runs_once(item):
-    return item.get_closest_marker("once") and not item.get_closest_marker("each_backend")
+    marks = {marker.name for marker in item.iter_markers()}
+    return "once" in marks and not marks & {"each_backend", "compiled"}
 
 
 def pytest_collection_modifyitems(config, items):

@@ -69,7 +69,7 @@ def example(monkeypatch, capsys, tmp_path):
 
 @pytest.fixture
 def preset(tmp_path):
-    return write_preset(tmp_path, num_layers=4)
+    return write_preset(tmp_path, num_layers=3)
 
 
 def write_preset(tmp_path, num_layers):

@@ -8,6 +8,10 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
+from bert_keras.engine import host_memory
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A folder, or a module at the top, may import itself and what a lower level has.
 LIBRARY = [
@@ -134,17 +138,32 @@ def test_a_package_of_an_extra_is_imported_where_it_is_needed():
         assert roots <= required or name.startswith(FREE), (name, roots - required)
 
 
-def test_importing_the_package_loads_no_room_and_nothing_heavy_beyond_keras():
+@pytest.fixture(scope="module")
+def after_import():
+    """What a process has after the import: new modules, and the page faults of a freed block."""
     code = (
-        "import sys, keras; before = set(sys.modules); import bert_keras;"
-        "print(sorted(set(sys.modules) - before))"
+        "import sys; sys.modules.update(matplotlib=None, sklearn=None);"  # Keras would import both.
+        "import keras; before = set(sys.modules); import bert_keras;"
+        "new = sorted(set(sys.modules) - before); import page_faults;"
+        "print([new, page_faults.shares_of_two_threads()])"
     )
     # On JAX, since Keras on PyTorch imports both.
-    environment = {**os.environ, "KERAS_BACKEND": "jax", "PYTHONPATH": str(ROOT)}
-    output = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    ).stdout
-    new = ast.literal_eval(output.strip().splitlines()[-1])
+    environment = {k: v for k, v in os.environ.items() if not host_memory.is_set_by_user({k: v})}
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "engine")])
+    environment |= {"KERAS_BACKEND": "jax", "PYTHONPATH": paths}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return ast.literal_eval(done.stdout.strip().splitlines()[-1])
+
+
+def test_importing_the_package_loads_no_room_and_nothing_heavy_beyond_keras(after_import):
+    new, _ = after_import
     heavy = {"tensorflow", "jax", "torch", "transformers", "kagglehub", "pandas", "sklearn"}
+    heavy |= {"huggingface_hub"}
     assert not heavy & {name.split(".")[0] for name in new}
     assert not [name for name in ours(new) if level_of(name) >= len(LIBRARY)]
+
+
+def test_importing_the_package_returns_freed_memory(after_import):
+    if host_memory.has_glibc():
+        assert min(after_import[1]) > 0.9

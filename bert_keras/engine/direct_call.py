@@ -11,6 +11,8 @@ from typing import Any
 import keras
 from keras.src.backend.common.global_state import GLOBAL_STATE_TRACKER
 
+# Types of arguments that are not tensors.
+_SETTINGS = (type(None), bool, int, float, str)
 _IS_TORCH = keras.backend.backend() == "torch"
 if _IS_TORCH:
     import torch
@@ -18,7 +20,7 @@ if _IS_TORCH:
 
 
 class DirectCall:
-    """A first base of a layer, which skips Keras's `__call__` where that would change nothing.
+    """The first base of a layer: skips Keras's `__call__` where that would add nothing.
 
     It does so on PyTorch, inside the call of a model or another layer, if the layer is built and
     its inputs are tensors of its dtype. Anything else goes through Keras: symbolic inputs, arrays,
@@ -43,7 +45,13 @@ def _is_plain(layer, args, kwargs):
     policy = layer._dtype_policy
     dtype = policy.compute_dtype
     for x in (*args, *kwargs.values()):
-        if not isinstance(x, _SETTINGS) and not _fits(x, dtype):
+        if isinstance(x, _SETTINGS):
+            continue
+        # Keras would convert or cast it, or read its mask.
+        is_float = isinstance(x, torch.Tensor) and x.is_floating_point()
+        if not isinstance(x, torch.Tensor) or (is_float and x.dtype != getattr(torch, dtype)):
+            return False
+        if getattr(x, "_keras_mask", None) is not None:
             return False
     return (
         layer._call_context_args == {"training"}
@@ -55,16 +63,4 @@ def _is_plain(layer, args, kwargs):
         and not layer._remat_mode
         and not (layer._forward_hooks or layer._forward_pre_hooks)
         and not (layer._backward_hooks or layer._backward_pre_hooks or _has_any_global_hook())
-    )
-
-
-_SETTINGS = (type(None), bool, int, float, str)
-
-
-def _fits(x, dtype):
-    """Whether Keras would neither convert, nor cast, nor read a mask of a value."""
-    return (
-        isinstance(x, torch.Tensor)
-        and not (x.is_floating_point() and x.dtype != getattr(torch, dtype))
-        and getattr(x, "_keras_mask", None) is None
     )

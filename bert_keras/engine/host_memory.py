@@ -13,7 +13,7 @@ their times:
 
 TensorFlow keeps memory by itself.
 
-Goes when `tests/engine/test_host_memory.py::test_importing_the_package_changes_nothing` fails.
+Goes when `tests/test_imports.py::test_importing_the_package_returns_freed_memory` fails.
 """
 
 import ctypes

@@ -8,6 +8,7 @@ Goes when `test_a_blocked_signal_interrupts_the_main_thread_by_way_of_another` f
 """
 
 import contextlib
+import functools
 import threading
 
 try:
@@ -22,22 +23,19 @@ _waiting = {}
 _is_open = True
 
 
-class _Late:
-    """A signal's handler that waits for the end of a step; between steps it runs at once."""
-
-    def __init__(self, handler):
-        self.handler = handler
-
-    def __call__(self, number, frame):
-        if _is_open:
-            self.handler(number, frame)
-        else:
-            _waiting[number] = (self.handler, frame)
+def _run_or_wait(handler, number, frame):
+    """Runs a signal's handler now or, during a step, at the end of the step."""
+    if _is_open:
+        handler(number, frame)
+    else:
+        _waiting[number] = (handler, frame)
 
 
 @contextlib.contextmanager
 def signals_wait():
     """Within it no signal's handler runs; waiting handlers run at its end, and may raise there.
+
+    `signals_wait()(step)` is a function like `step` during which signals wait.
 
     Handlers are Python functions, such as the one that raises `KeyboardInterrupt`. The system's own
     actions, such as that of SIGKILL, are not delayed. In other threads, where no handler runs, and
@@ -53,7 +51,7 @@ def signals_wait():
             handler = getsignal(number)
             if callable(handler):
                 handlers.append((number, handler))
-                signal(number, _Late(handler))
+                signal(number, functools.partial(_run_or_wait, handler))
         _is_open = False
         yield
     finally:

@@ -72,10 +72,11 @@ def fused_attention(query, key, value, mask=None, bias=None, scale=None, dropout
         return ops.dot_product_attention(query, key, value, bias=bias, mask=mask, scale=scale)
     # Not through Keras, which cannot pass a dropout rate, or a bias beside a mask.
     bias = bias if mask is None else _masked_bias(mask, bias, query.dtype)
-    query, key, value = (x.transpose(1, 2) for x in (query, key, value))
-    return torch.nn.functional.scaled_dot_product_attention(
+    query, key, value = map(heads_first, (query, key, value))
+    context = torch.nn.functional.scaled_dot_product_attention(
         query, key, value, attn_mask=bias, dropout_p=dropout_rate, scale=scale
-    ).transpose(1, 2)
+    )
+    return heads_first(context)
 
 
 def _masked_bias(mask, bias, dtype):
@@ -404,12 +405,12 @@ def _hashed(places, seed):
     Two rounds use two words of the seed: after one round, the numbers of two seeds would differ by
     a shift only. Keras's seeds are the layer's number and a count, so the words are mixed first.
     """
-    first = _mixed(seed[0] + _mixed(seed[1]))
-    second = _mixed(first ^ (seed[1] + np.uint32(0x9E3779B9)))
-    return _mixed(_mixed(places + first) ^ second)
+    first = _scrambled(seed[0] + _scrambled(seed[1]))
+    second = _scrambled(first ^ (seed[1] + np.uint32(0x9E3779B9)))
+    return _scrambled(_scrambled(places + first) ^ second)
 
 
-def _mixed(bits):
+def _scrambled(bits):
     """Returns uint32 numbers: each bit of the input flips half of the bits of the output.
 
     Reference:

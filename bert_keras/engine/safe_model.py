@@ -31,15 +31,6 @@ from bert_keras.types import Data, Inputs, LayerOptions, Path, Verbose
 _FIT_ARGUMENTS = inspect.signature(keras.Model.fit).parameters.keys()
 
 
-def _call(method, *args, **kwargs):
-    """Calls `fit`, `evaluate` or `predict` of a `keras.Model`."""
-    if keras.backend.backend() != "tensorflow":
-        return method(*args, **kwargs)
-    from bert_keras.engine.tensorflow_data import call_untuned
-
-    return call_untuned(method, *args, **kwargs)
-
-
 class SafeModel(WholeSteps, keras.Model):
     """A `keras.Model` that nothing leaves half changed.
 
@@ -105,9 +96,9 @@ class SafeModel(WholeSteps, keras.Model):
             kwargs["verbose"] = shown("auto")
         self._drop_stale_functions()
         build_optimizer(self)
-        distribution.begin_alike(self)
+        distribution.copy_first_weights(self)
         with whole_steps(self), whole_end(self):
-            return _call(super().fit, *args, **kwargs)
+            return super().fit(*args, **kwargs)
 
     def evaluate(self, *args: Any, **kwargs: Any) -> Any:
         """Like `keras.Model.evaluate`; however it ends, the weights stay as they were."""
@@ -115,7 +106,7 @@ class SafeModel(WholeSteps, keras.Model):
             kwargs["verbose"] = shown("auto")
         self._drop_stale_functions()
         with whole_steps(self):
-            return _call(super().evaluate, *args, **kwargs)
+            return super().evaluate(*args, **kwargs)
 
     def train_on_batch(self, x: Inputs, *args: Any, **kwargs: Any) -> Any:
         """Like `keras.Model.train_on_batch`, see `fit`."""
@@ -161,9 +152,7 @@ class SafeModel(WholeSteps, keras.Model):
         has_own_step = type(self).predict_step is not keras.Model.predict_step
         if steps is not None or callbacks or has_own_step:
             with whole_steps(self):
-                return _call(
-                    super().predict, x, batch_size, verbose, steps=steps, callbacks=callbacks
-                )
+                return super().predict(x, batch_size, verbose, steps=steps, callbacks=callbacks)
         outputs = list(self.predict_batches(batches_of(x, batch_size, self.check_inputs), verbose))
         check_not_empty(outputs, "`predict` needs at least one row")
         return keras.tree.map_structure(lambda *parts: np.concatenate(parts), *outputs)

@@ -25,8 +25,7 @@ from bert_keras.engine.interrupts import settled_by, signals_wait
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.types import Tensor
 
-_IS_TORCH = keras.backend.backend() == "torch"
-if _IS_TORCH:
+if keras.backend.backend() == "torch":
     import torch
 
 # The state that Keras's steps on JAX take and return, by its number of parts.
@@ -36,16 +35,6 @@ _STATES = {
     3: (*_OF_MODEL, "metrics_variables"),
     4: (*_OF_MODEL, "optimizer_variables", "metrics_variables"),
 }
-
-
-def whole(step):
-    """Returns a function like `step` during which signals wait."""
-
-    def whole_step(*args):
-        with signals_wait():
-            return step(*args)
-
-    return whole_step
 
 
 def _runs_cuda_graphs():
@@ -82,36 +71,26 @@ class _TorchSteps:
     def make_train_function(self, force=False):
         if self.train_function is None or force:
             super().make_train_function(force)
-            self._compile_call()
-            self.train_function = whole(self._as_graph(lambda data: self.train_step(data[0])))
+            self.train_function = self._whole_step(lambda data: self.train_step(data[0]))
 
     def make_test_function(self, force=False):
         if self.test_function is None or force:
             super().make_test_function(force)
-            self._compile_call()
-            self.test_function = whole(self._as_graph(lambda data: self.test_step(data[0])))
+            self.test_function = self._whole_step(lambda data: self.test_step(data[0]))
 
-    def _compile_call(self):
+    def _whole_step(self, step):
+        """Returns a step during which signals wait, compiled as the model is.
+
+        With `jit_compile` the model's call is compiled. A GPU runs the step as one CUDA graph,
+        unless `run_eagerly` is set.
+        """
         # Not Keras's compiled step: with the optimizer in it, compiling takes minutes.
         if not self.jit_compile:
             self.__dict__["_compiled"] = None
         elif self._compiled is None:
             self.__dict__["_compiled"] = torch.compile(self)
-
-    def _outputs_and_loss(self, x, y, sample_weight, training):
-        """Returns the outputs and the loss of a batch; `jit_compile` compiles the call."""
-        call, options = self, {"training": training} if self._call_has_training_arg else {}
-        if self._compiled is not None:
-            call, x = self._compiled, keras.tree.map_structure(keras.ops.convert_to_tensor, x)
-        y_pred = call(x, **options)
-        loss = self._compute_loss(x, y, y_pred, sample_weight, training=training)
-        self._loss_tracker.update_state(loss, sample_weight=len(keras.tree.flatten(x)[0]))
-        return y_pred, loss
-
-    def _as_graph(self, step):
-        """Returns a step that a GPU runs as one CUDA graph, unless `run_eagerly` is set."""
         if self.run_eagerly or not _runs_cuda_graphs():
-            return step
+            return signals_wait()(step)
         from bert_keras.engine import cuda_graphs
 
         variables_of = functools.lru_cache(1)(lambda version: self.variables)
@@ -122,7 +101,17 @@ class _TorchSteps:
             return structure.version, *(gate._value._version for gate in gates), *trainable
 
         graphed = cuda_graphs.GraphedStep(step, state)
-        return lambda data: graphed([_without_needless_mask(data[0])])
+        return signals_wait()(lambda data: graphed([_without_needless_mask(data[0])]))
+
+    def _outputs_and_loss(self, x, y, sample_weight, training):
+        """Returns the outputs and the loss of a batch; `jit_compile` compiles the call."""
+        call, options = self, {"training": training} if self._call_has_training_arg else {}
+        if self._compiled is not None:
+            call, x = self._compiled, keras.tree.map_structure(keras.ops.convert_to_tensor, x)
+        y_pred = call(x, **options)
+        loss = self._compute_loss(x, y, y_pred, sample_weight, training=training)
+        self._loss_tracker.update_state(loss, sample_weight=len(keras.tree.flatten(x)[0]))
+        return y_pred, loss
 
     def train_step(self, data):
         """Keras's step, which lists the weights three times, and goes through all modules twice."""
@@ -150,10 +139,16 @@ class _TorchSteps:
 
             loader = iterator._get_iterator
             iterator._get_iterator = lambda: cuda_graphs.from_the_host(loader())
-        # For `fit` as on the other backends, since it takes a batch. In `train_on_batch` the first
-        # step builds losses and metrics; Keras would go through all layers for each batch.
-        if iterator is not None or not self.built:
-            super()._symbolic_build(iterator, data_batch)
+        if not all(layer.built for layer in self._flatten_layers()):
+            return super()._symbolic_build(iterator, data_batch)
+        # The first step builds losses and metrics. Keras would go through all layers once more, on
+        # tensors without values, which takes several times as long as a step of a small model.
+        parts = (self._compile_metrics, self._compile_loss)
+        if iterator is not None and not all(part is None or part.built for part in parts):
+            next(iter(iterator), None)  # A batch is taken as on the other backends.
+        if iterator is not None and self.optimizer is not None and not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
+        self._post_build()
 
     def _get_metrics_result_or_logs(self, logs):
         distribution.sum_states(self.metrics_variables)
@@ -168,6 +163,20 @@ class _TorchSteps:
 class _TensorFlowSteps:
     """On TensorFlow a step is one graph, which also reads its batch."""
 
+    def fit(self, *args, **kwargs):
+        return self._untuned(super().fit, *args, **kwargs)
+
+    def evaluate(self, *args, **kwargs):
+        return self._untuned(super().evaluate, *args, **kwargs)
+
+    def predict(self, *args, **kwargs):
+        return self._untuned(super().predict, *args, **kwargs)
+
+    def _untuned(self, method, *args, **kwargs):
+        from bert_keras.engine.tensorflow_data import call_untuned
+
+        return call_untuned(method, *args, **kwargs)
+
     def _make_function(self, step_function):
         import tensorflow as tf
 
@@ -179,7 +188,7 @@ class _TensorFlowSteps:
 
         # Our optimizers wait by themselves, in a graph that takes half as long to trace.
         waits = getattr(inner_optimizer(self), "waits_for_gradients", False)
-        return whole(super()._make_function(step_function if waits else step))
+        return signals_wait()(super()._make_function(step_function if waits else step))
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         # For its first batch Keras lets all devices prefetch, in a short epoch everything. The
@@ -271,17 +280,17 @@ def build_optimizer(model):
 
 @contextlib.contextmanager
 def whole_end(model):
-    """Within it, `fit` ends with averages of all weights or, after an exception, of none.
+    """Within it, an exception in `fit` leaves the weights as they are, not their averages.
 
-    On JAX Keras assigns the averages even after an exception, and the weights that training would
-    continue with are lost.
+    With `use_ema`, `fit` replaces the weights by their averages when it ends. On JAX Keras does so
+    even after an exception, and the weights that training would continue with are lost.
     """
     if not model.compiled or not getattr(inner_optimizer(model), "use_ema", False):
         yield
         return
     optimizer = model.optimizer
     outside = sys.exception()
-    finalize = whole(optimizer.finalize_variable_values)
+    finalize = signals_wait()(optimizer.finalize_variable_values)
 
     def finalize_unless_failed(variables):
         if sys.exception() is outside:

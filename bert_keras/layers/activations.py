@@ -1,5 +1,6 @@
 """The activations that checkpoints name, with gradients that keep little."""
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -24,7 +25,7 @@ def gelu(x: Tensor) -> Tensor:
     Reference:
         [Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415).
     """
-    return _keeping_its_input(x, _exact, _exact_with_slope)
+    return _keeping_its_input(x, False, _exact_with_slope)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -43,10 +44,11 @@ def gelu_tanh(x: Tensor) -> Tensor:
     Reference:
         [Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415).
     """
-    return _keeping_its_input(x, _by_tanh, _by_tanh_with_slope)
+    return _keeping_its_input(x, True, _by_tanh_with_slope)
 
 
-def _keeping_its_input(x, function, with_slope):
+def _keeping_its_input(x, approximate, with_slope):
+    function = functools.partial(ops.gelu, approximate=approximate)
     # PyTorch keeps only `x` anyway.
     if keras.backend.backend() == "torch" or isinstance(x, keras.KerasTensor):
         return function(x)
@@ -54,18 +56,10 @@ def _keeping_its_input(x, function, with_slope):
     return gradient(ops.convert_to_tensor(x))
 
 
-def _exact(x):
-    return ops.gelu(x, approximate=False)
-
-
 def _exact_with_slope(x):
     scaled = x * 0.5**0.5
     phi = 0.5 + 0.5 * ops.erf(scaled)  # The probability that a standard normal is below `x`.
     return x * phi, phi + scaled * ops.exp(-scaled * scaled) * math.pi**-0.5
-
-
-def _by_tanh(x):
-    return ops.gelu(x, approximate=True)
 
 
 def _by_tanh_with_slope(x):

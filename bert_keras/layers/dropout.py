@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from bert_keras.engine import kernels as backends
+from bert_keras.engine import kernels
 from bert_keras.engine.direct_call import DirectCall
 
 
@@ -40,7 +40,7 @@ class Dropout(DirectCall, keras.layers.Dropout):
         mask = self.mask(inputs, ops.shape(inputs)) if training else None
         if mask is None:
             return super().call(inputs, training=training)
-        return backends.masked(inputs, mask, self.rate)
+        return kernels.masked(inputs, mask, self.rate)
 
     def mask(self, like, shape):
         """Draws which elements are kept: a tensor for `kernels.masked`, or `None` if Keras draws.
@@ -50,5 +50,5 @@ class Dropout(DirectCall, keras.layers.Dropout):
             shape: tuple, of the tensor that dropout acts on.
         """
         if 0 < self.rate < 1 and self.noise_shape is None:
-            return backends.dropout_mask(self, like, shape)
+            return kernels.dropout_mask(self, like, shape)
         return None

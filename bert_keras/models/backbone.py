@@ -21,9 +21,8 @@ class Backbone(Adaptable, BuiltModel):
 
     The constructor of a subclass passes all its arguments on to this one by name, which checks them
     and sets them as attributes. It then makes the layers `embeddings`, `encoder` and, if the family
-    has one, `pooler`, and calls `self.build()` as its last line. A subclass
-    must check those of its arguments that `models.arguments` does not check. Other code uses only
-    the fields below.
+    has one, `pooler`, and calls `self.build()` as its last line. A subclass checks the arguments
+    that `models.arguments` does not. Other code uses only the fields below.
 
     Args:
         name: str, or `None`.

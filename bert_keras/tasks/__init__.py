@@ -5,7 +5,7 @@ The way from a text to the loss, with the files to read, in this order:
 ```
 fit(texts, labels)                       task.py              Task.fit
   |
-  v  other libraries' tables and dicts   named_columns.py     taken
+  v  other libraries' tables and dicts   named_columns.py     in_our_form
   v  lists, arrays, columns, tables      task_data.py         TaskData.columns
 columns of texts and labels              user_columns.py
   |
@@ -19,7 +19,7 @@ batches                                  ../preprocessing/batching.py   Bucketed
   |                                                           BucketedBatches as `make_inputs`
 {token_ids, segment_ids, padding_mask}   ../preprocessing/packing.py    pack
   |
-  v  optimizer of this run               ../training/recipe.py          Recipe.schedule
+  v  optimizer of this run               ../training/recipe.py          Recipe.start_run
   v  Keras's loop, in whole steps        ../engine/safe_model.py        SafeModel.fit
   v  one step                            task.py              Task.train_step
   |                                      text_classifier.py   TextClassifier.call

@@ -107,7 +107,7 @@ def encode_features(
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 5.3.
     """
     _check_can_be_cached(task)
-    x, y, sample_weight = task.data.taken(x, y, sample_weight)
+    x, y, sample_weight = task.data.in_our_form(x, y, sample_weight)
     if not task.data.is_whole(x):
         raise TypeError(
             "`encode_features` takes all examples at once: texts, or a dict of arrays. "

@@ -56,7 +56,7 @@ def check_has_pooler(task):
         )
 
 
-def fitting(preprocessor, backbone, needed_roles=()):
+def preprocessor_of(backbone, preprocessor, needed_roles=()):
     """Returns a preprocessor that makes the backbone's inputs; `None` for `None`.
 
     Raises:

@@ -160,7 +160,7 @@ class FewShotClassifier(TextClassifier):
     def _labelled_texts(self, x, y):
         """Returns a list of str and labels, int32 `(num_texts,)`, with a text for each class."""
         self.data.check_has_preprocessor()
-        x, y, _ = self.data.taken(x, y)
+        x, y, _ = self.data.in_our_form(x, y)
         if not self.data.is_raw(x):
             raise TypeError(
                 "FewShotClassifier trains on one column of texts. Received: "

@@ -36,7 +36,7 @@ _POSITIONS = {"start_logits": "start_positions", "end_logits": "end_positions"}
 _IGNORED = -100
 
 
-def taken(task, x, y=None, sample_weight=None):
+def in_our_form(task, x, y=None, sample_weight=None):
     """Returns `(x, y, sample_weight)` in this package's form; what is in it already, unchanged.
 
     Args:

@@ -199,7 +199,7 @@ class QuestionAnswering(Task):
             Dict `start_logits`, `end_logits`: float32 `(batch, seq_len)`; for raw text
             `(num_windows, longest)`.
         """
-        x, *_ = self.data.taken(x)
+        x, *_ = self.data.in_our_form(x)
         if not self.data.is_raw(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
         columns, _ = self.data.columns(x)

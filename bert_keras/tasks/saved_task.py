@@ -122,10 +122,10 @@ def _make_task(cls, preset, load_weights, arguments):
         cls: subclass of `Task`.
         preset: see `Task.from_preset`.
         load_weights: bool.
-        arguments: dict, the keywords that `Task.from_preset` was given.
+        arguments: dict, the keywords that `Task.from_preset` received.
     """
     source = presets.open_preset(preset)
-    given = _routed(cls, source.backbone_class(Backbone), arguments)
+    arguments_by_owner = _split_arguments(cls, source.backbone_class(Backbone), arguments)
     with reading(source.folder):
         saved = source.task_arguments(cls, arguments)
     changed = _changed(cls, saved, {**cls.decided_arguments, **arguments})
@@ -138,13 +138,13 @@ def _make_task(cls, preset, load_weights, arguments):
     if "pooling" in changed:
         left_out.add("head_options")
     with source.filling() if load_weights else contextlib.nullcontext():
-        backbone = source.backbone(Backbone, **given["backbone"])
+        backbone = source.backbone(Backbone, **arguments_by_owner["backbone"])
     if "preprocessor" not in arguments:
-        given["task"]["preprocessor"] = _preprocessor_of(
-            source, cls, backbone, given["preprocessor"]
+        arguments_by_owner["task"]["preprocessor"] = _preprocessor_of(
+            source, cls, backbone, arguments_by_owner["preprocessor"]
         )
     saved = {name: value for name, value in saved.items() if name not in left_out}
-    settings = {**saved, **given["task"]}
+    settings = {**saved, **arguments_by_owner["task"]}
     pooling = inspect.signature(cls).parameters.get("pooling")
     # An embedder has a default of its own.
     if "pooling" not in settings and pooling is not None and pooling.default is None:
@@ -160,7 +160,7 @@ def _make_task(cls, preset, load_weights, arguments):
     is_held = load_weights and bool(saved) and not changed
     own = (
         contextlib.nullcontext()
-        if given["task"].keys() - {"preprocessor"}
+        if arguments_by_owner["task"].keys() - {"preprocessor"}
         else reading(source.folder)
     )
     with source.filling() if is_held else contextlib.nullcontext(), own:
@@ -182,10 +182,10 @@ def _make_task(cls, preset, load_weights, arguments):
     return task
 
 
-def _routed(cls, backbone_class, arguments):
-    """Returns the arguments of the task, of the backbone and of the preprocessor.
+def _split_arguments(cls, backbone_class, arguments):
+    """Returns three dicts of arguments: those of `task`, of `backbone` and of `preprocessor`.
 
-    Those of the backbone are in `backbone`, because they could contradict the checkpoint.
+    The user passes those of the backbone as a dict, since they could contradict the checkpoint.
     """
     arguments = dict(arguments)
     backbone = arguments.pop("backbone", {})
@@ -214,12 +214,12 @@ def _routed(cls, backbone_class, arguments):
         )
     if "num_classes" in known["task"] and arguments.get("label_names") is not None:
         arguments = {"num_classes": len(arguments["label_names"]), **arguments}
-    given = {
+    arguments_by_owner = {
         part: {name: value for name, value in arguments.items() if name in names}
         for part, names in known.items()
     }
     of_all = {name: arguments[name] for name in ("dtype",) if name in arguments}
-    return {**given, "backbone": {**of_all, **backbone}}
+    return {**arguments_by_owner, "backbone": {**of_all, **backbone}}
 
 
 def _changed(cls, saved, arguments):

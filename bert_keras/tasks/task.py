@@ -1,6 +1,5 @@
 """The one base class of all tasks: a backbone, a head and a preprocessor that train together."""
 
-import contextlib
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Unpack
@@ -122,7 +121,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         kwargs.setdefault("dtype", backbone.dtype_policy)
         super().__init__(**kwargs)
         self.backbone = backbone
-        self.preprocessor = compatibility.fitting(preprocessor, backbone, self.needed_roles)
+        self.preprocessor = compatibility.preprocessor_of(backbone, preprocessor, self.needed_roles)
         self.frozen = freezing.check_frozen(frozen, backbone.num_blocks)
         self._set_lora(lora_rank, lora_alpha, lora_targets, lora_layers)
         self.data = TaskData(self)
@@ -341,7 +340,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
-        x, y, sample_weight = self.data.taken(x, y, sample_weight)
+        x, y, sample_weight = self.data.in_our_form(x, y, sample_weight)
         if sort_window is not None:
             self.data.check_sort_window(sort_window, x, shuffle)
         self.recipe.begin(initial_epoch, sort_window, epochs, steps_per_epoch)
@@ -358,18 +357,20 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             epochs = self.recipe.choose_epochs(self, arguments["x"]) or 1
         if epochs > initial_epoch == 0:
             self.prepare_head(arguments["x"])
-        how = self.recipe.schedule(self, arguments["x"], steps_per_epoch, epochs, initial_epoch)
-        if how and kwargs.get("verbose", "auto") and keras.config.is_interactive_logging_enabled():
-            print(how)
+        note = self.recipe.start_run(self, arguments["x"], steps_per_epoch, epochs, initial_epoch)
+        if note and kwargs.get("verbose", "auto") and keras.config.is_interactive_logging_enabled():
+            print(note)
         callbacks = self.recipe.callbacks(self, callbacks, steps_per_epoch is not None)
         arguments |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}
-        with self.recipe.running():
+        self.recipe.is_running = True
+        try:
             return super().fit(steps_per_epoch=steps_per_epoch, **arguments, **kwargs)
+        finally:
+            self.recipe.is_running = False
 
     def train_step(self, *args):
         """Like `keras.Model.train_step`, without gradients of weights that stay as they are."""
-        idle = freezing.idle_weights(self)
-        with freezing.without_gradients(idle) if idle else contextlib.nullcontext():
+        with freezing.without_gradients(freezing.idle_weights(self)):
             return super().train_step(*args)
 
     def evaluate(
@@ -398,7 +399,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
-        x, y, sample_weight = self.data.taken(x, y, sample_weight)
+        x, y, sample_weight = self.data.in_our_form(x, y, sample_weight)
         data = self.data.for_evaluation(x, y, sample_weight, batch_size)
         with averages_in_place(self, self.recipe.is_running):
             return super().evaluate(**data, **kwargs)
@@ -420,7 +421,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         Raises:
             TypeError, ValueError: texts or inputs do not fit; before any compute.
         """
-        x, *_ = self.data.taken(x)
+        x, *_ = self.data.in_our_form(x)
         if not self.data.is_whole(x):
             dataset = wrapped(self.data, x, training=False)
             return super().predict(dataset, batch_size=batch_size, **kwargs)

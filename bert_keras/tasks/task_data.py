@@ -17,13 +17,13 @@ from bert_keras.tasks.encoded_examples import (
     ReadyInputs,
     check_class_weight,
 )
-from bert_keras.tasks.named_columns import are_rows, of_table, taken
+from bert_keras.tasks.named_columns import are_rows, in_our_form, of_table
 from bert_keras.tasks.user_columns import (
     FORMS,
     as_column,
     as_columns,
     by_number,
-    check_same_length,
+    check_labels_and_weights,
     is_column,
     is_table,
     is_text,
@@ -59,13 +59,13 @@ class TaskData:
 
     # The user's data
 
-    def taken(
+    def in_our_form(
         self, x: Any, y: Labels | None = None, sample_weight: Weights | None = None
     ) -> tuple[Any, Any, Any]:
-        """Returns columns with names in this package's form, see `named_columns`."""
+        """Returns named columns, as other libraries have them, in our form: see `named_columns`."""
         has_names = isinstance(x, Mapping) or is_table(x)
         if has_names or (isinstance(x, list) and x and isinstance(x[0], Mapping)):
-            return taken(self.task, x, y, sample_weight)
+            return in_our_form(self.task, x, y, sample_weight)
         return x, y, sample_weight
 
     def is_raw(self, x: Any) -> bool:
@@ -129,11 +129,11 @@ class TaskData:
             if task.preprocessor is None:
                 self.check_has_preprocessor()
             x, y = self.columns(x, y)
-            check_same_length(x, y, sample_weight)
+            check_labels_and_weights(x, y, sample_weight)
             return task.encode_texts(x, y, sample_weight, training)
         check_keys(x, task.input_names)
         inputs = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
-        check_same_length(inputs, y, sample_weight)
+        check_labels_and_weights(inputs, y, sample_weight)
         task.check_arrays(inputs)
         labels = task.encode_ready_labels(y, inputs) if training else None
         if training and sample_weight is None and task.label_per_token and PADDING_MASK in inputs:
@@ -249,7 +249,7 @@ class TaskData:
             data = tuple(data)
         if not isinstance(data, tuple) or len(data) not in (2, 3) or is_text(data):
             data = (data,)
-        return self.for_evaluation(*self.taken(*data), batch_size=batch_size)["x"]
+        return self.for_evaluation(*self.in_our_form(*data), batch_size=batch_size)["x"]
 
     def for_prediction(
         self, examples: EncodedExamples, batch_size: int | None = None

@@ -16,7 +16,7 @@ from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.calibration import best_temperature, expected_calibration_error
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.tasks import encoded_labels as task_labels
+from bert_keras.tasks import encoded_labels
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_of
 from bert_keras.tasks.keyword_options import RunOptions, TaskOptions, TextClassifierOptions
 from bert_keras.tasks.task import Task
@@ -122,11 +122,11 @@ class TextClassifier(Task):
         if problem_type == "regression" and temperature != 1:
             rule = "`temperature` is for probabilities, which a regression does not have"
             refuse_unused(rule, {"temperature": temperature})
-        self.problem_type = check_choice("problem_type", problem_type, task_labels.PROBLEM_TYPES)
+        self.problem_type = check_choice("problem_type", problem_type, encoded_labels.PROBLEM_TYPES)
         self.has_classes = problem_type == "single_label"
         self.targets_are_rare = problem_type == "multi_label"
-        self.num_classes = task_labels.check_num_classes(num_classes, problem_type)
-        self.label_names = task_labels.check_label_names(label_names, num_classes)
+        self.num_classes = encoded_labels.check_num_classes(num_classes, problem_type)
+        self.label_names = encoded_labels.check_label_names(label_names, num_classes)
         self.pooling, self.head_options = head_of(self, pooling, head_options)
         self.dropout = dropout_of(self, dropout)
         self.head = self.make_head()
@@ -187,7 +187,7 @@ class TextClassifier(Task):
     def encode_labels(self, labels):
         """Returns labels as the array that the loss takes, see `tasks.encoded_labels`."""
         settings = self.problem_type, self.num_classes, self.label_names
-        return task_labels.encode_labels(labels, *settings)
+        return encoded_labels.encode_labels(labels, *settings)
 
     def predict(
         self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]

@@ -369,7 +369,7 @@ class TokenClassifier(Task):
         Raises:
             TypeError, ValueError: sentences or inputs do not fit; before any compute.
         """
-        x, *_ = self.data.taken(x)
+        x, *_ = self.data.in_our_form(x)
         if not self.data.is_raw(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
         sentences, _ = self.data.columns(x)

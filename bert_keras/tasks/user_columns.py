@@ -201,7 +201,7 @@ def check_is_dataset(x):
     )
 
 
-def check_same_length(x, y, sample_weight=None):
+def check_labels_and_weights(x, y, sample_weight=None):
     """Raises `ValueError` unless inputs, labels and finite weights have the same length."""
     examples = num_examples(x)
     for name, values in (("labels", y), ("sample weights", sample_weight)):

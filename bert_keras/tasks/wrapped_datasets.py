@@ -89,7 +89,7 @@ class _Prepare:
 
     def _prepared(self, batch):
         is_x = is_text(_as_str(batch)) or not isinstance(batch, (tuple, list))
-        x, *rest = self.data.taken(*((batch,) if is_x else batch))
+        x, *rest = self.data.in_our_form(*((batch,) if is_x else batch))
         while rest and rest[-1] is None:
             rest.pop()
         if isinstance(x, dict):

@@ -348,7 +348,10 @@ class AdamW(keras.optimizers.Optimizer):
     def _torch_update(self, grads, indices, learning_rate):
         # Without bias correction: after so many updates, the correction is 1.
         many = None if self.bias_correction else ops.convert_to_tensor(1e9)
-        counted, groups, is_open = [], collections.defaultdict(list), self._are_open()
+        versions = [gate._value._version for gate in self._gates]
+        if self._read_gates[0] != versions:  # Read anew only after a change.
+            self._read_gates = versions, [bool(gate._value) for gate in self._gates]
+        counted, groups, is_open = [], collections.defaultdict(list), self._read_gates[1]
         kept = (self._trainable_variables, self._momentums, self._velocities, self._updates)
         for gradient, i in zip(grads, indices, strict=True):
             if not is_open[i]:
@@ -373,13 +376,6 @@ class AdamW(keras.optimizers.Optimizer):
                 eps=self.epsilon,
                 grad_scale=excess,
             )
-
-    def _are_open(self):
-        """Returns a bool for each gate of PyTorch, read anew only after a change."""
-        versions = [gate._value._version for gate in self._gates]
-        if self._read_gates[0] != versions:
-            self._read_gates = versions, [bool(gate._value) for gate in self._gates]
-        return self._read_gates[1]
 
     def _torch_step(self, indices, *tensors, **hyper):
         fused.torch_step(*tensors, **hyper)

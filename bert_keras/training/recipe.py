@@ -1,6 +1,5 @@
 """BERT's recipe of fine-tuning: the arguments of `compile`, and the optimizer of each run."""
 
-import contextlib
 import random
 import re
 import warnings
@@ -157,7 +156,7 @@ class Recipe:
             ]
         with distribution.scope_of(task):
             return OPTIMIZERS[self.optimizer](
-                self._rate(self._peak(task, total_steps), total_steps),
+                self._number_or_schedule(self._peak(task, total_steps), total_steps),
                 weight_decay=asked["weight_decay"],
                 learning_rate_multipliers=multipliers,
                 gradient_accumulation_steps=asked["gradient_accumulation_steps"],
@@ -189,7 +188,8 @@ class Recipe:
         num_updates = total_steps // (asked["gradient_accumulation_steps"] or 1)
         return default_rate(num_updates, task.backbone.hidden_dim)
 
-    def _rate(self, peak, total_steps):
+    def _number_or_schedule(self, peak, total_steps):
+        """Returns the learning rate of an optimizer: the peak, or a schedule of that peak."""
         asked = self.asked
         if total_steps is None or not self.has_schedule:
             return peak
@@ -240,7 +240,7 @@ class Recipe:
         old = task.optimizer
         return self.make_optimizer(task) if self.is_own else old.from_config(old.get_config())
 
-    def schedule(self, task, batches, steps_per_epoch, epochs, initial_epoch):
+    def start_run(self, task, batches, steps_per_epoch, epochs, initial_epoch):
         """Gives a new run a new optimizer, and a continued run a schedule up to its end.
 
         Args:
@@ -263,34 +263,24 @@ class Recipe:
             rate = float(keras.ops.convert_to_numpy(optimizer._learning_rate))
             if rate != np.float32(self._peak(task)):
                 self.asked = {**self.asked, "learning_rate": rate}
+        # The last step of the schedule; 0 if `fit` has not made one yet.
+        last_step = getattr(optimizer._learning_rate, "total_steps", 0)
         if initial_epoch == 0 or steps_done(optimizer) == 0:
             frozen_paths = optimizer.frozen_paths if optimizer.built else []
             total_steps = max(1, steps * (epochs - initial_epoch))
             task.compile_with(self.make_optimizer(task, total_steps))
             if frozen_paths:
                 _freeze(task, frozen_paths)
-            return self._in_words(task, epochs, total_steps)
-        elif self.has_schedule and _end(optimizer) < steps * epochs:
+            peak = self._peak(task, total_steps)
+            is_faster = self.asked["learning_rate"] is None and peak != RATE
+            is_longer = self.chose_epochs and epochs > EPOCHS
+            if is_faster or is_longer:
+                return in_words(epochs, total_steps, peak, is_longer)
+        elif self.has_schedule and last_step < steps * epochs:
             peak = getattr(optimizer._learning_rate, "peak_learning_rate", self._peak(task))
-            optimizer.learning_rate = self._rate(peak, steps * epochs)
+            optimizer.learning_rate = self._number_or_schedule(peak, steps * epochs)
             task.train_function = None  # The old one holds the old schedule.
         return None
-
-    def _in_words(self, task, epochs, total_steps):
-        """Returns a line about a run that is longer or faster than the paper's, or `None`."""
-        peak = self._peak(task, total_steps)
-        is_faster = self.asked["learning_rate"] is None and peak != RATE
-        is_longer = self.chose_epochs and epochs > EPOCHS
-        return in_words(epochs, total_steps, peak, is_longer) if is_faster or is_longer else None
-
-    @contextlib.contextmanager
-    def running(self):
-        """Within it, `is_running` is true."""
-        self.is_running = True
-        try:
-            yield
-        finally:
-            self.is_running = False
 
     def callbacks(self, task, callbacks, has_one_loader):
         """Returns the callbacks of a run, with the user's among them.
@@ -448,11 +438,6 @@ def _num_steps(batches, steps_per_epoch):
             "epochs with a dataset that goes on, `.repeat()`; or an optimizer of your own to "
             "`compile`."
         ) from None
-
-
-def _end(optimizer):
-    """Returns the last step of an optimizer's schedule; 0 if `fit` has not made one yet."""
-    return getattr(optimizer._learning_rate, "total_steps", 0)
 
 
 def _freeze(task, paths):

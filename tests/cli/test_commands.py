@@ -19,7 +19,7 @@ import bert_keras
 from bert_keras.cli import main, mistakes, serve, sources, text_rows
 
 TEXTS = ["good film", "bad", "", "a good bad film"]
-ONCE = pytest.mark.once
+pytestmark = pytest.mark.once
 
 
 @pytest.fixture
@@ -57,7 +57,6 @@ def json_lines(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
-@pytest.mark.once
 def test_texts_come_from_arguments_files_and_standard_input(
     command, preset, write, tmp_path, monkeypatch
 ):
@@ -82,7 +81,6 @@ def test_texts_come_from_arguments_files_and_standard_input(
         assert all([row[column] for row in rows] == TEXTS for column in own[-1:])
 
 
-@pytest.mark.once
 def test_answers_stand_beside_columns_of_their_name(command, preset, write, tmp_path):
     path, output = write("x.csv", "text;label\ngood;yes\nbad;\n"), tmp_path / "answers.csv"
     command("classify", preset, "--input", path, "--output", output)
@@ -92,7 +90,6 @@ def test_answers_stand_beside_columns_of_their_name(command, preset, write, tmp_
     assert all(row["answer_label"] in ("no", "yes") and row["probabilities"] for row in rows)
 
 
-@pytest.mark.once
 def test_a_pair_has_two_columns(command, preset, write):
     path = write("x.jsonl", {"a": "good film", "b": "bad"})
     (found,) = json_lines(command("classify", preset, "--input", path, "--columns", "a,b"))
@@ -100,7 +97,6 @@ def test_a_pair_has_two_columns(command, preset, write):
     assert found == model.classify(("good film", "bad")) != model.classify("good film")
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     "name, cls, arguments",
     [
@@ -126,7 +122,6 @@ def test_each_task_answers(command, tmp_path, name, cls, arguments):
     )
 
 
-@pytest.mark.once
 def test_embed_writes_the_vectors_of_each_kind_of_embedder(command, write, tmp_path):
     texts, paths = ["good film", "a bad film"], {}
     for name in ("MaskedLM", "SparseTextEmbedder", "MultiVectorEmbedder", "TextEmbedder"):
@@ -169,7 +164,6 @@ def test_embed_writes_the_vectors_of_each_kind_of_embedder(command, write, tmp_p
         assert message in command(*arguments)
 
 
-@pytest.mark.once
 def test_rerank_prints_the_texts_that_answer_best(command, write, tmp_path):
     reranker = bert_keras.Reranker(tiny_backbone(), tiny_preprocessor())
     reranker.save(tmp_path / "x.keras")
@@ -184,7 +178,6 @@ def test_rerank_prints_the_texts_that_answer_best(command, write, tmp_path):
     assert "rerank SOURCE QUERY" in command("rerank", tmp_path / "x.keras")
 
 
-@pytest.mark.once
 def test_labels_make_classify_zero_shot(command, tmp_path):
     model = tiny_classifier(label_names=("contradiction", "entailment"))
     model.save(tmp_path / "x.keras")
@@ -196,7 +189,6 @@ def test_labels_make_classify_zero_shot(command, tmp_path):
     assert json_lines(command(*asked)) == classifier.classify(TEXTS, ["good", "bad"])
 
 
-@pytest.mark.once
 def test_the_folder_of_a_run_and_a_model_without_a_head_are_served(command, tmp_path):
     model, run = tiny_classifier(label_names=("no", "yes")), tmp_path / "sentiment"
     run.mkdir()
@@ -223,7 +215,6 @@ def test_the_folder_of_a_run_and_a_model_without_a_head_are_served(command, tmp_
         serve.loaded(str(run), "keras", "MaskedLM")
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     "answer, words",
     [
@@ -242,7 +233,6 @@ def test_answers_in_words(answer, words):
     assert text_rows.in_words(answer) == words
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("written_as", ["preset", "keras", "huggingface", "keras_hub", "backbone"])
 def test_info_says_of_files_what_the_loaded_model_says(command, preset, tmp_path, written_as):
     def told(*arguments):
@@ -269,8 +259,8 @@ def test_info_says_of_files_what_the_loaded_model_says(command, preset, tmp_path
 @pytest.mark.parametrize(
     "to",
     [
-        *(pytest.param(x, marks=ONCE) for x in ("keras", "preset", "huggingface", "keras_hub")),
-        "program",
+        *("keras", "preset", "huggingface", "keras_hub"),
+        pytest.param("program", marks=pytest.mark.each_backend),
     ],
 )
 def test_convert_measures_the_files_that_it_wrote(command, preset, tmp_path, to):
@@ -283,7 +273,6 @@ def test_convert_measures_the_files_that_it_wrote(command, preset, tmp_path, to)
     assert "--overwrite" in command("convert", preset, target, "--to", to)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -325,7 +314,6 @@ def test_a_mistake_is_one_line(command, preset, tagger, write, arguments, messag
     assert message in command(*(paths.get(x, x) for x in arguments))
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("message", "printed"),
     [
@@ -344,7 +332,6 @@ def test_a_mistake_names_flags_as_the_command_takes_them(capsys, message, printe
     assert printed in capsys.readouterr().err
 
 
-@pytest.mark.once
 def test_a_row_without_its_field_is_named(command, preset, write, tmp_path):
     path, output = write("x.csv", "id,review\n1,good\n"), tmp_path / "out.jsonl"
     message = command("classify", preset, "--input", path, "--output", output)
@@ -352,7 +339,6 @@ def test_a_row_without_its_field_is_named(command, preset, write, tmp_path):
     assert not output.exists()
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     "name, content, expected",
     [
@@ -380,7 +366,6 @@ def test_rows_of_unusual_files_are_read_or_refused(tmp_path, name, content, expe
         assert list(rows) == expected
 
 
-@pytest.mark.once
 def test_answers_of_lone_surrogates_are_written(tmp_path, capsys):
     with text_rows.answers_to(str(tmp_path / "x.jsonl"), "jsonl") as write:
         write({"text": "\ud800é"}, ("\ud800é",))
@@ -391,7 +376,6 @@ def test_answers_of_lone_surrogates_are_written(tmp_path, capsys):
     assert capsys.readouterr().out == "1.000  a b\n"
 
 
-@pytest.mark.once
 def test_an_unforeseen_error_is_not_a_mistake(command):
     with pytest.raises(ValueError, match="invalid literal"):
         mistakes.run(lambda arguments: int(arguments[0]), "bert-keras", ["x"])
@@ -399,7 +383,6 @@ def test_an_unforeseen_error_is_not_a_mistake(command):
         command("nothing", "--traceback")
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("flags", [[], ["--load=true"]])
 def test_info_leaves_what_files_do_not_say_to_a_process_with_keras(tmp_path, monkeypatch, flags):
     calls = []
@@ -420,7 +403,6 @@ def test_info_leaves_what_files_do_not_say_to_a_process_with_keras(tmp_path, mon
         assert calls.pop() == (program, {"stderr": sys.stderr})
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -436,7 +418,6 @@ def test_help_and_info_import_no_keras(arguments, words):
     assert "bert_keras.cli.main" in done.stderr and "| keras" not in done.stderr
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -467,7 +448,6 @@ def test_the_help_has_commands_and_flags(monkeypatch, capsys, arguments, words):
     assert all(word in printed for word in words)
 
 
-@pytest.mark.once
 def test_the_help_of_a_command_leaves_out_the_flags_of_others():
     for name, of_another in (("embed", "labels"), ("classify", "sparse"), ("info", "columns")):
         _, groups = main.help_of(name)

@@ -1,5 +1,6 @@
 """Freed memory stays with the process on JAX and PyTorch, where glibc is the C library."""
 
+import importlib
 import os
 import pathlib
 import subprocess
@@ -13,75 +14,25 @@ from bert_keras.engine import host_memory
 
 pytestmark = pytest.mark.once
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES, HUGE_PAGES = 16384, host_memory.HUGE_PAGES
-# Page faults of a block as large as one that was freed just before, on the main thread and another:
-# once the package is imported, and once it is asked to keep freed memory.
-FAULTS = """
-import ctypes, resource, sys, threading
-import bert_keras
-
-libc = ctypes.CDLL(None)
-libc.prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE: a fault a page.
-libc.malloc.restype = ctypes.c_void_p
-size = int(sys.argv[1]) * resource.getpagesize()
-
-def faults():
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    block = ctypes.c_void_p(libc.malloc(ctypes.c_size_t(size)))
-    libc.memset(block, 1, ctypes.c_size_t(size))
-    libc.free(block)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-def twice():
-    faults()
-    print(faults())
-
-def on_two_threads():
-    twice()
-    thread = threading.Thread(target=twice)
-    thread.start()
-    thread.join()
-
-for phase in sys.argv[2:]:
-    if phase == "keep":
-        bert_keras.keep_freed_memory()
-    on_two_threads()
-"""
-
-
-@pytest.fixture(scope="module")
-def shares_of_faults():
-    """Page faults of the main thread and of another, as shares of the block's pages."""
-    environment = {k: v for k, v in os.environ.items() if not host_memory.is_set_by_user({k: v})}
-    # On JAX the number of heaps is set before there are threads.
-    phases = ["import", "keep"] if keras.backend.backend() == "torch" else ["keep"]
-    done = subprocess.run(
-        [sys.executable, "-c", FAULTS, str(PAGES), *phases],
-        env=environment | {"PYTHONPATH": str(ROOT)},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return [int(line) / PAGES for line in done.stdout.split()[-2 * len(phases) :]]
+PAGE_FAULTS = pathlib.Path(__file__).with_name("page_faults.py")
+HUGE_PAGES = host_memory.HUGE_PAGES
 
 
 @pytest.mark.each_backend
-def test_a_block_freed_is_used_again_without_a_page_fault(request):
-    if not host_memory.has_glibc() or keras.backend.backend() == "tensorflow":
+def test_a_block_freed_is_used_again_without_a_page_fault():
+    backend = keras.backend.backend()
+    if not host_memory.has_glibc() or backend == "tensorflow":
         assert not host_memory.keep_freed_memory()
         return
-    main, other = request.getfixturevalue("shares_of_faults")[-2:]
-    assert main < 0.1
-    if keras.backend.backend() == "jax" and len(os.sched_getaffinity(0)) <= host_memory.FEW_CORES:
-        assert other < 0.1
+    environment = {k: v for k, v in os.environ.items() if not host_memory.is_set_by_user({k: v})}
+    command = [sys.executable, str(PAGE_FAULTS), backend]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    *before, main, thread = map(float, done.stdout.split())
+    assert main < 0.1 and all(share > 0.9 for share in before)
+    if backend == "jax" and len(os.sched_getaffinity(0)) <= host_memory.FEW_CORES:
+        assert thread < 0.1
     else:
-        assert other > 0.9
-
-
-def test_importing_the_package_changes_nothing(shares_of_faults):
-    if host_memory.has_glibc():
-        assert min(shares_of_faults[:2]) > 0.9
+        assert thread > 0.9
 
 
 def test_the_user_s_settings_are_left_alone(monkeypatch):
@@ -147,6 +98,24 @@ def test_the_command_asks_tensorflow_for_onednn_unless_the_user_chose(chosen, us
     monkeypatch.setattr(sys, "argv", ["bert-keras", "info", "--traceback"])
     start.prepare()
     assert os.environ["TF_ENABLE_ONEDNN_OPTS"] == used
+
+
+@pytest.mark.usefixtures("keras_stays")
+def test_the_command_imports_keras_without_packages_for_its_wrappers_and_plots(monkeypatch):
+    for name in ("keras", "matplotlib", "sklearn"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "1")
+    found = []
+    monkeypatch.setattr(
+        importlib,
+        "import_module",
+        lambda name: found.append((name, {x for x, module in sys.modules.items() if not module})),
+    )
+    monkeypatch.setattr(sys, "argv", ["bert-keras", "classify", "x", "--traceback"])
+    start.prepare()
+    ((name, names),) = found
+    assert name == "keras" and names >= {"matplotlib", "sklearn"}
+    assert not {"matplotlib", "sklearn"} & sys.modules.keys()
 
 
 @pytest.mark.usefixtures("keras_stays")

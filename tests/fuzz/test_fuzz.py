@@ -5,15 +5,23 @@ of which was once read wrongly, come first.
 """
 
 import json
+import multiprocessing
 import os
-import pathlib
-import subprocess
-import sys
 
 import pytest
+import torch
+from fuzz import worker
 from targets import TARGETS
 
-FOLDER = pathlib.Path(__file__).parent
+SECONDS = float(os.environ.get("FUZZ_SECONDS", 0.1))
+
+
+def work(names, keep):
+    """Fuzzes readers in a process of its own."""
+    torch.set_num_threads(1)  # Threads of the parent are not there.
+    with (keep / "results.jsonl").open("a", buffering=1) as file:
+        for result in worker.run(names, keep, SECONDS):
+            file.write(json.dumps(result) + "\n")
 
 
 @pytest.fixture(scope="module")
@@ -21,19 +29,15 @@ def results(tmp_path_factory):
     """What the worker found, by reader. A reader that ends the process is reported too."""
     keep, found, left = tmp_path_factory.mktemp("kept"), {}, list(TARGETS)
     while left:
-        command = [sys.executable, str(FOLDER / "worker.py"), "--keep", str(keep), *left]
-        environment = {**os.environ, "KERAS_BACKEND": "torch"}
-        done = subprocess.run(
-            command, env=environment, check=False, text=True, capture_output=True, timeout=1200
-        )
-        for line in done.stdout.splitlines():
-            if line.startswith("{"):
-                result = json.loads(line)
-                found[result["reader"]] = result
-        if done.returncode:
-            assert (keep / "running.json").is_file(), done.stderr[-3000:]
+        # Forked, since imports take longer than all readers.
+        process = multiprocessing.get_context("fork").Process(target=work, args=(left, keep))
+        process.start()
+        process.join()
+        lines = (keep / "results.jsonl").read_text().splitlines()
+        found |= {result["reader"]: result for result in map(json.loads, lines)}
+        if process.exitcode:
             name, count = json.loads((keep / "running.json").read_text())
-            ended = f"The process ended with {done.returncode}: {done.stderr[-1000:]}"
+            ended = f"The process ended with {process.exitcode}."
             found[name] = {"files": count, "findings": [[ended, count]]}
         left = [name for name in left if name not in found]
     return found

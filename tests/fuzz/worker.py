@@ -1,4 +1,4 @@
-"""Reads damaged files for some time and reports what went wrong. Run by `test_fuzz.py`.
+"""Reads damaged files for some time and reports what went wrong. Used by `test_fuzz.py`.
 
 KERAS_BACKEND=torch FUZZ_SECONDS=600 python tests/fuzz/worker.py tokenizer_json squad
 
@@ -25,8 +25,6 @@ import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / name) for name in ("", "tests", "tests/presets", "tests/tasks")]
-# Threads take address space, and no reader accounts for their processor time.
-os.environ |= {"TOKENIZERS_PARALLELISM": "false", "RUST_BACKTRACE": "0"}
 
 import numpy as np
 from mutations import mutated
@@ -179,21 +177,27 @@ def too_slow(number, frame):
     raise TooSlowError
 
 
+def run(names, keep, seconds):
+    """Yields for each reader what was found, and keeps its files."""
+    seed = int(os.environ.get("FUZZ_SEED", 0))
+    # Threads take address space, and no reader accounts for their processor time.
+    os.environ |= {"TOKENIZERS_PARALLELISM": "false", "RUST_BACKTRACE": "0"}
+    keep.mkdir(parents=True, exist_ok=True)
+    signal.signal(signal.SIGPROF, too_slow)
+    guard = Guard()
+    for name in names:
+        count, findings = fuzz(name, seconds, guard, keep, seed)
+        yield {"reader": name, "files": count, "findings": findings}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*", default=list(TARGETS))
     parser.add_argument("--keep", type=pathlib.Path, default="fuzz_findings")
-    parser.add_argument("--skip", type=int, default=0)
     arguments = parser.parse_args()
-    seconds = float(os.environ.get("FUZZ_SECONDS", 10 / len(TARGETS)))
-    arguments.keep.mkdir(parents=True, exist_ok=True)
-    signal.signal(signal.SIGPROF, too_slow)
-    guard = Guard()
-    for name in arguments.names:
-        count, findings = fuzz(
-            name, seconds, guard, arguments.keep, int(os.environ.get("FUZZ_SEED", 0))
-        )
-        print(json.dumps({"reader": name, "files": count, "findings": findings}), flush=True)
+    seconds = float(os.environ.get("FUZZ_SECONDS", 20))
+    for result in run(arguments.names, arguments.keep, seconds):
+        print(json.dumps(result), flush=True)
 
 
 if __name__ == "__main__":

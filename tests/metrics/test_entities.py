@@ -54,7 +54,7 @@ def corrupted(rng, sentences, prefixes):
 )
 def test_entities_equal_seqeval(prefixes, scheme):
     rng = np.random.default_rng(0)
-    for _ in range(1000):
+    for _ in range(250):
         tags = random_tags(rng, prefixes)
         expected = [(kind, start, end + 1) for kind, start, end in get_entities(tags)]
         if scheme:
@@ -73,7 +73,7 @@ def test_scores_equal_seqeval(scheme):
     rng = np.random.default_rng(2)
     prefixes, reference = STRICT.get(scheme, ("IOBES", None))
     options = {"mode": "strict", "scheme": reference} if scheme else {}
-    for _ in range(300):
+    for _ in range(75):
         true = [random_tags(rng, prefixes) for _ in range(rng.integers(1, 8))]
         predicted = corrupted(rng, true, prefixes)
         scores = entity_scores(true, predicted, scheme)

@@ -11,6 +11,7 @@ from bert_keras.presets.card import MARK, README
 
 hub = pytest.importorskip("huggingface_hub")
 
+pytestmark = pytest.mark.once
 CARD = {
     "description": "It knows good films from bad ones.",
     "license": "mit",
@@ -27,7 +28,6 @@ def classifier(**options):
     return tiny_classifier(backbone, label_names=("bad", "good"), **options)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("writer", WRITERS)
 def test_the_hub_reads_the_card_and_its_code_runs(writer, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "films"
@@ -51,7 +51,6 @@ def test_the_hub_reads_the_card_and_its_code_runs(writer, tmp_path, monkeypatch,
     assert "probabilities" in capsys.readouterr().out
 
 
-@pytest.mark.once
 def test_the_code_in_each_tasks_card_runs(tmp_path, monkeypatch, capsys):
     options = {"backbone": tiny_backbone(), "preprocessor": tiny_preprocessor()}
     names = ("MaskedLM", "MultipleChoice", "NextSentencePrediction", "QuestionAnswering")
@@ -70,7 +69,6 @@ def test_the_code_in_each_tasks_card_runs(tmp_path, monkeypatch, capsys):
         assert bool(capsys.readouterr().out) == is_answer
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("writer", WRITERS)
 def test_only_a_card_that_we_wrote_is_replaced(writer, tmp_path):
     write = getattr(classifier(), writer)
@@ -87,7 +85,6 @@ def test_only_a_card_that_we_wrote_is_replaced(writer, tmp_path):
     assert (tmp_path / "config.json").stat().st_mtime_ns == before
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("card", "message"),
     [

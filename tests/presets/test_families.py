@@ -26,6 +26,7 @@ from bert_keras.presets.safetensors_io import read_safetensors
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+pytestmark = pytest.mark.once
 BATCH, LENGTH, CHOICES = 4, 9, 2
 LABELS = ("bad", "fine", "good", "no")
 # A family's other names differ in the names only.
@@ -202,7 +203,7 @@ def difference(ours, theirs, padding_mask):
     ("record", "name", "task"),
     [
         pytest.param(
-            *case, marks=[pytest.mark.once] * (case[1:] not in ON_EACH), id="-".join(case[1:])
+            *case, marks=[pytest.mark.each_backend] * (case[1:] in ON_EACH), id="-".join(case[1:])
         )
         for case in IN_OUT
     ],
@@ -268,7 +269,6 @@ ROWS = [
 ]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(("record", "kinds", "task"), ROWS)
 def test_the_rows_are_the_weights_of_the_backbone_and_of_each_head(record, kinds, task):
     backbone = backbone_of(record)
@@ -287,7 +287,6 @@ def test_the_rows_are_the_weights_of_the_backbone_and_of_each_head(record, kinds
     assert len({theirs for theirs, _ in names.values()}) == len(names)
 
 
-@pytest.mark.once
 def test_each_transform_is_its_own_inverse():
     array = np.arange(6).reshape(2, 3)
     for rows in huggingface._KINDS.values():
@@ -315,7 +314,6 @@ UNSUPPORTED += [
 ]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(("record", "name", "key", "wrong", "message"), UNSUPPORTED)
 def test_a_config_that_no_backbone_supports_is_refused_before_weights_are_read(
     tmp_path, record, name, key, wrong, message
@@ -332,7 +330,6 @@ def roberta():
     return backbone_of(record)
 
 
-@pytest.mark.once
 def test_a_head_that_differs_from_the_architecture_is_not_exported(tmp_path):
     bert = bert_keras.BertBackbone(9, 1, 1, 4, 4)
     for model, message in [
@@ -352,7 +349,6 @@ def test_a_head_that_differs_from_the_architecture_is_not_exported(tmp_path):
         assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.once
 def test_a_missing_pooler_matters_where_it_is_read(tmp_path):
     bert_keras.TextClassifier(roberta(), num_classes=3).export_to_huggingface(tmp_path)
     with warnings.catch_warnings():
@@ -387,7 +383,6 @@ def _join(arrays, backbone):
     return {name: np.concatenate(part) for name, part in parts.items()}
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("is_task", [True, False])
 def test_joined_tensors_are_split_and_joined_again(tmp_path, monkeypatch, is_task):
     record = bert_record.HUGGING_FACE._replace(tables=Tables(_split, _join))
@@ -410,7 +405,6 @@ class Mine(bert_keras.TextClassifier):
     takes_head_of = MappingProxyType({"TextClassifier": {"head/": "head/"}})
 
 
-@pytest.mark.once
 def test_a_subclass_takes_the_head_that_it_names(tmp_path):
     plain = bert_keras.TextClassifier(roberta(), num_classes=3)
     mine = Mine(plain.backbone, num_classes=3)
@@ -447,7 +441,6 @@ def shared_kernels(record, head, other, saved):
 HEADS = [(record, head) for record in records("HUGGING_FACE") for head in record.heads]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("record", "head"), HEADS, ids=[f"{next(iter(r.names))}-{head}" for r, head in HEADS]
 )

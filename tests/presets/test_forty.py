@@ -16,6 +16,7 @@ import bert_keras
 from bert_keras.answers.probabilities import activated, softmax
 from bert_keras.models.backbone import Backbone
 
+pytestmark = pytest.mark.once
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 # What the documentation calls a family -> the class of its backbone.
 FAMILIES = {"BERT": "Bert", "RoBERTa": "Roberta", "XLM-R": "Roberta", "MPNet": "MPNet"}
@@ -27,12 +28,7 @@ REASONS = {
     "jinaai/jina-embeddings-v3": "Jina's LoRA.*'hf://jinaai/jina-embeddings-v3-hf'",
     "urchade/gliner_multi-v2.1": "GLiNER.*TokenClassifier",
 }
-ON_EACH_BACKEND = (
-    "all-MiniLM-L6-v2",
-    "ms-marco-MiniLM-L6-v2",
-    "bert-base-NER",
-    "bert-base-chinese",
-)
+EACH = ("/all-MiniLM-L6-v2", "/ms-marco-MiniLM-L6-v2", "/bert-base-NER", "/bert-base-chinese")
 
 
 class Row(NamedTuple):
@@ -163,7 +159,7 @@ CHECKS = {
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(x, marks=[] if x.rpartition("/")[2] in ON_EACH_BACKEND else [pytest.mark.once])
+        pytest.param(x, marks=[pytest.mark.each_backend] * f"/{x}".endswith(EACH))
         for x in FORTY
         if FORTY[x].task
     ],
@@ -181,7 +177,6 @@ def test_it_loads_and_answers_with_the_references_numbers(name, tmp_path):
     assert type(task.backbone).__name__ == f"{FAMILIES[documented('en')[name].family]}Backbone"
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("name", REASONS)
 def test_one_that_is_no_encoder_or_another_task_is_refused_and_the_error_says_why(name, tmp_path):
     write_encoder(FORTY[name], tmp_path)
@@ -198,7 +193,6 @@ def documented(language):
     return {row["name"]: Row(int(row["number"]), row["task"] or "", row["family"]) for row in rows}
 
 
-@pytest.mark.once
 def test_the_documentation_shows_the_table_and_at_least_36_load():
     expected = [(name, encoder.number, encoder.task) for name, encoder in FORTY.items()]
     english = documented("en")

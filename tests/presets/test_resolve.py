@@ -402,7 +402,8 @@ class TestHuggingFace:
     def test_the_environment_chooses_the_server_and_the_cache(self, hub, tmp_path):
         """In a fresh process, in which importing this package must not load the client."""
         program = (
-            "import sys; from bert_keras.presets.resolve import resolve\n"
+            "import sys; sys.modules.update(matplotlib=None, sklearn=None)\n"
+            "from bert_keras.presets.resolve import resolve\n"
             "clients = ('huggingface_hub._snapshot_download', 'kagglehub')\n"
             "early = [name for name in clients if name in sys.modules]\n"
             "import json; print(json.dumps([early, str(resolve('hf://owner/name'))]))"

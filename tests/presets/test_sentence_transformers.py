@@ -19,7 +19,8 @@ TEXTS = ["a b c", "d e f g h", "h"]
 TORCH = "torch.nn.modules"
 MODULES = "sentence_transformers.models"
 # One case of a table runs on each backend.
-ONCE = pytest.mark.once
+EACH = pytest.mark.each_backend
+pytestmark = pytest.mark.once
 
 
 def write_json(path, value):
@@ -63,20 +64,16 @@ def gelu(x):
 @pytest.mark.parametrize(
     ("activation", "function", "bias"),
     [
-        (f"{TORCH}.activation.Tanh", np.tanh, True),
-        *(
-            pytest.param(f"{TORCH}.{name}", function, name != "linear.Identity", marks=ONCE)
-            for name, function in {
-                "linear.Identity": lambda x: x,
-                "activation.ReLU": lambda x: np.maximum(x, 0),
-                "activation.GELU": gelu,
-                "activation.Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-                "activation.SiLU": lambda x: x / (1 + np.exp(-x)),
-            }.items()
-        ),
+        pytest.param("activation.Tanh", np.tanh, True, marks=EACH),
+        ("linear.Identity", lambda x: x, False),
+        ("activation.ReLU", lambda x: np.maximum(x, 0), True),
+        ("activation.GELU", gelu, True),
+        ("activation.Sigmoid", lambda x: 1 / (1 + np.exp(-x)), True),
+        ("activation.SiLU", lambda x: x / (1 + np.exp(-x)), True),
     ],
 )
 def test_a_dense_layer_projects_the_pooled_vector(folder, activation, function, bias):
+    activation = f"{TORCH}.{activation}"
     pooled = bert_keras.TextEmbedder.from_preset(folder).embed(TEXTS)
     kernel, offset = add_dense(folder, activation_function=activation, bias=bias)
     expected = function(pooled @ kernel.T + offset)
@@ -101,7 +98,6 @@ def written(embedder, folder):
         shutil.rmtree(folder / "written")
 
 
-@pytest.mark.once
 def test_a_dense_layer_in_pytorch_s_format_is_read(folder):
     add_dense(folder, activation_function=f"{TORCH}.activation.Tanh", bias=True)
     expected = bert_keras.TextEmbedder.from_preset(folder).embed(TEXTS)
@@ -113,7 +109,6 @@ def test_a_dense_layer_in_pytorch_s_format_is_read(folder):
     )
 
 
-@pytest.mark.once
 def test_a_user_s_projection_replaces_the_dense_layer(folder):
     add_dense(folder, activation_function=f"{TORCH}.activation.Tanh", bias=True)
     with pytest.warns(UserWarning, match="other \\['projection'\\]"):
@@ -127,7 +122,6 @@ def test_a_user_s_projection_replaces_the_dense_layer(folder):
     ]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -146,7 +140,6 @@ def test_a_dense_layer_that_computes_something_else_is_refused(folder, changes, 
         bert_keras.TextEmbedder.from_preset(folder)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     "kinds",
     [
@@ -162,14 +155,12 @@ def test_modules_in_another_order_are_refused(folder, kinds):
         bert_keras.TextEmbedder.from_preset(folder)
 
 
-@pytest.mark.once
 def test_options_of_a_projection_are_checked():
     for wrong in ({}, {"units": 0}, {"units": 2, "rank": 1}, {"units": 2, "activation": "tan"}):
         with pytest.raises(ValueError, match=r"projection|tan"):
             tiny_embedder(projection=wrong)
 
 
-@pytest.mark.once
 def test_an_encoder_in_its_own_folder_is_found(folder):
     expected = bert_keras.TextEmbedder.from_preset(folder).embed(TEXTS)
     inner = folder / "0_Transformer"
@@ -183,7 +174,6 @@ def test_an_encoder_in_its_own_folder_is_found(folder):
     assert bert_keras.Tokenizer.from_preset(folder).vocabulary == VOCABULARY
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("name", SENTENCE_FILES)
 def test_each_name_of_the_settings_file_is_read(folder, name):
     cased = bert_keras.WordPieceTokenizer([*VOCABULARY[:-1], "A"], lowercase=False)
@@ -201,14 +191,12 @@ def test_each_name_of_the_settings_file_is_read(folder, name):
         bert_keras.TextEmbedder.from_preset(folder)
 
 
-@pytest.mark.once
 def test_other_tokenizers_lowercase_first_too():
     tokenizer = byte_pair_tokenizer(TEXTS)
     assert tokenizer("Ab") != tokenizer("ab")
     assert tokenizer.lowercased().lowercased()("Ab") == tokenizer("ab")
 
 
-@pytest.mark.once
 def test_lowercasing_keeps_accents_as_they_were():
     for strips in (None, False, True):
         tokenizer = bert_keras.WordPieceTokenizer(
@@ -225,7 +213,6 @@ def add_prompts(folder, **config):
     write_json(folder / "config_sentence_transformers.json", config)
 
 
-@pytest.mark.once
 def test_prompts_go_before_texts(folder):
     bare = bert_keras.TextEmbedder.from_preset(folder)
     add_prompts(folder)
@@ -249,14 +236,12 @@ def test_prompts_go_before_texts(folder):
         assert hit["score"] == pytest.approx(expected["score"], abs=1e-6)
 
 
-@pytest.mark.once
 def test_an_embedder_without_prompts_takes_the_usual_names():
     embedder = tiny_embedder()
     for prompt in ("query", "document"):
         np.testing.assert_array_equal(embedder.embed(TEXTS, prompt), embedder.embed(TEXTS))
 
 
-@pytest.mark.once
 def test_white_space_around_a_text_is_removed():
     tokenizer = byte_pair_tokenizer(TEXTS)
     assert tokenizer(" a ") != tokenizer("a")
@@ -266,9 +251,7 @@ def test_white_space_around_a_text_is_removed():
     np.testing.assert_array_equal(embedder.embed(["\n a b "]), embedder.embed(["a b"]))
 
 
-@pytest.mark.parametrize(
-    "mode", ["mean", *(pytest.param(mode, marks=ONCE) for mode in ("max", "cls"))]
-)
+@pytest.mark.parametrize("mode", [pytest.param("mean", marks=EACH), "max", "cls"])
 def test_tokens_of_a_prompt_that_is_not_pooled_are_left_out(folder, mode):
     add_prompts(folder)
     write_json(folder / "1_Pooling/config.json", {"pooling_mode": mode, "include_prompt": False})
@@ -283,7 +266,6 @@ def test_tokens_of_a_prompt_that_is_not_pooled_are_left_out(folder, mode):
         np.testing.assert_allclose(embedder.embed(TEXTS, prompt=""), bare, atol=1e-6)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("config", "message"),
     [
@@ -300,7 +282,6 @@ def test_prompts_of_another_form_are_refused(folder, config, message):
         bert_keras.TextEmbedder.from_preset(folder)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("prompt", ["passage", "search_query", 1])
 def test_an_unknown_prompt_is_refused(prompt):
     with pytest.raises(ValueError, match=r"one of \['query', 'document', 'search.code'\]"):
@@ -318,7 +299,6 @@ def without_pooler(folder):
 
 
 @pytest.mark.filterwarnings("ignore:.*start at random")
-@pytest.mark.once
 def test_a_new_head_takes_the_pooling_that_the_checkpoint_was_trained_with(folder, tmp_path):
     make = bert_keras.TextClassifier.from_preset
     max_pooling = {"pooling_mode_mean_tokens": False, "pooling_mode_max_tokens": True}

@@ -43,7 +43,5 @@ def outputs(task, **options):
 
 
 def fit(task, learning_rate=1e-2, **options):
-    # TensorFlow would compile each tiny model by XLA, which takes longer than to train it.
-    jit_compile = keras.backend.backend() == "jax"
-    task.compile(learning_rate=learning_rate, weight_decay=0.1, jit_compile=jit_compile)
+    task.compile(learning_rate=learning_rate, weight_decay=0.1)
     task.fit(READY, READY_LABELS, batch_size=4, **{"epochs": 1, "verbose": 0, **options})

@@ -2,10 +2,10 @@
 
 import keras
 import pytest
-from tiny import for_sharing, tiny_classifier
+from tiny import tiny_classifier
 
 
 @pytest.fixture(scope="session")
 def shared_classifier():
     keras.utils.set_random_seed(0)
-    return for_sharing(tiny_classifier())
+    return tiny_classifier()

@@ -16,8 +16,6 @@ pytestmark = pytest.mark.once
 
 READY = {"token_ids": np.arange(5, 37).reshape(8, 4) % len(VOCABULARY)}
 LABELS = [0, 1, 1, 0, 1, 0, 0, 1]
-JIT = keras.backend.backend() == "jax"
-EAGERLY = keras.backend.backend() == "tensorflow"
 
 
 def classifier(num_layers=2):
@@ -42,7 +40,6 @@ def test_each_layer_moves_by_its_multiple_of_the_rate():
         warmup=0,
         layer_decay=0.5,
         head_multiplier=3.0,
-        jit_compile=JIT,
     )
     before = weights(task)
     fit(task)
@@ -56,9 +53,7 @@ def test_each_layer_moves_by_its_multiple_of_the_rate():
 
 def test_the_schedule_is_as_the_arguments_say():
     task = classifier(num_layers=1)
-    task.compile(
-        learning_rate=1e-3, warmup=0, decay="polynomial", decay_power=2.0, run_eagerly=EAGERLY
-    )
+    task.compile(learning_rate=1e-3, warmup=0, decay="polynomial", decay_power=2.0)
     fit(task, batch_size=4, epochs=2)
     schedule = task.optimizer._learning_rate
     rates = [float(schedule(step)) for step in range(5)]
@@ -70,7 +65,7 @@ def test_the_schedule_is_as_the_arguments_say():
 
 def test_lamb_has_the_recipe_too(tmp_path):
     task = classifier(num_layers=1)
-    task.compile("lamb", learning_rate=1e-3, layer_decay=0.5, run_eagerly=EAGERLY)
+    task.compile("lamb", learning_rate=1e-3, layer_decay=0.5)
     fit(task, batch_size=4, epochs=2)
     assert type(task.optimizer) is Lamb
     assert task.optimizer._learning_rate.total_steps == 4
@@ -193,7 +188,7 @@ TEXTS = ["a b c", "d e", "f g h", "a"]
 )
 def test_own_metrics_are_taken_and_a_file_keeps_them(name, x, metrics, names, tmp_path):
     task, y = tiny_task(name), [0, 1, 1, 0]
-    task.compile(weighted_metrics=metrics, jit_compile=JIT)
+    task.compile(weighted_metrics=metrics)
     history = task.fit(x, y, batch_size=4, epochs=1, verbose=0).history
     assert names <= set(history) and "accuracy" not in history
     task.save(tmp_path / "task.keras")

@@ -1,9 +1,8 @@
-import keras
 import numpy as np
 import pytest
 from checks import assert_close, check_task, to_numpy
 from theirs import outputs_of, reference_model
-from tiny import batches_of, for_sharing, ready_inputs, tiny_backbone, tiny_preprocessor, tiny_task
+from tiny import batches_of, ready_inputs, tiny_backbone, tiny_preprocessor, tiny_task
 
 import bert_keras
 from bert_keras.tasks.encoded_examples import buckets_of
@@ -24,7 +23,7 @@ def tiny_model(backbone=None, **options):
 @pytest.fixture(scope="module")
 def shared():
     """A task that no test changes: it is compiled once for all."""
-    return for_sharing(tiny_model())
+    return tiny_model()
 
 
 def random_inputs(batch=3):
@@ -186,7 +185,7 @@ def test_other_problem_types_train_and_answer(problem_type, labels, answer):
 @pytest.mark.each_backend
 def test_ready_inputs_train():
     model = tiny_model(preprocessor=None)
-    model.compile(run_eagerly=keras.backend.backend() == "tensorflow")
+    model.compile()
     history = model.fit(
         random_inputs(8), np.zeros(8, int), validation_split=0.25, epochs=1, verbose=0
     )

@@ -1,11 +1,9 @@
-import keras
 import numpy as np
 import pytest
 from checks import check_task, check_token_metrics
 from tiny import (
     VOCABULARY,
     batches_of,
-    for_sharing,
     ready_inputs,
     tiny_backbone,
     tiny_preprocessor,
@@ -29,7 +27,7 @@ def tiny_model(**options):
 @pytest.fixture(scope="module")
 def shared():
     """A task that no test changes: it is compiled once for all."""
-    return for_sharing(tiny_model())
+    return tiny_model()
 
 
 def random_inputs(num_predictions=2):
@@ -64,9 +62,7 @@ def test_it_learns_texts_that_repeat_and_fills_them():
     texts = ["a b c d", "e f g h"] * 16
     backbone = tiny_backbone(num_layers=1, initializer_range=0.3)
     model = bert_keras.MaskedLM(backbone, tiny_preprocessor(), masking={"rate": 0.3})
-    # There, compiling would take longer than the few steps.
-    run_eagerly = keras.backend.backend() == "tensorflow"
-    model.compile(learning_rate=3e-2, warmup=0.0, run_eagerly=run_eagerly)
+    model.compile(learning_rate=3e-2, warmup=0.0)
     before = model.evaluate(texts, verbose=0, return_dict=True)
     history = model.fit(
         texts, batch_size=32, epochs=50, validation_split=0.5, validation_freq=50, verbose=0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from checks import assert_close, check_task
 from theirs import outputs_of, reference_model
-from tiny import for_sharing, ready_inputs, tiny_backbone, tiny_preprocessor
+from tiny import ready_inputs, tiny_backbone, tiny_preprocessor
 
 import bert_keras
 
@@ -29,7 +29,7 @@ def tiny_embedder(**options):
 @pytest.fixture(scope="module")
 def shared():
     """An embedder that no test changes."""
-    return for_sharing(tiny_embedder())
+    return tiny_embedder()
 
 
 def test_it_keeps_the_contract_of_tasks(tmp_path):

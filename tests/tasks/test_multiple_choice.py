@@ -1,8 +1,7 @@
-import keras
 import numpy as np
 import pytest
 from checks import assert_close, check_task, to_numpy
-from tiny import batches_of, for_sharing, ready_inputs, tiny_task
+from tiny import batches_of, ready_inputs, tiny_task
 
 pytestmark = pytest.mark.once
 
@@ -18,7 +17,7 @@ def tiny_model(**options):
 @pytest.fixture(scope="module")
 def shared():
     """A task that no test changes: it is compiled once for all."""
-    return for_sharing(tiny_model())
+    return tiny_model()
 
 
 def test_it_keeps_the_contract_of_tasks(tmp_path):
@@ -65,7 +64,7 @@ def test_it_learns_that_somebody_barks_from_lists_of_unequal_length():
     y = [0, 1] * 8
     model = tiny_model()
     # There, compiling would take longer than the few steps.
-    model.compile(learning_rate=1e-2, run_eagerly=keras.backend.backend() == "tensorflow")
+    model.compile(learning_rate=1e-2)
     history = model.fit(x, y, batch_size=8, epochs=8, validation_data=(x, y), verbose=0)
     assert history.history["val_accuracy"][-1] == 1
     assert history.history["val_loss"][-1] < history.history["val_loss"][0]

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 import torch
 import transformers
-from tiny import for_sharing, tiny_task
+from tiny import tiny_task
 
 pytestmark = pytest.mark.once
 
@@ -27,7 +27,7 @@ QUESTIONS = {"id": ["1", "2"], "question": ["a b", "c"], "context": ["a b c", "d
 @pytest.fixture(scope="module")
 def tagger():
     options = {"num_classes": 2, "label_names": ["O", "B-X"]}
-    return for_sharing(tiny_task("TokenClassifier", **options))
+    return tiny_task("TokenClassifier", **options)
 
 
 def rows(**columns):
@@ -114,7 +114,7 @@ def test_tokens_of_label_minus_100_have_no_label(tagger):
         "input_ids": [[2, 5, 6, 3], [2, 7, 3]],
         "labels": [[-100, 0, 1, -100], [-100, 0, -100]],
     }
-    x, y, weights = tagger.data.taken(datasets.Dataset.from_dict(inputs))
+    x, y, weights = tagger.data.in_our_form(datasets.Dataset.from_dict(inputs))
     assert x["padding_mask"].tolist() == [[1, 1, 1, 1], [1, 1, 1, 0]]
     assert y.tolist() == [[0, 0, 1, 0], [0, 0, 0, 0]]
     assert weights.tolist() == [[0, 1, 1, 0], [0, 1, 0, 0]]
@@ -125,11 +125,11 @@ def test_tokens_of_label_minus_100_have_no_label(tagger):
 def test_answers_of_datasets_are_taken():
     task = tiny_task("QuestionAnswering")
     data = datasets.Dataset.from_dict({**QUESTIONS, "answers": ANSWERS})
-    x, y, _ = task.data.taken(data)
+    x, y, _ = task.data.in_our_form(data)
     assert [list(column) for column in x] == [QUESTIONS["question"], QUESTIONS["context"]]
     assert y == [[("b", 2)], None]
     inputs = {"input_ids": [[2, 5, 3, 6, 3]], "start_positions": [3], "end_positions": [3]}
-    _, y, _ = task.data.taken(datasets.Dataset.from_dict(inputs))
+    _, y, _ = task.data.in_our_form(datasets.Dataset.from_dict(inputs))
     assert {name: labels.tolist() for name, labels in y.items()} == {
         "start_logits": [3],
         "end_logits": [3],

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from checks import assert_close, check_task
-from tiny import for_sharing, ready_inputs, tiny_task
+from tiny import ready_inputs, tiny_task
 
 pytestmark = pytest.mark.once
 
@@ -16,7 +16,7 @@ def tiny_model(**options):
 @pytest.fixture(scope="module")
 def shared():
     """A task that no test changes: it is compiled once for all."""
-    return for_sharing(tiny_model())
+    return tiny_model()
 
 
 def test_it_keeps_the_contract_of_tasks(tmp_path):

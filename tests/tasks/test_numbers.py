@@ -49,7 +49,7 @@ def make_task(family, name, dtype):
     options |= {"objective": "similarity"} if name == "TextEmbedder" else {}
     task = cls(backbone, preprocessor=tiny_preprocessor(max_length=12), **options)
     # On JAX each operation is compiled by itself where the whole is not.
-    task.compile(learning_rate=1e-3, warmup=0, run_eagerly=keras.backend.backend() != "jax")
+    task.compile(learning_rate=1e-3, warmup=0)
     return task
 
 

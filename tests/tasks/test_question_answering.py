@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from checks import assert_same_structure_close, check_task
 from tiny import VOCABULARY as LETTER_PIECES
-from tiny import batches_of, for_sharing, ready_inputs, tiny_preprocessor, tiny_task
+from tiny import batches_of, ready_inputs, tiny_preprocessor, tiny_task
 from tiny import tiny_backbone as tiny_bert
 
 from bert_keras.answers.span_search import NBest, Span
@@ -35,7 +35,7 @@ def tiny_qa(backbone=None, **options):
 @pytest.fixture(scope="module")
 def shared():
     """A task that no test changes: it is compiled once for all."""
-    return for_sharing(tiny_qa())
+    return tiny_qa()
 
 
 def examples():

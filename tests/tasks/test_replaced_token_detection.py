@@ -13,7 +13,6 @@ from checks import (
 from tiny import (
     VOCABULARY,
     Batches,
-    for_sharing,
     ready_inputs,
     tiny_backbone,
     tiny_preprocessor,
@@ -26,8 +25,6 @@ from bert_keras.tasks.replaced_token_detection import put
 pytestmark = pytest.mark.once
 
 TEXTS = ["a b c d e", "fgh ab", "a b c d e f g h a b c", "hh gg ff aab bba", "c", "d e f g h"]
-# Graphs of two models take TensorFlow long, and each test would make its own.
-EAGERLY = keras.backend.backend() == "tensorflow"
 SHARED = ("token_embedding", "position_embedding", "segment_embedding", "layer_norm")
 
 
@@ -67,7 +64,7 @@ PARITY = (PLAIN["token_ids"] % 2) * PLAIN["padding_mask"]
 @pytest.fixture(scope="module")
 def pair():
     """A pair that no test changes."""
-    return for_sharing(tiny_pair())
+    return tiny_pair()
 
 
 def values(variables):
@@ -116,7 +113,7 @@ def test_weights_that_neither_task_trains_do_not_train():
     assert not trained & {id(weight) for weight in [*idle, *poolers[0].embeddings.weights]}
 
 
-@pytest.mark.each_backend
+@pytest.mark.compiled
 def test_losses_and_metrics_are_those_of_the_formulas():
     model = tiny_pair(detection_weight=3.0)
     inputs, labels, weights = batch()
@@ -171,9 +168,7 @@ def test_nothing_is_put_at_the_first_token():
 def test_no_gradient_of_the_detection_reaches_the_generator():
     model = tiny_pair(generator={"dropout": 0.0}, discriminator={"dropout": 0.0})
     weights = {"masked_lm": 0.0, "detection": 1.0}
-    model.compile(
-        learning_rate=1e-2, weight_decay=0.0, warmup=0.0, loss_weights=weights, run_eagerly=EAGERLY
-    )
+    model.compile(learning_rate=1e-2, weight_decay=0.0, warmup=0.0, loss_weights=weights)
     shared = {id(v) for name in SHARED for v in getattr(model.backbone.embeddings, name).weights}
     own = [v for v in model.generator.trainable_variables if id(v) not in shared]
     before = values(own), values(model.discriminator.trainable_variables)

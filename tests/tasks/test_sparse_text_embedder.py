@@ -8,7 +8,7 @@ import pytest
 from checks import assert_close, check_task, gradients, to_numpy
 from keras import ops
 from theirs import outputs_of, reference_model
-from tiny import VOCABULARY, for_sharing, ready_inputs, tiny_backbone, tiny_preprocessor, tiny_task
+from tiny import VOCABULARY, ready_inputs, tiny_backbone, tiny_preprocessor, tiny_task
 
 import bert_keras
 from bert_keras.heads.splade import SpladeHead
@@ -27,7 +27,7 @@ def tiny_embedder(**options):
 @pytest.fixture(scope="module")
 def shared():
     """An embedder that no test changes."""
-    return for_sharing(tiny_embedder())
+    return tiny_embedder()
 
 
 def test_it_keeps_the_contract_of_tasks(tmp_path):
@@ -103,7 +103,7 @@ def test_search_ranks_by_dot_products(shared):
         shared.semantic_search(np.zeros((2, 3), "float32"), TEXTS)
 
 
-@pytest.mark.each_backend
+@pytest.mark.compiled
 def test_a_penalty_that_rises_is_added_to_the_loss():
     embedder = tiny_embedder(regularization=(0.5, 0.25), ramp_share=0.5)
     plain = bert_keras.SparseTextEmbedder(embedder.backbone, embedder.preprocessor, False, (0, 0))

@@ -20,7 +20,7 @@ LABELS = [int("a" in text) for text in TEXTS]
 NAMES = ["without", "with a"]
 
 
-@pytest.mark.each_backend
+@pytest.mark.compiled
 def test_fit_learns_from_raw_text():
     classifier = tiny_classifier(tiny_backbone(dropout=0.0), label_names=NAMES)
     classifier.compile(learning_rate=5e-3)
@@ -107,10 +107,10 @@ def test_fit_compiles_the_lengths_that_pay(monkeypatch, tmp_path):
     classifier.fit(texts, labels, epochs=3, **options)
     assert calls[2][0] == 3 and len(calls[2][2]) > len(calls[0][2])
     # The lengths stay as they are if epochs are not whole, or if results depend on them.
-    classifier.fit(texts, labels, steps_per_epoch=2, **options)
-    bert_keras.MaskedLM(backbone, preprocessor).fit(texts, **options)
+    classifier.fit(texts, labels, epochs=1, steps_per_epoch=2, **options)
+    bert_keras.MaskedLM(backbone, preprocessor).fit(texts, epochs=1, **options)
     bert_keras.QuestionAnswering(backbone, preprocessor, mask_padding=False).fit(
-        (["a b"], ["c d"]), [("c", 0)], **options
+        (["a b"], ["c d"]), [("c", 0)], epochs=1, **options
     )
     assert len(calls) == 3
 
@@ -166,7 +166,7 @@ def test_gradients_are_freed_before_the_next_forward_pass(monkeypatch):
     assert classifier.trainable_variables[0].value.grad is not None
 
 
-@pytest.mark.each_backend
+@pytest.mark.compiled
 def test_a_step_is_traced_once(monkeypatch):
     classifier = tiny_classifier()
     calls = []

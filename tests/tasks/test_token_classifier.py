@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from checks import assert_close, check_task, to_numpy
 from theirs import reference_model
-from tiny import Batches, batches_of, for_sharing, ready_inputs, tiny_preprocessor, tiny_task
+from tiny import Batches, batches_of, ready_inputs, tiny_preprocessor, tiny_task
 from tiny import tiny_backbone as tiny_bert
 
 import bert_keras
@@ -49,13 +49,13 @@ def tiny_backbone(**overrides):
 @pytest.fixture(scope="module")
 def shared():
     """A tagger that no test changes: it is compiled once for all."""
-    return for_sharing(tiny_tagger())
+    return tiny_tagger()
 
 
 @pytest.fixture(scope="module")
 def shared_chain():
     """A tagger with a chain that no test changes."""
-    return for_sharing(with_random_chain(tiny_tagger(crf=True)))
+    return with_random_chain(tiny_tagger(crf=True))
 
 
 def with_random_chain(tagger):

@@ -31,7 +31,6 @@ pytestmark = pytest.mark.once
 
 READY = {"token_ids": np.arange(5, 37).reshape(8, 4) % len(VOCABULARY)}
 LABELS = np.array([0, 1, 1, 0, 1, 0, 0, 1])
-JIT = keras.backend.backend() == "jax"
 
 
 def classifier(num_layers=1, **options):
@@ -64,12 +63,12 @@ class Weights(keras.callbacks.Callback):
 # float16 and bfloat16
 
 
-@pytest.mark.each_backend
+@pytest.mark.compiled
 def test_half_precision_learns_what_float32_does():
     ends, starts = {}, {}
     for dtype in ("float32", "mixed_bfloat16", "mixed_float16"):
         task = classifier(dtype=dtype)
-        task.compile(learning_rate=1e-2, jit_compile=JIT)
+        task.compile(learning_rate=1e-2)
         starts[dtype] = task.predict(READY, verbose=0)
         with warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)
@@ -87,7 +86,7 @@ def test_half_precision_learns_what_float32_does():
 
 def test_a_step_that_overflows_float16_is_left_out_and_the_scale_halved():
     task = classifier(dtype="mixed_float16")
-    task.compile(bert_keras.AdamW(1e-2), jit_compile=JIT)
+    task.compile(bert_keras.AdamW(1e-2))
     task.train_on_batch(READY, LABELS)
     before = values(task)
     task.optimizer.dynamic_scale.assign(2.0**40)
@@ -106,7 +105,7 @@ def test_a_step_that_overflows_float16_is_left_out_and_the_scale_halved():
 
 def test_validation_and_evaluate_and_files_have_the_averages(tmp_path):
     plain, weights, averaged = classifier(), Weights(), Weights()
-    plain.compile(learning_rate=1e-2, jit_compile=JIT)
+    plain.compile(learning_rate=1e-2)
     raw = fit(plain, epochs=3, callbacks=[weights], validation_data=(READY, LABELS)).history
     expected = weights.history[1]
     for later in weights.history[2:]:
@@ -114,7 +113,7 @@ def test_validation_and_evaluate_and_files_have_the_averages(tmp_path):
     assert max(np.abs(expected[path] - value).max() for path, value in later.items()) > 1e-3
 
     task = classifier()
-    task.compile(learning_rate=1e-2, ema_momentum=0.5, jit_compile=JIT)
+    task.compile(learning_rate=1e-2, ema_momentum=0.5)
     history = fit(task, epochs=3, callbacks=[averaged], validation_data=(READY, LABELS)).history
     for before, after in zip(weights.history, averaged.history, strict=True):
         assert_equal(after, before)
@@ -158,7 +157,7 @@ def unfreezing(task):
 
 def test_gradual_unfreezing_holds_each_part_bit_for_bit_until_its_epoch():
     task, weights = classifier(num_layers=2), Weights()
-    task.compile(bert_keras.AdamW(1e-2), jit_compile=JIT)
+    task.compile(bert_keras.AdamW(1e-2))
     fit(task, epochs=4, callbacks=[unfreezing(task), weights])
     for epoch, (before, after) in enumerate(
         zip(weights.history, weights.history[1:], strict=False)
@@ -204,7 +203,7 @@ def test_the_epoch_with_the_best_metric_is_kept_instead_of_the_last(make):
             task.head.set_weights([0 * weight for weight in task.head.get_weights()])
 
     best = BestOnMetric(measure, name=make.__name__)
-    task.compile(learning_rate=0.1 if task.frozen else 1e-2, jit_compile=JIT)
+    task.compile(learning_rate=0.1 if task.frozen else 1e-2)
     spoiling = keras.callbacks.LambdaCallback(on_epoch_end=spoil)
     history = task.fit(x, y, batch_size=8, epochs=6, verbose=0, callbacks=[spoiling, best])
     *learned, spoiled = history.history[f"val_{make.__name__}"]
@@ -227,7 +226,7 @@ def test_class_weights_of_tags_are_weights_of_their_words(crf):
         keras.utils.set_random_seed(0)
         backbone = tiny_backbone(dropout=0.0, initializer_range=0.3)
         tagger = bert_keras.TokenClassifier(backbone, 2, tiny_preprocessor(), crf=crf)
-        tagger.compile(learning_rate=1e-2, warmup=0, jit_compile=JIT)
+        tagger.compile(learning_rate=1e-2, warmup=0)
         tagger.fit(x, y, batch_size=4, epochs=2, shuffle=False, verbose=0, **options)
         return values(tagger)
 

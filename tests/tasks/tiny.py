@@ -42,12 +42,6 @@ def tiny_task(name, backbone=None, vocabulary=VOCABULARY, **options):
     return getattr(bert_keras, name)(backbone, **options)
 
 
-def for_sharing(task):
-    """Returns a task that many tests read: it is not compiled by XLA, which takes longer."""
-    task.compile(jit_compile=keras.backend.backend() == "jax")
-    return task
-
-
 def ready_inputs(*shape, least=1, num_predictions=0, seed=0):
     """Returns rows of random ids, segments and lengths, and positions where asked for.
 

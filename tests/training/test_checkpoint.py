@@ -2,15 +2,13 @@
 
 import json
 import os
-import pathlib
 import signal
-import subprocess
-import sys
 
 import keras
 import numpy as np
 import pytest
 from checks import assert_same_structure_close, to_numpy
+from killed_run import in_a_process
 
 import bert_keras
 from bert_keras.corpora import PretrainingBatches, create_pretraining_data
@@ -282,7 +280,6 @@ def test_every_objective_resumes_as_if_it_had_not_been_killed(
 
 # Real signals
 
-SCRIPT = pathlib.Path(__file__).with_name("killed_run.py")
 # Objective -> the tasks of the presets that it ends with, by folder.
 ENDS = {"both": {"": bert_keras.Pretraining}}
 if "ALL_KILLS" in os.environ:
@@ -292,25 +289,12 @@ if "ALL_KILLS" in os.environ:
     }
 
 
-@pytest.fixture(scope="module")
-def data(documents_of_letters):
-    """Two folders of examples, with 16 and 32 tokens."""
-    return [make_data(documents_of_letters, "next_sentence", length) for length in (16, 32)]
-
-
-def pretrain(data, objective, *runs):
-    """Pretrains in one process into each folder of `runs` until it kills itself."""
-    flags = (
-        f"objective={objective} data_dir={','.join(data)} heldout_dir={data[0]} num_steps=10 "
-        "shares=0.6,0.4 learning_rate=1e-3,5e-4 log_every=2 checkpoint_every=4 batch_size=8 "
-        "num_layers=1 num_heads=2 hidden_dim=16 max_sequence_length=32 tensorboard=false"
-    )
-    flags = [f"--{flag}" for flag in flags.split()]
-    runs = [[*kill, *flags, f"--output_dir={folder}"] for folder, *kill in runs]
-    command = [sys.executable, str(SCRIPT), json.dumps(runs)]
-    root = SCRIPT.parents[2]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+def held_out(folder):
+    """Returns the held-out results in the last line that a run printed."""
+    results = json.loads((folder / "printed").read_text().splitlines()[-1])
+    found = {name: value for name, value in results.items() if name.startswith("heldout_")}
+    assert len(found) >= 4
+    return found
 
 
 @pytest.mark.skipif(
@@ -318,32 +302,32 @@ def pretrain(data, objective, *runs):
     reason="torch is the hardest, with a hidden random state; ALL_KILLS=1 runs it",
 )
 @pytest.mark.parametrize("objective", ENDS)
-def test_pretrain_killed_by_signals_gives_the_loss_curve_of_one_run(data, tmp_path, objective):
+def test_pretrain_killed_by_signals_gives_the_loss_curve_of_one_run(
+    documents_of_letters, tmp_path, objective
+):
+    data = [make_data(documents_of_letters, NEXT, length) for length in (16, 32)]
+    flags = (
+        f"objective={objective} data_dir={','.join(data)} heldout_dir={data[1]} num_steps=10 "
+        "shares=0.6,0.4 learning_rate=1e-3,5e-4 log_every=2 checkpoint_every=4 batch_size=8 "
+        "num_layers=1 num_heads=2 hidden_dim=16 max_sequence_length=32 tensorboard=false"
+    )
+    flags = [f"--{flag}" for flag in flags.split()]
+
+    def pretrain(folder, where, step):
+        folder.mkdir(exist_ok=True)
+        return in_a_process(where, step, folder / "printed", *flags, f"--output_dir={folder}")
+
     whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert pretrain(whole, "never", 0) == 0
     # Before the first checkpoint; within one; before another is deleted; in the second phase.
     kills = [("batch", 3), ("writing", 8), ("deleting", 10)]
-    first, *later = kills if "ALL_KILLS" in os.environ else kills[1:2]
-    done = pretrain(data, objective, (whole, "never", 0), (killed, *first))
-    for outcome in (done, *(pretrain(data, objective, (killed, *kill)) for kill in later)):
-        assert outcome.returncode == -signal.SIGKILL, outcome.stderr[-2000:]
-    resumed = pretrain(data, objective, (killed, "never", 0))
-    assert resumed.returncode == 0, resumed.stderr[-2000:]
+    for kill in kills if "ALL_KILLS" in os.environ else kills[1:2]:
+        assert pretrain(killed, *kill) == -signal.SIGKILL
+    assert pretrain(killed, "never", 1) == 0
     curve = without_times(whole)
     assert [line["step"] for line in curve] == [2, 4, 6, 8, 10]
     assert without_times(killed) == curve
-    assert held_out(resumed) == held_out(done)
+    assert held_out(killed) == held_out(whole)
     for folder, task in ENDS[objective].items():
-        compare_weights(task, whole / "final" / folder, killed / "final" / folder)
-
-
-def held_out(process):
-    """Returns the held-out results in the last line of the run that finished."""
-    results = json.loads([x for x in process.stdout.splitlines() if x.startswith("{")][-1])
-    found = {name: value for name, value in results.items() if name.startswith("heldout_")}
-    assert len(found) >= 4
-    return found
-
-
-def compare_weights(task, first, second):
-    weights = [task.from_preset(folder).get_weights() for folder in (first, second)]
-    assert_same_structure_close(*weights, 0)
+        weights = [task.from_preset(x / "final" / folder).get_weights() for x in (whole, killed)]
+        assert_same_structure_close(*weights, 0)

@@ -17,8 +17,6 @@ INPUTS = {"token_ids": IDS, "padding_mask": IDS > 0}
 LABELS = np.array([0, 1, 1])
 WEIGHTS = np.array([1.0, 3.0, 0.5], "float32")
 REGRESSION = {"num_classes": 1, "problem_type": "regression"}
-# Compiled by XLA, TensorFlow may draw other masks than in a plain call.
-SAME_MASKS = {"jit_compile": keras.backend.backend() == "jax"}
 
 
 def with_masks(task):
@@ -130,13 +128,13 @@ EVERYWHERE = ("tags",)
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(x, marks=pytest.mark.each_backend if x in EVERYWHERE else ()) for x in CASES],
+    [pytest.param(x, marks=pytest.mark.compiled if x in EVERYWHERE else ()) for x in CASES],
 )
 def test_a_step_minimizes_the_loss_of_two_passes_and_their_disagreement(name):
     alpha = 1.7
     make, inputs, labels, weights, (loss, disagreement), options = CASES[name]
     model = noisy(make, **options, consistency=alpha)
-    model.compile(sgd(), **SAME_MASKS)
+    model.compile(sgd())
     outputs = rewound(model, lambda: to_numpy(model(twice(inputs), training=True)))
     first, second = np.split(outputs, 2)
     between = np.average(disagreement(first, second), weights=weights)
@@ -187,7 +185,7 @@ def test_without_dropout_neither_changes_training_with_class_weights_and_accumul
 def test_samples_of_dropout_average_their_losses(alpha, losses, labels, options):
     loss, disagreement = losses
     model = noisy(Classifier, **options, consistency=alpha, dropout_samples=3)
-    model.compile(sgd(), **SAME_MASKS)
+    model.compile(sgd())
     passes = 1 if alpha is None else 2
 
     inputs = INPUTS if passes == 1 else twice(INPUTS)
@@ -226,7 +224,7 @@ def test_outside_a_training_step_each_example_is_one_row():
 # Elsewhere a loaded model draws other masks: its generators are new.
 def test_a_loaded_model_continues_training_the_same(tmp_path):
     model = noisy(Classifier, consistency=2.0, dropout_samples=3)
-    model.compile(sgd(), **SAME_MASKS)
+    model.compile(sgd())
     model.save(tmp_path / "model.keras")
     expected = rewound(model, lambda: step(model, INPUTS, LABELS))
     loaded = keras.models.load_model(tmp_path / "model.keras")

@@ -1,8 +1,7 @@
 # %% [markdown]
 # # Common errors
 #
-# This page makes each error on purpose; the build fails if an error does not occur. A message states the
-# rule, what was received, and what to do.
+# This page causes each error on purpose. A message states the rule, what was received, and what to do.
 
 # %%
 import bert_keras
@@ -26,8 +25,8 @@ def shown(action):
 # ## Could not locate class 'TextClassifier'
 #
 # `keras.models.load_model` knows the classes of this package once the package is imported. Put
-# `import bert_keras` before it. The error is Keras's own; `'module': 'bert_keras...'` in its text says
-# which package is missing. Here a new process forgets the import:
+# `import bert_keras` before it. The error comes from Keras; `'module': 'bert_keras...'` in its text names
+# the package to import. Here a new process lacks the import:
 
 # %%
 import os
@@ -154,8 +153,9 @@ print(caught[-1].message)
 #
 # | what you see | look at |
 # |---|---|
-# | accuracy is the share of the largest class, from the first epoch on | leave out `epochs` and `learning_rate`, which then suit the number of [examples](../guides/few_examples.md); then whether the labels were shuffled apart from the texts |
-# | the loss becomes `nan` | a rate that is too high, or float16 without loss scaling: take `mixed_bfloat16` |
-# | good on the training set, bad on the dev set | fewer epochs; the same texts in both sets? `bert_keras.datasets.count_shared_texts` |
-# | another result with each run | normal on small sets: take three seeds and give mean and spread |
+# | accuracy equals the share of the largest class from the first epoch on | `epochs` and `learning_rate`: leave them out, so that they suit the [number of examples](../guides/few_examples.md). Then check that labels and texts are in the same order |
+# | the loss becomes `nan` | the learning rate: it may be too high. float16 without loss scaling: use `mixed_bfloat16` |
+# | good on the training set, bad on the dev set | the number of epochs: try fewer |
+# | the dev score is too good | texts that are in both sets: `bert_keras.datasets.count_shared_texts` counts them |
+# | another result with each run | normal on small sets: train with three seeds, and report mean and spread |
 # | Keras ignores `KERAS_BACKEND` | it was set after the first import of Keras |

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Five lines
 #
-# A checkpoint, raw text, BERT's recipe, an answer. The 320 sentences of reviews below are part of the
+# Load a checkpoint, train it on raw text, and ask it. The 320 sentences of reviews below are part of the
 # repository. They are enough to see that it works. For a real task, use a few thousand.
 
 # %%
@@ -24,10 +24,11 @@ classifier.classify(["A joy from start to finish.", "It broke after two days."])
 # 1. The preprocessor cut the texts into word pieces, put `[CLS]` and `[SEP]` around them, and batched texts of
 #    similar length.
 # 2. Labels given as names would have become numbers; these are numbers already.
-# 3. Every weight was trained, encoder and head, by AdamW, with a rate that rises over the first tenth
-#    of the steps and falls to 0 afterwards: the recipe of the BERT paper. With so few texts, its three
-#    epochs would be too short, so there were more, and the first line says so:
-#    [few examples](../guides/few_examples.md). `fit(epochs=...)` and `compile(learning_rate=...)` change it.
+# 3. AdamW trained every weight of the encoder and the head. The learning rate rose over the first tenth
+#    of the steps and then fell to 0. This is the recipe of the BERT paper.
+# 4. The paper's three epochs would be too short for so few texts. So `fit` trained longer; the first line of
+#    its output says how long: see [few examples](../guides/few_examples.md). `fit(epochs=...)` and
+#    `compile(learning_rate=...)` change this.
 #
 # Columns of a table need no conversion: `classifier.fit(df["review"], df["stars"])` learns from a pandas
 # DataFrame, and `classifier.classify(df["review"])` returns a list with one answer for each row.
@@ -41,8 +42,9 @@ for name, array in inputs.items():
     print(name, array.tolist())
 
 # %% [markdown]
-# The new head reads the mean of the token vectors, because this checkpoint was trained with it. With a
-# checkpoint of the BERT paper it reads the pooler. `from_preset(..., pooling=...)` chooses another.
+# The new head reads the mean of the token vectors, because this checkpoint was trained that way. With a
+# checkpoint of the BERT paper, it reads the pooler: a dense layer on the vector of `[CLS]`.
+# `from_preset(..., pooling=...)` overrides this choice.
 #
 # ## Save it
 #
@@ -60,4 +62,4 @@ with tempfile.TemporaryDirectory() as folder:
 again.classify("What a waste of an evening.")
 
 # %% [markdown]
-# Next: [pick a task](pick_a_task.md), or see a [whole tutorial](../tutorials/index.md).
+# Next: [pick a task](pick_a_task.md), or read a [tutorial](../tutorials/index.md).

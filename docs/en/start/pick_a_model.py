@@ -8,20 +8,20 @@
 #
 # | family | what it changed | choose it |
 # |---|---|---|
-# | BERT (2018) | masks and next sentences, absolute learned positions, word pieces | because it is best understood, and for Chinese |
-# | RoBERTa (2019) | the same blocks; byte pairs; no segments, no next sentence; much more text | for English classification, before larger models; XLM-R for a hundred languages |
-# | ALBERT (2019) | one block shared by all layers, a narrow token table | for a small file; it is no faster |
+# | BERT (2018) | trained on masked tokens and next sentences; learned absolute positions; word pieces | because it is best understood, and for Chinese |
+# | RoBERTa (2019) | the same blocks; byte pairs; no segments, no next sentence; much more text | for English classification; XLM-R for a hundred languages |
+# | ALBERT (2019) | one block shared by all layers, a narrow token table | for a small file; it is not faster than BERT |
 # | DistilBERT (2019) | half of BERT's layers, learned from BERT's answers; no pooler, no segments | for speed |
-# | ELECTRA (2020) | learns on every token which ones a small generator replaced | for a good small model of your own, if you can train for days |
+# | ELECTRA (2020) | for every token, predicts whether a small generator has replaced it | for a good small model of your own, if you can train for days |
 # | MPNet (2020) | an attention bias by distance, shared by all layers; predicts tokens in a random order | for vectors of English sentences |
-# | DeBERTa (2020, v3 2021) | separate scores for content and distance; v3 learns as ELECTRA does | for the best accuracy of a base-size model, if time matters less |
+# | DeBERTa (2020, v3 2021) | separate attention scores for content and distance; v3 has ELECTRA's objective | for the best accuracy at the size of BERT-base, if time matters less |
 # | NomicBERT (2024) | rotary positions in BERT's blocks, gates, 8,192 tokens; also GTE and Jina's third encoder | for vectors of long texts |
 # | ModernBERT (2024) | rotary positions, local attention, gated feed-forward, 8,192 tokens | for long texts, and for English in general |
 #
-# A [table](../../pretraining_ablations.md#which-family-learns-most) shows what small models of each family learned from the same
-# books in half an hour.
+# Small models of each family were trained on the same books for half an hour:
+# [a table](../../pretraining_ablations.md#which-family-learns-most) shows what each has learned.
 #
-# The differences that you can see from outside, on a tiny model of each class:
+# The code below makes a tiny model of each class and prints the differences that you can see from outside:
 
 # %%
 import numpy as np
@@ -82,7 +82,7 @@ bert_keras.presets()
 # - **Chinese, without a network**: `modernbert_mini_zh_classics`, which has read four classic novels. For
 #   lessons and tests only.
 # - **Chinese**: `bert_base_zh`; then `hf://hfl/chinese-roberta-wwm-ext`, which has BERT's
-#   architecture and was trained with whole words masked.
+#   architecture; its training masked whole words.
 # - **Several languages**: `xlm_roberta_base_multi_cased`.
 #
-# Start small. What the pipeline does wrong, a large model does wrong more slowly.
+# Start small. A large model makes the same mistakes of a pipeline, only more slowly.

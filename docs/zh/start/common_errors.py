@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 常见错误
 #
-# 下面每一个错误都是故意制造的；如果哪一个没有出现，这一页就构建不出来。错误信息分三部分：规则、收到了什么、该怎么办。
+# 下面的错误都是故意制造的；少了任何一个，这一页就构建失败。错误信息分三部分：规则、收到了什么、该怎么办。
 
 # %%
 import bert_keras
@@ -24,7 +24,7 @@ def shown(action):
 # %% [markdown]
 # ## Could not locate class 'TextClassifier'
 #
-# 导入本包之后，`keras.models.load_model` 才认识本包的类。在它前面写上 `import bert_keras`。这个错误是 Keras 自己的，
+# 导入本包之后，`keras.models.load_model` 才认识本包的类。加载之前先写 `import bert_keras`。这个错误是 Keras 报的，
 # 其中 `'module': 'bert_keras...'` 指出缺的是哪个包。下面的新进程忘了导入：
 
 # %%
@@ -73,7 +73,7 @@ classifier.tokenizer.tokenize("我爱北京天安门。")
 # %% [markdown]
 # ## 标签
 #
-# 数目要与文本相同；要么是从 0 开始的整数，要么是分类器认识的名字；不要 one-hot。
+# 标签的个数要与文本相同。可以是从 0 开始的整数，也可以是 `label_names` 里的名字，不能是 one-hot。
 
 # %%
 shown(lambda: classifier.fit(texts, [0]))
@@ -95,7 +95,7 @@ shown(lambda: classifier.fit(["第一条".encode("gb18030")], [0]))
 # ## 太长
 #
 # 原始文本会被截断到模型能读的长度，不报错，见[长文本](../guides/long_texts.md)。
-# 直接给编号、或者 `max_length` 超过位置数时会被拒绝。
+# 直接传入的编号太长，或者 `max_length` 超过位置数，都会报错。
 
 # %%
 shown(lambda: classifier.predict({"token_ids": [[1] * 600]}))
@@ -137,8 +137,8 @@ shown(lambda: reader.fit((["谁来了？"], ["林冲来了。"]), ["林冲"]))
 # %% [markdown]
 # ## “start at random” 的警告
 #
-# 预训练的检查点没有你的任务的预测头。`from_preset` 会提醒一句，`fit` 会训练它。如果提醒里点名的是**编码器**的层，
-# 那么检查点缺了不该缺的部分。
+# 预训练的检查点里没有你这个任务的预测头，`from_preset` 会给出警告，`fit` 会训练它。如果警告里列出的是**编码器**的层，
+# 说明检查点缺了不该缺的部分。
 
 # %%
 import warnings
@@ -153,7 +153,7 @@ print(caught[-1].message)
 #
 # | 现象 | 先看什么 |
 # |---|---|
-# | 准确率从第一轮起就等于最大类的占比 | 不写 `epochs` 和 `learning_rate`，它们会按[数据量](../guides/few_examples.md)选取；再看标签是否与文本分开打乱了 |
+# | 准确率从第一轮起就等于最大类的占比 | 不写 `epochs` 和 `learning_rate`，它们会按[数据量](../guides/few_examples.md)选取；再查标签和文本的顺序是否被分别打乱了 |
 # | 损失变成 `nan` | 学习率太高；或者 float16 没有缩放损失，改用 `mixed_bfloat16` |
 # | 训练集好，验证集差 | 减少轮数；两边是否有相同的文本：`bert_keras.datasets.count_shared_texts` |
 # | 每次结果都不同 | 小数据集上很正常：换三个种子，报告均值与波动 |

@@ -2,26 +2,26 @@
 # # 选模型
 #
 # **家族**是一种结构，一篇论文对应一个类；**预设**（preset）是某个家族的一个检查点，连同它的分词器，有一个名字。
-# 每个任务都能用每个家族，`from_preset` 自己会从文件里看出是哪一个。
+# 每个任务都能用每个家族，`from_preset` 会从文件里判断是哪一个。
 #
 # ## 家族
 #
 # | 家族 | 改了什么 | 什么时候选 |
 # |---|---|---|
-# | BERT（2018） | 掩码与下一句预测、可学习的绝对位置、词元 | 资料最多；中文的首选 |
+# | BERT（2018） | 掩码与下一句预测、可学习的绝对位置、WordPiece 词元 | 资料最多；中文的首选 |
 # | RoBERTa（2019） | 结构相同；字节对编码；去掉分段与下一句预测；语料多得多 | 英文分类；XLM-R 适合一百种语言 |
 # | ALBERT（2019） | 所有层共用一个块，词表嵌入变窄 | 文件要小；但并不更快 |
 # | DistilBERT（2019） | 只有一半的层，向 BERT 的答案学习；没有池化层和分段 | 在意速度 |
-# | ELECTRA（2020） | 对每个词元判断它是否被一个小生成器换掉 | 自己训练一个好的小模型，而且能训练很久 |
-# | MPNet（2020） | 由距离决定的偏置，所有层共用；按随机顺序猜词元 | 英文句向量 |
+# | ELECTRA（2020） | 对每个词元判断它是否被一个小生成器换掉 | 想自己训练一个好的小模型，也有时间训练很久 |
+# | MPNet（2020） | 注意力加上由距离决定的偏置，所有层共用；按随机顺序猜词元 | 英文句向量 |
 # | DeBERTa（2020，v3 2021） | 内容与距离分开打分；v3 的训练目标与 ELECTRA 相同 | 同样大小下最看重准确率，不太在意速度 |
-# | NomicBERT（2024） | BERT 的块加上旋转位置与门控，8192 个词元；GTE 与 Jina 第三代编码器同属此类 | 长文本的向量；GTE 支持中文 |
-# | ModernBERT（2024） | 旋转位置、局部注意力、门控前馈、8192 个词元 | 长文本（英文） |
+# | NomicBERT（2024） | BERT 的块加上旋转位置与门控，8,192 个词元；GTE 与 Jina 第三代编码器同属此类 | 长文本的向量；GTE 支持中文 |
+# | ModernBERT（2024） | 旋转位置、局部注意力、门控前馈、8,192 个词元 | 长文本（英文） |
 #
 # **注意名字**：`hfl/chinese-roberta-wwm-ext` 虽然叫 RoBERTa，结构和分词器却都是 BERT 的，它的 `config.json` 里写着
 # `"model_type": "bert"`。在别的库里要记得用 BERT 的类去读；这里不必操心，`from_preset` 看文件，不看名字。
 #
-# 同样的书、同样的半小时，各家族学到了多少，见[这张表](../guides/pretraining.md#哪个家族学得最多)。
+# 用同样的书训练同样的半小时，各家族学到了多少，见[这张表](../guides/pretraining.md#哪个家族学得最多)。
 #
 # 从外面看得见的差别，用每个类的极小模型打印出来：
 
@@ -56,9 +56,9 @@ for family in families:
 #
 # ## 预设
 #
-# `bert_keras.presets()` 列出全部注册过的名字。前四个不需要联网，其余的在第一次使用时从 Hugging Face Hub 下载。
+# `bert_keras.presets()` 列出全部注册过的名字。前三个随包附带，不需要联网，其余的在第一次使用时从 Hugging Face Hub 下载。
 # 这些家族的其他检查点，用文件夹路径或 `hf://作者/名字` 来指定，
-# 见[最常用的四十个编码器](forty_encoders.md)，每个都有加载它的那一行代码。
+# 见[检查点](../guides/checkpoints.md)和[最常用的四十个编码器](forty_encoders.md)，后者给每一个都写了加载它的那行代码。
 
 # %%
 bert_keras.presets()
@@ -66,11 +66,13 @@ bert_keras.presets()
 # %% [markdown]
 # ## 先用哪一个？
 #
-# - **中文**：`bert_base_zh`。想再好一点，换成 `hf://hfl/chinese-roberta-wwm-ext`（预训练时按整词遮盖）。
+# - **中文**：`bert_base_zh`。想再好一点，换成 `hf://hfl/chinese-roberta-wwm-ext`（预训练时用全词掩码）。
 #   显存只有 4 GB？先把 `max_length` 降到 128，再减小 `batch_size`。
-# - **英文，笔记本电脑**：`minilm_l6_en_uncased`，加上 `pooling="mean"`。
+# - **英文，笔记本电脑**：`minilm_l6_en_uncased`。
+# - **英文，有 GPU**：`modernbert_base_en_cased` 或 `roberta_base_en_cased`。
+# - **英文句向量**：`mpnet_base_en_uncased`。中文句向量：`hf://BAAI/bge-m3` 这样的多语言检查点。
 # - **多种语言混排**：`xlm_roberta_base_multi_cased`。
 # - **学习、试流程**：中文用 `modernbert_mini_zh_classics`，只读过四部古典小说；英文用 `bert_mini_en_gutenberg` 或
-#   `modernbert_mini_en_gutenberg`，只读过十九世纪的小说。它们都很小，不要拿它们评判 BERT。
+#   `modernbert_mini_en_gutenberg`，只读过十九世纪的小说。它们都很小，不能代表 BERT 的水平。
 #
 # 从小的开始。流程里的错误，大模型也一样会犯，只是更慢。

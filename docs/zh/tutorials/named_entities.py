@@ -97,7 +97,7 @@ for sentence in unseen[:4]:
     print(sentence, [entity["text"] for entity in tagger.tag([list(sentence)])[0]["entities"]])
 
 # %% [markdown]
-# 名单里的人，在没训练过的句子里：
+# 再看看名单里的人在没训练过的句子里的标注：
 
 # %%
 plots.tags(tagger.tag([list(sentence) for sentence in dev[:4]]))

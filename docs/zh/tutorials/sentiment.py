@@ -139,7 +139,7 @@ history = classifier.fit(
 plots.learning_curves(history)
 
 # %% [markdown]
-# ## 预训练值多少？
+# ## 预训练有多大作用？
 #
 # 同样的结构，同样的训练，只是权重从随机值开始：
 
@@ -163,7 +163,7 @@ for text in ("服务很差，非常失望。", "早餐不错，干净。", "不�
     print(text, answer["label"], round(float(max(answer["probabilities"].values())), 2))
 
 # %% [markdown]
-# “不难吃”要懂得“不”怎样改变后面的字，一百多条评论教不会，这么小的模型也没有学到。
+# 要判断“不难吃”，得懂得“不”怎样改变后面的字。一百多条评论不够学会这一点，这么小的模型在预训练时也没有学到。
 #
 # ## 保存
 #

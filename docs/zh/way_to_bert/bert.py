@@ -1,14 +1,14 @@
 # %% [markdown]
 # # BERT：同时看两边
 #
-# Devlin 等，[2018](https://arxiv.org/abs/1810.04805)。把 [GPT](gpt.py) 的遮挡去掉，两边都看得见，可要猜的字也看见了。
+# Devlin 等，[2018](https://arxiv.org/abs/1810.04805)。去掉 [GPT](gpt.py) 的遮挡，两边都看得见，可是要猜的字也看得见了。
 # BERT 的办法是在**输入里**把字藏起来，只猜藏起来的字：**掩码语言模型**。另一个目标是判断两句话是否前后相接。
 #
 # ## 三种嵌入，相加
 #
 # ![输入嵌入](../figures/input_embeddings.svg)
 #
-# 每个位置的输入是三行之和：词元、位置、分段。用包里自带的小 BERT 看个究竟（它只读过英文，所以例句是英文）：
+# 每个位置的输入是三行之和：词元、位置、分段。用随包附带的小 BERT 来看（它只读过英文，所以例句是英文）：
 
 # %%
 import numpy as np
@@ -35,7 +35,7 @@ by_layer = ops.convert_to_numpy(embeddings(inputs["token_ids"], inputs["segment_
 print("与模型的层相差最多：", np.abs(by_hand - by_layer).max())
 
 # %% [markdown]
-# **为什么是相加而不是拼接？** 相加没有损失拼接能保留的任何东西：三个 one-hot 向量首尾相接，乘以三张上下摞起来的表，
+# **为什么是相加而不是拼接？** 相加并不比拼接少什么：把三个 one-hot 向量首尾相接，乘以上下叠放的三张表，
 # 恰好就是三行之和。三种信息各占哪些方向，由训练决定，不必事先划定宽度。
 
 # %%
@@ -58,7 +58,7 @@ print(np.abs(np.concatenate(one_hots) @ stacked - added[3]).max())
 # - 为什么有时保持原样？模型不知道眼前的字是真是假，只好对每个字都认真。
 # - 为什么只选 15%？空太多，剩下的不够猜；空太少，一遍学不到多少东西。
 #
-# 对中文还有一个问题：只遮一个字往往太容易，“林[MASK]”谁都会填。所以后来的中文模型按**整词**遮盖（wwm）。
+# 对中文还有一个问题：只遮一个字往往太容易，“林[MASK]”谁都会填。所以后来的中文模型用**全词掩码**（wwm）。
 
 
 # %%
@@ -212,7 +212,7 @@ print(f"总猜“{vocabulary[commonest]}”能对 {share:.1%}")
 
 # %% [markdown]
 # 这个困惑度不能与前几章相比：只计算遮住的字，而且两边都看得见。这点语料只够模型学会哪些字常见，“下一句”也接近瞎猜。
-# **预训练的意义正在这里。** 包里的小 BERT 部件相同，四个块，读过三十本（英文）书：
+# **预训练的意义正在这里。** 随包附带的小 BERT 部件相同，有四个块，读过三十本（英文）书：
 
 # %%
 grown = bert_keras.MaskedLM.from_preset("bert_mini_en_gutenberg")
@@ -226,12 +226,12 @@ for text in ("He opened the [MASK] and read it to us.", "He opened the [MASK] an
 #
 # ![微调的四种形状](../figures/fine_tuning_shapes.svg)
 #
-# 每个任务加一层，全部权重一起训练：见[选任务](../start/pick_a_task.md)与[教程](../tutorials/index.md)。另一条路是像 ELMo 那样冻住 BERT
+# 每个任务加一层，全部权重一起训练：见[选任务](../start/pick_a_task.md)与[教程](../tutorials/index.md)。另一种办法是像 ELMo 那样冻结 BERT，
 # 只取特征，论文的表 7 也测过：在命名实体识别上略低于微调。
 #
 # ## 大小
 #
-# | | 块 | 宽度 | 头 | 权重 |
+# | | 块 | 宽度 | 注意力头 | 参数量 |
 # |---|---|---|---|---|
 # | base | 12 | 768 | 12 | 1.1 亿（中文版 1.02 亿，词表较小） |
 # | large | 24 | 1024 | 16 | 3.4 亿 |

@@ -2,7 +2,7 @@
 # # GPT：只从左往右读的 Transformer
 #
 # Radford 等，[2018](https://openai.com/index/language-unsupervised/)。与 [ELMo](elmo.py) 相比有两处改变：**自注意力**的块代替了 LSTM；
-# 预训练好的模型不再冻住当特征，而是换上新的输出层，整个一起微调。
+# 预训练好的模型不再冻结起来只取特征，而是换上新的输出层，整体微调。
 #
 # ![一个块](../figures/encoder_block.svg)
 #
@@ -85,13 +85,13 @@ gpt = trained(causal=True, epochs=2)
 # ## 去掉遮挡会怎样
 #
 # 同样的模型，`causal=False`。困惑度低得惊人，其实是作弊：每个位置都能读到下一个字，而下一个字就是答案。
-# 几层网络一旦发现了这一点，就再没有什么可学的了。
+# 网络一旦发现这一点，就再也学不到别的了。
 
 # %%
 cheat = trained(causal=False, epochs=2)
 
 # %% [markdown]
-# 所以，用语言模型的目标，不可能“干脆两边都看”。这正是 BERT 的掩码要解决的问题。
+# 所以，语言模型的训练目标不允许“干脆两边都看”。这正是 BERT 的掩码要解决的问题。
 #
 # ## 续写
 #
@@ -143,4 +143,4 @@ for sentence in (one, other):
 # %% [markdown]
 # ## 留给下一步的
 #
-# 块、与输入共用的输出表、可学习的位置、整体微调：BERT 全盘接收，只拿掉了一道遮挡。
+# 块、与输入共用的输出表、可学习的位置、整体微调，BERT 全部沿用，只去掉了遮挡。

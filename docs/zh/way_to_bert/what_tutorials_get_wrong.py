@@ -80,7 +80,7 @@ print(f"右移七个位置，输出最多变化 {np.abs(here - there).max():.2f}
 assert positions.trainable and np.abs(here - there).max() > 0.1
 
 # %% [markdown]
-# 旋转位置（一种相对位置）是后来的事，本包里的 ModernBERT 才有。
+# 旋转位置（一种相对位置）是后来才有的，例如 ModernBERT。
 #
 # ## “三种嵌入拼接起来”
 #
@@ -120,8 +120,8 @@ for name, frozen, rate in (("冻住编码器", "backbone", 1e-2), ("全部微调
     print(f"{name} 准确率 {scores['accuracy']:.3f}（{len(dev.texts)} 句）")
 
 # %% [markdown]
-# 一个种子、几百个句子，只作示意；更多数据见[消融实验](../../fine_tuning_ablations.md)。
-# 标注极少，或一个编码器要同时服务很多任务时，冻住才划算。
+# 只有一个种子、几百个句子，只作示意；更多数据见[消融实验](../../fine_tuning_ablations.md)。
+# 标注极少，或者一个编码器要同时用于很多任务时，冻结才划算。
 #
 # ## 另外两句
 #
