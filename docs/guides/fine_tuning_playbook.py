@@ -218,7 +218,7 @@ fine_tune("averaged weights", ema_momentum=0.9)
 #
 # There are often many more texts than labels. Predicting their masked words for a few epochs adapts
 # the checkpoint to them, and the result is a preset like any other. It helps if the texts differ from
-# those that the checkpoint was trained on; a few hundred texts, as here, are too few to expect much.
+# those that the checkpoint was trained on; two hundred texts, as here, are too few to expect much.
 # This checkpoint was made for embeddings, so its head for masked words starts at random: with a
 # thousand texts, MRPC lost 0.048 and WNUT-17 0.058.
 
