@@ -5,12 +5,16 @@ Sphinx runs pages one after the other. It takes the results from the cache, sinc
 """
 
 import os
+import pathlib
+import re
+import time
 from concurrent import futures
 
 import percent_pages
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
-from jupyter_cache.executors.utils import single_nb_execution
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
 TIMEOUT = 3600  # Seconds, for one cell.
 
@@ -30,10 +34,34 @@ def without_results(paths, cache):
     return pages
 
 
-def run(path):
-    """Runs one page in a kernel of its own."""
-    notebook = percent_pages.read(path.read_text(encoding="utf-8"))
-    return single_nb_execution(notebook, cwd=str(path.parent), timeout=TIMEOUT, allow_errors=False)
+def environment(text, hidden):
+    """Returns the environment of a page, with `hidden` first on the path of imports.
+
+    Where TensorFlow is installed, `keras.utils.set_random_seed` and `load_model` import it on every
+    backend, which takes five seconds a page. It stays visible to pages that need it themselves.
+    """
+    if re.search(r"\bimport (tensorflow|keras_hub)", text):
+        return dict(os.environ)
+    hidden.mkdir(parents=True, exist_ok=True)
+    (hidden / "tensorflow.py").write_text('raise ImportError("No page on PyTorch needs it.")\n')
+    paths = filter(None, (str(hidden), os.environ.get("PYTHONPATH")))
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def run(path, hidden):
+    """Runs one page in a kernel of its own; returns the notebook and its seconds."""
+    text = path.read_text(encoding="utf-8")
+    notebook = percent_pages.read(text)
+    # Times in the cells would change the hash by which Sphinx finds the page in the cache.
+    client = NotebookClient(
+        notebook,
+        timeout=TIMEOUT,
+        record_timing=False,
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+    started = time.monotonic()
+    client.execute(env=environment(text, hidden))
+    return notebook, time.monotonic() - started
 
 
 def run_pages(paths, folder, num_processors=None):
@@ -44,15 +72,17 @@ def run_pages(paths, folder, num_processors=None):
     """
     cache = get_cache(folder)
     pages = without_results(paths, cache).values()
-    failures = []
+    hidden, failures = pathlib.Path(folder) / "hidden", []
     with futures.ThreadPoolExecutor(num_processors or os.cpu_count()) as executor:
-        running = {executor.submit(run, path): path for path in pages}
+        running = {executor.submit(run, path, hidden): path for path in pages}
         for future in futures.as_completed(running):
-            path, result = running[future], future.result()
-            print(f"{path.parent.name}/{path.name}: {result.time:.0f} s", flush=True)
-            if result.err:
-                failures.append(f"{path}:\n{result.exc_string}")
+            path = running[future]
+            try:
+                notebook, seconds = future.result()
+            except (CellExecutionError, CellTimeoutError) as error:
+                failures.append(f"{path}:\n{error}")
                 continue
-            bundle = CacheBundleIn(result.nb, str(path), data={"execution_seconds": result.time})
+            print(f"{path.parent.name}/{path.name}: {seconds:.0f} s", flush=True)
+            bundle = CacheBundleIn(notebook, str(path), data={"execution_seconds": seconds})
             cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
     return failures

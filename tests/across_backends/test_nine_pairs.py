@@ -1,23 +1,19 @@
 """A file saved on any backend works on any other, and training resumes as if uninterrupted."""
 
-import json
 import os
 import pathlib
 import subprocess
 import sys
-import zipfile
 
-import h5py
 import numpy as np
 import pytest
 
 WORKER = pathlib.Path(__file__).parent / "worker.py"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BACKENDS = ("tensorflow", "jax", "torch")
-# Each backend loads everything from one other backend. From the third it loads one task: since all
-# backends write the same names, shapes and configs, a reader cannot tell their files apart. Some
-# tasks are also loaded in a fresh process of the backend that saved them. With ALL_PAIRS=1
-# everything is loaded in all nine directions.
+# Each backend loads every family from both others, and every task from one of them. Some of the
+# tasks saved in the middle of training are also loaded in a fresh process of the same backend. With
+# ALL_PAIRS=1 everything is loaded in all nine directions.
 AROUND = {("tensorflow", "jax"), ("jax", "torch"), ("torch", "tensorflow")}
 
 
@@ -41,7 +37,7 @@ def folder(tmp_path_factory):
 def cases_of(saver, loader):
     if (saver, loader) in AROUND or "ALL_PAIRS" in os.environ:
         return "all"
-    return "own" if saver == loader else "one"
+    return "own" if saver == loader else "nine"
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
@@ -54,28 +50,12 @@ def loader(request, folder):
     return request.param
 
 
-def content(path):
-    """Returns the config of a file, and the shape of each of its arrays by name."""
-    shapes = {}
-    with zipfile.ZipFile(path) as archive, archive.open("model.weights.h5") as weights:
-        h5py.File(weights).visititems(lambda name, x: shapes.update({name: getattr(x, "shape", 0)}))
-        return json.loads(archive.read("config.json")), shapes
-
-
-def test_each_backend_writes_the_same_config_names_and_shapes(folder):
-    paths = sorted((folder / "torch").glob("*.keras"))
-    assert len(paths) == 24
-    for path in paths:
-        for backend in ("tensorflow", "jax"):
-            assert content(folder / backend / path.name) == content(path), path.name
-
-
 @pytest.mark.parametrize("saver", BACKENDS)
 def test_files_of_one_backend_give_the_same_numbers_on_another(folder, saver, loader):
     cases = cases_of(saver, loader)
     expected = np.load(folder / saver / "answers.npz")
     actual = np.load(folder / saver / f"{loader}.npz")
-    assert len(actual) == {"all": len(expected), "own": 10, "one": 2}[cases]
+    assert len(actual) == {"all": len(expected), "own": 10, "nine": 18}[cases]
     differences = {name: np.abs(actual[name] - expected[name]).max() for name in actual}
     print(f"{saver} to {loader}: " + ", ".join(f"{k} {v:.1e}" for k, v in differences.items()))
     # An activation between two steps of int8 may be rounded to either; float16 has 11 bits.

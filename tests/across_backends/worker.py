@@ -2,7 +2,7 @@
 
 worker.py save FOLDER             saves every case, those of TRAINED in the middle of a `fit` that
                                   continues, and the answers at that moment and at the end
-worker.py load FOLDER CASES ...   loads the cases (all, own or one) of each FOLDER, answers, trains
+worker.py load FOLDER CASES ...   loads the cases (all, own or nine) of each FOLDER, answers, trains
                                   to the end, answers again; writes FOLDER/<backend>.npz
 """
 
@@ -18,6 +18,7 @@ if os.environ["KERAS_BACKEND"] != "tensorflow":
 
 import keras
 import numpy as np
+from keras.src.trainers import trainer
 from small_tokenizers import SPECIAL_TOKENS, byte_pair_tokenizer
 from tiny import tiny_backbone, tiny_preprocessor
 
@@ -35,6 +36,7 @@ WORDS = [text.split() for text in TEXTS[:6]]
 ROOT = pathlib.Path(__file__).parents[2]
 _TRAIN, _ = load_sentiment_sentences(ROOT / "examples" / "data" / "sentiment_labelled_sentences")
 SENTENCES = (list(_TRAIN.texts[:24]), list(_TRAIN.labels[:24]))
+MODEL_SUPPORTS_JIT = trainer.model_supports_jit
 # An epoch of a family is one batch, of other cases three: the file of "schedule" is written between
 # the two batches of an update.
 EPOCHS, SAVED_AFTER = 2, 1
@@ -119,9 +121,11 @@ TRAINED = {
 # Cases that each backend loads itself, to resume training bit for bit.
 OWN = ("schedule", "dropout_and_consistency", "float16")
 OWN += ("roberta_adapters_by_lamb", "electra_unfrozen_from_the_top")
-# Cases that TensorFlow runs as graphs. To trace the others would take longer than to train them.
+# Cases that TensorFlow runs as graphs.
 TRACED = ("schedule", "dropout_and_consistency")
-FAMILIES = tuple(name for name in TRAINED if name not in OWN[:3])
+# Cases that are loaded in all nine directions.
+NINE = tuple(name for name in TRAINED if name not in OWN[1:3])
+FAMILIES = NINE[1:]
 
 
 def quantized():
@@ -216,18 +220,26 @@ def train(name, task, found, first=0, callbacks=()):
 
 def answers(name, task):
     texts = SENTENCES[0] if name in FAMILIES else TEXTS
-    steps_are_eager, task.run_eagerly = task.run_eagerly, True
+    # A compiled prediction would take longer to compile.
+    trains_eagerly, task.run_eagerly = task.run_eagerly, True
     found = task.predict(texts, verbose=0) if name in TRAINED else OTHERS[name][1](task)
-    task.run_eagerly = steps_are_eager
+    task.run_eagerly = trains_eagerly
     return np.concatenate([np.ravel(np.asarray(part, "float64")) for part in found])
 
 
 def opened(name, open):
-    """Returns a task that is made or loaded. On TensorFlow most of them run without a graph."""
-    task = open()
+    """Returns a task that is made or loaded. On TensorFlow most of them run without a graph.
+
+    Tracing takes most of the time there. The cases of `TRACED` are traced where they are saved and
+    where their own backend resumes them. No graph is rewritten, and XLA compiles one case.
+    """
     if keras.backend.backend() == "tensorflow":
-        task.run_eagerly, task.jit_compile = name not in TRACED, False
-    return task
+        import tensorflow as tf
+
+        trainer.model_supports_jit = MODEL_SUPPORTS_JIT if name == "schedule" else lambda m: False
+        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+        tf.config.run_functions_eagerly(name not in TRACED)
+    return open()
 
 
 def save(folder):
@@ -253,7 +265,7 @@ def load(*folders_and_cases):
 
 def load_cases(folder, cases):
     found = {}
-    for name in {"all": (*TRAINED, *OTHERS), "own": OWN, "one": ("schedule",)}[cases]:
+    for name in {"all": (*TRAINED, *OTHERS), "own": OWN, "nine": NINE}[cases]:
         path = os.path.join(folder, f"{name}.keras")
         task = opened(name, lambda path=path: keras.models.load_model(path))
         found[name] = answers(name, task)

@@ -115,7 +115,7 @@ def test_fit_compiles_the_lengths_that_pay(monkeypatch, tmp_path):
     assert len(calls) == 3
 
 
-@pytest.mark.each_backend
+@pytest.mark.compiled
 def test_pytorch_predicts_more_rows_at_once_by_default(shared_classifier, monkeypatch):
     shapes, pack = set(), shared_classifier.preprocessor.pack
 

@@ -101,7 +101,7 @@ counted = collections.Counter(word for words in sentences for word in words).mos
 SPECIAL = ["[PAD]", "[CLS]", "[SEP]", "[MASK]", "[UNK]"]
 vocabulary = [*SPECIAL, *(word for word, n in counted if n >= 3)]
 number = {word: i for i, word in enumerate(vocabulary)}
-LENGTH = 48
+LENGTH, NUM_PREDICTIONS = 48, 10
 
 
 def packed(first, second):
@@ -173,7 +173,9 @@ class Bert(keras.Model):
         x = self.norm(x)
         for block in self.blocks:
             x = block(x, ids != 0, training=training)
-        words = self.tokens(self.transform_norm(self.transform(x)), reverse=True)
+        # Only the hidden words are predicted.
+        hidden = ops.take_along_axis(x, inputs["positions"][:, :, None], axis=1)
+        words = self.tokens(self.transform_norm(self.transform(hidden)), reverse=True)
         # The pooler: a dense layer with tanh on the vector of [CLS]. It has to be trained.
         return {"words": words, "next": self.next_sentence(self.pooler(x[:, 0]))}
 
@@ -182,9 +184,12 @@ def batches(examples):
     """Inputs, targets and weights for `fit`, with masks drawn anew."""
     ids, segments, is_random = examples
     seen, weights = masked(ids, random, len(vocabulary), number["[MASK]"], range(len(SPECIAL)))
+    # The chosen positions come first; a row that has fewer is filled up with weights of 0.
+    positions = np.argsort(-weights, axis=1, kind="stable")[:, :NUM_PREDICTIONS]
+    words, weights = (np.take_along_axis(rows, positions, axis=1) for rows in (ids, weights))
     return {
-        "x": {"ids": seen, "segments": segments},
-        "y": {"words": ids, "next": is_random},
+        "x": {"ids": seen, "segments": segments, "positions": positions},
+        "y": {"words": words, "next": is_random},
         "sample_weight": {"words": weights, "next": np.ones(len(ids), "float32")},
     }
 
@@ -200,7 +205,7 @@ model.compile(
 )
 # New masks in every epoch: the paper made ten copies of its text beforehand.
 held_out = batches(test)
-for epoch in range(5):
+for epoch in range(3):
     model.fit(**batches(train), batch_size=32, verbose=0)
     scores = model.evaluate(**held_out, verbose=0, return_dict=True)
     print(

@@ -103,7 +103,7 @@ assert difference < 1e-5
 # ## "Freeze BERT and train a classifier on it"
 #
 # That is ELMo's way, and it works, but it is not what BERT is known for. Fine-tuning trains all weights.
-# The same 192 sentences for both, each with a rate that suits it:
+# The same 96 sentences for both, each with a rate that suits it:
 
 # %%
 import keras
@@ -111,7 +111,7 @@ import keras
 from bert_keras import datasets
 
 train, dev = datasets.load_sentiment_sentences("examples/data/sentiment_labelled_sentences")
-train, dev = train.take(range(192)), dev.take(range(300))
+train, dev = train.take(range(96)), dev.take(range(200))
 for name, frozen, rate, epochs in (("frozen", "backbone", 1e-2, 3), ("all", None, 1e-4, 3)):
     keras.utils.set_random_seed(0)
     classifier = bert_keras.TextClassifier.from_preset(

@@ -94,7 +94,7 @@ counted = collections.Counter(word for words in sentences for word in words).mos
 SPECIAL = ["[PAD]", "[CLS]", "[SEP]", "[MASK]", "[UNK]"]
 vocabulary = [*SPECIAL, *(word for word, n in counted if n >= 3)]
 number = {word: i for i, word in enumerate(vocabulary)}
-LENGTH = 48
+LENGTH, NUM_PREDICTIONS = 48, 10
 
 
 def packed(first, second):
@@ -166,7 +166,9 @@ class Bert(keras.Model):
         x = self.norm(x)
         for block in self.blocks:
             x = block(x, ids != 0, training=training)
-        words = self.tokens(self.transform_norm(self.transform(x)), reverse=True)
+        # 只猜遮住的字。
+        hidden = ops.take_along_axis(x, inputs["positions"][:, :, None], axis=1)
+        words = self.tokens(self.transform_norm(self.transform(hidden)), reverse=True)
         # 池化层：[CLS] 的向量过一层 tanh。它也要训练。
         return {"words": words, "next": self.next_sentence(self.pooler(x[:, 0]))}
 
@@ -175,9 +177,12 @@ def batches(examples):
     """`fit` 的输入、目标与权重，每次重新抽掩码。"""
     ids, segments, is_random = examples
     seen, weights = masked(ids, random, len(vocabulary), number["[MASK]"], range(len(SPECIAL)))
+    # 选中的位置排在最前；不够的，用权重为 0 的位置补足。
+    positions = np.argsort(-weights, axis=1, kind="stable")[:, :NUM_PREDICTIONS]
+    words, weights = (np.take_along_axis(rows, positions, axis=1) for rows in (ids, weights))
     return {
-        "x": {"ids": seen, "segments": segments},
-        "y": {"words": ids, "next": is_random},
+        "x": {"ids": seen, "segments": segments, "positions": positions},
+        "y": {"words": words, "next": is_random},
         "sample_weight": {"words": weights, "next": np.ones(len(ids), "float32")},
     }
 
@@ -193,7 +198,7 @@ model.compile(
 )
 # 每一轮换新的掩码；论文是事先把语料复制十份。
 held_out = batches(test)
-for epoch in range(5):
+for epoch in range(3):
     model.fit(**batches(train), batch_size=32, verbose=0)
     scores = model.evaluate(**held_out, verbose=0, return_dict=True)
     print(

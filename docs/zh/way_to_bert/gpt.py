@@ -73,13 +73,13 @@ def trained(causal, epochs):
         keras.optimizers.Adam(2e-3), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     )
     for epoch in range(epochs):
-        model.fit(inputs[:num_train], targets[:num_train], batch_size=32, verbose=0)
+        model.fit(inputs[:num_train], targets[:num_train], batch_size=16, verbose=0)
         loss = model.evaluate(inputs[num_train:], targets[num_train:], verbose=0)
         print(f"causal={causal}, 第 {epoch + 1} 轮：困惑度 {np.exp(loss):.1f}")
     return model
 
 
-gpt = trained(causal=True, epochs=4)
+gpt = trained(causal=True, epochs=2)
 
 # %% [markdown]
 # ## 去掉遮挡会怎样
@@ -88,7 +88,7 @@ gpt = trained(causal=True, epochs=4)
 # 网络一旦发现这一点，就再也学不到别的了。
 
 # %%
-cheat = trained(causal=False, epochs=3)
+cheat = trained(causal=False, epochs=2)
 
 # %% [markdown]
 # 所以，语言模型的训练目标不允许“干脆两边都看”。这正是 BERT 的掩码要解决的问题。

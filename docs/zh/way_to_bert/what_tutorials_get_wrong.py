@@ -100,7 +100,7 @@ assert difference < 1e-5
 # %% [markdown]
 # ## “使用 BERT 就是冻住它，再训练一个分类器”
 #
-# 那是 ELMo 的用法，也能用，但 BERT 的长处在于全部权重一起微调。同样的 192 个句子，各用合适的学习率：
+# 那是 ELMo 的用法，也能用，但 BERT 的长处在于全部权重一起微调。同样的 96 个句子，各用合适的学习率：
 
 # %%
 import keras
@@ -108,7 +108,7 @@ import keras
 from bert_keras import datasets
 
 train, dev = datasets.load_sentiment_sentences("examples/data/sentiment_labelled_sentences")
-train, dev = train.take(range(192)), dev.take(range(300))
+train, dev = train.take(range(96)), dev.take(range(200))
 for name, frozen, rate in (("冻住编码器", "backbone", 1e-2), ("全部微调　", None, 1e-4)):
     keras.utils.set_random_seed(0)
     classifier = bert_keras.TextClassifier.from_preset(
