@@ -109,7 +109,7 @@ FREE = ("bert_keras.serving.", "bert_keras.answers")
 
 def torch_where_it_is_the_backend(name):
     """Returns `{"torch"}` for a module of engine/ that imports it below such a condition only."""
-    conditions = ("_IS_TORCH", "_BACKEND == 'torch'")
+    conditions = ("_IS_TORCH", "_BACKEND == 'torch'", "keras.backend.backend() == 'torch'")
     imports = [node for node in statements(TREES[name].body) if "torch" in imported([node])]
     below = [
         child
