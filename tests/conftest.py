@@ -77,25 +77,21 @@ def documents_of_letters(tmp_path_factory):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """On TensorFlow only tests marked `compiled` trace graphs: it takes longer than tiny steps.
+    """On TensorFlow XLA compiles in tests marked `xla` only: for tiny models it takes long.
 
-    Keras traces the forward pass, losses and metrics all the same, for their shapes. XLA compiles
-    in tests marked `xla`, and outside pytest in the recipes and quickstarts. JAX always compiles:
-    each operation outside a compiled program would be compiled by itself.
+    It also does outside pytest, in the recipes and in the files that go from one backend to
+    another. Tests marked `eager` trace no graph either.
     """
     if keras.backend.backend() != "tensorflow":
         return
     marks = {marker.name for marker in item.iter_markers()}
     trainer.model_supports_jit = MODEL_SUPPORTS_JIT if "xla" in marks else lambda model: False
-    traces = marks & {"compiled", "xla"}
-    trainer.Trainer.run_eagerly = (
-        RUN_EAGERLY if traces else property(lambda _: True, RUN_EAGERLY.fset)
-    )
+    eager = property(lambda model: True, RUN_EAGERLY.fset)
+    trainer.Trainer.run_eagerly = eager if "eager" in marks else RUN_EAGERLY
 
 
 def runs_once(item):
-    marks = {marker.name for marker in item.iter_markers()}
-    return "once" in marks and not marks & {"each_backend", "compiled"}
+    return item.get_closest_marker("once") and not item.get_closest_marker("each_backend")
 
 
 def pytest_collection_modifyitems(config, items):

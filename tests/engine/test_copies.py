@@ -20,7 +20,9 @@ def pickled(value):
     return pickle.loads(pickle.dumps(value))
 
 
-@pytest.mark.parametrize("how", [copy.deepcopy, pytest.param(pickled, marks=pytest.mark.compiled)])
+@pytest.mark.parametrize(
+    "how", [copy.deepcopy, pytest.param(pickled, marks=pytest.mark.each_backend)]
+)
 def test_a_copy_gives_the_same_answers_and_trains_independently(how):
     task = tiny_classifier()
     task.compile(run_eagerly=EAGERLY)

@@ -120,7 +120,7 @@ def test_inputs_that_do_not_fit_are_refused(x, error, message):
         tiny_backbone().predict((b for b in x) if isinstance(x, list) else x, verbose=0)
 
 
-@pytest.mark.compiled
+@pytest.mark.each_backend
 def test_outputs_follow_the_weights_and_what_replaces_them():
     task, inputs = tiny_classifier(), make_inputs()
 
@@ -142,7 +142,7 @@ def test_outputs_follow_the_weights_and_what_replaces_them():
     assert_close(check(), third, 1e-5)
 
 
-@pytest.mark.compiled
+@pytest.mark.each_backend
 def test_each_shape_is_compiled_once(monkeypatch):
     task, calls = tiny_classifier(), []
     call = task.head.call
@@ -152,7 +152,7 @@ def test_each_shape_is_compiled_once(monkeypatch):
     assert len(calls) == (3 if keras.backend.backend() == "torch" else 1)
 
 
-@pytest.mark.compiled
+@pytest.mark.each_backend
 def test_eight_threads_answer_as_one_does():
     task, other = tiny_classifier(), tiny_classifier()
     texts = [TEXTS[number:] + TEXTS[:number] for number in range(8)]
@@ -172,7 +172,7 @@ def test_eight_threads_answer_as_one_does():
     assert np.isfinite(task.get_weights()[0]).all()
 
 
-@pytest.mark.compiled
+@pytest.mark.each_backend
 def test_outputs_and_losses_follow_what_compile_and_other_tasks_change():
     backbone = tiny_backbone()
     task, other = tiny_classifier(backbone), tiny_classifier(backbone)

@@ -65,7 +65,7 @@ def test_loss_and_gradients_are_the_same_with_active_dropout(compile_options):
     assert max(np.abs(gradient).max() for gradient in gradients) > 0.01
 
 
-@pytest.mark.compiled
+@pytest.mark.each_backend
 def test_dropout_masks_are_drawn_anew_for_every_step():
     model = classifier(remat=True)
     model.compile(keras.optimizers.SGD(0.0))

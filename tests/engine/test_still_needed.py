@@ -61,12 +61,10 @@ def loses_weights(method, *data):
         return True
 
 
-@pytest.mark.compiled
 def test_an_exception_in_keras_s_evaluate_loses_weights():
     assert loses_weights("evaluate", X, Y) == (BACKEND == "jax")
 
 
-@pytest.mark.compiled
 def test_an_exception_in_keras_s_predict_loses_weights():
     assert loses_weights("predict", X) == (BACKEND == "jax")
 
@@ -151,7 +149,6 @@ def test_keras_lists_a_metric_of_a_nested_layer_for_each_level():
     assert of_keras == [*names, "seen"]
 
 
-@pytest.mark.compiled
 def test_keras_computes_with_variables_that_were_replaced():
     dense = keras.layers.Dense(1)
     model = small_model(dense)

@@ -55,7 +55,6 @@ def test_prediction_needs_no_pipeline(adapters, classifier):
     assert not adapters
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("is_pipeline", [False, True])
 def test_arrays_start_no_tuning_and_users_own_pipelines_stay_as_they_are(
     adapters, classifier, is_pipeline

@@ -19,8 +19,6 @@ from tiny import tiny_backbone, tiny_classifier
 import bert_keras
 from bert_keras.engine.compiled_programs import keep_compiled_programs
 
-pytestmark = pytest.mark.compiled
-
 # A program that runs in the background was started to ignore Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 INTERRUPTS = int(os.environ.get("INTERRUPTS", 12))

@@ -152,7 +152,7 @@ def test_gradients_are_observed_minus_expected_counts(case):
         assert_close(weight.value, old + gradient, 1e-5)
 
 
-@pytest.mark.compiled
+@pytest.mark.each_backend
 def test_it_compiles_for_sequences_of_any_length(case):
     """XLA compiles the loss although lengths differ between batches."""
     rng = np.random.default_rng(1)

@@ -131,7 +131,6 @@ def test_a_metric_is_made_again_from_its_config(metric):
     assert keras.saving.get_registered_name(type(metric)).startswith("bert_keras>")
 
 
-@pytest.mark.compiled
 def test_metrics_work_inside_evaluate():
     rng = np.random.default_rng(3)
     inputs, labels = rng.normal(size=(10, 6, 4)).astype("float32"), rng.integers(0, 3, (10, 6))

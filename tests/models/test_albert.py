@@ -91,7 +91,7 @@ def test_a_shared_block_has_one_adapter_which_trains_and_merges(tmp_path):
     assert np.abs(to_numpy(task(inputs)) - before[0]).max() > 1e-3
 
 
-@pytest.mark.compiled
+@pytest.mark.each_backend
 def test_layers_that_are_computed_again_give_the_same_gradients():
     kept = tiny_backbone(num_layers=3, dropout=0.0, initializer_range=0.5)
     again = tiny_backbone(num_layers=3, dropout=0.0, initializer_range=0.5, remat=True)

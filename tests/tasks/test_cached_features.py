@@ -59,7 +59,9 @@ def check_cache_changes_nothing(make, x, y, **options):
     return task
 
 
-@pytest.mark.parametrize("pooling", ["pooler", pytest.param("mean", marks=pytest.mark.compiled)])
+@pytest.mark.parametrize(
+    "pooling", ["pooler", pytest.param("mean", marks=pytest.mark.each_backend)]
+)
 def test_a_classifier_learns_the_same_from_cached_vectors(pooling):
     check_cache_changes_nothing(
         lambda: frozen_task(pooling=pooling), TEXTS, LABELS, validation_data=(TEXTS, LABELS)

@@ -56,7 +56,7 @@ def test_the_loss_is_the_mean_mlm_plus_the_mean_nsp():
     assert results["next_sentence_accuracy"] == pytest.approx(is_right.mean())
 
 
-@pytest.mark.compiled
+@pytest.mark.each_backend
 def test_batches_of_prepared_data_train_all_weights():
     model = tiny_model()
     before = [to_numpy(v).copy() for v in model.trainable_variables]

@@ -113,7 +113,7 @@ def test_weights_that_neither_task_trains_do_not_train():
     assert not trained & {id(weight) for weight in [*idle, *poolers[0].embeddings.weights]}
 
 
-@pytest.mark.compiled
+@pytest.mark.each_backend
 def test_losses_and_metrics_are_those_of_the_formulas():
     model = tiny_pair(detection_weight=3.0)
     inputs, labels, weights = batch()
@@ -165,6 +165,7 @@ def test_nothing_is_put_at_the_first_token():
 
 
 @pytest.mark.each_backend
+@pytest.mark.eager  # Graphs of two models take long.
 def test_no_gradient_of_the_detection_reaches_the_generator():
     model = tiny_pair(generator={"dropout": 0.0}, discriminator={"dropout": 0.0})
     weights = {"masked_lm": 0.0, "detection": 1.0}

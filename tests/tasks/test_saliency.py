@@ -58,7 +58,7 @@ def test_each_piece_has_a_score_and_special_tokens_have_none(classifier):
     assert empty.tokens == ["[CLS]", "[SEP]"] and not empty.scores.any()
 
 
-@pytest.mark.compiled
+@pytest.mark.each_backend
 def test_compiled_gradients_follow_new_weights_and_new_variables():
     task = tiny_classifier(tiny_backbone(initializer_range=0.3))
     before = bert_keras.integrated_gradients(task, "a b", 0)

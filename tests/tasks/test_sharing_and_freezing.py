@@ -120,7 +120,7 @@ def three_batches(last_id):
 
 
 @pytest.mark.parametrize(
-    "method", [pytest.param("fit", marks=pytest.mark.compiled), "evaluate", "predict"]
+    "method", [pytest.param("fit", marks=pytest.mark.each_backend), "evaluate", "predict"]
 )
 def test_an_id_outside_the_vocabulary_in_a_dataset_is_an_error_and_the_weights_survive(method):
     task = tiny_classifier()

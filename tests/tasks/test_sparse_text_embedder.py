@@ -103,7 +103,7 @@ def test_search_ranks_by_dot_products(shared):
         shared.semantic_search(np.zeros((2, 3), "float32"), TEXTS)
 
 
-@pytest.mark.compiled
+@pytest.mark.each_backend
 def test_a_penalty_that_rises_is_added_to_the_loss():
     embedder = tiny_embedder(regularization=(0.5, 0.25), ramp_share=0.5)
     plain = bert_keras.SparseTextEmbedder(embedder.backbone, embedder.preprocessor, False, (0, 0))

@@ -20,7 +20,7 @@ LABELS = [int("a" in text) for text in TEXTS]
 NAMES = ["without", "with a"]
 
 
-@pytest.mark.compiled
+@pytest.mark.each_backend
 def test_fit_learns_from_raw_text():
     classifier = tiny_classifier(tiny_backbone(dropout=0.0), label_names=NAMES)
     classifier.compile(learning_rate=5e-3)
@@ -115,7 +115,7 @@ def test_fit_compiles_the_lengths_that_pay(monkeypatch, tmp_path):
     assert len(calls) == 3
 
 
-@pytest.mark.compiled
+@pytest.mark.each_backend
 def test_pytorch_predicts_more_rows_at_once_by_default(shared_classifier, monkeypatch):
     shapes, pack = set(), shared_classifier.preprocessor.pack
 
@@ -166,7 +166,7 @@ def test_gradients_are_freed_before_the_next_forward_pass(monkeypatch):
     assert classifier.trainable_variables[0].value.grad is not None
 
 
-@pytest.mark.compiled
+@pytest.mark.each_backend
 def test_a_step_is_traced_once(monkeypatch):
     classifier = tiny_classifier()
     calls = []

@@ -63,7 +63,7 @@ class Weights(keras.callbacks.Callback):
 # float16 and bfloat16
 
 
-@pytest.mark.compiled
+@pytest.mark.each_backend
 def test_half_precision_learns_what_float32_does():
     ends, starts = {}, {}
     for dtype in ("float32", "mixed_bfloat16", "mixed_float16"):

@@ -51,7 +51,7 @@ def bert():
 @pytest.mark.parametrize(
     ("backbone", "name"),
     [
-        pytest.param(bert, "TextClassifier", marks=pytest.mark.compiled),
+        pytest.param(bert, "TextClassifier", marks=pytest.mark.each_backend),
         *((bert, name) for name in TASKS if name != "TextClassifier"),
         (modernbert, "MaskedLM"),
     ],

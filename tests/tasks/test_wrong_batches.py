@@ -70,7 +70,7 @@ KINDS = {
 @pytest.mark.parametrize(
     ("kind", "what"),
     [
-        *(pytest.param(kind, "no class", marks=pytest.mark.compiled) for kind in KINDS),
+        *(pytest.param(kind, "no class", marks=pytest.mark.each_backend) for kind in KINDS),
         *(("PyDataset", what) for what in WRONG if what != "no class"),
     ],
 )
@@ -90,7 +90,9 @@ def no_disk(*_):
     raise OSError("the disk is gone")
 
 
-@pytest.mark.parametrize("options", [pytest.param({}, marks=pytest.mark.compiled), {"workers": 2}])
+@pytest.mark.parametrize(
+    "options", [pytest.param({}, marks=pytest.mark.each_backend), {"workers": 2}]
+)
 def test_errors_of_a_dataset_are_raised_unchanged(task, options):
     for wrong, error, message in (
         (no_disk, OSError, "^the disk is gone$"),

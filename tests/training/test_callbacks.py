@@ -209,7 +209,7 @@ class Weights(keras.callbacks.Callback):
         ]
 
 
-@pytest.mark.parametrize("make", [pytest.param(AdamW, marks=pytest.mark.compiled), Lamb])
+@pytest.mark.parametrize("make", [pytest.param(AdamW, marks=pytest.mark.each_backend), Lamb])
 def test_each_stage_unfreezes_only_its_layers(make):
     model, weights = make_model(make(1e-2)), Weights()
     fit(model, GradualUnfreezing(STAGES, epochs_per_stage=2), weights, epochs=5)

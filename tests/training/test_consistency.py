@@ -128,7 +128,7 @@ EVERYWHERE = ("tags",)
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(x, marks=pytest.mark.compiled if x in EVERYWHERE else ()) for x in CASES],
+    [pytest.param(x, marks=pytest.mark.each_backend if x in EVERYWHERE else ()) for x in CASES],
 )
 def test_a_step_minimizes_the_loss_of_two_passes_and_their_disagreement(name):
     alpha = 1.7

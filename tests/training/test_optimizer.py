@@ -363,7 +363,7 @@ def test_fit_ends_with_the_averaged_weights():
     assert_same_structure_close(found, average)
 
 
-@pytest.mark.compiled
+@pytest.mark.each_backend
 def test_the_compiled_step_sees_freezing_between_epochs():
     optimizer = AdamW(1e-2)
     model = make_tied_model(optimizer)
