@@ -81,7 +81,7 @@ WORDS = {
 HOOK = re.compile(
     r"(add_hidden|build|check|compute|default|encode_labels|encode_ready|encode_texts|has_classes"
     r"|ignores|left_alone|make|non_trainable|on_epoch|predict_batches|predict_rows|reads_pooled"
-    r"|save_weights|settle|summary|tasks$|text_answer|through|trainable)"
+    r"|save_weights|settle|summary|targets_are_rare|tasks$|text_answer|through|trainable)"
     r"|.*(_assets|_columns|_config|_multipliers|_on_batch|_outputs|_step|_with|row_labels)$"
     r"|from_config$"
 )

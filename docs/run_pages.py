@@ -35,15 +35,13 @@ def without_results(paths, cache):
 
 
 def environment(text, hidden):
-    """Returns the environment of a page, with `hidden` first on the path of imports.
+    """Returns the environment of a page, with the folder `hidden` first on the path of imports.
 
     Where TensorFlow is installed, `keras.utils.set_random_seed` and `load_model` import it on every
     backend, which takes five seconds a page. It stays visible to pages that need it themselves.
     """
-    if re.search(r"\bimport (tensorflow|keras_hub)", text):
+    if re.search(r"\b(import|from)\b.*\b(tensorflow|keras_hub)\b", text):
         return dict(os.environ)
-    hidden.mkdir(parents=True, exist_ok=True)
-    (hidden / "tensorflow.py").write_text('raise ImportError("No page on PyTorch needs it.")\n')
     paths = filter(None, (str(hidden), os.environ.get("PYTHONPATH")))
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
@@ -73,6 +71,8 @@ def run_pages(paths, folder, num_processors=None):
     cache = get_cache(folder)
     pages = without_results(paths, cache).values()
     hidden, failures = pathlib.Path(folder) / "hidden", []
+    hidden.mkdir(parents=True, exist_ok=True)
+    (hidden / "tensorflow.py").write_text('raise ImportError("No page on PyTorch needs it.")\n')
     with futures.ThreadPoolExecutor(num_processors or os.cpu_count()) as executor:
         running = {executor.submit(run, path, hidden): path for path in pages}
         for future in futures.as_completed(running):
@@ -80,6 +80,7 @@ def run_pages(paths, folder, num_processors=None):
             try:
                 notebook, seconds = future.result()
             except (CellExecutionError, CellTimeoutError) as error:
+                print(f"{path.parent.name}/{path.name}: failed", flush=True)
                 failures.append(f"{path}:\n{error}")
                 continue
             print(f"{path.parent.name}/{path.name}: {seconds:.0f} s", flush=True)

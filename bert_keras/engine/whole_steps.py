@@ -139,16 +139,10 @@ class _TorchSteps:
 
             loader = iterator._get_iterator
             iterator._get_iterator = lambda: cuda_graphs.from_the_host(loader())
-        if not all(layer.built for layer in self._flatten_layers()):
-            return super()._symbolic_build(iterator, data_batch)
-        # The first step builds losses and metrics. Keras would go through all layers once more, on
-        # tensors without values, which takes several times as long as a step of a small model.
-        parts = (self._compile_metrics, self._compile_loss)
-        if iterator is not None and not all(part is None or part.built for part in parts):
-            next(iter(iterator), None)  # A batch is taken as on the other backends.
-        if iterator is not None and self.optimizer is not None and not self.optimizer.built:
-            self.optimizer.build(self.trainable_variables)
-        self._post_build()
+        # For `fit` as on the other backends, since it takes a batch. In `train_on_batch` the first
+        # step builds losses and metrics; Keras would go through all layers for each batch.
+        if iterator is not None or not self.built:
+            super()._symbolic_build(iterator, data_batch)
 
     def _get_metrics_result_or_logs(self, logs):
         distribution.sum_states(self.metrics_variables)

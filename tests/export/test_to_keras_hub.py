@@ -26,8 +26,12 @@ CASES = {
     for record in records("KERAS_HUB")
     for task in ("Backbone", *record.heads)
 }
-# Each backend computes a backbone and a head; the rest is names.
-MARKS = {"BertBackbone-TextClassifier": pytest.mark.each_backend}
+# Each backend computes each family's backbone, and a head; the rest is names.
+MARKS = {
+    name: pytest.mark.each_backend
+    for name in CASES
+    if name.endswith("-Backbone") or name == "BertBackbone-TextClassifier"
+}
 TEXTS = ["a b c d", "h a g g", "b" * 9, "c [MASK] A"]
 
 

@@ -32,11 +32,14 @@ def results(tmp_path_factory):
         # Forked, since imports take longer than all readers.
         process = multiprocessing.get_context("fork").Process(target=work, args=(left, keep))
         process.start()
+        process.join(1200)
+        process.kill()  # It may wait for something.
         process.join()
         lines = (keep / "results.jsonl").read_text().splitlines()
         found |= {result["reader"]: result for result in map(json.loads, lines)}
         if process.exitcode:
             name, count = json.loads((keep / "running.json").read_text())
+            assert name in left, "The process ended before it read a file."
             ended = f"The process ended with {process.exitcode}."
             found[name] = {"files": count, "findings": [[ended, count]]}
         left = [name for name in left if name not in found]

@@ -54,7 +54,7 @@ def gradients_of(rate, chunk_size, remat=None):
     ("rate", "direct"),
     [
         (0.0, {"chunk_size": None}),
-        pytest.param(0.2, {"chunk_size": 5, "remat": lambda f: f}, marks=pytest.mark.each_backend),
+        (0.2, {"chunk_size": 5, "remat": lambda f: f}),
     ],
 )
 def test_chunks_give_the_gradient_of_the_whole_batch(rate, direct):

@@ -63,7 +63,6 @@ def test_it_learns_that_somebody_barks_from_lists_of_unequal_length():
     x = (["the dog", "the cat"] * 8, [["barks", "meows", "the"], ["meows", "barks"]] * 8)
     y = [0, 1] * 8
     model = tiny_model()
-    # There, compiling would take longer than the few steps.
     model.compile(learning_rate=1e-2)
     history = model.fit(x, y, batch_size=8, epochs=8, validation_data=(x, y), verbose=0)
     assert history.history["val_accuracy"][-1] == 1

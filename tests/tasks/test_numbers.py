@@ -48,7 +48,6 @@ def make_task(family, name, dtype):
     options = {"num_classes": 2} if name == "TokenClassifier" else {}
     options |= {"objective": "similarity"} if name == "TextEmbedder" else {}
     task = cls(backbone, preprocessor=tiny_preprocessor(max_length=12), **options)
-    # On JAX each operation is compiled by itself where the whole is not.
     task.compile(learning_rate=1e-3, warmup=0)
     return task
 

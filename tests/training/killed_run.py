@@ -18,6 +18,10 @@ def pretrain_until(where, step, printed, *flags):
     It kills itself at a step, `batch` (in the middle of an epoch), `writing` (a checkpoint's file
     is half written) or `deleting` (both the new and the old checkpoint exist), or `never`.
     """
+    if keras.backend.backend() == "torch":
+        import torch
+
+        torch.set_num_threads(1)  # Threads of the parent are not there.
     keras.utils.set_random_seed(step + 1)  # Nothing may depend on the numbers drawn before.
     pretrain.training.TrainingCheckpoint = killed_at(where, step)
     with open(printed, "w") as file, contextlib.redirect_stdout(file):

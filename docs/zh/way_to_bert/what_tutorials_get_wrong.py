@@ -120,7 +120,7 @@ for name, frozen, rate in (("冻住编码器", "backbone", 1e-2), ("全部微调
     print(f"{name} 准确率 {scores['accuracy']:.3f}（{len(dev.texts)} 句）")
 
 # %% [markdown]
-# 只有一个种子、几百个句子，只作示意；更多数据见[消融实验](../../fine_tuning_ablations.md)。
+# 只有一个种子、不到一百个训练句子，只作示意；更多数据见[消融实验](../../fine_tuning_ablations.md)。
 # 标注极少，或者一个编码器要同时用于很多任务时，冻结才划算。
 #
 # ## 另外两句
