@@ -53,7 +53,7 @@ class ReplacedTokenDetector(Task):
     """
 
     form = "sentences"
-    label_per_token = targets_are_rare = True
+    label_per_token = True
     has_classes = False
     is_fine_tuned = False
 

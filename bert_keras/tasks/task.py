@@ -99,7 +99,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
     label_per_token = False
     # Whether each example has one class, so that `fit` can weight it by its class.
     has_classes = True
-    # Whether few targets are positive, as with tags, so that a short run needs more steps.
+    # Whether few targets are positive, as with a label per token, so that a short run is longer.
     targets_are_rare = False
     # Whether `fit` may choose the number of epochs and the rate, see `short_runs`.
     is_fine_tuned = True

@@ -127,7 +127,7 @@ class TokenClassifier(Task):
 
     head_arguments = ("num_classes", "crf")
     form = "sentences"
-    label_per_token = targets_are_rare = True
+    label_per_token = True
 
     if TYPE_CHECKING:
 

@@ -227,12 +227,12 @@ class Recipe:
             ValueError: it is unknown how many batches there are.
         """
         if self.num_epochs == "auto":
-            accumulated = self.asked["gradient_accumulation_steps"] or 1
-            self.num_epochs = (
-                default_epochs(_num_steps(batches, None) / accumulated, task.targets_are_rare)
-                if self._chooses(task)
-                else 1
-            )
+            self.num_epochs = 1
+            if self._chooses(task):
+                accumulated = self.asked["gradient_accumulation_steps"] or 1
+                are_rare = task.targets_are_rare or task.label_per_token
+                steps = _num_steps(batches, None) / accumulated
+                self.num_epochs = default_epochs(steps, are_rare)
         return self.num_epochs
 
     def renewed(self, task):
