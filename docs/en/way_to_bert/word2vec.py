@@ -11,12 +11,18 @@
 # 2. **No full softmax.** A few yes-or-no questions replace the choice among all words.
 #
 # ![CBOW and skip-gram](../figures/cbow_skip_gram.svg)
+#
+# The models are tiny and take thousands of steps. JAX compiles a step, which makes this chapter several
+# times faster than with PyTorch.
 
 # %%
 import collections
 import gzip
 import heapq
+import os
 import re
+
+os.environ["KERAS_BACKEND"] = "jax"
 
 import keras
 import numpy as np
@@ -263,7 +269,6 @@ print(f"{right} right of {asked}: {right / asked:.0%}, among {len(whole):,} word
 # prints results only if `WORD_SIMILARITY_DIR` names their folder:
 
 # %%
-import os
 import pathlib
 
 from scipy.stats import spearmanr
