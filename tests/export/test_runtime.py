@@ -12,6 +12,7 @@ import zlib
 
 import keras
 import numpy as np
+import onnx
 import pytest
 from small_tokenizers import byte_pair_tokenizer
 from tiny import tiny_backbone, tiny_preprocessor
@@ -19,6 +20,7 @@ from tiny import tiny_backbone, tiny_preprocessor
 import bert_keras
 from bert_keras.export import program_formats as formats
 from bert_keras.export import runtime
+from bert_keras.tasks.task import Task
 
 # PyTorch writes the programs; no backend reads them.
 pytestmark = pytest.mark.once
@@ -124,17 +126,70 @@ def assert_same(found, expected):
         assert one == (pytest.approx(other, rel=0, abs=1e-5) if is_float else other)
 
 
-# By class, backbone and number of classes, since a program takes seconds to write.
-PROGRAMS = {}
+class Together:
+    """Tasks with equal backbones as one model, since PyTorch takes seconds to trace a backbone."""
+
+    def __init__(self, tasks):
+        self.tasks = tasks
+        self.backbone, self.num_input_axes = tasks[0].backbone, tasks[0].num_input_axes
+        self.token_inputs = {name for task in tasks for name in task.token_inputs}
+        self.further_inputs = {name for task in tasks for name in task.further_inputs}
+
+    def __call__(self, inputs, training):
+        found, names = [], [formats.signature_of(task)[0] for task in self.tasks]
+
+        def outputs_once(task, inputs, **options):
+            found[:] = found or [self.backbone(inputs, training=training)]
+            return found[0]
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Task, "backbone_outputs", outputs_once)
+            return [
+                task({name: inputs[name] for name in own}, training=training)
+                for task, own in zip(self.tasks, names, strict=True)
+            ]
 
 
-def write_once(model, path, verbose=None, write=formats.write_onnx):
-    """Writes a program as `write_onnx` does; that of tasks with the same weights only once."""
-    key = type(model), type(model.backbone), getattr(model, "num_classes", None)
-    if key not in PROGRAMS:
-        write(model, path, verbose)
-        PROGRAMS[key] = pathlib.Path(path).read_bytes()
-    pathlib.Path(path).write_bytes(PROGRAMS[key])
+def programs_of(tasks, path):
+    """Returns the ONNX program of each task, bytes, cut out of one program of all."""
+    formats.WRITERS["onnx"].write(Together(tasks), str(path))
+    whole, programs = onnx.load(path), []
+    for number, task in enumerate(tasks):
+        prefix = re.compile(f"{number}(_|$)")
+        outputs = [x.name for x in whole.graph.output if prefix.match(x.name)]
+        program = onnx.utils.Extractor(whole).extract_model(
+            [*formats.signature_of(task)[0]], outputs
+        )
+        for value in program.graph.output:
+            name = prefix.sub("", value.name) or "logits"
+            program.graph.node.append(onnx.helper.make_node("Identity", [value.name], [name]))
+            value.name = name
+        programs.append(program.SerializeToString())
+    return programs
+
+
+def program_key(task):
+    """Returns what decides a task's program, since `biased` gives equal layers equal weights."""
+    return type(task), type(task.backbone), getattr(task, "num_classes", None)
+
+
+@pytest.fixture(scope="module")
+def exported_tasks(tmp_path_factory):
+    """The task of each case; their `export` copies programs that are written together."""
+    tasks, groups, programs = {name: make() for name, (make, *_) in CASES.items()}, {}, {}
+    for task in tasks.values():
+        group = groups.setdefault((type(task.backbone), task.num_input_axes), {})
+        group.setdefault(program_key(task), task)
+    for group in groups.values():
+        path = tmp_path_factory.mktemp("programs") / "model.onnx"
+        programs |= zip(group, programs_of([*group.values()], path), strict=True)
+
+    def copy(model, path, verbose=None):
+        pathlib.Path(path).write_bytes(programs[program_key(model)])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(formats, "write_onnx", copy)
+        yield tasks
 
 
 def run_python(code, *arguments, text=True, **options):
@@ -160,15 +215,12 @@ for name, (method, arguments) in pickle.loads((folder / "asked").read_bytes()).i
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(exported_tasks, tmp_path_factory):
     """A folder of exported folders, and what their tasks answered."""
     folder, expected = tmp_path_factory.mktemp("served"), {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(formats, "write_onnx", write_once)
-        for name, (make, method, arguments) in CASES.items():
-            task = make()
-            task.export(folder / name, format="onnx")
-            expected[name] = getattr(task, method)(*arguments)
+    for name, (_, method, arguments) in CASES.items():
+        exported_tasks[name].export(folder / name, format="onnx")
+        expected[name] = getattr(exported_tasks[name], method)(*arguments)
     asked = {name: case[1:] for name, case in CASES.items()}
     (folder / "asked").write_bytes(pickle.dumps(asked))
     (folder / "expected").write_bytes(pickle.dumps(expected))
@@ -392,13 +444,14 @@ def test_the_package_prepares_for_its_command_alone(name, folder):
     assert told.stdout == f"{not is_heard}\n"  # Whether Ctrl-C ends it without a traceback.
 
 
-def test_an_export_replaces_a_folder_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
+def test_an_export_replaces_a_folder_as_a_whole_or_not_at_all(
+    exported_tasks, tmp_path, monkeypatch
+):
     def files():
         paths = [path for path in (tmp_path / "served").rglob("*") if path.is_file()]
         return {path.relative_to(tmp_path / "served"): path.read_bytes() for path in paths}
 
-    monkeypatch.setattr(formats, "write_onnx", write_once)
-    task = CASES["one"][0]()
+    task = exported_tasks["one"]
     task.export(tmp_path / "served", format="onnx")
     before = files()
     # A module of another version goes, a file of the user's stays.
@@ -409,7 +462,7 @@ def test_an_export_replaces_a_folder_as_a_whole_or_not_at_all(tmp_path, monkeypa
     before = files()
     with monkeypatch.context() as patch, pytest.raises(FileNotFoundError):
         patch.setattr(runtime, "__file__", "nowhere")
-        CASES["single"][0]().export(tmp_path / "served", format="onnx")
+        exported_tasks["single"].export(tmp_path / "served", format="onnx")
     assert files() == before
     for model in (tiny_backbone(), bert_keras.TextClassifier(tiny_backbone())):
         with pytest.raises(ValueError, match="needs one task, with a preprocessor"):
