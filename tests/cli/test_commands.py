@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import functools
 import io
 import json
 import subprocess
@@ -36,6 +37,12 @@ def command(capsys):
         return capsys.readouterr().out
 
     return run
+
+
+@pytest.fixture
+def loaded_once(monkeypatch):
+    """Commands share a loaded model: loading one takes longest."""
+    monkeypatch.setattr(sources, "load", functools.cache(sources.load))
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +129,7 @@ def test_each_task_answers(command, tmp_path, name, cls, arguments):
     )
 
 
-def test_embed_writes_the_vectors_of_each_kind_of_embedder(command, write, tmp_path):
+def test_embed_writes_the_vectors_of_each_kind_of_embedder(loaded_once, command, write, tmp_path):
     texts, paths = ["good film", "a bad film"], {}
     for name in ("MaskedLM", "SparseTextEmbedder", "MultiVectorEmbedder", "TextEmbedder"):
         paths[name] = tmp_path / f"{name}.keras"

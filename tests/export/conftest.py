@@ -1,4 +1,4 @@
-"""PyTorch lists the operators of ONNX anew for each export, which takes a second."""
+"""For each export PyTorch lists the operators of ONNX again, which takes a second."""
 
 import functools
 
@@ -7,12 +7,11 @@ import pytest
 
 
 @pytest.fixture(autouse=True, scope="session")
-def operators_are_listed_once():
-    if keras.backend.backend() != "torch":
-        yield
-        return
-    from torch.onnx._internal.exporter._registration import ONNXRegistry
-
+def operators_listed_once():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ONNXRegistry, "from_torchlib", functools.cache(ONNXRegistry.from_torchlib))
+        if keras.backend.backend() == "torch":
+            from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+            once = functools.cache(ONNXRegistry.from_torchlib)
+            patch.setattr(ONNXRegistry, "from_torchlib", staticmethod(once))
         yield
