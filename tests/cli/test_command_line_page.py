@@ -6,7 +6,7 @@ import shlex
 
 import keras
 import pytest
-from test_commands import command, loaded_once  # noqa: F401
+from test_commands import command  # noqa: F401
 from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
@@ -43,7 +43,7 @@ def words(text):
 
 
 @pytest.mark.once  # On PyTorch, which writes the program: a command's own tests run on each.
-def test_the_commands_print_what_the_page_shows(loaded_once, command, capsys):  # noqa: F811
+def test_the_commands_print_what_the_page_shows(command, capsys):  # noqa: F811
     ran = 0
     for line in "".join(TRANSCRIPTS).split("$ bert-keras ")[1:]:
         arguments, _, expected = line.partition("\n")

@@ -39,12 +39,6 @@ def command(capsys):
     return run
 
 
-@pytest.fixture
-def loaded_once(monkeypatch):
-    """Commands share a loaded model: loading one takes longest."""
-    monkeypatch.setattr(sources, "load", functools.cache(sources.load))
-
-
 @pytest.fixture(scope="module")
 def preset(tmp_path_factory):
     folder = tmp_path_factory.mktemp("commands") / "preset"
@@ -129,7 +123,8 @@ def test_each_task_answers(command, tmp_path, name, cls, arguments):
     )
 
 
-def test_embed_writes_the_vectors_of_each_kind_of_embedder(loaded_once, command, write, tmp_path):
+def test_embed_writes_the_vectors_of_each_kind_of_embedder(command, write, tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "load", functools.cache(sources.load))  # Loading takes longest.
     texts, paths = ["good film", "a bad film"], {}
     for name in ("MaskedLM", "SparseTextEmbedder", "MultiVectorEmbedder", "TextEmbedder"):
         paths[name] = tmp_path / f"{name}.keras"
