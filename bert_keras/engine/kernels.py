@@ -21,6 +21,7 @@ import math
 import keras
 import numpy as np
 from keras import ops
+from keras.src.backend.common.global_state import GLOBAL_STATE_TRACKER
 
 from bert_keras.engine.remat import computed_again, with_gradient
 
@@ -34,6 +35,8 @@ if _BACKEND == "torch":
 FUSED = {"jax": True, "tensorflow": False, "torch": True}
 # The lowest float32. Adding a score does not change it: if all keys are masked, they score equally.
 _LOWEST = float(np.finfo("float32").min)
+# Scopes in which a variable's value is not its own.
+_SCOPES = ("stateless_scope", "autocast_scope", "torch_device")
 # With fewer blocks, local attention by a mask over all pairs of positions is faster.
 LEAST_BLOCKS = {"jax": 8, "tensorflow": 8, "torch": 16}
 
@@ -220,9 +223,13 @@ def crossentropy(labels, logits):
 
 def value_of(x):
     """Returns `ops.convert_to_tensor(x)`; a tensor or a variable of PyTorch takes no detour."""
-    if isinstance(x, keras.Variable):
-        x = x.value
-    return x if is_torch(x) else ops.convert_to_tensor(x)
+    if is_torch(x):
+        return x
+    if _BACKEND != "torch" or not isinstance(x, keras.Variable):
+        return ops.convert_to_tensor(x)
+    # `Variable.value` asks ten functions whether a scope replaces it, casts it or infers shapes.
+    scopes = [getattr(GLOBAL_STATE_TRACKER, name, None) for name in _SCOPES]
+    return x.value if x._value is None or any(scopes) else x._value
 
 
 def heads_first(x):
