@@ -70,8 +70,8 @@ def replacing_files(folder, stale=(), index=None):
     On Linux it replaces `folder` in one step, with links to all other files of the old folder; a
     process whose current directory is the folder must enter it again. If that is impossible
     (another system, a file system without it, a mount point, someone else's folder, the current
-    directory), its files move one by one, `config.json` out first and in last: a kill in between
-    leaves no checkpoint, but never a mixture of two, and an exception leaves the old one.
+    directory), its files are moved one by one, `config.json` out first and in last: a kill in
+    between leaves no checkpoint, but never a mixture of two, and an exception leaves the old one.
 
     Args:
         folder: str or path; made if missing, unless there is an `index`. A link stays a link.
@@ -271,32 +271,6 @@ def _move(written, new, folder, stale):
         for name, source, target in reversed(moved):
             shutil.move(target / name, source / name)
         raise
-
-
-@contextlib.contextmanager
-def sole_writer(folder):
-    """A context in which a second one for the same folder is refused, where there are locks.
-
-    Args:
-        folder: `Path`, made if missing.
-
-    Raises:
-        BlockingIOError: another process or thread is within this context.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.ExitStack() as opened:
-        if fcntl is not None:
-            lock = opened.enter_context(open(folder / "lock", "a"))
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise BlockingIOError(
-                    f"Only one run at a time may write into {folder}. Received: a second one. Wait "
-                    "until the first one ends, or write another file."
-                ) from error
-            except OSError:  # A file system without locks.
-                pass
-        yield
 
 
 @contextlib.contextmanager

@@ -4,8 +4,8 @@ Why: docs/benchmarks.md has the times of each; what is not listed here is left t
 
 - Attention: JAX and PyTorch compute it in one function (`FUSED`).
 - Products of bfloat16 on CPUs: XLA is slow unless it is asked for a float32 result, and
-  TensorFlow, on processors without bfloat16 instructions, sums in float32 and cuts the last 16 bits
-  off, so that all results are too near to 0. Both compute a float32 result here, which is rounded
+  TensorFlow, on processors without bfloat16 instructions, sums in float32 and drops the last 16
+  bits, so that all results are too close to 0. Both compute a float32 result here, which is rounded
   once. On JAX that has no forward-mode derivative (`jax.jvp`).
 - Local attention: in blocks if there are enough of them (`LEAST_BLOCKS`), otherwise by a mask.
 - Dropout: cheaper random numbers on JAX, on TensorFlow, and on PyTorch's CPU.
@@ -73,6 +73,10 @@ def fused_attention(query, key, value, mask=None, bias=None, scale=None, dropout
             sizes = ops.shape(query)[1], ops.shape(key)[1]
             mask = ops.broadcast_to(mask, (*ops.shape(mask)[:2], *sizes))
         return ops.dot_product_attention(query, key, value, bias=bias, mask=mask, scale=scale)
+    # One text has no padding. A graph cannot depend on that.
+    is_decidable = torch.is_inference_mode_enabled() and not torch.compiler.is_compiling()
+    if is_decidable and mask is not None and mask.is_cpu and mask.all():
+        mask = None
     # Not through Keras, which cannot pass a dropout rate, or a bias beside a mask.
     bias = bias if mask is None else _masked_bias(mask, bias, query.dtype)
     query, key, value = map(heads_first, (query, key, value))
@@ -228,8 +232,9 @@ def value_of(x):
     if _BACKEND != "torch" or not isinstance(x, keras.Variable):
         return ops.convert_to_tensor(x)
     # `Variable.value` asks ten functions whether a scope replaces it, casts it or infers shapes.
-    scopes = [getattr(GLOBAL_STATE_TRACKER, name, None) for name in _SCOPES]
-    return x.value if x._value is None or any(scopes) else x._value
+    if torch.compiler.is_compiling() or any(map(GLOBAL_STATE_TRACKER.__dict__.get, _SCOPES)):
+        return x.value
+    return x.value if x._value is None else x._value
 
 
 def heads_first(x):
