@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from bert_keras.engine.direct_call import DirectCall
-from bert_keras.engine.kernels import dense, is_jax_on_a_gpu, is_torch, layer_norm
+from bert_keras.engine.kernels import dense, is_jax_on_a_gpu, is_torch, layer_norm, value_of
 from bert_keras.engine.remat import with_gradient
 
 
@@ -39,9 +39,10 @@ class LayerNorm(DirectCall, keras.layers.LayerNormalization):
         if not (is_last and self.scale) or self.rms_scaling:
             return super().call(inputs)
         if keras.backend.backend() == "torch":
-            if not is_torch(inputs) or inputs.dtype != self.gamma.value.dtype:
+            gamma = value_of(self.gamma)
+            if not is_torch(inputs) or inputs.dtype != gamma.dtype:
                 return super().call(inputs)
-            return layer_norm(inputs, self.gamma, self.beta, self.epsilon)
+            return layer_norm(inputs, gamma, self.beta, self.epsilon)
         weights = (w if w is None else ops.convert_to_tensor(w) for w in (self.gamma, self.beta))
         normalize = with_gradient(self._normalize, self._gradient)
         outputs = normalize(ops.convert_to_tensor(inputs), *weights)
