@@ -1,11 +1,15 @@
-"""Evaluate four kinds of models by `mteb.evaluate` on tasks made of files in this repository.
+"""Evaluate four kinds of models by `mteb.evaluate` on tasks made of local files.
 
     pip install '.[torch,demo,mteb]'
-    KERAS_BACKEND=torch python benchmarks/mteb_local.py --splade FOLDER
+    export KERAS_BACKEND=torch
+    python benchmarks/mteb_local.py --splade FOLDER
+    python benchmarks/mteb_local.py --data dev-v1.1.json --num_questions 300 --max_length 128 \
+        --splade FOLDER --reranker FOLDER
 
-The retrieval task is the questions and paragraphs of examples/data/squad, the reranking task the
-same with five paragraphs a question. Prints MTEB's nDCG@10 beside that of `evaluate_retrieval`; the
-script fails if they differ.
+The retrieval task is questions of SQuAD that look for their paragraph among the paragraphs of all
+questions; the reranking task has five paragraphs for each question. Without `--reranker`, the head
+of the cross-encoder is random. The script prints MTEB's nDCG@10 beside that of
+`evaluate_retrieval`, and fails if they differ.
 """
 
 import random
@@ -21,8 +25,16 @@ from questions import read_questions, token_embedder
 import bert_keras
 from bert_keras import search
 
+PRESET = "minilm_l6_en_uncased"
 SPLADE = flags.DEFINE_string("splade", None, "Folder of a SparseTextEmbedder.")
-SQUAD, PRESET = "examples/data/squad/dev-v1.1.json", "minilm_l6_en_uncased"
+RERANKER = flags.DEFINE_string("reranker", PRESET, "Folder of a Reranker.")
+DATA = flags.DEFINE_string("data", "examples/data/squad/dev-v1.1.json", "A file as SQuAD's.")
+NUM_QUESTIONS = flags.DEFINE_integer(
+    "num_questions", None, "Questions, evenly spread; all if None."
+)
+MAX_LENGTH = flags.DEFINE_integer("max_length", None, "Longest text in tokens.")
+KINDS = ["cross-encoder", "sparse", "encoder", "multi-vector"]
+MODELS = flags.DEFINE_list("models", KINDS, "Kinds of models.")
 NUM_CANDIDATES = 5
 
 
@@ -47,14 +59,21 @@ class Retrieval(AbsTaskRetrieval):
     has_candidates = False
 
     def load_data(self, num_proc=None, **kwargs):
-        data, _ = read_questions([SQUAD])
+        data, _ = read_questions([DATA.value])
+        step = max(1, len(data.queries) // (NUM_QUESTIONS.value or len(data.queries)))
+        chosen = list(data.queries)[::step][: NUM_QUESTIONS.value]
+        relevant = {
+            str(query): {
+                str(document): degree for document, degree in data.relevance[query].items()
+            }
+            for query in chosen
+        }
+        documents = dict.fromkeys(int(id) for judged in relevant.values() for id in judged)
         columns = [
-            {"id": list(map(str, each)), "text": list(each.values())}
-            for each in (data.corpus, data.queries)
+            {"id": list(map(str, ids)), "text": [texts[id] for id in ids]}
+            for ids, texts in ((documents, data.corpus), (chosen, data.queries))
         ]
-        rng, relevant = random.Random(0), {}
-        for query, judged in data.relevance.items():
-            relevant[str(query)] = {str(document): degree for document, degree in judged.items()}
+        rng = random.Random(0)
         candidates = {
             query: sorted({*judged, *rng.sample(columns[0]["id"], NUM_CANDIDATES - 1)})
             for query, judged in relevant.items()
@@ -98,12 +117,17 @@ def our_score(task, model):
 
 
 def main(argv):
-    embedder = bert_keras.TextEmbedder.from_preset(PRESET)
-    models = {"encoder": embedder, "multi-vector": token_embedder(embedder)}
-    models["cross-encoder"] = bert_keras.Reranker.from_preset(PRESET)
-    if SPLADE.value:
-        models["sparse"] = bert_keras.SparseTextEmbedder.from_preset(SPLADE.value)
-    for name, model in models.items():
+    options = {"max_length": MAX_LENGTH.value} if MAX_LENGTH.value else {}
+    makers = {
+        "encoder": lambda: bert_keras.TextEmbedder.from_preset(PRESET, **options),
+        "multi-vector": lambda: token_embedder(makers["encoder"]()),
+        "cross-encoder": lambda: bert_keras.Reranker.from_preset(RERANKER.value, **options),
+        "sparse": lambda: bert_keras.SparseTextEmbedder.from_preset(SPLADE.value, **options),
+    }
+    for name in MODELS.value:
+        if name == "sparse" and not SPLADE.value:
+            continue
+        model = makers[name]()
         for task in (Retrieval(), Reranking()):
             if name == "cross-encoder" and not task.has_candidates:
                 continue

@@ -34,8 +34,12 @@ NOISE = 0.3
 def points(count, seed):
     rng = np.random.default_rng(seed)
     plane = np.random.default_rng(0).normal(size=(PLANE, DIM)) / PLANE**0.5
-    found = rng.normal(size=(count, PLANE)) @ plane + NOISE * rng.normal(size=(count, DIM))
-    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype("float32")
+    places, found = rng.normal(size=(count, PLANE)), np.empty((count, DIM), "float32")
+    for start in range(0, count, 100_000):  # The noise of 10^6 vectors takes 3 GB in float64.
+        part = places[start : start + 100_000] @ plane
+        part += NOISE * rng.normal(size=part.shape)
+        found[start : start + 100_000] = part / np.linalg.norm(part, axis=1, keepdims=True)
+    return found
 
 
 class Numpy:
@@ -88,7 +92,7 @@ KINDS = {
     "float32, faiss HNSW32": (
         lambda: search.Index(engine="faiss", factory="HNSW32"),
         Faiss,
-        10**5,
+        10**6,
     ),
     "float32, Qdrant in the process": (search.QdrantIndex, Qdrant, 10**5),
 }

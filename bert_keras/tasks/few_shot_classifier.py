@@ -1,6 +1,7 @@
 """Classification from a handful of labelled texts."""
 
 import copy
+import math
 import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -17,10 +18,11 @@ from bert_keras.tasks.keyword_options import FewShotClassifierOptions, TaskOptio
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.text_embedder import TextEmbedder
 from bert_keras.tasks.user_columns import is_columns
+from bert_keras.training.short_runs import RATE, default_rate
 from bert_keras.types import Data, Frozen, Labels, Path, Pooling
 
-# Pairs of an epoch, by default.
-_NUM_PAIRS = 640
+# Pairs of an epoch at the paper's rate, by default, and for narrow encoders, which learn faster.
+_NUM_PAIRS, _LEAST_PAIRS = 640, 160
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -104,7 +106,8 @@ class FewShotClassifier(TextClassifier):
         """Trains the encoder on pairs of texts, and fits the head on its vectors.
 
         The result depends on `keras.utils.set_random_seed` alone. The optimizer and its settings
-        are those of `compile`, for the first phase; 5e-5 is the default learning rate.
+        are those of `compile`, for the first phase. The default learning rate is 5e-5, and higher
+        for encoders less than 768 wide: 2e-4 for one 384 wide.
 
         Args:
             x: a column of str; a handful for each class is enough.
@@ -112,7 +115,7 @@ class FewShotClassifier(TextClassifier):
             batch_size: int, how many pairs a step compares, 16 by default.
             epochs: int, passes over the pairs, 1 by default.
             num_pairs: int, how many pairs begin with each text; by default as many as make
-                about 640 pairs, which are 40 steps, and at least 1.
+                about 640 pairs at the rate of 5e-5, and about 160 at 2e-4 or more, at least 1.
             **kwargs: `verbose` and `callbacks`, see `keras.Model.fit`.
 
         Returns:
@@ -129,7 +132,9 @@ class FewShotClassifier(TextClassifier):
                 "takes them; to score held-out texts, call `evaluate`."
             )
         texts, labels = self._labelled_texts(x, y)
-        num_pairs = -(-_NUM_PAIRS // len(texts)) if num_pairs is None else num_pairs
+        if num_pairs is None:
+            faster = default_rate(1, self.backbone.hidden_dim) / RATE
+            num_pairs = math.ceil(max(_NUM_PAIRS / faster, _LEAST_PAIRS) / len(texts))
         check_int("num_pairs", num_pairs)
         trains = self.frozen != "backbone"
         embedder = TextEmbedder(
@@ -144,6 +149,7 @@ class FewShotClassifier(TextClassifier):
         if trains:
             first, second = pairs_of(labels, num_pairs, random.getrandbits(31))
             columns = [[texts[row] for row in rows] for rows in (first, second)]
+            embedder.is_fine_tuned = True  # Its rate is that of a short run.
             embedder.recipe = copy.copy(self.recipe)
             embedder.compile_with(self.recipe.renewed(self))
             sizes = {"batch_size": batch_size or 16, "epochs": 1 if epochs is None else epochs}
