@@ -7,8 +7,8 @@ import signal
 import sys
 import warnings
 
+from bert_keras.cli import huge_pages
 from bert_keras.cli.options import wants_help
-from bert_keras.engine import host_memory
 from bert_keras.export.runtime import is_exported
 
 # Commands with flags of their own, and their modules, which import Keras.
@@ -19,8 +19,6 @@ WITH_OWN_FLAGS = {
     "pretraining-data": "make_pretraining_data",
     "pretrain": "pretrain",
 }
-# The environment variable with the id of the process that has restarted.
-_RESTARTED = "BERT_KERAS_RESTARTED"
 
 
 def prepare():
@@ -33,7 +31,7 @@ def prepare():
     Until `started` is called, Ctrl-C ends the process at once.
     """
     if sys.argv[1:2] in (["train"], ["pretrain"]):
-        _restart_with_huge_pages()
+        huge_pages.restart()
     if "--traceback" not in sys.argv:
         _silence_libraries()
         warnings.formatwarning = lambda message, *rest, **further: f"{message}\n"
@@ -78,22 +76,6 @@ def _import_keras_alone():
     finally:
         for name in hidden:
             del sys.modules[name]
-
-
-def _restart_with_huge_pages():
-    """Restarts the process with huge pages, a setting that glibc reads only at the start."""
-    # Checked by process id, since the tunables may get lost.
-    is_restarted = os.environ.get(_RESTARTED) == str(os.getpid())
-    if is_restarted or not sys.executable or not host_memory.would_gain_by_huge_pages(os.environ):
-        return
-    tunables = [os.environ.get("GLIBC_TUNABLES"), host_memory.HUGE_PAGES]
-    environment = {
-        **os.environ,
-        "GLIBC_TUNABLES": ":".join(filter(None, tunables)),
-        _RESTARTED: str(os.getpid()),
-    }
-    with contextlib.suppress(OSError):  # Then the process continues without them.
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
 
 
 def _silence_libraries():

@@ -59,10 +59,7 @@ def replacing(path):
         if path.exists() and not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         yield str(temporary)
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        # A library may have made a file that only its owner can read.
-        shutil.copymode(path if path.exists() else temporary.with_name("lock"), temporary)
+        _finish(temporary, path if path.exists() else temporary.with_name("lock"))
         os.replace(temporary, path)
 
 
@@ -73,13 +70,13 @@ def replacing_files(folder, stale=(), index=None):
     On Linux it replaces `folder` in one step, with links to all other files of the old folder; a
     process whose current directory is the folder must enter it again. If that is impossible
     (another system, a file system without it, a mount point, someone else's folder, the current
-    directory), its files move one by one, `config.json` out first and in last: a kill in between
-    leaves no checkpoint, but never a mixture of two, and an exception leaves the old one.
+    directory), its files are moved one by one, `config.json` out first and in last: a kill in
+    between leaves no checkpoint, but never a mixture of two, and an exception leaves the old one.
 
     Args:
-        folder: str or path, made if missing. A link stays a link.
+        folder: str or path; made if missing, unless there is an `index`. A link stays a link.
         stale: names of files to remove if there is no new one.
-        index: name of the file that replaces `config.json` in this role, in a folder that may hold
+        index: name of the file that takes the place of `config.json`, in a folder that may hold
             unrelated files. Such a folder is never swapped.
 
     Raises:
@@ -87,7 +84,8 @@ def replacing_files(folder, stale=(), index=None):
     """
     folder = pathlib.Path(os.path.realpath(folder))
     is_new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
+    if index is None:
+        folder.mkdir(parents=True, exist_ok=True)
     try:
         yield from _replacing_files(folder, stale, index)
     except BaseException:
@@ -99,10 +97,13 @@ def replacing_files(folder, stale=(), index=None):
 
 def _replacing_files(folder, stale, index):
     can_swap = index is None and os.access(folder.parent, os.W_OK) and not os.path.ismount(folder)
-    with _beside(folder if can_swap else folder / "preset", folder) as new:
+    shown = folder / (index or "")
+    with _beside(folder if can_swap else folder / "preset", shown) as new:
         new.mkdir()
         yield new
         written = [path.relative_to(new) for path in new.rglob("*") if not path.is_dir()]
+        for name in written:
+            _finish(new / name, new.with_name("lock"))
         written.sort(key=lambda name: name == pathlib.Path(index or _LAST))
         ours = {*written, *map(pathlib.Path, stale)}
         if can_swap and _swap(new, folder, ours):
@@ -112,31 +113,14 @@ def _replacing_files(folder, stale, index):
             _move(written, new, folder, stale)
 
 
-@contextlib.contextmanager
-def replacing_with(path, beside):
-    """Like `replacing`, for a file with perhaps a second one beside it: both are replaced, or none.
+def _finish(path, like):
+    """Writes a new file to the disk, and gives it the permissions of another one.
 
-    `path` moves out first and in last: a kill in between leaves no `path`, never one without its
-    second file.
-
-    Args:
-        path: str or path, in a folder that exists and can be written.
-        beside: name of the second file, which is removed if there is no new one.
-
-    Raises:
-        OSError: a file cannot be written, as on a full disk; the message says what is there now.
+    A library may have made a file that only its owner can read.
     """
-    path = pathlib.Path(os.path.realpath(path))
-    with _beside(path, path) as temporary:
-        new = temporary.with_name("new")
-        new.mkdir()
-        yield str(new / path.name)
-        written = sorted(os.listdir(new), key=lambda name: name == path.name)
-        for name in written:
-            shutil.copymode(temporary.with_name("lock"), new / name)
-            with open(new / name, "rb+") as file:
-                os.fsync(file.fileno())
-        _move(written, new, path.parent, {beside}.difference(written))
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+    shutil.copymode(like, path)
 
 
 def of_one_state(read: _Reader) -> _Reader:
@@ -287,32 +271,6 @@ def _move(written, new, folder, stale):
         for name, source, target in reversed(moved):
             shutil.move(target / name, source / name)
         raise
-
-
-@contextlib.contextmanager
-def sole_writer(folder):
-    """A context in which a second one for the same folder is refused, where there are locks.
-
-    Args:
-        folder: `Path`, made if missing.
-
-    Raises:
-        BlockingIOError: another process or thread is within this context.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.ExitStack() as opened:
-        if fcntl is not None:
-            lock = opened.enter_context(open(folder / "lock", "a"))
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise BlockingIOError(
-                    f"Only one run at a time may write into {folder}. Received: a second one. Wait "
-                    "until the first one ends, or write another file."
-                ) from error
-            except OSError:  # A file system without locks.
-                pass
-        yield
 
 
 @contextlib.contextmanager

@@ -23,41 +23,61 @@ class DirectCall:
     """The first base of a layer: skips Keras's `__call__` where that would add nothing.
 
     It does so on PyTorch, inside the call of a model or another layer, if the layer is built and
-    its inputs are tensors of its dtype. Anything else goes through Keras: symbolic inputs, arrays,
-    other dtypes, masks that Keras attached, quantized or regularized layers, and PyTorch's hooks.
+    its inputs are tensors of its dtype, or dicts of them. Anything else goes through Keras:
+    symbolic inputs, arrays, other dtypes, masks that Keras attached, quantized or regularized
+    layers, and PyTorch's hooks.
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        context = getattr(GLOBAL_STATE_TRACKER, "current_call_ctx", None)
-        if not _IS_TORCH or context is None:
-            return super().__call__(*args, **kwargs)
-        training = context.get_value("training")
-        if self._call_has_training_arg and kwargs.get("training") is None:
-            kwargs["training"] = training
-        if kwargs.get("training", training) == training and _is_plain(self, args, kwargs):
+        if _IS_TORCH and _is_plain(self, args, kwargs):
             return self.call(*args, **kwargs)
         return super().__call__(*args, **kwargs)
 
 
+def call_layer(layer: keras.layers.Layer, *args: Any, **kwargs: Any) -> Any:
+    """Returns `layer(*args, **kwargs)` for one of Keras's layers, called as `DirectCall` does.
+
+    Args:
+        layer: a layer that makes no masks.
+        *args, **kwargs: its call arguments.
+    """
+    if _IS_TORCH and _is_plain(layer, args, kwargs):
+        return layer.call(*args, **kwargs)
+    return layer(*args, **kwargs)
+
+
 def _is_plain(layer, args, kwargs):
-    """Whether `Layer.__call__` would pass these arguments to `layer.call` and add nothing."""
-    scope = getattr(GLOBAL_STATE_TRACKER, "autocast_scope", None)
+    """Whether `Layer.__call__` would pass these arguments to `layer.call` and add nothing.
+
+    It adds `training` to the arguments, as Keras does.
+    """
+    context = getattr(GLOBAL_STATE_TRACKER, "current_call_ctx", None)
+    if context is None:
+        return False
+    training = context.get_value("training")
+    if layer._call_has_training_arg and kwargs.get("training") is None:
+        kwargs["training"] = training
     policy = layer._dtype_policy
-    dtype = policy.compute_dtype
-    for x in (*args, *kwargs.values()):
-        if isinstance(x, _SETTINGS):
+    name = policy.compute_dtype
+    dtype = getattr(torch, name)
+    for argument in (*args, *kwargs.values()):
+        if isinstance(argument, _SETTINGS):
             continue
-        # Keras would convert or cast it, or read its mask.
-        is_float = isinstance(x, torch.Tensor) and x.is_floating_point()
-        if not isinstance(x, torch.Tensor) or (is_float and x.dtype != getattr(torch, dtype)):
-            return False
-        if getattr(x, "_keras_mask", None) is not None:
-            return False
+        for x in argument.values() if isinstance(argument, dict) else (argument,):
+            # Keras would convert or cast it, or read its mask.
+            if (
+                not isinstance(x, torch.Tensor)
+                or (x.dtype != dtype and x.is_floating_point())
+                or getattr(x, "_keras_mask", None) is not None
+            ):
+                return False
+    scope = getattr(GLOBAL_STATE_TRACKER, "autocast_scope", None)
     return (
-        layer._call_context_args == {"training"}
-        and layer.built
+        layer.built
+        and kwargs.get("training", training) == training
+        and layer._call_context_args == {"training"}
         and (layer.autocast or scope is None)
-        and dtype == (policy.variable_dtype if scope is None else scope.dtype)
+        and name == (policy.variable_dtype if scope is None else scope.dtype)
         and policy.quantization_mode is None
         and layer.activity_regularizer is None
         and not layer._remat_mode

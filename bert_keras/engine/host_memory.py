@@ -2,16 +2,12 @@
 
 Why: glibc returns free memory at the end of its heap to the kernel, and maps blocks above at most
 32 MiB anew each time. The hidden states of a batch are freed and allocated at every step, so at
-every step the kernel zeroes the same pages again. There are two ways out; docs/benchmarks.md has
-their times:
+every step the kernel zeroes the same pages again. docs/benchmarks.md has the times, also of huge
+pages, which the commands `train` and `pretrain` start with (cli/huge_pages.py).
 
-- Huge pages: the kernel zeroes 512 times as many bytes at once. glibc asks for them if it was told
-  so when the process began (`HUGE_PAGES`); `train` and `pretrain` restart themselves with it.
-- Kept memory, `keep_freed_memory`, for a process that already runs. It costs memory: XLA takes all
-  it needs for a step as one block, and if something small was allocated inside the block of the
-  last step, the next block is taken beside it.
-
-TensorFlow keeps memory by itself.
+Kept memory costs memory: XLA takes all it needs for a step as one block, and if something small was
+allocated inside the block of the last step, the next block is taken beside it. TensorFlow keeps
+memory by itself.
 
 Goes when `tests/test_imports.py::test_importing_the_package_returns_freed_memory` fails.
 """
@@ -21,10 +17,6 @@ import os
 import sys
 from collections.abc import Mapping
 
-# A value of the environment variable GLIBC_TUNABLES; glibc 2.35 and later read it at the start.
-HUGE_PAGES = "glibc.malloc.hugetlb=1"
-# Names in brackets whether the kernel gives huge pages on request ("madvise") or to all.
-KERNEL_GIVES = "/sys/kernel/mm/transparent_hugepage/enabled"
 # Numbers from glibc's malloc.h.
 TRIM_THRESHOLD, MMAP_MAX, ARENA_MAX = -1, -4, -8
 # With more cores, waiting for one shared arena costs more than it saves.
@@ -80,24 +72,6 @@ def keep_freed_memory() -> bool:
     if backend == "jax" and len(os.sched_getaffinity(0)) <= FEW_CORES:
         libc.mallopt(ARENA_MAX, 1)
     return True
-
-
-def would_gain_by_huge_pages(environment: Mapping[str, str]) -> bool:
-    """Returns whether a process with that environment should start with `HUGE_PAGES`.
-
-    Args:
-        environment: dict of str, such as `os.environ`.
-    """
-    if not has_glibc() or is_set_by_user(environment):
-        return False
-    version = os.confstr("CS_GNU_LIBC_VERSION").split()[-1]
-    if tuple(int(number) for number in version.split(".")[:2]) < (2, 35):
-        return False
-    try:
-        with open(KERNEL_GIVES, encoding="ascii") as file:
-            return "[madvise]" in file.read()
-    except OSError:
-        return False
 
 
 def has_glibc() -> bool:

@@ -4,10 +4,12 @@ Why: docs/benchmarks.md has the times of each; what is not listed here is left t
 
 - Attention: JAX and PyTorch compute it in one function (`FUSED`).
 - Products of bfloat16 on CPUs: XLA is slow unless it is asked for a float32 result, and
-  TensorFlow, on processors without bfloat16 instructions, sums in float32 and cuts the last 16 bits
-  off, so that all results are too near to 0. Both compute a float32 result here, which is rounded
+  TensorFlow, on processors without bfloat16 instructions, sums in float32 and drops the last 16
+  bits, so that all results are too close to 0. Both compute a float32 result here, which is rounded
   once. On JAX that has no forward-mode derivative (`jax.jvp`).
 - Local attention: in blocks if there are enough of them (`LEAST_BLOCKS`), otherwise by a mask.
+- Dense layers and layer normalization: fewer operations in TensorFlow's graphs, which are traced
+  and compiled sooner.
 - Dropout: cheaper random numbers on JAX, on TensorFlow, and on PyTorch's CPU.
 
 The part about attention can go when
@@ -21,6 +23,7 @@ import math
 import keras
 import numpy as np
 from keras import ops
+from keras.src.backend.common.global_state import GLOBAL_STATE_TRACKER
 
 from bert_keras.engine.remat import computed_again, with_gradient
 
@@ -34,6 +37,8 @@ if _BACKEND == "torch":
 FUSED = {"jax": True, "tensorflow": False, "torch": True}
 # The lowest float32. Adding a score does not change it: if all keys are masked, they score equally.
 _LOWEST = float(np.finfo("float32").min)
+# Scopes in which a variable's value is not its own.
+_SCOPES = ("stateless_scope", "autocast_scope", "torch_device")
 # With fewer blocks, local attention by a mask over all pairs of positions is faster.
 LEAST_BLOCKS = {"jax": 8, "tensorflow": 8, "torch": 16}
 
@@ -70,6 +75,10 @@ def fused_attention(query, key, value, mask=None, bias=None, scale=None, dropout
             sizes = ops.shape(query)[1], ops.shape(key)[1]
             mask = ops.broadcast_to(mask, (*ops.shape(mask)[:2], *sizes))
         return ops.dot_product_attention(query, key, value, bias=bias, mask=mask, scale=scale)
+    # One text has no padding. A graph cannot depend on that.
+    is_decidable = torch.is_inference_mode_enabled() and not torch.compiler.is_compiling()
+    if is_decidable and mask is not None and mask.is_cpu and mask.all():
+        mask = None
     # Not through Keras, which cannot pass a dropout rate, or a bias beside a mask.
     bias = bias if mask is None else _masked_bias(mask, bias, query.dtype)
     query, key, value = map(heads_first, (query, key, value))
@@ -186,6 +195,8 @@ def dense(x, kernel, bias=None):
         return product.view(*x.shape[:-1], kernel.shape[1])
     if _is_bfloat16_on_a_cpu(x, kernel):
         product = with_gradient(_rounded_product, _rounded_gradients)(x, kernel)
+    elif _BACKEND == "tensorflow" and x.dtype == kernel.dtype and len(x.shape) > 2:
+        product = _product_on_tensorflow(x, kernel)
     else:
         product = ops.matmul(x, kernel)
     return product if bias is None else ops.add(product, bias)
@@ -220,9 +231,14 @@ def crossentropy(labels, logits):
 
 def value_of(x):
     """Returns `ops.convert_to_tensor(x)`; a tensor or a variable of PyTorch takes no detour."""
-    if isinstance(x, keras.Variable):
-        x = x.value
-    return x if is_torch(x) else ops.convert_to_tensor(x)
+    if is_torch(x):
+        return x
+    if _BACKEND != "torch" or not isinstance(x, keras.Variable):
+        return ops.convert_to_tensor(x)
+    # `Variable.value` asks ten functions whether a scope replaces it, casts it or infers shapes.
+    if torch.compiler.is_compiling() or any(map(GLOBAL_STATE_TRACKER.__dict__.get, _SCOPES)):
+        return x.value
+    return x.value if x._value is None else x._value
 
 
 def heads_first(x):
@@ -279,6 +295,16 @@ def gelu_dense(x, kernel, bias, approximate):
         return None
     approximate = "tanh" if approximate else "none"
     return _GeluDense.apply(value_of(x), value_of(kernel), value_of(bias), approximate)
+
+
+def _product_on_tensorflow(x, kernel):
+    """Returns `x @ kernel`; the graph of `ops.matmul` has four times as many operations."""
+    import tensorflow as tf
+
+    rows = tf.matmul(tf.reshape(x, (-1, kernel.shape[0])), kernel)
+    axes = x.shape[:-1]
+    axes = axes if axes.is_fully_defined() else tf.shape(x)[:-1]
+    return tf.reshape(rows, tf.concat([axes, kernel.shape[1:]], 0))
 
 
 def _is_bfloat16_on_a_cpu(x, kernel):

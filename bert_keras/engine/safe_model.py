@@ -22,6 +22,7 @@ from bert_keras import distribution
 from bert_keras.checks import check_not_empty
 from bert_keras.engine import forked, quantized, structure
 from bert_keras.engine.atomic_files import replacing, replacing_files
+from bert_keras.engine.direct_call import DirectCall
 from bert_keras.engine.prediction import batches_of, prediction_of, shown, with_progress
 from bert_keras.engine.summary import output_shapes
 from bert_keras.engine.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
@@ -31,7 +32,7 @@ from bert_keras.types import Data, Inputs, LayerOptions, Path, Verbose
 _FIT_ARGUMENTS = inspect.signature(keras.Model.fit).parameters.keys()
 
 
-class SafeModel(WholeSteps, keras.Model):
+class SafeModel(DirectCall, WholeSteps, keras.Model):
     """A `keras.Model` that nothing leaves half changed.
 
     - Any number of threads may predict at once, since `predict` changes nothing.

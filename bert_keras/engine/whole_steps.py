@@ -139,7 +139,7 @@ class _TorchSteps:
 
             loader = iterator._get_iterator
             iterator._get_iterator = lambda: cuda_graphs.from_the_host(loader())
-        # For `fit` as on the other backends, since it takes a batch. In `train_on_batch` the first
+        # `fit` builds from its first batch, as on the other backends. In `train_on_batch` the first
         # step builds losses and metrics; Keras would go through all layers for each batch.
         if iterator is not None or not self.built:
             super()._symbolic_build(iterator, data_batch)

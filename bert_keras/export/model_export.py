@@ -6,7 +6,7 @@ import keras
 from absl import logging
 
 from bert_keras.checks import refuse_unused
-from bert_keras.engine.atomic_files import replacing, replacing_files, replacing_with
+from bert_keras.engine.atomic_files import replacing, replacing_files
 from bert_keras.export import program_formats as formats
 from bert_keras.export import text_program
 from bert_keras.export.runtime_folder import write_folder
@@ -43,14 +43,16 @@ def export(model, filepath, format, verbose=None, input_signature=None, *, text=
 def _write_program(model, filepath, format, verbose, **options):
     """Writes a program; existing files are replaced, all of them or none."""
     formats.check_packages(format)
-    path = pathlib.Path(filepath)
+    path = pathlib.Path(filepath).resolve()  # A link to a file stays a link.
     files = {
         "tf_saved_model": lambda: replacing_files(path, _SAVED_MODEL),
         "texts": lambda: replacing_files(path, _SAVED_MODEL),
-        "onnx": lambda: replacing_with(path, f"{path.name}.data"),
-        "openvino": lambda: replacing_with(path, f"{path.stem}.bin"),
+        "onnx": lambda: replacing_files(path.parent, [f"{path.name}.data"], index=path.name),
+        "openvino": lambda: replacing_files(path.parent, [f"{path.stem}.bin"], index=path.name),
     }
     with files.get(format, lambda: replacing(path))() as temporary:
+        if format in ("onnx", "openvino"):
+            temporary /= path.name
         formats.write(format, model, str(temporary), verbose, **options)
     if verbose is not False:
         say = print if keras.config.is_interactive_logging_enabled() else logging.info

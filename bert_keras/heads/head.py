@@ -6,6 +6,7 @@ from typing import Any, Unpack
 import keras
 
 from bert_keras.checks import refuse_unused
+from bert_keras.engine.direct_call import DirectCall
 from bert_keras.layers.activations import get_activation
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import build_parts, head_initializer
@@ -13,7 +14,7 @@ from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.types import Activation, LayerOptions, Tensor
 
 
-class Head(keras.layers.Layer):
+class Head(DirectCall, keras.layers.Layer):
     """Dense layers on the outputs of a backbone. A head keeps its arguments as attributes.
 
     The last layer is `dense`. A head may have a hidden layer, `hidden`, and a norm after it,

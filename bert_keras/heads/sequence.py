@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from bert_keras.checks import check_choice, refuse_unused
+from bert_keras.engine.direct_call import call_layer
 from bert_keras.heads.head import Head, own_arguments
 from bert_keras.layers.pooler import POOLINGS, pool
 from bert_keras.types import Activation, LayerOptions, Outputs, Pooling, Tensor
@@ -89,4 +90,4 @@ class SequenceHead(Head):
             vector = self.drop(vector, training=training)
         if self.hidden is not None:
             vector = self.through_hidden(vector)
-        return self.dense(self.drop(vector, training=training))
+        return call_layer(self.dense, self.drop(vector, training=training))

@@ -113,7 +113,8 @@ class AdaptableDense(DirectCall, keras.layers.Dense):
         self.lora_a = self.lora_b = self.lora_scale = None
 
     def call(self, inputs, training=None):
-        x = dense(inputs, self.kernel, self.bias)
+        # `kernel` also looks for kinds of quantization that never reach this method.
+        x = dense(inputs, self.kernel if self.lora_enabled else self._kernel, self.bias)
         if self.has_adapter:
             x = x + self.lora_scale * ops.matmul(ops.matmul(inputs, self.lora_a), self.lora_b)
         return x if self.activation is None else self.activation(x)

@@ -5,7 +5,7 @@ from typing import Unpack
 import keras
 from keras import ops
 
-from bert_keras.engine.direct_call import DirectCall
+from bert_keras.engine.direct_call import DirectCall, call_layer
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense, bert_table, build_parts
 from bert_keras.layers.layer_norm import LayerNorm
@@ -78,9 +78,8 @@ class BertEmbeddings(DirectCall, keras.layers.Layer):
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
-        self.hidden_dim = hidden_dim
+        self.hidden_dim, self.padding_id = hidden_dim, padding_id
         self.embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
-        self.padding_id = padding_id
         self.initializer_range, self.project_first = initializer_range, project_first
         # Reversible, so that the head of a masked language model can use the same table.
         reversible, width = keras.layers.ReversibleEmbedding, self.embedding_dim
@@ -113,14 +112,14 @@ class BertEmbeddings(DirectCall, keras.layers.Layer):
         token_vectors: Tensor | None = None,
         training: bool | None = None,
     ) -> Tensor:
-        x = self.token_embedding(token_ids) if token_vectors is None else token_vectors
+        x = call_layer(self.token_embedding, token_ids) if token_vectors is None else token_vectors
         if self.position_embedding is not None:
-            x = x + self.position_embedding(self._positions(token_ids))
+            x = x + call_layer(self.position_embedding, self._positions(token_ids))
         if self.segment_embedding is not None:
             if segment_ids is None:
                 # One row, which is broadcast over batch and length.
                 segment_ids = ops.zeros((1, 1), dtype="int32")
-            x = x + self.segment_embedding(segment_ids)
+            x = x + call_layer(self.segment_embedding, segment_ids)
         is_projected = self.projection is not None
         if is_projected and self.project_first:
             x = self.projection(x)

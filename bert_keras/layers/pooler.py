@@ -6,12 +6,13 @@ import keras
 from keras import ops
 
 from bert_keras.checks import check_choice
+from bert_keras.engine.direct_call import DirectCall, call_layer
 from bert_keras.layers.initializer import bert_dense
 from bert_keras.types import LayerOptions, Outputs, Pooling, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class Pooler(keras.layers.Layer):
+class Pooler(DirectCall, keras.layers.Layer):
     """Turns the first token's vector, `[CLS]`, into one for the whole sequence.
 
     `output = tanh(x_0 W + b)`. Pre-training by next sentence prediction trains it. Checkpoints
@@ -45,7 +46,7 @@ class Pooler(keras.layers.Layer):
         self.dense.build((None, self.hidden_dim))
 
     def call(self, hidden_states: Tensor) -> Tensor:
-        return self.dense(hidden_states[:, 0])
+        return call_layer(self.dense, hidden_states[:, 0])
 
 
 POOLINGS = ("pooler", "cls", "mean", "max")

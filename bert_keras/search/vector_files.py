@@ -11,8 +11,9 @@ import numpy as np
 
 from bert_keras.checks import as_texts, check_int, check_not_empty, require
 from bert_keras.corpora.growing_arrays import Columns
-from bert_keras.engine.atomic_files import replacing, sole_writer
+from bert_keras.engine.atomic_files import replacing
 from bert_keras.export import runtime
+from bert_keras.search.sole_writer import sole_writer
 from bert_keras.types import Path
 
 # Texts of one part: batches of texts of similar length, and what a kill costs at most.

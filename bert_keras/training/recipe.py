@@ -9,12 +9,12 @@ import numpy as np
 
 from bert_keras import distribution
 from bert_keras.checks import check_int, check_number, refuse_unused
-from bert_keras.engine.random_state import OwnStateInEachProcess, RestoreState, as_json
 from bert_keras.engine.whole_steps import inner_optimizer
 from bert_keras.other_names import check_arguments
 from bert_keras.training.averages import steps_done
 from bert_keras.training.losses import OfAllDevices, SparseCrossentropy
 from bert_keras.training.optimizer import AdamW, Lamb
+from bert_keras.training.random_state import OwnStateInEachProcess, RestoreState, as_json
 from bert_keras.training.schedules import WarmupDecay
 from bert_keras.training.short_runs import EPOCHS, RATE, default_epochs, default_rate, in_words
 from bert_keras.training.stages import layer_wise_decay

@@ -314,9 +314,9 @@ def test_a_keras_file_that_names_a_vocabulary_is_refused_without_opening_it(
 
 def test_a_file_and_the_one_beside_it_are_replaced_together(tmp_path):
     def write(*names):
-        with files.replacing_with(tmp_path / "model.xml", "model.bin") as path:
+        with files.replacing_files(tmp_path, ["model.bin"], index="model.xml") as folder:
             for name in names:
-                pathlib.Path(path).with_name(name).write_text("new")
+                (folder / name).write_text("new")
             if not names:
                 raise NO_SPACE
 

@@ -73,6 +73,21 @@ def test_a_call_is_direct_where_keras_would_add_nothing(change, x, kwargs, is_di
     np.testing.assert_array_equal(keras.ops.convert_to_numpy(outputs), 2 * np.ones((2, 3)))
 
 
+def test_a_text_costs_one_of_keras_s_calls():
+    """That of the task, and none of its backbone, head, pooler, tables and dense layers."""
+    classifier, called = tiny_classifier(), []
+    classifier.predict(INPUTS, verbose=0)
+    original = keras.layers.Layer.__call__
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            keras.layers.Layer,
+            "__call__",
+            lambda self, *args, **kw: called.append(self) or original(self, *args, **kw),
+        )
+        classifier.predict(INPUTS, verbose=0)
+    assert called == [classifier]
+
+
 def test_hooks_run():
     layer, calls = Counted(), []
     handle = layer.register_forward_hook(lambda *arguments: calls.append("own"))

@@ -9,13 +9,13 @@ import sys
 import keras
 import pytest
 
-from bert_keras.cli import start
+from bert_keras.cli import huge_pages, start
 from bert_keras.engine import host_memory
 
 pytestmark = pytest.mark.once
 
 PAGE_FAULTS = pathlib.Path(__file__).with_name("page_faults.py")
-HUGE_PAGES = host_memory.HUGE_PAGES
+HUGE_PAGES = huge_pages.HUGE_PAGES
 
 
 @pytest.mark.each_backend
@@ -78,11 +78,11 @@ def test_huge_pages_are_asked_for_where_kernel_and_glibc_give_them(
     options, gains, write, monkeypatch
 ):
     found = {"kernel": "always [madvise] never", "glibc": "glibc 2.36", **options}
-    monkeypatch.setattr(host_memory, "KERNEL_GIVES", write("enabled", found.pop("kernel")))
+    monkeypatch.setattr(huge_pages, "KERNEL_GIVES", write("enabled", found.pop("kernel")))
     glibc = found.pop("glibc")
     monkeypatch.setattr(host_memory, "has_glibc", lambda: True)
     monkeypatch.setattr(os, "confstr", lambda name: glibc, raising=False)
-    assert host_memory.would_gain_by_huge_pages(found) == gains
+    assert huge_pages.would_gain(found) == gains
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_the_command_imports_keras_without_packages_for_its_wrappers_and_plots(m
 @pytest.mark.parametrize(("command", "begins"), [("train", True), ("info", False)])
 def test_training_commands_restart_with_their_own_arguments(command, begins, monkeypatch):
     calls = []
-    monkeypatch.setattr(host_memory, "would_gain_by_huge_pages", lambda environment: True)
+    monkeypatch.setattr(huge_pages, "would_gain", lambda environment: True)
     monkeypatch.setattr(os, "execve", lambda *arguments: calls.append(arguments))
     monkeypatch.setattr(sys, "argv", ["bert-keras", command, "--traceback"])
     monkeypatch.setattr(sys, "orig_argv", ["python", "-X", "dev", "-m", "bert_keras", command])
