@@ -1,5 +1,6 @@
 """Checks that every model must pass, whatever its family or task."""
 
+import ast
 import functools
 import json
 import pathlib
@@ -14,6 +15,7 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.unpadded_batches import without_padding
 from bert_keras.presets.assign import relative_path
 from bert_keras.presets.families import record_of
+from bert_keras.presets.formats.checkpoint import Checkpoint
 from bert_keras.presets.formats.huggingface import _KINDS
 from bert_keras.presets.name_map import expand, transformed_back
 
@@ -93,6 +95,26 @@ def call(model, inputs, only_shapes=False, **options):
 
     function = functools.partial(jax.eval_shape, computed) if only_shapes else jax.jit(computed)
     return function([variable.value for variable in variables])
+
+
+@functools.cache
+def _backbone(cls, arguments):
+    return cls(**ast.literal_eval(arguments))
+
+
+def make_backbones_once(monkeypatch):
+    """Lets checkpoints with equal configs share a backbone, since making one takes longest.
+
+    Its weights are NaN before a checkpoint is loaded, so that each must come from the files.
+    """
+
+    def make(checkpoint, cls, overrides):
+        backbone = _backbone(cls, repr(checkpoint._backbone_arguments(cls) | overrides))
+        for weight in backbone.weights:
+            weight.assign(np.full(weight.shape, np.nan))
+        return backbone
+
+    monkeypatch.setattr(Checkpoint, "_make", make)
 
 
 def perplexity(labels, logits, weights):

@@ -119,10 +119,18 @@ def run(title, command, backend="jax", cwd=ROOT, **environment):
 
 def tests_of_backends(backend):
     """Returns the test files that run on a backend, without those of `ONCE`."""
-    files = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/**/test_*.py"))
+    paths = sorted(ROOT.glob("tests/**/test_*.py"))
+    if backend != "torch":  # To import a file takes time, even if none of its tests runs.
+        paths = [path for path in paths if not runs_once(path.read_text())]
+    files = [path.relative_to(ROOT).as_posix() for path in paths]
     once = (*ONCE, "tests/across_backends")
     on_each = () if backend == "torch" else ON_EACH
     return [name for name in files if name in on_each or not name.startswith(once)]
+
+
+def runs_once(source):
+    """Whether all tests in a file are marked `once`, see conftest.py."""
+    return "\npytestmark = pytest.mark.once\n" in source and "each_backend" not in source
 
 
 def wheel_job(folder):

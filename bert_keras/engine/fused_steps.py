@@ -77,7 +77,7 @@ def torch_global_norm(gradients):
         return torch.nn.utils.get_total_norm(gradients)
 
 
-def tensorflow_step(variable, gradient, momentum, velocity, beta_1, beta_2, rate, epsilon):
+def tensorflow_step(variable, gradient, momentum, velocity, beta_1, beta_2, rate, epsilon, zero):
     """Updates a TensorFlow variable and its moments in place with TensorFlow's Adam kernel.
 
     Args:
@@ -86,6 +86,7 @@ def tensorflow_step(variable, gradient, momentum, velocity, beta_1, beta_2, rate
         beta_1, beta_2: scalars.
         rate: scalar, the learning rate with both bias corrections.
         epsilon: scalar, added to the uncorrected `sqrt(v)`.
+        zero: scalar 0. A constant of each variable's own would be an operation of the graph.
     """
     import tensorflow as tf
 
@@ -94,8 +95,8 @@ def tensorflow_step(variable, gradient, momentum, velocity, beta_1, beta_2, rate
         m=momentum.handle,
         v=velocity.handle,
         # The bias corrections are part of `rate`, because they may differ between variables.
-        beta1_power=tf.zeros((), variable.dtype),
-        beta2_power=tf.zeros((), variable.dtype),
+        beta1_power=zero,
+        beta2_power=zero,
         lr=rate,
         beta1=beta_1,
         beta2=beta_2,
@@ -116,14 +117,22 @@ def traced_once(function):
     return jax.jit(function)
 
 
-def sum_of_squares(gradient):
-    """Returns the sum of a tensor's squares, float32. TensorFlow's kernel writes no squares."""
-    gradient = keras.ops.cast(gradient, "float32")
+def global_norm(gradients, gates):
+    """Returns the norm over all gradients whose gate is 1, a float32 scalar.
+
+    Args:
+        gradients: list of tensors.
+        gates: 1 or 0 for each gradient, a list of scalars or, on TensorFlow, a vector.
+    """
+    gradients = [keras.ops.cast(gradient, "float32") for gradient in gradients]
     if keras.backend.backend() != "tensorflow":
-        return keras.ops.sum(keras.ops.square(gradient))
+        squares = (keras.ops.sum(keras.ops.square(gradient)) for gradient in gradients)
+        return keras.ops.sqrt(sum(s * gate for s, gate in zip(squares, gates, strict=True)))
     import tensorflow as tf
 
-    return 2 * tf.nn.l2_loss(gradient)
+    # This kernel writes no squares.
+    halves = tf.stack([tf.nn.l2_loss(gradient) for gradient in gradients])
+    return tf.sqrt(2 * tf.reduce_sum(halves * gates))
 
 
 def dense_gradient(gradient):

@@ -117,6 +117,11 @@ def signature_of(model):
 
 def _write_saved_model(model, path, verbose=None, input_signature=None, **options):
     """Writes a SavedModel, with TensorFlow or JAX; options are those of `keras.export`."""
+    _saved_model(model, input_signature, **options).write_out(path, verbose=False)
+
+
+def _saved_model(model, input_signature=None, **options):
+    """Returns a model as a `keras.export.ExportArchive`."""
     specs, axes = signature_of(model)
     archive, is_jax = keras.export.ExportArchive(), keras.backend.backend() == "jax"
     if is_jax:  # TensorFlow finds the variables by itself, and would write tracked ones twice.
@@ -126,10 +131,12 @@ def _write_saved_model(model, path, verbose=None, input_signature=None, **option
         own = {"native_serialization": True, "polymorphic_shapes": shapes}
         # Otherwise a program written on a GPU would run on GPUs only.
         own["native_serialization_platforms"] = ("cpu", "cuda")
+        # Gradients would take a third of the time, and a server computes none.
+        own["with_gradient"] = False
         options["jax2tf_kwargs"] = {**own, **options.get("jax2tf_kwargs", {})}
     signature = [specs] if input_signature is None else input_signature
     archive.add_endpoint("serve", program_of(model), signature, **options)
-    archive.write_out(path, verbose=False)
+    return archive
 
 
 def _write_litert(model, path, verbose=None, input_signature=None, **options):
@@ -137,7 +144,9 @@ def _write_litert(model, path, verbose=None, input_signature=None, **options):
     import tensorflow as tf
 
     with tempfile.TemporaryDirectory() as folder:
-        _write_saved_model(model, folder, input_signature=input_signature)
+        # LiteRT has no gradients.
+        options_of_folder = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+        _saved_model(model, input_signature).write_out(folder, options_of_folder, verbose=False)
         converter = tf.lite.TFLiteConverter.from_saved_model(folder)
         for name, value in options.items():
             if not hasattr(converter, name):

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from bert_keras.engine.direct_call import DirectCall
-from bert_keras.engine.kernels import is_jax_on_a_gpu, is_torch, layer_norm
+from bert_keras.engine.kernels import dense, is_jax_on_a_gpu, is_torch, layer_norm
 from bert_keras.engine.remat import with_gradient
 
 
@@ -48,7 +48,16 @@ class LayerNorm(DirectCall, keras.layers.LayerNormalization):
         return ops.cast(outputs, self.compute_dtype)
 
     def _normalize(self, x, gamma, beta):
-        return ops.layer_normalization(x, gamma, beta, axis=-1, epsilon=self.epsilon)
+        if keras.backend.backend() != "tensorflow":
+            return ops.layer_normalization(x, gamma, beta, axis=-1, epsilon=self.epsilon)
+        # Keras's formula in a third of its operations, so that graphs are traced sooner.
+        dtype = keras.backend.result_type(x.dtype, "float32")
+        x, gamma = ops.cast(x, dtype), ops.cast(gamma, dtype)
+        mean = ops.mean(x, axis=-1, keepdims=True)
+        variance = ops.mean(ops.square(x - mean), axis=-1, keepdims=True)
+        scale = ops.rsqrt(variance + self.epsilon) * gamma
+        shift = -mean * scale if beta is None else ops.cast(beta, dtype) - mean * scale
+        return x * scale + shift
 
     def _gradient(self, upstream, x, gamma, beta):
         dtypes = x.dtype, gamma.dtype
@@ -65,7 +74,7 @@ class LayerNorm(DirectCall, keras.layers.LayerNormalization):
             means = [ops.mean(d * gamma, axis=-1, keepdims=True) for d in (upstream, along)]
         else:  # As products, since XLA on a CPU would store `gamma` for each row.
             weights = ops.expand_dims(gamma / x.shape[-1], -1)
-            means = ops.matmul(upstream, weights), ops.matmul(along, weights)
+            means = dense(upstream, weights), dense(along, weights)
         of_x = inverse * (upstream * gamma - means[0] - normal * means[1])
         rows = tuple(range(len(x.shape) - 1))
         of_gamma = ops.cast(ops.sum(along, axis=rows), dtypes[1])

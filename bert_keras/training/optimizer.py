@@ -268,20 +268,18 @@ class AdamW(keras.optimizers.Optimizer):
         on_tensorflow = keras.backend.backend() == "tensorflow"
         if self._has_kernel and on_tensorflow and variable.dtype == "float32":
             if self._decays[i]:
-                self.assign(variable, variable * (1 - sizes["decay"]))
+                self.assign(variable, variable * sizes["kept"])
             fused.tensorflow_step(
                 variable,
                 ops.cast(gradient, "float32") * sizes["gradient"],
                 momentum.value,
                 velocity.value,
-                beta_1=1 - sizes["momentum"],
-                beta_2=1 - sizes["velocity"],
-                rate=sizes["rate"] * sizes["correction"],
-                epsilon=sizes["epsilon"],
+                **{name: sizes[name] for name in ("beta_1", "beta_2", "epsilon", "zero")},
+                rate=sizes["corrected"],
             )
             return
         state = variable, momentum, velocity
-        values = self._step(i, gradient, *[kept.value for kept in state], sizes)
+        values = self._step(i, gradient, *map(ops.convert_to_tensor, state), sizes)
         for kept, value in zip(state, values, strict=True):
             self.assign(kept, value)
 
@@ -294,22 +292,34 @@ class AdamW(keras.optimizers.Optimizer):
         if keras.backend.backend() == "torch":
             self._torch_update(grads, indices, learning_rate)
         else:
-            excess = self._excess_norm(grads, indices)
-            sizes = self._step_sizes(indices, learning_rate, excess)
+            gates = [self._gates[i].value for i in indices]
+            if keras.backend.backend() == "tensorflow":
+                gates = ops.stack(gates)
+            excess = self._excess_norm(grads, gates)
+            sizes = self._step_sizes(indices, gates, learning_rate, excess)
             # The sizes already wait for the gradients, so all that uses them does too.
             with after(None):
                 super()._backend_update_step(grads, trainable_variables, sizes)
 
-    def _step_sizes(self, indices, learning_rate, excess):
+    def _step_sizes(self, indices, gates, learning_rate, excess):
         """Counts an update of the variables; returns the scalars of each step, a dict by index."""
-        scalars = [[v[i].value for i in indices] for v in (self._gates, self._updates)]
+        updates = [self._updates[i].value for i in indices]
         constants = self._factors[indices], self._decays[indices]
         if TOGETHER[keras.backend.backend()]:
-            together = self._sizes(*map(ops.stack, scalars), *constants, learning_rate, excess)
+            gates = ops.stack(gates) if isinstance(gates, list) else gates
+            together = self._sizes(gates, ops.stack(updates), *constants, learning_rate, excess)
+            if keras.backend.backend() == "tensorflow":  # What its kernel takes.
+                together |= {
+                    "beta_1": 1 - together["momentum"],
+                    "beta_2": 1 - together["velocity"],
+                    "kept": 1 - together["decay"],
+                    "corrected": together["rate"] * together["correction"],
+                    "zero": ops.zeros_like(gates),
+                }
             columns = zip(*map(ops.unstack, together.values()), strict=True)
             sizes = [dict(zip(together, column, strict=True)) for column in columns]
         else:
-            rows = zip(*scalars, *constants, strict=True)
+            rows = zip(gates, updates, *constants, strict=True)
             sizes = [self._sizes(*row, learning_rate, excess) for row in rows]
         for i, of_variable in zip(indices, sizes, strict=True):
             self._updates[i].assign(of_variable.pop("updates"))
@@ -337,13 +347,11 @@ class AdamW(keras.optimizers.Optimizer):
             "gradient": ops.ones_like(gate) / ops.cast(excess, "float32"),
         }
 
-    def _excess_norm(self, grads, indices):
+    def _excess_norm(self, grads, gates):
         """Returns the norm of all gradients not frozen, divided by its limit; at least 1."""
         if not self.global_clipnorm:
             return 1.0
-        squares = map(fused.sum_of_squares, grads)
-        norm = ops.sqrt(sum(s * self._gates[i] for s, i in zip(squares, indices, strict=True)))
-        return ops.maximum(norm / self.global_clipnorm, 1.0)
+        return ops.maximum(fused.global_norm(grads, gates) / self.global_clipnorm, 1.0)
 
     def _torch_update(self, grads, indices, learning_rate):
         # Without bias correction: after so many updates, the correction is 1.

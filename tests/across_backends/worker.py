@@ -1,14 +1,20 @@
-"""Saves or loads tasks in a process of its own, on the backend of KERAS_BACKEND.
+"""Saves or loads tasks in processes of its own, on the backend of KERAS_BACKEND.
 
-worker.py save FOLDER             saves every case, those of TRAINED in the middle of a `fit` that
-                                  continues, and the answers at that moment and at the end
-worker.py load FOLDER CASES ...   loads the cases (all, own or nine) of each FOLDER, answers, trains
-                                  to the end, answers again; writes FOLDER/<backend>.npz
+It reads jobs from standard input, a JSON list a line. Each runs in a fork of this process, which
+has imported all modules and computed nothing. It prints each job's exit code.
+
+["save", FOLDER]               saves every case, those of TRAINED in the middle of a `fit` that
+                               continues, and the answers at that moment and at the end
+["load", FOLDER, CASES, ...]   loads the cases (all, own or nine) of each FOLDER, answers, trains
+                               to the end, answers again; writes FOLDER/<backend>.npz
 """
 
 import functools
+import json
+import multiprocessing
 import os
 import pathlib
+import random
 import re
 import sys
 import warnings
@@ -76,7 +82,7 @@ def mpnet_pieces():
 
 
 def of_family(make, tokenizer, recipe=None, frozen=None, lora_rank=None, **options):
-    options = {"num_layers": 2, "dropout": 0.0, **SIZES, **options}
+    options = {"num_layers": 1, "dropout": 0.0, **SIZES, **options}
     backbone = make(vocabulary_size=tokenizer.vocabulary_size, **options)
     # One length, so that one program is compiled.
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=16)
@@ -101,19 +107,19 @@ TRAINED = {
         {"optimizer": "lamb", "learning_rate": 3e-2, "decay": "cosine"},
         lora_rank=2,
     ),
-    "albert": lambda: of_family(bert_keras.AlbertBackbone, word_pieces()),
+    "albert": lambda: of_family(bert_keras.AlbertBackbone, word_pieces(), num_layers=2),
     "distilbert_frozen_and_averages": lambda: of_family(
-        bert_keras.DistilBertBackbone, word_pieces(), {"ema_momentum": 0.9}, frozen=1
+        bert_keras.DistilBertBackbone, word_pieces(), {"ema_momentum": 0.9}, frozen=1, num_layers=2
     ),
     "electra_unfrozen_from_the_top": lambda: of_family(
-        bert_keras.ElectraBackbone, word_pieces(), embedding_dim=8
+        bert_keras.ElectraBackbone, word_pieces(), embedding_dim=8, num_layers=2
     ),
     "mpnet": lambda: of_family(bert_keras.MPNetBackbone, mpnet_pieces()),
     "deberta": lambda: of_family(
         bert_keras.DebertaV2Backbone, word_pieces(), num_buckets=6, max_distance=9
     ),
     "nomic_bert": lambda: of_family(bert_keras.NomicBertBackbone, word_pieces()),
-    "modernbert": lambda: of_family(bert_keras.ModernBertBackbone, byte_pairs()),
+    "modernbert": lambda: of_family(bert_keras.ModernBertBackbone, byte_pairs(), num_layers=2),
     # Bit for bit on their own backend. Others draw other masks and round differently.
     "dropout_and_consistency": lambda: classifier(consistency=1.0, dropout=0.1),
     "float16": lambda: classifier(dtype="mixed_float16"),
@@ -123,9 +129,10 @@ OWN = ("schedule", "dropout_and_consistency", "float16")
 OWN += ("roberta_adapters_by_lamb", "electra_unfrozen_from_the_top")
 # Cases that TensorFlow runs as graphs.
 TRACED = ("schedule", "dropout_and_consistency")
-# Cases that are loaded in all nine directions.
-NINE = tuple(name for name in TRAINED if name not in OWN[1:3])
-FAMILIES = NINE[1:]
+# Cases of the families, trained on sentences.
+FAMILIES = tuple(name for name in TRAINED if name not in OWN[:3])
+# Cases that are loaded in all nine directions: the optimizer keeps more than weights and moments.
+NINE = ("schedule", "roberta_adapters_by_lamb", "distilbert_frozen_and_averages", OWN[-1])
 
 
 def quantized():
@@ -284,4 +291,15 @@ def check_what_is_frozen(name, task):
     assert frozen == expected, frozen
 
 
-{"save": save, "load": load}[sys.argv[1]](*sys.argv[2:])
+def run(job, *arguments):
+    os.dup2(2, 1)  # What a job prints is no exit code.
+    random.seed()  # As in a process that was started anew.
+    np.random.seed()
+    {"save": save, "load": load}[job](*arguments)
+
+
+for line in sys.stdin:
+    process = multiprocessing.get_context("fork").Process(target=run, args=json.loads(line))
+    process.start()
+    process.join()
+    print(process.exitcode, flush=True)

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import functools
 import io
 import json
 import subprocess
@@ -122,7 +123,8 @@ def test_each_task_answers(command, tmp_path, name, cls, arguments):
     )
 
 
-def test_embed_writes_the_vectors_of_each_kind_of_embedder(command, write, tmp_path):
+def test_embed_writes_the_vectors_of_each_kind_of_embedder(command, write, tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "load", functools.cache(sources.load))  # Loading takes longest.
     texts, paths = ["good film", "a bad film"], {}
     for name in ("MaskedLM", "SparseTextEmbedder", "MultiVectorEmbedder", "TextEmbedder"):
         paths[name] = tmp_path / f"{name}.keras"

@@ -230,6 +230,7 @@ def test_pictures_show_what_the_model_looks_at(run, yes_and_no):
     assert all(f"{name}.png" in printed for name in names)
 
 
+@pytest.mark.usefixtures("drawn_and_not_written")
 def test_pairs_in_numbered_columns_are_scored(run, measure):
     rows = [(i / 4, f"text {LETTERS[i]}", f"word {LETTERS[-i]}") for i in range(12)]
     files = train_and_dev(rows) | {"test_file": "train.tsv"}
@@ -416,6 +417,7 @@ def test_long_texts_without_labels_are_predicted(run):
 # Pairs of similar texts
 
 
+@pytest.mark.usefixtures("drawn_and_not_written")
 def test_text_embedding_measures_before_and_after_training(run):
     texts = [(f"text {LETTERS[i]}", f"word {LETTERS[i]}") for i in range(12)]
     for part in ("train", "dev", "test"):

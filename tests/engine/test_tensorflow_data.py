@@ -7,6 +7,8 @@ from tiny import tiny_classifier
 
 from bert_keras.engine import tensorflow_data
 
+pytestmark = pytest.mark.eager  # It is about the data, not about the steps.
+
 TEXTS = ["a b", "c", "d e f g h", "a", "b c d"]
 LABELS = np.arange(len(TEXTS)) % 2
 

@@ -1,4 +1,4 @@
-"""Exported programs give what the model gives, by names, at any number of rows and tokens."""
+"""Exported programs give the model's outputs, by name, for any number of rows and tokens."""
 
 import importlib.util
 import os
@@ -16,7 +16,7 @@ from bert_keras.export import other_backend
 from bert_keras.export import program_formats as formats
 
 BACKEND = keras.backend.backend()
-# What the backend writes by itself, and one that another writes for it.
+# The formats that a backend writes itself, and one that another backend writes for it.
 OWN = {"tensorflow": ("litert", "tf_saved_model"), "jax": ("tf_saved_model",), "torch": ("torch",)}
 OTHER = {"tensorflow": "torch", "jax": "litert", "torch": "tf_saved_model"}[BACKEND]
 SUFFIXES = {"tf_saved_model": "", "litert": ".tflite", "torch": ".pt2"}
@@ -43,9 +43,9 @@ TASKS = {
 
 
 def check_program(model, path, format):
-    """A program gives what the model gives, by names, at any number of rows and tokens."""
+    """Checks that a program gives the model's outputs for any number of rows and tokens."""
     program = read_program(path, format)
-    model.run_eagerly = BACKEND == "tensorflow"  # Where tracing each size takes longer.
+    model.run_eagerly = BACKEND == "tensorflow"  # Tracing each size takes longer.
     for rows, length in ((1, 1), (1, 7), (3, 16)):
         inputs = inputs_of(model, rows, length)
         inputs["padding_mask"][0, ..., length // 2 : -1] = 0
@@ -118,7 +118,7 @@ def test_another_backend_writes_what_this_one_cannot(tmp_path, capsys):
 
 @pytest.mark.once
 def test_a_program_of_pytorch_is_traced_on_the_cpu(tmp_path, monkeypatch):
-    """A process that has an accelerator lets another one write it, without one."""
+    """A process with an accelerator starts one without, which writes the program."""
     jobs = []
     monkeypatch.setattr(formats.distribution, "has_accelerator", lambda: True)
     monkeypatch.setattr(other_backend, "write", lambda *job: jobs.append((job[0], job[-1])))

@@ -1,4 +1,4 @@
-"""An exported folder answers as its task does, where nothing but three libraries is installed."""
+"""An exported folder answers like its task, with only three libraries installed."""
 
 import functools
 import json
@@ -13,6 +13,7 @@ import zlib
 import keras
 import numpy as np
 import pytest
+from programs import programs_of
 from small_tokenizers import byte_pair_tokenizer
 from tiny import tiny_backbone, tiny_preprocessor
 
@@ -31,7 +32,7 @@ CONTEXTS = ["a b, c d e f g h a b c d e f g h a b c d e f e\u0301 g h.", "h a a 
 
 
 def biased(task):
-    """Returns the task with weights that depend on its class alone, and give clear answers."""
+    """Returns the task with weights that depend only on its class and give clear answers."""
     for weight in (w for w in task.weights if len(w.shape) > 1 or "crf" in w.path):
         rng = np.random.default_rng(zlib.crc32(weight.path.split("/", 1)[1].encode()))
         weight.assign(rng.normal(0, 0.5, weight.shape))
@@ -44,7 +45,7 @@ def task_of(name, *, max_length=16, truncation="longest_first", **options):
 
 
 def roberta_task_of(name, *, max_length=24, **options):
-    """Returns a task without segments, whose tokens hold the spaces before words."""
+    """Returns a task without segments whose tokens include the space before a word."""
     tokenizer = byte_pair_tokenizer(["a film for a rainy day é"] * 9, 300)
     sizes = {"num_layers": 1, "num_heads": 2, "hidden_dim": 16, "intermediate_dim": 32}
     sizes |= {"max_sequence_length": 64, "padding_id": tokenizer.pad_token_id}
@@ -124,17 +125,28 @@ def assert_same(found, expected):
         assert one == (pytest.approx(other, rel=0, abs=1e-5) if is_float else other)
 
 
-# By class, backbone and number of classes, since a program takes seconds to write.
-PROGRAMS = {}
+def program_key(task):
+    """Returns what decides a task's program, since `biased` gives equal layers equal weights."""
+    return type(task), type(task.backbone), getattr(task, "num_classes", None)
 
 
-def write_once(model, path, verbose=None, write=formats.write_onnx):
-    """Writes a program as `write_onnx` does; that of tasks with the same weights only once."""
-    key = type(model), type(model.backbone), getattr(model, "num_classes", None)
-    if key not in PROGRAMS:
-        write(model, path, verbose)
-        PROGRAMS[key] = pathlib.Path(path).read_bytes()
-    pathlib.Path(path).write_bytes(PROGRAMS[key])
+@pytest.fixture(scope="module")
+def exported_tasks(tmp_path_factory):
+    """The task of each case; their `export` copies programs that are written together."""
+    tasks, groups, programs = {name: make() for name, (make, *_) in CASES.items()}, {}, {}
+    for task in tasks.values():
+        group = groups.setdefault((type(task.backbone), task.num_input_axes), {})
+        group.setdefault(program_key(task), task)
+    for group in groups.values():
+        path = tmp_path_factory.mktemp("programs") / "model.onnx"
+        programs |= zip(group, programs_of([*group.values()], path), strict=True)
+
+    def copy(model, path, verbose=None):
+        pathlib.Path(path).write_bytes(programs[program_key(model)])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(formats, "write_onnx", copy)
+        yield tasks
 
 
 def run_python(code, *arguments, text=True, **options):
@@ -160,15 +172,12 @@ for name, (method, arguments) in pickle.loads((folder / "asked").read_bytes()).i
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A folder of exported folders, and what their tasks answered."""
+def folder(exported_tasks, tmp_path_factory):
+    """A folder of exported folders and the answers of their tasks."""
     folder, expected = tmp_path_factory.mktemp("served"), {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(formats, "write_onnx", write_once)
-        for name, (make, method, arguments) in CASES.items():
-            task = make()
-            task.export(folder / name, format="onnx")
-            expected[name] = getattr(task, method)(*arguments)
+    for name, (_, method, arguments) in CASES.items():
+        exported_tasks[name].export(folder / name, format="onnx")
+        expected[name] = getattr(exported_tasks[name], method)(*arguments)
     asked = {name: case[1:] for name, case in CASES.items()}
     (folder / "asked").write_bytes(pickle.dumps(asked))
     (folder / "expected").write_bytes(pickle.dumps(expected))
@@ -177,14 +186,14 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def answers(folder):
-    """What the folders answer in a process that can import neither a backend nor this package."""
+    """Returns answers of the folders, from a process without a backend and this package."""
     run_python(WITHOUT_KERAS, folder, check=True, cwd=folder)
     found, expected = ((folder / name).read_bytes() for name in ("answers", "expected"))
     return pickle.loads(found), pickle.loads(expected)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_answers_are_the_tasks_own(answers, name):
+def test_answers_equal_those_of_the_task(answers, name):
     found, expected = answers
     assert_same(found[name], expected[name])
 
@@ -252,14 +261,14 @@ def test_the_command_answers_from_a_folder_without_keras(folder):
         "try: main.run()\n"
         "finally: print([x for x in ('keras', 'torch', 'jax') if sys.modules.get(x)])"
     )
-    told = run_python(code, folder / "one", check=True)
-    answer, modules = told.stdout.splitlines()
+    done = run_python(code, folder / "one", check=True)
+    answer, modules = done.stdout.splitlines()
     assert json.loads(answer) == runtime.load(folder / "one").classify("a b")
-    assert modules == "[]" and not told.stderr
+    assert modules == "[]" and not done.stderr
 
 
 @pytest.mark.parametrize(
-    "arguments, given, told",
+    "arguments, stdin, message",
     [
         (["classify", "SERVED", "--batch_size", "0"], b"", "--batch_size=0"),
         (["--version"], b"", "'version'"),
@@ -267,16 +276,16 @@ def test_the_command_answers_from_a_folder_without_keras(folder):
         (["tag", "SERVED", "--batch_size", "1"], "\ufeffcaf\u00e9".encode(), None),
     ],
 )
-def test_the_command_reads_utf8_and_reports_mistakes_in_one_line(folder, arguments, given, told):
+def test_the_command_reads_utf8_and_reports_mistakes_in_one_line(folder, arguments, stdin, message):
     code = "import sys; sys.modules['keras'] = None\nfrom bert_keras.cli import main; main.run()"
     arguments = [str(folder / "tag") if word == "SERVED" else word for word in arguments]
     ascii = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = run_python(code, *arguments, input=given, env=ascii, text=False)
-    if told is None:
+    done = run_python(code, *arguments, input=stdin, env=ascii, text=False)
+    if message is None:
         assert json.loads(done.stdout.decode())["words"][0][0] == "caf\u00e9"
     else:
         (line,) = done.stderr.decode().splitlines()
-        assert done.returncode == 2 and told in line and not done.stdout
+        assert done.returncode == 2 and message in line and not done.stdout
 
 
 def test_without_keras_the_runtime_imports_and_the_rest_says_what_it_needs():
@@ -284,8 +293,8 @@ def test_without_keras_the_runtime_imports_and_the_rest_says_what_it_needs():
         "import sys; sys.modules['keras'] = None; import bert_keras.export.runtime, bert_keras\n"
         "from bert_keras import TextClassifier"
     )
-    told = run_python(code)
-    last = told.stderr.splitlines()[-1]
+    done = run_python(code)
+    last = done.stderr.splitlines()[-1]
     assert last.startswith("ModuleNotFoundError: bert_keras.TextClassifier needs Keras")
 
 
@@ -334,7 +343,7 @@ def test_folders_of_another_kind_or_version_are_refused(folder, tmp_path):
             runtime.load(tmp_path)
 
 
-def test_other_folders_with_such_files_are_not_exported_ones(tmp_path):
+def test_other_folders_with_these_files_are_not_taken_for_exports(tmp_path):
     (tmp_path / "model.onnx").touch()
     for text in ("", "[" * 99999, "[1]", '{"model_type": "bert"}'):
         (tmp_path / "config.json").write_text(text)
@@ -371,7 +380,7 @@ PROGRAMS_THAT_IMPORT = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS_THAT_IMPORT)
-def test_the_package_prepares_for_its_command_alone(name, folder):
+def test_the_package_prepares_only_for_its_own_command(name, folder):
     argv, is_heard, *others = PROGRAMS_THAT_IMPORT[name]
     argv = [str(folder / "one") if word == "SERVED" else word for word in argv]
     original = others[0] if others else ["python", *argv]
@@ -386,22 +395,23 @@ def test_the_package_prepares_for_its_command_alone(name, folder):
         "try: import bert_keras\n"
         "finally: os.write(2, b'heard'); print(signal.getsignal(signal.SIGINT) == 0)"
     )
-    told = run_python(code)
-    assert told.returncode == (0 if name == "a source" else 3), told.stderr
-    assert ("heard" in told.stderr) == is_heard
-    assert told.stdout == f"{not is_heard}\n"  # Whether Ctrl-C ends it without a traceback.
+    done = run_python(code)
+    assert done.returncode == (0 if name == "a source" else 3), done.stderr
+    assert ("heard" in done.stderr) == is_heard
+    assert done.stdout == f"{not is_heard}\n"  # Whether Ctrl-C ends it without a traceback.
 
 
-def test_an_export_replaces_a_folder_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
+def test_an_export_replaces_a_folder_as_a_whole_or_not_at_all(
+    exported_tasks, tmp_path, monkeypatch
+):
     def files():
         paths = [path for path in (tmp_path / "served").rglob("*") if path.is_file()]
         return {path.relative_to(tmp_path / "served"): path.read_bytes() for path in paths}
 
-    monkeypatch.setattr(formats, "write_onnx", write_once)
-    task = CASES["one"][0]()
+    task = exported_tasks["one"]
     task.export(tmp_path / "served", format="onnx")
     before = files()
-    # A module of another version goes, a file of the user's stays.
+    # A module of another version is removed; a file of the user stays.
     for name in ("answers/older.py", "notes.txt"):
         (tmp_path / "served" / name).touch()
     task.export(tmp_path / "served", format="onnx")
@@ -409,7 +419,7 @@ def test_an_export_replaces_a_folder_as_a_whole_or_not_at_all(tmp_path, monkeypa
     before = files()
     with monkeypatch.context() as patch, pytest.raises(FileNotFoundError):
         patch.setattr(runtime, "__file__", "nowhere")
-        CASES["single"][0]().export(tmp_path / "served", format="onnx")
+        exported_tasks["single"].export(tmp_path / "served", format="onnx")
     assert files() == before
     for model in (tiny_backbone(), bert_keras.TextClassifier(tiny_backbone())):
         with pytest.raises(ValueError, match="needs one task, with a preprocessor"):

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from checks import TINY, inputs_of, to_numpy
+from checks import TINY, inputs_of, make_backbones_once, to_numpy
 from small_tokenizers import byte_pair_tokenizer, sentence_pieces
 from tiny import VOCABULARY
 
@@ -72,7 +72,8 @@ def assert_same(actual, expected, mask):
 
 @pytest.mark.filterwarnings("ignore:.*pooler/dense/kernel")
 @pytest.mark.parametrize("name", [pytest.param(x, marks=MARKS.get(x, ())) for x in CASES])
-def test_outputs_are_equal_in_keras_hub_and_after_the_return(name, tmp_path):
+def test_outputs_are_equal_in_keras_hub_and_after_the_return(name, tmp_path, monkeypatch):
+    make_backbones_once(monkeypatch)
     record, task = CASES[name]
     model = made(record, task)
     inputs = inputs_of(model, 3, 10, model.input_names)

@@ -5,6 +5,7 @@ import contextlib
 import functools
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -23,11 +24,12 @@ import pytest
 import tritonclient.http
 import uvicorn
 from huggingface_hub import InferenceClient
+from programs import programs_of
 from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
 from bert_keras.cli import serve
-from bert_keras.export import runtime
+from bert_keras.export import program_formats, runtime
 from bert_keras.serving.app import make_app
 from bert_keras.serving.batcher import Batcher, Overloaded
 from bert_keras.serving.connection import Connection
@@ -78,13 +80,13 @@ def serving(tasks, patience=30.0, **settings):
 @pytest.fixture(scope="module")
 def tasks():
     options = {"preprocessor": tiny_preprocessor()}
-    tags = ["O", "B-X", "I-X"]
+    tags, shared = ["O", "B-X", "I-X"], tiny_backbone()
     return {
-        "classifier": tiny_classifier(label_names=NAMES),
+        "classifier": tiny_classifier(shared, label_names=NAMES),
         "inference": tiny_classifier(label_names=["contradiction", "entailment"]),
         "tagger": bert_keras.TokenClassifier(tiny_backbone(), 3, label_names=tags, **options),
         "reader": bert_keras.QuestionAnswering(tiny_backbone(), stride=4, **options),
-        "filler": bert_keras.MaskedLM(tiny_backbone(), **options),
+        "filler": bert_keras.MaskedLM(shared, **options),
         "embedder": bert_keras.TextEmbedder(tiny_backbone(), prompts=PROMPTS, **options),
         "chooser": bert_keras.MultipleChoice(tiny_backbone(), **options),
         "follower": bert_keras.NextSentencePrediction(tiny_backbone(), **options),
@@ -686,7 +688,9 @@ def test_a_terminated_command_first_answers_pending_requests(tmp_path):
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
     options = ("--runtime=keras", "--max_batch=1", f"--port={address.rpartition(':')[2]}")
     command = [sys.executable, "-m", "bert_keras", "serve", str(tmp_path / "preset"), *options]
-    process = subprocess.Popen(command, env={**os.environ, "BERT_KERAS_API_KEYS": "key"})
+    # JAX is imported soonest.
+    environment = {**os.environ, "BERT_KERAS_API_KEYS": "key", "KERAS_BACKEND": "jax"}
+    process = subprocess.Popen(command, env=environment)
     with (
         httpx.Client(headers={"Authorization": "Bearer key"}, timeout=60) as session,
         futures.ThreadPoolExecutor(1) as threads,
@@ -903,10 +907,17 @@ async def test_the_sum_of_unfinished_bodies_is_bounded(monkeypatch):
 
 @pytest.fixture(scope="module")
 def exported(tasks, tmp_path_factory):
-    """The folder of an exported task."""
-    folder = tmp_path_factory.mktemp("exported") / "filler"
-    tasks["filler"].export(folder, format="onnx", verbose=False)
-    return str(folder)
+    """The folder of an exported task; its program and the classifier's are written together."""
+    folder, both = tmp_path_factory.mktemp("exported"), [tasks["filler"], tasks["classifier"]]
+    programs = dict(zip(map(type, both), programs_of(both, folder / "model.onnx"), strict=True))
+
+    def copy(model, path, verbose=None):
+        pathlib.Path(path).write_bytes(programs[type(model)])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(program_formats, "write_onnx", copy)
+        tasks["filler"].export(folder / "filler", format="onnx", verbose=False)
+        yield str(folder / "filler")
 
 
 def test_a_preset_is_served_as_a_program_where_that_is_faster(tasks, tmp_path, capsys, exported):

@@ -255,6 +255,7 @@ def test_multi_label_answers_with_every_label_above_the_threshold():
 
 
 @pytest.mark.each_backend
+@pytest.mark.eager
 def test_a_new_head_for_several_labels_starts_at_their_shares():
     classifier = tiny_classifier(num_classes=3, problem_type="multi_label")
     classifier.compile(learning_rate=1e-9)
