@@ -106,6 +106,7 @@ def test_search_ranks_by_dot_products(shared):
 @pytest.mark.each_backend
 def test_a_penalty_that_rises_is_added_to_the_loss():
     embedder = tiny_embedder(regularization=(0.5, 0.25), ramp_share=0.5)
+    embedder.compile("sgd")
     plain = bert_keras.SparseTextEmbedder(embedder.backbone, embedder.preprocessor, False, (0, 0))
     plain.set_weights(embedder.get_weights())
     weights = embedder.predict(PAIRS, verbose=0).astype("float64")

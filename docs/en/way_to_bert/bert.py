@@ -1,17 +1,17 @@
 # %% [markdown]
 # # BERT: both directions at once
 #
-# Devlin and others, [2018](https://arxiv.org/abs/1810.04805). [GPT's](gpt.py) block without its causal
-# mask sees both sides, and with them the word that it should predict. BERT hides words *in the input*
-# and predicts these alone: the **masked language model**. A second objective asks whether two
-# sentences followed each other.
+# Devlin and others, [2018](https://arxiv.org/abs/1810.04805). Without its causal mask, [GPT's](gpt.py)
+# block sees both sides and with them the word that it should predict. BERT hides words *in the input*
+# and predicts only these: this is the **masked language model**. A second objective asks whether one
+# sentence follows another.
 #
 # ## Three embeddings, added
 #
 # ![The input embeddings](../figures/input_embeddings.svg)
 #
-# Each position gets the sum of three rows: of the token, of its position, of its segment. Let us look
-# at a real one, the small BERT of this package.
+# Each position gets the sum of three vectors: for the token, for its position and for its segment.
+# Look at them in a real model, the small BERT of this package.
 
 # %%
 import numpy as np
@@ -38,9 +38,9 @@ by_layer = ops.convert_to_numpy(embeddings(inputs["token_ids"], inputs["segment_
 print("largest difference from the layer:", np.abs(by_hand - by_layer).max())
 
 # %% [markdown]
-# **Why add, and not concatenate?** Adding loses nothing that a concatenation would keep: three one-hot
-# rows side by side, multiplied with the three tables one above the other, give exactly the sum. The
-# tables learn to keep out of each other's way; a width for each would only be fixed beforehand.
+# **Why add, and not concatenate?** Concatenate three one-hot vectors and multiply them by the three
+# tables, stacked: the product is exactly the sum. So addition loses nothing. Training decides how
+# much of the width each table uses; with concatenation you would have to fix it beforehand.
 
 # %%
 one_hots = [
@@ -55,16 +55,16 @@ print(np.abs(np.concatenate(one_hots) @ stacked - added[3]).max())
 #
 # ## Masks, worked through
 #
-# 15 % of the tokens are chosen. Of these, 80 % become `[MASK]`, 10 % another token, 10 % stay as they
-# are; the loss counts at the chosen positions only.
+# 15 % of the tokens are chosen. Of these, 80 % become `[MASK]`, 10 % another token, and 10 % stay as
+# they are. The loss counts only the chosen positions.
 #
 # ![Masking](../figures/masking.svg)
 #
-# - Why not always `[MASK]`? It never comes in fine-tuning; the model would learn to think hard at
-#   `[MASK]` alone.
-# - Why sometimes the token itself? The model cannot know which tokens are true, so it must keep a good
-#   picture of each one.
-# - Why only 15 %? More holes leave too little to guess from; fewer teach little for each pass.
+# - Why not always `[MASK]`? It does not occur in fine-tuning, and the model would learn useful states
+#   only at `[MASK]`.
+# - Why sometimes the token itself? The model cannot know which tokens are original, so it must keep a
+#   good representation of each one.
+# - Why only 15 %? More masks leave too little context. Fewer masks teach little in each pass.
 
 
 # %%
@@ -79,10 +79,10 @@ def masked(ids, random, size, mask_id, special, rate=0.15):
 
 
 # %% [markdown]
-# ## A BERT of one's own
+# ## Train a small BERT
 #
-# On the text of the other chapters, few words for any language model, and for this one most of all,
-# because only every seventh word teaches. Two blocks, 96 wide.
+# It has two blocks, 96 wide, and learns from the text of the other chapters. That is little text for
+# any language model, and least enough for this one, which learns from only every seventh word.
 
 # %%
 import collections
@@ -115,7 +115,7 @@ def packed(first, second):
 
 
 def examples(sentences):
-    """Half of the pairs followed each other, label 0; the others are thrown together, label 1."""
+    """Half of the pairs are consecutive, label 0. The others are random, label 1."""
     is_random = random.integers(0, 2, len(sentences) - 1)
     elsewhere = random.permutation(len(sentences) - 1)
     rows = [
@@ -173,15 +173,15 @@ class Bert(keras.Model):
         x = self.norm(x)
         for block in self.blocks:
             x = block(x, ids != 0, training=training)
-        # Only the hidden words are predicted.
+        # Only the masked words are predicted.
         hidden = ops.take_along_axis(x, inputs["positions"][:, :, None], axis=1)
         words = self.tokens(self.transform_norm(self.transform(hidden)), reverse=True)
-        # The pooler: a dense layer with tanh on the vector of [CLS]. It has to be trained.
+        # The pooler: a dense layer with tanh on the vector of [CLS]. It must be trained.
         return {"words": words, "next": self.next_sentence(self.pooler(x[:, 0]))}
 
 
 def batches(examples):
-    """Inputs, targets and weights for `fit`, with masks drawn anew."""
+    """Inputs, targets and weights for `fit`, with new masks."""
     ids, segments, is_random = examples
     seen, weights = masked(ids, random, len(vocabulary), number["[MASK]"], range(len(SPECIAL)))
     # The chosen positions come first; a row that has fewer is filled up with weights of 0.
@@ -203,7 +203,7 @@ model.compile(
     loss={"words": loss, "next": loss},
     weighted_metrics={"words": ["accuracy"], "next": ["accuracy"]},
 )
-# New masks in every epoch: the paper made ten copies of its text beforehand.
+# Each epoch has new masks. The paper made ten masked copies of its text beforehand.
 held_out = batches(test)
 for epoch in range(3):
     model.fit(**batches(train), batch_size=32, verbose=0)
@@ -218,10 +218,10 @@ share = np.mean(held_out["y"]["words"][hidden] == commonest)
 print(f"always '{vocabulary[commonest]}' would be right in {share:.1%}")
 
 # %% [markdown]
-# The perplexity is not that of the other chapters: only masked words count, and both sides are seen.
-# So little text teaches such a model which words are frequent and little else; next sentences stay near
-# chance. **This is what pre-training is for.** The small BERT of this package has the same
-# parts, four blocks instead of two, and has read thirty books:
+# Do not compare this perplexity with those of the other chapters: only masked words count, and the
+# model sees both sides of them. From so little text it learns which words are frequent and little else.
+# Next sentences stay near chance. **This is what pre-training is for.** The small BERT of this package
+# has the same parts, four blocks instead of two, and has read thirty books:
 
 # %%
 grown = bert_keras.MaskedLM.from_preset("bert_mini_en_gutenberg")
@@ -229,8 +229,8 @@ for text in ("He opened the [MASK] and read it to us.", "He opened the [MASK] an
     print(text, [(token, round(float(p), 2)) for token, p in grown.fill_mask(text, top_k=4)[0]])
 
 # %% [markdown]
-# The guess depends on what *follows* the hole, which [GPT](gpt.py) cannot do. And the next sentence, for
-# forty true pairs of Holmes and forty thrown together:
+# The prediction depends on what *follows* the mask, which [GPT](gpt.py) cannot do. Next sentences are
+# tested on forty consecutive pairs of Holmes and forty random ones:
 
 # %%
 pairs = bert_keras.NextSentencePrediction.from_preset("bert_mini_en_gutenberg")
@@ -239,16 +239,16 @@ firsts, nexts = plain[0:160:4], plain[1:161:4]
 others = [plain[i] for i in random.permutation(range(2, 162, 4))]
 followed = [answer["is_next"] for answer in pairs.is_next(firsts, nexts)]
 thrown = [answer["is_next"] for answer in pairs.is_next(firsts, others)]
-print(f"{sum(followed)} of 40 true pairs and {sum(thrown)} of 40 others are taken for a sequence")
+print(f"{sum(followed)} of 40 true pairs and {sum(thrown)} of 40 others are judged consecutive")
 
 # %% [markdown]
 # ## Fine-tuning
 #
 # ![The four shapes of fine-tuning](../figures/fine_tuning_shapes.svg)
 #
-# One new layer a task, and all weights trained: see [pick a task](../start/pick_a_task.md) and the
-# [tutorials](../tutorials/index.md). The other way, freezing BERT as ELMo is frozen, the paper
-# measured too: table 7 has it a little below fine-tuning, for named entities.
+# Each task adds one new layer, and all weights are trained: see
+# [pick a task](../start/pick_a_task.md) and the [tutorials](../tutorials/index.md). You can also freeze
+# BERT, as ELMo is frozen. In table 7 of the paper this is a little below fine-tuning, for named entities.
 #
 # ## The sizes
 #
@@ -257,5 +257,5 @@ print(f"{sum(followed)} of 40 true pairs and {sum(thrown)} of 40 others are take
 # | base | 12 | 768 | 12 | 110 million |
 # | large | 24 | 1,024 | 16 | 340 million |
 #
-# What later models changed: [after BERT](after_bert.md). What tutorials often say wrongly of this one:
-# [checked by code](what_tutorials_get_wrong.py).
+# What later models changed: [after BERT](after_bert.md). What many tutorials say about BERT that is not
+# true: [checked by code](what_tutorials_get_wrong.py).

@@ -2,15 +2,15 @@
 # # ELMo: a vector for a word in its place
 #
 # Peters and others, [2018](https://arxiv.org/abs/1802.05365). Train a language model that reads from
-# left to right, and one that reads from right to left; then throw the predictions away and keep what
-# the layers held at each word. That is the word's vector *in this sentence*. The two directions know
-# nothing of each other: each is a true language model, and they are put side by side at the end.
+# left to right, and another that reads from right to left. Then discard the predictions and keep the
+# states of the layers at each word: they are the word's vector *in this sentence*. Each direction is a
+# true language model that knows nothing of the other. Their states are concatenated at the end.
 #
 # ![Directions of ELMo, GPT and BERT](../figures/directions.svg)
 #
-# The paper has two layers of LSTM, 4,096 wide, over vectors made of characters, and a billion words.
-# Here it is one layer, 96 wide, and the text of the other chapters. An LSTM is a loop over the words,
-# which JAX compiles as a whole; so this chapter asks for JAX.
+# The paper uses two LSTM layers of 4,096 units over vectors made from characters, and a billion words.
+# Here one layer has 96 units and reads the text of the other chapters. An LSTM is a loop over the
+# words. JAX compiles it as a whole, so this chapter uses JAX.
 
 # %%
 import collections
@@ -43,7 +43,7 @@ print(
 # %% [markdown]
 # ## Two language models that share their table
 #
-# At each place the forward model predicts the next word, the backward model the one before.
+# At each position the forward model predicts the next word and the backward model the previous one.
 
 
 # %%
@@ -57,14 +57,14 @@ class BidirectionalLanguageModel(keras.Model):
         self.decoder = keras.layers.Dense(size)
 
     def states(self, ids):
-        """What the layers hold at each word: the table's vector, and both readings of it."""
+        """The states of the layers at each word: the table's vector, and those of both directions."""
         vectors = self.table(ids)
         backward = ops.flip(self.backward_lstm(vectors), axis=1)
         return vectors, self.forward_lstm(vectors), backward
 
     def call(self, ids, training=None):
         _, forward, backward = self.states(ids)
-        # The last place has no next word, the first none before it.
+        # The last position has no next word, the first no previous one.
         read = ops.concatenate([forward[:, :-1], backward[:, 1:]], axis=1)
         return self.decoder(self.dropout(read, training=training))
 
@@ -79,20 +79,20 @@ model.compile(
     keras.optimizers.Adam(3e-3), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 )
 for epoch in range(4):
-    model.fit(train, targets(train), batch_size=16, verbose=0)
+    model.fit(train, targets(train), batch_size=32, verbose=0)
     loss = model.evaluate(test, targets(test), batch_size=64, verbose=0)
     print(f"epoch {epoch + 1}: perplexity of both directions {np.exp(loss):.1f}")
 
 # %% [markdown]
-# Rows begin in the middle of a sentence, and the first words of each have hardly any context; still the
-# figure can be held against those of [n-grams](ngrams.py) and [NNLM](nnlm.py).
+# Rows begin in the middle of a sentence, so their first words have hardly any context. The perplexity
+# can still be compared with those of [n-grams](ngrams.py) and [NNLM](nnlm.py).
 #
 # ## Feature-based: the model is frozen, its states are inputs
 #
-# ELMo's vector is a weighted sum of the layers, the weights learned by each task:
-# $\gamma \sum_k s_k h_k$. The task here needs no labels from people: **was this word written with a
-# capital letter?** The models read lower case. Where the vocabulary has the word, a table can know the
-# answer by heart; where the word is `<unk>`, only its place can tell.
+# ELMo's vector is a weighted sum of the layers, $\gamma \sum_k s_k h_k$. Each task learns its own
+# weights. The task here needs no human labels: **was this word written with a capital letter?** The
+# models read lower case. If the word is in the vocabulary, its vector can hold the answer. If it is
+# `<unk>`, only the context can tell.
 
 
 # %%
@@ -147,8 +147,8 @@ score(features[:, :, 1:], "both readings")
 score(features, "the mix of the layers")
 
 # %% [markdown]
-# The table has one vector for every `<unk>`, so it can do no better than to guess the commoner answer.
-# The states know what stands around, and the mix finds out that they matter more.
+# The table has one vector for every `<unk>`, so it can only guess the more frequent answer. The states
+# know the surrounding words, and the mix learns that they matter more.
 #
 # ## The same word in two places
 
@@ -160,10 +160,10 @@ for (r, c), cosine in zip(spots, vectors @ vectors[0], strict=True):
     print(f"{cosine:5.2f}  ...", *(vocabulary[i] for i in rows[r, c - 3 : c + 4]))
 
 # %% [markdown]
-# One word, a different vector in each place. Every table above would print six times 1.00.
+# One word has a different vector in each place. With a table the cosine would be 1.00 in every line.
 #
 # ## What it gave the next
 #
-# That a language model is a teacher for everything else, and that context belongs in the vector. Two
-# things were left: the directions meet only at the end, and the model stays frozen under a network made
-# anew for each task. [GPT](gpt.py) changes the second, [BERT](bert.py) both.
+# A language model can teach every other task, and context belongs in the vector. Two limits remained:
+# the directions meet only at the end, and the model stays frozen below a network that each task builds
+# for itself. [GPT](gpt.py) removes the second limit, [BERT](bert.py) both.

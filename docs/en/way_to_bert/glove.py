@@ -1,17 +1,16 @@
 # %% [markdown]
 # # GloVe: count first, then learn
 #
-# Pennington and others, [2014](https://aclanthology.org/D14-1162/). [word2vec](word2vec.py) walks
-# through the text and forgets each window. GloVe counts first how often each pair of words stands
-# near each other, over the whole text, and then looks for vectors whose products give the logarithms
-# of these counts:
+# Pennington and others, [2014](https://aclanthology.org/D14-1162/). [word2vec](word2vec.py) reads one
+# window after another. GloVe first counts, over the whole text, how often each pair of words occurs
+# together. Then it learns vectors whose products are the logarithms of these counts:
 #
 # $$J = \sum_{ij} f(X_{ij}) \, (w_i \cdot \tilde w_j + b_i + \tilde b_j - \log X_{ij})^2, \qquad
 #   f(x) = \min(1, (x / x_{max})^{3/4})$$
 #
-# Why the logarithm? Take two words, *ice* and *steam*. What tells them apart is the *ratio* of what
-# stands near them: *solid* is near ice many times as often, *water* is near both. A ratio of counts is
-# a difference of logarithms, and a difference of vectors.
+# Why the logarithm? Take the words *ice* and *steam*. The *ratio* of the counts of their neighbours
+# distinguishes them: *solid* is near *ice* many times as often, *water* is near both. A ratio of
+# counts is a difference of logarithms, and so a difference of vectors.
 
 # %%
 import collections
@@ -34,7 +33,7 @@ ids = np.array([number[word] for word in words if word in number])
 # %% [markdown]
 # ## Counting pairs
 #
-# A neighbour at the distance $d$ counts $1/d$; ten words on each side, as in the paper.
+# A neighbour at distance $d$ counts $1/d$. The window is ten words on each side, as in the paper.
 
 # %%
 X = np.zeros((len(vocabulary), len(vocabulary)), "float32")
@@ -50,7 +49,7 @@ for word in ("said", "door"):
 # %% [markdown]
 # ## Learning
 #
-# Each pair that occurs is one example, however often it does: the weight $f$ sees to that.
+# Each pair that occurs is one example, however often it occurs. The weight $f$ accounts for its count.
 
 
 # %%
@@ -82,8 +81,8 @@ print("losses", *(f"{loss:.3f}" for loss in history.history["loss"]))
 plots.learning_curves(history)
 
 # %% [markdown]
-# $x_{max}$ is 10 here, in the paper 100, on a text of six billion words. The sum of both tables is the
-# result, as the paper has it: they differ by their start alone.
+# $x_{max}$ is 10 here; the paper uses 100 on a text of six billion words. The result is the sum of both
+# tables, as in the paper: they differ only in their initial values.
 
 # %%
 table = sum(np.array(layer.get_weights()[0]) for layer in model.tables)
@@ -102,11 +101,11 @@ for a, b, c, d in known:
 print(f"{right} of {len(known)} analogies")
 
 # %% [markdown]
-# The same text, the same few words, and about as little of analogies as word2vec made of it: later
-# work (Levy and others, 2015) found the two methods much alike once their settings are. Both factorise
-# one table of co-occurrences, one a window at a time, the other as a whole.
+# On the same small text GloVe solves about as few analogies as word2vec. Levy and others (2015) found
+# that the two methods perform alike if their settings are alike. Both factorise a table of
+# co-occurrences: word2vec one window at a time, GloVe as a whole.
 #
 # ## What is left
 #
-# *lay* is to tell lies, to put down, and of the laity: one row. No table of words can hold what a word
-# means *here*. [ELMo](elmo.py) reads the sentence first.
+# *lay* can be the past tense of *lie*, to put something down, or not of the clergy, and it has one row.
+# No table can say what a word means *in this sentence*. [ELMo](elmo.py) reads the sentence first.

@@ -1,15 +1,15 @@
 # %% [markdown]
 # # GPT: a Transformer that reads to the right
 #
-# Radford and others, [2018](https://openai.com/index/language-unsupervised/). Two changes against
-# [ELMo](elmo.py): blocks of **self-attention** take the place of the LSTM, and the pre-trained model
-# is not frozen under another one, it is fine-tuned whole, with a new head.
+# Radford and others, [2018](https://openai.com/index/language-unsupervised/). GPT differs from
+# [ELMo](elmo.py) in two ways. Blocks of **self-attention** replace the LSTM. And the pre-trained model
+# is not frozen: all of it is fine-tuned, with a new head.
 #
 # ![The block](../figures/encoder_block.svg)
 #
-# In self-attention each position asks all others: $\text{softmax}(QK^\top / \sqrt{d}) V$. A language
-# model must not see what it is to predict, so GPT masks everything to the right of each position:
-# `causal=True` below is the whole difference between GPT's block and BERT's.
+# In self-attention each position attends to all others: $\text{softmax}(QK^\top / \sqrt{d}) V$. A
+# language model must not see the word that it predicts, so GPT masks everything to the right of each
+# position. `causal=True` below is the only difference between GPT's block and BERT's.
 
 # %%
 import collections
@@ -36,7 +36,7 @@ num_train = end // LENGTH
 
 # %%
 class Block(keras.layers.Layer):
-    """Attention, then a feed-forward network, each added to its input and normalised."""
+    """Attention, then a feed-forward network. Each is added to its input and normalised."""
 
     def __init__(self, dim, num_heads, causal):
         super().__init__()
@@ -54,7 +54,7 @@ class Block(keras.layers.Layer):
 
 
 class LanguageModel(keras.Model):
-    """Learned positions, blocks, and the table of words again as the decoder."""
+    """Learned positions, blocks, and the word table as the decoder too."""
 
     def __init__(self, size, dim=96, num_layers=2, num_heads=4, causal=True):
         super().__init__()
@@ -86,20 +86,20 @@ gpt = trained(causal=True, epochs=2)
 # %% [markdown]
 # ## Without the mask
 #
-# The same model with `causal=False`. The perplexity looks like a wonder and is a cheat: the position of
-# each word also reads the next word, which is the answer. In the second epoch
-# the blocks have found that out.
+# The same model with `causal=False`. Its perplexity looks excellent, but the model cheats: the position
+# of each word also reads the next word, which is the answer. In the second epoch the blocks have
+# learned to copy it.
 
 # %%
 cheat = trained(causal=False, epochs=2)
 
 # %% [markdown]
-# So "just look both ways" cannot be done with the objective of a language model: that is the problem
-# BERT's masks solve.
+# So a model that reads both directions cannot be trained to predict the next word. BERT's masks solve
+# this problem.
 #
 # ## Writing
 #
-# The model gives a word at a time and reads it in the next step.
+# The model produces one word at a time and reads it in the next step.
 
 # %%
 random = np.random.default_rng(2)
@@ -114,8 +114,8 @@ print(" ".join(vocabulary[i] for i in written))
 # %% [markdown]
 # ## Why it cannot fill a mask
 #
-# Two sentences that differ only after the hole. What GPT holds at the hole cannot depend on it: the
-# guesses are the same to the last digit. With `causal=False` they differ.
+# Two sentences differ only after the gap. What GPT predicts at the gap cannot depend on words after
+# it, so its predictions are equal to the last digit. With `causal=False` they differ.
 
 
 # %%
@@ -133,8 +133,8 @@ for name, model in (("causal=True", gpt), ("causal=False", cheat)):
     print(f"{name:13} largest difference of the logits {difference:.6f}")
 
 # %% [markdown]
-# There is a way round: put every word of the vocabulary into the hole and let the model score each
-# whole sentence. That is one pass for each word and each hole, where BERT needs one pass for all.
+# There is a workaround: put every word of the vocabulary into the gap and let the model score each
+# whole sentence. That takes one pass for each word and each gap. BERT needs one pass for all.
 
 # %%
 candidates = ["door", "letter", "window", "paper", "house", "note"]
@@ -149,5 +149,5 @@ for sentence in (one, other):
 # %% [markdown]
 # ## What it gave the next
 #
-# The block, the tied decoder, the learned positions, fine-tuning of the whole model with one new layer:
-# BERT took all of it, and took away one mask.
+# BERT adopted everything: the block, the tied decoder, the learned positions, and fine-tuning of the
+# whole model with one new layer. It removed one thing, the causal mask.

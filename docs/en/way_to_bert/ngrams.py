@@ -1,19 +1,19 @@
 # %% [markdown]
 # # n-grams: counting
 #
-# A **language model** gives every sentence a probability, a word at a time:
+# A **language model** gives every sentence a probability, one word at a time:
 #
 # $$P(w_1 \dots w_n) = \prod_i P(w_i \mid w_1 \dots w_{i-1})$$
 #
-# The whole past never comes twice, so it cannot be counted. An n-gram model looks at the last
-# $n - 1$ words only: $P(w_i \mid w_{i-2}, w_{i-1}) \approx c(w_{i-2} w_{i-1} w_i) / c(w_{i-2} w_{i-1})$
-# for $n = 3$. No gradients, no layers: a table of counts.
+# Most sentences occur only once, so their words so far cannot be counted. An n-gram model looks at
+# the last $n - 1$ words only: $P(w_i \mid w_{i-2}, w_{i-1}) \approx c(w_{i-2} w_{i-1} w_i) / c(w_{i-2} w_{i-1})$
+# for $n = 3$. It has no gradients and no layers. It is a table of counts.
 #
 # ## The text
 #
-# Ten stories of Sherlock Holmes. Words that the first nine tenths have fewer than three times become
-# `<unk>`; the last tenth is for measuring. All chapters use this split, so that their figures can be
-# compared.
+# The text is ten stories of Sherlock Holmes. The first nine tenths are for training, the last tenth is
+# for measuring. Words that occur fewer than three times in the training part become `<unk>`. All
+# chapters use this split, so you can compare their figures.
 
 # %%
 import collections
@@ -49,14 +49,14 @@ for n in (1, 2, 3):
 print(counts[3].most_common(5))
 
 # %% [markdown]
-# That is the trouble in one line: three of five test trigrams were never seen, so counting gives them
-# the probability 0, and the whole text with them. **Smoothing** takes a little from what was seen. The
-# plainest way that works: mix trigram, bigram and single words, each with a weight.
+# The output shows the problem: three of five test trigrams were never seen. Counting gives them the
+# probability 0, and so the whole text has the probability 0. **Smoothing** moves a little probability
+# from seen to unseen words. A simple way is a weighted sum of trigrams, bigrams and single words.
 
 
 # %%
 def probability(gram, weights):
-    """P(last word | the ones before), mixed of the three tables."""
+    """P(last word | the words before it): a weighted sum of the three tables."""
     *_, b, c = gram
     result = weights[0] * (counts[1][(c,)] + 1) / (len(train) + size)
     if counts[1][(b,)]:
@@ -67,7 +67,7 @@ def probability(gram, weights):
 
 
 def perplexity(weights):
-    """e to the mean surprise: among how many equally likely words the model wavers."""
+    """exp(mean negative log-likelihood): as uncertain as a choice of that many equal words."""
     surprise = [-math.log(probability(gram, weights)) for gram in grams(test, 3)]
     return math.exp(sum(surprise) / len(surprise))
 
@@ -89,13 +89,13 @@ axis.set_ylabel("perplexity")
 plt.show()
 
 # %% [markdown]
-# **Perplexity** is the measure of all language models in this book: 1 for a text known by heart, and
-# for one where every word is as likely as any other the size of the vocabulary.
+# **Perplexity** measures all language models in these chapters. It is 1 for a text that the model knows
+# by heart. If every word is equally likely, it is the size of the vocabulary.
 #
 # ## Writing
 #
-# A model of probabilities can be sampled from. Trigrams look right over three words and lose the
-# thread after five.
+# You can sample text from a language model. Trigrams look right over three words and make no sense
+# after five.
 
 # %%
 random.seed(1)
@@ -110,6 +110,6 @@ for _ in range(3):
 # %% [markdown]
 # ## What is missing
 #
-# To the tables `inspector` and `detective` are as different as `inspector` and `umbrella`: what was
-# counted after one says nothing of the other. And a longer past makes the tables emptier, not better.
-# [The next chapter](nnlm.py) gives words a likeness.
+# In the tables `inspector` and `detective` are as different as `inspector` and `umbrella`: the counts of
+# one say nothing about the other. A longer context makes the tables emptier, not better.
+# [The next chapter](nnlm.py) makes words similar to each other.

@@ -2,9 +2,9 @@
 # # NNLM: words become vectors
 #
 # Bengio and others, 2003: [A neural probabilistic language model](https://www.jmlr.org/papers/v3/bengio03a.html).
-# Each word gets a row of a table, a **vector** that is learned. A small network reads the vectors of
-# the last words and predicts the next one. If `inspector` and `detective` come to have similar
-# vectors, then what is learned of the one holds for the other: also in sentences never seen.
+# Each word has a row of a table, a **vector** that is learned. A small network reads the vectors of the
+# last words and predicts the next one. If `inspector` and `detective` get similar vectors, the model
+# applies what it learns about one to the other, even in sentences that it has never seen.
 #
 # ![NNLM](../figures/nnlm.svg)
 
@@ -26,7 +26,7 @@ number = {word: i for i, word in enumerate(vocabulary)}
 ids = np.array([number.get(word, 0) for word in words], "int32")
 
 # %% [markdown]
-# An example is three words and the one that follows.
+# An example is three words and the word that follows.
 
 # %%
 windows = np.lib.stride_tricks.sliding_window_view(ids, 4)
@@ -36,8 +36,8 @@ print(" ".join(vocabulary[i] for i in train[1000, :3]), "->", vocabulary[train[1
 # %% [markdown]
 # ## The model
 #
-# The paper's, without its direct connection from words to output: look up, concatenate, one hidden
-# layer with tanh, a softmax over the vocabulary.
+# This is the paper's model without its direct connection from words to output. It looks up the
+# vectors, concatenates them, and applies a hidden layer with tanh and a softmax over the vocabulary.
 
 # %%
 model = keras.Sequential(
@@ -59,8 +59,8 @@ for epoch in range(3):
     print(f"epoch {epoch + 1}: perplexity {np.exp(loss):.1f}")
 
 # %% [markdown]
-# Compare it with the table of [n-grams](ngrams.py), on the same test words: 93 here against their 96. The
-# paper had larger texts and a larger gain, and found that the mean of both models beats either.
+# On the same test words [n-grams](ngrams.py) have a perplexity of 96, and this model has 93. The paper
+# had larger texts and a larger gain. It found that the average of both models beats either.
 #
 # ## Where the time goes
 
@@ -69,8 +69,9 @@ for layer in model.layers:
     print(f"{layer.name:10} {layer.count_params():8,} weights")
 
 # %% [markdown]
-# Each prediction multiplies with the last matrix, a row for every word of the vocabulary. Here they
-# are some thousand; in a real text a hundred thousand and more. That is what the next chapter is about.
+# Each prediction multiplies by the last matrix, which has a row for every word of the vocabulary. Here
+# that is a few thousand rows; in a real text it is a hundred thousand or more. The next chapter
+# avoids it.
 #
 # ## What the vectors have learned
 
@@ -87,9 +88,10 @@ for word in ("he", "was", "holmes", "two", "my"):
     print(f"{word:8}", *nearest(word, table))
 
 # %% [markdown]
-# Frequent words find their like: pronouns, verbs in the past. Rare words have been met too seldom.
+# Frequent words have sensible neighbours: pronouns, verbs in the past tense. Rare words were seen too
+# few times.
 #
 # ## What it gave the next
 #
-# The vectors are a by-product here, and turned out to be the main thing. If they are all that one
-# wants, much of this model can go: [word2vec](word2vec.py).
+# The vectors are a by-product here, but later they became the main result. If you want only the
+# vectors, most of this model is unnecessary: [word2vec](word2vec.py).

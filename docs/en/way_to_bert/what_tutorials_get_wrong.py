@@ -1,7 +1,7 @@
 # %% [markdown]
 # # What tutorials get wrong
 #
-# Five sentences that stand in many introductions to BERT. Each is checked here by code.
+# Many introductions to BERT contain these sentences. This page checks them with code.
 
 # %%
 import matplotlib.pyplot as plt
@@ -16,9 +16,9 @@ registered = {row["name"]: row for row in bert_keras.presets()}
 # %% [markdown]
 # ## "BERT has N = 6 blocks" · "the vocabulary has 37,000 pieces"
 #
-# Both are figures of the *Transformer* of 2017, a translator: six blocks in its encoder, and 37,000
-# byte pairs of English and German. BERT-base has 12 blocks and 30,522 word pieces. The number of its
-# weights can be reckoned by hand, and only with these does it come out:
+# Both numbers belong to the *Transformer* of 2017, a translation model: six blocks in its encoder, and
+# 37,000 byte pairs of English and German. BERT-base has 12 blocks and 30,522 word pieces. You can
+# compute the number of its weights by hand, and only these values give the right result:
 
 
 # %%
@@ -39,8 +39,8 @@ assert num_weights(12, 30_522) == published
 # %% [markdown]
 # ## "BERT's positions are sines and cosines" (or: "are relative")
 #
-# So they are in the Transformer. BERT's are a table that is *learned*, one row a position, counted from
-# the beginning of the input. If they were relative, moving a sentence would change nothing:
+# This is true of the Transformer. BERT's positions are a *learned* table with one row per position,
+# counted from the start of the input. If they were relative, moving a sentence would change nothing:
 
 # %%
 backbone = bert_keras.BertBackbone.from_preset(MINI)
@@ -58,8 +58,8 @@ cosines = [
 print(f"cosine of its rows with the sinusoids: mean {np.mean(cosines):+.3f}")
 
 # %% [markdown]
-# How alike each position's row is to each other's: sinusoids make stripes, since only the distance
-# counts; the table that was learned does not.
+# The pictures show the similarity of each position's row to every other row. Sinusoids give stripes,
+# since only the distance counts. The learned table does not.
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(7, 3.2))
@@ -82,7 +82,7 @@ print(f"moved by seven places, the output changes by up to {np.abs(here - there)
 assert positions.trainable and np.abs(here - there).max() > 0.1
 
 # %% [markdown]
-# Rotary, relative positions came later: in this package ModernBERT has them.
+# Rotary positions, which are relative, came later. In this package ModernBERT and NomicBERT have them.
 #
 # ## "The three embeddings are concatenated"
 #
@@ -102,8 +102,8 @@ assert difference < 1e-5
 # %% [markdown]
 # ## "Freeze BERT and train a classifier on it"
 #
-# That is ELMo's way, and it works, but it is not what BERT is known for. Fine-tuning trains all weights.
-# The same 96 sentences for both, each with a rate that suits it:
+# ELMo is used this way, and it works. But BERT is meant to be fine-tuned: all weights are trained. Both
+# ways see the same 96 sentences, each with a learning rate that suits it:
 
 # %%
 import keras
@@ -123,12 +123,13 @@ for name, frozen, rate, epochs in (("frozen", "backbone", 1e-2, 3), ("all", None
     print(f"{name:7} accuracy {scores['accuracy']:.3f} of {len(dev.texts)}")
 
 # %% [markdown]
-# One seed and few sentences: the [playbook](../../guides/fine_tuning_playbook.py) and the
-# [ablations](../../fine_tuning_ablations.md) have more. A frozen encoder is right where labels are very
-# few, or where one encoder must serve many tasks at once.
+# This is one seed and few sentences. The [playbook](../../guides/fine_tuning_playbook.py) and the
+# [ablations](../../fine_tuning_ablations.md) have more. Freeze the encoder if you have very few
+# labels, or if one encoder must serve many tasks at once.
 #
 # ## Two more, without code
 #
-# - "`[CLS]`'s vector is the meaning of the sentence." Only after fine-tuning: before it the pooler knows
-#   about next sentences. For vectors of sentences take the mean, and a checkpoint trained for it.
-# - "BERT understands 512 *words*." Word pieces, and `[CLS]` and `[SEP]` count too.
+# - "`[CLS]`'s vector is the meaning of the sentence." This is true only after fine-tuning. Before that
+#   the pooler is trained on next sentences. For sentence vectors take the mean of the tokens, from a
+#   checkpoint that was trained for it.
+# - "BERT reads 512 *words*." It reads 512 word pieces, and `[CLS]` and `[SEP]` count too.

@@ -2,19 +2,27 @@
 # # word2vec: only the vectors
 #
 # Mikolov and others, 2013: [one paper](https://arxiv.org/abs/1301.3781) and
-# [another](https://arxiv.org/abs/1310.4546). Two cuts made [NNLM](nnlm.py) a thousand times faster.
+# [another](https://arxiv.org/abs/1310.4546). Two simplifications make [NNLM](nnlm.py) a thousand times
+# faster.
 #
 # 1. **No hidden layer.** Context and word meet in one product of vectors. In **CBOW** the mean of the
-#    words around predicts the middle one; in **skip-gram** the middle one predicts each around it.
-# 2. **No full softmax.** A few yes-or-no questions take the place of a choice among all words.
+#    surrounding words predicts the middle one; in **skip-gram** the middle word predicts each of its
+#    neighbours.
+# 2. **No full softmax.** A few yes-or-no questions replace the choice among all words.
 #
 # ![CBOW and skip-gram](../figures/cbow_skip_gram.svg)
+#
+# The models are tiny and take thousands of steps. JAX compiles a step, which makes this chapter several
+# times faster than with PyTorch.
 
 # %%
 import collections
 import gzip
 import heapq
+import os
 import re
+
+os.environ["KERAS_BACKEND"] = "jax"
 
 import keras
 import numpy as np
@@ -32,9 +40,9 @@ ids = np.array([number[word] for word in words if word in number], "int32")
 print(f"{len(ids):,} words, {len(vocabulary):,} different")
 
 # %% [markdown]
-# Frequent words say little about their neighbours: *the* stands beside everything. They are dropped
-# at random, the more often the more frequent they are (section 2.3 of the second paper; 1e-3 rather
-# than its 1e-5, for so small a text).
+# Frequent words say little about their neighbours: *the* stands beside everything. The method drops
+# words at random, and drops frequent words more often (section 2.3 of the second paper; 1e-3 here
+# instead of 1e-5, since the text is small).
 
 # %%
 share = counts / counts.sum()
@@ -48,8 +56,8 @@ middle, context = around[:, WINDOW], np.delete(around, WINDOW, axis=1)
 # %% [markdown]
 # ## One model for four methods
 #
-# All of them look up the input's vectors, take their mean, and multiply it with some rows of a second
-# table: the *questions*. They differ in what the input is, and which rows are asked with which answers.
+# All four methods average the vectors of the input words and multiply the mean by a few rows of a
+# second table, the *questions*. They differ in the input words, in the rows and in the answers.
 
 
 # %%
@@ -60,20 +68,20 @@ class Word2Vec(keras.Model):
         self.questions = keras.layers.Embedding(num_questions, dim, embeddings_initializer="zeros")
 
     def call(self, inputs):
-        given = ops.mean(self.vectors(inputs["given"]), axis=1, keepdims=True)
-        return ops.sum(given * self.questions(inputs["asked"]), axis=-1)
+        mean = ops.mean(self.vectors(inputs["words"]), axis=1, keepdims=True)
+        return ops.sum(mean * self.questions(inputs["questions"]), axis=-1)
 
 
 def answers_loss(answers, logits):
-    """Binary cross-entropy, summed over the questions; the answer -1 counts nothing."""
+    """Binary cross-entropy, summed over the questions. The answer -1 does not count."""
     losses = ops.maximum(logits, 0) - logits * answers + ops.log1p(ops.exp(-ops.abs(logits)))
     return ops.sum(ops.where(answers < 0, 0.0, losses), axis=-1)
 
 
-def trained(given, asked, answers, num_questions, epochs=3):
+def trained(words, questions, answers, num_questions, epochs=3):
     model = Word2Vec(num_questions)
     model.compile(keras.optimizers.Adam(5e-3), answers_loss)
-    inputs = {"given": given, "asked": asked}
+    inputs = {"words": words, "questions": questions}
     history = model.fit(inputs, answers, batch_size=512, epochs=epochs, verbose=0)
     losses = " ".join(f"{loss:.2f}" for loss in history.history["loss"])
     return np.array(model.vectors.get_weights()[0]), losses
@@ -82,15 +90,15 @@ def trained(given, asked, answers, num_questions, epochs=3):
 # %% [markdown]
 # ### Negative sampling
 #
-# "Is this word from here?" is asked of the true word, and of five drawn at random, with probabilities
-# as their counts to the power of 3/4.
+# The question is "does this word belong here?". It is asked about the true word and about five words
+# drawn at random. The probability of a word is proportional to its count to the power of 3/4.
 
 
 # %%
 def with_negatives(target, k=5):
     drawn = random.choice(len(vocabulary), (len(target), k), p=counts**0.75 / sum(counts**0.75))
-    asked = np.column_stack([target, drawn]).astype("int32")
-    return asked, np.tile(np.array([1.0] + [0.0] * k, "float32"), (len(target), 1))
+    questions = np.column_stack([target, drawn]).astype("int32")
+    return questions, np.tile(np.array([1.0] + [0.0] * k, "float32"), (len(target), 1))
 
 
 vectors = {}
@@ -100,7 +108,7 @@ vectors["skip-gram, negatives"], losses = trained(
     centre[:, None], *with_negatives(neighbour), len(vocabulary)
 )
 print("skip-gram", losses)
-vectors["CBOW, negatives"], losses = trained(context, *with_negatives(middle), len(vocabulary), 9)
+vectors["CBOW, negatives"], losses = trained(context, *with_negatives(middle), len(vocabulary), 5)
 print("CBOW     ", losses)
 
 # %% [markdown]
@@ -108,8 +116,9 @@ print("CBOW     ", losses)
 #
 # ### Hierarchical softmax
 #
-# The words are the leaves of a binary tree; to name one is to answer "left or right?" at each node on
-# the way down. In a **Huffman tree** frequent words are near the root, so the mean way is short.
+# The words are the leaves of a binary tree. To choose a word, the model answers "left or right?" at
+# each node on the way down. In a **Huffman tree** frequent words are near the root, so the average
+# path is short.
 
 # %%
 heap = [(n, i) for i, n in enumerate(counts)]
@@ -122,7 +131,7 @@ for node in range(len(vocabulary), 2 * len(vocabulary) - 1):
 
 
 def way(word):
-    """The nodes above a word, and at which side of each it lies."""
+    """The nodes above a word, and the side on which the word lies."""
     while word in parent:
         word, side = parent[word]
         yield word - len(vocabulary), side
@@ -135,18 +144,18 @@ sides = np.full((len(vocabulary), deepest), -1, "float32")
 for i, steps in enumerate(ways):
     nodes[i, : len(steps)], sides[i, : len(steps)] = zip(*steps, strict=True)
 mean_length = sum(len(steps) * p for steps, p in zip(ways, share, strict=True))
-print("".join(str(int(side)) for _, side in reversed(ways[number["the"]])), "is the way to 'the'")
-print(f"mean way {mean_length:.1f}, longest {deepest}")
+print("".join(str(int(side)) for _, side in reversed(ways[number["the"]])), "is the path to 'the'")
+print(f"average path {mean_length:.1f}, longest {deepest}")
 vectors["CBOW, hierarchical"], losses = trained(
-    context, nodes[middle], sides[middle], len(vocabulary) - 1, 9
+    context, nodes[middle], sides[middle], len(vocabulary) - 1, 5
 )
 print("CBOW     ", losses)
 
 # %% [markdown]
 # ### Adaptive softmax
 #
-# Grave and others, [2016](https://arxiv.org/abs/1609.04309): a choice, but in two steps. The head
-# chooses among the most frequent words and one entry "some other word"; only then a second softmax
+# Grave and others, [2016](https://arxiv.org/abs/1609.04309): a softmax in two steps. The head chooses
+# among the most frequent words and one entry for "some other word". For that entry a second softmax
 # chooses among the rest, from vectors a quarter as wide. Unlike negative sampling it gives true
 # probabilities, so language models use it.
 
@@ -162,9 +171,9 @@ class AdaptiveSoftmax(keras.Model):
         self.tail = keras.layers.Dense(len(vocabulary) - num_frequent)
 
     def call(self, inputs):
-        given = ops.mean(self.vectors(inputs), axis=1)
-        head = ops.log_softmax(self.head(given))
-        tail = ops.log_softmax(self.tail(self.narrow(given)))
+        mean = ops.mean(self.vectors(inputs), axis=1)
+        head = ops.log_softmax(self.head(mean))
+        tail = ops.log_softmax(self.tail(self.narrow(mean)))
         return ops.concatenate([head[:, :-1], head[:, -1:] + tail], axis=-1)
 
 
@@ -180,12 +189,12 @@ total = ops.convert_to_numpy(ops.sum(ops.exp(adaptive(context[:1]))))
 print("losses", *(f"{loss:.2f}" for loss in losses), f"- probabilities sum to {total:.4f}")
 
 # %% [markdown]
-# For clarity it computes the tail for every row; a fast one does so only for the rows that need it.
+# For clarity this layer computes the tail for every row. A fast one computes it only where needed.
 #
 # ### What a word costs
 #
-# Multiplications for one prediction with vectors of 64, on this text and, where only the sizes count,
-# on a vocabulary of 100,000:
+# Multiplications for one prediction with 64-dimensional vectors: on this text, and with a vocabulary
+# of 100,000 words where the number depends on the size alone.
 
 # %%
 rare = 1 - share[:NUM_FREQUENT].sum()
@@ -214,8 +223,8 @@ for name, table in vectors.items():
         print(f"   {word:8}", *(vocabulary[i] for i in order))
 
 # %% [markdown]
-# **Analogies**: *man* is to *woman* as *king* to ...? The word nearest to king - man + woman, the three
-# given ones left out. The authors' test has 19,544 of them in 14 sections.
+# **Analogies**: *man* is to *woman* as *king* is to ...? The answer is the word nearest to
+# king - man + woman, apart from these three. The authors' test has 19,544 questions in 14 sections.
 
 # %%
 with gzip.open("docs/data/questions-words.txt.gz", "rt", encoding="utf-8") as file:
@@ -223,7 +232,7 @@ with gzip.open("docs/data/questions-words.txt.gz", "rt", encoding="utf-8") as fi
 
 
 def analogies(table, number, questions, seed=0):
-    """Returns (how many of the questions could be asked, how many of them were answered right)."""
+    """Returns the number of questions whose words are known, and the number of right answers."""
     known = np.array([[number[w] for w in q] for q in questions if all(w in number for w in q)])
     table, right = unit(table), 0
     for a, b, c, d in known:
@@ -235,13 +244,13 @@ def analogies(table, number, questions, seed=0):
 
 for name, table in vectors.items():
     asked, right = analogies(table, number, questions)
-    print(f"{name:22} {right} right of the {asked} whose words the text has 5 times")
+    print(f"{name:22} {right} right of the {asked} questions whose words the text has 5 times")
 
 # %% [markdown]
-# That is as good as nothing, and honest: 77,000 words are too few. The papers had 783 million to 33
-# billion. How much is the text's fault and how much the method's? Here is the same test with the
-# token table of a checkpoint that has read far more: the rows that MiniLM looks up *before* its first
-# layer are vectors of words without any context, like the ones above.
+# That is close to nothing: 77,000 words are too few. The papers used 783 million to 33 billion. Is it
+# the text or the method? Here is the same test with the token table of a checkpoint that has read far
+# more. MiniLM looks up these rows *before* its first layer, so they are vectors of words without any
+# context, like those above.
 
 # %%
 import bert_keras
@@ -255,12 +264,11 @@ asked, right = analogies(table, number_there, questions[::10])
 print(f"{right} right of {asked}: {right / asked:.0%}, among {len(whole):,} words")
 
 # %% [markdown]
-# **Similarity**: people scored pairs of words for likeness; a good table orders the pairs as they did
-# (Spearman's rank correlation). The usual sets may not be passed on, so this runs where their folder
-# is named, and the page is built without it:
+# **Similarity**: people scored how alike two words are. A good table orders the pairs as people did
+# (Spearman's rank correlation). The licences of the usual sets do not allow to ship them, so this cell
+# prints results only if `WORD_SIMILARITY_DIR` names their folder:
 
 # %%
-import os
 import pathlib
 
 from scipy.stats import spearmanr
@@ -274,6 +282,7 @@ for path in sorted(pathlib.Path(os.environ.get("WORD_SIMILARITY_DIR", "none")).g
 # %% [markdown]
 # ## What it gave the next
 #
-# Vectors learned once, from any text, and used everywhere as a first layer: the first pre-training.
-# Two things were left. The method looks at one window at a time and never at the whole text's counts:
-# [GloVe](glove.py). And a word has one vector, whatever it means where it stands: [ELMo](elmo.py).
+# Vectors that are learned once, from any text, and used everywhere as a first layer: the first
+# pre-training. Two problems remained. The method sees one window at a time and never the counts of the
+# whole text; [GloVe](glove.py) does. And a word has one vector, whatever it means in its sentence;
+# [ELMo](elmo.py) changes that.

@@ -80,7 +80,7 @@ model.compile(
     keras.optimizers.Adam(3e-3), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 )
 for epoch in range(4):
-    model.fit(train, targets(train), batch_size=16, verbose=0)
+    model.fit(train, targets(train), batch_size=32, verbose=0)
     loss = model.evaluate(test, targets(test), batch_size=64, verbose=0)
     print(f"第 {epoch + 1} 轮：两个方向的困惑度 {np.exp(loss):.1f}")
 
