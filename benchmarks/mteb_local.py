@@ -4,7 +4,7 @@
     export KERAS_BACKEND=torch
     python benchmarks/mteb_local.py --splade FOLDER
     python benchmarks/mteb_local.py --data dev-v1.1.json --num_questions 300 --max_length 128 \
-        --splade FOLDER --reranker FOLDER
+        --splade FOLDER --reranker PRESET
 
 The retrieval task is questions of SQuAD that look for their paragraph among the paragraphs of all
 questions; the reranking task has five paragraphs for each question. Without `--reranker`, the head
@@ -27,7 +27,7 @@ from bert_keras import search
 
 PRESET = "minilm_l6_en_uncased"
 SPLADE = flags.DEFINE_string("splade", None, "Folder of a SparseTextEmbedder.")
-RERANKER = flags.DEFINE_string("reranker", PRESET, "Folder of a Reranker.")
+RERANKER = flags.DEFINE_string("reranker", PRESET, "A preset of a Reranker.")
 DATA = flags.DEFINE_string("data", "examples/data/squad/dev-v1.1.json", "A file as SQuAD's.")
 NUM_QUESTIONS = flags.DEFINE_integer(
     "num_questions", None, "Questions, evenly spread; all if None."
