@@ -105,6 +105,18 @@ def tensorflow_step(variable, gradient, momentum, velocity, beta_1, beta_2, rate
     )
 
 
+def traced_once(function):
+    """On JAX, traces a function once for each shape of its arguments; a decorator.
+
+    Most variables of a model have one of a few shapes, and to trace the step of each takes longer.
+    """
+    if keras.backend.backend() != "jax":
+        return function
+    import jax
+
+    return jax.jit(function)
+
+
 def global_norm(gradients, gates):
     """Returns the norm over all gradients whose gate is 1, a float32 scalar.
 

@@ -76,7 +76,7 @@ def fused_attention(query, key, value, mask=None, bias=None, scale=None, dropout
             mask = ops.broadcast_to(mask, (*ops.shape(mask)[:2], *sizes))
         return ops.dot_product_attention(query, key, value, bias=bias, mask=mask, scale=scale)
     # One text has no padding. A graph cannot depend on that.
-    is_decidable = torch.is_inference_mode_enabled() and not torch.compiler.is_compiling()
+    is_decidable = not torch.compiler.is_compiling() and torch.is_inference_mode_enabled()
     if is_decidable and mask is not None and mask.is_cpu and mask.all():
         mask = None
     # Not through Keras, which cannot pass a dropout rate, or a bias beside a mask.

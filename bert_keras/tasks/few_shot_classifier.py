@@ -133,8 +133,7 @@ class FewShotClassifier(TextClassifier):
             )
         texts, labels = self._labelled_texts(x, y)
         if num_pairs is None:
-            faster = default_rate(1, self.backbone.hidden_dim) / RATE
-            num_pairs = math.ceil(max(_NUM_PAIRS / faster, _LEAST_PAIRS) / len(texts))
+            num_pairs = default_num_pairs(len(texts), self.backbone.hidden_dim)
         check_int("num_pairs", num_pairs)
         trains = self.frozen != "backbone"
         embedder = TextEmbedder(
@@ -189,6 +188,23 @@ class FewShotClassifier(TextClassifier):
                 "make the classifier with the other labels."
             )
         return texts, labels
+
+
+def default_num_pairs(num_texts: int, hidden_dim: int) -> int:
+    """Returns how many pairs begin with each text: fewer where the rate is higher.
+
+    Args:
+        num_texts: int.
+        hidden_dim: int, the width of the encoder, see `default_rate`.
+
+    Example:
+        >>> [default_num_pairs(16, width) for width in (256, 384, 512, 768)]
+        [10, 10, 18, 40]
+        >>> default_num_pairs(1000, 768)
+        1
+    """
+    faster = default_rate(1, hidden_dim) / RATE
+    return math.ceil(max(_NUM_PAIRS / faster, _LEAST_PAIRS) / num_texts)
 
 
 def pairs_of(labels: NDArray[np.integer], num_pairs: int, seed: int) -> tuple[Any, Any]:

@@ -21,6 +21,11 @@ from bert_keras.types import OptimizerOptions
 # The last part of a variable's path: every bias, and the scale and shift of every norm.
 NO_WEIGHT_DECAY = (r"(^|/)(\w*bias|beta|gamma)$",)
 
+# Whether the step sizes of all variables are computed together, as vectors. On TensorFlow each
+# operation of a graph takes time. XLA compiles small models faster with vectors, but large ones
+# with scalars: MiniLM in 11 instead of 29 seconds.
+TOGETHER = {"tensorflow": True, "jax": False}
+
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class AdamW(keras.optimizers.Optimizer):
@@ -86,6 +91,8 @@ class AdamW(keras.optimizers.Optimizer):
 
     # TensorFlow's step need not wait for its batch too, see `engine.whole_steps`.
     waits_for_gradients = True
+    # Whether TensorFlow has a kernel for the step.
+    _has_kernel = True
     # PyTorch's gates as bools, and the versions of their tensors.
     _read_gates = (None, None)
 
@@ -254,37 +261,31 @@ class AdamW(keras.optimizers.Optimizer):
 
     def update_step(self, gradient, variable, learning_rate):
         """Updates one variable and its moments; `learning_rate` is what `_step_sizes` returns."""
-        i, gradient, sizes = self._prepare(gradient, variable, learning_rate)
+        i = self._get_variable_index(variable)
+        sizes = learning_rate[i]
+        momentum, velocity = self._momentums[i], self._velocities[i]
         # The fused step casts its factors to the variable's dtype: in bfloat16, 0.999 would be 1.
-        if variable.dtype == "float32" and keras.backend.backend() == "tensorflow":
+        on_tensorflow = keras.backend.backend() == "tensorflow"
+        if self._has_kernel and on_tensorflow and variable.dtype == "float32":
             if self._decays[i]:
                 self.assign(variable, variable * sizes["kept"])
             fused.tensorflow_step(
                 variable,
-                gradient,
-                self._momentums[i].value,
-                self._velocities[i].value,
+                ops.cast(gradient, "float32") * sizes["gradient"],
+                momentum.value,
+                velocity.value,
                 **{name: sizes[name] for name in ("beta_1", "beta_2", "epsilon", "zero")},
                 rate=sizes["corrected"],
             )
             return
-        direction = self._direction(i, gradient, sizes)
-        self.assign(variable, variable * (1 - sizes["decay"]) - sizes["rate"] * direction)
+        state = variable, momentum, velocity
+        values = self._step(i, gradient, *map(ops.convert_to_tensor, state), sizes)
+        for kept, value in zip(state, values, strict=True):
+            self.assign(kept, value)
 
-    def _prepare(self, gradient, variable, sizes):
-        """Returns the variable's index, its clipped gradient, and its step sizes as scalars."""
-        i = self._get_variable_index(variable)
-        sizes = {name: ops.cast(size, variable.dtype) for name, size in sizes[i].items()}
-        return i, ops.cast(gradient, variable.dtype) * sizes["gradient"], sizes
-
-    def _direction(self, i, gradient, sizes):
-        """Updates the moments of variable `i`; returns its step, without rate and decay."""
-        momentum, velocity = self._momentums[i], self._velocities[i]
-        new_momentum = momentum + (gradient - momentum) * sizes["momentum"]
-        new_velocity = velocity + (ops.square(gradient) - velocity) * sizes["velocity"]
-        self.assign(momentum, new_momentum)
-        self.assign(velocity, new_velocity)
-        return sizes["correction"] * new_momentum / (ops.sqrt(new_velocity) + sizes["epsilon"])
+    def _step(self, i, *arguments):
+        """Returns the new values of variable `i` and its moments."""
+        return _adamw_step(*arguments)
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
         indices = list(map(self._get_variable_index, trainable_variables))
@@ -304,16 +305,17 @@ class AdamW(keras.optimizers.Optimizer):
         """Counts an update of the variables; returns the scalars of each step, a dict by index."""
         updates = [self._updates[i].value for i in indices]
         constants = self._factors[indices], self._decays[indices]
-        if keras.backend.backend() == "tensorflow":
-            # As vectors, since each operation of a graph takes time. XLA is faster with scalars.
+        if TOGETHER[keras.backend.backend()]:
+            gates = ops.stack(gates) if isinstance(gates, list) else gates
             together = self._sizes(gates, ops.stack(updates), *constants, learning_rate, excess)
-            together |= {
-                "beta_1": 1 - together["momentum"],
-                "beta_2": 1 - together["velocity"],
-                "kept": 1 - together["decay"],
-                "corrected": together["rate"] * together["correction"],
-                "zero": ops.zeros_like(gates),
-            }
+            if keras.backend.backend() == "tensorflow":  # What its kernel takes.
+                together |= {
+                    "beta_1": 1 - together["momentum"],
+                    "beta_2": 1 - together["velocity"],
+                    "kept": 1 - together["decay"],
+                    "corrected": together["rate"] * together["correction"],
+                    "zero": ops.zeros_like(gates),
+                }
             columns = zip(*map(ops.unstack, together.values()), strict=True)
             sizes = [dict(zip(together, column, strict=True)) for column in columns]
         else:
@@ -478,22 +480,45 @@ class Lamb(AdamW):
         [You et al., 2020](https://arxiv.org/abs/1904.00962), algorithm 2.
     """
 
+    _has_kernel = False
+
     def _torch_step(self, indices, *tensors, **hyper):
         scaled = [not self._excluded[i] for i in indices]
         fused.torch_lamb_step(*tensors, scaled=scaled, **hyper)
 
-    def update_step(self, gradient, variable, learning_rate):
-        """Updates one variable and its moments; `learning_rate` is what `_step_sizes` returns."""
-        i, gradient, sizes = self._prepare(gradient, variable, learning_rate)
-        step = self._direction(i, gradient, sizes)
-        if not self._excluded[i]:
-            step = step + float(self._decays[i]) * variable
-            weight_norm = ops.sqrt(ops.sum(ops.square(variable)))
-            step_norm = ops.sqrt(ops.sum(ops.square(step)))
-            usable = ops.logical_and(weight_norm > 0, step_norm > 0)
-            ratio = ops.where(usable, weight_norm / ops.where(usable, step_norm, 1.0), 1.0)
-            step = ops.cast(ratio, variable.dtype) * step
-        self.assign(variable, variable - sizes["rate"] * step)
+    def _step(self, i, *arguments):
+        if self._excluded[i]:
+            return super()._step(i, *arguments)
+        return _lamb_step(*arguments, float(self._decays[i]))
+
+
+@fused.traced_once
+def _adamw_step(gradient, variable, momentum, velocity, sizes):
+    """Returns the new values of a variable and its moments; `sizes` is a dict of scalars."""
+    sizes, step, *moments = _direction(gradient, momentum, velocity, sizes)
+    return variable * (1 - sizes["decay"]) - sizes["rate"] * step, *moments
+
+
+@fused.traced_once
+def _lamb_step(gradient, variable, momentum, velocity, sizes, weight_decay):
+    """Like `_adamw_step`, with a step that is scaled to the variable."""
+    sizes, step, *moments = _direction(gradient, momentum, velocity, sizes)
+    step = step + weight_decay * variable
+    weight_norm = ops.sqrt(ops.sum(ops.square(variable)))
+    step_norm = ops.sqrt(ops.sum(ops.square(step)))
+    usable = ops.logical_and(weight_norm > 0, step_norm > 0)
+    ratio = ops.where(usable, weight_norm / ops.where(usable, step_norm, 1.0), 1.0)
+    return variable - sizes["rate"] * ops.cast(ratio, variable.dtype) * step, *moments
+
+
+def _direction(gradient, momentum, velocity, sizes):
+    """Returns the sizes in the variable's dtype, its step without rate and decay, and moments."""
+    sizes = {name: ops.cast(size, momentum.dtype) for name, size in sizes.items()}
+    gradient = ops.cast(gradient, momentum.dtype) * sizes["gradient"]
+    momentum = momentum + (gradient - momentum) * sizes["momentum"]
+    velocity = velocity + (ops.square(gradient) - velocity) * sizes["velocity"]
+    step = sizes["correction"] * momentum / (ops.sqrt(velocity) + sizes["epsilon"])
+    return sizes, step, momentum, velocity
 
 
 def _check_pattern(pattern):

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from checks import gradients, to_numpy
-from keras import ops
+from checks import compute, gradients, to_numpy
 
 
 @pytest.fixture(scope="session")
@@ -14,7 +13,7 @@ def assert_like():
     """
 
     def compare(ours, plain, *inputs, atol=2e-6, value_atol=1e-6):
-        values = [to_numpy(f(*map(ops.convert_to_tensor, inputs))) for f in (ours, plain)]
+        values = [to_numpy(compute(f, *inputs)) for f in (ours, plain)]
         np.testing.assert_allclose(*values, rtol=0, atol=value_atol)
         pairs = zip(gradients(ours, *inputs), gradients(plain, *inputs), strict=True)
         for found, expected in pairs:

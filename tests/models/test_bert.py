@@ -4,6 +4,7 @@ import pytest
 from checks import (
     TINY,
     assert_close,
+    call,
     check_backbone,
     check_parity,
     check_saved_and_reloaded,
@@ -45,8 +46,8 @@ def test_fused_and_explicit_attention_agree(monkeypatch):
     monkeypatch.setitem(backends.FUSED, keras.backend.backend(), True)
     backbone = tiny_backbone()
     inputs = random_inputs()
-    explicit = backbone(inputs, return_attentions=True)
-    assert_close(backbone(inputs)["sequence_output"], explicit["sequence_output"], 2e-6)
+    explicit = call(backbone, inputs, return_attentions=True)
+    assert_close(call(backbone, inputs)["sequence_output"], explicit["sequence_output"], 2e-6)
     sums = to_numpy(explicit["attentions"][0]).sum(-1)
     np.testing.assert_allclose(sums, 1, atol=1e-6)
 
@@ -54,8 +55,9 @@ def test_fused_and_explicit_attention_agree(monkeypatch):
 @pytest.mark.each_backend
 def test_a_fully_masked_row_stays_finite():
     inputs = {"token_ids": np.ones((2, 4), int), "padding_mask": np.array([[1] * 4, [0] * 4])}
-    assert np.isfinite(to_numpy(tiny_backbone()(inputs)["sequence_output"])).all()
-    explicit = tiny_backbone()(inputs, return_attentions=True)
+    backbone = tiny_backbone()
+    assert np.isfinite(to_numpy(call(backbone, inputs)["sequence_output"])).all()
+    explicit = call(backbone, inputs, return_attentions=True)
     assert np.isfinite(to_numpy(explicit["sequence_output"])).all()
     for attentions in explicit["attentions"]:
         np.testing.assert_allclose(to_numpy(attentions)[1], 0.25, rtol=1e-6)
@@ -175,9 +177,9 @@ def test_inputs_that_do_not_fit_are_refused_and_the_weights_survive(inputs, mess
     backbone = tiny_backbone()
     good = random_inputs()
     before = backbone.predict(good, verbose=0)["pooled_output"]
-    for call in (backbone, lambda x: backbone.predict(x, verbose=0)):
+    for compute in (backbone, lambda x: backbone.predict(x, verbose=0)):
         with pytest.raises(
             TypeError if message in ("integers", "dict") else ValueError, match=message
         ):
-            call(inputs)
+            compute(inputs)
     np.testing.assert_array_equal(backbone.predict(good, verbose=0)["pooled_output"], before)

@@ -185,7 +185,7 @@ def test_other_problem_types_train_and_answer(problem_type, labels, answer):
 @pytest.mark.each_backend
 def test_ready_inputs_train():
     model = tiny_model(preprocessor=None)
-    model.compile()
+    model.compile("sgd")
     history = model.fit(
         random_inputs(8), np.zeros(8, int), validation_split=0.25, epochs=1, verbose=0
     )

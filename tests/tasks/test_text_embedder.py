@@ -117,6 +117,7 @@ def test_a_last_batch_is_not_filled_up_with_false_negatives():
 @pytest.mark.each_backend
 def test_ready_columns_train_too():
     embedder = tiny_embedder(preprocessor=None, objective="similarity")
+    embedder.compile("sgd")
     history = embedder.fit(ready_inputs(4, 2, 7), np.zeros(4), epochs=1, verbose=0)
     assert np.isfinite(history.history["loss"][0])
 

@@ -1,10 +1,12 @@
 """The losses for embeddings, against torch and values by hand."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
 import torch
-from checks import to_numpy
+from checks import compute, to_numpy
 from keras import ops
 from torch.nn import functional
 
@@ -29,8 +31,12 @@ def scores_by_torch(columns, scale=20.0):
     return scale * functional.cosine_similarity(first[:, None], second[None], dim=-1)
 
 
-def value(loss, y_true, y_pred, **kwargs):
-    return float(to_numpy(loss(np.asarray(y_true), ops.convert_to_tensor(y_pred), **kwargs)))
+def values(loss, y_true, y_pred, **kwargs):
+    return to_numpy(compute(functools.partial(loss, **kwargs), np.asarray(y_true), y_pred))
+
+
+def value(*args, **kwargs):
+    return float(values(*args, **kwargs))
 
 
 @pytest.mark.parametrize(("num_texts", "scale"), [(2, 1.0), (3, 20.0), (4, 20.0)])
@@ -58,8 +64,8 @@ def test_rows_of_one_group_are_not_negatives_of_each_other():
     vectors[1] = vectors[0]  # the same pair twice
     for symmetric in (False, True):
         loss = MultipleNegativesRanking(symmetric=symmetric, reduction=None)
-        grouped = to_numpy(loss(np.array([7, 7, 2, 3]), ops.convert_to_tensor(vectors)))
-        once = to_numpy(loss(np.arange(3), ops.convert_to_tensor(vectors[1:])))
+        grouped = values(loss, [7, 7, 2, 3], vectors)
+        once = values(loss, np.arange(3), vectors[1:])
         np.testing.assert_allclose(grouped[:2], once[[0, 0]], atol=1e-5)
 
 
@@ -109,7 +115,7 @@ def test_losses_are_weighted_means(loss, num_texts):
     vectors = random_vectors(num_texts=num_texts)
     weights = np.array([1.0, 0, 2, 0, 0], "float32")
     each = type(loss).from_config({**loss.get_config(), "reduction": None})
-    rows = to_numpy(each(np.arange(5) / 5, ops.convert_to_tensor(vectors)))
+    rows = values(each, np.arange(5) / 5, vectors)
     expected = (rows * weights).sum() / weights.sum()
     actual = value(loss, np.arange(5) / 5, vectors, sample_weight=weights)
     assert actual == pytest.approx(expected, rel=1e-5)

@@ -9,6 +9,7 @@ from keras import ops
 from tied_model import TOKENS, Tied, make_tied_model
 
 import bert_keras
+from bert_keras.training import optimizer as bert_optimizer
 from bert_keras.training.optimizer import AdamW, Lamb
 from bert_keras.training.schedules import WarmupDecay
 from bert_keras.training.stages import layer_wise_decay
@@ -28,6 +29,11 @@ PATHS = (
 )
 SHAPES = ((7, 4), (4, 4), (4,), (4,), (4, 4), (4,), (4, 4), (4, 2), (2,))
 UNDECAYED = (2, 3, 5, 8)
+
+
+@pytest.fixture(autouse=True)
+def scalars_as_outside_of_tests(monkeypatch):
+    monkeypatch.setitem(bert_optimizer.TOGETHER, "jax", False)
 
 
 def random_arrays(seed, scale=1.0):

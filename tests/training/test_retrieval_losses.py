@@ -1,10 +1,11 @@
 """The losses of retrieval, against their published formulas in NumPy."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
-from checks import to_numpy
-from keras import ops
+from checks import compute, to_numpy
 
 from bert_keras.training.contrastive import MultipleNegativesRanking
 from bert_keras.training.cosent import AnglE, CoSENT
@@ -155,8 +156,7 @@ CASES = {
 
 
 def value(loss, labels, outputs):
-    labels = np.asarray(labels, "float32")
-    return float(to_numpy(loss(labels, ops.convert_to_tensor(outputs))))
+    return float(to_numpy(compute(loss, np.asarray(labels, "float32"), outputs)))
 
 
 @pytest.mark.each_backend
@@ -186,9 +186,9 @@ def test_maxsim_is_the_sum_of_each_token_s_best_match():
         [sum(max(q @ d for d in doc if d.any()) for q in query if q.any()) for doc in documents]
         for query in queries
     ]
-    found = similarity_matrix("maxsim", queries, documents)
+    found = compute(functools.partial(similarity_matrix, "maxsim"), queries, documents)
     np.testing.assert_allclose(to_numpy(found), expected, atol=1e-5)
-    pairs = maxsim(ops.convert_to_tensor(queries), ops.convert_to_tensor(documents[:2]))
+    pairs = compute(maxsim, queries, documents[:2])
     np.testing.assert_allclose(to_numpy(pairs), np.diagonal(expected), atol=1e-5)
 
 
