@@ -36,10 +36,7 @@ class Prediction:
 
     def __init__(self, model, call=None):
         self._compiled_for = _compiled_for(model)
-        self._call = call or _inference(model)
-        self._run = _FUNCTIONS[keras.backend.backend()](model, self._call)
-        # On TensorFlow one batch is computed sooner than a graph for it is traced and compiled.
-        self._is_graph_due = keras.backend.backend() != "tensorflow"
+        self._run = _FUNCTIONS[keras.backend.backend()](model, call or _inference(model))
         self._shapes = set()
         self._lock = threading.Lock()
 
@@ -59,25 +56,17 @@ class Prediction:
         self._shapes.add(shapes)
         return outputs
 
-    def _without_graph(self, inputs):
-        check_not_forked()
-        return self._call(_tensors(inputs))
-
     def over(self, batches):
         """Yields the outputs of batches as NumPy arrays.
 
-        A batch is sent to the device before the outputs of the previous one are waited for. On
-        TensorFlow the first call computes a single batch without a graph.
+        A batch is sent to the device before the outputs of the previous one are waited for.
         Signals wait during a call: they would leave Keras's record of the current call behind, and
         NumPy may swallow the exception that a handler raises.
         """
-        last, compute = None, self
-        if not self._is_graph_due and hasattr(batches, "__len__") and len(batches) == 1:
-            compute = self._without_graph
-        self._is_graph_due = True
+        last = None
         for batch in batches:
             with signals_wait():
-                outputs = compute(inputs_of(batch))
+                outputs = self(inputs_of(batch))
             if last is not None:
                 yield _as_numpy(last)
             last = outputs

@@ -153,7 +153,7 @@ class Served:
                 f"{type(model).__name__} as {self.name!r}."
             )
         first = f"{model.tokenizer.mask_token} " if method == "fill_mask" else ""
-        for length in (1, 1, _max_length(model) // 8):  # TensorFlow's first answer has no graph.
+        for length in (1, _max_length(model) // 8):
             row = [first + " ".join(["a"] * length)] * len(METHODS[method])
             _computed(model, method, [tuple(row)])
         return model

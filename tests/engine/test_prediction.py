@@ -144,13 +144,12 @@ def test_outputs_follow_the_weights_and_what_replaces_them():
 
 @pytest.mark.each_backend
 def test_each_shape_is_compiled_once(monkeypatch):
-    """On TensorFlow the first answer needs no graph."""
     task, calls = tiny_classifier(), []
     call = task.head.call
     monkeypatch.setattr(task.head, "call", lambda *args, **kw: calls.append(1) or call(*args, **kw))
-    answers = [task.predict(make_inputs(), verbose=0) for _ in range(3)]
-    assert len(calls) == {"jax": 1, "tensorflow": 2, "torch": 3}[keras.backend.backend()]
-    assert_close(answers[0], answers[1], 1e-5)
+    for _ in range(3):
+        task.predict(make_inputs(), verbose=0)
+    assert len(calls) == (3 if keras.backend.backend() == "torch" else 1)
 
 
 @pytest.mark.each_backend
