@@ -18,6 +18,9 @@ if _IS_TORCH:
     import torch
     from torch.nn.modules.module import _has_any_global_hook
 
+    # Keras sets it in its first call. `torch.compile` would compile again when it appears.
+    GLOBAL_STATE_TRACKER.current_call_ctx = getattr(GLOBAL_STATE_TRACKER, "current_call_ctx", None)
+
 
 class DirectCall:
     """The first base of a layer: skips Keras's `__call__` where that would add nothing.
