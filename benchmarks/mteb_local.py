@@ -3,12 +3,12 @@
     pip install '.[torch,demo,mteb]'
     export KERAS_BACKEND=torch
     python benchmarks/mteb_local.py --splade FOLDER
-    python benchmarks/mteb_local.py --data dev-v1.1.json --num_questions 300 --max_length 128 \
+    python benchmarks/mteb_local.py --data dev-v1.1.json --num_questions 300 --max_length 64 \
         --splade FOLDER --reranker PRESET
 
 The retrieval task is questions of SQuAD that look for their paragraph among the paragraphs of all
-questions; the reranking task has five paragraphs for each question. Without `--reranker`, the head
-of the cross-encoder is random. The script prints MTEB's nDCG@10 beside that of
+questions; the reranking task has four or five paragraphs for each question. Without `--reranker`,
+the head of the cross-encoder is random. The script prints MTEB's nDCG@10 beside that of
 `evaluate_retrieval`, and fails if they differ.
 """
 
@@ -28,13 +28,13 @@ from bert_keras import search
 PRESET = "minilm_l6_en_uncased"
 SPLADE = flags.DEFINE_string("splade", None, "Folder of a SparseTextEmbedder.")
 RERANKER = flags.DEFINE_string("reranker", PRESET, "A preset of a Reranker.")
-DATA = flags.DEFINE_string("data", "examples/data/squad/dev-v1.1.json", "A file as SQuAD's.")
+DATA = flags.DEFINE_string("data", "examples/data/squad/dev-v1.1.json", "A file in SQuAD's format.")
 NUM_QUESTIONS = flags.DEFINE_integer(
     "num_questions", None, "Questions, evenly spread; all if None."
 )
 MAX_LENGTH = flags.DEFINE_integer("max_length", None, "Longest text in tokens.")
 KINDS = ["cross-encoder", "sparse", "encoder", "multi-vector"]
-MODELS = flags.DEFINE_list("models", KINDS, "Kinds of models.")
+MODELS = flags.DEFINE_multi_enum("models", KINDS, KINDS, "Kinds of models.")
 NUM_CANDIDATES = 5
 
 
@@ -85,7 +85,7 @@ class Retrieval(AbsTaskRetrieval):
 
 
 class Reranking(Retrieval):
-    """Questions that rank five paragraphs."""
+    """Questions that rank four or five paragraphs."""
 
     metadata = described("LocalReranking", "Reranking")
     has_candidates = True
@@ -126,6 +126,7 @@ def main(argv):
     }
     for name in MODELS.value:
         if name == "sparse" and not SPLADE.value:
+            print("sparse: left out, since --splade names no folder")
             continue
         model = makers[name]()
         for task in (Retrieval(), Reranking()):

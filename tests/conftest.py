@@ -46,7 +46,7 @@ def vectors_of_step_sizes(monkeypatch):
     """On JAX a step of the optimizer compiles in half the time, for models as small as these."""
     from bert_keras.training import optimizer
 
-    monkeypatch.setitem(optimizer.TOGETHER, "jax", True)
+    monkeypatch.setitem(optimizer.SIZES_AS_VECTORS, "jax", True)
 
 
 @pytest.fixture

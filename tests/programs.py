@@ -9,7 +9,7 @@ from bert_keras.export import program_formats as formats
 from bert_keras.tasks.task import Task
 
 
-class Together:
+class JointModel:
     """Tasks with equal backbones as one model, which computes the backbone once."""
 
     def __init__(self, tasks):
@@ -40,7 +40,7 @@ def programs_of(tasks, path):
         tasks: list of tasks with equal backbones and the same number of input axes.
         path: path of the program of all.
     """
-    formats.WRITERS["onnx"].write(Together(tasks), str(path))
+    formats.WRITERS["onnx"].write(JointModel(tasks), str(path))
     whole, programs = onnx.load(path), []
     for number, task in enumerate(tasks):
         prefix = re.compile(f"{number}(_|$)")
@@ -48,7 +48,7 @@ def programs_of(tasks, path):
         inputs = [*formats.signature_of(task)[0]]
         program = onnx.utils.Extractor(whole).extract_model(inputs, outputs)
         for value in program.graph.output:
-            name = prefix.sub("", value.name) or "logits"
+            name = value.name[prefix.match(value.name).end() :] or "logits"
             program.graph.node.append(onnx.helper.make_node("Identity", [value.name], [name]))
             value.name = name
         programs.append(program.SerializeToString())

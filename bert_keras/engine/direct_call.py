@@ -81,6 +81,7 @@ def _is_plain(layer, args, kwargs):
         and layer._call_context_args == {"training"}
         and (layer.autocast or scope is None)
         and name == (policy.variable_dtype if scope is None else scope.dtype)
+        and not isinstance(policy, keras.dtype_policies.DTypePolicyMap)
         and policy.quantization_mode is None
         and layer.activity_regularizer is None
         and not layer._remat_mode

@@ -75,9 +75,10 @@ def fused_attention(query, key, value, mask=None, bias=None, scale=None, dropout
             sizes = ops.shape(query)[1], ops.shape(key)[1]
             mask = ops.broadcast_to(mask, (*ops.shape(mask)[:2], *sizes))
         return ops.dot_product_attention(query, key, value, bias=bias, mask=mask, scale=scale)
-    # One text has no padding. A graph cannot depend on that.
-    is_decidable = not torch.compiler.is_compiling() and torch.is_inference_mode_enabled()
-    if is_decidable and mask is not None and mask.is_cpu and mask.all():
+    # One text has no padding. A graph cannot depend on that. In a compiled one, to ask for the
+    # inference mode would end the graph.
+    can_ask = mask is not None and not _is_graph() and torch.is_inference_mode_enabled()
+    if can_ask and mask.is_cpu and mask.all():
         mask = None
     # Not through Keras, which cannot pass a dropout rate, or a bias beside a mask.
     bias = bias if mask is None else _masked_bias(mask, bias, query.dtype)
@@ -86,6 +87,10 @@ def fused_attention(query, key, value, mask=None, bias=None, scale=None, dropout
         query, key, value, attn_mask=bias, dropout_p=dropout_rate, scale=scale
     )
     return heads_first(context)
+
+
+def _is_graph():
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()
 
 
 def _masked_bias(mask, bias, dtype):
@@ -98,8 +103,7 @@ def _masked_bias(mask, bias, dtype):
     if bias is not None:
         return bias.to(dtype).masked_fill(~mask, lowest)
     # A graph would keep the values, and tensors of the inference mode do not count their changes.
-    is_graph = torch.compiler.is_compiling() or torch.jit.is_tracing()
-    keeps = not (is_graph or torch.is_inference_mode_enabled() or mask.is_inference())
+    keeps = not (_is_graph() or torch.is_inference_mode_enabled() or mask.is_inference())
     state = (dtype, mask._version) if keeps else None
     kept_state, made = getattr(mask, "_as_bias", (None, None)) if keeps else (None, None)
     if made is None or state != kept_state:
@@ -291,7 +295,7 @@ def gelu_dense(x, kernel, bias, approximate):
         float tensor `(..., units)`, or `None` in a graph and under autocast, where the caller
         computes the plain formula. It has no forward-mode derivative.
     """
-    if torch.compiler.is_compiling() or torch.jit.is_tracing() or _is_autocast(x):
+    if _is_graph() or _is_autocast(x):
         return None
     approximate = "tanh" if approximate else "none"
     return _GeluDense.apply(value_of(x), value_of(kernel), value_of(bias), approximate)

@@ -218,6 +218,7 @@ class SafeModel(DirectCall, WholeSteps, keras.Model):
         elif _may_write(filepath, overwrite) and not is_one:
             shards = f"{glob.escape(path.name.split('.')[0])}_*.weights.h5"
             stale = [found.name for found in path.parent.glob(shards)]
+            path.parent.mkdir(parents=True, exist_ok=True)
             with replacing_files(path.parent, stale, index=path.name) as new:
                 super().save_weights(str(new / path.name), True, max_shard_size)
         elif _may_write(filepath, overwrite):

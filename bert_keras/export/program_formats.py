@@ -126,13 +126,14 @@ def _saved_model(model, input_signature=None, **options):
     archive, is_jax = keras.export.ExportArchive(), keras.backend.backend() == "jax"
     if is_jax:  # TensorFlow finds the variables by itself, and would write tracked ones twice.
         archive.track(model)
+        # Gradients would take a third of the time, and a server computes none.
+        without_gradient = {"with_gradient": False}
+        options["jax2tf_kwargs"] = {**without_gradient, **options.get("jax2tf_kwargs", {})}
     if is_jax and input_signature is None:
         shapes = [{name: f"({', '.join(names)})" for name, names in axes.items()}]
         own = {"native_serialization": True, "polymorphic_shapes": shapes}
         # Otherwise a program written on a GPU would run on GPUs only.
         own["native_serialization_platforms"] = ("cpu", "cuda")
-        # Gradients would take a third of the time, and a server computes none.
-        own["with_gradient"] = False
         options["jax2tf_kwargs"] = {**own, **options.get("jax2tf_kwargs", {})}
     signature = [specs] if input_signature is None else input_signature
     archive.add_endpoint("serve", program_of(model), signature, **options)

@@ -53,8 +53,6 @@ def _split_off_weights(path):
     program = onnx.load(path)
     path.with_name(_WEIGHTS).unlink(missing_ok=True)  # The library would append to it.
     onnx.save(program, path, save_as_external_data=True, location=_WEIGHTS)
-    if path.with_name(_WEIGHTS).exists():  # A tiny model keeps its weights in the program.
-        shutil.copymode(path.with_name("config.json"), path.with_name(_WEIGHTS))
 
 
 def _config_of(model):

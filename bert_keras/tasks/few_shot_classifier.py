@@ -18,10 +18,10 @@ from bert_keras.tasks.keyword_options import FewShotClassifierOptions, TaskOptio
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.text_embedder import TextEmbedder
 from bert_keras.tasks.user_columns import is_columns
-from bert_keras.training.short_runs import RATE, default_rate
+from bert_keras.training.short_runs import RATE
 from bert_keras.types import Data, Frozen, Labels, Path, Pooling
 
-# Pairs of an epoch at the paper's rate, by default, and for narrow encoders, which learn faster.
+# Pairs of an epoch by default: at BERT's rate of 5e-5, and the fewest at a higher rate.
 _NUM_PAIRS, _LEAST_PAIRS = 640, 160
 
 
@@ -114,8 +114,8 @@ class FewShotClassifier(TextClassifier):
             y: labels, names or numbers. Each class needs at least one text.
             batch_size: int, how many pairs a step compares, 16 by default.
             epochs: int, passes over the pairs, 1 by default.
-            num_pairs: int, how many pairs begin with each text; by default as many as make
-                about 640 pairs at the rate of 5e-5, and about 160 at 2e-4 or more, at least 1.
+            num_pairs: int, how many pairs begin with each text, at least 1. By default there are
+                about 640 pairs in all at a rate of 5e-5, and about 160 at 2e-4 or more.
             **kwargs: `verbose` and `callbacks`, see `keras.Model.fit`.
 
         Returns:
@@ -132,9 +132,8 @@ class FewShotClassifier(TextClassifier):
                 "takes them; to score held-out texts, call `evaluate`."
             )
         texts, labels = self._labelled_texts(x, y)
-        if num_pairs is None:
-            num_pairs = default_num_pairs(len(texts), self.backbone.hidden_dim)
-        check_int("num_pairs", num_pairs)
+        if num_pairs is not None:
+            check_int("num_pairs", num_pairs)
         trains = self.frozen != "backbone"
         embedder = TextEmbedder(
             self.backbone,
@@ -144,11 +143,13 @@ class FewShotClassifier(TextClassifier):
             frozen=self.frozen if trains else None,
             dtype=self.dtype_policy,
         )
+        embedder.is_fine_tuned = True  # Its rate is that of a short run.
         history = keras.callbacks.History()
         if trains:
+            if num_pairs is None:
+                num_pairs = default_num_pairs(len(texts), self.recipe.peak_rate(embedder, 1))
             first, second = pairs_of(labels, num_pairs, random.getrandbits(31))
             columns = [[texts[row] for row in rows] for rows in (first, second)]
-            embedder.is_fine_tuned = True  # Its rate is that of a short run.
             embedder.recipe = copy.copy(self.recipe)
             embedder.compile_with(self.recipe.renewed(self))
             sizes = {"batch_size": batch_size or 16, "epochs": 1 if epochs is None else epochs}
@@ -190,21 +191,21 @@ class FewShotClassifier(TextClassifier):
         return texts, labels
 
 
-def default_num_pairs(num_texts: int, hidden_dim: int) -> int:
-    """Returns how many pairs begin with each text: fewer where the rate is higher.
+def default_num_pairs(num_texts: int, learning_rate: float) -> int:
+    """Returns how many pairs begin with each text: the higher the rate, the fewer.
 
     Args:
         num_texts: int.
-        hidden_dim: int, the width of the encoder, see `default_rate`.
+        learning_rate: float, the highest rate of the run.
 
     Example:
-        >>> [default_num_pairs(16, width) for width in (256, 384, 512, 768)]
-        [10, 10, 18, 40]
-        >>> default_num_pairs(1000, 768)
+        >>> [default_num_pairs(16, rate) for rate in (1e-5, 5e-5, 1e-4, 2e-4, 5e-4)]
+        [40, 40, 20, 10, 10]
+        >>> default_num_pairs(1000, 5e-5)
         1
     """
-    faster = default_rate(1, hidden_dim) / RATE
-    return math.ceil(max(_NUM_PAIRS / faster, _LEAST_PAIRS) / num_texts)
+    num_pairs = _NUM_PAIRS * min(1.0, RATE / learning_rate)
+    return math.ceil(max(num_pairs, _LEAST_PAIRS) / num_texts)
 
 
 def pairs_of(labels: NDArray[np.integer], num_pairs: int, seed: int) -> tuple[Any, Any]:

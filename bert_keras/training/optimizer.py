@@ -24,7 +24,7 @@ NO_WEIGHT_DECAY = (r"(^|/)(\w*bias|beta|gamma)$",)
 # Whether the step sizes of all variables are computed together, as vectors. On TensorFlow each
 # operation of a graph takes time. XLA compiles small models faster with vectors, but large ones
 # with scalars: MiniLM in 11 instead of 29 seconds.
-TOGETHER = {"tensorflow": True, "jax": False}
+SIZES_AS_VECTORS = {"tensorflow": True, "jax": False}
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -268,20 +268,20 @@ class AdamW(keras.optimizers.Optimizer):
         on_tensorflow = keras.backend.backend() == "tensorflow"
         if self._has_kernel and on_tensorflow and variable.dtype == "float32":
             if self._decays[i]:
-                self.assign(variable, variable * sizes["kept"])
+                self.assign(variable, variable * sizes["decay_factor"])
             fused.tensorflow_step(
                 variable,
                 ops.cast(gradient, "float32") * sizes["gradient"],
                 momentum.value,
                 velocity.value,
                 **{name: sizes[name] for name in ("beta_1", "beta_2", "epsilon", "zero")},
-                rate=sizes["corrected"],
+                rate=sizes["corrected_rate"],
             )
             return
         state = variable, momentum, velocity
         values = self._step(i, gradient, *map(ops.convert_to_tensor, state), sizes)
-        for kept, value in zip(state, values, strict=True):
-            self.assign(kept, value)
+        for old, new in zip(state, values, strict=True):
+            self.assign(old, new)
 
     def _step(self, i, *arguments):
         """Returns the new values of variable `i` and its moments."""
@@ -293,7 +293,7 @@ class AdamW(keras.optimizers.Optimizer):
             self._torch_update(grads, indices, learning_rate)
         else:
             gates = [self._gates[i].value for i in indices]
-            if keras.backend.backend() == "tensorflow":
+            if SIZES_AS_VECTORS[keras.backend.backend()]:
                 gates = ops.stack(gates)
             excess = self._excess_norm(grads, gates)
             sizes = self._step_sizes(indices, gates, learning_rate, excess)
@@ -305,19 +305,18 @@ class AdamW(keras.optimizers.Optimizer):
         """Counts an update of the variables; returns the scalars of each step, a dict by index."""
         updates = [self._updates[i].value for i in indices]
         constants = self._factors[indices], self._decays[indices]
-        if TOGETHER[keras.backend.backend()]:
-            gates = ops.stack(gates) if isinstance(gates, list) else gates
-            together = self._sizes(gates, ops.stack(updates), *constants, learning_rate, excess)
+        if SIZES_AS_VECTORS[keras.backend.backend()]:
+            vectors = self._sizes(gates, ops.stack(updates), *constants, learning_rate, excess)
             if keras.backend.backend() == "tensorflow":  # What its kernel takes.
-                together |= {
-                    "beta_1": 1 - together["momentum"],
-                    "beta_2": 1 - together["velocity"],
-                    "kept": 1 - together["decay"],
-                    "corrected": together["rate"] * together["correction"],
+                vectors |= {
+                    "beta_1": 1 - vectors["momentum"],
+                    "beta_2": 1 - vectors["velocity"],
+                    "decay_factor": 1 - vectors["decay"],
+                    "corrected_rate": vectors["rate"] * vectors["correction"],
                     "zero": ops.zeros_like(gates),
                 }
-            columns = zip(*map(ops.unstack, together.values()), strict=True)
-            sizes = [dict(zip(together, column, strict=True)) for column in columns]
+            columns = zip(*map(ops.unstack, vectors.values()), strict=True)
+            sizes = [dict(zip(vectors, column, strict=True)) for column in columns]
         else:
             rows = zip(gates, updates, *constants, strict=True)
             sizes = [self._sizes(*row, learning_rate, excess) for row in rows]

@@ -156,7 +156,7 @@ class Recipe:
             ]
         with distribution.scope_of(task):
             return OPTIMIZERS[self.optimizer](
-                self._number_or_schedule(self._peak(task, total_steps), total_steps),
+                self._number_or_schedule(self.peak_rate(task, total_steps), total_steps),
                 weight_decay=asked["weight_decay"],
                 learning_rate_multipliers=multipliers,
                 gradient_accumulation_steps=asked["gradient_accumulation_steps"],
@@ -173,7 +173,7 @@ class Recipe:
         """Whether the number of steps may decide on epochs and rate, see `short_runs`."""
         return self.optimizer == "auto" and self.has_schedule and task.is_fine_tuned
 
-    def _peak(self, task, total_steps=None):
+    def peak_rate(self, task, total_steps=None):
         """Returns the highest rate of a run; that of the paper until its number of steps is known.
 
         Args:
@@ -261,7 +261,7 @@ class Recipe:
         if isinstance(optimizer._learning_rate, keras.Variable):
             # A rate set on the optimizer, `optimizer.learning_rate = x`, counts as asked for.
             rate = float(keras.ops.convert_to_numpy(optimizer._learning_rate))
-            if rate != np.float32(self._peak(task)):
+            if rate != np.float32(self.peak_rate(task)):
                 self.asked = {**self.asked, "learning_rate": rate}
         # The last step of the schedule; 0 if `fit` has not made one yet.
         last_step = getattr(optimizer._learning_rate, "total_steps", 0)
@@ -271,13 +271,13 @@ class Recipe:
             task.compile_with(self.make_optimizer(task, total_steps))
             if frozen_paths:
                 _freeze(task, frozen_paths)
-            peak = self._peak(task, total_steps)
+            peak = self.peak_rate(task, total_steps)
             is_faster = self.asked["learning_rate"] is None and peak != RATE
             is_longer = self.chose_epochs and epochs > EPOCHS
             if is_faster or is_longer:
                 return in_words(epochs, total_steps, peak, is_longer)
         elif self.has_schedule and last_step < steps * epochs:
-            peak = getattr(optimizer._learning_rate, "peak_learning_rate", self._peak(task))
+            peak = getattr(optimizer._learning_rate, "peak_learning_rate", self.peak_rate(task))
             optimizer.learning_rate = self._number_or_schedule(peak, steps * epochs)
             task.train_function = None  # The old one holds the old schedule.
         return None

@@ -1,5 +1,6 @@
 """A file saved on any backend works on any other, and training resumes as if uninterrupted."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -44,14 +45,14 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def workers(folder):
     """A worker for each backend, which has saved every case."""
-    workers = {}
-    for backend in BACKENDS:
-        (folder / backend).mkdir()
-        workers[backend] = Worker(backend, folder / f"{backend}.errors")
-        workers[backend].run("save", folder / backend)
-    yield workers
-    for worker in workers.values():
-        worker.process.communicate()
+    with contextlib.ExitStack() as opened:
+        workers = {}
+        for backend in BACKENDS:
+            (folder / backend).mkdir()
+            workers[backend] = Worker(backend, folder / f"{backend}.errors")
+            opened.callback(workers[backend].process.communicate)
+            workers[backend].run("save", folder / backend)
+        yield workers
 
 
 def cases_of(saver, loader):

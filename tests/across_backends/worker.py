@@ -114,9 +114,9 @@ TRAINED = {
     "electra_unfrozen_from_the_top": lambda: of_family(
         bert_keras.ElectraBackbone, word_pieces(), embedding_dim=8, num_layers=2
     ),
-    "mpnet": lambda: of_family(bert_keras.MPNetBackbone, mpnet_pieces()),
+    "mpnet": lambda: of_family(bert_keras.MPNetBackbone, mpnet_pieces(), num_layers=2),
     "deberta": lambda: of_family(
-        bert_keras.DebertaV2Backbone, word_pieces(), num_buckets=6, max_distance=9
+        bert_keras.DebertaV2Backbone, word_pieces(), num_layers=2, num_buckets=6, max_distance=9
     ),
     "nomic_bert": lambda: of_family(bert_keras.NomicBertBackbone, word_pieces()),
     "modernbert": lambda: of_family(bert_keras.ModernBertBackbone, byte_pairs(), num_layers=2),

@@ -220,7 +220,12 @@ def test_a_full_disk_leaves_the_old_file_and_says_so(tmp_path, kind, limit):
 
 def test_weights_alone_are_whole_or_as_they_were(tmp_path):
     backbone, path = tiny_backbone(), tmp_path / "x.weights.h5"
-    for name, options in ((path.name, {}), ("x.weights.json", {"max_shard_size": 0.00001})):
+    shards = {"max_shard_size": 0.00001}
+    for name, options in (
+        (path.name, {}),
+        ("x.weights.json", shards),
+        ("new/x.weights.json", shards),
+    ):
         backbone.save_weights(tmp_path / name, **options)
         again = tiny_backbone()
         again.load_weights(tmp_path / name)

@@ -109,6 +109,15 @@ def test_the_settings_of_compile_are_those_of_the_encoder():
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize(("options", "steps"), [({}, 10), ({"learning_rate": 5e-5}, 40)])
+def test_a_lower_rate_trains_on_more_pairs(options, steps):
+    classifier, batches = classifier_of(), []
+    classifier.compile(**options)
+    count = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: batches.append(1))
+    classifier.fit(TEXTS, LABELS, verbose=0, callbacks=[count])
+    assert len(batches) == steps
+
+
 @pytest.fixture(scope="module")
 def shared():
     """A classifier that no test trains."""

@@ -82,7 +82,7 @@ def masked(ids, random, size, mask_id, special, rate=0.15):
 # ## Train a small BERT
 #
 # It has two blocks, 96 wide, and learns from the text of the other chapters. That is little text for
-# any language model, and least enough for this one, which learns from only every seventh word.
+# any language model. It is too little for this one, which learns from only every seventh word.
 
 # %%
 import collections
@@ -257,5 +257,5 @@ print(f"{sum(followed)} of 40 true pairs and {sum(thrown)} of 40 others are judg
 # | base | 12 | 768 | 12 | 110 million |
 # | large | 24 | 1,024 | 16 | 340 million |
 #
-# What later models changed: [after BERT](after_bert.md). What many tutorials say about BERT that is not
-# true: [checked by code](what_tutorials_get_wrong.py).
+# [After BERT](after_bert.md) shows what later models changed, and
+# [what tutorials get wrong](what_tutorials_get_wrong.py) checks common mistakes with code.

@@ -107,5 +107,5 @@ print(f"{right} of {len(known)} analogies")
 #
 # ## What is left
 #
-# *lay* can be the past tense of *lie*, to put something down, or not of the clergy, and it has one row.
+# *lay* can mean *put down*, *was lying* or *not of the clergy*, but it has one row in the table.
 # No table can say what a word means *in this sentence*. [ELMo](elmo.py) reads the sentence first.

@@ -5,8 +5,8 @@
 #
 # $$P(w_1 \dots w_n) = \prod_i P(w_i \mid w_1 \dots w_{i-1})$$
 #
-# Most sentences occur only once, so their words so far cannot be counted. An n-gram model looks at
-# the last $n - 1$ words only: $P(w_i \mid w_{i-2}, w_{i-1}) \approx c(w_{i-2} w_{i-1} w_i) / c(w_{i-2} w_{i-1})$
+# Most sentences occur only once, so the whole history of a word cannot be counted. An n-gram model
+# looks at the last $n - 1$ words only: $P(w_i \mid w_{i-2}, w_{i-1}) \approx c(w_{i-2} w_{i-1} w_i) / c(w_{i-2} w_{i-1})$
 # for $n = 3$. It has no gradients and no layers. It is a table of counts.
 #
 # ## The text
@@ -67,7 +67,7 @@ def probability(gram, weights):
 
 
 def perplexity(weights):
-    """exp(mean negative log-likelihood): as uncertain as a choice of that many equal words."""
+    """exp(mean negative log-likelihood): as uncertain as a choice among that many equally likely words."""
     surprise = [-math.log(probability(gram, weights)) for gram in grams(test, 3)]
     return math.exp(sum(surprise) / len(surprise))
 
@@ -112,4 +112,4 @@ for _ in range(3):
 #
 # In the tables `inspector` and `detective` are as different as `inspector` and `umbrella`: the counts of
 # one say nothing about the other. A longer context makes the tables emptier, not better.
-# [The next chapter](nnlm.py) makes words similar to each other.
+# [The next chapter](nnlm.py) gives similar words similar vectors.

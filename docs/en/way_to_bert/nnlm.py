@@ -71,7 +71,7 @@ for layer in model.layers:
 # %% [markdown]
 # Each prediction multiplies by the last matrix, which has a row for every word of the vocabulary. Here
 # that is a few thousand rows; in a real text it is a hundred thousand or more. The next chapter
-# avoids it.
+# avoids this product.
 #
 # ## What the vectors have learned
 
@@ -89,7 +89,7 @@ for word in ("he", "was", "holmes", "two", "my"):
 
 # %% [markdown]
 # Frequent words have sensible neighbours: pronouns, verbs in the past tense. Rare words were seen too
-# few times.
+# rarely.
 #
 # ## What it gave the next
 #

@@ -193,8 +193,8 @@ print("losses", *(f"{loss:.2f}" for loss in losses), f"- probabilities sum to {t
 #
 # ### What a word costs
 #
-# Multiplications for one prediction with 64-dimensional vectors: on this text, and with a vocabulary
-# of 100,000 words where the number depends on the size alone.
+# Multiplications for one prediction with 64-dimensional vectors. The second column is for a vocabulary
+# of 100,000 words, where the number depends on the size alone.
 
 # %%
 rare = 1 - share[:NUM_FREQUENT].sum()
@@ -265,7 +265,7 @@ print(f"{right} right of {asked}: {right / asked:.0%}, among {len(whole):,} word
 
 # %% [markdown]
 # **Similarity**: people scored how alike two words are. A good table orders the pairs as people did
-# (Spearman's rank correlation). The licences of the usual sets do not allow to ship them, so this cell
+# (Spearman's rank correlation). The licences of the usual sets do not allow redistribution, so this cell
 # prints results only if `WORD_SIMILARITY_DIR` names their folder:
 
 # %%
@@ -284,5 +284,5 @@ for path in sorted(pathlib.Path(os.environ.get("WORD_SIMILARITY_DIR", "none")).g
 #
 # Vectors that are learned once, from any text, and used everywhere as a first layer: the first
 # pre-training. Two problems remained. The method sees one window at a time and never the counts of the
-# whole text; [GloVe](glove.py) does. And a word has one vector, whatever it means in its sentence;
+# whole text; [GloVe](glove.py) uses these counts. And a word has one vector, whatever it means in its sentence;
 # [ELMo](elmo.py) changes that.
