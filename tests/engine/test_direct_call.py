@@ -57,6 +57,12 @@ def inside(layer, x, **kwargs):
         (lambda layer: None, keras.ops.ones((2, 3), "float16"), {}, False),
         (lambda layer: setattr(layer, "built", False), keras.ops.ones((2, 3)), {}, False),
         (
+            lambda layer: setattr(layer, "_dtype_policy", keras.dtype_policies.DTypePolicyMap()),
+            keras.ops.ones((2, 3)),
+            {},
+            False,
+        ),
+        (
             lambda layer: setattr(layer, "activity_regularizer", keras.regularizers.L2(1.0)),
             keras.ops.ones((2, 3)),
             {},
