@@ -199,12 +199,12 @@ def default_num_pairs(num_texts: int, learning_rate: float) -> int:
         learning_rate: float, the highest rate of the run.
 
     Example:
-        >>> [default_num_pairs(16, rate) for rate in (1e-5, 5e-5, 1e-4, 2e-4, 5e-4)]
+        >>> [default_num_pairs(16, rate) for rate in (0.0, 5e-5, 1e-4, 2e-4, 5e-4)]
         [40, 40, 20, 10, 10]
         >>> default_num_pairs(1000, 5e-5)
         1
     """
-    num_pairs = _NUM_PAIRS * min(1.0, RATE / learning_rate)
+    num_pairs = _NUM_PAIRS * RATE / max(learning_rate, RATE)
     return math.ceil(max(num_pairs, _LEAST_PAIRS) / num_texts)
 
 
