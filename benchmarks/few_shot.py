@@ -8,14 +8,17 @@
         --preset modernbert_mini_zh_classics
 
 For each seed it draws some texts of each label, and trains on them: `head`, the regression alone on
-the vectors as they are; `FewShotClassifier`; `setfit`; and `TextClassifier`. All have their
-defaults and start from the same weights. Prints the accuracy on the first texts of the dev set, and
-processor seconds of training and scoring; at the end the mean over seeds and the accuracy of each
-seed. With `--labels`, texts count that have exactly one label, one of these. Rows in the output
-file are kept, so that a killed run continues.
+the vectors as they are; `FewShotClassifier`; `setfit`; and `TextClassifier`, or only those of
+`--sides`. All start from the same weights and have their defaults, unless `--pairs` and
+`--learning_rate` (of `FewShotClassifier`) or `--num_iterations` (of `setfit`) change them. Prints
+the accuracy on the first texts of the dev set, and processor seconds of training and scoring; at
+the end the mean over seeds and the accuracy of each seed. With `--labels`, texts count that have
+exactly one label, one of these. Rows in the output file are kept, so that a killed run continues:
+give each setting a file of its own.
 """
 
 import json
+import math
 import pathlib
 import tempfile
 import time
@@ -35,6 +38,12 @@ SEEDS = flags.DEFINE_integer("seeds", 3, "Seeds 0, 1, ...")
 NUM_DEV = flags.DEFINE_integer("num_dev", 500, "Texts to measure on.")
 LABELS = flags.DEFINE_list("labels", None, "Labels to choose from; all by default.")
 MAX_LENGTH = flags.DEFINE_integer("max_length", 64, "Longest text in tokens.")
+SIDES = flags.DEFINE_list("sides", None, "What to measure; all by default.")
+PAIRS = flags.DEFINE_integer("pairs", None, "About how many pairs FewShotClassifier makes in all.")
+LEARNING_RATE = flags.DEFINE_float("learning_rate", None, "The rate of FewShotClassifier.")
+NUM_ITERATIONS = flags.DEFINE_integer(
+    "num_iterations", None, "setfit makes twice as many pairs of each text; by default, all pairs."
+)
 OUTPUT = flags.DEFINE_string("output", None, "A file for the rows.", required=True)
 
 
@@ -60,7 +69,13 @@ def sample(data, per_label, seed):
 
 def ours(task, texts, labels, dev, **options):
     classifier = task.from_preset(PRESET.value, max_length=MAX_LENGTH.value, **options)
-    classifier.fit(texts, labels, verbose=0)
+    fit_options = {}
+    if task is bert_keras.FewShotClassifier:
+        if LEARNING_RATE.value:
+            classifier.compile(learning_rate=LEARNING_RATE.value)
+        if PAIRS.value:
+            fit_options["num_pairs"] = math.ceil(PAIRS.value / len(texts))
+    classifier.fit(texts, labels, verbose=0, **fit_options)
     return classifier.predict(dev, verbose=0).argmax(1)
 
 
@@ -76,6 +91,7 @@ def theirs(texts, labels, dev, seed):
             output_dir=f"{folder}/output",
             seed=seed,
             max_length=MAX_LENGTH.value,
+            num_iterations=NUM_ITERATIONS.value,
             report_to="none",
             save_strategy="no",
             show_progress_bar=False,
@@ -109,7 +125,7 @@ def main(argv):
         for seed in range(SEEDS.value):
             texts, labels = sample(train, per_label, seed)
             for side, run in sides(texts, labels, dev_texts, num_classes, seed).items():
-                if (side, per_label, seed) in done:
+                if (side, per_label, seed) in done or side not in (SIDES.value or [side]):
                     continue
                 keras.utils.set_random_seed(seed)
                 start = time.process_time()

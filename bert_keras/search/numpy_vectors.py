@@ -6,7 +6,7 @@ compare a query with every vector.
 
 import numpy as np
 
-# Values in a block of scores, 128 MB in float32, and rows of codes that are made floats at a time.
+# Values in a block of scores, at most 128 MB in float32, and vectors that are scored at a time.
 _SCORES, _ROWS = 2**25, 2**14
 # Of binary vectors this many times k go by bits to the second round.
 CANDIDATES = 4
@@ -24,7 +24,7 @@ class FloatVectors:
     def search(self, queries, k):
         """Returns float32 scores and int positions `(num_queries, k)`, best first."""
         vectors = _joined(self._vectors)
-        return best_of(queries, len(vectors), k, lambda block: block @ vectors.T)
+        return best_of(queries, len(vectors), k, lambda block, rows: block @ vectors[rows].T)
 
     def arrays(self):
         return {"vectors": _joined(self._vectors)}
@@ -54,14 +54,7 @@ class Int8Vectors:
     def search(self, queries, k):
         """Returns float32 scores and int positions `(num_queries, k)`, best first."""
         codes = _joined(self._codes)
-
-        def scores(block):
-            found = np.empty((len(block), len(codes)), "float32")
-            for start in range(0, len(codes), _ROWS):
-                found[:, start : start + _ROWS] = self.scores(block, codes[start : start + _ROWS])
-            return found
-
-        return best_of(queries, len(codes), k, scores)
+        return best_of(queries, len(codes), k, lambda block, rows: self.scores(block, codes[rows]))
 
     def scores(self, queries, codes):
         low, step = self._range
@@ -122,16 +115,48 @@ def _joined(blocks):
     return blocks[0]
 
 
-def best_of(queries, num_vectors, k, scores_of):
-    """Returns the k best scores of each query and their positions, a block of queries at a time."""
-    block, k, count = max(1, _SCORES // num_vectors), min(k, num_vectors), queries.shape[0]
+def best_of(queries, num_vectors, k, scores_of, num_rows=_ROWS):
+    """Returns the k best scores of each query and their positions, best first.
+
+    It scores some vectors at a time and keeps the best so far: a block of scores fits into the
+    processor's cache, and few later scores are better than the worst of k.
+
+    Args:
+        queries: array or sparse matrix `(num_queries, dim)`.
+        num_vectors: int.
+        k: int, cut to `num_vectors`.
+        scores_of: function of some queries and a slice of the vectors; returns their scores, float
+            `(num_queries, num_vectors of the slice)`.
+        num_rows: int, the length of a slice.
+
+    Returns:
+        Float32 and int arrays `(num_queries, k)`. Of equal scores, the first vector comes first.
+    """
+    k, count = min(k, num_vectors), queries.shape[0]
     scores, positions = np.empty((count, k), "float32"), np.empty((count, k), int)
-    for start in range(0, count, block):
-        rows = slice(start, start + block)
-        found = scores_of(queries[rows])
-        positions[rows] = _first(-found, k)
-        scores[rows] = np.take_along_axis(found, positions[rows], axis=1)
+    num_rows = max(k, num_rows)
+    block = max(1, _SCORES // num_rows)
+    for first in range(0, count, block):
+        part = slice(first, first + block)
+        for start in range(0, num_vectors, num_rows):
+            found = scores_of(queries[part], slice(start, start + num_rows))
+            if start == 0:
+                positions[part] = _first(-found, k)
+                scores[part] = np.take_along_axis(found, positions[part], axis=1)
+            else:
+                _keep_best(scores[part], positions[part], found, start)
     return scores, positions
+
+
+def _keep_best(scores, positions, found, start):
+    """Replaces the best scores and their positions by what is better among those of a slice."""
+    is_better = ~(found <= scores[:, -1:])  # Also beside a score that is no number.
+    for row in np.flatnonzero(is_better.any(axis=1)):
+        (new,) = np.nonzero(is_better[row])
+        both = np.concatenate([scores[row], found[row, new]])
+        best = _first(-both[None], scores.shape[1])[0]
+        scores[row] = both[best]
+        positions[row] = np.concatenate([positions[row], start + new])[best]
 
 
 def _first(values, k):

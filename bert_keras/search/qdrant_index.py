@@ -10,8 +10,9 @@ import numpy as np
 from bert_keras.checks import check_int, check_not_empty, refuse_first, require
 from bert_keras.search.records import Records, check_sparse, check_vectors
 
-# Points of one request, and the name of sparse vectors, which must have one.
-_POINTS, _SPARSE = 256, "sparse"
+# Points and numbers of one request, 20 bytes each in JSON: a server takes 32 MB.
+_POINTS, _NUMBERS = 256, 2**19
+_SPARSE = "sparse"  # The name of sparse vectors, which must have one.
 
 
 class QdrantIndex:
@@ -94,42 +95,59 @@ class QdrantIndex:
             ConnectionError: the server does not answer; it may have stored some of the vectors.
         """
         kind = self._kind or _kind_of(vectors)
-        vectors, dim = self._as_points("Vectors", vectors, kind)
+        vectors, dim = self._checked("Vectors", vectors, kind)
+        count = vectors.shape[0] if kind == "sparse" else len(vectors)
         start = len(self)
-        ids = range(start, start + len(vectors)) if ids is None else ids
-        ids, payloads = Records().check(len(vectors), ids, payloads)
-        points = [str(uuid.uuid5(uuid.NAMESPACE_OID, repr(id))) for id in ids]
+        ids = range(start, start + count) if ids is None else ids
+        ids, payloads = Records().check(count, ids, payloads)
+        size = max(1, min(_POINTS, _NUMBERS // _most_numbers(vectors)))
+        parts = [slice(first, first + size) for first in range(0, count, size)]
         with self._answering():
             if self._kind is None:
                 self._client.create_collection(
                     self.collection, **self._params(kind, dim), **self._options
                 )
                 self._kind, self.dim = kind, dim
-            known = {str(p.id) for p in self._client.retrieve(self.collection, points, False)}
-            is_old = [point in known for point in points]
-            refuse_first(is_old, ids, "An id must occur once in an index")
-            rows = [
-                self._models.PointStruct(id=p, vector=v, payload={"id": id, "payload": payload})
-                for p, v, id, payload in zip(points, vectors, ids, payloads, strict=True)
-            ]
-            for first in range(0, len(rows), _POINTS):
-                self._client.upsert(self.collection, rows[first : first + _POINTS], wait=True)
+            if start:
+                known = set().union(*(self._known(ids[part]) for part in parts))
+                is_old = [_point(id) in known for id in ids]
+                refuse_first(is_old, ids, "An id must occur once in an index")
+            for part in parts:
+                rows = zip(ids[part], self._as_lists(vectors[part]), payloads[part], strict=True)
+                points = [
+                    self._models.PointStruct(
+                        id=_point(id),
+                        vector={_SPARSE: vector} if kind == "sparse" else vector,
+                        payload={"id": id, "payload": payload},
+                    )
+                    for id, vector, payload in rows
+                ]
+                self._client.upsert(self.collection, points, wait=True)
 
-    def _as_points(self, name, vectors, kind):
-        """Returns vectors as Qdrant takes them, a list, and their width."""
+    def _known(self, ids):
+        """Returns the points of those ids that the collection has, a set of str."""
+        points = [_point(id) for id in ids]
+        return {str(point.id) for point in self._client.retrieve(self.collection, points, False)}
+
+    def _checked(self, name, vectors, kind):
+        """Returns vectors of a kind and their width; raises unless they fit the collection."""
         if kind == "sparse":
-            rows = check_sparse(name, vectors, self.dim)
-            ends = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
-            pairs = [(rows.indices[x:y].tolist(), rows.data[x:y].tolist()) for x, y in ends]
-            make = self._models.SparseVector
-            found = [make(indices=indices, values=values) for indices, values in pairs]
-            return (found if name == "Queries" else [{_SPARSE: x} for x in found]), rows.shape[1]
-        if kind == "multi":
+            vectors = check_sparse(name, vectors, self.dim)
+        elif kind == "multi":
             vectors = check_not_empty(list(vectors), f"{name} must not be empty")
             dim = self.dim or np.shape(vectors[0])[-1]
-            return [check_vectors(name, tokens, dim).tolist() for tokens in vectors], dim
-        vectors = check_vectors(name, vectors, self.dim)
-        return vectors.tolist(), vectors.shape[1]
+            return [check_vectors(name, tokens, dim) for tokens in vectors], dim
+        else:
+            vectors = check_vectors(name, vectors, self.dim)
+        return vectors, vectors.shape[1]
+
+    def _as_lists(self, vectors):
+        """Returns checked vectors as Qdrant takes them, in much more memory."""
+        if not hasattr(vectors, "tocsr"):
+            return [vector.tolist() for vector in vectors]
+        ends = zip(vectors.indptr[:-1], vectors.indptr[1:], strict=True)
+        pairs = [(vectors.indices[x:y].tolist(), vectors.data[x:y].tolist()) for x, y in ends]
+        return [self._models.SparseVector(indices=x, values=y) for x, y in pairs]
 
     def _params(self, kind, dim):
         """Returns the arguments that make a collection for vectors of a kind."""
@@ -162,7 +180,7 @@ class QdrantIndex:
             return self.search([queries], top_k, **options)[0]
         hits, options = [], {**({"using": _SPARSE} if self._kind == "sparse" else {}), **options}
         with self._answering():
-            for query in self._as_points("Queries", queries, self._kind)[0]:
+            for query in self._as_lists(self._checked("Queries", queries, self._kind)[0]):
                 found = self._client.query_points(
                     self.collection, query=query, limit=top_k, **options
                 ).points
@@ -188,6 +206,18 @@ def _kind_of(vectors):
         return "sparse"
     is_multi = isinstance(vectors, (list, tuple)) and vectors and np.ndim(vectors[0]) == 2
     return "multi" if is_multi else "dense"
+
+
+def _most_numbers(vectors):
+    """Returns how many numbers the largest of some checked vectors has."""
+    if hasattr(vectors, "tocsr"):
+        return 2 * max(1, np.diff(vectors.indptr).max())
+    return vectors.shape[1] if hasattr(vectors, "shape") else max(x.size for x in vectors)
+
+
+def _point(id):
+    """Returns Qdrant's name for an id, a UUID."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, repr(id)))
 
 
 def _hit(point):

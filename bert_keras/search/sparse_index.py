@@ -89,7 +89,8 @@ class SparseIndex:
         check_int("top_k", top_k)
         check_not_empty(self, "An index must have vectors to search", "Call `add`.")
         queries, inverted = check_sparse("Queries", queries, self.dim), self._inverted()
-        found = best_of(queries, len(self), top_k, lambda block: (block @ inverted).toarray())
+        size = len(self)  # All rows in one slice: a product with some of them costs as much.
+        found = best_of(queries, size, top_k, lambda block, _: (block @ inverted).toarray(), size)
         return [
             self._records.hits(scores[scores != 0], positions[scores != 0])
             for scores, positions in zip(*found, strict=True)

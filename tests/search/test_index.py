@@ -1,6 +1,7 @@
 """Indexes return the nearest vectors with their ids and payloads, on every engine."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -74,6 +75,25 @@ def test_ids_are_numbers_by_default_and_equal_scores_keep_their_order():
         {"id": 2, "score": 2.0},
         {"id": 3, "score": 2.0, "payload": "a"},
     ]
+
+
+@pytest.mark.parametrize("top_k", [1, 10, 40, 1000])
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_the_best_are_found_wherever_they_stand(precision, top_k, monkeypatch):
+    """Vectors are scored some at a time, and the best so far are kept."""
+    index = Index(precision)
+    index.add(np.concatenate([VECTORS, VECTORS[:50]]))
+    expected = index.search(QUERIES, top_k)
+    monkeypatch.setattr("bert_keras.search.numpy_vectors.best_of.__defaults__", (16,))
+    monkeypatch.setattr("bert_keras.search.numpy_vectors._SCORES", 16 * 7)
+    for hits, others in zip(index.search(QUERIES, top_k), expected, strict=True):
+        scores = [hit["score"] for hit in others]
+        np.testing.assert_allclose([hit["score"] for hit in hits], scores, rtol=1e-4, atol=1e-6)
+        ids = [hit["id"] for hit in hits]
+        assert len({*ids}) == len(ids) == min(top_k, 350)
+        of_ids = dict(zip([hit["id"] for hit in others], scores, strict=True))
+        for hit in hits:  # Of equal vectors, either may be the last one.
+            assert of_ids.get(hit["id"], scores[-1]) == pytest.approx(hit["score"], 1e-4, 1e-6)
 
 
 SPARSE = scipy.sparse.random_array((300, 50), density=0.1, rng=np.random.default_rng(1))
@@ -152,6 +172,33 @@ def test_maxsim_orders_the_hits_of_each_search():
             rescore_by_maxsim(*arguments)
     with pytest.raises(ValueError, match=r"num_vectors, 8"):
         index.add([np.ones((2, 3))])
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "multi"])
+def test_qdrant_gets_vectors_in_batches_of_bounded_memory(kind, monkeypatch):
+    """As lists of Python, all vectors at once would take 11 to 18 times their memory."""
+    vectors = np.random.default_rng(3).normal(size=(6000, 128)).astype("float32")
+    given = {
+        "dense": lambda: vectors,
+        "sparse": lambda: scipy.sparse.csr_array(vectors),
+        "multi": lambda: list(vectors.reshape(3000, 2, 128)),
+    }[kind]()
+    index, sizes = QdrantIndex(), []
+    monkeypatch.setattr(
+        index._client, "upsert", lambda name, points, wait: sizes.append(len(points))
+    )
+    tracemalloc.start()
+    try:
+        index.add(given)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(sizes) == (3000 if kind == "multi" else 6000) and max(sizes) == 256
+    assert most < 6 * vectors.nbytes
+    sizes.clear()
+    monkeypatch.setattr("bert_keras.search.qdrant_index._NUMBERS", 2560)
+    index.add(given[:45], IDS[:45])
+    assert max(sizes) == 2560 // (128 if kind == "dense" else 256)
 
 
 ADDITIONS = [
