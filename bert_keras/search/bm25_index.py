@@ -112,10 +112,7 @@ class BM25Index:
         # By default bm25s sorts with JAX where that is installed, which would take a device.
         options = {"show_progress": False, "backend_selection": "numpy"}
         found = self._indexed().retrieve(words, k=k, **options)
-        return [
-            self._records.hits(scores[scores > 0], positions[scores > 0])
-            for positions, scores in zip(found.documents, found.scores, strict=True)
-        ]
+        return self._records.hits(found.scores, found.documents, found.scores > 0)
 
     def _indexed(self):
         if self._scorer is None:

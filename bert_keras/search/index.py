@@ -125,11 +125,8 @@ class Index:
         check_not_empty(self, "An index must have vectors to search", "Call `add`.")
         is_one = np.ndim(queries) == 1
         queries = check_vectors("Queries", np.atleast_2d(queries) if is_one else queries, self.dim)
-        found = self._vectors.search(queries, top_k)
-        hits = [
-            self._records.hits(scores[positions >= 0], positions[positions >= 0])
-            for scores, positions in zip(*found, strict=True)
-        ]
+        scores, positions = self._vectors.search(queries, top_k)
+        hits = self._records.hits(scores, positions, positions >= 0)
         return hits[0] if is_one else hits
 
     def save(self, folder: Path) -> None:

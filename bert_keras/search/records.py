@@ -71,13 +71,24 @@ class Records:
         self.payloads += payloads
         self._known.update(ids)
 
-    def hits(self, scores, positions):
-        """Returns dicts with `id`, `score` and, where there is one, `payload`."""
-        hits = []
-        for score, position in zip(scores.tolist(), positions.tolist(), strict=True):
-            payload = self.payloads[position]
-            hit = {"id": self.ids[position], "score": score}
-            hits.append(hit if payload is None else {**hit, "payload": payload})
+    def hits(self, scores, positions, is_hit):
+        """Returns for each query a list of dicts: `id`, `score` and, where there is one, `payload`.
+
+        Args:
+            scores, positions: float and int arrays `(num_queries, k)`.
+            is_hit: bool array, which of them count.
+        """
+        ids, payloads = self.ids, self.payloads
+        hits, rows = [], zip(scores.tolist(), positions.tolist(), is_hit.tolist(), strict=True)
+        for row in rows:
+            found = [
+                {"id": ids[position], "score": score}
+                if payloads[position] is None
+                else {"id": ids[position], "score": score, "payload": payloads[position]}
+                for score, position, counts in zip(*row, strict=True)
+                if counts
+            ]
+            hits.append(found)
         return hits
 
 

@@ -90,11 +90,10 @@ class SparseIndex:
         check_not_empty(self, "An index must have vectors to search", "Call `add`.")
         queries, inverted = check_sparse("Queries", queries, self.dim), self._inverted()
         size = len(self)  # All rows in one slice: a product with some of them costs as much.
-        found = best_of(queries, size, top_k, lambda block, _: (block @ inverted).toarray(), size)
-        return [
-            self._records.hits(scores[scores != 0], positions[scores != 0])
-            for scores, positions in zip(*found, strict=True)
-        ]
+        scores, positions = best_of(
+            queries, size, top_k, lambda block, _: (block @ inverted).toarray(), size
+        )
+        return self._records.hits(scores, positions, scores != 0)
 
     def _inverted(self):
         """Returns the rows of each token, a sparse matrix `(dim, num_rows)`."""
