@@ -69,6 +69,21 @@ def write(tmp_path):
     return write_file
 
 
+@pytest.fixture
+def asked_of_other_backends(monkeypatch):
+    """A list of what another backend's process is asked for; none starts, and the export ends."""
+    from bert_keras.export import other_backend
+
+    jobs = []
+
+    def ask(format, model, path, backend):
+        jobs.append((format, model, backend))
+        raise InterruptedError
+
+    monkeypatch.setattr(other_backend, "write", ask)
+    return jobs
+
+
 @pytest.fixture(scope="module")
 def documents_of_letters(tmp_path_factory):
     """A file of twelve documents with twelve sentences each, a sentence per line."""

@@ -2,10 +2,11 @@
 
 KERAS_BACKEND=jax python tests/several_devices.py FILE
 
-On PyTorch torchrun starts it. The first process writes the results to FILE, `*.npz`, and saves the
-task next to it, `*.keras`.
+On PyTorch torchrun calls `main` in two processes. The first process writes the results to FILE,
+`*.npz`, and saves the task next to it, `*.keras`.
 """
 
+import os
 import pathlib
 import sys
 
@@ -13,6 +14,11 @@ sys.path[:0] = [
     str(pathlib.Path(__file__).parent / "tasks"),
     str(pathlib.Path(__file__).parents[1]),
 ]
+
+if __name__ == "__main__":  # Keras would import them for its plots and wrappers.
+    sys.modules |= dict.fromkeys(("matplotlib", "sklearn"))
+    if os.environ["KERAS_BACKEND"] != "tensorflow":
+        sys.modules["tensorflow"] = None  # Keras would import it to save a file.
 
 import keras
 import numpy as np
@@ -54,13 +60,15 @@ def shard_weights():
     keras.distribution.set_distribution(parallel)
 
 
-if __name__ == "__main__":
-    if keras.backend.backend() != "tensorflow":
-        sys.modules["tensorflow"] = None  # Keras would import it to save a file.
+def main(path):
     bert_keras.distribution.initialize(4 if keras.backend.backend() == "jax" else 2)
     if keras.backend.backend() == "jax":
         shard_weights()
     task, found = trained()
     if bert_keras.distribution.process()[0] == 0:
-        task.save(pathlib.Path(sys.argv[1]).with_suffix(".keras"))
-        np.savez(sys.argv[1], **found)
+        task.save(pathlib.Path(path).with_suffix(".keras"))
+        np.savez(path, **found)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,13 +1,13 @@
 """Several devices share a batch, and give what one gives; what would be wrong is refused."""
 
 import os
-import pathlib
 import subprocess
 import sys
 
 import keras
 import numpy as np
 import pytest
+import several_devices
 from checks import TINY
 from several_devices import LABELS, TEXTS, trained
 from tiny import tiny_backbone, tiny_classifier, tiny_task
@@ -28,19 +28,44 @@ BATCH = (
 
 def test_several_devices_train_as_one_does_and_what_they_save_loads_on_one(tmp_path):
     """On PyTorch two processes; on TensorFlow two devices; on JAX four, two for each weight."""
-    program = [str(pathlib.Path(__file__).with_name("several_devices.py")), tmp_path / "found.npz"]
+    path = tmp_path / "found.npz"
     if BACKEND == "torch":
-        program = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", *program]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run([sys.executable, *program], env=environment, check=True)
+        by_torchrun(several_devices.main, path)
+    else:
+        program = [sys.executable, several_devices.__file__, path]
+        subprocess.run(program, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=True)
     task, alone = trained()
-    with np.load(tmp_path / "found.npz") as found:
+    with np.load(path) as found:
         assert set(found) == set(alone)
         for name, expected in alone.items():
             np.testing.assert_allclose(found[name], expected, rtol=0, atol=2e-6, err_msg=name)
     loaded = bert_keras.load_model(tmp_path / "found.keras")
     for theirs, ours in zip(loaded.get_weights(), task.get_weights(), strict=True):
         np.testing.assert_allclose(theirs, ours, rtol=0, atol=2e-6)
+
+
+def by_torchrun(function, *arguments):
+    """Calls a function in two processes of `torchrun`, forks of this one, which has the imports."""
+    from torch.distributed.launcher import api
+
+    config = api.LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=2,
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        run_id="test",
+        max_restarts=0,
+        start_method="fork",
+    )
+    api.elastic_launch(config, in_one_thread)(function, *arguments)
+
+
+def in_one_thread(function, *arguments):
+    import torch
+
+    torch.set_num_threads(1)  # A fork has no other threads.
+    function(*arguments)
 
 
 @pytest.mark.once

@@ -271,7 +271,7 @@ def test_a_subclass_can_override_the_step_and_the_loss():
     assert task.num_steps >= 1
 
 
-@pytest.mark.eager
+@pytest.mark.once
 def test_a_metric_is_computed_once_if_compile_names_it_again(classifier):
     # Of a sentence the padding must not count, as it would under `metrics`.
     tagger = bert_keras.TokenClassifier(tiny_backbone(), 2, preprocessor=tiny_preprocessor())

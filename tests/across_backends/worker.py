@@ -21,6 +21,8 @@ import warnings
 
 if os.environ["KERAS_BACKEND"] != "tensorflow":
     sys.modules["tensorflow"] = None  # Keras would import it to save a file.
+for name in ("matplotlib", "sklearn"):  # Keras would import them for its plots and wrappers.
+    sys.modules[name] = None
 
 import keras
 import numpy as np
@@ -31,7 +33,7 @@ from tiny import tiny_backbone, tiny_preprocessor
 import bert_keras
 from bert_keras.datasets import load_sentiment_sentences
 from bert_keras.engine.whole_steps import inner_optimizer
-from bert_keras.training import GradualUnfreezing, SeveralMasks, stages_from_the_top
+from bert_keras.training import GradualUnfreezing, SeveralMasks, optimizer, stages_from_the_top
 
 SIZES = {"num_heads": 2, "hidden_dim": 16, "intermediate_dim": 32, "max_sequence_length": 16}
 SIZES["initializer_range"] = 0.2
@@ -114,9 +116,9 @@ TRAINED = {
     "electra_unfrozen_from_the_top": lambda: of_family(
         bert_keras.ElectraBackbone, word_pieces(), embedding_dim=8, num_layers=2
     ),
-    "mpnet": lambda: of_family(bert_keras.MPNetBackbone, mpnet_pieces(), num_layers=2),
+    "mpnet": lambda: of_family(bert_keras.MPNetBackbone, mpnet_pieces()),
     "deberta": lambda: of_family(
-        bert_keras.DebertaV2Backbone, word_pieces(), num_layers=2, num_buckets=6, max_distance=9
+        bert_keras.DebertaV2Backbone, word_pieces(), num_buckets=6, max_distance=9
     ),
     "nomic_bert": lambda: of_family(bert_keras.NomicBertBackbone, word_pieces()),
     "modernbert": lambda: of_family(bert_keras.ModernBertBackbone, byte_pairs(), num_layers=2),
@@ -234,18 +236,20 @@ def answers(name, task):
     return np.concatenate([np.ravel(np.asarray(part, "float64")) for part in found])
 
 
-def opened(name, open):
+def opened(name, open, is_own=True):
     """Returns a task that is made or loaded. On TensorFlow most of them run without a graph.
 
     Tracing takes most of the time there. The cases of `TRACED` are traced where they are saved and
     where their own backend resumes them. No graph is rewritten, and XLA compiles one case.
     """
+    # XLA compiles a step of models as small as these in less time.
+    optimizer.SIZES_AS_VECTORS["jax"] = True
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
         trainer.model_supports_jit = MODEL_SUPPORTS_JIT if name == "schedule" else lambda m: False
         tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-        tf.config.run_functions_eagerly(name not in TRACED)
+        tf.config.run_functions_eagerly(name not in TRACED or not is_own)
     return open()
 
 
@@ -271,10 +275,10 @@ def load(*folders_and_cases):
 
 
 def load_cases(folder, cases):
-    found = {}
+    found, is_own = {}, os.path.basename(folder) == keras.backend.backend()
     for name in {"all": (*TRAINED, *OTHERS), "own": OWN, "nine": NINE}[cases]:
         path = os.path.join(folder, f"{name}.keras")
-        task = opened(name, lambda path=path: keras.models.load_model(path))
+        task = opened(name, lambda path=path: keras.models.load_model(path), is_own)
         found[name] = answers(name, task)
         if name in TRAINED:
             check_what_is_frozen(name, task)

@@ -108,9 +108,15 @@ def test_onnx_gives_the_same_to_both_runtimes(name, tmp_path, recwarn, monkeypat
         check_program(model, two, "openvino")
 
 
-def test_another_backend_writes_what_this_one_cannot(tmp_path, capsys):
-    model = tiny_classifier()
-    path = tmp_path / f"model{SUFFIXES[OTHER]}"
+def test_another_backend_writes_what_this_one_cannot(tmp_path, capsys, request):
+    """PyTorch waits for the process. TensorFlow and JAX ask for the same one."""
+    model, path = tiny_classifier(), tmp_path / f"model{SUFFIXES[OTHER]}"
+    if BACKEND != "torch":
+        jobs = request.getfixturevalue("asked_of_other_backends")
+        with pytest.raises(InterruptedError):
+            model.export(path, format=OTHER)
+        assert jobs == [(OTHER, model, {"tensorflow": "torch", "jax": "tensorflow"}[BACKEND])]
+        return
     model.export(path, format=OTHER)
     assert f"Saved {OTHER} at '{path}'" in capsys.readouterr().out
     check_program(model, path, OTHER)

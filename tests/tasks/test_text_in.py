@@ -12,7 +12,6 @@ from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
 from benchmarks.hard_texts import HARD_TEXTS
-from bert_keras.export import other_backend as export_elsewhere
 from bert_keras.export import text_program as from_text
 
 TEXTS = [*HARD_TEXTS, "abc a cab", "Ábc [MASK] [SEP]d", "a b c d e f g h " * 3]
@@ -64,7 +63,7 @@ def check_client(task, folder):
         assert len(set(found["labels"])) > 1
 
 
-def test_a_client_reads_the_task_s_answers(tmp_path, monkeypatch):
+def test_a_client_reads_the_task_s_answers(tmp_path, request):
     """JAX and PyTorch ask a process on TensorFlow, as for the other formats they cannot write."""
     task = of_seen_weights(tiny_classifier(num_classes=3, label_names=NAMES))
     # So that each class is some text's.
@@ -73,21 +72,10 @@ def test_a_client_reads_the_task_s_answers(tmp_path, monkeypatch):
     if keras.backend.backend() == "tensorflow":
         check_client(task, tmp_path / "served")
         return
-    monkeypatch.setattr(export_elsewhere, "write", asked := Asked())
+    jobs = request.getfixturevalue("asked_of_other_backends")
     with pytest.raises(InterruptedError):
         task.export(tmp_path / "served", text=True)
-    assert asked.jobs == [("texts", task, "tensorflow")]
-
-
-class Asked:
-    """Stands for another backend's process, and notes what it is asked for."""
-
-    def __init__(self):
-        self.jobs = []
-
-    def __call__(self, format, model, path, backend):
-        self.jobs.append((format, model, backend))
-        raise InterruptedError
+    assert jobs == [("texts", task, "tensorflow")]
 
 
 def test_each_task_s_program_answers_as_the_task():
