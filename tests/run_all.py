@@ -6,7 +6,8 @@ All extras are installed there, so a test that skips itself fails, see conftest.
 2. `.keras` files between the backends, in all nine directions;
 3. the quickstart for a few steps, on each backend: on JAX and PyTorch from the built wheel, outside
    the source tree, where TensorFlow cannot be imported;
-4. the tests of rounding on each backend, as on an older processor.
+4. the tests of rounding on each backend, as on an older processor, and with JAX and TensorFlow
+   those of several devices.
 """
 
 import os
@@ -81,6 +82,8 @@ ROUNDING = [
     "tests/engine/test_kernels.py",
     "tests/models/test_albert.py::test_layers_that_are_computed_again_give_the_same_gradients",
 ]
+# Runs before anything else starts JAX or TensorFlow, which then have several devices.
+SEVERAL_DEVICES = "tests/test_distribution.py"
 # Parallel jobs with a thread for each core would mostly wait for one another.
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -127,7 +130,7 @@ def tests_of_backends(backend):
     if backend != "torch":  # To import a file takes time, even if none of its tests runs.
         paths = [path for path in paths if not runs_once(path.read_text())]
     files = [path.relative_to(ROOT).as_posix() for path in paths]
-    once = (*ONCE, "tests/across_backends")
+    once = (*ONCE, "tests/across_backends", *([] if backend == "torch" else [SEVERAL_DEVICES]))
     on_each = () if backend == "torch" else ON_EACH
     return [name for name in files if name in on_each or not name.startswith(once)]
 
@@ -190,7 +193,8 @@ def main():
         command += quickstart(f"{folder}/quickstart", PRESETS["tensorflow"])
         add(run, "quickstart on tensorflow", command, "tensorflow", PYTHONPATH=str(ROOT))
         for backend in ("tensorflow", "jax"):
-            add(run, f"AVX2 only on {backend}", [*pytest, *ROUNDING], backend, **AVX2)
+            title = f"several devices, and AVX2 only, on {backend}"
+            add(run, title, [*pytest, SEVERAL_DEVICES, *ROUNDING], backend, **AVX2)
         passed = [job.result() for job in jobs]
     print(f"{time.time() - started:.0f} s")
     print(f"{sum(passed)} passed, {len(passed) - sum(passed)} failed")
