@@ -12,12 +12,14 @@ says so.
 """
 
 import argparse
+import multiprocessing
 import os
 import pathlib
 import re
 import shutil
 import sys
 import time
+from concurrent import futures
 
 DOCS = pathlib.Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -230,6 +232,21 @@ def start_kernels_at_root():
     os.environ["IPYTHONDIR"] = str(folder)
 
 
+def build_html(sources, output, is_prose):
+    """Runs Sphinx, a process for each language at a time; returns 0 or the code of a failure."""
+    every = ["-c", DOCS, "-b", "html", "-W", "--keep-going", "-q"]
+    every += ["-D", f"nb_execution_cache_path={OUTPUT / 'cache'}"]
+    every += ["-D", "nb_execution_mode=off"] if is_prose else []
+    calls = []
+    for language, source in sources.items():
+        folders = ("-d", f"{output}_trees/{language}", source, output / language)
+        calls.append([str(argument) for argument in (*every, "-t", language, *folders)])
+    # A forked process has imported the package already.
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    with futures.ProcessPoolExecutor(len(calls), context) as executor:
+        return max(executor.map(sphinx_build, calls))
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("languages", nargs="*", default=LANGUAGES, help="en, zh; both by default.")
@@ -244,14 +261,8 @@ def main(arguments=None):
         if failures := run_pages(paths, OUTPUT / "cache"):
             print("\n".join(failures), file=sys.stderr)
             return 1
-    for language, source in sources.items():
-        target = output / language
-        arguments = ["-c", DOCS, "-b", "html", "-d", f"{output}_trees/{language}", "-W"]
-        arguments += ["-D", "nb_execution_mode=off"] if flags.prose else []
-        arguments += ["--keep-going", "-q", "-t", language]
-        arguments += ["-D", f"nb_execution_cache_path={OUTPUT / 'cache'}"]
-        if code := sphinx_build([*map(str, arguments), str(source), str(target)]):
-            return code
+    if code := build_html(sources, output, flags.prose):
+        return code
     shutil.copyfile(DOCS / "templates" / "index.html", output / "index.html")
     pages = [path for language in flags.languages for path in (output / language).rglob("*.html")]
     cells = sum(path.read_text(encoding="utf-8").count("cell_input docutils") for path in pages)

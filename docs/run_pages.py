@@ -7,14 +7,17 @@ Sphinx runs pages one after the other. It takes the results from the cache, sinc
 import os
 import pathlib
 import re
+import sys
 import time
 from concurrent import futures
 
 import percent_pages
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
+from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError
+from warm_kernels import WarmKernelManager
 
 TIMEOUT = 3600  # Seconds, for one cell.
 
@@ -38,12 +41,14 @@ def environment(text, hidden):
     """Returns the environment of a page, with the folder `hidden` first on the path of imports.
 
     Where TensorFlow is installed, `keras.utils.set_random_seed` and `load_model` import it on every
-    backend, which takes five seconds a page. It stays visible to pages that need it themselves.
+    backend, which takes five seconds. It stays visible to pages that need it themselves.
     """
-    if re.search(r"\b(import|from)\b.*\b(tensorflow|keras_hub)\b", text):
-        return dict(os.environ)
-    paths = filter(None, (str(hidden), os.environ.get("PYTHONPATH")))
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    own_backend = re.search(r'os\.environ\["KERAS_BACKEND"\] = "(\w+)"', text)
+    backend = own_backend[1] if own_backend else os.environ["KERAS_BACKEND"]
+    needs_tensorflow = re.search(r"\b(import|from)\b.*\b(tensorflow|keras_hub)\b", text)
+    paths = (None if needs_tensorflow else str(hidden), os.environ.get("PYTHONPATH"))
+    paths = os.pathsep.join(filter(None, paths))
+    return {**os.environ, "KERAS_BACKEND": backend, "PYTHONPATH": paths}
 
 
 def run(path, hidden):
@@ -51,11 +56,13 @@ def run(path, hidden):
     text = path.read_text(encoding="utf-8")
     notebook = percent_pages.read(text)
     # Times in the cells would change the hash by which Sphinx finds the page in the cache.
+    manager = WarmKernelManager if sys.platform == "linux" else AsyncKernelManager
     client = NotebookClient(
         notebook,
         timeout=TIMEOUT,
         record_timing=False,
         resources={"metadata": {"path": str(path.parent)}},
+        kernel_manager_class=manager,
     )
     started = time.monotonic()
     client.execute(env=environment(text, hidden))
@@ -86,4 +93,5 @@ def run_pages(paths, folder, num_processors=None):
             print(f"{path.parent.name}/{path.name}: {seconds:.0f} s", flush=True)
             bundle = CacheBundleIn(notebook, str(path), data={"execution_seconds": seconds})
             cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+    WarmKernelManager.close_servers()
     return failures
