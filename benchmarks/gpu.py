@@ -1,18 +1,17 @@
-"""Train bert-base on this machine's device: tokens a second, and share of its matrix rate.
+"""Train bert-base, and predict with it, on this machine's device: speed, and share of its rate.
 
     KERAS_BACKEND=torch python benchmarks/gpu.py
     KERAS_BACKEND=jax python benchmarks/gpu.py --layers 2 --hidden_dim 64 --batch 2 --seconds 1
 
-Fine-tuning (classification, 32 rows of 128 tokens) and pre-training (masked tokens and next
-sentences, 4 rows of 512) by this package's `compile` and `fit` on the backend that KERAS_BACKEND
-names. The peers are KerasHub, which only predicts masked tokens, and transformers: with its fused
-attention, through torch.compile, without and with CUDA graphs, and with flash_attn if that is
-installed. All have weights in
-float32 and compute in `--dtype`. Each side is a process, in turn with the others. So is the product
-of two large square matrices in the same precision, by the same backend and by PyTorch: the faster
-of them in a round is the device's matrix rate. A side's share of it counts the arithmetic that the
-task needs, see `flops.forward`. It is the same for all sides, though transformers predicts every
-token.
+Fine-tuning (classification, 32 rows of 128 tokens), pre-training (masked tokens and next
+sentences, 4 rows of 512) and prediction (classes, 32 rows of 128) by this package's `compile`,
+`fit` and `predict` on the backend that KERAS_BACKEND names. The peers are KerasHub, which
+pre-trains on masked tokens only, and transformers: with its fused attention, through torch.compile,
+without and with CUDA graphs, and with flash_attn if that is installed. All have weights in float32
+and compute in `--dtype`. Each side is a process, in turn with the others. So is the product of two
+large square matrices in the same precision, by the same backend and by PyTorch: the faster of them
+in a round is the device's matrix rate. A side's share of it counts the arithmetic that the task
+needs, see `flops.forward`. It is the same for all sides, though transformers predicts every token.
 
 Without an accelerator the processor computes, and the table says so.
 """
@@ -27,7 +26,8 @@ import turns
 from absl import app, flags
 
 FLAGS = flags.FLAGS
-flags.DEFINE_list("jobs", ["fine_tuning", "pretraining"], "What to train.")
+flags.DEFINE_list("jobs", ["fine_tuning", "pretraining", "prediction"], "What to do.")
+flags.DEFINE_bool("padded", False, "Rows of many lengths, from a quarter of the length to all.")
 flags.DEFINE_integer("layers", 12, "Encoder layers.", 1)
 flags.DEFINE_integer("hidden_dim", 768, "Width; a head has 64 of it, the feed-forward 4 times.", 64)
 flags.DEFINE_integer("batch", None, "Rows of a batch, in place of 32 and 4.", 1)
@@ -38,20 +38,25 @@ flags.DEFINE_float("seconds", 10, "How long a turn of a side lasts.", 0.1)
 flags.DEFINE_integer("matrix_size", None, "8192 on an accelerator, 2048 on a processor.", 16)
 flags.register_validator("hidden_dim", lambda width: width % 64 == 0, "must be a multiple of 64")
 
-SHAPES = {"fine_tuning": (32, 128), "pretraining": (4, 512)}
+SHAPES = {"fine_tuning": (32, 128), "pretraining": (4, 512), "prediction": (32, 128)}
 flags.register_validator("jobs", lambda names: {*names} <= {*SHAPES}, f"must be of {[*SHAPES]}")
 # Several sides hold memory of the device at once, so none may take all of it.
 SHARED_MEMORY = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
 
 
+# Float32 means float32 on all sides. JAX would round the factors of its products to TF32.
+NO_TF32 = {"NVIDIA_TF32_OVERRIDE": "0", "JAX_DEFAULT_MATMUL_PRECISION": "highest"}
+
+
 def main(argv):
-    os.environ.update(SHARED_MEMORY)
+    os.environ.update(SHARED_MEMORY | (NO_TF32 if FLAGS.dtype == "float32" else {}))
     os.makedirs(FLAGS.output_dir, exist_ok=True)
     for kind in FLAGS.jobs:
         job = make_job(kind)
         job["folder"] = bench.weights(job["model"])
         results, discarded, trusted = turns.take_turns(
-            job, sides(), FLAGS.rounds, FLAGS.threads, FLAGS.output_dir
+            *(job, sides(), FLAGS.rounds, FLAGS.threads, FLAGS.output_dir),
+            ready_together=has_accelerator(),
         )
         print(as_markdown(job, results), flush=True)
         print(
@@ -72,6 +77,7 @@ def make_job(kind):
     return {
         "kind": kind,
         "model": model,
+        "padded": FLAGS.padded,
         "batch": FLAGS.batch or batch,
         "length": FLAGS.length or length,
         "dtype": FLAGS.dtype,
@@ -86,7 +92,7 @@ def has_accelerator():
 
 
 def sides():
-    """Returns those of `--sides`, or all, and the products of matrices."""
+    """Returns those of `--sides`, or all of this backend, and the products of matrices."""
     backend = os.environ.get("KERAS_BACKEND", "tensorflow")
     names = ["hugging_face", "hugging_face_compiled", "hugging_face_graphs"]
     names += [f"bert_keras-{backend}"]
@@ -94,14 +100,15 @@ def sides():
     names += ["hugging_face_flash"] if importlib.util.find_spec("flash_attn") else []
     names += [f"keras_hub-{backend}"]
     matrices = dict.fromkeys([f"matrix_product-{backend}", "matrix_product-torch"])
-    return [*(name for name in names if name in (FLAGS.sides or names)), *matrices]
+    return [*(FLAGS.sides or names), *matrices]
 
 
-def training_flops(job):
-    """Returns the arithmetic of a training step, see `flops`: 15 % of the tokens are guessed."""
+def needed_flops(job):
+    """Returns the arithmetic of a step, see `flops`: 15 % of the tokens are guessed."""
     guesses = job["batch"] * round(0.15 * job["length"]) * (job["kind"] == "pretraining")
     sizes = bench.MODELS[job["model"]]
-    return 3 * flops.forward(sizes, job["batch"], job["length"], guesses, pooled=True)
+    passes = 1 if job["kind"] == "prediction" else 3
+    return passes * flops.forward(sizes, job["batch"], job["length"], guesses, pooled=True)
 
 
 def matrix_rate(job, results):
@@ -116,10 +123,11 @@ def as_markdown(job, results):
     rates, tokens, work = (
         matrix_rate(job, results),
         job["batch"] * job["length"],
-        training_flops(job),
+        needed_flops(job),
     )
     lines = [
-        f"### {job['kind']}, {job['model']}, {job['batch']} x {job['length']}, {job['dtype']}",
+        f"### {job['kind']}, {job['model']}, {job['batch']} x {job['length']}, {job['dtype']}"
+        f"{', padded' if job['padded'] else ''}",
         "",
         f"{work / tokens:.3g} FLOP a token. Matrix rate in TFLOP/s: "
         f"{spread([rate / 1e12 for rate in rates], '.4g')}, {job['matrix_size']} squared.",

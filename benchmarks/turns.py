@@ -11,6 +11,7 @@ import pathlib
 import subprocess
 import sys
 import time
+from concurrent import futures
 
 WORKER = pathlib.Path(__file__).with_name("worker.py")
 # A round counts if other processes took at most this share of all cores.
@@ -101,7 +102,7 @@ class Worker:
         self._log.close()
 
 
-def take_turns(job, sides, rounds, threads, folder):
+def take_turns(job, sides, rounds, threads, folder, ready_together=False):
     """Has each side do a job in turn, `rounds` times.
 
     Args:
@@ -113,22 +114,26 @@ def take_turns(job, sides, rounds, threads, folder):
         rounds: int, rounds to keep, after one that is not counted.
         threads: int, threads that each side may use.
         folder: str, where answers and logs go.
+        ready_together: bool, whether the sides prepare the job at the same time.
 
     Returns:
         results: list of `Result`, in the order of `sides`.
         discarded: int, busy rounds that were thrown away; after `rounds` of them all rounds count.
         trusted: bool, whether the rounds that count were free of other work.
     """
-    workers, results, discarded = [], [Result(side) for side in sides], 0
+    workers, results, discarded = {}, [Result(side) for side in sides], 0
     try:
-        for result in results:
+
+        def prepared(result):
             worker = Worker(result.side, folder, threads, job["kind"] in TRAINING)
-            reply = worker.tell(prepare=job)
-            for name, value in reply.items():
+            workers[result.side] = worker
+            for name, value in worker.tell(prepare=job).items():
                 setattr(result, name, value)
-            workers.append(worker)
             print(f"  {result.side}: {result.error or 'ready'}")
-        able = [pair for pair in zip(workers, results, strict=True) if pair[1].error is None]
+
+        with futures.ThreadPoolExecutor(len(results) if ready_together else 1) as threads_of_sides:
+            list(threads_of_sides.map(prepared, results))
+        able = [(workers[r.side], r) for r in results if r.error is None]
         _round(able, job)
         while able and len(able[0][1].seconds) < rounds:
             others, seconds = _round(able, job)
@@ -141,7 +146,7 @@ def take_turns(job, sides, rounds, threads, folder):
             reply = worker.tell(memory=True)
             result.megabytes, result.device = reply.get("megabytes"), reply.get("device")
     finally:
-        for worker in workers:
+        for worker in workers.values():
             worker.close()
     return results, discarded, discarded < rounds
 

@@ -1,5 +1,7 @@
 """What only a GPU can show: not part of `make test`, but run by `make test-gpu`."""
 
+import concurrent.futures
+import time
 import warnings
 
 import keras
@@ -8,6 +10,7 @@ import pytest
 
 import bert_keras
 from bert_keras import distribution
+from bert_keras.layers.dropout import Dropout
 from bert_keras.training import AdamW, Lamb
 
 generator = np.random.default_rng(0)
@@ -106,6 +109,36 @@ def test_each_replay_draws_other_dropout_masks():
 
 
 @pytest.mark.once
+def test_a_wait_of_another_thread_does_not_prevent_a_capture(captures):
+    import torch
+
+    task, number = make_task(), torch.ones((), device="cuda")
+    task.compile(AdamW(1e-3))
+    step, goes_on = task.train_step, []
+
+    def waits():
+        while not goes_on:
+            number.item()
+
+    def slow_step(data):
+        time.sleep(0.1)
+        return step(data)
+
+    task.train_step = slow_step
+    with concurrent.futures.ThreadPoolExecutor() as threads, warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*CUDA graph.*")
+        threads.submit(waits)
+        try:
+            losses = [
+                float(task.train_on_batch({"token_ids": IDS[:8]}, LABELS[:8])[0]) for _ in range(6)
+            ]
+        finally:
+            goes_on.append(False)
+    assert captures
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.once
 @pytest.mark.parametrize("accumulates", [False, True])
 def test_a_step_that_cannot_be_captured_trains_on(accumulates):
     import torch
@@ -137,8 +170,40 @@ def test_a_captured_step_never_waits_for_the_gpu():
         torch.cuda.set_sync_debug_mode("default")
 
 
+@pytest.mark.once
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_captured_predictions_are_those_of_eager_calls(captures, jit_compile):
+    eager, task = make_task(), make_task()
+    eager.compile(AdamW(), run_eagerly=True)
+    task.compile(AdamW(), jit_compile=jit_compile)
+    batches = [{n: x[:rows] for n, x in INPUTS.items()} for rows in (1, 8)]
+    expected = [eager.predict(batch, verbose=0) for batch in batches]
+    assert not captures
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda i: task.predict(batches[i % 2], verbose=0), range(24)))
+    assert len(captures) == 2
+    for i, logits in enumerate(found):
+        np.testing.assert_allclose(logits, expected[i % 2], atol=1e-6)
+    weight = task.weights[-1]
+    weight.assign(weight + 1)
+    np.testing.assert_allclose(task.predict(batches[1], verbose=0), expected[1] + 1, atol=1e-6)
+
+
+@pytest.mark.once
+def test_logits_of_masked_tokens_are_products_in_tf32_beside_16_bits():
+    backbone = bert_keras.BertBackbone.from_config(
+        make_task().backbone.get_config() | {"dtype": "mixed_bfloat16"}
+    )
+    task = bert_keras.Pretraining(backbone)
+    task.compile(AdamW(1e-3))
+    x = {"token_ids": IDS[:8], "mask_positions": np.ones((8, 3), "int32")}
+    y = {"masked_lm": IDS[:8, :3], "next_sentence": LABELS[:8]}
+    losses = [task.train_on_batch(x, y)[0] for _ in range(6)]
+    assert losses[-1] < losses[0]
+
+
 def test_dropout_keeps_the_share_that_it_should():
-    layer = bert_keras.layers.Dropout(0.25)
+    layer = Dropout(0.25)
     outputs = keras.ops.convert_to_numpy(layer(keras.ops.ones((200, 300)), training=True))
     assert abs((outputs == 0).mean() - 0.25) < 0.01
     np.testing.assert_allclose(outputs[outputs != 0], 1 / 0.75, rtol=1e-3)

@@ -80,6 +80,17 @@ def pretraining(job):
     return by_fit(job, package.Pretraining(backbone))
 
 
+def prediction(job):
+    model = make_classifier(job)
+    model.compile(**compilation(job))
+
+    def predict(steps):
+        inputs, _ = jobs.training_rows(job, steps)
+        model.predict(inputs, batch_size=job["batch"], verbose=0)
+
+    return jobs.many_steps(job, predict)
+
+
 def by_fit(job, model):
     model.compile(package.AdamW(5e-5), **compilation(job))
 

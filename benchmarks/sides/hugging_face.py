@@ -100,27 +100,56 @@ def pretraining(job):
     return by_steps(job, transformers.BertForPreTraining)
 
 
+def prediction(job):
+    """Logits of many batches on the GPU, where there is one; they are fetched at the end."""
+    model, device = on_device(transformers.AutoModelForSequenceClassification, job)
+    model.eval()
+
+    def predict(steps):
+        found = []
+        with (
+            torch.inference_mode(),
+            torch.autocast(device, torch.bfloat16, enabled=job["dtype"] == "bfloat16"),
+        ):
+            for batch in batches(job, steps, device):
+                del batch["labels"]
+                # A CUDA graph writes each answer to the same place.
+                found.append(model(**batch).logits.clone())
+        torch.cat(found).float().cpu()
+
+    return jobs.many_steps(job, predict)
+
+
 def by_steps(job, auto_class):
-    """Many steps on the GPU, where there is one, with weights in float32."""
-    device, size = "cuda" if torch.cuda.is_available() else "cpu", job["batch"]
-    model = load(
-        auto_class, job | {"dtype": "float32"}, attn_implementation=job.get("attention", "sdpa")
-    )
-    model = model.to(device).train()
-    model = torch.compile(model, mode=job["compiled"]) if job.get("compiled") else model
-    step = stepper(model, device, job["dtype"])
+    """Many steps on the GPU, where there is one."""
+    model, device = on_device(auto_class, job)
+    step = stepper(model.train(), device, job["dtype"])
 
     def fit(steps):
-        inputs = training_tensors(job, steps)
-        if device == "cuda":
-            inputs = {name: value.pin_memory() for name, value in inputs.items()}
-        for begin in range(0, size * steps, size):
-            rows = slice(begin, begin + size)
-            part = {k: v[rows].to(device, non_blocking=True) for k, v in inputs.items()}
-            loss = step(part)
+        for batch in batches(job, steps, device):
+            loss = step(batch)
         loss.item()  # Waits for the device.
 
     return jobs.many_steps(job, fit)
+
+
+def on_device(auto_class, job):
+    """Returns a model with weights in float32, and the name of the device that holds it."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = load(
+        auto_class, job | {"dtype": "float32"}, attn_implementation=job.get("attention", "sdpa")
+    ).to(device)
+    return torch.compile(model, mode=job["compiled"]) if job.get("compiled") else model, device
+
+
+def batches(job, steps, device):
+    """Yields batches on the device, sent there without waiting."""
+    inputs = training_tensors(job, steps)
+    if device == "cuda":
+        inputs = {name: value.pin_memory() for name, value in inputs.items()}
+    for begin in range(0, job["batch"] * steps, job["batch"]):
+        rows = slice(begin, begin + job["batch"])
+        yield {name: x[rows].to(device, non_blocking=True) for name, x in inputs.items()}
 
 
 def epoch(job):

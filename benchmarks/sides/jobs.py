@@ -15,17 +15,22 @@ ATTENTION = 12, 768
 
 
 def token_inputs(job, batches=None):
-    """Returns `token_ids` and `padding_mask`, int32 `(rows, length)`, without any padding.
+    """Returns `token_ids` and `padding_mask`, int32 `(rows, length)`.
 
     Args:
-        job: dict with `batch`, `length` and `batches`.
+        job: dict with `batch`, `length` and `batches`; with `padded`, the rows have from a quarter
+            of the length to all of it, otherwise there is no padding.
         batches: int, batches of rows, in place of the job's.
     """
     rows = job["batch"] * (batches or job.get("batches", 1))
     generator = np.random.default_rng(0)
     shape = rows, job["length"]
     token_ids = generator.integers(VOCABULARY_FROM, VOCABULARY_TO, shape).astype("int32")
-    return {"token_ids": token_ids, "padding_mask": np.ones_like(token_ids)}
+    mask = np.ones_like(token_ids)
+    if job.get("padded"):
+        lengths = generator.integers(job["length"] // 4, job["length"] + 1, (rows, 1))
+        mask = (np.arange(job["length"]) < lengths).astype("int32")
+    return {"token_ids": token_ids * mask, "padding_mask": mask}
 
 
 def labels(count):

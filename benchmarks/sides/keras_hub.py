@@ -40,6 +40,16 @@ def pretraining(job):
     return by_fit(job, keras_hub.models.BertMaskedLM(load_backbone(job), preprocessor=None))
 
 
+def prediction(job):
+    model = make_classifier(job, preprocessor=None)
+
+    def predict(steps):
+        inputs, _ = jobs.training_rows(job, steps)
+        keras.Model.predict(model, as_theirs(inputs), batch_size=job["batch"], verbose=0)
+
+    return jobs.many_steps(job, predict)
+
+
 def by_fit(job, model):
     compile_to_train(model)
 

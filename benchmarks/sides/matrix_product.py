@@ -40,7 +40,7 @@ def by_size(job):
     return jobs.many_steps(job, fit)
 
 
-fine_tuning = pretraining = by_size
+fine_tuning = pretraining = prediction = by_size
 
 
 def wait(product):

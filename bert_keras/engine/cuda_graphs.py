@@ -1,4 +1,4 @@
-"""Steps on an NVIDIA GPU with PyTorch, launched as CUDA graphs.
+"""Steps and predictions on an NVIDIA GPU with PyTorch, launched as CUDA graphs.
 
 Why: a training step of BERT-base has about 2,000 operations. Python takes longer to launch them one
 by one than the GPU takes to compute them (docs/en/guides/gpu.md has the times). A CUDA graph
@@ -34,6 +34,9 @@ WARM_UPS = 2
 MOST_QUEUED = 4
 # Longer arrays than this are data, not constants of a loss or a metric.
 MOST_NUMBERS = 16
+# Parts of PyTorch's warnings about operations that wait.
+_WAITS = "called a synchronizing CUDA operation"
+_IS_A_PROTOTYPE = "Synchronization debug mode"
 # Trials and captures change settings of the whole process.
 _lock = threading.RLock()
 
@@ -46,10 +49,11 @@ class GraphedStep:
     a warning says why.
 
     Args:
-        step: function of a batch, a structure of tensors and `None`s, that returns a dict of scalar
+        step: function of a batch, a structure of tensors and `None`s, that returns a structure of
             tensors.
         state: function without arguments that returns what else the step depends on. A graph is
             replayed only while that is the same as when the graph was captured.
+        finish: function that each result goes through, launched where the step is.
         capture: object with the methods of `_Capture`.
 
     Attributes:
@@ -58,18 +62,20 @@ class GraphedStep:
 
     def __init__(
         self,
-        step: Callable[[Any], dict],
+        step: Callable[[Any], Any],
         state: Callable[[], Hashable] = tuple,
+        finish: Callable[[Any], Any] = lambda outputs: outputs,
         capture: Any = None,
     ) -> None:
-        self._step, self._state = step, state
+        self._step, self._state, self._finish = step, state, finish
         self._capture = capture or _Capture()
         self._runs, self._replays, self._last_state = {}, {}, None
+        self._of_thread = threading.local()
         self.refusal: str | None = None
 
-    def __call__(self, batch: Any) -> dict:
+    def __call__(self, batch: Any) -> Any:
         with self._capture.stream():
-            return self._run(keras.tree.map_structure(on_device, batch))
+            return self._finish(self._run(keras.tree.map_structure(on_device, batch)))
 
     def _run(self, batch):
         state = self._state()
@@ -79,23 +85,27 @@ class GraphedStep:
         if key in self._replays:
             return self._replays[key](batch)
         runs = self._runs[key] = self._runs.get(key, 0) + 1
-        if self.refusal or runs < WARM_UPS or len(self._replays) >= MOST_GRAPHS:
+        # The first operations of a thread make handles of cuBLAS, which no capture allows.
+        is_new_thread = not getattr(self._of_thread, "has_run", False)
+        self._of_thread.has_run = True
+        is_full = len(self._replays) >= MOST_GRAPHS
+        if self.refusal or runs < WARM_UPS or is_full or (is_new_thread and runs > WARM_UPS):
             return self._step(batch)
         if runs == WARM_UPS:
-            logs, self.refusal = self._capture.trial(self._step, batch)
+            outputs, self.refusal = self._capture.trial(self._step, batch)
         else:
             try:
                 self._replays[key] = self._capture.captured(self._step, batch)
             except RuntimeError as error:
                 self.refusal = str(error).partition("\n")[0]
-            logs = self._step(batch) if self.refusal else self._replays[key](batch)
+            outputs = self._step(batch) if self.refusal else self._replays[key](batch)
         if self.refusal:
             warnings.warn(
                 "This step cannot be captured as a CUDA graph, so its operations are launched one "
                 f"by one, which takes longer. The reason: {self.refusal}",
                 stacklevel=2,
             )
-        return logs
+        return outputs
 
 
 def _shapes(batch):
@@ -129,23 +139,27 @@ class _Capture:
 
     def trial(self, step, batch):
         """Returns the result of a step, and why the step cannot be captured, or `None`."""
-        mode = torch.cuda.get_sync_debug_mode()
-        with _lock, warnings.catch_warnings(record=True) as caught, numbers_on_the_device():
-            warnings.simplefilter("always")
+        mode, thread, waits = torch.cuda.get_sync_debug_mode(), threading.get_ident(), []
+        with _lock, warnings.catch_warnings(), numbers_on_the_device():
+            show = warnings.showwarning
+            for text in (_WAITS, _IS_A_PROTOTYPE):
+                warnings.filterwarnings("always", f".*{text}")
+
+            def noted(message, category, filename, lineno, *args, **kwargs):
+                if _WAITS in str(message):
+                    # Another thread may wait: Keras reads the logs of earlier steps in one.
+                    if threading.get_ident() == thread:
+                        waits.append(f"{filename}, line {lineno}, waits for the GPU.")
+                elif _IS_A_PROTOTYPE not in str(message):
+                    show(message, category, filename, lineno, *args, **kwargs)
+
+            warnings.showwarning = noted
             torch.cuda.set_sync_debug_mode("warn")
             try:
-                logs = step(batch)
+                outputs = step(batch)
             finally:
                 torch.cuda.set_sync_debug_mode(mode)
-        waits, reason = "called a synchronizing CUDA operation", None
-        for warning in caught:
-            if waits in str(warning.message):
-                reason = reason or f"{warning.filename}, line {warning.lineno}, waits for the GPU."
-            elif "Synchronization debug mode" not in str(warning.message):
-                warnings.warn_explicit(
-                    warning.message, warning.category, warning.filename, warning.lineno
-                )
-        return logs, reason
+        return outputs, waits[0] if waits else None
 
     def captured(self, step, batch):
         """Returns a function like `step`, for batches of the same shapes."""
@@ -153,14 +167,15 @@ class _Capture:
         graph = torch.cuda.CUDAGraph()
         generator = torch.cuda.default_generators[self._stream.device_index]
         state = generator.clone_state()
-        gc.collect()  # Gradients of earlier steps may be tied to another stream.
+        if torch.is_grad_enabled():
+            gc.collect()  # Gradients of earlier steps may be tied to another stream.
         try:
             with (
                 _lock,
                 numbers_on_the_device(),
                 torch.cuda.graph(graph, self._pool, self._stream, "thread_local"),
             ):
-                logs = step(inputs)
+                outputs = step(inputs)
         except BaseException:
             generator.graphsafe_set_state(state)  # It would stay in the state of a capture.
             raise
@@ -171,7 +186,7 @@ class _Capture:
                     place.copy_(x)
             graph.replay()
             self._wait_for_earlier()
-            return {name: value.clone() for name, value in logs.items()}
+            return keras.tree.map_structure(torch.clone, outputs)
 
         return replay
 
@@ -181,6 +196,52 @@ class _Capture:
         self._queued[-1].record()
         if len(self._queued) > MOST_QUEUED:
             self._queued.pop(0).synchronize()
+
+
+class NumberOnItsWay:
+    """A scalar that is being copied to the host; `float` waits until it is there.
+
+    Keras reads the logs of each step in another thread. If these were tensors on the GPU, their
+    copies would be launched between two steps, and the GPU would wait for that thread.
+
+    Args:
+        number: scalar tensor on a GPU.
+    """
+
+    def __init__(self, number: Any) -> None:
+        place = torch.empty((), dtype=number.dtype, pin_memory=True)
+        self._number, self._is_there = place.copy_(number, non_blocking=True), torch.cuda.Event()
+        self._is_there.record()
+
+    def __float__(self) -> float:
+        self._is_there.synchronize()
+        return self._number.item()
+
+
+def numbers_on_their_way(logs: dict) -> dict:
+    """Returns logs whose scalars are on their way from a GPU to the host."""
+    return {
+        name: NumberOnItsWay(x) if torch.is_tensor(x) and x.is_cuda and x.ndim == 0 else x
+        for name, x in logs.items()
+    }
+
+
+def in_tf32(step: Callable) -> Callable:
+    """Returns a step whose products of float32 tensors run in TF32, with 10 bits of mantissa.
+
+    A model that computes in 16 bits has few of them. The largest gives the logits of masked tokens,
+    since Keras's embeddings stay in float32.
+    """
+
+    def run(batch):
+        precision = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("high")
+        try:
+            return step(batch)
+        finally:
+            torch.set_float32_matmul_precision(precision)
+
+    return run
 
 
 def on_device(x: Any) -> Any:

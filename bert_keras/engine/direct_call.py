@@ -49,6 +49,14 @@ def call_layer(layer: keras.layers.Layer, *args: Any, **kwargs: Any) -> Any:
     return layer(*args, **kwargs)
 
 
+def calls_only(layer: keras.layers.Layer, x: Any) -> bool:
+    """Whether `layer(x)` would call `layer.call(x)` and do nothing else, on JAX or PyTorch."""
+    if _IS_TORCH:
+        return _is_plain(layer, (x,), {})
+    has_dtype_of_x = layer.compute_dtype == keras.backend.standardize_dtype(x.dtype)
+    return has_dtype_of_x and layer.built and layer.activity_regularizer is None
+
+
 def _is_plain(layer, args, kwargs):
     """Whether `Layer.__call__` would pass these arguments to `layer.call` and add nothing.
 

@@ -278,6 +278,15 @@ def is_torch_on_a_gpu():
     return _BACKEND == "torch" and torch.device(get_device()).type == "cuda"
 
 
+def joins_products():
+    """Whether products of one tensor with several kernels are faster as one, on this device.
+
+    Not where kernels are split over several devices: their columns would change places.
+    """
+    is_on_a_gpu = is_torch_on_a_gpu() or is_jax_on_a_gpu()
+    return is_on_a_gpu and keras.distribution.distribution() is None
+
+
 def is_torch(x):
     """Whether a value is a tensor of PyTorch, the backend."""
     return _BACKEND == "torch" and isinstance(x, torch.Tensor)

@@ -20,6 +20,7 @@ from bert_keras.checks import check_int
 from bert_keras.engine import structure
 from bert_keras.engine.forked import check_not_forked
 from bert_keras.engine.interrupts import signals_wait
+from bert_keras.engine.whole_steps import runs_cuda_graphs
 from bert_keras.inputs import ROW_PLACES, TOKEN_IDS
 
 _lock = threading.Lock()
@@ -127,7 +128,18 @@ def _torch_function(model, call):
 
     if model.jit_compile and not model.run_eagerly:
         call = torch.compile(call)
-    return torch.inference_mode()(lambda inputs: call(_tensors(inputs)))
+    if model.run_eagerly or not runs_cuda_graphs():
+        return torch.inference_mode()(lambda inputs: call(_tensors(inputs)))
+    from bert_keras.engine import cuda_graphs
+
+    graphed, lock = cuda_graphs.GraphedStep(call), threading.Lock()
+
+    @torch.inference_mode()
+    def run(inputs):
+        with lock:  # Replays of one graph share their inputs and outputs.
+            return graphed(inputs)
+
+    return run
 
 
 def _tensors(inputs):

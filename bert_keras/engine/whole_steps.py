@@ -37,7 +37,7 @@ _STATES = {
 }
 
 
-def _runs_cuda_graphs():
+def runs_cuda_graphs():
     """Whether this process computes on an NVIDIA GPU and trains alone."""
     return kernels.is_torch_on_a_gpu() and distribution.process()[1] == 1
 
@@ -89,7 +89,7 @@ class _TorchSteps:
             self.__dict__["_compiled"] = None
         elif self._compiled is None:
             self.__dict__["_compiled"] = torch.compile(self)
-        if self.run_eagerly or not _runs_cuda_graphs():
+        if self.run_eagerly or not runs_cuda_graphs():
             return signals_wait()(step)
         from bert_keras.engine import cuda_graphs
 
@@ -100,7 +100,9 @@ class _TorchSteps:
             trainable = [variable.trainable for variable in variables_of(structure.version)]
             return structure.version, *(gate._value._version for gate in gates), *trainable
 
-        graphed = cuda_graphs.GraphedStep(step, state)
+        if self.compute_dtype != "float32":
+            step = cuda_graphs.in_tf32(step)
+        graphed = cuda_graphs.GraphedStep(step, state, cuda_graphs.numbers_on_their_way)
         return signals_wait()(lambda data: graphed([_without_needless_mask(data[0])]))
 
     def _outputs_and_loss(self, x, y, sample_weight, training):
@@ -134,7 +136,7 @@ class _TorchSteps:
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def _symbolic_build(self, iterator=None, data_batch=None):
-        if iterator is not None and _runs_cuda_graphs():
+        if iterator is not None and runs_cuda_graphs():
             from bert_keras.engine import cuda_graphs
 
             loader = iterator._get_iterator
@@ -197,6 +199,28 @@ class _TensorFlowSteps:
         """Does nothing: the variables always hold their values."""
 
 
+class _StateFirst(tuple):
+    """`(logs, state)`, of which JAX sees the state first.
+
+    JAX lets each result take the place of the first donated array of its shape and dtype. If the
+    logs came first, each count and each gate of an optimizer would take the place of another, and
+    XLA would copy all of them in every step.
+    """
+
+    def __new__(cls, *logs_and_state):
+        return super().__new__(cls, logs_and_state)
+
+
+if keras.backend.backend() == "jax":
+    import jax
+
+    jax.tree_util.register_pytree_node(
+        _StateFirst,
+        lambda result: (result[::-1], None),
+        lambda _, children: _StateFirst(*reversed(children)),
+    )
+
+
 class _JaxSteps:
     """On JAX a step donates the weights' arrays and returns new ones.
 
@@ -206,6 +230,19 @@ class _JaxSteps:
 
     _jax_state = None
     _state_thread = None
+
+    def __setattr__(self, name, value):
+        # Keras's `fit` sets it after each step. Keras's method would look at every array in it.
+        if name == "_jax_state":
+            self.__dict__[name] = value
+        else:
+            super().__setattr__(name, value)
+
+    def train_step(self, state, data):
+        logs, state = super().train_step(state, data)
+        # A result that Keras shards must be a tuple.
+        is_sharded = keras.distribution.distribution() is not None
+        return (logs, state) if is_sharded else _StateFirst(logs, state)
 
     def _get_jax_state(self, purge_model_variables=False, **kinds):
         # Keras would purge the variables: without a value they are read, and saved, as new random
@@ -227,7 +264,6 @@ class _JaxSteps:
         return super()._make_function(step, concatenate_outputs)
 
     def _hold(self, state):
-        # Not by `setattr`: Keras would look at every array.
         self.__dict__.update(
             _jax_state=dict(zip(_STATES[len(state)], state, strict=True)),
             _jax_state_synced=False,

@@ -7,8 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_keras.engine.direct_call import DirectCall
-from bert_keras.engine.kernels import dense
+from bert_keras.engine import kernels
+from bert_keras.engine.direct_call import DirectCall, calls_only
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -114,7 +114,7 @@ class AdaptableDense(DirectCall, keras.layers.Dense):
 
     def call(self, inputs, training=None):
         # `kernel` also looks for kinds of quantization that never reach this method.
-        x = dense(inputs, self.kernel if self.lora_enabled else self._kernel, self.bias)
+        x = kernels.dense(inputs, self.kernel if self.lora_enabled else self._kernel, self.bias)
         if self.has_adapter:
             x = x + self.lora_scale * ops.matmul(ops.matmul(inputs, self.lora_a), self.lora_b)
         return x if self.activation is None else self.activation(x)
@@ -140,6 +140,26 @@ class AdaptableDense(DirectCall, keras.layers.Dense):
         if self.has_adapter:
             self.lora_a.assign(store["lora_a"])
             self.lora_b.assign(store["lora_b"])
+
+
+def outputs_of(layers, x, training=None):
+    """Returns `[layer(x) for layer in layers]`, which one product computes in training on a GPU.
+
+    A large product uses a GPU better than several small ones.
+
+    Args:
+        layers: sequence of `AdaptableDense` of the same policy and width, without activation.
+        x: float tensor, `(..., input_dim)`.
+        training: bool.
+    """
+    if not (training and kernels.joins_products()):
+        return [layer(x) for layer in layers]
+    if not all(layer.is_plain and calls_only(layer, x) for layer in layers):
+        return [layer(x) for layer in layers]
+    kernel = ops.concatenate([layer.kernel for layer in layers], axis=1)
+    biases = [layer.bias for layer in layers]
+    bias = None if biases[0] is None else ops.concatenate(biases)
+    return ops.split(kernels.dense(x, kernel, bias), len(layers), axis=-1)
 
 
 def adaptable_layers(*parts):

@@ -8,7 +8,7 @@ from keras import ops
 
 from bert_keras.engine import kernels
 from bert_keras.engine.direct_call import DirectCall
-from bert_keras.layers.adaptable_dense import AdaptableDense
+from bert_keras.layers.adaptable_dense import AdaptableDense, outputs_of
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense, build_parts
 from bert_keras.types import LayerOptions, Tensor
@@ -94,9 +94,10 @@ class SelfAttention(DirectCall, keras.layers.Layer):
         training: bool | None = None,
         attention_bias: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
+        projections = self.query, self.key, self.value
         query, key, value = (
-            kernels.split_heads(project(hidden_states), self.num_heads)
-            for project in (self.query, self.key, self.value)
+            kernels.split_heads(x, self.num_heads)
+            for x in outputs_of(projections, hidden_states, training)
         )
         context, attentions = attend(
             *(query, key, value, attention_mask, self.dropout, return_attentions, training),

@@ -4,6 +4,7 @@ Without a GPU, a stand-in captures a step by keeping the function. `make test-gp
 """
 
 import contextlib
+from concurrent import futures
 
 import keras
 import numpy as np
@@ -45,7 +46,7 @@ def total(batch):
 
 def test_a_step_is_captured_for_each_shape_and_each_state():
     capture, state = Capture(), []
-    step = cuda_graphs.GraphedStep(total, lambda: tuple(state), capture)
+    step = cuda_graphs.GraphedStep(total, lambda: tuple(state), capture=capture)
     for _ in range(4):
         for shape in ((2, 3), (2, 4)):
             assert float(step([{"x": np.ones(shape)}, None])["total"]) == np.prod(shape)
@@ -57,6 +58,20 @@ def test_a_step_is_captured_for_each_shape_and_each_state():
     step([{"y": np.ones((2, 3))}, None])  # Another name.
     step([{"x": np.ones((2, 3), "int32")}, None])  # Another dtype.
     assert (capture.num_captures, capture.num_replays) == (3, 5)
+
+
+def test_a_thread_captures_nothing_before_it_has_run_the_step():
+    capture = Capture()
+    step = cuda_graphs.GraphedStep(total, capture=capture)
+    for _ in range(2):
+        step([np.ones(3)])
+    for expected in (0, 1):
+        with futures.ThreadPoolExecutor(1) as thread:
+            for _ in range(1 + expected):
+                thread.submit(step, [np.ones(3)]).result()
+        assert capture.num_captures == expected
+    step([np.ones(3)])
+    assert (capture.num_captures, capture.num_replays) == (1, 2)
 
 
 def test_the_number_of_graphs_is_limited(monkeypatch):
@@ -147,6 +162,42 @@ def test_freezing_a_weight_captures_again(as_on_a_gpu):
         task.train_on_batch(x, np.zeros(3, "int32"))
     assert as_on_a_gpu.num_captures == before + 1
     np.testing.assert_array_equal(task.backbone.weights[0].numpy(), table)
+
+
+def test_predictions_are_captured_and_follow_the_weights(as_on_a_gpu):
+    task, _, _ = trained(run_eagerly=True)
+    x = {"token_ids": np.arange(1, 13, dtype="int32").reshape(2, 6)}
+    expected = [task.predict(x, verbose=0)]
+    weight = task.weights[-1]
+    weight.assign(weight + 1)
+    expected.append(task.predict(x, verbose=0))
+    weight.assign(weight - 1)
+    assert as_on_a_gpu.num_captures == 0
+
+    task.compile()
+    predictions = [task.predict(x, verbose=0) for _ in range(4)]
+    weight.assign(weight + 1)
+    predictions.append(task.predict(x, verbose=0))
+    assert (as_on_a_gpu.num_captures, as_on_a_gpu.num_replays) == (1, 3)
+    for prediction in predictions[:4]:
+        np.testing.assert_allclose(prediction, expected[0], atol=1e-6)
+    np.testing.assert_allclose(predictions[4], expected[1], atol=1e-6)
+
+
+def test_a_step_in_tf32_leaves_the_precision_as_it_was():
+    import torch
+
+    before = torch.get_float32_matmul_precision()
+
+    def step(batch):
+        if batch is None:
+            raise KeyError
+        return torch.get_float32_matmul_precision()
+
+    assert cuda_graphs.in_tf32(step)(3) == "high"
+    with pytest.raises(KeyError):
+        cuda_graphs.in_tf32(step)(None)
+    assert torch.get_float32_matmul_precision() == before
 
 
 def test_keras_s_loader_sends_batches_one_by_one():

@@ -9,7 +9,7 @@ from checks import assert_close, to_numpy
 from keras import ops
 
 from bert_keras.engine import kernels
-from bert_keras.layers.attention import attend
+from bert_keras.layers.attention import SelfAttention, attend
 from bert_keras.layers.dropout import Dropout
 
 SCALE, RATE = 0.3, 0.3
@@ -50,6 +50,36 @@ def test_bias_and_scale_have_the_values_and_gradients_of_the_formula(
         return attend(query, key, value, mask, Dropout(0), bias=bias, scale=SCALE, **options)[0]
 
     assert_like(ours, functools.partial(formula, mask=mask), *arrays())
+
+
+@pytest.mark.parametrize("adapted", [False, True])
+def test_one_product_for_query_key_and_value_gives_their_outputs_and_gradients(
+    adapted, monkeypatch, assert_like
+):
+    """As on a GPU; a projection with an adapter is computed by itself there."""
+    layer = SelfAttention(num_heads=2, hidden_dim=6, dropout=0.0)
+    layer.build()
+    generator = np.random.default_rng(1)
+    for weight in layer.weights:
+        weight.assign(0.3 * generator.standard_normal(weight.shape))
+    if adapted:
+        layer.key.add_adapter(2, 4.0)
+        layer.key.lora_b.assign(np.ones((2, 6)))
+    sizes, dense = [], kernels.dense
+
+    def noted(x, kernel, bias=None):
+        sizes.append(kernel.shape[1])
+        return dense(x, kernel, bias)
+
+    monkeypatch.setattr(kernels, "dense", noted)
+    monkeypatch.setattr(kernels, "joins_products", lambda: True)
+    x = generator.standard_normal((2, 5, 6)).astype("float32")
+
+    def computed(training):
+        return lambda x: layer(x, training=training)[0]
+
+    assert_like(computed(True), computed(False), x)
+    assert (18 in sizes) != adapted
 
 
 def test_jax_has_a_mask_for_each_query_as_cudnn_needs(monkeypatch):
