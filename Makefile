@@ -34,7 +34,7 @@ test: $(VENV)/installed lint
 	$(VENV)/bin/python tests/run_all.py
 
 # torch goes first: pinned, so that nothing else chooses its build.
-$(VENV)/installed: setup.cfg constraints.txt
+$(VENV)/installed: setup.cfg constraints.txt pyproject.toml
 	$(PYTHON) -m venv --upgrade-deps $(VENV)
 	$(VENV)/bin/$(PIP) torch
 	$(VENV)/bin/$(PIP) '.[tensorflow,jax,torch,test,docs]'

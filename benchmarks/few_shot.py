@@ -39,12 +39,16 @@ NUM_DEV = flags.DEFINE_integer("num_dev", 500, "Texts to measure on.")
 LABELS = flags.DEFINE_list("labels", None, "Labels to choose from; all by default.")
 MAX_LENGTH = flags.DEFINE_integer("max_length", 64, "Longest text in tokens.")
 SIDES = flags.DEFINE_list("sides", None, "What to measure; all by default.")
-PAIRS = flags.DEFINE_integer("pairs", None, "About how many pairs FewShotClassifier makes in all.")
-LEARNING_RATE = flags.DEFINE_float("learning_rate", None, "The rate of FewShotClassifier.")
+PAIRS = flags.DEFINE_integer("pairs", None, "About how many pairs FewShotClassifier makes.", 1)
+LEARNING_RATE = flags.DEFINE_float("learning_rate", None, "The rate of FewShotClassifier.", 1e-9)
 NUM_ITERATIONS = flags.DEFINE_integer(
     "num_iterations", None, "setfit makes twice as many pairs of each text; by default, all pairs."
 )
-OUTPUT = flags.DEFINE_string("output", None, "A file for the rows.", required=True)
+OUTPUT = flags.DEFINE_string(
+    "output", None, "A file for the rows, another one for each setting.", required=True
+)
+NAMES = ("head", "FewShotClassifier", "setfit", "TextClassifier")
+flags.register_validator("sides", lambda names: {*(names or ())} <= {*NAMES}, f"must be of {NAMES}")
 
 
 def read(split):
@@ -105,12 +109,13 @@ def sides(texts, labels, dev, num_classes, seed):
     """Returns name -> a function that trains and returns the labels of the dev set."""
     few_shot, options = bert_keras.FewShotClassifier, {"num_classes": num_classes}
     data = (texts, labels, dev)
-    return {
-        "head": lambda: ours(few_shot, *data, frozen="backbone", **options),
-        "FewShotClassifier": lambda: ours(few_shot, *data, **options),
-        "setfit": lambda: theirs(*data, seed),
-        "TextClassifier": lambda: ours(bert_keras.TextClassifier, *data, **options),
-    }
+    functions = (
+        lambda: ours(few_shot, *data, frozen="backbone", **options),
+        lambda: ours(few_shot, *data, **options),
+        lambda: theirs(*data, seed),
+        lambda: ours(bert_keras.TextClassifier, *data, **options),
+    )
+    return dict(zip(NAMES, functions, strict=True))
 
 
 def main(argv):

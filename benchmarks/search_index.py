@@ -7,8 +7,8 @@ an encoder they have neighbours, and approximate search finds them. A query is a
 `Index` and its engine, on the same vectors, answer the same queries in turn, `--rounds` times; the
 times are processor seconds, and the ratio is the median over rounds. Recall is the share of the ten
 nearest vectors that are found. Memory is that of the vectors' arrays, or of faiss's index; with
-Qdrant, by how much `add` lets the process grow, and at its peak. 1,000,000 vectors in Qdrant take
-long, so they are measured only when `--kinds` names it.
+Qdrant, by how much the process grows in `add`, and at its peak until the end. 1,000,000 vectors in
+Qdrant take long, so they are measured only when `--kinds` names it.
 """
 
 import json

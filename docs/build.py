@@ -233,7 +233,7 @@ def start_kernels_at_root():
 
 
 def build_html(sources, output, is_prose):
-    """Runs Sphinx, a process for each language at a time; returns 0 or the code of a failure."""
+    """Runs Sphinx for all languages at once, in a process each; returns 0 or a failure's code."""
     every = ["-c", DOCS, "-b", "html", "-W", "--keep-going", "-q"]
     every += ["-D", f"nb_execution_cache_path={OUTPUT / 'cache'}"]
     every += ["-D", "nb_execution_mode=off"] if is_prose else []

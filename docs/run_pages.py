@@ -80,18 +80,20 @@ def run_pages(paths, folder, num_processors=None):
     hidden, failures = pathlib.Path(folder) / "hidden", []
     hidden.mkdir(parents=True, exist_ok=True)
     (hidden / "tensorflow.py").write_text('raise ImportError("No page on PyTorch needs it.")\n')
-    with futures.ThreadPoolExecutor(num_processors or os.cpu_count()) as executor:
-        running = {executor.submit(run, path, hidden): path for path in pages}
-        for future in futures.as_completed(running):
-            path = running[future]
-            try:
-                notebook, seconds = future.result()
-            except (CellExecutionError, CellTimeoutError) as error:
-                print(f"{path.parent.name}/{path.name}: failed", flush=True)
-                failures.append(f"{path}:\n{error}")
-                continue
-            print(f"{path.parent.name}/{path.name}: {seconds:.0f} s", flush=True)
-            bundle = CacheBundleIn(notebook, str(path), data={"execution_seconds": seconds})
-            cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
-    WarmKernelManager.close_servers()
+    try:
+        with futures.ThreadPoolExecutor(num_processors or os.cpu_count()) as executor:
+            running = {executor.submit(run, path, hidden): path for path in pages}
+            for future in futures.as_completed(running):
+                path = running[future]
+                try:
+                    notebook, seconds = future.result()
+                except (CellExecutionError, CellTimeoutError) as error:
+                    print(f"{path.parent.name}/{path.name}: failed", flush=True)
+                    failures.append(f"{path}:\n{error}")
+                    continue
+                print(f"{path.parent.name}/{path.name}: {seconds:.0f} s", flush=True)
+                bundle = CacheBundleIn(notebook, str(path), data={"execution_seconds": seconds})
+                cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+    finally:
+        WarmKernelManager.close_servers()
     return failures

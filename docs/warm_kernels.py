@@ -1,7 +1,7 @@
 """Forks the kernels of pages from a process that has imported Keras and the package.
 
-These imports take a dozen processor seconds, more than most pages need for themselves. A kernel
-shares nothing with the other kernels: the process that they come from has only imported.
+These imports take a dozen processor seconds, more than most pages need for themselves. The process
+that kernels come from has only imported, so that they start alike, and share nothing afterwards.
 """
 
 import os
@@ -58,7 +58,12 @@ class Server:
     def start(self, connection_file):
         with self.lock:
             print(connection_file, file=self.process.stdin, flush=True)
-            return ForkedKernel(int(self.process.stdout.readline()))
+            if not (pid := self.process.stdout.readline()):
+                raise RuntimeError(
+                    "The process that starts kernels must run until the last page. It ended with "
+                    f"{self.process.wait()}; its messages are above."
+                )
+            return ForkedKernel(int(pid))
 
     def close(self):
         self.process.stdin.close()

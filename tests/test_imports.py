@@ -107,10 +107,11 @@ def test_only_engine_imports_the_inside_of_keras():
 FREE = ("bert_keras.serving.", "bert_keras.answers")
 
 
-def torch_where_it_is_the_backend(name):
-    """Returns `{"torch"}` for a module of engine/ that imports it below such a condition only."""
-    conditions = ("_IS_TORCH", "_BACKEND == 'torch'", "keras.backend.backend() == 'torch'")
-    imports = [node for node in statements(TREES[name].body) if "torch" in imported([node])]
+def where_it_is_the_backend(name, backend):
+    """Returns `{backend}` for a module of engine/ that imports it below such a condition only."""
+    conditions = [f"{x} == {backend!r}" for x in ("_BACKEND", "keras.backend.backend()")]
+    conditions += ["_IS_TORCH"] if backend == "torch" else []
+    imports = [node for node in statements(TREES[name].body) if backend in imported([node])]
     below = [
         child
         for node in TREES[name].body
@@ -118,7 +119,7 @@ def torch_where_it_is_the_backend(name):
         for child in node.body
     ]
     is_free = name.startswith("bert_keras.engine.") and all(node in below for node in imports)
-    return {"torch"} if is_free else set()
+    return {backend} if is_free else set()
 
 
 def test_a_package_of_an_extra_is_imported_where_it_is_needed():
@@ -134,7 +135,7 @@ def test_a_package_of_an_extra_is_imported_where_it_is_needed():
     }
     for name, modules in AT_IMPORT.items():
         roots = {module.split(".")[0] for module in modules} - sys.stdlib_module_names
-        roots -= torch_where_it_is_the_backend(name)
+        roots -= where_it_is_the_backend(name, "torch") | where_it_is_the_backend(name, "jax")
         assert roots <= required or name.startswith(FREE), (name, roots - required)
 
 

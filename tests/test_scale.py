@@ -72,6 +72,7 @@ def test_the_benchmark_of_a_device_counts_by_hand(benchmarks, monkeypatch):
     assert gpu.sides()[-3:] == ["keras_hub-jax", "matrix_product-jax", "matrix_product-torch"]
     layer = 256 * 24 * 64**2 + 256 * 4 * 128 * 64  # of 2 x 128 tokens
     assert gpu.needed_flops(gpu.make_job("fine_tuning")) == 3 * (2 * layer + 2 * 2 * 64 * 66)
+    assert gpu.needed_flops(gpu.make_job("prediction")) == 2 * layer + 2 * 2 * 64 * 66
     layer = 1024 * 24 * 64**2 + 1024 * 4 * 512 * 64
     guesses = 2 * 77 * 2 * 64 * (64 + 30522)
     work = 3 * (2 * layer + guesses + 2 * 2 * 64 * 66)

@@ -26,17 +26,19 @@ if _IS_TORCH:
     import torch
     from keras.src.backend.torch.core import get_device
 
-# Graphs that one step keeps; each takes some megabytes.
+# Graphs that one step keeps; each takes some megabytes, and its outputs.
 MOST_GRAPHS = 64
+# Graphs that one model's predictions keep; their outputs may be large.
+MOST_PREDICTIONS = 16
 # How often a step runs on batches of one shape before it is captured.
 WARM_UPS = 2
 # Steps that may wait on the GPU.
 MOST_QUEUED = 4
 # Longer arrays than this are data, not constants of a loss or a metric.
 MOST_NUMBERS = 16
-# Parts of PyTorch's warnings about operations that wait.
+# Parts of two warnings of PyTorch: an operation waits; operations that wait are looked for.
 _WAITS = "called a synchronizing CUDA operation"
-_IS_A_PROTOTYPE = "Synchronization debug mode"
+_IS_LOOKING = "Synchronization debug mode"
 # Trials and captures change settings of the whole process.
 _lock = threading.RLock()
 
@@ -46,14 +48,15 @@ class GraphedStep:
 
     The first batches of each shape run the step itself. A step that waits for the GPU, for example
     to read a number that decides what it does next, cannot be captured. It always runs itself, and
-    a warning says why.
+    a warning says why. A thread captures only what it has run itself before.
 
     Args:
         step: function of a batch, a structure of tensors and `None`s, that returns a structure of
             tensors.
         state: function without arguments that returns what else the step depends on. A graph is
             replayed only while that is the same as when the graph was captured.
-        finish: function that each result goes through, launched where the step is.
+        finish: function that is applied to each result, on the stream of the step.
+        most_graphs: int, how many graphs are kept.
         capture: object with the methods of `_Capture`.
 
     Attributes:
@@ -65,10 +68,11 @@ class GraphedStep:
         step: Callable[[Any], Any],
         state: Callable[[], Hashable] = tuple,
         finish: Callable[[Any], Any] = lambda outputs: outputs,
+        most_graphs: int | None = None,
         capture: Any = None,
     ) -> None:
         self._step, self._state, self._finish = step, state, finish
-        self._capture = capture or _Capture()
+        self._capture, self._most_graphs = capture or _Capture(), most_graphs or MOST_GRAPHS
         self._runs, self._replays, self._last_state = {}, {}, None
         self._of_thread = threading.local()
         self.refusal: str | None = None
@@ -88,7 +92,7 @@ class GraphedStep:
         # The first operations of a thread make handles of cuBLAS, which no capture allows.
         is_new_thread = not getattr(self._of_thread, "has_run", False)
         self._of_thread.has_run = True
-        is_full = len(self._replays) >= MOST_GRAPHS
+        is_full = len(self._replays) >= self._most_graphs
         if self.refusal or runs < WARM_UPS or is_full or (is_new_thread and runs > WARM_UPS):
             return self._step(batch)
         if runs == WARM_UPS:
@@ -101,8 +105,8 @@ class GraphedStep:
             outputs = self._step(batch) if self.refusal else self._replays[key](batch)
         if self.refusal:
             warnings.warn(
-                "This step cannot be captured as a CUDA graph, so its operations are launched one "
-                f"by one, which takes longer. The reason: {self.refusal}",
+                "A step or a prediction cannot be captured as a CUDA graph, so its operations are "
+                f"launched one by one, which takes longer. The reason: {self.refusal}",
                 stacklevel=2,
             )
         return outputs
@@ -120,7 +124,7 @@ class _Capture:
     """Tries and captures steps. All graphs share one pool of memory, since they run in turn."""
 
     def __init__(self):
-        self._stream, self._pool = torch.cuda.Stream(), torch.cuda.graph_pool_handle()
+        self._stream, self._pool = torch.cuda.Stream(get_device()), torch.cuda.graph_pool_handle()
         self._queued = []
 
     @contextlib.contextmanager
@@ -130,19 +134,20 @@ class _Capture:
         Steps that are not captured need it too: PyTorch adds up the gradients of a weight on the
         stream that computed the first of them.
         """
-        self._stream.wait_stream(torch.cuda.current_stream())
+        callers = torch.cuda.current_stream(self._stream.device)
+        self._stream.wait_stream(callers)
         try:
             with torch.cuda.stream(self._stream):
                 yield
         finally:
-            torch.cuda.current_stream().wait_stream(self._stream)
+            callers.wait_stream(self._stream)
 
     def trial(self, step, batch):
         """Returns the result of a step, and why the step cannot be captured, or `None`."""
-        mode, thread, waits = torch.cuda.get_sync_debug_mode(), threading.get_ident(), []
+        thread, waits = threading.get_ident(), []
         with _lock, warnings.catch_warnings(), numbers_on_the_device():
-            show = warnings.showwarning
-            for text in (_WAITS, _IS_A_PROTOTYPE):
+            mode, show = torch.cuda.get_sync_debug_mode(), warnings.showwarning
+            for text in (_WAITS, _IS_LOOKING):
                 warnings.filterwarnings("always", f".*{text}")
 
             def noted(message, category, filename, lineno, *args, **kwargs):
@@ -150,7 +155,7 @@ class _Capture:
                     # Another thread may wait: Keras reads the logs of earlier steps in one.
                     if threading.get_ident() == thread:
                         waits.append(f"{filename}, line {lineno}, waits for the GPU.")
-                elif _IS_A_PROTOTYPE not in str(message):
+                elif _IS_LOOKING not in str(message):
                     show(message, category, filename, lineno, *args, **kwargs)
 
             warnings.showwarning = noted
@@ -186,7 +191,9 @@ class _Capture:
                     place.copy_(x)
             graph.replay()
             self._wait_for_earlier()
-            return keras.tree.map_structure(torch.clone, outputs)
+            return keras.tree.map_structure(
+                lambda x: x.clone() if torch.is_tensor(x) else x, outputs
+            )
 
         return replay
 
@@ -209,8 +216,9 @@ class NumberOnItsWay:
     """
 
     def __init__(self, number: Any) -> None:
-        place = torch.empty((), dtype=number.dtype, pin_memory=True)
-        self._number, self._is_there = place.copy_(number, non_blocking=True), torch.cuda.Event()
+        self._number = torch.empty((), dtype=number.dtype, device="cpu", pin_memory=True)
+        self._number.copy_(number.detach(), non_blocking=True)
+        self._is_there = torch.cuda.Event()
         self._is_there.record()
 
     def __float__(self) -> float:
@@ -230,16 +238,21 @@ def in_tf32(step: Callable) -> Callable:
     """Returns a step whose products of float32 tensors run in TF32, with 10 bits of mantissa.
 
     A model that computes in 16 bits has few of them. The largest gives the logits of masked tokens,
-    since Keras's embeddings stay in float32.
+    since Keras's embeddings stay in float32. If the user has chosen a precision by PyTorch's newer
+    settings, which exclude the older one, that is kept.
     """
 
     def run(batch):
-        precision = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("high")
-        try:
-            return step(batch)
-        finally:
-            torch.set_float32_matmul_precision(precision)
+        with _lock:  # It is a setting of the whole process.
+            try:
+                precision = torch.get_float32_matmul_precision()
+            except RuntimeError:
+                return step(batch)
+            torch.set_float32_matmul_precision("high")
+            try:
+                return step(batch)
+            finally:
+                torch.set_float32_matmul_precision(precision)
 
     return run
 

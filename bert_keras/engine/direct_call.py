@@ -54,7 +54,8 @@ def calls_only(layer: keras.layers.Layer, x: Any) -> bool:
     if _IS_TORCH:
         return _is_plain(layer, (x,), {})
     has_dtype_of_x = layer.compute_dtype == keras.backend.standardize_dtype(x.dtype)
-    return has_dtype_of_x and layer.built and layer.activity_regularizer is None
+    is_simple = layer.built and layer.activity_regularizer is None and not layer._remat_mode
+    return has_dtype_of_x and is_simple
 
 
 def _is_plain(layer, args, kwargs):

@@ -281,7 +281,7 @@ def is_torch_on_a_gpu():
 def joins_products():
     """Whether products of one tensor with several kernels are faster as one, on this device.
 
-    Not where kernels are split over several devices: their columns would change places.
+    Not where Keras distributes the model: columns of split kernels would change places.
     """
     is_on_a_gpu = is_torch_on_a_gpu() or is_jax_on_a_gpu()
     return is_on_a_gpu and keras.distribution.distribution() is None

@@ -132,7 +132,8 @@ def _torch_function(model, call):
         return torch.inference_mode()(lambda inputs: call(_tensors(inputs)))
     from bert_keras.engine import cuda_graphs
 
-    graphed, lock = cuda_graphs.GraphedStep(call), threading.Lock()
+    graphed = cuda_graphs.GraphedStep(call, most_graphs=cuda_graphs.MOST_PREDICTIONS)
+    lock = threading.Lock()
 
     @torch.inference_mode()
     def run(inputs):

@@ -76,7 +76,8 @@ class _TorchSteps:
     def make_test_function(self, force=False):
         if self.test_function is None or force:
             super().make_test_function(force)
-            self.test_function = self._whole_step(lambda data: self.test_step(data[0]))
+            step = torch.no_grad()(lambda data: self.test_step(data[0]))
+            self.test_function = self._whole_step(step)
 
     def _whole_step(self, step):
         """Returns a step during which signals wait, compiled as the model is.
@@ -89,6 +90,10 @@ class _TorchSteps:
             self.__dict__["_compiled"] = None
         elif self._compiled is None:
             self.__dict__["_compiled"] = torch.compile(self)
+        if kernels.is_torch_on_a_gpu() and self.compute_dtype in ("float16", "bfloat16"):
+            from bert_keras.engine.cuda_graphs import in_tf32
+
+            step = in_tf32(step)
         if self.run_eagerly or not runs_cuda_graphs():
             return signals_wait()(step)
         from bert_keras.engine import cuda_graphs
@@ -100,8 +105,6 @@ class _TorchSteps:
             trainable = [variable.trainable for variable in variables_of(structure.version)]
             return structure.version, *(gate._value._version for gate in gates), *trainable
 
-        if self.compute_dtype != "float32":
-            step = cuda_graphs.in_tf32(step)
         graphed = cuda_graphs.GraphedStep(step, state, cuda_graphs.numbers_on_their_way)
         return signals_wait()(lambda data: graphed([_without_needless_mask(data[0])]))
 
@@ -232,7 +235,7 @@ class _JaxSteps:
     _state_thread = None
 
     def __setattr__(self, name, value):
-        # Keras's `fit` sets it after each step. Keras's method would look at every array in it.
+        # Keras's `fit` sets it after each step, and Keras's method looks at each array in a value.
         if name == "_jax_state":
             self.__dict__[name] = value
         else:

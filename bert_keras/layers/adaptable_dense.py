@@ -143,23 +143,29 @@ class AdaptableDense(DirectCall, keras.layers.Dense):
 
 
 def outputs_of(layers, x, training=None):
-    """Returns `[layer(x) for layer in layers]`, which one product computes in training on a GPU.
+    """Returns the outputs of several dense layers for one input.
 
-    A large product uses a GPU better than several small ones.
+    In training on a GPU one product computes all of them, since large products use a GPU better.
 
     Args:
-        layers: sequence of `AdaptableDense` of the same policy and width, without activation.
+        layers: sequence of layers of the same policy and width, without activation.
         x: float tensor, `(..., input_dim)`.
         training: bool.
+
+    Returns:
+        A list of float tensors `(..., units)`.
     """
-    if not (training and kernels.joins_products()):
-        return [layer(x) for layer in layers]
-    if not all(layer.is_plain and calls_only(layer, x) for layer in layers):
+    if not (training and kernels.joins_products() and all(_can_be_joined(x, layers))):
         return [layer(x) for layer in layers]
     kernel = ops.concatenate([layer.kernel for layer in layers], axis=1)
     biases = [layer.bias for layer in layers]
     bias = None if biases[0] is None else ops.concatenate(biases)
-    return ops.split(kernels.dense(x, kernel, bias), len(layers), axis=-1)
+    return list(ops.split(kernels.dense(x, kernel, bias), len(layers), axis=-1))
+
+
+def _can_be_joined(x, layers):
+    for layer in layers:
+        yield type(layer) is AdaptableDense and layer.is_plain and calls_only(layer, x)
 
 
 def adaptable_layers(*parts):

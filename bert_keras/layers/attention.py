@@ -94,11 +94,8 @@ class SelfAttention(DirectCall, keras.layers.Layer):
         training: bool | None = None,
         attention_bias: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        projections = self.query, self.key, self.value
-        query, key, value = (
-            kernels.split_heads(x, self.num_heads)
-            for x in outputs_of(projections, hidden_states, training)
-        )
+        projected = outputs_of((self.query, self.key, self.value), hidden_states, training)
+        query, key, value = (kernels.split_heads(x, self.num_heads) for x in projected)
         context, attentions = attend(
             *(query, key, value, attention_mask, self.dropout, return_attentions, training),
             bias=attention_bias,

@@ -130,7 +130,8 @@ def best_of(queries, num_vectors, k, scores_of, num_rows=_ROWS):
         num_rows: int, the length of a slice.
 
     Returns:
-        Float32 and int arrays `(num_queries, k)`. Of equal scores, the first vector comes first.
+        Float32 and int arrays `(num_queries, k)`. Equal scores keep the order of the vectors,
+        but any of them may be the last ones.
     """
     k, count = min(k, num_vectors), queries.shape[0]
     scores, positions = np.empty((count, k), "float32"), np.empty((count, k), int)
@@ -150,7 +151,7 @@ def best_of(queries, num_vectors, k, scores_of, num_rows=_ROWS):
 
 def _keep_best(scores, positions, found, start):
     """Replaces the best scores and their positions by what is better among those of a slice."""
-    is_better = ~(found <= scores[:, -1:])  # Also beside a score that is no number.
+    is_better = ~(found <= scores[:, -1:])  # Also where the worst score is NaN.
     for row in np.flatnonzero(is_better.any(axis=1)):
         (new,) = np.nonzero(is_better[row])
         both = np.concatenate([scores[row], found[row, new]])

@@ -10,7 +10,8 @@ import numpy as np
 from bert_keras.checks import check_int, check_not_empty, refuse_first, require
 from bert_keras.search.records import Records, check_sparse, check_vectors
 
-# Points and numbers of one request, 20 bytes each in JSON: a server takes 32 MB.
+# At most this many points, and numbers, in a request. A number takes about 20 bytes in JSON, and a
+# server accepts 32 MB.
 _POINTS, _NUMBERS = 256, 2**19
 _SPARSE = "sparse"  # The name of sparse vectors, which must have one.
 

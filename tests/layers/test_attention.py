@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from checks import assert_close, to_numpy
 from keras import ops
+from tiny import tiny_backbone, tiny_classifier
 
 from bert_keras.engine import kernels
 from bert_keras.layers.attention import SelfAttention, attend
@@ -80,6 +81,28 @@ def test_one_product_for_query_key_and_value_gives_their_outputs_and_gradients(
 
     assert_like(computed(True), computed(False), x)
     assert (18 in sizes) != adapted
+
+
+@pytest.mark.eager
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_one_product_trains_each_of_its_kernels_and_biases(is_frozen, monkeypatch):
+    def trained(joins):
+        keras.utils.set_random_seed(1)
+        monkeypatch.setattr(kernels, "joins_products", lambda: joins)
+        task = tiny_classifier(tiny_backbone(dropout=0.0), dropout=0.0)
+        for block in task.backbone.encoder.blocks:
+            block.attention.key.trainable = not is_frozen
+        before = task.get_weights()
+        task.compile(keras.optimizers.SGD(0.1))
+        task.train_on_batch({"token_ids": np.arange(1, 9).reshape(2, 4)}, np.arange(2))
+        names = [weight.path for weight in task.weights]
+        return names, [new - old for new, old in zip(task.get_weights(), before, strict=True)]
+
+    names, changes = trained(joins=True)
+    for name, joined, apart in zip(names, changes, trained(joins=False)[1], strict=True):
+        np.testing.assert_allclose(joined, apart, atol=1e-6, err_msg=name)
+        if "/key/kernel" in name:
+            assert np.any(joined) != is_frozen
 
 
 def test_jax_has_a_mask_for_each_query_as_cudnn_needs(monkeypatch):

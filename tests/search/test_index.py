@@ -178,7 +178,7 @@ def test_maxsim_orders_the_hits_of_each_search():
 def test_qdrant_gets_vectors_in_batches_of_bounded_memory(kind, monkeypatch):
     """As lists of Python, all vectors at once would take 11 to 18 times their memory."""
     vectors = np.random.default_rng(3).normal(size=(6000, 128)).astype("float32")
-    given = {
+    of_kind = {
         "dense": lambda: vectors,
         "sparse": lambda: scipy.sparse.csr_array(vectors),
         "multi": lambda: list(vectors.reshape(3000, 2, 128)),
@@ -189,7 +189,7 @@ def test_qdrant_gets_vectors_in_batches_of_bounded_memory(kind, monkeypatch):
     )
     tracemalloc.start()
     try:
-        index.add(given)
+        index.add(of_kind)
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -197,7 +197,7 @@ def test_qdrant_gets_vectors_in_batches_of_bounded_memory(kind, monkeypatch):
     assert most < 6 * vectors.nbytes
     sizes.clear()
     monkeypatch.setattr("bert_keras.search.qdrant_index._NUMBERS", 2560)
-    index.add(given[:45], IDS[:45])
+    index.add(of_kind[:45], IDS[:45])
     assert max(sizes) == 2560 // (128 if kind == "dense" else 256)
 
 
@@ -209,6 +209,7 @@ ADDITIONS = [
     ({"vectors": np.array([[1.0, np.nan]])}, "must be finite"),
     ({"vectors": np.array([[1e300, 1.0]])}, "must be finite"),
     ({"vectors": np.ones((1, 2)), "ids": [0]}, "must occur once"),
+    ({"vectors": np.ones((300, 2)), "ids": [*range(1, 300), 0]}, "must occur once"),
     ({"vectors": np.ones((2, 2)), "ids": ["a", "a"]}, "must occur once"),
     ({"vectors": np.ones((1, 2)), "ids": [1.5]}, "must be a str or an int"),
     ({"vectors": np.ones((1, 2)), "ids": [1, 2]}, "Each row needs one id"),
