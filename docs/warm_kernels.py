@@ -104,7 +104,7 @@ def run_kernel(connection_file):
 
     from ipykernel.kernelapp import launch_new_instance
 
-    launch_new_instance(argv=["-f", connection_file])
+    launch_new_instance(argv=["-f", connection_file, "--log-level=ERROR"])
 
 
 def fork_on_request():

@@ -96,8 +96,8 @@ def _numbers_of(names, label_names):
     """Returns the numbers of labels given by name."""
     if label_names is None:
         raise ValueError(
-            f"Labels given by name need `label_names`. Received the label {names.flat[0]!r}. Pass "
-            "label_names=[...] when making the classifier."
+            "Labels given by name need `label_names`. Received the label "
+            f"{str(names.flat[0])!r}. Pass label_names=[...] when making the classifier."
         )
     numbers = {name: number for number, name in enumerate(label_names)}
     found = [numbers.get(name, numbers.get(name.strip(), -1)) for name in names.tolist()]

@@ -59,7 +59,7 @@ shown(lambda: bert_keras.TextClassifier.from_preset("bert-base-chinese"))
 # %%
 shown(lambda: bert_keras.AutoModelForMaskedLM)
 shown(lambda: bert_keras.TextClassifier.from_pretrained(MINI))
-shown(lambda: classifier.predict({"input_ids": [[1, 2]]}))
+shown(lambda: classifier.predict({"token_ids": [[1, 2]], "attention_mask": [[1, 1]]}))
 shown(lambda: classifier.compile(lr=1e-3))
 
 # %% [markdown]
