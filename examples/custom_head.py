@@ -81,7 +81,7 @@ print(f"accuracy {history.history['val_accuracy'][-1]:.3f} on {len(dev.texts)} s
 os.makedirs("output", exist_ok=True)
 model.save("output/custom_head.keras")
 loaded = keras.models.load_model("output/custom_head.keras")
-logits = loaded.predict(preprocessor(["I would see it again.", "Never again."]), verbose=0)
+logits = loaded.predict(preprocessor(["A wonderful film, well acted.", "Never again."]), verbose=0)
 print([dev.label_names[number] for number in logits.argmax(axis=-1)])
 
 # %%

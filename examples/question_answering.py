@@ -67,7 +67,6 @@ def scores(reader):
 reader.compile(learning_rate=3e-4)
 each_epoch = training.BestOnMetric(scores, name="f1", restore_best_weights=False)
 history = reader.fit(train, batch_size=16, epochs=2, callbacks=[each_epoch], verbose=2)
-print(scores(reader))
 
 # %% [markdown]
 # ## Use

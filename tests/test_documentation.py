@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import pathlib
 import re
+import runpy
 import shlex
 
 import nbformat
@@ -94,6 +95,13 @@ def test_each_page_of_code_is_a_notebook_whose_cells_compile(language, build):
         for cell in (install, *cells):
             if cell.cell_type == "code":
                 compile(manager.transform_cell(cell.source), page, "exec")
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_each_common_error_is_still_an_error(language, capsys):
+    runpy.run_path(DOCS / language / "start/common_errors.py")  # It raises if one is not.
+    assert capsys.readouterr().out.count("Error: ") >= 17
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
