@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 常见错误
 #
-# 下面的错误都是故意制造的；少了任何一个，这一页就构建失败。错误信息分三部分：规则、收到了什么、该怎么办。
+# 下面的错误都是故意触发的。错误信息分三部分：规则是什么、收到了什么、该怎么办。
 
 # %%
 import bert_keras
@@ -24,7 +24,7 @@ def shown(action):
 # %% [markdown]
 # ## Could not locate class 'TextClassifier'
 #
-# 导入本包之后，`keras.models.load_model` 才认识本包的类。加载之前先写 `import bert_keras`。这个错误是 Keras 报的，
+# 导入本库之后，`keras.models.load_model` 才认识本库的类。加载之前先写 `import bert_keras`。这个错误是 Keras 报的，
 # 其中 `'module': 'bert_keras...'` 指出缺的是哪个包。下面的新进程忘了导入：
 
 # %%
@@ -53,7 +53,7 @@ shown(lambda: bert_keras.TextClassifier.from_preset("bert-base-chinese"))
 # %% [markdown]
 # ## 用了 transformers 的叫法
 #
-# 类、方法、输入、参数的名字都不一样，错误信息会告诉你这里叫什么。
+# 有些类、方法、输入和参数的名字与 transformers 不同，错误信息会告诉你这里叫什么。
 
 # %%
 shown(lambda: bert_keras.AutoModelForMaskedLM)
@@ -95,7 +95,7 @@ shown(lambda: classifier.fit(["第一条".encode("gb18030")], [0]))
 # ## 太长
 #
 # 原始文本会被截断到模型能读的长度，不报错，见[长文本](../guides/long_texts.md)。
-# 直接传入的编号太长，或者 `max_length` 超过位置数，都会报错。
+# 直接传入的编号序列太长，或者 `max_length` 超过位置数，都会报错。
 
 # %%
 shown(lambda: classifier.predict({"token_ids": [[1] * 600]}))
@@ -119,7 +119,7 @@ shown(lambda: language_model.fill_mask("She opened the door."))
 # %% [markdown]
 # ## 字与标签不等长
 #
-# 标注器从切好的词（中文是字）学习，每个词一个标签。中文里最常见的原因是文本中混进了空格或全角空格。
+# 标注模型用切好的词（中文是字）训练，每个词一个标签。中文里最常见的原因是文本中混进了空格或全角空格。
 
 # %%
 tagger = bert_keras.TokenClassifier.from_preset(MINI, num_classes=3)
@@ -153,8 +153,9 @@ print(caught[-1].message)
 #
 # | 现象 | 先看什么 |
 # |---|---|
-# | 准确率从第一轮起就等于最大类的占比 | 不写 `epochs` 和 `learning_rate`，它们会按[数据量](../guides/few_examples.md)选取；再查标签和文本的顺序是否被分别打乱了 |
-# | 损失变成 `nan` | 学习率太高；或者 float16 没有缩放损失，改用 `mixed_bfloat16` |
-# | 训练集好，验证集差 | 减少轮数；两边是否有相同的文本：`bert_keras.datasets.count_shared_texts` |
+# | 准确率从第一轮起就等于最大类的占比 | 先不写 `epochs` 和 `learning_rate`，让 `fit` 按[数据量](../guides/few_examples.md)选取；再检查标签和文本是否还一一对应 |
+# | 损失变成 `nan` | 学习率可能太高；或者用了 float16 却没有做损失缩放，改用 `mixed_bfloat16` |
+# | 训练集好，验证集差 | 减少轮数 |
+# | 验证集的得分高得不真实 | 两边是否有相同的文本：用 `bert_keras.datasets.count_shared_texts` 数一数 |
 # | 每次结果都不同 | 小数据集上很正常：换三个种子，报告均值与波动 |
 # | 设了 `KERAS_BACKEND` 不起作用 | 设置得太晚，Keras 已经导入过了 |

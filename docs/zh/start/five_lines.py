@@ -27,10 +27,11 @@ classifier.classify(["A joy from start to finish.", "It broke after two days."])
 # 1. 预处理器把文本切成词元（word piece），两端加上 `[CLS]` 和 `[SEP]`，再把长度相近的文本排成一批；
 # 2. 标签如果是名字，会变成数字；这里本来就是数字；
 # 3. 编码器和预测头的**全部**权重一起训练：AdamW，学习率在前十分之一的步数里上升，随后降到 0。
-#    这就是 BERT 论文的训练方法。文本这么少，三轮不够，所以多训练了几轮，输出的第一行写明了这一点，
-#    见[数据很少](../guides/few_examples.md)。要改，用 `fit(epochs=...)` 和 `compile(learning_rate=...)`。
+#    这就是 BERT 论文的训练方法；
+# 4. 文本这么少，论文的三轮不够，所以多训练了几轮，输出的第一行写明了训练几轮，
+#    见[数据很少](../guides/few_examples.md)。想自己定，用 `fit(epochs=...)` 和 `compile(learning_rate=...)`。
 #
-# 表格的列不用转换：`classifier.fit(df["评论"], df["标签"])` 直接从 pandas 表格学习，
+# 表格的列不用转换：`classifier.fit(df["评论"], df["标签"])` 直接用 pandas 表格的列训练，
 # `classifier.classify(df["评论"])` 返回一个列表，每行一个答案。
 #
 # 模型本身接收的是一个由整数数组组成的字典。下面是预处理器对一个文本对的处理结果：

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 选模型
 #
-# **家族**是一种结构，一篇论文对应一个类；**预设**（preset）是某个家族的一个检查点，连同它的分词器，有一个名字。
-# 每个任务都能用每个家族，`from_preset` 会从文件里判断是哪一个。
+# **家族**指一种模型结构，一篇论文对应一个类；**预设**（preset）是起了名字的检查点，带着自己的分词器。
+# 任何任务都能用任何家族，`from_preset` 会根据文件判断是哪个家族。
 #
 # ## 家族
 #
@@ -16,14 +16,14 @@
 # | MPNet（2020） | 注意力加上由距离决定的偏置，所有层共用；按随机顺序猜词元 | 英文句向量 |
 # | DeBERTa（2020，v3 2021） | 内容与距离分开打分；v3 的训练目标与 ELECTRA 相同 | 同样大小下最看重准确率，不太在意速度 |
 # | NomicBERT（2024） | BERT 的块加上旋转位置与门控，8,192 个词元；GTE 与 Jina 第三代编码器同属此类 | 长文本的向量；GTE 支持中文 |
-# | ModernBERT（2024） | 旋转位置、局部注意力、门控前馈、8,192 个词元 | 长文本（英文） |
+# | ModernBERT（2024） | 旋转位置、局部注意力、门控前馈、8,192 个词元 | 英文，尤其是长文本 |
 #
 # **注意名字**：`hfl/chinese-roberta-wwm-ext` 虽然叫 RoBERTa，结构和分词器却都是 BERT 的，它的 `config.json` 里写着
 # `"model_type": "bert"`。在别的库里要记得用 BERT 的类去读；这里不必操心，`from_preset` 看文件，不看名字。
 #
-# 用同样的书训练同样的半小时，各家族学到了多少，见[这张表](../guides/pretraining.md#哪个家族学得最多)。
+# 用同样的书训练半小时，各家族分别学到了多少，见[这张表](../guides/pretraining.md#哪个家族学得最多)。
 #
-# 从外面看得见的差别，用每个类的极小模型打印出来：
+# 下面给每个类建一个极小的模型，打印从外部就能看到的差别：
 
 # %%
 import numpy as np
@@ -58,7 +58,7 @@ for family in families:
 #
 # `bert_keras.presets()` 列出全部注册过的名字。前三个随包附带，不需要联网，其余的在第一次使用时从 Hugging Face Hub 下载。
 # 这些家族的其他检查点，用文件夹路径或 `hf://作者/名字` 来指定，
-# 见[检查点](../guides/checkpoints.md)和[最常用的四十个编码器](forty_encoders.md)，后者给每一个都写了加载它的那行代码。
+# 见[检查点](../guides/checkpoints.md)和[最常用的四十个编码器](forty_encoders.md)，后者逐个写出了加载代码。
 
 # %%
 bert_keras.presets()
@@ -75,4 +75,4 @@ bert_keras.presets()
 # - **学习、试流程**：中文用 `modernbert_mini_zh_classics`，只读过四部古典小说；英文用 `bert_mini_en_gutenberg` 或
 #   `modernbert_mini_en_gutenberg`，只读过十九世纪的小说。它们都很小，不能代表 BERT 的水平。
 #
-# 从小的开始。流程里的错误，大模型也一样会犯，只是更慢。
+# 从小的开始。流程里的错误换成大模型照样会出，只是出得更慢。
