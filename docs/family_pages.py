@@ -59,7 +59,7 @@ WORDS = {
         "outputs": "输出",
         "more": "比 `BertBackbone` 多的参数",
         "less": "比 `BertBackbone` 少的参数",
-        "heads": "transformers 的检查点自带的任务头",
+        "heads": "能从 transformers 检查点读取的预测头",
         "weights": "4 层、64 维、8,000 个词元时的参数量",
         "deeper": "其中每多一层增加",
         "none": "无",
