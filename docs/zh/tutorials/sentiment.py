@@ -141,7 +141,7 @@ plots.learning_curves(history)
 # %% [markdown]
 # ## 预训练有多大作用？
 #
-# 同样的结构，同样的训练，只是权重从随机值开始：
+# 同样的结构，同样的训练，只是权重随机初始化：
 
 # %%
 untrained = make_classifier(load_weights=False)

@@ -85,7 +85,7 @@ gpt = trained(causal=True, epochs=2)
 # ## 去掉遮挡会怎样
 #
 # 同样的模型，`causal=False`。困惑度低得惊人，其实是作弊：每个位置都能读到下一个字，而下一个字就是答案。
-# 网络一旦发现这一点，就再也学不到别的了。
+# 网络学会了照抄，别的就什么也不用学了。
 
 # %%
 cheat = trained(causal=False, epochs=2)
