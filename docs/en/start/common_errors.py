@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Common errors
 #
-# This page causes each error on purpose. A message states the rule, what was received, and what to do.
+# This page triggers each error on purpose. Every message states the rule, what was received, and
+# what to do.
 
 # %%
 import bert_keras
@@ -24,9 +25,9 @@ def shown(action):
 # %% [markdown]
 # ## Could not locate class 'TextClassifier'
 #
-# `keras.models.load_model` knows the classes of this package once the package is imported. Put
-# `import bert_keras` before it. The error comes from Keras; `'module': 'bert_keras...'` in its text names
-# the package to import. Here a new process lacks the import:
+# `keras.models.load_model` can find this package's classes only after the package is imported. Put
+# `import bert_keras` first. The error comes from Keras; `'module': 'bert_keras...'` in its text
+# names the package to import. Below, a new process loads the file without the import, then with it:
 
 # %%
 import os
@@ -44,9 +45,9 @@ with tempfile.TemporaryDirectory() as folder:
     print(subprocess.run([sys.executable, "-c", code]).returncode)
 
 # %% [markdown]
-# ## The name of the checkpoint
+# ## Unknown checkpoint names
 #
-# Names of other libraries are not registered here. Pass a folder, or `hf://owner/name`.
+# Model names from other libraries are not registered here. Pass a folder, or `hf://owner/name`.
 
 # %%
 shown(lambda: bert_keras.TextClassifier.from_preset("bert-base-chinese"))
@@ -54,7 +55,8 @@ shown(lambda: bert_keras.TextClassifier.from_preset("bert-base-chinese"))
 # %% [markdown]
 # ## Names from transformers
 #
-# Some names differ. The error gives the name to use here: for classes, methods, inputs and arguments.
+# Some classes, methods, inputs and arguments have other names here. The error tells you which name
+# to use.
 
 # %%
 shown(lambda: bert_keras.AutoModelForMaskedLM)
@@ -76,7 +78,8 @@ shown(lambda: classifier.fit(texts, [[0, 1], [1, 0]]))
 # %% [markdown]
 # ## Texts
 #
-# A missing text in a pandas column is `None` or `nan`. Bytes are not text: decode them.
+# In a pandas column, a missing text is `None` or `nan`. Drop such rows, or fill them in. Decode
+# bytes to `str`.
 
 # %%
 shown(lambda: classifier.fit(["A ship came in.", None], [0, 1]))
@@ -85,32 +88,33 @@ shown(lambda: classifier.fit([b"A ship came in.", b"The horse was lame."], [0, 1
 # %% [markdown]
 # ## Too long
 #
-# Raw text is cut to the model's length without an error: see [long texts](../guides/long_texts.md). Ids that are
-# too long, and a `max_length` above the number of positions, are refused.
+# Raw text is truncated to the model's length without an error: see
+# [long texts](../guides/long_texts.md). Token ids that exceed this length, and a `max_length` above
+# the number of positions, raise an error.
 
 # %%
 shown(lambda: classifier.predict({"token_ids": [[1] * 600]}))
 shown(lambda: bert_keras.TextClassifier.from_preset(MINI, max_length=512))
 
 # %% [markdown]
-# ## Ids of another vocabulary
+# ## Ids from another vocabulary
 
 # %%
 shown(lambda: classifier.predict({"token_ids": [[1, 99_999]]}))
 
 # %% [markdown]
-# ## A text that the vocabulary cannot spell
+# ## Text that the vocabulary does not cover
 #
-# This raises no error, which makes it more dangerous: an English checkpoint turns Chinese into `[UNK]`. If scores are
-# strangely low, look at the tokens first.
+# This raises no error, which makes it more dangerous: an English checkpoint turns Chinese into
+# `[UNK]`. If scores are unexpectedly low, look at the tokens first.
 
 # %%
 classifier.tokenizer.tokenize("我爱北京。")
 
 # %% [markdown]
-# ## Nothing to fill
+# ## No mask to fill
 #
-# Write the mask as the tokenizer does: `[MASK]` for BERT, `<mask>` for RoBERTa.
+# Use the tokenizer's own mask token: `[MASK]` for BERT, `<mask>` for RoBERTa.
 
 # %%
 language_model = bert_keras.MaskedLM.from_preset(MINI)
@@ -119,7 +123,7 @@ shown(lambda: language_model.fill_mask("She opened the door."))
 # %% [markdown]
 # ## Words and tags
 #
-# A tagger learns from lists of words, with one tag per word.
+# A `TokenClassifier` trains on lists of words, with one tag per word.
 
 # %%
 tagger = bert_keras.TokenClassifier.from_preset(MINI, num_classes=3)
@@ -128,7 +132,8 @@ shown(lambda: tagger.fit([["A", "ship", "sails"]], [[0, 1]]))
 # %% [markdown]
 # ## Answers
 #
-# An answer is a text and its start, because the same words may occur twice in the passage.
+# An answer is a pair: its text and its start position, because the same words may occur twice in
+# the passage.
 
 # %%
 reader = bert_keras.QuestionAnswering.from_preset(MINI)
@@ -137,8 +142,9 @@ shown(lambda: reader.fit((["Who came?"], ["Holmes came."]), ["Holmes"]))
 # %% [markdown]
 # ## The new head starts at random
 #
-# A pre-trained checkpoint has no head for your task. `from_preset` says so, and `fit` trains the head. If
-# the warning names layers of the *encoder* instead, the checkpoint lacks a part that it should have.
+# A pre-trained checkpoint has no head for your task. `from_preset` warns about this, and `fit`
+# trains the head. If the warning names layers of the *encoder* instead, the checkpoint is
+# incomplete.
 
 # %%
 import warnings
@@ -149,13 +155,13 @@ with warnings.catch_warnings(record=True) as caught:
 print(caught[-1].message)
 
 # %% [markdown]
-# ## Training ran, and nothing was learned
+# ## The model learns nothing
 #
-# | what you see | look at |
+# | what you see | what to check |
 # |---|---|
-# | accuracy equals the share of the largest class from the first epoch on | `epochs` and `learning_rate`: leave them out, so that they suit the [number of examples](../guides/few_examples.md). Then check that labels and texts are in the same order |
-# | the loss becomes `nan` | the learning rate: it may be too high. float16 without loss scaling: use `mixed_bfloat16` |
+# | accuracy equals the share of the largest class from the first epoch on | `epochs` and `learning_rate`: omit them, and the defaults adapt to the [number of examples](../guides/few_examples.md). Then check that labels and texts are in the same order |
+# | the loss becomes `nan` | the learning rate: it may be too high. The dtype: float16 needs loss scaling, so use `mixed_bfloat16` |
 # | good on the training set, bad on the dev set | the number of epochs: try fewer |
-# | the dev score is too good | texts that are in both sets: `bert_keras.datasets.count_shared_texts` counts them |
-# | another result with each run | normal on small sets: train with three seeds, and report mean and spread |
-# | Keras ignores `KERAS_BACKEND` | it was set after the first import of Keras |
+# | the dev score is too good to be true | texts that occur in both sets: `bert_keras.datasets.count_shared_texts` counts them |
+# | each run gives a different result | nothing: this is normal on small data sets. Train with three seeds, and report the mean and the spread |
+# | Keras ignores `KERAS_BACKEND` | whether you set it before the first import of Keras |

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Five lines
 #
-# Load a checkpoint, train it on raw text, and ask it. The 320 sentences of reviews below are part of the
-# repository. They are enough to see that it works. For a real task, use a few thousand.
+# Load a checkpoint, train it on raw text, and classify new text. The 320 sentences from reviews
+# below are part of the repository. They are enough to show that it works. For a real task, use a
+# few thousand.
 
 # %%
 import bert_keras
@@ -23,17 +24,17 @@ classifier.classify(["A joy from start to finish.", "It broke after two days."])
 #
 # 1. The preprocessor cut the texts into word pieces, put `[CLS]` and `[SEP]` around them, and batched texts of
 #    similar length.
-# 2. Labels given as names would have become numbers; these are numbers already.
+# 2. Labels given as names are converted to numbers; here they are numbers already.
 # 3. AdamW trained every weight of the encoder and the head. The learning rate rose over the first tenth
 #    of the steps and then fell to 0. This is the recipe of the BERT paper.
-# 4. The paper's three epochs would be too short for so few texts. So `fit` trained longer; the first line of
-#    its output says how long: see [few examples](../guides/few_examples.md). `fit(epochs=...)` and
-#    `compile(learning_rate=...)` change this.
+# 4. The paper's three epochs would be too short for so few texts, so `fit` trained longer. The
+#    first line of its output says how long: see [few examples](../guides/few_examples.md).
+#    `fit(epochs=...)` and `compile(learning_rate=...)` change this.
 #
-# Columns of a table need no conversion: `classifier.fit(df["review"], df["stars"])` learns from a pandas
+# Table columns need no conversion: `classifier.fit(df["review"], df["stars"])` trains on a pandas
 # DataFrame, and `classifier.classify(df["review"])` returns a list with one answer for each row.
 #
-# The model itself takes a dict of integer arrays. This is what the preprocessor makes from a pair of texts:
+# The model itself takes a dict of integer arrays. For a pair of texts, the preprocessor returns:
 
 # %%
 inputs = classifier.preprocessor((["A film."], ["A good one."]))
@@ -42,13 +43,13 @@ for name, array in inputs.items():
     print(name, array.tolist())
 
 # %% [markdown]
-# The new head reads the mean of the token vectors, because this checkpoint was trained that way. With a
-# checkpoint of the BERT paper, it reads the pooler: a dense layer on the vector of `[CLS]`.
-# `from_preset(..., pooling=...)` overrides this choice.
+# The new head reads the mean of the token vectors, because this checkpoint was trained that way.
+# With one of Google's BERT checkpoints, it would read the pooler: a dense layer on the vector of
+# `[CLS]`. `from_preset(..., pooling=...)` overrides this choice.
 #
 # ## Save it
 #
-# The file holds the weights, the vocabulary and the names of the labels. It loads on any backend.
+# The file contains the weights, the vocabulary and the label names. It loads on any backend.
 
 # %%
 import os

@@ -1,27 +1,29 @@
 # %% [markdown]
 # # Pick a model
 #
-# A **family** is an architecture, one class per paper. A **preset** is a named checkpoint with its tokenizer. Every
-# task works with every family; `from_preset` finds the family in the files.
+# A **family** is an architecture, one class per paper. A **preset** is a named checkpoint with its
+# tokenizer. Every task works with every family, and `from_preset` detects the family from the
+# files.
 #
 # ## The families
 #
-# | family | what it changed | choose it |
+# | family | what is new | choose it |
 # |---|---|---|
-# | BERT (2018) | trained on masked tokens and next sentences; learned absolute positions; word pieces | because it is best understood, and for Chinese |
-# | RoBERTa (2019) | the same blocks; byte pairs; no segments, no next sentence; much more text | for English classification; XLM-R for a hundred languages |
-# | ALBERT (2019) | one block shared by all layers, a narrow token table | for a small file; it is not faster than BERT |
-# | DistilBERT (2019) | half of BERT's layers, learned from BERT's answers; no pooler, no segments | for speed |
-# | ELECTRA (2020) | for every token, predicts whether a small generator has replaced it | for a good small model of your own, if you can train for days |
-# | MPNet (2020) | an attention bias by distance, shared by all layers; predicts tokens in a random order | for vectors of English sentences |
-# | DeBERTa (2020, v3 2021) | separate attention scores for content and distance; v3 has ELECTRA's objective | for the best accuracy at the size of BERT-base, if time matters less |
-# | NomicBERT (2024) | rotary positions in BERT's blocks, gates, 8,192 tokens; also GTE and Jina's third encoder | for vectors of long texts |
-# | ModernBERT (2024) | rotary positions, local attention, gated feed-forward, 8,192 tokens | for long texts, and for English in general |
+# | BERT (2018) | trained on masked tokens and next sentences; learned absolute positions; word pieces | because it is the best understood, or for Chinese |
+# | RoBERTa (2019) | the same blocks; byte-pair encoding; no segments, no next-sentence prediction; much more text | for English classification; XLM-R for a hundred languages |
+# | ALBERT (2019) | one block shared by all layers; narrow token embeddings | for a small file; it is not faster than BERT |
+# | DistilBERT (2019) | half of BERT's layers, distilled from BERT; no pooler, no segments | for speed |
+# | ELECTRA (2020) | for every token, predicts whether a small generator has replaced it | to pre-train a good small model yourself, if you can train for days |
+# | MPNet (2020) | relative position bias in attention, shared by all layers; predicts tokens in a random order | for vectors of English sentences |
+# | DeBERTa (2020, v3 2021) | separate attention scores for content and relative position; v3 uses ELECTRA's objective | for the best accuracy at the size of BERT-base, if speed matters less |
+# | NomicBERT (2024) | BERT's blocks with rotary positions and gated feed-forward layers, 8,192 tokens; also GTE and jina-embeddings-v3 | for vectors of long texts |
+# | ModernBERT (2024) | rotary positions, local attention, gated feed-forward layers, 8,192 tokens | for long texts, and for English in general |
 #
-# Small models of each family were trained on the same books for half an hour:
-# [a table](../../pretraining_ablations.md#which-family-learns-most) shows what each has learned.
+# We trained small models of each family on the same books for half an hour:
+# [a table](../../pretraining_ablations.md#which-family-learns-most) shows what each one learned.
 #
-# The code below makes a tiny model of each class and prints the differences that you can see from outside:
+# The code below builds a tiny model of each class and prints how they differ in inputs, outputs and
+# size:
 
 # %%
 import numpy as np
@@ -58,13 +60,14 @@ for name in rows[0]:
     print(f"{name:20}", *(f"{row[name]!s:>11}" for row in rows))
 
 # %% [markdown]
-# More layers add no weights to ALBERT, because all layers share theirs. They still take time.
+# More layers add no weights to ALBERT, because all layers share theirs. They still add compute
+# time.
 #
 # ## The presets
 #
-# `bert_keras.presets()` lists what is registered. The first three need no network; the others are
-# downloaded from the Hugging Face Hub on first use. For any other checkpoint of these families, pass its folder or
-# `hf://owner/name`: see [checkpoints](../guides/checkpoints.md), and
+# `bert_keras.presets()` lists the registered checkpoints. The first three need no network; the
+# others are downloaded from the Hugging Face Hub on first use. For any other checkpoint of these
+# families, pass its folder or `hf://owner/name`: see [checkpoints](../guides/checkpoints.md), and
 # [the forty most used encoders](forty_encoders.md), each with the line that loads it.
 
 # %%
@@ -74,15 +77,15 @@ bert_keras.presets()
 # ## Which one first?
 #
 # - **To learn, or to test a pipeline**: `bert_mini_en_gutenberg`, or
-#   `modernbert_mini_en_gutenberg`. They are small and know 19th-century novels; do not judge BERT by
-#   them.
+#   `modernbert_mini_en_gutenberg`. They are small and were trained on 19th-century novels only, so
+#   do not judge BERT by them.
 # - **English, on a laptop**: `minilm_l6_en_uncased`.
 # - **Vectors of English sentences**: `mpnet_base_en_uncased`.
 # - **English, with a GPU**: `modernbert_base_en_cased` or `roberta_base_en_cased`.
-# - **Chinese, without a network**: `modernbert_mini_zh_classics`, which has read four classic novels. For
-#   lessons and tests only.
+# - **Chinese, without a network**: `modernbert_mini_zh_classics`, which was trained on four classic
+#   novels. Use it for lessons and tests only.
 # - **Chinese**: `bert_base_zh`; then `hf://hfl/chinese-roberta-wwm-ext`, which has BERT's
-#   architecture; its training masked whole words.
+#   architecture and was trained with whole-word masking.
 # - **Several languages**: `xlm_roberta_base_multi_cased`.
 #
-# Start small. A large model makes the same mistakes of a pipeline, only more slowly.
+# Start small. A small model reveals the bugs of a pipeline just as well, and much sooner.
