@@ -1,8 +1,8 @@
 # %% [markdown]
-# # What a model looks at, and what its answer depends on
+# # What a model attends to, and what its prediction depends on
 #
-# Attention shows where each vector comes from; integrated gradients show which tokens change the
-# answer. These differ: an attention map alone does not explain a decision.
+# Attention shows which tokens each vector is computed from. Integrated gradients show which tokens
+# change the prediction. The two differ: an attention map alone does not explain a prediction.
 #
 # ```shell
 # python examples/attention_and_saliency.py
@@ -18,7 +18,7 @@ import bert_keras
 from bert_keras import datasets, plots
 
 # %% [markdown]
-# ## A classifier to look into
+# ## A classifier to explain
 #
 # Trained as in [text classification](text_classification.py), on every sixth sentence.
 
@@ -36,8 +36,8 @@ print(classifier.evaluate(dev.texts, dev.labels, verbose=0, return_dict=True))
 # %% [markdown]
 # ## Attention
 #
-# One map per layer, averaged over its heads. A row is the token that reads, a column the token that
-# is read.
+# One map per layer, averaged over its heads. Each row is a query token, and each column a token
+# that it attends to.
 
 # %%
 text = "The food was cold, but the staff were lovely."
@@ -52,9 +52,9 @@ plots.attention(classifier, text, layer=-1, path="output/attention_and_saliency/
 # %% [markdown]
 # ## Saliency
 #
-# Integrated gradients give each token a score. The scores of a text add up to the difference
-# between its logit and that of a text of masks. The rest, `error`, comes from computing the
-# integral as a sum.
+# Integrated gradients assign each token a score. The scores of a text add up to the difference
+# between its logit and that of the same text with every token masked. The remainder, `error`, comes
+# from approximating the integral by a sum.
 
 # %%
 answers = bert_keras.integrated_gradients(classifier, [text, "I would not go back.", "Great!"])
@@ -65,8 +65,8 @@ plots.saliency(answers, path="output/attention_and_saliency/saliency.png")
 # %% [markdown]
 # ## Find wrong labels
 #
-# Texts whose words speak against the label that people assigned are the place to look for mistakes.
-# These three speak most against theirs:
+# If a text's words contradict its human label, the label may be wrong. These three texts contradict
+# theirs most:
 
 # %%
 few = dev.take(range(16))

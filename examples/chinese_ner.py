@@ -1,8 +1,8 @@
 # %% [markdown]
-# # Chinese entities, with a vocabulary of your own
+# # Chinese entities, with your own vocabulary
 #
-# This starts from nothing: characters become the vocabulary, and a small random encoder learns to
-# find people and places in generated sentences.
+# This example starts from scratch: characters become the vocabulary, and a small, randomly
+# initialized encoder learns to find people and places in generated sentences.
 #
 # ```shell
 # python examples/chinese_ner.py
@@ -98,7 +98,7 @@ plots.learning_curves(history, path="output/chinese_ner/learning_curves.png")
 # %% [markdown]
 # ## With your own data
 #
-# Real names take a pre-trained checkpoint and tagged sentences, such as MSRA's:
+# For real text, you need a pre-trained checkpoint and tagged sentences, such as MSRA's:
 #
 # ```python
 # train = datasets.read_conll("msra_train.txt")

@@ -1,7 +1,7 @@
 # %% [markdown]
-# # A head of your own on a backbone
+# # Your own head on a backbone
 #
-# The backbone is a Keras model like any other, so you can put any layers on its outputs.
+# The backbone is an ordinary Keras model, so you can put any layers on its outputs.
 #
 # ```shell
 # python examples/custom_head.py
@@ -28,8 +28,8 @@ train, dev = datasets.load_sentiment_sentences("examples/data/sentiment_labelled
 # %% [markdown]
 # ## Backbone
 #
-# Any task has the checkpoint's backbone, and a preprocessor that turns texts into the dict of
-# arrays that the backbone takes. Here the backbone is frozen: only the head trains.
+# Every task contains the checkpoint's backbone, and a preprocessor that turns texts into the dict
+# of arrays that the backbone takes. Here the backbone is frozen, so only the head is trained.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -41,8 +41,8 @@ print({name: array.shape for name, array in preprocessor(["Great!"]).items()})
 # %% [markdown]
 # ## Head
 #
-# The backbone returns a vector for each token. The head joins their mean and their maximum, without
-# the padding, and adds two dense layers.
+# The backbone returns a vector for each token. The head concatenates their mean and their maximum,
+# ignoring padding, and adds two dense layers.
 
 # %%
 inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in backbone.input_names}
@@ -57,7 +57,7 @@ model = keras.Model(inputs, layers.Dense(2)(x))
 # %% [markdown]
 # ## Train
 #
-# From here on, everything is Keras.
+# From here on, everything is plain Keras.
 
 # %%
 model.compile(
@@ -90,6 +90,6 @@ plots.learning_curves(history, path="output/custom_head/learning_curves.png")
 # %% [markdown]
 # ## With your own data
 #
-# Change the texts, the labels, and the width of the last layer to the number of classes. A head
-# that takes raw text and loads with `from_preset` is [a task of your
-# own](../docs/guides/a_task_of_your_own.py).
+# Replace the texts and labels, and set the width of the last layer to the number of classes. If
+# your model should take raw text and load with `from_preset`, write
+# [a task of your own](../docs/guides/a_task_of_your_own.py).

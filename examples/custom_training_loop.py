@@ -1,7 +1,8 @@
 # %% [markdown]
-# # A training loop of your own, on each backend
+# # Your own training loop, on each backend
 #
-# `fit` is not the only way: a task is a Keras model, so each backend's own loop can train it.
+# You do not have to use `fit`: a task is a Keras model, so a native training loop of each backend
+# can train it.
 #
 # ```shell
 # KERAS_BACKEND=torch python examples/custom_training_loop.py
@@ -23,7 +24,7 @@ from bert_keras.training import SparseCrossentropy, WarmupDecay
 # %% [markdown]
 # ## Data
 #
-# The preprocessor turns all texts into arrays once. 60 batches of 32 rows are drawn from them.
+# The preprocessor turns all texts into arrays once. Then 60 batches of 32 rows are drawn from them.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -38,8 +39,8 @@ batches = np.resize(order, (60, 32))
 # %% [markdown]
 # ## Loss and optimizer
 #
-# `fit` would make the same ones: AdamW with a rate that rises for a tenth of the steps and then
-# falls to 0.
+# These are the same as in `fit`: AdamW with a learning rate that rises for a tenth of the steps and
+# then falls to 0.
 
 # %%
 loss_of = SparseCrossentropy()
@@ -49,7 +50,7 @@ optimizer.build(classifier.trainable_variables)
 # %% [markdown]
 # ## A step on TensorFlow and PyTorch
 #
-# TensorFlow records the forward pass on a tape, PyTorch on its tensors.
+# TensorFlow records the forward pass on a tape; PyTorch records it on the tensors.
 
 
 # %%
@@ -75,7 +76,8 @@ def train_on_torch(x, y):
 # %% [markdown]
 # ## A step on JAX
 #
-# JAX functions have no state: the variables are passed in and returned, and assigned at the end.
+# JAX functions have no state: variables are passed in and returned, and assigned to the model at
+# the end.
 
 
 # %%
@@ -125,7 +127,7 @@ for rows in batches:
 # %% [markdown]
 # ## Evaluate
 #
-# The weights are those of the Keras model, so everything else works as after `fit`.
+# The loop trained the Keras model's own weights, so everything else works as after `fit`.
 
 # %%
 print(backend, classifier.evaluate(dev.texts, dev.labels, verbose=0, return_dict=True))
@@ -140,5 +142,5 @@ plots.learning_curves(
 # %% [markdown]
 # ## With your own data
 #
-# Change the texts and labels, and write into the step what `fit` does not do: two optimizers,
-# adversarial training, a loss that reads the gradients.
+# Replace the texts and labels, and add to the step what `fit` cannot do: two optimizers,
+# adversarial training, a loss that uses the gradients.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Distil a language model
 #
-# Train a small student on the answers of a larger teacher. The student learns from the teacher's
+# Train a small student on the outputs of a larger teacher. The student learns from the teacher's
 # distribution over all tokens, from the masked tokens, and from the direction of the teacher's
 # hidden states, as DistilBERT did.
 #
@@ -9,8 +9,9 @@
 # python examples/distillation.py
 # ```
 #
-# Expected: a student with 71 % of the teacher's parameters has perplexity 259.1 before and 100.5 ±
-# 1.3 after, where the teacher has 93.7; PyTorch, three seeds, 25 seconds of one core each.
+# Expected: a student with 71 % of the teacher's parameters has a perplexity of 259.1 before
+# training and of 100.5 ± 1.3 after; the teacher has 93.7; PyTorch, three seeds, 25 seconds of one
+# core each.
 
 # %%
 import keras
@@ -21,7 +22,7 @@ from bert_keras import datasets, plots
 # %% [markdown]
 # ## Data
 #
-# Sentences of reviews, without their labels.
+# Sentences from reviews, without their labels.
 
 # %%
 train, heldout = datasets.load_sentiment_sentences("examples/data/sentiment_labelled_sentences")
@@ -29,8 +30,8 @@ train, heldout = datasets.load_sentiment_sentences("examples/data/sentiment_labe
 # %% [markdown]
 # ## Teacher and student
 #
-# The student starts with the teacher's embeddings, its head, and its first and third layer. This
-# start matters more than the teacher's answers.
+# The student starts with the teacher's embeddings, its head, and its first and third layers. These
+# initial weights matter more than the teacher's outputs.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -54,12 +55,12 @@ history = model.fit(train.texts[:1000], epochs=1, verbose=2)
 print("student after", perplexity(model.student))
 
 # %% [markdown]
-# 1,000 sentences bring the student close to its teacher: perplexity counts the tokens that the
-# model hesitates between, so lower is better.
+# 1,000 sentences bring the student close to its teacher. Perplexity is roughly the number of tokens
+# that the model cannot decide between, so lower is better.
 #
 # ## Use
 #
-# The student is a preset like any other.
+# The student can be saved as a preset, like any other model.
 
 # %%
 model.student.save_to_preset("output/distillation")
@@ -74,8 +75,8 @@ plots.learning_curves(history, path="output/distillation/learning_curves.png")
 # %% [markdown]
 # ## With your own data
 #
-# Take any `MaskedLM` as the teacher, choose its layers for the student, and train on texts of your
-# domain, the more the better:
+# Take any `MaskedLM` as the teacher, choose which of its layers the student keeps, and train on
+# texts from your domain. More text is better:
 #
 # ```python
 # teacher = bert_keras.MaskedLM.from_preset("bert_base_en_uncased")

@@ -2,13 +2,15 @@
 # # Export, and serve without this package
 #
 # A trained classifier becomes an ONNX file (on PyTorch) or a SavedModel (on TensorFlow and JAX).
-# The tokenizer is a separate file, which the package `tokenizers` reads in several languages.
+# The tokenizer is a separate file. The `tokenizers` library reads it in several programming
+# languages.
 #
 # ```shell
 # KERAS_BACKEND=torch python examples/export_and_serve.py
 # ```
 #
-# Expected: both sides print the same probabilities to four digits; PyTorch, less than a minute.
+# Expected: the exported program and the classifier give the same probabilities to four digits;
+# PyTorch, less than a minute.
 
 # %%
 import os
@@ -35,7 +37,7 @@ history = classifier.fit(train.texts, train.labels, epochs=1, verbose=2)
 # %% [markdown]
 # ## Export
 #
-# Two files: the program that computes logits from token ids, and the tokenizer.
+# This writes two files: the program that computes logits from token ids, and the tokenizer.
 
 # %%
 folder = "output/export_and_serve"
@@ -51,7 +53,7 @@ print(sorted(os.listdir(folder)))
 # %% [markdown]
 # ## Run it without Keras
 #
-# A server only needs the tokenizer's file, a runtime, and a softmax.
+# A server only needs the tokenizer file, a runtime, and a softmax.
 
 
 # %%
@@ -91,6 +93,7 @@ plots.learning_curves(history, path="output/export_and_serve/learning_curves.png
 # %% [markdown]
 # ## With your own model
 #
-# `export` takes any trained task. `classifier.export(folder, format="onnx")` on a folder instead of
-# a file also writes a runtime that takes text: [export](../docs/export.md). To serve over HTTP with
-# a page to try it on, use `bert-keras serve`: [serving](../docs/serving.md).
+# Every trained task has `export`. If the path is a folder instead of a file,
+# `classifier.export(folder, format="onnx")` also writes a runtime that takes text: see
+# [export](../docs/export.md). To serve a model over HTTP, with a web page to try it, use
+# `bert-keras serve`: see [serving](../docs/serving.md).

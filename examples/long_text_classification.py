@@ -1,15 +1,15 @@
 # %% [markdown]
-# # Classify documents that are longer than the model reads
+# # Classify documents that are longer than the model's input
 #
-# Two ways to classify a long document: cut it to its first tokens, or read it in windows and
-# combine what they say.
+# There are two ways to classify a long document: truncate it, or read it in windows and combine
+# their outputs.
 #
 # ```shell
 # python examples/long_text_classification.py
 # ```
 #
-# Expected: accuracy 0.955 with the beginning and 1.000 with six windows, on 44 passages; PyTorch,
-# one seed, a minute and a half of one core.
+# Expected: accuracy 0.955 with the beginning only and 1.000 with six windows, on 44 passages;
+# PyTorch, one seed, a minute and a half of one core.
 
 # %%
 import os
@@ -40,8 +40,8 @@ print(len(train), "documents to train on,", len(dev), "to measure on")
 # %% [markdown]
 # ## The beginning
 #
-# `truncation="head"` keeps the first 64 tokens. This costs nothing, and is often enough: news and
-# reviews say early what they are about.
+# `truncation="head"` keeps the first 64 tokens. This costs nothing and is often enough: many texts
+# state early what they are about.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -55,8 +55,8 @@ print(classifier.evaluate(dev.texts, dev.labels, verbose=0, return_dict=True))
 # %% [markdown]
 # ## Windows
 #
-# Up to six windows of 64 tokens each. Self-attention over the windows learns which of them matter.
-# Six windows take six times as long.
+# The classifier reads up to six windows of 64 tokens each. Self-attention over the windows learns
+# which of them matter. Six windows take six times as long.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -92,6 +92,7 @@ plots.confusion_matrix(
 # %% [markdown]
 # ## With your own data
 #
-# Texts and labels are those of [text classification](text_classification.py). Measure your lengths
-# first: if 95 % of the documents fit into 512 tokens, cut the rest. Otherwise compare both ways on
-# your data, as here. [Long texts](../docs/en/guides/long_texts.md) shows how to choose.
+# Texts and labels have the same format as in [text classification](text_classification.py). Measure
+# the lengths of your documents first: if 95 % fit into 512 tokens, truncate the rest. Otherwise
+# compare both methods on your data, as here. [Long texts](../docs/en/guides/long_texts.md) shows
+# how to choose.

@@ -1,16 +1,16 @@
 # %% [markdown]
-# # Read beyond the position table
+# # Extend the position embeddings
 #
-# A model with 128 positions gets a table of 512. The new rows start as copies of the old ones, and
-# a little training on long texts adapts them.
+# A model with 128 position embeddings gets 512. The new ones start as copies of the old ones, and a
+# little training on long texts adapts them.
 #
 # ```shell
 # python examples/longer_positions.py
 # ```
 #
 # Expected: perplexity 470.5 on 512 tokens before training and 377.3 ± 1.7 after, compared with 75.4
-# on 128 tokens: so little training is only a start; PyTorch, three seeds, 12 seconds of one core
-# each.
+# on 128 tokens, so this little training is only a start; PyTorch, three seeds, 12 seconds of one
+# core each.
 
 # %%
 import keras
@@ -22,7 +22,7 @@ from bert_keras import corpora, plots
 # %% [markdown]
 # ## Data
 #
-# Passages of 250 words of a novel: longer than 128 tokens.
+# Passages of 250 words from a novel, which are longer than 128 tokens.
 
 # %%
 (book,) = corpora.read_documents("examples/data/books/tom_sawyer.txt.gz")
@@ -33,7 +33,7 @@ train, dev = texts[8:32], texts[:8]
 # %% [markdown]
 # ## Model
 #
-# The new backbone has the same weights, except for one table, whose rows repeat.
+# The new backbone has the same weights, except for the position table, whose rows repeat.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -51,7 +51,7 @@ long = bert_keras.MaskedLM(backbone, preprocessor=preprocessor)
 long.head.set_weights(short.head.get_weights())
 
 # %% [markdown]
-# Within the old table nothing has changed: both models fill a short mask alike.
+# Short texts are not affected: both models fill the mask in a short sentence in the same way.
 
 # %%
 for model in (short, long):
@@ -60,7 +60,7 @@ for model in (short, long):
 # %% [markdown]
 # ## Train
 #
-# The perplexity before and after, on passages that were not trained on.
+# Perplexity is measured before and after training, on held-out passages.
 
 
 # %%
@@ -81,6 +81,6 @@ plots.learning_curves(history, path="output/longer_positions/learning_curves.png
 # %% [markdown]
 # ## With your own data
 #
-# Take your checkpoint and its texts, and train for as long as you can afford. If no sentence
-# depends on another that is far away, [windows](long_text_classification.py) need no training at
-# all.
+# Use your own checkpoint and texts, and train for as long as you can afford. If sentences do not
+# depend on others that are far away, use [windows](long_text_classification.py), which need no such
+# training.

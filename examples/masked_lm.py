@@ -1,15 +1,15 @@
 # %% [markdown]
 # # Fill masks, and score how likely a sentence is
 #
-# What a pre-trained language model can do without any training. This one comes with the package and
-# has read English novels of the 19th century.
+# This is what a pre-trained language model can do without any fine-tuning. The model comes with the
+# package and was trained on English novels of the 19th century.
 #
 # ```shell
 # python examples/masked_lm.py
 # ```
 #
-# Expected: `door` (0.19) as the first answer to "She opened the [MASK]"; a score of -13 for the
-# sentence in order and -52 for the other; PyTorch, 6 seconds of one core.
+# Expected: `door` (0.19) as the first answer for "She opened the [MASK]"; a score of -13 for the
+# sentence in the right order and -52 for the shuffled one; PyTorch, 6 seconds of one core.
 
 # %%
 import bert_keras
@@ -20,7 +20,7 @@ model = bert_keras.MaskedLM.from_preset("bert_mini_en_gutenberg")
 # %% [markdown]
 # ## Fill masks
 #
-# For each `[MASK]`, the model returns tokens with their probabilities. It reads the words on both
+# For each `[MASK]`, the model returns tokens with their probabilities. It uses the words on both
 # sides.
 
 # %%
@@ -32,8 +32,8 @@ for text in ("She opened the [MASK] and went in.", "The [MASK] of England was de
 # ## Score sentences
 #
 # `score` masks each token in turn and adds up the log probabilities of the true tokens. A score
-# closer to 0 is a more likely sentence: the one whose words are in order wins. Divide by the number
-# of tokens before you compare sentences of different length.
+# closer to 0 means a more likely sentence; here, the one whose words are in the right order. Divide
+# by the number of tokens before you compare sentences of different lengths.
 
 # %%
 sentences = ["He sat down by the fire.", "Fire down he by sat the."]
@@ -43,7 +43,7 @@ for sentence, score in zip(sentences, model.score(sentences), strict=True):
 # %% [markdown]
 # ## Look inside
 #
-# Each row of a map is a token, and its colours show which tokens its vector is made from.
+# Each row of a map is a token. The colours show which tokens its vector is computed from.
 
 # %%
 plots.attention(model, "She opened the door and went in.", path="output/masked_lm/attention.png")
@@ -51,8 +51,8 @@ plots.attention(model, "She opened the door and went in.", path="output/masked_l
 # %% [markdown]
 # ## With your own checkpoint
 #
-# Any checkpoint with a masked language model works: a registered name, a folder, or an address.
-# RoBERTa writes its mask as `<mask>`; `model.tokenizer.mask_token` tells which.
+# Any checkpoint with a masked language modelling head works: a registered name, a folder, or
+# `hf://owner/name`. RoBERTa's mask is `<mask>`; `model.tokenizer.mask_token` returns it.
 #
 # ```python
 # model = bert_keras.MaskedLM.from_preset("hf://google-bert/bert-base-uncased")

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # From KerasHub
 #
-# Presets of KerasHub's BERT load without KerasHub, and give the same numbers. Line by line, with
+# KerasHub's BERT presets load without KerasHub and give the same outputs. Line by line, with
 # `import bert_keras`:
 #
 # | KerasHub | bert_keras |
@@ -36,8 +36,7 @@ from bert_keras import plots
 # %% [markdown]
 # ## A preset of KerasHub
 #
-# Small and random, so that this page needs no download. Put the path of your own preset here
-# instead.
+# It is small and random, so this page needs no download. Use the path of your own preset instead.
 
 # %%
 preset = "output/migrating_from_keras_hub/theirs"
@@ -65,7 +64,7 @@ print("largest difference", np.abs(vectors - expected).max())
 # %% [markdown]
 # ## Train
 #
-# The loss and the metrics come with the task; the optimizer is BERT's.
+# The loss and metrics come with the task; the optimizer is the one from the BERT paper.
 
 # %%
 texts, labels = ["a good film .", "a bad film ."] * 16, [1, 0] * 16
@@ -75,7 +74,7 @@ print(model.predict(texts, verbose=0)[:2])
 print(model.classify(texts)[:2])
 
 # %% [markdown]
-# ## Save, and back to KerasHub
+# ## Save, and export to KerasHub
 
 # %%
 output, exported = (f"output/migrating_from_keras_hub/{name}" for name in ("ours", "back"))
@@ -90,5 +89,4 @@ plots.learning_curves(history, path="output/migrating_from_keras_hub/learning_cu
 # %% [markdown]
 # ## With your own checkpoint
 #
-# `from_preset` takes the folder of a preset, or an address such as
-# `"kaggle://keras/bert/keras/..."`.
+# `from_preset` takes the folder of a preset, or a handle such as `"kaggle://keras/bert/keras/..."`.

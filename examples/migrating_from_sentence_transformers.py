@@ -1,8 +1,8 @@
 # %% [markdown]
 # # From sentence-transformers and back
 #
-# A folder of sentence-transformers loads with its pooling, its dense layers, its normalization and
-# its prompts. Line by line, with `import bert_keras`:
+# A model saved by sentence-transformers loads with its pooling, dense layers, normalization and
+# prompts. Line by line, with `import bert_keras`:
 #
 # | sentence-transformers | bert_keras |
 # |---|---|
@@ -51,8 +51,8 @@ print(vectors.shape, model.similarities(vectors, vectors))
 print(model.semantic_search(queries, texts, top_k=1))
 
 # %% [markdown]
-# This model has no prompts, so `"query"` changes nothing. For E5 or BGE, it puts the words before
-# the text that the checkpoint asks for.
+# This model has no prompts, so `"query"` changes nothing. With models such as E5 or BGE, it
+# prepends the checkpoint's prompt to the text.
 
 # %%
 print(np.abs(model.embed(texts, prompt="query") - vectors).max())
@@ -60,8 +60,8 @@ print(np.abs(model.embed(texts, prompt="query") - vectors).max())
 # %% [markdown]
 # ## The same numbers
 #
-# sentence-transformers computes the mean of the token vectors and divides by its norm. The exported
-# folder is one that it loads. Here transformers reads it, and the rest is written out:
+# sentence-transformers computes the mean of the token vectors and divides it by its norm. It can
+# load the exported folder. Here, transformers loads the encoder, and we compute the rest ourselves:
 
 # %%
 output = "output/migrating_from_sentence_transformers/exported"
@@ -79,7 +79,7 @@ print("largest difference", np.abs(vectors - expected).max())
 # %% [markdown]
 # ## Train
 #
-# The objective takes the place of the loss. Two pairs teach nothing; they only show the call.
+# The objective replaces the loss. Two pairs teach the model nothing; they only show the call.
 
 # %%
 model = bert_keras.TextEmbedder.from_preset(source, objective="ranking")
@@ -90,8 +90,8 @@ model.export_to_huggingface(output)
 # %% [markdown]
 # ## Rank
 #
-# A cross-encoder reads query and text together. The head is new here, so its order means nothing
-# yet; `"ms_marco_minilm_l6_en_uncased"` is a trained one.
+# A cross-encoder reads the query and the text together. The head is new here, so the ranking means
+# nothing yet; `"ms_marco_minilm_l6_en_uncased"` is a trained reranker.
 
 # %%
 name = source
@@ -110,4 +110,5 @@ plots.similarities(
 # %% [markdown]
 # ## With your own checkpoint
 #
-# [Search and retrieval](../docs/en/guides/retrieval.md) has the losses, hard negatives and indexes.
+# [Search and retrieval](../docs/en/guides/retrieval.md) describes losses, hard negatives and
+# rerankers.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # From transformers and back
 #
-# A folder written by `save_pretrained` loads with its head and its labels, gives the same numbers,
+# A folder written by `save_pretrained` loads with its head and its labels, gives the same outputs,
 # trains on any backend, and can be exported back. Line by line, with `import bert_keras`:
 #
 # | transformers | bert_keras |
@@ -38,8 +38,7 @@ from bert_keras import plots
 # %% [markdown]
 # ## A checkpoint of transformers
 #
-# Small and random, so that this page needs no download. Put the path of your own folder here
-# instead.
+# It is small and random, so this page needs no download. Use the path of your own folder instead.
 
 # %%
 folder = "output/migrating_from_transformers/theirs"
@@ -63,7 +62,7 @@ transformers.BertTokenizerFast(f"{folder}/vocab.txt").save_pretrained(folder)
 # %% [markdown]
 # ## Load
 #
-# In transformers:
+# With transformers:
 
 # %%
 texts = ["a good film .", "a bad film ."]
@@ -72,7 +71,7 @@ theirs = transformers.AutoModelForSequenceClassification.from_pretrained(folder)
 expected = theirs(**tokenizer(texts, padding=True, return_tensors="pt")).logits.detach().numpy()
 
 # %% [markdown]
-# Here, where the model holds its tokenizer:
+# With bert_keras, where the model includes its tokenizer:
 
 # %%
 model = bert_keras.TextClassifier.from_preset(folder)
@@ -84,7 +83,7 @@ print(model.preprocessor(texts))
 # %% [markdown]
 # ## Train
 #
-# `compile` and `fit` take the place of `TrainingArguments` and `Trainer`. Labels may be names.
+# `compile` and `fit` replace `TrainingArguments` and `Trainer`. Labels may be names.
 
 # %%
 texts, labels = ["a good film .", "a bad film ."] * 16, ["positive", "negative"] * 16
@@ -93,9 +92,9 @@ history = model.fit(texts, labels, epochs=20, verbose=0)
 print(model.evaluate(texts, labels, verbose=0, return_dict=True))
 
 # %% [markdown]
-# ## And back
+# ## Export to transformers
 #
-# transformers loads the exported folder, with equal answers.
+# transformers loads the exported folder and gives the same predictions.
 
 # %%
 output = "output/migrating_from_transformers/back"
@@ -109,5 +108,5 @@ plots.learning_curves(history, path="output/migrating_from_transformers/learning
 # %% [markdown]
 # ## With your own checkpoint
 #
-# `from_preset` takes a folder or an address such as `"hf://owner/name"`. Which families and heads
-# it reads is in [checkpoints](../docs/en/guides/checkpoints.md).
+# `from_preset` takes a folder or `"hf://owner/name"`.
+# [Checkpoints](../docs/en/guides/checkpoints.md) lists the formats and heads that it can load.

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Two heads on one backbone, trained together
 #
-# For each sentence of a review, one head predicts whether it is positive, the other which site it
-# is from. The encoder runs once for both.
+# For each sentence from a review, one head predicts whether it is positive, and the other which
+# website it comes from. The encoder runs once for both.
 #
 # ```shell
 # python examples/multi_task.py
@@ -22,7 +22,7 @@ from bert_keras import datasets, plots
 # %% [markdown]
 # ## Data
 #
-# 3,000 sentences from three files. A fifth is held out; no text is in both parts.
+# 3,000 sentences from three files. A fifth is held out; no text occurs in both parts.
 
 # %%
 SITES = {"amazon": "amazon_cells_labelled", "imdb": "imdb_labelled", "yelp": "yelp_labelled"}
@@ -39,8 +39,8 @@ labels = {"sentiment": np.array(sentiments), "site": np.array(sites)}
 # %% [markdown]
 # ## Model
 #
-# Both heads read the vector of the first token. Keras adds up the losses; `loss_weights` could
-# weigh them.
+# Both heads use the vector of the first token. Keras adds up the losses; you can weight them with
+# `loss_weights`.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -60,7 +60,8 @@ model.compile(
 # %% [markdown]
 # ## Train
 #
-# Labels are a dict with the names of the heads, and so are the metrics that `fit` prints.
+# Labels are a dict with the names of the heads as keys. The metrics that `fit` prints use the same
+# names.
 
 
 # %%
@@ -86,6 +87,6 @@ plots.learning_curves(history, path="output/multi_task/learning_curves.png")
 # %% [markdown]
 # ## With your own data
 #
-# Give each kind of label a head of its own width and an entry in `labels`, such as the intent and
-# the mood of a customer's message. An example without one of the labels takes weight 0 in
-# `sample_weight`.
+# For each kind of label, such as the intent and the sentiment of a customer's message, add a head
+# of the right width and an entry in `labels`. If an example lacks one of the labels, set its weight
+# to 0 in `sample_weight`.

@@ -1,16 +1,15 @@
 # %% [markdown]
-# # Pick the right one of several endings
+# # Choose the right ending
 #
-# Fine-tune a checkpoint to choose which of four endings follows from the beginning of a scene
-# (SWAG).
+# Fine-tune a checkpoint to choose which of four endings fits the beginning of a scene (SWAG).
 #
 # ```shell
 # python examples/multiple_choice.py
 # ```
 #
 # Expected: accuracy 0.350 on 100 scenes, after training on 200 (chance is 0.250); PyTorch, one
-# seed, one minute. Common sense takes more data than these slices: e-CARE, with two choices and
-# 2,000 questions, reaches 0.672.
+# seed, one minute. Commonsense reasoning needs more data than this sample: e-CARE, with two choices
+# and 2,000 questions, reaches 0.672.
 
 # %%
 import os
@@ -24,8 +23,8 @@ from bert_keras import datasets, plots
 # %% [markdown]
 # ## Data
 #
-# A context, the choices for it, and the number of the right choice. A fifth is held out; no context
-# is in both parts.
+# Each example has a context, its choices, and the index of the right choice. A fifth is held out;
+# no context occurs in both parts.
 
 # %%
 scenes = datasets.read_multiple_choice("examples/data/swag/swag_val500.jsonl")
@@ -36,8 +35,8 @@ print(train.contexts[0], train.choices[0], train.labels[0])
 # %% [markdown]
 # ## Model
 #
-# Each choice is read together with its context and gets one score. The softmax is over the choices,
-# so four choices take four times as long as one text.
+# The model reads each choice together with its context and gives it one score. The softmax is over
+# the choices. Four choices take four times as long as one text.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -60,7 +59,7 @@ history = model.fit(
 # %% [markdown]
 # ## Evaluate
 #
-# `choose` returns the number of the best choice and the probability of each. Compare the accuracy
+# `choose` returns the index of the best choice and the probability of each. Compare the accuracy
 # with chance.
 
 # %%
@@ -84,7 +83,7 @@ plots.learning_curves(history, path="output/multiple_choice/learning_curves.png"
 # %% [markdown]
 # ## With your own data
 #
-# `fit` takes two lists, contexts and the choices of each, and the numbers of the right ones.
+# `fit` takes two lists, the contexts and their choices, and the indices of the right choices.
 # `read_multiple_choice` reads SWAG, HellaSwag, ARC, RACE and others, and JSON lines such as
 # `{"context": ..., "choices": [...], "label": 0}`.
 #

@@ -1,16 +1,16 @@
 # %% [markdown]
 # # Does a sentence follow another?
 #
-# BERT's second pre-training task. Measure the small model of the package on one book, train it on
-# pairs from another, and measure again.
+# Next-sentence prediction is BERT's second pre-training task. We evaluate the package's small model
+# on one book, train it on pairs from another, and evaluate it again.
 #
 # ```shell
 # python examples/next_sentence.py
 # ```
 #
 # Expected: accuracy 0.603 on 300 pairs before training and 0.588 ± 0.005 after (chance is 0.5);
-# PyTorch, three seeds, 20 seconds of one core each. 600 pairs of another book do not help: later
-# models dropped this task.
+# PyTorch, three seeds, 20 seconds of one core each. Training on 600 pairs from another book does
+# not help. Many later models dropped this task.
 
 # %%
 import keras
@@ -46,7 +46,7 @@ print(dev[0][0], "|", dev[1][0])
 # %% [markdown]
 # ## Before training
 #
-# `is_next` returns for each pair whether the second text follows, and how probable that is.
+# For each pair, `is_next` returns whether the second text follows the first, and the probability.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -71,8 +71,8 @@ predicted = predict()
 print(model.is_next("Where do you live?", "I live in a small house by the sea."))
 
 # %% [markdown]
-# The loss falls, but the accuracy on the other book does not rise: the model learns the subjects of
-# one book, not what makes a sentence follow.
+# The loss falls, but the accuracy on the other book does not rise: the model learns the topics of
+# one book, not what makes one sentence follow another.
 
 # %%
 plots.confusion_matrix(

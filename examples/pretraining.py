@@ -1,16 +1,16 @@
 # %% [markdown]
 # # Pre-train a BERT, from raw text to a preset
 #
-# The whole way on two books: a vocabulary, examples of masked tokens and next sentences, a model, a
-# preset.
+# This example goes through all the steps on two books: a vocabulary, examples with masked tokens
+# and sentence pairs, a model, and a preset.
 #
 # ```shell
 # python examples/pretraining.py
 # ```
 #
-# Expected: in training, the perplexity of masked tokens falls from 827 ± 9 to 419 ± 1, and the
-# model predicts frequent tokens, since so few steps teach it little else; PyTorch, three seeds, 23
-# seconds of one core each.
+# Expected: during training, the perplexity of masked tokens falls from 827 ± 9 to 419 ± 1, and the
+# model predicts frequent tokens, because so few steps teach it little else; PyTorch, three seeds,
+# 23 seconds of one core each.
 
 # %%
 import glob
@@ -24,8 +24,8 @@ from bert_keras.preprocessing import Masking
 # %% [markdown]
 # ## Vocabulary
 #
-# Word pieces that are frequent in these books. Rare words are split: `beginning` may become `begin`
-# and `##ning`.
+# The vocabulary contains word pieces that are frequent in these books. Rare words are split:
+# `beginning` may become `begin` and `##ning`.
 
 # %%
 files = sorted(glob.glob("examples/data/books/*.txt.gz"))
@@ -37,8 +37,9 @@ print(tokenizer.tokenize("Alice was beginning to get very tired."))
 # %% [markdown]
 # ## Examples
 #
-# Two texts of up to 64 tokens together; the second follows the first or is random. They are written
-# to shards on disk. `Masking` hides 15 % of the tokens, anew in each epoch.
+# Each example is a pair of texts with up to 64 tokens in total; the second follows the first or is
+# random. The examples are written to shards on disk. `Masking` masks 15 % of the tokens, with new
+# masks in each epoch.
 
 # %%
 corpora.create_pretraining_data(
@@ -54,8 +55,8 @@ batches = corpora.PretrainingBatches("output/pretraining/data", batch_size=32, m
 # %% [markdown]
 # ## Model
 #
-# A BERT with 2 layers, 128 wide; BERT base has 12 layers and is 768 wide. `Pretraining` adds both
-# heads.
+# This BERT has 2 layers and a width of 128; BERT-base has 12 layers and a width of 768.
+# `Pretraining` adds both heads.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -73,8 +74,8 @@ model = bert_keras.Pretraining(backbone, preprocessor=preprocessor)
 # %% [markdown]
 # ## Train
 #
-# 200 steps of 32 examples. Perplexity is the exponential of the loss: 419 means that the model is
-# as unsure as if it chose among 419 tokens.
+# We train for 200 steps of 32 examples. Perplexity is the exponential of the loss: 419 means that
+# the model is as uncertain as if it chose among 419 equally likely tokens.
 
 # %%
 model.compile(learning_rate=1e-3)
@@ -86,7 +87,7 @@ plots.learning_curves(history, path="output/pretraining/learning_curves.png")
 # %% [markdown]
 # ## Use
 #
-# Any task can be fine-tuned from the preset.
+# You can fine-tune any task from this preset.
 
 # %%
 model.save_to_preset("output/pretraining/preset")
@@ -96,6 +97,6 @@ print(loaded.fill_mask("said the [MASK] to alice.", top_k=3))
 # %% [markdown]
 # ## With your own data
 #
-# Put plain text files in a folder, with a blank line between documents, and change the pattern. For
-# more than an hour of training, use the command line, which resumes after a kill:
+# Put plain text files in a folder, with a blank line between documents, and change the pattern. If
+# training takes more than an hour, use the command line, which can resume a killed run: see
 # [pre-training](../docs/pretraining.md).

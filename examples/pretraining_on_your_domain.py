@@ -1,15 +1,16 @@
 # %% [markdown]
-# # Pre-train further on your own domain
+# # Continue pre-training on your own domain
 #
-# Let a language model read unlabelled texts of your domain before it learns to classify them. Here,
-# a model of old novels reads reviews.
+# Train a language model on unlabelled texts from your domain before you fine-tune it to classify
+# them. Here, a model trained on old novels continues with reviews.
 #
 # ```shell
 # python examples/pretraining_on_your_domain.py
 # ```
 #
 # Expected: perplexity 93.7 before and 66.4 after; accuracy 0.593 without this step and 0.560 with
-# it, a difference that 600 sentences can hardly show; PyTorch, one seed, two and a half minutes.
+# it, which is hardly a significant difference on 600 sentences; PyTorch, one seed, two and a half
+# minutes.
 
 # %%
 import keras
@@ -20,17 +21,18 @@ from bert_keras import datasets, plots
 # %% [markdown]
 # ## Data
 #
-# 2,400 sentences of reviews to read, without their labels; a fifth of them with labels to classify.
+# 2,400 sentences from reviews without labels for pre-training; a fifth of them with labels for
+# fine-tuning.
 
 # %%
 train, dev = datasets.load_sentiment_sentences("examples/data/sentiment_labelled_sentences")
 labelled = train.take(range(0, len(train), 5))
 
 # %% [markdown]
-# ## Read
+# ## Continue pre-training
 #
-# Masked tokens of the reviews are the labels. The perplexity on held-out texts measures how well
-# the model knows the domain: lower is better.
+# The masked tokens of the reviews are the labels. The perplexity on held-out texts measures how
+# well the model knows the domain: lower is better.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -45,7 +47,7 @@ model.save_to_preset("output/pretraining_on_your_domain")
 # %% [markdown]
 # ## Classify
 #
-# The same classifier, from the model before and after it read the reviews.
+# We train the same classifier from the model before and after this step.
 
 # %%
 for preset in ("bert_mini_en_gutenberg", "output/pretraining_on_your_domain"):
@@ -60,8 +62,8 @@ for preset in ("bert_mini_en_gutenberg", "output/pretraining_on_your_domain"):
 print(classifier.classify("Never again."))
 
 # %% [markdown]
-# A lower perplexity does not promise a better classifier. Compare both on your data, over several
-# seeds, before you keep the extra step.
+# A lower perplexity does not guarantee a better classifier. Compare both on your data, over several
+# seeds, before you adopt the extra step.
 
 # %%
 plots.learning_curves(history, path="output/pretraining_on_your_domain/learning_curves.png")
@@ -69,5 +71,5 @@ plots.learning_curves(history, path="output/pretraining_on_your_domain/learning_
 # %% [markdown]
 # ## With your own data
 #
-# `fit` of a `MaskedLM` takes a list of texts. The step pays most where your texts differ most from
-# what the checkpoint has read: clinical notes, contracts, chat.
+# `MaskedLM.fit` takes a list of texts. This step helps most if your texts differ a lot from the
+# checkpoint's training data: clinical notes, contracts, chat.

@@ -1,15 +1,15 @@
 # %% [markdown]
 # # Answer questions with a span of a text
 #
-# Fine-tune a checkpoint to mark the answer to a question in a paragraph of Wikipedia.
+# Fine-tune a checkpoint to find the answer to a question in a paragraph from Wikipedia.
 #
 # ```shell
 # python examples/question_answering.py
 # ```
 #
 # Expected: exact match 16.1 and F1 25.4 on 124 questions, after training on only 300; PyTorch, one
-# seed, four and a half minutes of a busy core. With 6,000 questions of the full data set, and
-# windows of 192 tokens, they are 49.8 and 62.1.
+# seed, four and a half minutes of a busy core. Trained on 6,000 questions of the full data set with
+# windows of 192 tokens, the scores are 49.8 and 62.1.
 
 # %%
 import os
@@ -22,7 +22,7 @@ from bert_keras import datasets, metrics, plots, training
 # %% [markdown]
 # ## Data
 #
-# Each example is a question, a paragraph, and the place of the answer in the paragraph.
+# Each example is a question, a paragraph, and the position of the answer in the paragraph.
 
 # %%
 train = datasets.read_squad("examples/data/squad/train-v1.1.json").examples[:300]
@@ -34,9 +34,9 @@ print(train[0].answers)
 # %% [markdown]
 # ## Model
 #
-# The head scores each token as the start and as the end of the answer. A question and its paragraph
-# of more than 96 tokens are read in windows that overlap by 32. With so few questions to train on,
-# short windows are easier to learn from; with many, 384 tokens are usual.
+# The head scores each token as the start and as the end of the answer. If a question and its
+# paragraph have more than 96 tokens, they are read in windows that overlap by 32. With so few
+# training questions, short windows are easier to learn from; with many, 384 tokens are common.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -45,8 +45,8 @@ reader = bert_keras.QuestionAnswering.from_preset("minilm_l6_en_uncased", max_le
 # %% [markdown]
 # ## Measure
 #
-# Exact match is the share of answers that equal a given one; F1 gives credit for shared words. Both
-# ignore case, punctuation and articles, as SQuAD's official script does.
+# Exact match is the share of answers that equal a reference answer; F1 gives credit for words in
+# common. Both ignore case, punctuation and articles, as SQuAD's official script does.
 
 
 # %%
@@ -60,7 +60,7 @@ def scores(reader):
 # %% [markdown]
 # ## Train
 #
-# After each epoch, the callback answers the dev questions for the curves below. They do not
+# After each epoch, the callback answers the dev questions to plot the curves below. It does not
 # influence training.
 
 # %%
@@ -80,7 +80,7 @@ answer = loaded.answer("Where did Ada Lovelace live?", context)
 print(answer)
 
 # %% [markdown]
-# `start` and `end` count characters of the paragraph, so that a page can mark the answer:
+# `start` and `end` are character positions in the paragraph, so that you can highlight the answer:
 
 # %%
 plots.answer(context, answer)
@@ -92,7 +92,8 @@ plots.learning_curves(history, path="output/question_answering/learning_curves.p
 # ## With your own data
 #
 # `read_squad` reads SQuAD's format, rows of `datasets`, and tables with the columns `question`,
-# `context`, `answer_text` and `answer_start`. An answer is a text and its first character:
+# `context`, `answer_text` and `answer_start`. An answer is a text and the position of its first
+# character:
 #
 # ```python
 # question = "Where did Ada Lovelace live?"

@@ -1,15 +1,15 @@
 # %% [markdown]
 # # Semantic search over 10,000 texts
 #
-# Turn each text into a vector once. The answers to a question are the texts with the nearest
-# vectors.
+# Turn each text into a vector once. The texts with the nearest vectors are the answers to a
+# question.
 #
 # ```shell
 # python examples/semantic_search.py
 # ```
 #
-# Expected: questions find texts on their subject; 9,610 texts of 384 numbers each; PyTorch, up to
-# five minutes.
+# Expected: questions find texts on the same topic; 9,610 vectors with 384 dimensions; PyTorch, up
+# to five minutes.
 
 # %%
 import numpy as np
@@ -21,7 +21,7 @@ from bert_keras.search import Index
 # %% [markdown]
 # ## Texts
 #
-# Sentences of two novels and of reviews, each once.
+# Sentences from two novels and from reviews, without duplicates.
 
 # %%
 books = [f"examples/data/books/{book}.txt.gz" for book in ("alice", "tom_sawyer")]
@@ -39,7 +39,7 @@ print(len(texts), "texts:", texts[:2])
 # %% [markdown]
 # ## Vectors
 #
-# They are computed once and saved in an index. Later, only new texts need to be embedded.
+# The vectors are computed once and saved in an index. Later, only new texts need to be embedded.
 
 # %%
 embedder = bert_keras.TextEmbedder.from_preset("minilm_l6_en_uncased", max_length=64)
@@ -52,8 +52,8 @@ print(vectors.shape)
 # %% [markdown]
 # ## Search
 #
-# A score is a cosine: 1 for the same direction. The words of the question need not occur in the
-# text.
+# The score is the cosine similarity: 1 means the same direction. The words of the question need not
+# occur in the text.
 
 
 # %%
@@ -68,7 +68,8 @@ search("The waiter was rude to us.")
 search("painting a fence")
 
 # %% [markdown]
-# Most texts have nothing to do with a question. The ten nearest stand apart from all others:
+# Most texts are unrelated to a question. The scores of the ten nearest are clearly higher than the
+# rest:
 
 # %%
 similarities = metrics.cosine_similarity_matrix(embedder.embed(["painting a fence"]), vectors)[0]
@@ -81,6 +82,6 @@ plots.similarities(
 # %% [markdown]
 # ## With your own data
 #
-# `texts` may be any list of str, such as the lines of a file or a column of a table. Millions of
-# vectors, databases, and search by words: [search your
-# documents](../docs/en/guides/search_your_documents.md).
+# `texts` may be any list of strings, such as the lines of a file or a column of a table. For
+# millions of vectors, vector databases, and search by words, see
+# [search your documents](../docs/en/guides/search_your_documents.md).

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Several dropout masks per text: R-Drop and multi-sample dropout
 #
-# Dropout trains a different network in each step. R-Drop reads each batch twice and trains both
-# networks to agree; multi-sample dropout draws several masks for the head. On MRPC and WNUT-17 the
-# gain of both was within the noise, see docs/fine_tuning_ablations.md.
+# Dropout trains a different network in each step. R-Drop runs each batch twice and trains both
+# networks to agree; multi-sample dropout draws several masks for the head. On MRPC and WNUT-17, the
+# gain of both was within the noise: see docs/fine_tuning_ablations.md.
 #
 # ```shell
 # python examples/several_masks.py
@@ -24,7 +24,7 @@ from bert_keras.training import SeveralMasks
 # %% [markdown]
 # ## Data
 #
-# A third of the sentences, to keep the page short.
+# A third of the sentences, to keep training short.
 
 # %%
 train, dev = datasets.load_sentiment_sentences("examples/data/sentiment_labelled_sentences")
@@ -33,8 +33,8 @@ train = train.take(range(0, len(train), 3))
 # %% [markdown]
 # ## Model
 #
-# `SeveralMasks` is a mixin; list it before the class of the task. Register the class, so that it
-# can be saved with its settings.
+# `SeveralMasks` is a mixin; list it before the task's class. Register the new class, so that it can
+# be saved with its settings.
 
 
 # %%
@@ -44,8 +44,8 @@ class Regularized(SeveralMasks, bert_keras.TextClassifier):
 
 
 # %% [markdown]
-# `consistency` is the weight of the disagreement between both passes. For multi-sample dropout
-# instead, leave it out and set `dropout_samples=5`.
+# `consistency` is the weight of the disagreement between the two passes. For multi-sample dropout
+# instead, omit it and set `dropout_samples=5`.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -60,7 +60,7 @@ classifier = Regularized.from_preset(
 # %% [markdown]
 # ## Train
 #
-# Two passes take twice as long.
+# Two passes per batch take twice as long.
 
 # %%
 classifier.compile(learning_rate=2e-4)
@@ -71,7 +71,7 @@ history = classifier.fit(
 # %% [markdown]
 # ## Use
 #
-# Dropout is off outside of `fit`, so answers cost the same as without the mixin.
+# Dropout is off outside of `fit`, so predictions cost the same as without the mixin.
 
 # %%
 print(classifier.evaluate(dev.texts, dev.labels, verbose=0, return_dict=True))
@@ -86,5 +86,6 @@ plots.learning_curves(history, path="output/several_masks/learning_curves.png")
 # %% [markdown]
 # ## With your own data
 #
-# Texts and labels are those of [text classification](text_classification.py). Train with and
-# without the mixin over at least five seeds; a smaller gain than the spread of the seeds is none.
+# Texts and labels have the same format as in [text classification](text_classification.py). Train
+# with and without the mixin with at least five seeds each. A gain that is smaller than the spread
+# of the seeds is no gain.

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Classify texts
 #
-# Fine-tune a checkpoint to tell positive sentences of reviews from negative ones: the first
-# tutorial to try, and the pattern of all others.
+# Fine-tune a checkpoint to tell positive review sentences from negative ones. This is the first
+# tutorial to try, and all others follow the same pattern.
 #
 # ```shell
 # python examples/text_classification.py
@@ -22,8 +22,8 @@ from bert_keras import datasets, plots
 # %% [markdown]
 # ## Data
 #
-# 3,000 sentences about films, products and restaurants, split so that no text is in both parts. A
-# label is 0 or 1; `label_names` says which is which. We train on 800.
+# 3,000 sentences about films, products and restaurants, split so that no text occurs in both parts.
+# A label is 0 or 1; `label_names` gives their names. We train on 800 sentences.
 
 # %%
 train, dev = datasets.load_sentiment_sentences("examples/data/sentiment_labelled_sentences")
@@ -36,7 +36,7 @@ for text, label in zip(train.texts[:3], train.labels[:3], strict=True):
 # ## Model
 #
 # `from_preset` loads the encoder and its tokenizer and adds a new head, which starts at random. The
-# head reads the mean of the token vectors, because this checkpoint was trained with it.
+# head uses the mean of the token vectors, because this checkpoint was trained with mean pooling.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -48,8 +48,8 @@ classifier = bert_keras.TextClassifier.from_preset(
 # ## Train
 #
 # `compile` uses the recipe of the BERT paper: AdamW, a learning rate that rises and then falls, and
-# gradients clipped to norm 1. Only the rate is ours: a small encoder with a new head takes a higher
-# one.
+# gradients clipped to norm 1. Only the learning rate differs: a small encoder with a new head needs
+# a higher one.
 
 # %%
 classifier.compile(learning_rate=2e-4)
@@ -64,8 +64,8 @@ history = classifier.fit(
 # %% [markdown]
 # ## Use
 #
-# The saved file holds the weights, the vocabulary and the names of the labels. It loads on any
-# backend and takes raw text.
+# The saved file contains the weights, the vocabulary and the label names. It loads on any backend,
+# and the loaded model takes raw text.
 
 # %%
 os.makedirs("output", exist_ok=True)
@@ -75,8 +75,8 @@ for text in ("The plot is a joy from start to finish.", "The battery died after 
     print(text, loaded.classify(text))
 
 # %% [markdown]
-# `probabilities` add up to 1, and `label` is the most probable. The confusion matrix shows which
-# label is mistaken for which.
+# The `probabilities` add up to 1, and `label` is the most probable class. The confusion matrix
+# shows which label is mistaken for which.
 
 # %%
 answers = classifier.predict(dev.texts, verbose=0).argmax(axis=-1)
@@ -99,8 +99,9 @@ plots.confusion_matrix(
 # classifier.fit(frame["review"], frame["label"])
 # ```
 #
-# Without `epochs` and a rate, `fit` chooses both by the number of examples, and says so. The
-# command line does the same, with a held-out score and a comparison with the most frequent label:
+# If you do not set `epochs` and a learning rate, `fit` chooses both based on the number of
+# examples, and prints its choice. The command line does the same, and also reports a held-out score
+# and compares it with always predicting the most frequent label:
 #
 # ```shell
 # bert-keras train text_classification --train_file reviews.csv --text_column review \

@@ -1,15 +1,15 @@
 # %% [markdown]
 # # Embed texts so that a question is close to its answer
 #
-# Train sentence vectors on pairs: each question moves towards the sentence that answers it, and
-# away from all other sentences of the batch.
+# Train sentence embeddings on pairs: each question moves towards the sentence that answers it, and
+# away from all other sentences in the batch.
 #
 # ```shell
 # python examples/text_embedding.py
 # ```
 #
-# Expected: 0.853 of 300 questions find their sentence first, 0.830 before training; mean reciprocal
-# rank 0.910, 0.894 before; PyTorch, one seed, between one and two minutes of one core.
+# Expected: 0.853 of 300 questions find their sentence at rank 1 (0.830 before training); mean
+# reciprocal rank 0.910 (0.894 before); PyTorch, one seed, between one and two minutes of one core.
 
 # %%
 import os
@@ -35,8 +35,8 @@ print(sentences[0])
 # %% [markdown]
 # ## Model
 #
-# With `objective="ranking"`, the other sentences of a batch are the wrong answers. No labels are
-# needed, and larger batches are harder and better.
+# With `objective="ranking"`, the other sentences in a batch serve as wrong answers. No labels are
+# needed. Larger batches make the task harder and the vectors better.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -47,8 +47,8 @@ embedder = bert_keras.TextEmbedder.from_preset(
 # %% [markdown]
 # ## Measure
 #
-# Each question looks for its sentence among the sentences of all pairs. `first` is the share that
-# finds it at rank 1. The reciprocal rank is 1, 1/2, 1/3 ... for ranks 1, 2, 3 ...
+# We search for each question's sentence among the sentences of all pairs. `first` is the share of
+# questions that find it at rank 1. The reciprocal rank is 1, 1/2, 1/3 ... for ranks 1, 2, 3 ...
 
 
 # %%
@@ -65,7 +65,7 @@ def search(embedder):
 search(embedder)
 
 # %% [markdown]
-# The checkpoint was trained on a billion pairs, so it starts high.
+# The checkpoint was trained on a billion pairs, so the score is high from the start.
 #
 # ## Train
 
@@ -94,8 +94,8 @@ plots.similarities(similarities.ravel(), own.ravel(), path="output/text_embeddin
 # %% [markdown]
 # ## With your own data
 #
-# Any pairs will do that belong together: questions and answers, titles and texts, paraphrases.
-# Pairs with a score, such as 0 to 5 in STS-B, take `objective="similarity"`:
+# Use any pairs that belong together: questions and answers, titles and texts, paraphrases. For
+# pairs with a score, such as 0 to 5 in STS-B, use `objective="similarity"`:
 #
 # ```python
 # embedder = bert_keras.TextEmbedder.from_preset("minilm_l6_en_uncased", objective="similarity")

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Tag words: named entity recognition (NER)
 #
-# Fine-tune a checkpoint to find people, places and organisations in sentences of Wikipedia.
+# Fine-tune a checkpoint to find people, places and organisations in sentences from Wikipedia.
 #
 # ```shell
 # python examples/token_classification.py
@@ -21,8 +21,8 @@ from bert_keras import datasets, plots
 # %% [markdown]
 # ## Data
 #
-# Each word has a tag: `B-PER` begins the name of a person, `I-PER` continues it, `O` is outside of
-# any entity. This file has no split of its own, so every eighth sentence is held out.
+# Each word has a tag: `B-PER` begins the name of a person, `I-PER` continues it, and `O` is outside
+# of any entity. The data set has no predefined split, so every eighth sentence is held out.
 
 # %%
 sentences = datasets.read_conll("examples/data/wikigold/wikigold.conll.txt")
@@ -48,7 +48,7 @@ tagger = bert_keras.TokenClassifier.from_preset(
 # %% [markdown]
 # ## Train
 #
-# The head starts at random and sees few entities, so it takes a higher learning rate than a text
+# The head starts at random and sees few entities, so it needs a higher learning rate than a text
 # classifier.
 
 # %%
@@ -60,8 +60,9 @@ history = tagger.fit(
 # %% [markdown]
 # ## Evaluate
 #
-# Most words are `O`, so the accuracy of single tags is high even for a poor model. Entities tell
-# more: one is correct only if its start, its end and its type are, as in conlleval.
+# Most words are `O`, so the accuracy per tag is high even for a poor model. Entity scores tell
+# more: an entity is correct only if its start, its end and its type are all correct, as in
+# conlleval.
 
 # %%
 scores = tagger.evaluate_tags(dev.words, dev.tags)
@@ -74,7 +75,7 @@ print({name: round(scores[name], 3) for name in ("f1", "precision", "recall", "a
 # %% [markdown]
 # ## Use
 #
-# `tag` takes sentences, splits them into words, and returns the entities of each.
+# `tag` takes sentences, splits them into words, and returns the entities in each.
 
 # %%
 os.makedirs("output", exist_ok=True)
@@ -100,8 +101,8 @@ plots.confusion_matrix(
 # %% [markdown]
 # ## With your own data
 #
-# `read_conll` reads files with a word and a tag per line, rows of `tokens` and `ner_tags`, and
-# spans of doccano or Label Studio:
+# `read_conll` reads files with one word and tag per line, rows of `tokens` and `ner_tags`, and
+# spans from doccano or Label Studio:
 #
 # ```python
 # train = datasets.read_conll("train.conll")

@@ -1,16 +1,16 @@
 # %% [markdown]
 # # Train a reranker
 #
-# A search compares vectors that were computed before the question was known. A reranker reads the
-# question together with each text that the search found, and orders them anew. Here one learns
-# that from 768 questions.
+# Vector search compares vectors that were computed before the question was known. A reranker reads
+# the question together with each text that the search found, and reorders them. Here, we train one
+# on 768 questions.
 #
 # ```shell
 # python examples/train_a_reranker.py
 # ```
 #
-# Expected: 0.766 of 124 questions find their answer first, 0.702 before; nDCG@10 0.878, before
-# 0.847; PyTorch, one seed, 164 processor seconds after the imports.
+# Expected: 0.766 of 124 questions find their answer at rank 1 (0.702 before reranking); nDCG@10
+# 0.878 (0.847 before); PyTorch, one seed, 164 processor seconds after the imports.
 
 # %%
 import keras
@@ -22,8 +22,8 @@ from bert_keras import corpora, datasets, metrics, plots, search, training
 # %% [markdown]
 # ## Data
 #
-# Each question of SQuAD comes with a paragraph that contains the answer. The sentence of the answer
-# is the text to find, among the sentences of all paragraphs.
+# Each SQuAD question comes with a paragraph that contains the answer. The text to find is the
+# sentence with the answer, among the sentences of all paragraphs.
 
 
 # %%
@@ -51,8 +51,8 @@ print(answers[1])
 # %% [markdown]
 # ## What the search finds
 #
-# An embedder turns questions and sentences into vectors. For each question the index returns the
-# ten nearest sentences with their cosines.
+# An embedder turns questions and sentences into vectors. For each question, the index returns the
+# ten nearest sentences with their cosine similarities.
 
 # %%
 embedder = bert_keras.TextEmbedder.from_preset("minilm_l6_en_uncased", max_length=64)
@@ -72,16 +72,16 @@ def measure(name, scores):
 measure("embedder", cosines)
 
 # %% [markdown]
-# nDCG is 1 if every answer comes first; an answer in second place counts 0.63.
+# nDCG is 1 if every answer is at rank 1; an answer at rank 2 counts 0.63.
 #
-# ## Wrong answers to learn from
+# ## Wrong answers for training
 #
-# A reranker learns by comparing a right text with wrong ones. Two kinds of wrong texts are needed:
+# A reranker learns by comparing the right text with wrong ones. It needs two kinds of wrong texts:
 #
-# - **hard**: sentences that the embedder takes for the answer, and that the reranker has to put
-#   behind it. `mine_hard_negatives` finds them.
-# - **easy**: the answer to another question. They show a new head what to look at, before it can
-#   tell a hard one from the answer.
+# - **hard**: sentences that the embedder mistakes for the answer, and that the reranker must rank
+#   below it. `mine_hard_negatives` finds them.
+# - **easy**: answers to other questions. They teach a new head what matters before it can tell hard
+#   ones from the answer.
 
 # %%
 columns = bert_keras.mine_hard_negatives(
@@ -96,9 +96,9 @@ for name, column in zip(("question", "right", "hard", "easy"), columns, strict=T
 # ## Train
 #
 # The reranker starts from the same checkpoint, with a new head. `ListwiseCrossentropy` compares the
-# three texts of a question: the right one shall score highest. One pass, and a high rate, since the
-# model is small and the steps are few. `frozen=2` leaves the embeddings and the lower two of six
-# layers as they are, which saves time. Guessing has a loss of 1.10, the logarithm of 3.
+# three texts of a question: the right one should score highest. We train for one epoch with a high
+# learning rate, because the model is small and the steps are few. `frozen=2` freezes the embeddings
+# and the lower two of six layers, which saves time. A random guess has a loss of log 3 = 1.10.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -111,7 +111,7 @@ reranker.fit(columns, batch_size=8, epochs=1, verbose=2)
 # %% [markdown]
 # ## Rank the hits
 #
-# `rank` orders the texts of one question. A score is any number here, and only the order counts.
+# `rank` sorts the texts for one question. The scores are logits, so only their order matters.
 
 # %%
 print(questions[1])
@@ -121,9 +121,9 @@ for hit in reranker.rank(questions[1], found[1], top_k=3):
 # %% [markdown]
 # ## Measure
 #
-# None of these questions was trained on. A reranker that has seen few questions is about as good as
-# the embedder, which has seen a billion pairs, but it makes other mistakes. So both scores
-# together, with a small weight for the reranker's, are better than either.
+# None of these questions was used for training. A reranker trained on few questions is about as
+# good as the embedder, which was trained on a billion pairs, but it makes different mistakes. So
+# the sum of both scores, with a small weight for the reranker's, is better than either.
 
 # %%
 pairs = [question for question, row in zip(questions, found, strict=True) for _ in row]
@@ -136,13 +136,12 @@ plots.similarities(
 )
 
 # %% [markdown]
-# The picture shows the scores of right and of wrong sentences. Where they overlap, mistakes are
-# made.
+# The plot shows the scores of right and wrong sentences. Mistakes happen where they overlap.
 #
-# ## Keep it
+# ## Save it
 #
-# The file holds weights and vocabulary. `export_to_huggingface` writes a folder that the
-# `CrossEncoder` of sentence-transformers loads.
+# The file contains the weights and the vocabulary. `export_to_huggingface` writes a folder that
+# sentence-transformers' `CrossEncoder` loads.
 
 # %%
 reranker.save("output/train_a_reranker/reranker.keras")
@@ -153,8 +152,8 @@ print(np.abs(loaded.score(questions[1], found[1]) - scores[1]).max() < 1e-4)
 # ## With your own data
 #
 # You need questions and the text that answers each. Wrong answers come from your own texts.
-# `relative_margin` leaves out texts that score nearly as high as the right one: these are often
-# answers that nobody has labelled.
+# `relative_margin` excludes texts that score nearly as high as the right one: these are often
+# correct answers that are not labelled.
 #
 # ```python
 # import pandas as pd
@@ -165,8 +164,8 @@ print(np.abs(loaded.score(questions[1], found[1]) - scores[1]).max() < 1e-4)
 # )
 # ```
 #
-# Choose the weight of 0.05 on questions that you hold out. With many thousands of questions the
-# reranker's scores suffice. To begin with one that has read millions of questions, name it:
-# `Reranker.from_preset("hf://cross-encoder/ms-marco-MiniLM-L6-v2")`. Degrees of relevance and the
-# scores of a stronger reranker work too, see
+# Choose the weight of 0.05 on held-out questions. With many thousands of training questions, the
+# reranker's scores are enough. To start from a reranker trained on millions of questions, load it:
+# `Reranker.from_preset("hf://cross-encoder/ms-marco-MiniLM-L6-v2")`. You can also train on graded
+# relevance or on the scores of a stronger reranker: see
 # [search and retrieval](../docs/en/guides/retrieval.md).
