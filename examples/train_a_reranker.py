@@ -10,7 +10,7 @@
 # ```
 #
 # Expected: 0.766 of 124 questions find their answer at rank 1 (0.702 before reranking); nDCG@10
-# 0.878 (0.847 before); PyTorch, one seed, 164 processor seconds after the imports.
+# 0.878 (0.847 before); PyTorch, one seed, 164 CPU seconds after the imports.
 
 # %%
 import keras

@@ -67,7 +67,8 @@ shown(lambda: classifier.compile(lr=1e-3))
 # %% [markdown]
 # ## Labels
 #
-# Pass one label per text: a number from 0 on, or a name from `label_names`. One-hot rows are refused.
+# Pass one label per text: an integer that counts from 0, or a name from `label_names`. One-hot rows
+# raise an error.
 
 # %%
 shown(lambda: classifier.fit(texts, [0]))

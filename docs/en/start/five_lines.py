@@ -43,9 +43,9 @@ for name, array in inputs.items():
     print(name, array.tolist())
 
 # %% [markdown]
-# The new head reads the mean of the token vectors, because this checkpoint was trained that way.
-# With one of Google's BERT checkpoints, it would read the pooler: a dense layer on the vector of
-# `[CLS]`. `from_preset(..., pooling=...)` overrides this choice.
+# The new head uses the mean of the token vectors, because this checkpoint was trained with mean
+# pooling. With one of Google's BERT checkpoints, it would use the pooler: a dense layer on the
+# vector of `[CLS]`. `from_preset(..., pooling=...)` overrides this choice.
 #
 # ## Save it
 #
