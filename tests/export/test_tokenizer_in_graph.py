@@ -5,10 +5,10 @@ import unicodedata
 import numpy as np
 import pytest
 import tensorflow as tf
+from hard_texts import HARD_TEXTS, HARDER_TEXTS, mixed_texts, random_texts
 from small_tokenizers import byte_pair_tokenizer
 from tokenizers import AddedToken
 
-from benchmarks.hard_texts import HARD_TEXTS, HARDER_TEXTS, mixed_texts, random_texts
 from bert_keras import TextPreprocessor, WordPieceTokenizer
 from bert_keras.export.inputs_in_graph import GraphPreprocessor
 from bert_keras.export.tokenizer_in_graph import GraphTokenizer

@@ -7,11 +7,11 @@ import sys
 import keras
 import numpy as np
 import pytest
+from hard_texts import HARD_TEXTS
 from small_tokenizers import byte_pair_tokenizer
 from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
-from benchmarks.hard_texts import HARD_TEXTS
 from bert_keras.export import text_program as from_text
 
 TEXTS = [*HARD_TEXTS, "abc a cab", "Ábc [MASK] [SEP]d", "a b c d e f g h " * 3]

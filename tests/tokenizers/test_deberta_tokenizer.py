@@ -6,10 +6,10 @@ import pytest
 import transformers
 from bundle_writer import field
 from files import write_json
+from hard_texts import HARD_TEXTS
 from small_tokenizers import sentence_pieces
 from test_family_parity import check_same, check_same_pairs
 
-from benchmarks.hard_texts import HARD_TEXTS
 from bert_keras.tokenizers import Layout, Tokenizer, UnigramTokenizer
 
 OPTIONS = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3}

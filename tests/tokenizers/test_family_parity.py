@@ -15,11 +15,11 @@ import tokenizers
 import transformers
 from bundle_writer import field
 from files import read_json, write_json
+from hard_texts import HARD_TEXTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_tokenizers import SPECIAL_TOKENS, sentence_pieces
 
-from benchmarks.hard_texts import HARD_TEXTS
 from bert_keras.corpora import train_wordpiece
 from bert_keras.tokenizers import (
     BytePairTokenizer,

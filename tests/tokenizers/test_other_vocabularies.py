@@ -3,8 +3,8 @@
 import pytest
 import transformers
 from files import write_json
+from hard_texts import HARD_TEXTS
 
-from benchmarks.hard_texts import HARD_TEXTS
 from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer, read_vocabulary
 from bert_keras.tokenizers.vocabulary import write_vocabulary
 

