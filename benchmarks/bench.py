@@ -9,8 +9,8 @@ answers differ from those of the first gets no times: the bound is 1e-5 for ours
 the job says otherwise, and 0.05 for others. Prints a table for each job: median and range of the
 seconds; "times", the median over the rounds of the first side's time divided by this one's; for
 ours also that of KerasHub's on the same backend; memory; and the share of the machine's speed in
-the fastest matrix product of all backends. Writes results.json, results.md and results.png again
-after each job. `smoke` takes minutes and also prints one table of the ratios to transformers.
+the fastest matrix product of all backends. Writes results.json and results.md again after each job.
+`smoke` takes minutes and also prints one table of the ratios to transformers.
 
 Peers that are not installed are named and left out: transformers, sentence-transformers, keras-hub,
 onnxruntime, tensorflow-text; transformers' Trainer needs accelerate.
@@ -31,6 +31,7 @@ import flops
 import numpy as np
 import turns
 from absl import app, flags
+from result_tables import as_table, spread
 from sides.matrix_product import FLOPS
 
 FLAGS = flags.FLAGS
@@ -142,8 +143,6 @@ SUITES = {
 
 flags.DEFINE_list("suite", ["inference"], f"Of {', '.join(SUITES)}, cold_start; or all, but smoke.")
 flags.DEFINE_list("sides", None, "Sides to run, of those that a job has; all without it.")
-flags.DEFINE_list("texts", list(TEXTS), f"Of {', '.join(TEXTS)}: others are left out.")
-flags.register_validator("texts", lambda names: {*names} <= {*TEXTS}, f"must be of {[*TEXTS]}")
 flags.DEFINE_integer("rounds", 5, "Rounds to keep.", 1)
 flags.DEFINE_integer("threads", os.cpu_count(), "Threads of each side.", 1)
 flags.DEFINE_bool("by_cpu", False, "Whether to count the processor's seconds: on a busy machine.")
@@ -184,9 +183,6 @@ def tables_of(names, ceilings):
             yield cold_start()
             continue
         for job, sides in SUITES[name]:
-            if "text_set" in job and job["text_set"] not in FLAGS.texts:
-                print(f"{title_of(job)}: left out by --texts.")
-                continue
             needed = f"{job.get('text_set')}_dir"
             if needed in ("mrpc_dir", "imdb_dir") and not FLAGS[needed].value:
                 print(f"{title_of(job)}: left out, it needs --{needed}.")
@@ -260,11 +256,10 @@ def texts_a_second(job, result):
 
 
 def ratios(name, first, result):
-    """Returns median and range over the rounds of `first`'s time divided by `result`'s."""
+    """Returns `first`'s time divided by `result`'s in each round, under a name."""
     if first is None or not first.seconds:
         return {}
-    found = [a / b for a, b in zip(first.seconds, result.seconds, strict=True)]
-    return {name: statistics.median(found), f"least_{name}": min(found), f"most_{name}": max(found)}
+    return {name: [a / b for a, b in zip(first.seconds, result.seconds, strict=True)]}
 
 
 def same_backend(results, name, result):
@@ -502,26 +497,11 @@ COLUMNS = (
 
 
 def as_markdown(table):
-    lines = [f"### {table['title']}", "", f"| {' | '.join(COLUMNS)} |"]
-    lines.append("|---" * len(COLUMNS) + "|")
-    for row in table["rows"]:
-        if row["error"]:
-            lines.append(f"| {row['side']} | {row['error']} {'| ' * (len(COLUMNS) - 2)}|")
-            continue
-        seconds = row["seconds"]
-        cells = [
-            row["side"],
-            f"{statistics.median(seconds):.3f} ({min(seconds):.3f} to {max(seconds):.3f})",
-            range_of(row, "times"),
-            range_of(row, "times_keras_hub"),
-            f"{row['texts_a_second']:.0f}" if row.get("texts_a_second") else "",
-            f"{row['of_ceiling']:.0%}" if row.get("of_ceiling") else "",
-            f"{row['load_s']:.1f}, {row['first_s']:.1f}" if row.get("first_s") else "",
-            f"{row['shapes']}" if row.get("shapes") else "",
-            f"{row['megabytes']:.0f}" if row.get("megabytes") else "",
-            f"{row['difference']:.1e}" if row.get("difference") is not None else "",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
+    cells = [
+        [row["side"], row["error"], *[""] * (len(COLUMNS) - 2)] if row["error"] else cells_of(row)
+        for row in table["rows"]
+    ]
+    lines = [f"### {table['title']}", "", as_table(COLUMNS, cells)]
     if table.get("discarded"):
         lines += ["", f"{table['discarded']} rounds were discarded, the machine being busy."]
     if not table.get("trusted", True):
@@ -529,30 +509,37 @@ def as_markdown(table):
     return "\n".join([*lines, ""])
 
 
+def cells_of(row):
+    return [
+        row["side"],
+        spread(row["seconds"], ".3f"),
+        ratio_of(row, "times"),
+        ratio_of(row, "times_keras_hub"),
+        f"{row['texts_a_second']:.0f}" if row.get("texts_a_second") else "",
+        f"{row['of_ceiling']:.0%}" if row.get("of_ceiling") else "",
+        f"{row['load_s']:.1f}, {row['first_s']:.1f}" if row.get("first_s") else "",
+        f"{row['shapes']}" if row.get("shapes") else "",
+        f"{row['megabytes']:.0f}" if row.get("megabytes") else "",
+        f"{row['difference']:.1e}" if row.get("difference") is not None else "",
+    ]
+
+
+def ratio_of(row, name):
+    return spread(row[name], ".2f") if name in row else ""
+
+
 def ratio_table(tables):
     """Returns the speed of each backend relative to transformers, a row for each job."""
-    unit = "processor" if FLAGS.by_cpu else "wall"
-    lines = [
-        f"### {processor()}, {FLAGS.threads} threads, {unit} seconds",
-        "",
-        f"| | {' | '.join(OURS)} |",
-    ]
-    lines.append("|---" * (len(OURS) + 1) + "|")
+    unit, lines = "processor" if FLAGS.by_cpu else "wall", []
     for table in tables:
         rows = {row["side"]: row for row in table["rows"]}
-        cells = [range_of(rows.get(side, {}), "times") for side in OURS]
-        lines.append(f"| {' | '.join([table['title'], *cells])} |")
-    return "\n".join([*lines, ""])
-
-
-def range_of(row, name):
-    if name not in row:
-        return ""
-    return f"{row[name]:.2f} ({row[f'least_{name}']:.2f} to {row[f'most_{name}']:.2f})"
+        lines.append([table["title"], *(ratio_of(rows.get(side, {}), "times") for side in OURS)])
+    title = f"### {processor()}, {FLAGS.threads} threads, {unit} seconds"
+    return "\n".join([title, "", as_table(["", *OURS], lines), ""])
 
 
 def write(tables, ceilings):
-    """Writes results.json, results.md and, with matplotlib, results.png."""
+    """Writes results.json and results.md."""
     versions = {}
     for name in VERSIONS:
         if importlib.util.find_spec(name.replace("-", "_")):
@@ -569,7 +556,6 @@ def write(tables, ceilings):
     lines = [json.dumps(machine), json.dumps(versions), *speeds, "", *map(as_markdown, tables)]
     with open(os.path.join(FLAGS.output_dir, "results.md"), "w", encoding="utf-8") as file:
         file.write("\n".join(lines))
-    draw(tables)
 
 
 def processor():
@@ -579,33 +565,6 @@ def processor():
         return names[0]
     except (FileNotFoundError, IndexError):
         return platform.processor()
-
-
-def draw(tables):
-    """Draws how many times faster than the first side each is, a panel a table."""
-    if importlib.util.find_spec("matplotlib") is None:
-        return
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    heights = [len(table["rows"]) + 1.5 for table in tables]
-    size = {"figsize": (8, 0.32 * sum(heights)), "height_ratios": heights, "squeeze": False}
-    figure, axes = plt.subplots(len(tables), 1, **size)
-    for axis, table in zip(axes[:, 0], tables, strict=True):
-        rows = [row for row in table["rows"] if "times" in row][::-1]
-        colors = ["tab:blue" if "bert_keras" in row["side"] else "silver" for row in rows]
-        axis.barh([row["side"] for row in rows], [row["times"] for row in rows], color=colors)
-        for place, row in enumerate(rows):
-            axis.text(row["times"], place, f" {row['times']:.2f}", va="center", fontsize=8)
-        axis.axvline(1, color="black", linewidth=0.6)
-        axis.set_title(table["title"], fontsize=9, loc="left")
-        axis.tick_params(labelsize=8)
-        axis.margins(x=0.12)
-    figure.tight_layout()
-    figure.savefig(os.path.join(FLAGS.output_dir, "results.png"), dpi=120)
-    plt.close(figure)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ MiniLM on samples of SST-2 and MRPC. It prints size, time for one text and for a
 on the dev sets, in float32 and int8.
 """
 
-import json
 import pathlib
 import statistics
 import tempfile
@@ -17,7 +16,9 @@ import time
 
 import keras
 import numpy as np
+import turns
 from absl import app, flags, logging
+from kept_rows import add_row
 
 import bert_keras
 from bert_keras.cli.programs import read_program
@@ -166,12 +167,9 @@ def accuracy(run, batches, labels):
 
 def milliseconds(run, inputs, times):
     """Returns the median time of a call, after one that is not counted."""
-    seconds = []
-    for _ in range(times + 1):
-        started = time.perf_counter()
-        run(inputs)
-        seconds.append(time.perf_counter() - started)
-    return round(1000 * statistics.median(seconds[1:]), 1)
+    run(inputs)
+    (seconds,), _ = turns.alternate([lambda: run(inputs)], times)
+    return round(1000 * statistics.median(wall for _, wall in seconds), 1)
 
 
 def table(formats):
@@ -192,10 +190,7 @@ def table(formats):
             found = {"accuracy": round(100 * share, 2)}
             if wanted is not None:
                 found["difference"] = float(np.abs(logits - wanted).max())
-            found["one"], found["batch"] = (
-                milliseconds(run, one, 20),
-                milliseconds(run, many, 5),
-            )
+            found |= {"one": milliseconds(run, one, 20), "batch": milliseconds(run, many, 5)}
             return found, logits
 
         def predict(inputs, model=model):
@@ -231,10 +226,7 @@ def main(argv):
     own = [name for name in FORMATS if backend in FORMATS[name].backends and name != "openvino"]
     lines = table(FLAGS.formats or FORMATS) if FLAGS.sst2_dir else matrix(FLAGS.formats or own)
     for line in lines:
-        print(json.dumps(line), flush=True)
-        if FLAGS.output:
-            with open(FLAGS.output, "a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+        add_row(FLAGS.output, line)
 
 
 if __name__ == "__main__":

@@ -17,15 +17,14 @@ exactly one label, one of these. Rows in the output file are kept, so that a kil
 give each setting a file of its own.
 """
 
-import json
 import math
-import pathlib
 import tempfile
 import time
 
 import keras
 import numpy as np
 from absl import app, flags
+from kept_rows import add_row, read_rows
 
 import bert_keras
 from bert_keras import datasets
@@ -123,9 +122,7 @@ def main(argv):
     dev_texts, expected = dev.texts[: NUM_DEV.value], np.asarray(dev.labels[: NUM_DEV.value])
     num_classes = len(train.label_names)
     print(f"most frequent label: {np.bincount(expected).max() / len(expected):.3f}", flush=True)
-    file = pathlib.Path(OUTPUT.value)
-    lines = file.read_text().splitlines() if file.exists() else []
-    done = {tuple(json.loads(line)[:3]) for line in lines}
+    done = {tuple(row[:3]) for row in read_rows(OUTPUT.value)}
     for per_label in map(int, PER_LABEL.value):
         for seed in range(SEEDS.value):
             texts, labels = sample(train, per_label, seed)
@@ -135,11 +132,9 @@ def main(argv):
                 keras.utils.set_random_seed(seed)
                 start = time.process_time()
                 accuracy = float(np.mean(run() == expected))
-                row = [side, per_label, seed, accuracy, time.process_time() - start]
-                print(row, flush=True)
-                with open(file, "a") as rows:
-                    rows.write(json.dumps(row) + "\n")
-    summarize(map(json.loads, file.read_text().splitlines()))
+                seconds = time.process_time() - start
+                add_row(OUTPUT.value, [side, per_label, seed, accuracy, seconds])
+    summarize(read_rows(OUTPUT.value))
 
 
 def summarize(rows):

@@ -24,6 +24,7 @@ import bench
 import flops
 import turns
 from absl import app, flags
+from result_tables import as_table, spread
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("jobs", ["fine_tuning", "pretraining", "prediction"], "What to do.")
@@ -120,10 +121,10 @@ def matrix_rate(job, results):
 
 def as_markdown(job, results):
     """Returns the table of a job."""
-    rates, tokens, work = (
-        matrix_rate(job, results),
+    tokens, work, rates = (
         job["batch"] * job["length"],
         needed_flops(job),
+        matrix_rate(job, results),
     )
     lines = [
         f"### {job['kind']}, {job['model']}, {job['batch']} x {job['length']}, {job['dtype']}"
@@ -132,15 +133,16 @@ def as_markdown(job, results):
         f"{work / tokens:.3g} FLOP a token. Matrix rate in TFLOP/s: "
         f"{spread([rate / 1e12 for rate in rates], '.4g')}, {job['matrix_size']} squared.",
         "",
-        "| side | device | step ms (range) | tokens/s | of the matrix rate | times | MB |",
-        "|---|---|---|---|---|---|---|",
     ]
-    for result in results:
-        if result.error:
-            lines.append(f"| {result.side} | {result.error} | | | | | |")
-        elif not result.side.startswith("matrix_product"):
-            lines.append(row(result, results[0], work, tokens, rates))
-    return "\n".join([*lines, ""])
+    rows = [
+        [result.side, result.error, *[""] * 5]
+        if result.error
+        else row(result, results[0], work, tokens, rates)
+        for result in results
+        if result.error or not result.side.startswith("matrix_product")
+    ]
+    columns = ("side", "device", "step ms (range)", "tokens/s", "of the matrix rate", "times", "MB")
+    return "\n".join([*lines, as_table(columns, rows), ""])
 
 
 def row(result, first, work, tokens, rates):
@@ -148,17 +150,15 @@ def row(result, first, work, tokens, rates):
     shares = [work / step / rate for step, rate in zip(steps, rates, strict=True)]
     found = zip(first.seconds, steps, strict=True)
     times = [seconds / first.steps / step for seconds, step in found]
-    milliseconds = [1e3 * step for step in steps]
     return (
-        f"| {result.side} | {result.device or bench.processor()} | {spread(milliseconds, '.4g')} | "
-        f"{tokens / statistics.median(steps):.0f} | {statistics.median(shares):.0%} | "
-        f"{spread(times, '.2f')} | {result.megabytes:.0f} |"
+        result.side,
+        result.device or bench.processor(),
+        spread([1e3 * step for step in steps], ".4g"),
+        f"{tokens / statistics.median(steps):.0f}",
+        f"{statistics.median(shares):.0%}",
+        spread(times, ".2f"),
+        f"{result.megabytes:.0f}",
     )
-
-
-def spread(values, form):
-    middle = statistics.median(values)
-    return f"{middle:{form}} ({min(values):{form}} to {max(values):{form}})"
 
 
 if __name__ == "__main__":

@@ -43,7 +43,6 @@ FLAGS = flags.FLAGS
 flags.DEFINE_integer("times", 60, "Of each kind and each way.", 1)
 flags.DEFINE_multi_string("kind", [], "Only these kinds.")
 flags.DEFINE_integer("hidden_dim", 128, "Width of the model.", 8)
-flags.DEFINE_multi_string("way", [], "Only these ways.")
 flags.DEFINE_string("full_dir", None, "A mounted disk with room for two copies of a model.")
 
 # Processes are warm, so that a kill hits the saving. Each makes its own model and this process only
@@ -138,37 +137,34 @@ def numbers_in_answers(path):
 def numbers_in_pt2(path):
     import torch
 
-    found = [x.numpy() for x in torch.export.load(path).constants.values()]
-    return np.unique([x for array in found for x in weights_alone(array)])
+    return numbers_in_matrices(x.numpy() for x in torch.export.load(path).constants.values())
 
 
 def numbers_in_onnx(path):
     import onnx
 
-    found = [onnx.numpy_helper.to_array(x) for x in onnx.load(path).graph.initializer]
-    return np.unique([x for array in found for x in weights_alone(array)])
+    return numbers_in_matrices(map(onnx.numpy_helper.to_array, onnx.load(path).graph.initializer))
 
 
 def numbers_in_openvino(path):
     import openvino
 
     nodes = openvino.Core().read_model(path).get_ops()
-    found = [node.data for node in nodes if node.get_type_name() == "Constant"]
-    return np.unique([x for array in found for x in weights_alone(array)])
-
-
-def weights_alone(array):
-    """Returns the extremes of a float32 matrix, and nothing for other constants of a program."""
-    return (array.min(), array.max()) if array.dtype == "float32" and array.ndim == 2 else ()
+    return numbers_in_matrices(x.data for x in nodes if x.get_type_name() == "Constant")
 
 
 def numbers_in_saved_model(path):
     import tensorflow as tf
 
     variables = tf.train.load_checkpoint(str(path / "variables" / "variables"))
-    names = [name for name, shape in variables.get_variable_to_shape_map().items() if len(shape)]
-    found = [variables.get_tensor(name) for name in names]
-    return np.unique([x for array in found for x in weights_alone(array)])
+    shapes = variables.get_variable_to_shape_map().items()
+    return numbers_in_matrices(variables.get_tensor(name) for name, shape in shapes if len(shape))
+
+
+def numbers_in_matrices(constants):
+    """Returns the numbers in the float32 matrices of a program: other constants are no weights."""
+    matrices = [x for x in constants if x.dtype == "float32" and x.ndim == 2]
+    return {float(number) for x in matrices for number in (x.min(), x.max())}
 
 
 def exported(format):
@@ -345,8 +341,6 @@ def main(_):
         save, load = KINDS[kind]
         ways = [killed, read_beside, kept_short, *([on_a_full_disk] if FLAGS.full_dir else [])]
         for way in ways:
-            if FLAGS.way and way.__name__ not in FLAGS.way:
-                continue
             if kind == "checkpoint" and way is read_beside:  # The folder belongs to a single run.
                 continue
             with tempfile.TemporaryDirectory() as folder:

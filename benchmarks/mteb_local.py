@@ -59,7 +59,7 @@ class Retrieval(AbsTaskRetrieval):
     has_candidates = False
 
     def load_data(self, num_proc=None, **kwargs):
-        data, _ = read_questions([DATA.value])
+        data = read_questions([DATA.value])
         step = max(1, len(data.queries) // (NUM_QUESTIONS.value or len(data.queries)))
         chosen = list(data.queries)[::step][: NUM_QUESTIONS.value]
         relevant = {

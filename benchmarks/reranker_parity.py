@@ -27,6 +27,7 @@ import time
 import keras
 import numpy as np
 from absl import app, flags
+from kept_rows import add_row, read_rows
 
 import bert_keras
 from bert_keras import corpora, search, training
@@ -245,18 +246,14 @@ def main(argv):
     folder = pathlib.Path(OUTPUT.value)
     folder.mkdir(parents=True, exist_ok=True)
     data = prepare(folder / "data.json")
-    lists, file = data["lists"], folder / "rows.jsonl"
+    lists, rows = data["lists"], folder / "rows.jsonl"
     print(f"{len(lists)} lists, {len(lists) // BATCH} steps, such as {lists[0]}", flush=True)
     print({"side": "embedder", **means(measure(data))}, flush=True)
-    rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    done = {(row["side"], row["seed"]) for row in rows}
+    done = {(row["side"], row["seed"]) for row in read_rows(rows)}
     for seed in range(SEEDS.value):
         for side in SIDES:
             if (side, seed) not in done:
-                row = train_and_score(folder, data, side, seed)
-                print(row, flush=True)
-                with open(file, "a") as rows:
-                    rows.write(json.dumps(row) + "\n")
+                add_row(rows, train_and_score(folder, data, side, seed))
     compare(folder, data)
 
 

@@ -57,7 +57,7 @@ def as_ours(vectors):
 
 
 def main(argv):
-    data, _ = read_questions(DATA.value)
+    data = read_questions(DATA.value)
     texts = list(data.corpus.values())[: NUM_TEXTS.value]
     answers = {n: next(iter(degrees)) for n, degrees in data.relevance.items()}
     chosen = [n for n, place in answers.items() if place < len(texts)]

@@ -15,12 +15,13 @@ to 1e-5.
 import pathlib
 import statistics
 import tempfile
-import time
 
 import keras
 import numpy as np
 import sentence_transformers
+import turns
 from absl import app, flags
+from result_tables import spread
 
 import bert_keras
 from bert_keras import corpora
@@ -69,7 +70,7 @@ def speed(clock, times):
     ratios = [b / a for a, b in zip(ours, theirs, strict=True)]
     return (
         f"{statistics.median(ours):.3f} s, sentence-transformers {statistics.median(theirs):.3f} s,"
-        f" ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+        f" ratio {spread(ratios, '.2f')}"
     )
 
 
@@ -83,14 +84,7 @@ def main(argv):
             found = [side() for side in sides]
             np.testing.assert_allclose(*found, atol=1e-5)
             print(f"{name}: largest difference {np.abs(found[0] - found[1]).max():.1e}")
-            times = [], []
-            for turn in range(ROUNDS.value):
-                for side in (0, 1) if turn % 2 else (1, 0):
-                    start = time.process_time(), time.perf_counter()
-                    sides[side]()
-                    times[side].append(
-                        (time.process_time() - start[0], time.perf_counter() - start[1])
-                    )
+            times, _ = turns.alternate(sides, ROUNDS.value)
             for clock, kind in enumerate(("processor", "wall")):
                 print(
                     f"{name}, {keras.backend.backend()}, {kind}: {speed(clock, times)}", flush=True

@@ -1,34 +1,13 @@
 """A cost model of pre-training: the tables of docs/design/scale.md, compared with measurements.
 
-    python benchmarks/scale.py
-    KERAS_BACKEND=torch python benchmarks/scale.py --measure memory --dtype mixed_bfloat16
-    KERAS_BACKEND=torch unshare -n \\
-        sh -c 'ip link set lo up; python benchmarks/scale.py --measure wire'
-    KERAS_BACKEND=torch python benchmarks/scale.py --measure examples --vocabulary vocab.txt \\
-        --input 'books/*'
+python benchmarks/scale.py --price 4 --network 50e9 --share 0.3
 """
 
-import glob
-import json
-import os
-import pathlib
-import resource
-import subprocess
-import sys
-import tempfile
-import time
-
 import flops
-import numpy as np
 from absl import app, flags
+from result_tables import as_table
 
 FLAGS = flags.FLAGS
-flags.DEFINE_enum("measure", None, ["memory", "wire", "examples", "run"], "What, not the tables.")
-flags.DEFINE_integer("hidden_dim", 512, "Of `run`, a training in this process of 4 layers.")
-flags.DEFINE_integer("steps", 2, "Of `run`: its steps.")
-flags.DEFINE_string("dtype", "float32", "Policy of the model.")
-flags.DEFINE_string("input", None, "Text files for `examples`, a pattern.")
-flags.DEFINE_string("vocabulary", None, "vocab.txt for `examples`.")
 # Assumptions of the plans; the first is the H100's dense bfloat16 rate by its data sheet.
 flags.DEFINE_float("matrix_rate", 989e12, "Arithmetic a second of a device.")
 flags.DEFINE_float("share", 0.22, "Share of it that training reaches.")
@@ -42,94 +21,7 @@ flags.DEFINE_float("restart", 600, "Seconds until a run that failed trains again
 
 
 def main(argv):
-    ways = {"memory": measure_memory, "wire": measure_wire, "examples": measure_examples}
-    ways["run"] = run
-    print(json.dumps(ways[FLAGS.measure]()) if FLAGS.measure else "\n\n".join(tables()))
-
-
-# What is measured
-
-
-def measure_memory():
-    """Returns bytes per parameter, in memory and in a checkpoint, that a wider model adds."""
-    small, large = (in_processes(1, width, 3) for width in (256, 768))
-    more = {name: large[name] - small[name] for name in small}
-    return {name: value / more["parameters"] for name, value in more.items()}
-
-
-def measure_wire():
-    """Returns the bytes that each of two torchrun processes sends per step, and the formula's."""
-    sent = []
-    for steps in (2, 12):
-        before = loopback_bytes()
-        found = in_processes(2, 512, steps)
-        sent.append(loopback_bytes() - before)
-    # Two fits, of ten steps more each.
-    return {"sent": (sent[1] - sent[0]) / 20 / 2, "formula": wire_bytes(found["parameters"], 2)}
-
-
-def loopback_bytes():
-    line = next(x for x in pathlib.Path("/proc/net/dev").read_text().splitlines() if "lo:" in x)
-    return int(line.split()[1])
-
-
-def in_processes(count, width, steps):
-    """Returns what `run` prints in the first of several processes."""
-    given = {"measure": "run", "hidden_dim": width, "steps": steps, "dtype": FLAGS.dtype}
-    options = [f"--{name}={value}" for name, value in given.items()]
-    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={count}"]
-    command = [sys.executable, *(launcher if count > 1 else []), __file__, *options]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return next(json.loads(line) for line in done.stdout.splitlines() if line[:2] == '{"')
-
-
-def run():
-    """Trains here; returns the parameters, the peak memory, and the bytes of a checkpoint."""
-    import bert_keras
-
-    bert_keras.distribution.initialize() if bert_keras.distribution.is_launched() else None
-    sizes = {"num_heads": 8, "hidden_dim": FLAGS.hidden_dim, "dtype": FLAGS.dtype}
-    backbone = bert_keras.BertBackbone(
-        1000, num_layers=4, intermediate_dim=4 * FLAGS.hidden_dim, max_sequence_length=16, **sizes
-    )
-    model = bert_keras.TextClassifier(backbone)
-    model.compile(bert_keras.AdamW(1e-4))
-    inputs, labels = {"token_ids": np.ones((2 * FLAGS.steps, 8), "int32")}, [0, 1] * FLAGS.steps
-    found = {"parameters": model.count_params()}
-    with tempfile.TemporaryDirectory() as folder:
-        saved = bert_keras.training.TrainingCheckpoint(folder, every=2 * FLAGS.steps)
-        for name, callbacks in (("peak", []), ("peak_with_checkpoint", [saved])):
-            model.fit(inputs, np.array(labels), batch_size=2, verbose=0, callbacks=callbacks)
-            found[name] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        found["checkpoint"] = sum(x.stat().st_size for x in pathlib.Path(folder).rglob("*.npz"))
-    return found
-
-
-def measure_examples():
-    """Returns how many examples one core makes, and reads again, in a second of processor time."""
-    from bert_keras import WordPieceTokenizer
-    from bert_keras.corpora import PretrainingBatches, create_pretraining_data
-    from bert_keras.preprocessing import Masking
-
-    files, found = sorted(glob.glob(FLAGS.input)), {}
-    with tempfile.TemporaryDirectory() as folder:
-        started = time.process_time()
-        manifest = create_pretraining_data(
-            files,
-            WordPieceTokenizer.load(FLAGS.vocabulary),
-            folder,
-            documents="file",
-            num_workers=1,
-        )
-        found["bytes_a_second"] = manifest["counts"]["bytes"] / (time.process_time() - started)
-        found["bytes_a_token"] = manifest["counts"]["bytes"] / manifest["counts"]["tokens"]
-        shards = sum(os.path.getsize(path) for path in glob.glob(f"{folder}/examples-*"))
-        found["shard_bytes_a_token"] = shards / manifest["statistics"]["example_tokens"]
-        batches = PretrainingBatches(folder, batch_size=32, masking=Masking())
-        started = time.process_time()
-        rows = [batches[number][0]["padding_mask"].sum() for number in range(200)]
-        found["tokens_read_a_second"] = int(sum(rows)) / (time.process_time() - started)
-    return found
+    print("\n\n".join(tables()))
 
 
 # The model
@@ -179,7 +71,7 @@ PLANS = {
     ),
 }
 
-# Measured with the commands above and benchmarks/gpu.py, and published by others.
+# Measured, by what the page says, and published by others.
 
 # What trained -> sizes, rows of 128 tokens, guesses a row, seconds, matrix rate of the same rounds.
 STEPS = {
@@ -190,7 +82,7 @@ STEPS = {
     "BERT-base, fine-tuning": (BERT, 4, 0, 4.120, 87.49e9),
 }
 WIRE_PARAMETERS = 13_395_458
-# Of `--measure examples`, 33 English books of 44 MB, 30,522 pieces, rows of 128.
+# 33 English books of 44 MB, 30,522 pieces, rows of 128.
 BYTES_A_TOKEN, BYTES_A_SECOND, SHARD_BYTES, TOKENS_READ = 4.147, 5.912e6, 2.105, 7.571e6
 # Run -> hours, devices, matrix rate of a device, tokens, arithmetic of each.
 PUBLISHED = {
@@ -218,11 +110,6 @@ def tables():
     return [check_table(), memory_table(), text_table(), plan_table()]
 
 
-def table(columns, rows):
-    rows = [columns, ["---"] * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows)
-
-
 def check_table():
     rows, share = {}, None
     for name, (sizes, batch, guesses, seconds, rate) in STEPS.items():
@@ -233,7 +120,7 @@ def check_table():
     for name, (hours, devices, rate, tokens, each) in PUBLISHED.items():
         rows[f"hours, {name}"] = (tokens * each / (3600 * devices * rate * FLAGS.share), hours)
     lines = [(name, f"{a:,.5g}", f"{b:,.5g}", f"{b / a:.2f}") for name, (a, b) in rows.items()]
-    return table(["what", "the model says", "found", "ratio"], lines)
+    return as_table(["what", "the model says", "found", "ratio"], lines)
 
 
 def memory_table():
@@ -244,7 +131,7 @@ def memory_table():
     for name, each in strategies.items():
         sizes = (f"{each * parameters / 1e9:.2f} GB" for parameters, _, _ in PLANS.values())
         rows.append((name, f"{each:g}", *sizes, f"{40 / each:.3g} x 10^9"))
-    return table(["strategy", "bytes a parameter", *PLANS, "most parameters in 40 GB"], rows)
+    return as_table(["strategy", "bytes a parameter", *PLANS, "most parameters in 40 GB"], rows)
 
 
 def text_table():
@@ -257,14 +144,14 @@ def text_table():
         )
         rows.append((name, f"{cells} GB | {eaten:,.0f} | {eaten / TOKENS_READ:.0%}"))
     columns = ["plan", "text", "tokens", "core hours", "minutes on 64 cores", "shards"]
-    return table([*columns, "tokens/s a device trains", "of a core to read them"], rows)
+    return as_table([*columns, "tokens/s a device trains", "of a core to read them"], rows)
 
 
 def plan_table():
     sizes = {"BERT-base": (1, 8, 64), "ModernBERT-base": (8, 64, 256)}
     rows = [plan(n, d, share) for n in sizes for share in (FLAGS.share, 0.45) for d in sizes[n]]
     columns = ["plan", "devices", "share", "tokens/s", "waits for the wire", "hours", "money"]
-    return table([*columns, "failures", "steps between checkpoints", "lost to failures"], rows)
+    return as_table([*columns, "failures", "steps between checkpoints", "lost to failures"], rows)
 
 
 def plan(name, devices, share):

@@ -11,17 +11,17 @@ Qdrant, by how much the process grows in `add`, and at its peak until the end. 1
 Qdrant take long, so they are measured only when `--kinds` names it.
 """
 
-import json
 import os
 import resource
 import statistics
-import time
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
 import faiss
 import numpy as np
+import turns
 from absl import app, flags
+from kept_rows import add_row, read_rows
 
 from bert_keras import search
 
@@ -102,18 +102,6 @@ KINDS = {
 }
 
 
-def seconds(function):
-    start = time.process_time()
-    found = function()
-    return time.process_time() - start, found
-
-
-def resident():
-    """Returns the bytes of this process that are in memory."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
-
-
 def memory(index):
     arrays = index._vectors.arrays()
     return sum(array.nbytes for name, array in arrays.items() if name != "codes" or len(arrays) < 3)
@@ -123,29 +111,22 @@ def measure(name, size, queries, vectors, exact):
     make, make_engine, _ = KINDS[name]
     if "Qdrant" in name:
         queries, exact = queries[:QDRANT_QUERIES], exact[:QDRANT_QUERIES]
-    index, before = make(), resident()
-    added, _ = seconds(lambda: index.add(vectors))
-    grown = resident() - before
-    engine = make_engine and make_engine(vectors, index)
-    times, found = {"ours": [], "theirs": []}, None
-    for number in range(ROUNDS.value):
-        for side in ("ours", "theirs") if number % 2 else ("theirs", "ours"):
-            if side == "ours":
-                taken, found = seconds(lambda: index.search(queries, K))
-            elif engine:
-                taken, _ = seconds(lambda: engine.search(queries))
-            else:
-                continue
-            times[side].append(taken)
-    ids = [[hit["id"] for hit in hits] for hits in found]
+    index, before = make(), turns.resident_bytes()
+    [[(added, _)]], _ = turns.alternate([lambda: index.add(vectors)], 1)
+    grown = turns.resident_bytes() - before
+    sides = [lambda: index.search(queries, K)]
+    if make_engine:
+        engine = make_engine(vectors, index)
+        sides.append(lambda: engine.search(queries))
+    seconds, (found, *_) = turns.alternate(sides, ROUNDS.value)
+    ours, *theirs = ([processor for processor, _ in side] for side in seconds)
+    ids = [{hit["id"] for hit in hits} for hits in found]
     row = {"index": name, "vectors": size, "add_seconds": added}
-    row["recall"] = np.mean(
-        [len({*a} & {*b}) / K for a, b in zip(ids, exact.tolist(), strict=True)]
-    )
-    row["queries_per_second"] = len(queries) / statistics.median(times["ours"])
-    if engine:
-        row["engine_per_second"] = len(queries) / statistics.median(times["theirs"])
-        ratios = [a / b for a, b in zip(times["ours"], times["theirs"], strict=True)]
+    row["recall"] = np.mean([len(a & {*b}) / K for a, b in zip(ids, exact.tolist(), strict=True)])
+    row["queries_per_second"] = len(queries) / statistics.median(ours)
+    for engines in theirs:
+        row["engine_per_second"] = len(queries) / statistics.median(engines)
+        ratios = [a / b for a, b in zip(ours, engines, strict=True)]
         row["time_beside_the_engine"] = statistics.median(ratios)
     if "Qdrant" in name:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
@@ -154,10 +135,7 @@ def measure(name, size, queries, vectors, exact):
 
 
 def main(argv):
-    done = set()
-    if OUTPUT.value and os.path.exists(OUTPUT.value):
-        with open(OUTPUT.value) as file:
-            done = {(row["index"], row["vectors"]) for row in map(json.loads, file)}
+    done = {(row["index"], row["vectors"]) for row in read_rows(OUTPUT.value)}
     for size in map(int, SIZES.value):
         vectors, queries = points(size, 1), points(NUM_QUERIES.value, 2)
         exact = Numpy(vectors, None).search(queries)
@@ -165,11 +143,7 @@ def main(argv):
             named = any(part in name for part in KINDS_MEASURED.value or ())
             if (name, size) in done or not (named if KINDS_MEASURED.value else size <= most):
                 continue
-            row = measure(name, size, queries, vectors, exact)
-            print(json.dumps(row), flush=True)
-            if OUTPUT.value:
-                with open(OUTPUT.value, "a") as file:
-                    file.write(json.dumps(row) + "\n")
+            add_row(OUTPUT.value, measure(name, size, queries, vectors, exact))
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ same time. In each round, every number of clients asks each server in turn; clie
 this process, on the same cores. `alone` is `embed` in this process: on all texts in batches, and on
 one text after another.
 
-`--output` gets a JSON line for each measurement: requests a second, and the median and the 99th
-percentile of the milliseconds that a client waits. The printed table is Markdown, with medians over
-the rounds. `--soak_minutes` has 32 clients ask the first side, and prints its memory each minute.
-KERAS_BACKEND is used by this package's sides other than `onnx`.
+Each measurement is printed, and added to `--output`, as a JSON line: requests a second, and the
+median and the 99th percentile of the milliseconds that a client waits. The table at the end is
+Markdown, with medians over the rounds. `--soak_minutes` has 32 clients ask the first side, and
+prints its memory each minute. KERAS_BACKEND is used by this package's sides other than `onnx`.
 """
 
 import asyncio
@@ -35,6 +35,8 @@ from pathlib import Path
 
 import numpy as np
 from absl import app, flags
+from kept_rows import add_row
+from result_tables import as_table
 
 import bert_keras
 
@@ -63,19 +65,22 @@ def main(argv):
         if FLAGS.soak_minutes:
             return soak(*started[FLAGS.sides[0]])
         found = []
-        for number, words in itertools.product(range(FLAGS.rounds), FLAGS.words or [None]):
-            texts = texts_of(FLAGS.requests, words and int(words))
-            told = {"round": number, "words": words and int(words)}
+        for number, words in itertools.product(range(FLAGS.rounds), lengths()):
+            texts, told = texts_of(FLAGS.requests, words), {"round": number, "words": words}
             found.append({**told, "side": "alone", **alone(model, texts)})
+            add_row(FLAGS.output, found[-1])
             for clients, side in itertools.product(map(int, FLAGS.clients), FLAGS.sides):
                 measured = asyncio.run(asked(started[side][0], texts, clients, FLAGS.seconds))
                 found.append({**told, "side": side, "clients": clients, **measured})
-                if FLAGS.output:
-                    lines = [json.dumps(each) for each in found]
-                    Path(FLAGS.output).write_text("\n".join(lines) + "\n", encoding="utf-8")
+                add_row(FLAGS.output, found[-1])
     print(table(found))
     if FLAGS.picture:
         draw(found, FLAGS.picture)
+
+
+def lengths():
+    """Returns the numbers of words of a text, or `None` for sentences."""
+    return list(map(int, FLAGS.words)) or [None]
 
 
 def texts_of(number, words=None):
@@ -215,13 +220,11 @@ def middle(found, what, **wanted):
 
 def table(found):
     """Returns a Markdown table with a row for each side and text length."""
-    numbers = list(map(int, FLAGS.clients))
-    columns = ["words", "side", *(f"{n} clients" for n in numbers)]
-    lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
-    for words in map(int, FLAGS.words) if FLAGS.words else [None]:
+    numbers, rows = list(map(int, FLAGS.clients)), []
+    for words in lengths():
         of = {"words": words}
         rate, own = (middle(found, x, side="alone", **of) for x in ("per_second", "p50"))
-        lines.append(f"| {words or ''} | `embed`: {rate:.0f}/s in batches, {own:.1f} ms for one |")
+        rows.append([words or "", f"`embed`: {rate:.0f}/s in batches, {own:.1f} ms for one"])
         for side in FLAGS.sides:
             cells = []
             for clients in numbers:
@@ -230,8 +233,8 @@ def table(found):
                 per_second, p50, p99 = (middle(found, x, **some) for x in names)
                 told = f"{per_second:.0f}/s ({per_second / rate:.0%}), {p50:.1f} and {p99:.1f} ms"
                 cells.append(told + (f" ({p50 / own:.2f} times)" if clients == 1 else ""))
-            lines.append(f"| {words or ''} | {side} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+            rows.append([words or "", side, *cells])
+    return as_table(["words", "side", *(f"{n} clients" for n in numbers)], rows)
 
 
 def draw(found, path):

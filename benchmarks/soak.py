@@ -15,6 +15,7 @@ import time
 
 import keras
 import numpy as np
+import turns
 from absl import app, flags
 
 import bert_keras
@@ -78,11 +79,6 @@ def random_text():
     return " ".join(random.choices(LETTERS, k=random.randint(1, FLAGS.max_length + 8)))
 
 
-def resident_megabytes():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * 4096 / 2**20
-
-
 def main(_):
     random.seed(0)
     keras.utils.set_random_seed(0)
@@ -101,7 +97,7 @@ def main(_):
             line = {
                 "backend": keras.backend.backend(),
                 "answers": answers,
-                "resident_mb": round(resident_megabytes(), 1),
+                "resident_mb": round(turns.resident_bytes() / 2**20, 1),
                 "shapes": len(shapes),
                 "compilations": len(compilations),
                 "answers_a_second": round((answers - last) / (time.perf_counter() - start)),

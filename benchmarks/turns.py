@@ -1,7 +1,8 @@
 """Times several programs in turn, A B C A B C, each in a process of its own.
 
 A change in the machine's speed affects all of them, so the ratios of a round are what counts. A
-round in which the machine was busy with something else is discarded and counted.
+round in which the machine was busy with something else is discarded and counted. `alternate` does
+the same for functions of one process.
 """
 
 import dataclasses
@@ -163,6 +164,30 @@ def _round(able, job):
     wall = time.perf_counter() - started
     busy = busy_seconds() - busy - (sum(os.times()[:4]) - ours)
     return busy / (wall * os.cpu_count()), seconds
+
+
+def alternate(functions, rounds):
+    """Calls functions in turn in this process, in each second round the last one first.
+
+    Returns:
+        seconds: a list of pairs for each function, one for each round: of the processor and by the
+            clock.
+        answers: list of what the functions returned last.
+    """
+    seconds, answers = [[] for _ in functions], [None] * len(functions)
+    for number in range(rounds):
+        for place in range(len(functions))[:: -1 if number % 2 else 1]:
+            started = time.process_time(), time.perf_counter()
+            answers[place] = functions[place]()
+            ended = time.process_time(), time.perf_counter()
+            seconds[place].append((ended[0] - started[0], ended[1] - started[1]))
+    return seconds, answers
+
+
+def resident_bytes():
+    """Returns how much of this process is in memory, on Linux."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def busy_seconds():

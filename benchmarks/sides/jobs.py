@@ -154,8 +154,20 @@ def as_given(job):
     return found if len(found) > 1 else found[0]
 
 
-def longest_first(job):
-    """Returns the places of the texts, int `(num_texts,)`, by their characters."""
-    return np.argsort(
-        [-sum(map(len, row)) for row in zip(*columns(job), strict=True)], kind="stable"
-    )
+def by_length(job, answer):
+    """Returns a function that answers the texts in batches of similar length, the longest first.
+
+    Args:
+        answer: function of columns of texts that returns their logits.
+    """
+    texts, size = columns(job), job["batch"]
+    order = np.argsort([-sum(map(len, row)) for row in zip(*texts, strict=True)], kind="stable")
+
+    def run():
+        logits = np.empty((len(order), 2), "float32")
+        for begin in range(0, len(order), size):
+            rows = order[begin : begin + size]
+            logits[rows] = answer(*([column[row] for row in rows] for column in texts))
+        return logits
+
+    return run

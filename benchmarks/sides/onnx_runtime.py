@@ -32,22 +32,14 @@ def text(job):
     tokenizer = tokenizers.Tokenizer.from_file(os.path.join(job["folder"], "tokenizer.json"))
     tokenizer.enable_truncation(job.get("max_length", 128))
     tokenizer.enable_padding()
-    columns, size = jobs.columns(job), job["batch"]
-    order = jobs.longest_first(job)
+    parts = ("ids", "attention_mask", "type_ids")
 
-    def run():
-        outputs = np.empty((len(order), 2), "float32")
-        for begin in range(0, len(order), size):
-            rows = order[begin : begin + size]
-            texts = [tuple(column[row] for column in columns) for row in rows]
-            encoded = tokenizer.encode_batch(texts if len(columns) > 1 else [t for (t,) in texts])
-            parts = ("ids", "attention_mask", "type_ids")
-            outputs[rows] = compute(
-                session, *(np.array([getattr(row, part) for row in encoded]) for part in parts)
-            )
-        return outputs
+    def answer(texts, *pairs):
+        encoded = tokenizer.encode_batch(list(zip(texts, *pairs, strict=True)) if pairs else texts)
+        arrays = (np.array([getattr(row, part) for row in encoded]) for part in parts)
+        return compute(session, *arrays)
 
-    return run
+    return jobs.by_length(job, answer)
 
 
 def tokens(job):
