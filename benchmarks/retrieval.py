@@ -155,12 +155,12 @@ def by_vectors(table, embedder):
         index.add(documents)
         size = documents.size * PRECISIONS[precision, engine] / 8e6
         top_k = 10 if rankings else NUM_HITS
-        found = table.row(
-            f"{PRESET.value} {precision}, {engine}",
-            lambda _, k, index=index: index.search(queries, k),
-            *(f"{size:.2f}", seconds, top_k),
-        )
-        rankings.append(found)
+
+        def find(_, top_k, index=index):
+            return index.search(queries, top_k)
+
+        name = f"{PRESET.value} {precision}, {engine}"
+        rankings.append(table.row(name, find, f"{size:.2f}", seconds, top_k))
     return rankings[0]
 
 
