@@ -38,7 +38,7 @@ def every_length(monkeypatch):
     """On JAX batches of tiny models have several lengths, as those of larger models do."""
     from bert_keras.tasks import task_data
 
-    monkeypatch.setitem(task_data.COMPILATION, "jax", 0)
+    monkeypatch.setitem(task_data.COMPILE_COST, "jax", 0)
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def vectors_of_step_sizes(monkeypatch):
     """On JAX a step of the optimizer compiles in half the time, for models as small as these."""
     from bert_keras.training import optimizer
 
-    monkeypatch.setitem(optimizer.SIZES_AS_VECTORS, "jax", True)
+    monkeypatch.setitem(optimizer.SCALARS_AS_VECTORS, "jax", True)
 
 
 @pytest.fixture

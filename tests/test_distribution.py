@@ -31,7 +31,7 @@ BATCH = (
 @pytest.mark.xla
 def test_several_devices_train_as_one_does_and_what_they_save_loads_on_one(tmp_path, monkeypatch):
     """On PyTorch two processes; on TensorFlow two devices; on JAX four, two for each weight."""
-    monkeypatch.setitem(optimizer.SIZES_AS_VECTORS, "jax", False)  # As outside the tests.
+    monkeypatch.setitem(optimizer.SCALARS_AS_VECTORS, "jax", False)  # As outside the tests.
     path = tmp_path / "found.npz"
     if BACKEND == "torch":
         by_torchrun(several_devices.main, path)

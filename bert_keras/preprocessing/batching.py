@@ -61,7 +61,7 @@ def buckets_worth_compiling(batches, buckets, num_epochs, price):
     """Returns the lengths whose programs save more time than they cost to compile.
 
     Fewer lengths mean more padding, more lengths more programs. Dynamic programming over the
-    lengths finds the smallest sum of both.
+    lengths finds the smallest total cost.
 
     Args:
         batches: list of pairs of rows and padded length, those of an epoch.
@@ -81,13 +81,13 @@ def buckets_worth_compiling(batches, buckets, num_epochs, price):
     rows = dict.fromkeys(buckets, 0)
     for indices, length in batches:
         rows[length] += len(indices)
-    used = [length for length in buckets if rows[length]]
+    used_lengths = [length for length in buckets if rows[length]]
     # For each length: the smallest price of all batches up to it, and the lengths with that price.
     best = [(0.0, ())]
-    for end, length in enumerate(used, start=1):
+    for end, length in enumerate(used_lengths, start=1):
         choices = []
         for start, (cost, chosen) in enumerate(best):
-            num_rows = sum(rows[shorter] for shorter in used[start:end])
+            num_rows = sum(rows[shorter] for shorter in used_lengths[start:end])
             choices.append((cost + price + num_rows * length * num_epochs, (*chosen, length)))
         best.append(min(choices))
     return best[-1][1]
@@ -177,7 +177,7 @@ class BucketedBatches(keras.utils.PyDataset):
         shuffle: bool. False gives the same batches in each epoch, sorted by length over all rows,
             the longest first: for `evaluate`, and for `predict` followed by `restore_order`.
         seed: int.
-        window: int, how many batches are sorted together. Larger windows waste less on padding and
+        window: int, how many batches are sorted together. Larger windows waste less on padding, but
             mix lengths less; if labels correlate with lengths, a batch of one length is a biased
             sample, which costs accuracy on small sets. By default a twentieth of the epoch's
             batches, at least 4 and at most 100. 1 is a random order.
@@ -280,9 +280,9 @@ class BucketedBatches(keras.utils.PyDataset):
         # The longest batch first and the shortest second: every axis that varies in the data set
         # differs between these two. Two arbitrary batches could agree on it by chance.
         for place, extreme in zip(range(len(batches)), (np.argmax, np.argmin), strict=False):
-            found = place + int(extreme(longest[place:]))
-            batches[place], batches[found] = batches[found], batches[place]
-            longest[[place, found]] = longest[[found, place]]
+            chosen = place + int(extreme(longest[place:]))
+            batches[place], batches[chosen] = batches[chosen], batches[place]
+            longest[[place, chosen]] = longest[[chosen, place]]
         # (rows, padded length) of each batch.
         self.batches = batches
 

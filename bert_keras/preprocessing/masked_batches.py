@@ -20,7 +20,7 @@ class MaskedBatches(keras.utils.PyDataset):
     The labels of the batches are those of the next sentence, as for `Pretraining`.
 
     If the inputs of a batch have `word_starts`, bool `(batch, seq_len)`, these say where words
-    begin, and are removed; otherwise the vocabulary says it.
+    begin, and are removed; otherwise the vocabulary decides it.
 
     Args:
         batches: a `BucketedBatches` with one label per row.

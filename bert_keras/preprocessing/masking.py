@@ -185,7 +185,7 @@ class Masking:
 def mask_rows_alike(
     token_ids: Array,
     kinds: TokenKinds,
-    numbers: ArrayLike,
+    row_numbers: ArrayLike,
     masking: Masking,
     padding_mask: Array,
     word_starts: Array | None = None,
@@ -213,7 +213,7 @@ def mask_rows_alike(
     zeros = (np.zeros(shape, dtype) for dtype in (np.int32, np.int32, np.float32))
     masked = MaskedTokens(token_ids.astype(np.int32), *zeros)
     lengths = np.sum(padding_mask, axis=1, dtype=np.int64).tolist()
-    for place, (number, length) in enumerate(zip(numbers.tolist(), lengths, strict=True)):
+    for place, (number, length) in enumerate(zip(row_numbers.tolist(), lengths, strict=True)):
         row = (slice(place, place + 1), slice(length))
         generator = np.random.default_rng([0, 0, number])
         starts = None if word_starts is None else word_starts[row]
@@ -303,7 +303,7 @@ class _Words:
     """The words of a batch: runs of candidates, split wherever a word begins.
 
     Attributes:
-        of_token: int `(batch, seq_len)`, the number of the token's word in its row, -1 for none.
+        word_of_token: int `(batch, seq_len)`, the token's word, numbered in its row, -1 for none.
         lengths: int `(batch, max_words)`, tokens of each word, 0 after the last.
         follows: bool `(batch, max_words)`, whether the word directly follows the previous one.
     """
@@ -312,7 +312,7 @@ class _Words:
         before = np.pad(is_candidate, ((0, 0), (1, 0)))[:, :-1]
         begins = is_candidate & (word_starts | ~before)
         numbers = np.cumsum(begins, axis=1) - 1
-        self.of_token = np.where(is_candidate, numbers, -1)
+        self.word_of_token = np.where(is_candidate, numbers, -1)
         max_words = max(1, int(numbers.max(initial=0)) + 1)
         rows, columns = np.nonzero(is_candidate)
         self.lengths = np.zeros((len(is_candidate), max_words), np.int64)
@@ -331,16 +331,16 @@ class _Words:
         keys = np.where(self.lengths > 0, generator.random(self.lengths.shape, np.float32), 2.0)
         order = np.argsort(keys, axis=1)
         lengths = np.take_along_axis(self.lengths, order, axis=1)
-        left, is_taken = budgets.copy(), np.zeros(lengths.shape, bool)
+        remaining, is_taken = budgets.copy(), np.zeros(lengths.shape, bool)
         for column in range(lengths.shape[1]):
-            fits = (lengths[:, column] > 0) & (lengths[:, column] <= left)
+            fits = (lengths[:, column] > 0) & (lengths[:, column] <= remaining)
             is_taken[:, column] = fits
-            left -= np.where(fits, lengths[:, column], 0)
-            if not left.any():
+            remaining -= np.where(fits, lengths[:, column], 0)
+            if not remaining.any():
                 break
         is_chosen = np.zeros_like(is_taken)
         np.put_along_axis(is_chosen, order, is_taken, axis=1)
-        return self._of_tokens(is_chosen, False), None
+        return self._spread_to_tokens(is_chosen, False), None
 
     def choose_spans(self, budgets, generator, masking):
         """Chooses spans of words until no word fits any more.
@@ -351,38 +351,38 @@ class _Words:
                 or None if each token is replaced independently.
         """
         spans = np.full(self.lengths.shape, -1)
-        left, number = budgets.copy(), 0
+        remaining, number = budgets.copy(), 0
         probabilities = masking.span_lengths()
         while True:
-            may_begin = (self.lengths > 0) & (self.lengths <= left[:, None]) & (spans < 0)
+            may_begin = (self.lengths > 0) & (self.lengths <= remaining[:, None]) & (spans < 0)
             active = np.flatnonzero(may_begin.any(axis=1))
             if not len(active):
                 break
             draws = np.where(may_begin[active], generator.random(may_begin[active].shape), -1)
             begins = draws.argmax(axis=1)
             num_words = generator.choice(len(probabilities), len(active), p=probabilities) + 1
-            is_taken = self._span(active, begins, num_words, left[active], spans[active] < 0)
+            is_taken = self._span(active, begins, num_words, remaining[active], spans[active] < 0)
             spans[active] = np.where(is_taken, number, spans[active])
-            left[active] -= np.sum(self.lengths[active] * is_taken, axis=1)
+            remaining[active] -= np.sum(self.lengths[active] * is_taken, axis=1)
             number += 1
-        groups = self._of_tokens(spans, -1)
+        groups = self._spread_to_tokens(spans, -1)
         return groups >= 0, None if masking.strategy == "n_grams" else groups
 
-    def _span(self, rows, begins, num_words, left, is_free):
+    def _span(self, rows, begins, num_words, remaining, is_free):
         """Returns the words of one span in each of these rows: bool `(len(rows), max_words)`."""
         places = np.arange(self.lengths.shape[1])
         has_begun = places >= begins[:, None]
         lengths = self.lengths[rows] * has_begun
-        fits = (np.cumsum(lengths, axis=1) <= left[:, None]) & (lengths > 0) & is_free
+        fits = (np.cumsum(lengths, axis=1) <= remaining[:, None]) & (lengths > 0) & is_free
         joins = self.follows[rows] | (places == begins[:, None])
         may_join = fits & joins & (places < (begins + num_words)[:, None])
         # From the first word up to the first that cannot join.
         return has_begun & (np.cumsum(has_begun & ~may_join, axis=1) == 0)
 
-    def _of_tokens(self, word_values, default):
+    def _spread_to_tokens(self, word_values, default):
         """Returns the value of each token's word, `default` for tokens of no word."""
-        values = np.take_along_axis(word_values, np.maximum(self.of_token, 0), axis=1)
-        return np.where(self.of_token < 0, default, values)
+        values = np.take_along_axis(word_values, np.maximum(self.word_of_token, 0), axis=1)
+        return np.where(self.word_of_token < 0, default, values)
 
 
 def _replace(token_ids, is_chosen, groups, width, kinds, generator, masking):

@@ -22,7 +22,7 @@ HEAD_LENGTH = 128
 
 
 def check_input_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Returns names of inputs as a tuple; raises `ValueError` unless text gives all of them."""
+    """Returns names of inputs as a tuple; raises `ValueError` if text does not give one of them."""
     for name in (names := tuple(names)):
         check_choice("input_names", name, INPUT_NAMES)
     return names
@@ -94,14 +94,14 @@ def truncate(
     """
     ids = Ragged.from_rows(ids)
     check_choice("truncation", truncation, SINGLE_STRATEGIES, "Pairs allow others.")
-    kept = np.minimum(ids.lengths, budget)
+    lengths = np.minimum(ids.lengths, budget)
     ends = ids.starts + ids.lengths
     if truncation == "tail":
-        return Ragged(ids.values, ends - kept, kept), Ragged(ids.values, ends, 0 * kept)
-    head = kept
+        return Ragged(ids.values, ends - lengths, lengths), Ragged(ids.values, ends, 0 * lengths)
+    head = lengths
     if truncation == "head_tail":
-        head = np.where(ids.lengths > budget, min(HEAD_LENGTH, budget // 2), kept)
-    tail = kept - head
+        head = np.where(ids.lengths > budget, min(HEAD_LENGTH, budget // 2), lengths)
+    tail = lengths - head
     return Ragged(ids.values, ids.starts, head), Ragged(ids.values, ends - tail, tail)
 
 
@@ -200,8 +200,8 @@ def _put(out, columns, values):
 
 def _truncate_pairs(ids, pair_ids, budget, truncation):
     check_pairs(ids, pair_ids)
-    kept = truncated_lengths(ids.lengths, pair_ids.lengths, budget, truncation)
+    kept_lengths = truncated_lengths(ids.lengths, pair_ids.lengths, budget, truncation)
     return (
         Ragged(rows.values, rows.starts, lengths)
-        for rows, lengths in zip((ids, pair_ids), kept, strict=True)
+        for rows, lengths in zip((ids, pair_ids), kept_lengths, strict=True)
     )

@@ -44,9 +44,9 @@ class QuestionWindows:
         self.contexts = contexts
         self._preprocessor = preprocessor
         tokenizer = preprocessor.tokenizer
-        asked = Ragged.from_flat(*tokenizer.flat_ids(questions))
-        kept = np.minimum(asked.lengths, min(max_question_length, room // 2))
-        self._question_ids = Ragged(asked.values, asked.starts, kept)
+        question_ids = Ragged.from_flat(*tokenizer.flat_ids(questions))
+        kept_lengths = np.minimum(question_ids.lengths, min(max_question_length, room // 2))
+        self._question_ids = Ragged(question_ids.values, question_ids.starts, kept_lengths)
 
         places = {text: place for place, text in enumerate(dict.fromkeys(contexts))}
         self._text_of = np.array([places[text] for text in contexts], np.int64)
@@ -56,12 +56,12 @@ class QuestionWindows:
         self.offsets = [offsets[place] for place in self._text_of]
         lengths = self._tokens.lengths[self._text_of]
         self.without_tokens = {}
-        given = ("context", contexts, lengths), ("question", questions, asked.lengths)
-        for name, texts, counts in given:
+        inputs = ("context", contexts, lengths), ("question", questions, question_ids.lengths)
+        for name, texts, counts in inputs:
             self.without_tokens |= {int(i): (name, texts[i]) for i in np.flatnonzero(counts == 0)}
-        self.windows = cut_windows(lengths, room - kept, stride)
+        self.windows = cut_windows(lengths, room - kept_lengths, stride)
         self._window_ids = self._tokens.take(self._text_of).windows(self.windows)
-        columns = len(layout.before) + kept + len(layout.between)
+        columns = len(layout.before) + kept_lengths + len(layout.between)
         self.first_columns = columns[self.windows.documents]
         self.lengths = self.first_columns + self.windows.lengths + len(layout.after)
 

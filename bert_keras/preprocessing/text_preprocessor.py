@@ -33,7 +33,7 @@ class TextPreprocessor:
         truncation: how longer texts are cut: `"longest_first"`, `"only_first"` or `"only_second"`
             for pairs; `"longest_first"` (the beginning stays), `"head"`, `"tail"` or `"head_tail"`
             for single texts. See `bert_keras.preprocessing.packing`.
-        input_names: the inputs to make; a task asks for those of its backbone.
+        input_names: the inputs to make; a task sets those of its backbone.
         text_columns: name of the column that a task reads in a table, such as a `DataFrame`, or a
             list of one or two names; `None` for the only column that holds str.
         unpadded: bool, whether a task's encoder computes texts in rows without padding, see
@@ -183,7 +183,7 @@ class TextPreprocessor:
 
     def packed_lengths(self, ids: Ragged, pair_ids: Ragged | None = None) -> NDArray[np.int64]:
         """Returns the packed length of each row of `tokenize`'s result: int64 `(num_texts,)`."""
-        # Raises for every text that the strategy cannot fit, before the first batch is made.
+        # Raises before the first batch is made if the strategy cannot make a text fit.
         if pair_ids is None:
             choices = packing.SINGLE_STRATEGIES
             check_choice("truncation", self.truncation, choices, "Pairs have others.")
@@ -225,7 +225,7 @@ class TextPreprocessor:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Returns a preprocessor whose tokenizer waits for its vocabulary."""
+        """Returns a preprocessor whose tokenizer gets its vocabulary from `load_assets`."""
         return cls(**(config | {"tokenizer": Tokenizer.from_config(config["tokenizer"])}))
 
 

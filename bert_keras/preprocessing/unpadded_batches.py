@@ -52,8 +52,8 @@ def without_padding(inputs):
         assigned.append((row, length - room[row], text))
         room[row] -= lengths[text]
     step = -(-size // 8)
-    used = max(1, np.count_nonzero(room < length))
-    places = np.full((-(-used // step) * step, length), -1, np.int32)
+    num_used_rows = max(1, np.count_nonzero(room < length))
+    places = np.full((-(-num_used_rows // step) * step, length), -1, np.int32)
     for row, start, text in assigned:
         count = lengths[text]
         places[row, start : start + count] = text * length + np.arange(count)

@@ -63,7 +63,7 @@ positive first | `MarginMSE` |
     def __init__(self, teacher: TextEmbedder | Reranker, student: Embedder | Reranker) -> None:
         _check_pair(teacher, student)
         self.teacher, self.student = teacher, student
-        if student.recipe.is_own_loss:
+        if student.recipe.uses_task_loss:
             self.compile()
 
     @property
@@ -142,11 +142,11 @@ positive first | `MarginMSE` |
 def _check_pair(teacher, student):
     """Raises `TypeError` or `ValueError` unless the student can learn from the teacher."""
     has_vectors = isinstance(teacher, TextEmbedder)
-    kinds = TextEmbedder if has_vectors else (Reranker, Embedder)
-    if not isinstance(student, kinds):
-        wanted = "a TextEmbedder" if has_vectors else "a Reranker or an embedder"
+    classes = TextEmbedder if has_vectors else (Reranker, Embedder)
+    if not isinstance(student, classes):
+        required = "a TextEmbedder" if has_vectors else "a Reranker or an embedder"
         raise TypeError(
-            f"The student of a {type(teacher).__name__} must be {wanted}. Received: "
+            f"The student of a {type(teacher).__name__} must be {required}. Received: "
             f"{type(student).__name__}."
         )
     check_two_backbones(teacher, student)

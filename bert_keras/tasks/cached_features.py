@@ -1,4 +1,4 @@
-"""The outputs of a frozen encoder, computed once, and a task of a head alone that learns from them.
+"""The outputs of a frozen encoder, computed once, and a task that trains only a head on them.
 
 ```python
 classifier = bert_keras.TextClassifier.from_preset("minilm_l6_en_uncased", frozen="backbone")
@@ -37,33 +37,33 @@ class EncodedFeatures(EncodedExamples):
     Args:
         vectors: list of float32 arrays, `(hidden_dim,)` or `(num_tokens, hidden_dim)` each.
         examples: the `EncodedExamples` that they were computed from.
-        reader: backbone and pooling of the task that computed them.
+        source: backbone and pooling of the task that computed them.
     """
 
     keeps_buckets = True  # A step of a head is too cheap to save padding.
 
-    def __init__(self, vectors, examples, reader):
+    def __init__(self, vectors, examples, source):
         super().__init__(
             examples.lengths, examples.labels, examples.sample_weight, examples.buckets
         )
-        self.vectors, self.reader, self.are_sorted = vectors, reader, examples.are_sorted
+        self.vectors, self.source, self.are_sorted = vectors, source, examples.are_sorted
 
     def rows(self, indices, length):
         vectors = [self.vectors[index] for index in indices]
         if vectors[0].ndim == 1:
             return {FEATURES: np.stack(vectors)}
         padded = np.zeros((len(vectors), length, vectors[0].shape[-1]), "float32")
-        for row, of_tokens in zip(padded, vectors, strict=True):
-            row[: len(of_tokens)] = of_tokens
+        for row, token_vectors in zip(padded, vectors, strict=True):
+            row[: len(token_vectors)] = token_vectors
         return {FEATURES: padded}
 
     def __getitem__(self, part):
         """Returns the examples of a slice, for `validation_split`."""
         indices = np.arange(len(self))[part]
         labels, weights = (take(column, indices) for column in (self.labels, self.sample_weight))
-        other = self.labelled(labels, weights)
-        other.lengths, other.vectors = self.lengths[part], self.vectors[part]
-        return other
+        examples = self.labelled(labels, weights)
+        examples.lengths, examples.vectors = self.lengths[part], self.vectors[part]
+        return examples
 
 
 def encode_features(
@@ -122,14 +122,14 @@ def encode_features(
     vectors = [None] * len(examples)
     for number, (rows, _) in enumerate(batches.batches):
         (inputs,) = batches[number]
-        (found,) = encoder.over([inputs])
+        (features,) = encoder.over([inputs])
         for place, row in enumerate(rows):
-            vector = found[place]
+            vector = features[place]
             if vector.ndim == 2 and PADDING_MASK in inputs:
                 vector = vector[: inputs[PADDING_MASK][place].sum()]
             vectors[row] = vector.copy()  # A view would keep the padding in memory.
         bar.update(number + 1)
-    return EncodedFeatures(vectors, examples, _reader(task))
+    return EncodedFeatures(vectors, examples, _feature_source(task))
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -169,7 +169,7 @@ class HeadTask(JointTask):
         self.task, self.data = task, FeatureData(self)
         self.num_classes, self.label_names = task.num_classes, task.label_names
         self.recipe = copy.copy(task.recipe)
-        self.compile_with(self.recipe.renewed(task))
+        self.compile_with(self.recipe.fresh_optimizer(task))
 
     @property
     def tasks(self) -> tuple[Task]:
@@ -239,7 +239,7 @@ class FeatureData(TaskData):
                 "Features have their labels and weights, from `encode_features`. Received others."
             )
         _check_is_frozen(task)
-        if x.reader != _reader(task):
+        if x.source != _feature_source(task):
             raise ValueError(
                 f"These features were made for another backbone than this {type(task).__name__}'s, "
                 "or for another pooling. Encode the texts again: `encode_features(task, ...)`."
@@ -249,9 +249,9 @@ class FeatureData(TaskData):
 
 def _check_can_be_cached(task):
     """Raises `ValueError` unless the encoder returns the same in every epoch."""
-    is_known = isinstance(task, (TextClassifier, TokenClassifier)) and hasattr(task.head, "read")
-    # A step of the class's own may compute more than the head.
-    if not is_known or type(task).train_step is not Task.train_step:
+    fits = isinstance(task, (TextClassifier, TokenClassifier)) and hasattr(task.head, "read")
+    # A class with its own train step may compute more than the head.
+    if not fits or type(task).train_step is not Task.train_step:
         raise ValueError(
             "`encode_features` is for `TextClassifier` and `TokenClassifier`. Received: a "
             f"{type(task).__name__}. Give its `fit` the texts."
@@ -268,11 +268,11 @@ def _check_is_frozen(task):
         )
 
 
-def _reader(task):
+def _feature_source(task):
     return task.backbone, getattr(task, "pooling", None)
 
 
 def _read(task, inputs):
-    """Returns what the task's head reads."""
+    """Returns the features that the task's head reads."""
     outputs = task.backbone_outputs(inputs, training=False)
     return keras.ops.cast(task.head.read(outputs, inputs.get(PADDING_MASK)), "float32")

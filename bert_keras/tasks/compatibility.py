@@ -12,8 +12,8 @@ def head_for(task, head_class, name="head", **options):
     return layer_for(task.backbone, head_class, name, dtype=task.dtype_policy, **options)
 
 
-def head_of(task, pooling, head_options):
-    """Returns the pooling and the other options of a task's head, by default the family's.
+def head_settings(task, pooling, head_options):
+    """Returns the pooling and the other settings of a task's head, by default the family's.
 
     Args:
         task: a `Task` with its backbone.
@@ -48,10 +48,10 @@ def check_backbone(backbone, task_name):
 def check_has_pooler(task):
     """Raises `ValueError` for a task that reads a pooled output on a backbone without a pooler."""
     if task.backbone.pooler is None:
-        asked = "pooling='pooler'" if hasattr(task, "pooling") else "the next sentence"
+        purpose = "pooling='pooler'" if hasattr(task, "pooling") else "the next sentence"
         advice = "pooling='cls' or 'mean'" if hasattr(task, "pooling") else "MaskedLM"
         raise ValueError(
-            f"A {type(task).__name__} needs a backbone with a pooler for {asked}. Received: "
+            f"A {type(task).__name__} needs a backbone with a pooler for {purpose}. Received: "
             f"{type(task.backbone).__name__}, which has none. Use {advice}."
         )
 
@@ -91,9 +91,9 @@ def check_tokenizer(tokenizer, backbone, needed_roles=()):
         )
     if backbone.padding_id not in (None, tokenizer.pad_token_id):
         raise ValueError(
-            f"The backbone counts positions by the padding id {backbone.padding_id}. Received: a "
-            f"tokenizer whose {tokenizer.pad_token!r} has the id {tokenizer.pad_token_id}. Use the "
-            "tokenizer of the same checkpoint."
+            f"The backbone skips the padding id {backbone.padding_id} in its positions. Received: "
+            f"a tokenizer whose {tokenizer.pad_token!r} has the id {tokenizer.pad_token_id}. Use "
+            "the tokenizer of the same checkpoint."
         )
 
 

@@ -55,7 +55,7 @@ def distill(
     if not is_of_answers:
         _check_kind(teacher)
     if not isinstance(student, keras.Model):
-        student = _of_layers(teacher, list(student))
+        student = _student_of_layers(teacher, list(student))
     if is_of_answers:
         return AnswerDistillation(teacher, student, **options)
     return Distillation(teacher, student, **options)
@@ -138,11 +138,12 @@ class Distillation(JointTask):
         return self.teacher.weights
 
     def call(self, inputs, training=None):
-        taught, soft, hard = _answers(self.student, inputs, training)
-        known, wanted, _ = _answers(self.teacher, inputs, False)
-        outputs = {"soft": soft, "hard": hard, "soft_target": ops.stop_gradient(wanted)}
+        states, logits, loss_logits = _states_and_logits(self.student, inputs, training)
+        target_states, target_logits, _ = _states_and_logits(self.teacher, inputs, False)
+        outputs = {"soft": logits, "hard": loss_logits}
+        outputs["soft_target"] = ops.stop_gradient(target_logits)
         if self.weights_of["cosine"]:
-            outputs |= {"cosine": taught, "cosine_target": ops.stop_gradient(known)}
+            outputs |= {"cosine": states, "cosine_target": ops.stop_gradient(target_states)}
         return outputs
 
     # Loss and metrics: the teacher's outputs are labels of the student's.
@@ -188,21 +189,21 @@ class Distillation(JointTask):
         self.student.save_to_preset(folder, card)
 
 
-def _answers(task, inputs, training):
-    """Returns a task's last hidden states, its logits, and the logits that its loss takes."""
-    known = (*task.backbone.input_names, ROW_PLACES)
-    own = {name: inputs[name] for name in known if name in inputs}
-    outputs = task.backbone_outputs(own, training=training)
-    soft = hard = task.head_outputs(outputs, own, training)
+def _states_and_logits(task, inputs, training):
+    """Returns a task's last hidden states, its logits for all tokens, and those its loss takes."""
+    names = (*task.backbone.input_names, ROW_PLACES)
+    backbone_inputs = {name: inputs[name] for name in names if name in inputs}
+    outputs = task.backbone_outputs(backbone_inputs, training=training)
+    logits = loss_logits = task.head_outputs(outputs, backbone_inputs, training)
     if MASK_POSITIONS in inputs:
-        hard = task.head_outputs(outputs, inputs, training)
-    return outputs["sequence_output"], soft, hard
+        loss_logits = task.head_outputs(outputs, inputs, training)
+    return outputs["sequence_output"], logits, loss_logits
 
 
 def _check_kind(task):
     """Raises `TypeError` unless a task can be a teacher or a student."""
-    is_known = type(task).__name__ in _KINDS and isinstance(task, Task)
-    if is_known and isinstance(task.default_loss(0.0), SparseCrossentropy):
+    is_supported = type(task).__name__ in _KINDS and isinstance(task, Task)
+    if is_supported and isinstance(task.default_loss(0.0), SparseCrossentropy):
         return
     raise TypeError(
         f"Distillation is for {', '.join(_KINDS)} that choose one class, without a CRF. Received: "
@@ -234,7 +235,7 @@ def _check_pair(teacher, student, cosine_weight):
         )
 
 
-def _of_layers(teacher, layers):
+def _student_of_layers(teacher, layers):
     """Returns a task like the teacher with some of its layers."""
     for layer in layers:
         check_int("student", layer, 0, teacher.backbone.num_layers - 1)
@@ -247,10 +248,10 @@ def _of_layers(teacher, layers):
     student.preprocessor = teacher.preprocessor
     pairs = [(by_path(teacher.backbone.weights), by_path(student.backbone.weights))]
     pairs += [(own_weights(teacher), own_weights(student))]
-    for known, own in pairs:
-        for path, weight in own.items():
+    for teacher_weights, student_weights in pairs:
+        for path, weight in student_weights.items():
             path = re.sub(r"(?<=^encoder/layer_)\d+", lambda m: str(layers[int(m[0])]), path)
-            if path in known:
+            if path in teacher_weights:
                 # A copy: on JAX, two weights that share a buffer cannot both be donated.
-                weight.assign(ops.copy(known[path]))
+                weight.assign(ops.copy(teacher_weights[path]))
     return student

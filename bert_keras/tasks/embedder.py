@@ -33,8 +33,8 @@ from bert_keras.training.contrastive import CosineRegression, MultipleNegativesR
 from bert_keras.training.teacher_losses import EmbeddingMSE, MarginMSE
 from bert_keras.types import AsArray, Data, Frozen, Hit, Objective, Texts, Verbose
 
-# Objective -> what its labels are, with a teacher.
-_OF_TEACHERS = {
+# Objective that has a teacher -> what its labels are.
+_TEACHER_LABELS = {
     "distillation": "a teacher's score for each text after the first",
     "vectors": "a teacher's vector for each row",
 }
@@ -169,8 +169,8 @@ class Embedder(Task):
             ValueError: the shape is wrong, a score is not a number from -1 to 1, a value of a
                 teacher is not finite, or a group is missing or a number among names.
         """
-        if self.objective in _OF_TEACHERS:
-            labels = as_label_array(labels, _OF_TEACHERS[self.objective])
+        if self.objective in _TEACHER_LABELS:
+            labels = as_label_array(labels, _TEACHER_LABELS[self.objective])
             check_shape("A teacher's labels", labels, ("num_examples", "num_values"), "iuf")
             refuse_first(~np.isfinite(labels), labels, "A teacher's labels must be finite")
             return labels.astype("float32")
@@ -208,10 +208,10 @@ class Embedder(Task):
         return EncodedGroups(self.preprocessor, ids, None, counts, labels, sample_weight)
 
     def check_columns(self, columns: list[list[str]], training: bool) -> None:
-        """Raises `ValueError` unless columns are equally long, and negatives are no positives."""
+        """Raises `ValueError` if columns differ in length, or a negative equals its positive."""
         check_equally_long(columns)
         if training and self.objective in ("ranking", "triplet"):
-            refuse_positives(columns)
+            refuse_equal_negatives(columns)
 
     def encode_ready_labels(self, labels, inputs):
         """Returns the labels of ready inputs, see `encode_labels`; there may be none."""
@@ -222,14 +222,14 @@ class Embedder(Task):
         """Returns the labels of rows of texts; without labels, each row is a group."""
         _, least, most = self.objectives[self.objective]
         if not least <= num_texts <= (most or num_texts):
-            wanted = f"{least}" if least == most else f"at least {least}"
+            required = f"{least}" if least == most else f"at least {least}"
             raise ValueError(
-                f"The objective {self.objective!r} trains on {wanted} columns of texts. Received: "
-                f"{num_texts}. Pass a tuple, such as `fit((anchors, positives))`."
+                f"The objective {self.objective!r} trains on {required} columns of texts. "
+                f"Received: {num_texts}. Pass a tuple, such as `fit((anchors, positives))`."
             )
-        wanted = {"similarity": "a score for each pair", **_OF_TEACHERS}.get(self.objective)
-        if wanted:
-            check_labels_given(labels, type(self).__name__, f"Pass {wanted}.")
+        required = {"similarity": "a score for each pair", **_TEACHER_LABELS}.get(self.objective)
+        if required:
+            check_labels_given(labels, type(self).__name__, f"Pass {required}.")
         labels = self.encode_labels(np.arange(count) if labels is None else labels)
         sizes = {"distillation": num_texts - 1, "vectors": self.dim}
         if self.objective in sizes:
@@ -268,7 +268,7 @@ class Embedder(Task):
             return np.zeros((0, self.dim), "float32")
         if not isinstance(x, dict) or np.ndim(x.get(TOKEN_IDS)) != 3:
             return predict(x, batch_size, **kwargs)
-        # Once it has seen inputs of two ranks, TensorFlow's graph knows neither.
+        # After inputs of two ranks, TensorFlow would trace a graph of unknown rank.
         self.check_inputs(x)
         merged = {key: np.reshape(array, (-1, np.shape(array)[-1])) for key, array in x.items()}
         vectors = predict(merged, batch_size, **kwargs)
@@ -308,9 +308,9 @@ class Embedder(Task):
 
         Args:
             queries: a str, a column of str, or vectors of `embed`.
-            documents: a column of str, or vectors of `embed`: worth keeping where the documents
-                stay and queries come.
-            top_k: int, documents a query at most.
+            documents: a column of str, or vectors of `embed`, to compute them only once for many
+                searches.
+            top_k: int, the most documents per query.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
 
@@ -329,11 +329,11 @@ class Embedder(Task):
                 "`documents` must be a column of str, or vectors. Received: "
                 f"{describe(documents)}. Pass [document] to search a single one."
             )
-        found_by, is_one = self._as_vectors(queries, "query", batch_size, verbose)
-        found, _ = self._as_vectors(documents, "document", batch_size, verbose)
+        query_vectors, is_one = self._as_vectors(queries, "query", batch_size, verbose)
+        document_vectors, _ = self._as_vectors(documents, "document", batch_size, verbose)
         answers = [
             [{"index": int(i), "score": float(row[i])} for i in best]
-            for row, best in self._nearest(found_by, found, top_k)
+            for row, best in self._nearest(query_vectors, document_vectors, top_k)
         ]
         if is_text(documents):
             texts = as_texts(documents)
@@ -382,11 +382,11 @@ class Embedder(Task):
 
 
 def stripped(columns):
-    """Returns columns of texts as lists of str without the white space around them."""
+    """Returns columns of texts as lists of str, without white space around each text."""
     return [[text.strip() for text in as_texts(column)] for column in columns]
 
 
-def refuse_positives(columns):
+def refuse_equal_negatives(columns):
     """Raises `ValueError` if a hard negative, after the second column, equals its positive."""
     for negatives in columns[2:]:
         wrong = [one == other for one, other in zip(columns[1], negatives, strict=True)]

@@ -86,14 +86,14 @@ class EncodedExamples:
         )
 
     def finish(self, batches: BucketedBatches) -> keras.utils.PyDataset:
-        """Returns what `fit` reads of the batches: the batches, unless a subclass masks them."""
+        """Returns the data set that `fit` reads: these batches, unless a subclass masks them."""
         return batches
 
     def labelled(self, labels: Any, sample_weight: Any = None) -> Self:
         """Returns the same rows with other labels and weights."""
-        other = copy.copy(self)
-        other.labels, other.sample_weight = labels, sample_weight
-        return other
+        examples = copy.copy(self)
+        examples.labels, examples.sample_weight = labels, sample_weight
+        return examples
 
     def weighted(
         self,
@@ -114,17 +114,18 @@ class EncodedExamples:
         count = num_classes or int(labels.max(initial=0)) + 1
         check_class_weight(class_weight, count)
         if isinstance(class_weight, str):
-            numbers = np.bincount(labels, minlength=count)
-            class_weight = dict(enumerate(len(labels) / (count * np.maximum(numbers, 1))))
-        table = np.ones(count, "float32")
+            class_counts = np.bincount(labels, minlength=count)
+            class_weight = dict(enumerate(len(labels) / (count * np.maximum(class_counts, 1))))
+        weight_of_class = np.ones(count, "float32")
         for key, weight in class_weight.items():
-            table[key] = weight
-        weights, old = table[labels], self.sample_weight
+            weight_of_class[key] = weight
+        weights, sample_weight = weight_of_class[labels], self.sample_weight
         if isinstance(self.labels, Ragged):
-            weights = Ragged.from_flat(weights * old.values, old.lengths)
-        elif old is not None:
-            old = np.asarray(old, "float32")
-            weights = weights * old.reshape(old.shape + (1,) * (weights.ndim - old.ndim))
+            weights = Ragged.from_flat(weights * sample_weight.values, sample_weight.lengths)
+        elif sample_weight is not None:
+            sample_weight = np.asarray(sample_weight, "float32")
+            new_axes = (1,) * (weights.ndim - sample_weight.ndim)
+            weights = weights * sample_weight.reshape(sample_weight.shape + new_axes)
         return self.labelled(self.labels, weights)
 
 
@@ -204,8 +205,8 @@ def check_class_weight(class_weight, num_classes=None):
 def buckets_of(max_length: int) -> tuple[int, ...]:
     """Returns the lengths that batches are padded to: finer on PyTorch, which compiles nothing.
 
-    They do not depend on the data, so that calls of `evaluate` share most compiled lengths. On an
-    accelerator they are multiples of 8, which its kernels for attention need.
+    They do not depend on the data, so that several calls of `evaluate` share most compiled lengths.
+    On an accelerator they are multiples of 8, as its attention kernels need.
     """
     if COMPILES_SHAPES or distribution.has_accelerator():
         return length_buckets(max_length)

@@ -42,8 +42,8 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
 
     Args:
         labels: column of names or numbers, or a matrix with one column per class; for several
-            labels also a column of lists of names, or of texts with names between commas. Blanks
-            around a name do not count.
+            labels also a column of lists of names, or of texts with names between commas. White
+            space around a name is ignored.
         problem_type: one of `PROBLEM_TYPES`.
         num_classes: int.
         label_names: tuple of str, or `None`.
@@ -55,7 +55,7 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
         ValueError: a label is missing, not a number, not a class, or of the wrong shape.
     """
     if problem_type == "multi_label" and label_names is not None and _are_sets_of_names(labels):
-        labels = _indicators_of(labels, label_names)
+        labels = _multi_hot(labels, label_names)
     labels = as_label_array(labels)
     if problem_type == "single_label":
         labels = one_column(labels)
@@ -68,7 +68,7 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
                 "problem_type='multi_label' and a matrix of 0 and 1 with one column per label."
             )
         if labels.dtype.kind in "OUS":
-            labels = _numbers_of(labels, label_names)
+            labels = _class_indices(labels, label_names)
     if labels.dtype.kind not in "iufb":
         raise ValueError(
             f"Labels of a {problem_type} problem must be numbers. Received the dtype "
@@ -92,43 +92,43 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
     return labels.reshape(-1, num_classes).astype("float32")
 
 
-def _numbers_of(names, label_names):
-    """Returns the numbers of labels given by name."""
+def _class_indices(names, label_names):
+    """Returns the class indices of labels given by name."""
     if label_names is None:
         raise ValueError(
             "Labels given by name need `label_names`. Received the label "
             f"{str(names.flat[0])!r}. Pass label_names=[...] when making the classifier."
         )
-    numbers = {name: number for number, name in enumerate(label_names)}
-    found = [numbers.get(name, numbers.get(name.strip(), -1)) for name in names.tolist()]
-    found = np.array(found, "int64")
-    refuse_first(found < 0, names, f"Every label must be one of {list(label_names)}")
-    return found
+    index_of = {name: number for number, name in enumerate(label_names)}
+    indices = [index_of.get(name, index_of.get(name.strip(), -1)) for name in names.tolist()]
+    indices = np.array(indices, "int64")
+    refuse_first(indices < 0, names, f"Every label must be one of {list(label_names)}")
+    return indices
 
 
 def _are_sets_of_names(rows):
     """Whether a column holds lists of names, or texts with names between commas."""
     if not isinstance(rows, list):
         rows = rows.tolist() if getattr(getattr(rows, "dtype", None), "kind", "") in "OU" else []
-    sets = (list, tuple, set, np.ndarray)
+    collection_types = (list, tuple, set, np.ndarray)
     return len(rows) > 0 and all(
         isinstance(row, str)
-        or (isinstance(row, sets) and all(isinstance(name, str) for name in row))
+        or (isinstance(row, collection_types) and all(isinstance(name, str) for name in row))
         for row in rows
     )
 
 
-def _indicators_of(rows, label_names):
+def _multi_hot(rows, label_names):
     """Returns 1 for each name of a row and 0 for all others: `(n, num_classes)`."""
     rows = [
         row if not isinstance(row, str) else [row] if row in label_names else row.split(",")
         for row in rows
     ]
     rows = [[name.strip() for name in row if name.strip()] for row in rows]
-    places = [index for index, row in enumerate(rows) for _ in row]
+    rows_of_names = [index for index, row in enumerate(rows) for _ in row]
     names = np.array([name for row in rows for name in row], dtype=str)
     labels = np.zeros((len(rows), len(label_names)), "int32")
-    labels[places, _numbers_of(names, label_names)] = 1
+    labels[rows_of_names, _class_indices(names, label_names)] = 1
     return labels
 
 
@@ -144,7 +144,7 @@ def as_label_array(labels, what="label"):
 
     Args:
         labels: array, column or list of labels, or of rows of labels of the same length.
-        what: str, what the message calls one of them.
+        what: str, the word for one label in messages.
 
     Returns:
         An array of the shape of `labels`; NaN among numbers stays.
@@ -157,7 +157,7 @@ def as_label_array(labels, what="label"):
         array = np.asarray(labels)
     except ValueError:
         for row, value in enumerate(labels):
-            _check_there(value, row, what)
+            _check_present(value, row, what)
         raise ValueError(
             "Each example must have one label. Received rows of different lengths. For several "
             "labels per example, pass a matrix of 0 and 1, (num_examples, num_classes), or lists "
@@ -168,7 +168,7 @@ def as_label_array(labels, what="label"):
     values = np.array(labels, dtype=object).reshape(-1).tolist()
     for place, value in enumerate(values):
         row = place * len(array) // len(values)
-        _check_there(value, row, what)
+        _check_present(value, row, what)
         if isinstance(value, (str, bytes)) != isinstance(values[0], (str, bytes)):
             raise ValueError(
                 f"The {what}s must be all strings or all numbers. Received {value!r} at the index "
@@ -189,7 +189,7 @@ def _is_missing(value):
         return False
 
 
-def _check_there(value, row, what):
+def _check_present(value, row, what):
     if _is_missing(value):
         raise ValueError(
             f"Every example needs a {what}. Received {value!r} at the index {row}. Leave out the "

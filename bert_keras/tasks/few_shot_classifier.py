@@ -125,33 +125,33 @@ class FewShotClassifier(TextClassifier):
             TypeError: `x` is not one column of texts, or an argument is unknown.
             ValueError: a class has no text, or labels do not fit; before any compute.
         """
-        if wrong := sorted(kwargs.keys() - {"verbose", "callbacks"}):
+        if unknown := sorted(kwargs.keys() - {"verbose", "callbacks"}):
             raise TypeError(
                 "FewShotClassifier.fit takes texts, labels, `batch_size`, `epochs`, `num_pairs`, "
-                f"`verbose` and `callbacks`. Received also: {', '.join(wrong)}. A TextClassifier "
+                f"`verbose` and `callbacks`. Received also: {', '.join(unknown)}. A TextClassifier "
                 "takes them; to score held-out texts, call `evaluate`."
             )
         texts, labels = self._labelled_texts(x, y)
         if num_pairs is not None:
             check_int("num_pairs", num_pairs)
-        trains = self.frozen != "backbone"
+        trains_encoder = self.frozen != "backbone"
         embedder = TextEmbedder(
             self.backbone,
             self.preprocessor,
             pooling=self.pooling,
             normalize=False,  # The cosine of the loss does not depend on it.
-            frozen=self.frozen if trains else None,
+            frozen=self.frozen if trains_encoder else None,
             dtype=self.dtype_policy,
         )
         embedder.is_fine_tuned = True  # Its rate is that of a short run.
         history = keras.callbacks.History()
-        if trains:
+        if trains_encoder:
             if num_pairs is None:
                 num_pairs = default_num_pairs(len(texts), self.recipe.peak_rate(embedder, 1))
             first, second = pairs_of(labels, num_pairs, random.getrandbits(31))
             columns = [[texts[row] for row in rows] for rows in (first, second)]
             embedder.recipe = copy.copy(self.recipe)
-            embedder.compile_with(self.recipe.renewed(self))
+            embedder.compile_with(self.recipe.fresh_optimizer(self))
             sizes = {"batch_size": batch_size or 16, "epochs": 1 if epochs is None else epochs}
             history = embedder.fit(tuple(columns), labels[first], **sizes, **kwargs)
         vectors = embedder.predict(texts, verbose=0)

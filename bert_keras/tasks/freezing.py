@@ -74,10 +74,10 @@ def idle_weights(task):
 def trained(name):
     """Returns a property of a task: Keras's property of this name, without the idle weights."""
 
-    of_keras = getattr(keras.Model, name).fget
+    keras_property = getattr(keras.Model, name).fget
 
     def get(task):
-        variables, idle = of_keras(task), set(map(id, idle_weights(task)))
+        variables, idle = keras_property(task), set(map(id, idle_weights(task)))
         return [v for v in variables if id(v) not in idle] if idle else variables
 
     return property(get, doc=f"The part of `keras.Model.{name}` that `fit` changes.")
@@ -95,13 +95,13 @@ def all_but(trained_name, of):
 
 def frozen_by_hand(task):
     """Returns the paths of weights that do not train, and that no argument accounts for."""
-    known = {id(weight) for weight in task.backbone.frozen_by_adapters}
+    accounted_for = {id(weight) for weight in task.backbone.frozen_by_adapters}
     if not task.backbone.trainable:
-        known |= {id(weight) for weight in task.backbone.weights}
+        accounted_for |= {id(weight) for weight in task.backbone.weights}
     return [
         relative_path(weight)
         for weight in (task.weights if task.trainable else [])
-        if not weight.trainable and id(weight) not in known
+        if not weight.trainable and id(weight) not in accounted_for
     ]
 
 

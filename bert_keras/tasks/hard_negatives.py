@@ -1,4 +1,4 @@
-"""Texts that an embedder takes for answers and that are none: the negatives that teach most."""
+"""Texts that an embedder mistakes for answers: the negatives that teach most."""
 
 import collections
 import warnings
@@ -34,7 +34,7 @@ def mine_hard_negatives(
     batch_size: int | None = None,
     verbose: Verbose = 0,
 ) -> tuple[list[str], ...]:
-    """Returns queries and positives with the texts of a corpus that are nearest and no positives.
+    """Returns queries and positives with the nearest texts of a corpus that are not positives.
 
     The nearest texts are often answers that nobody has labelled. The margins leave out texts whose
     scores come too close to that of the positive. A text that equals the query, or a positive of
@@ -99,17 +99,17 @@ def mine_hard_negatives(
     vectors = [embedder.embed_as("query", queries, *options)]
     vectors += [embedder.embed_as("document", x, *options) for x in (positives, documents)]
     rows = []
-    for row, (scores, of_positive) in enumerate(_scores(embedder, *vectors)):
+    for row, (scores, positive_score) in enumerate(_scores(embedder, *vectors)):
         query, positive = queries[row], positives[row]
         order = np.argsort(-scores, kind="stable")[: skip + top_k + len(excluded[query])]
-        found = [place for place in order if documents[place] not in excluded[query]]
-        found = found[skip : skip + top_k]
-        scores = scores[found]
+        candidates = [index for index in order if documents[index] not in excluded[query]]
+        candidates = candidates[skip : skip + top_k]
+        scores = scores[candidates]
         if reranker is not None:
-            texts = [positive, *(documents[place] for place in found)]
-            of_positive, *scores = reranker.score(query, texts, *options)
-        highest = _highest(of_positive, margin, relative_margin, max_score)
-        chosen = [documents[x] for x, s in zip(found, scores, strict=True) if s <= highest]
+            texts = [positive, *(documents[index] for index in candidates)]
+            positive_score, *scores = reranker.score(query, texts, *options)
+        highest = _highest_allowed_score(positive_score, margin, relative_margin, max_score)
+        chosen = [documents[i] for i, s in zip(candidates, scores, strict=True) if s <= highest]
         if len(chosen) >= num_negatives:
             rows.append((query, positive, *chosen[:num_negatives]))
     if len(rows) < len(queries):
@@ -121,13 +121,13 @@ def mine_hard_negatives(
     return tuple([row[column] for row in rows] for column in range(2 + num_negatives))
 
 
-def _highest(of_positive, margin, relative_margin, max_score):
+def _highest_allowed_score(positive_score, margin, relative_margin, max_score):
     """Returns the highest score that a negative may have beside a positive."""
     highest = np.inf if max_score is None else max_score
     if margin is not None:
-        highest = min(highest, of_positive - margin)
+        highest = min(highest, positive_score - margin)
     if relative_margin is not None:
-        highest = min(highest, of_positive - relative_margin * abs(of_positive))
+        highest = min(highest, positive_score - relative_margin * abs(positive_score))
     return highest
 
 
@@ -136,5 +136,6 @@ def _scores(embedder, queries, positives, documents, at_once=256):
     count = queries.shape[0] if hasattr(queries, "shape") else len(queries)
     for start in range(0, count, at_once):
         part = slice(start, start + at_once)
-        of_positives = embedder.similarities(queries[part], positives[part]).diagonal()
-        yield from zip(embedder.similarities(queries[part], documents), of_positives, strict=True)
+        positive_scores = embedder.similarities(queries[part], positives[part]).diagonal()
+        scores = embedder.similarities(queries[part], documents)
+        yield from zip(scores, positive_scores, strict=True)

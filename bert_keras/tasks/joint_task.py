@@ -1,4 +1,4 @@
-"""A task made of others: two that are trained together, or one that another teaches."""
+"""A task made of other tasks: two that train together, or a student and its teacher."""
 
 from typing import Any, Self
 
@@ -21,7 +21,7 @@ class JointTask(Task):
     Attributes:
         part_names: names of the tasks, which are arguments and attributes of this one.
         reader_name: name of the task that reads the examples and labels.
-        made_of: how to make such a task, for the error of `from_preset`.
+        made_of: str, code that makes such a task, for the error of `from_preset`.
 
     Args:
         result: the task that is used after training; its backbone and dtype are this task's.
@@ -136,8 +136,8 @@ class JointTask(Task):
 
     @classmethod
     def from_config(cls, config):
-        made = {n: keras.saving.deserialize_keras_object(config[n]) for n in cls.part_names}
-        return super().from_config({**config, **made})
+        tasks = {n: keras.saving.deserialize_keras_object(config[n]) for n in cls.part_names}
+        return super().from_config({**config, **tasks})
 
     @classmethod
     def from_preset(cls, preset: Path, **kwargs: Any) -> Self:

@@ -37,8 +37,8 @@ class LongTextClassifier(TextClassifier):
     the last ones, `"head_tail"` equally many of both, see
     `bert_keras.answers.windows.document_windows`.
 
-    A batch costs as much as `batch_size` times the number of windows sequences. Documents of
-    similar length share a batch, and those of a single window are padded to few different lengths.
+    A batch costs as much as `batch_size * number of windows` sequences. Documents of similar length
+    share a batch, and those of a single window are padded to few different lengths.
 
     In ready inputs `(batch, num_windows, seq_len)` a missing window is all padding, and there may
     be any number of windows.
@@ -157,7 +157,7 @@ class LongTextClassifier(TextClassifier):
 class EncodedDocuments(EncodedGroups):
     """Documents as rows of windows.
 
-    One length says how many windows a document has and how long they are, so that batches of
+    A document's length stands for both the number and the length of its windows, so that batches of
     similar documents have few different shapes: up to `max_length` it is the length of the
     document's only window, and beyond that `max_length` times the number of its windows.
 
@@ -169,20 +169,20 @@ class EncodedDocuments(EncodedGroups):
     """
 
     def __init__(self, preprocessor, ids, num_windows, stride, labels=None, sample_weight=None):
-        longest, room = preprocessor.max_length, preprocessor.room()
+        max_length, room = preprocessor.max_length, preprocessor.room()
         windows = document_windows(
             ids.lengths, room, stride or room, num_windows, preprocessor.truncation
         )
         counts = np.bincount(windows.documents, minlength=len(ids))
         super().__init__(preprocessor, ids.windows(windows), None, counts, labels, sample_weight)
         self.sequences_per_row = 1  # Lengths count the tokens of all windows.
-        self.lengths = np.where(counts == 1, self.lengths, counts * longest)
-        self.buckets += tuple(range(2 * longest, num_windows * longest + 1, longest))
+        self.lengths = np.where(counts == 1, self.lengths, counts * max_length)
+        self.buckets += tuple(range(2 * max_length, num_windows * max_length + 1, max_length))
 
     def rows(self, indices, length):
-        longest = self.preprocessor.max_length
-        inputs = super().rows(indices, min(length, longest))
-        return {key: x[:, : max(1, length // longest)] for key, x in inputs.items()}
+        max_length = self.preprocessor.max_length
+        inputs = super().rows(indices, min(length, max_length))
+        return {key: x[:, : max(1, length // max_length)] for key, x in inputs.items()}
 
 
 def _check_windows(num_windows, stride, pooling):

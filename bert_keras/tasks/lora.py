@@ -75,7 +75,7 @@ class AdaptedTask:
         """
         self._check_has_adapters()
         self.backbone.merge_adapters()
-        self.compile_with(self.recipe.renewed(self))
+        self.compile_with(self.recipe.fresh_optimizer(self))
 
     def without_adapters(self) -> Self:
         """Returns a copy with the adapters merged, or the task itself if it has none.

@@ -1,4 +1,4 @@
-"""Queries and documents of a `MultiVectorEmbedder` as rows: markers, expansion, what counts."""
+"""Queries and documents of a `MultiVectorEmbedder` as rows: markers, expansion, scored tokens."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from bert_keras.tasks.groups import EncodedGroups
 
 
 class _Marked:
-    """Mixin: fills up queries with `[MASK]`, and says which tokens count.
+    """Mixin that fills up queries with `[MASK]` and marks the tokens that count in scores.
 
     Args:
         task: a `MultiVectorEmbedder`.
@@ -29,14 +29,14 @@ class _Marked:
         inputs, task = super().packed(indices, length), self.task
         is_query = self.is_query[indices][:, None]
         ids, mask = inputs[TOKEN_IDS], inputs[PADDING_MASK]
-        counts = (mask == 1) & (is_query | ~np.isin(ids, self.skipped_ids))
+        is_scored = (mask == 1) & (is_query | ~np.isin(ids, self.skipped_ids))
         if task.query_expansion:
-            filled = is_query & (mask == 0) & (np.arange(length) < task.query_expansion)
-            ids[filled] = task.tokenizer.mask_token_id
-            counts |= filled
+            is_expansion = is_query & (mask == 0) & (np.arange(length) < task.query_expansion)
+            ids[is_expansion] = task.tokenizer.mask_token_id
+            is_scored |= is_expansion
             if task.attend_to_expansion:
-                mask[filled] = 1
-        return {**inputs, SCORING_MASK: counts.astype("int32")}
+                mask[is_expansion] = 1
+        return {**inputs, SCORING_MASK: is_scored.astype("int32")}
 
 
 class MarkedTexts(_Marked, EncodedTexts):
@@ -56,13 +56,13 @@ def marked_ids(task, texts, is_query):
         is_query: bool `(num_texts,)`.
     """
     markers = {True: task.query_marker, False: task.document_marker}
-    numbers = {token: number for number, token in enumerate(task.tokenizer.vocabulary)}
-    markers = {kind: split_marker(numbers, text) for kind, text in markers.items()}
+    ids_by_token = {token: number for number, token in enumerate(task.tokenizer.vocabulary)}
+    markers = {kind: split_marker(ids_by_token, text) for kind, text in markers.items()}
     lengths = {True: task.query_length, False: task.document_length}
     texts = [markers[bool(q)][1] + text for q, text in zip(is_query, texts, strict=True)]
     ids, _ = task.preprocessor.tokenize(texts)
     rows, special = [], task.tokenizer.layout.num_special(False)
-    for is_one, row in zip(is_query, ids, strict=True):
-        row = [*markers[bool(is_one)][0], *row]
-        rows.append(row[: (lengths[bool(is_one)] or len(row) + special) - special])
+    for q, row in zip(is_query, ids, strict=True):
+        row = [*markers[bool(q)][0], *row]
+        rows.append(row[: (lengths[bool(q)] or len(row) + special) - special])
     return Ragged.from_rows(rows)

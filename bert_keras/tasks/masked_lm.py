@@ -86,7 +86,7 @@ class MaskedLM(Task):
     needs_labels = False
     is_fine_tuned = False
     has_classes = False
-    # Whether examples are pairs with a label too.
+    # Whether examples are pairs of texts with a label.
     has_next_sentence = False
 
     if TYPE_CHECKING:
@@ -177,12 +177,12 @@ class MaskedLM(Task):
         Raises:
             ValueError: a label is not an id of the vocabulary.
         """
-        labels, most = np.asarray(labels), self.backbone.vocabulary_size - 1
+        labels, last_id = np.asarray(labels), self.backbone.vocabulary_size - 1
         advice = "They are the ids that stood there. Texts need no labels: `fit` masks them."
         check_shape("Labels of masked tokens", labels, ("batch", "num_predictions"), "iu", advice)
         advice = "Give positions to ignore any id and weight 0."
-        wrong = (labels < 0) | (labels > most)
-        refuse_first(wrong, labels, f"Labels must be ids from 0 to {most}", advice)
+        wrong = (labels < 0) | (labels > last_id)
+        refuse_first(wrong, labels, f"Labels must be ids from 0 to {last_id}", advice)
         return labels.astype("int32")
 
     # Texts to masked batches
@@ -194,9 +194,10 @@ class MaskedLM(Task):
         return np.zeros(num_examples(x), "int32")
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
-        """Returns texts as rows: to train on, masked as `masking` says, see `Task`.
+        """Returns texts as rows of token ids, see `Task`.
 
-        To predict, with the positions of their `[MASK]` tokens.
+        In training they are masked as `masking` says. For prediction, each row comes with the
+        positions of its `[MASK]` tokens.
 
         Raises:
             TypeError, ValueError: texts do not fit, or there is no `[MASK]`.
@@ -214,10 +215,10 @@ class MaskedLM(Task):
         packed = self._packed(ids, pair_ids)
         rows, columns = np.nonzero(packed[TOKEN_IDS] == mask_id)
         counts = np.bincount(rows, minlength=len(ids))
-        given = sum(_counts(part, mask_id) for part in (ids, pair_ids) if part is not None)
-        lost, longest = given - counts, self.preprocessor.max_length
+        counts_before = sum(_counts(part, mask_id) for part in (ids, pair_ids) if part is not None)
+        num_lost, longest = counts_before - counts, self.preprocessor.max_length
         rule = f"No {tokenizer.mask_token} may fall off the end of a text, max_length={longest}"
-        refuse_first(lost > 0, lost, rule, "Shorten the text around it.")
+        refuse_first(num_lost > 0, num_lost, rule, "Shorten the text around it.")
         return packed, Ragged.from_flat(columns.astype("int32"), counts)
 
     def _packed(self, ids, pair_ids):
@@ -293,8 +294,8 @@ class MaskedLM(Task):
             logits = self.token_logits(self.predict(part, batch_size, verbose=verbose))
             counts = positions.lengths[start : start + at_once]
             for row, count in zip(logits, counts, strict=True):
-                options = top_k, tokenizer.vocabulary_size, tokenizer.readable, targets
-                answers.append([likeliest_tokens(scores, *options) for scores in row[:count]])
+                arguments = top_k, tokenizer.vocabulary_size, tokenizer.readable, targets
+                answers.append([likeliest_tokens(scores, *arguments) for scores in row[:count]])
         return answers
 
     @overload
@@ -307,7 +308,7 @@ class MaskedLM(Task):
         """Returns how likely texts are: their pseudo-log-likelihood.
 
         `score = sum over i of log p(token i | all other tokens)`: each token is masked in turn,
-        which costs one row of a batch a token. Higher is likelier. It is a sum, so it suits texts
+        which costs one row of a batch per token. Higher is likelier. It is a sum, so it suits texts
         of about the same length, such as two spellings of one sentence.
 
         Args:
@@ -341,32 +342,32 @@ class MaskedLM(Task):
         check_all_fit(self.preprocessor, ids, pair_ids)
         packed = self._packed(ids, pair_ids)
         layout, mask_id = tokenizer.layout, TokenKinds.from_tokenizer(tokenizer).mask_id
-        around = {*layout.before, *layout.between, *layout.after}
-        not_scored = [*around, tokenizer.pad_token_id, mask_id]
+        special_ids = {*layout.before, *layout.between, *layout.after}
+        not_scored = [*special_ids, tokenizer.pad_token_id, mask_id]
         rows, columns = np.nonzero(~np.isin(packed[TOKEN_IDS], not_scored))
         scores = np.zeros(len(ids))
         at_once = max(1, _LOGITS_AT_ONCE // self.backbone.vocabulary_size)
         for start in range(0, len(rows), at_once):
             part = slice(start, start + at_once)
-            found = self._log_probabilities(
+            log_probabilities = self._log_probabilities(
                 packed, rows[part], columns[part], mask_id, batch_size, verbose
             )
-            np.add.at(scores, rows[part], found)
+            np.add.at(scores, rows[part], log_probabilities)
         return scores.tolist()
 
     def _log_probabilities(self, packed, rows, columns, mask_id, batch_size, verbose):
         """Returns the log-probability of one token in each of `rows`, hidden from the model."""
 
-        hidden = {name: array[rows] for name, array in packed.items()}
-        hidden[TOKEN_IDS][np.arange(len(rows)), columns] = mask_id
+        inputs = {name: array[rows] for name, array in packed.items()}
+        inputs[TOKEN_IDS][np.arange(len(rows)), columns] = mask_id
         positions = Ragged.from_flat(columns.astype("int32"), np.ones(len(rows), int))
-        examples = PackedTexts(hidden, positions, buckets_of(self.preprocessor.max_length))
-        found = np.zeros(len(rows))
-        for numbers, outputs in self.predict_rows(examples, batch_size, verbose):
-            labels = packed[TOKEN_IDS][rows[numbers], columns[numbers]]
-            of_tokens = log_softmax(self.token_logits(outputs)[:, 0])
-            found[numbers] = of_tokens[np.arange(len(numbers)), labels]
-        return found
+        examples = PackedTexts(inputs, positions, buckets_of(self.preprocessor.max_length))
+        log_probabilities = np.zeros(len(rows))
+        for indices, outputs in self.predict_rows(examples, batch_size, verbose):
+            labels = packed[TOKEN_IDS][rows[indices], columns[indices]]
+            by_token = log_softmax(self.token_logits(outputs)[:, 0])
+            log_probabilities[indices] = by_token[np.arange(len(indices)), labels]
+        return log_probabilities
 
     def token_logits(self, outputs: Any) -> Array:
         """Returns the logits of masked tokens among the outputs."""

@@ -145,8 +145,8 @@ class MultiVectorEmbedder(Embedder):
     @property
     def skipped_ids(self) -> list[int]:
         """The ids of `skipped_tokens` that are in the vocabulary."""
-        known = set(self.tokenizer.vocabulary)
-        return [self.tokenizer.token_to_id(x) for x in self.skipped_tokens if x in known]
+        vocabulary = set(self.tokenizer.vocabulary)
+        return [self.tokenizer.token_to_id(x) for x in self.skipped_tokens if x in vocabulary]
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -174,7 +174,7 @@ class MultiVectorEmbedder(Embedder):
         return self._encoded(columns, kinds, labels, sample_weight)
 
     def _encoded(self, columns, kinds, labels=None, sample_weight=None):
-        """Returns rows of texts of the kinds, one of each column."""
+        """Returns rows with one text of each column; `kinds` says what each column holds."""
         is_query = np.tile(np.array(kinds) == "query", len(columns[0]))
         ids = marked_ids(
             self, [text for row in zip(*columns, strict=True) for text in row], is_query
@@ -236,14 +236,14 @@ class MultiVectorEmbedder(Embedder):
         texts = as_texts(as_column(texts, "texts"))
         if not texts:
             return []
-        examples, found = self._encoded(stripped([texts]), [kind]), [None] * len(texts)
+        examples, embeddings = self._encoded(stripped([texts]), [kind]), [None] * len(texts)
         batches = self.data.for_prediction(examples, batch_size)
         outputs = self.predict_batches(batches, verbose=verbose)
         for (rows, length), vectors in zip(batches.batches, outputs, strict=True):
             masks = examples.rows(rows, length)[SCORING_MASK]
             for row, mask, all_tokens in zip(rows, masks, vectors, strict=False):
-                found[row] = all_tokens[mask == 1]
-        return found
+                embeddings[row] = all_tokens[mask == 1]
+        return embeddings
 
     def embed_as(self, kind, texts, batch_size=None, verbose=0):
         """Returns the vectors of texts as queries or documents, see `embed`."""
@@ -271,9 +271,9 @@ class MultiVectorEmbedder(Embedder):
             TypeError: something is not text.
             ValueError: vectors have another width.
         """
-        found_by, is_one = self._as_vectors(queries, "query", batch_size, verbose)
-        found, _ = self._as_vectors(documents, "document", batch_size, verbose)
-        scores = self.similarities(found_by, found)
+        query_vectors, is_one = self._as_vectors(queries, "query", batch_size, verbose)
+        document_vectors, _ = self._as_vectors(documents, "document", batch_size, verbose)
+        scores = self.similarities(query_vectors, document_vectors)
         return scores[0] if is_one else scores
 
     def similarities(
@@ -283,7 +283,7 @@ class MultiVectorEmbedder(Embedder):
         return maxsim_matrix(queries, documents)
 
     def checked_vectors(self, vectors: Any) -> tuple[list[NDArray[np.float32]], bool]:
-        """Returns the vectors of several texts, a list of arrays, and whether they are of one.
+        """Returns the vectors of several texts, a list of arrays, and whether `vectors` was one's.
 
         Raises:
             ValueError: they are of another form or width.

@@ -19,7 +19,7 @@ from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.tasks.compatibility import dropout_of, head_for, head_of
+from bert_keras.tasks.compatibility import dropout_of, head_for, head_settings
 from bert_keras.tasks.encoded_labels import one_column
 from bert_keras.tasks.groups import EncodedGroups, merge_groups
 from bert_keras.tasks.keyword_options import MultipleChoiceOptions, TaskOptions
@@ -96,7 +96,7 @@ class MultipleChoice(Task):
         **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
-        self.pooling, self.head_options = head_of(self, pooling, head_options)
+        self.pooling, self.head_options = head_settings(self, pooling, head_options)
         self.dropout = dropout_of(self, dropout)
         options = {"dropout": self.dropout, "pooling": self.pooling, **self.head_options}
         self.head = head_for(self, SequenceHead, num_outputs=1, **options)
@@ -154,17 +154,17 @@ class MultipleChoice(Task):
         """Returns the labels of ready inputs, each of which must be one of the choices."""
         return self._checked_labels(labels, _existing(inputs))
 
-    def _checked_labels(self, labels, is_there):
+    def _checked_labels(self, labels, exists):
         labels = self.encode_labels(labels)
-        _check_labels(labels, is_there)
-        self._check_smoothing(is_there.sum(axis=1))
+        _check_labels(labels, exists)
+        self._check_smoothing(exists.sum(axis=1))
         return labels
 
     def _check_smoothing(self, counts):
         if self.recipe.label_smoothing and counts.min() < counts.max():
             raise ValueError(
-                "`label_smoothing` needs as many choices for each context. Received: from "
-                f"{counts.min()} to {counts.max()} choices. Compile with label_smoothing=0.0."
+                "`label_smoothing` needs the same number of choices for each context. Received: "
+                f"from {counts.min()} to {counts.max()} choices. Compile with label_smoothing=0.0."
             )
 
     @overload

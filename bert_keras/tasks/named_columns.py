@@ -14,8 +14,8 @@ from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.other_names import our_input
 from bert_keras.tasks.user_columns import as_column, is_table, is_text
 
-# By the form of a task's raw examples: columns to read, and columns of labels. The first that a
-# table has are taken. Other names follow from what the columns hold, see `of_table`.
+# Form of a task's raw examples -> names of columns to read, and of columns of labels. The first
+# match in a table is taken. Without a match, what the columns hold decides, see `columns_of_table`.
 _COLUMNS = {
     "sentences": (("tokens",), ("words",)),
     "questions": (("question", "context"),),
@@ -25,19 +25,19 @@ _LABELS = {
     "sentences": ("ner_tags", "tags", "labels", "ner", "label", "pos_tags"),
     "questions": ("answers",),
 }
-_LABELS_OF_OTHERS = ("label", "labels")
+_DEFAULT_LABELS = ("label", "labels")
 _PAIRS = (
     *(("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2")),
     *(("question", "sentence"), ("text1", "text2"), ("text_a", "text_b")),
 )
-_NOT_TEXTS = ("id", "idx", "guid", "uid")
+_ID_COLUMNS = ("id", "idx", "guid", "uid")
 _POSITIONS = {"start_logits": "start_positions", "end_logits": "end_positions"}
 # The label of tokens that have none, in transformers.
 _IGNORED = -100
 
 
 def in_our_form(task, x, y=None, sample_weight=None):
-    """Returns `(x, y, sample_weight)` in this package's form; what is in it already, unchanged.
+    """Returns `(x, y, sample_weight)` in this package's form; data already in it is unchanged.
 
     Args:
         task: a `Task`.
@@ -53,15 +53,15 @@ def in_our_form(task, x, y=None, sample_weight=None):
         return x, y, sample_weight
     names = column_names(x)
     if "input_ids" in names:
-        return _ready(task, x, names, y, sample_weight)
+        return _as_ready_inputs(task, x, names, y, sample_weight)
     if isinstance(x, dict) and not _holds_examples(x, task.form):
         return x, y, sample_weight
     if y is None:
         y = _labels(task, x, names, _label_names(task.form))
         if task.form == "questions" and y is not None:
-            y = [_pairs(answers) for answers in as_column(y)]
-    wanted = getattr(task.preprocessor, "text_columns", None)
-    return of_table(x, wanted, task.form), y, sample_weight
+            y = [_answers_as_pairs(answers) for answers in as_column(y)]
+    text_columns = getattr(task.preprocessor, "text_columns", None)
+    return columns_of_table(x, text_columns, task.form), y, sample_weight
 
 
 def are_rows(x):
@@ -76,7 +76,7 @@ def _takes_labels(task):
 
 
 def _label_names(form):
-    return _LABELS.get(form, _LABELS_OF_OTHERS)
+    return _LABELS.get(form, _DEFAULT_LABELS)
 
 
 def _holds_examples(columns, form):
@@ -92,49 +92,54 @@ def column_names(table):
     return list(table.column_names if hasattr(table, "column_names") else table.columns)
 
 
-def of_table(table, wanted=None, form="texts"):
-    """Returns the columns of raw examples of a table: one column, or a tuple of several.
+def columns_of_table(table, text_columns=None, form="texts"):
+    """Returns a table's columns of raw examples: one column, or a tuple of several.
 
     Args:
         table: see `is_table`, or a dict of columns.
-        wanted: names of the columns. `None` for those with the names of the form, for the only one
-            that holds str, besides labels and ids, or for two with the names of a pair.
+        text_columns: names of the columns. `None` takes those that the form names, or the only one
+            that holds str, besides labels and ids, or two with the names of a pair.
         form: str, see `user_columns.FORMS`.
 
     Raises:
-        ValueError: a column is missing, or it is in doubt which to read.
+        ValueError: a column is missing, or it is ambiguous which to read.
     """
     names = column_names(table)
-    chosen = wanted or next((x for x in _COLUMNS.get(form, ()) if set(x) <= set(names)), None)
+    chosen = text_columns or next((x for x in _COLUMNS.get(form, ()) if set(x) <= set(names)), None)
     if chosen is None:
-        others = (*_label_names(form), *_NOT_TEXTS)
-        chosen = [name for name in names if name not in others and is_text(table[name])]
+        excluded = (*_label_names(form), *_ID_COLUMNS)
+        chosen = [name for name in names if name not in excluded and is_text(table[name])]
         chosen = next((pair for pair in _PAIRS if set(pair) == set(chosen)), chosen)
         chosen = chosen if len(chosen) == 1 or chosen in _PAIRS else ()
     if not chosen or not set(chosen) <= set(names):
         raise ValueError(
             "A table must have one column of str, or the preprocessor must say which ones to read, "
             f"`text_columns=['premise', 'hypothesis']`. Received: the columns {names}, "
-            f"text_columns={wanted}."
+            f"text_columns={text_columns}."
         )
     columns = tuple(table[name] for name in chosen)
     return columns if len(columns) > 1 else columns[0]
 
 
-def _labels(task, table, names, wanted):
-    """Returns the column of labels, or `None`; numbers with names count as the task counts them."""
+def _labels(task, table, names, candidates):
+    """Returns the column of labels, or `None`.
+
+    If the table names its label numbers and the task numbers these names differently, the labels
+    are translated to the task's numbers.
+    """
     if not _takes_labels(task):
         return None
-    name = next((name for name in wanted if name in names), None)
+    name = next((name for name in candidates if name in names), None)
     if name is None:
         return None
     feature = (getattr(table, "features", None) or {}).get(name)
-    theirs = getattr(getattr(feature, "feature", feature), "names", None)
-    theirs = [str(name).casefold() for name in theirs or ()]
-    ours = [str(name).casefold() for name in getattr(task, "label_names", None) or ()]
-    labels, are_different = table[name], len(set(ours)) == len(ours)
-    if theirs and ours and theirs != ours and set(theirs) <= set(ours) and are_different:
-        numbers = {number: ours.index(name) for number, name in enumerate(theirs)}
+    table_names = getattr(getattr(feature, "feature", feature), "names", None)
+    table_names = [str(name).casefold() for name in table_names or ()]
+    task_names = [str(name).casefold() for name in getattr(task, "label_names", None) or ()]
+    labels, are_distinct = table[name], len(set(task_names)) == len(task_names)
+    can_translate = are_distinct and set(table_names) <= set(task_names)
+    if table_names and table_names != task_names and can_translate:
+        numbers = {number: task_names.index(name) for number, name in enumerate(table_names)}
         return _renumbered(as_column(labels), numbers)
     return labels
 
@@ -146,7 +151,7 @@ def _renumbered(labels, numbers):
     return numbers.get(labels, labels)
 
 
-def _pairs(answers):
+def _answers_as_pairs(answers):
     """Returns the answers to a question as `datasets` has them in the form of `read_answers`."""
     if isinstance(answers, Mapping):
         texts, starts = (list(answers[name]) for name in ("text", "answer_start"))
@@ -156,26 +161,26 @@ def _pairs(answers):
     return answers
 
 
-def _ready(task, x, names, y, sample_weight):
-    """Returns inputs under our names, and their labels.
+def _as_ready_inputs(task, x, names, y, sample_weight):
+    """Returns inputs under this package's names, and their labels.
 
-    Columns of a table that the model does not take are left out, as `Trainer` does; in a dict they
-    stay, so that the model names them.
+    Columns of a table that the model does not take are left out, as transformers' `Trainer` does;
+    in a dict they stay, so that the model's error names them.
     """
     columns = {name: x[name] for name in names}
     labels = [name for name in (*_label_names(task.form), *_POSITIONS.values()) if name in columns]
     if y is None and set(_POSITIONS.values()) <= set(labels):
-        y = {name: _matrix(columns[theirs]) for name, theirs in _POSITIONS.items()}
+        y = {name: _as_matrix(columns[position]) for name, position in _POSITIONS.items()}
     elif y is None and task.form != "questions":
         y = _labels(task, x, names, ("labels", *_label_names(task.form)))
-        y = None if y is None else _matrix(y, _IGNORED)
+        y = None if y is None else _as_matrix(y, _IGNORED)
     if _takes_labels(task):
         columns = {name: column for name, column in columns.items() if name not in labels}
     if not isinstance(x, dict):
         columns = {name: column for name, column in columns.items() if our_input(name)}
-    inputs = {our_input(name) or name: _matrix(column) for name, column in columns.items()}
+    inputs = {our_input(name) or name: _as_matrix(column) for name, column in columns.items()}
     if PADDING_MASK not in inputs:
-        inputs[PADDING_MASK] = _matrix(columns["input_ids"], mask=True)
+        inputs[PADDING_MASK] = _as_matrix(columns["input_ids"], mask=True)
     if SEGMENT_IDS not in task.input_names and not np.any(inputs.get(SEGMENT_IDS, 0)):
         inputs.pop(SEGMENT_IDS, None)
     if task.label_per_token and y is not None and sample_weight is None:
@@ -185,7 +190,7 @@ def _ready(task, x, names, y, sample_weight):
     return inputs, y, sample_weight
 
 
-def _matrix(column, fill=0, mask=False):
+def _as_matrix(column, fill=0, mask=False):
     """Returns a column of numbers or of rows of numbers as an array; shorter rows are filled up.
 
     Args:

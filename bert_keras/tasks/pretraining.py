@@ -97,7 +97,7 @@ class Pretraining(MaskedLM):
             labels: dict of `masked_lm` and `next_sentence`, see the class.
 
         Raises:
-            ValueError: one is missing, or no id or class.
+            ValueError: one of them is missing, or a label is not an id or a class.
         """
         if not isinstance(labels, dict) or set(labels) != set(OUTPUTS):
             raise ValueError(

@@ -264,13 +264,13 @@ class QuestionAnswering(Task):
         first, last = _answer_tokens(windows, starts[usable], ends[usable])
         columns = windows.columns_of(first, last)
         documents = windows.windows.documents
-        is_held = np.zeros(len(usable), bool)
-        is_held[documents[columns[0] > 0]] = True
-        for i in np.flatnonzero(has_tokens & has_answer & ~is_held):
+        fits_window = np.zeros(len(usable), bool)
+        fits_window[documents[columns[0] > 0]] = True
+        for i in np.flatnonzero(has_tokens & has_answer & ~fits_window):
             reason = question_examples.NO_TOKEN if first[i] < 0 else question_examples.TOO_LONG
             unusable[int(usable[i])] = reason
         question_examples.report(unusable, len(questions))
-        rows = np.flatnonzero((has_tokens & (is_held | ~has_answer))[documents])
+        rows = np.flatnonzero((has_tokens & (fits_window | ~has_answer))[documents])
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight, "float32")[usable[documents[rows]]]
         labels = {name: column[rows] for name, column in zip(OUTPUTS, columns, strict=True)}
@@ -377,9 +377,9 @@ class QuestionAnswering(Task):
         is_one = isinstance(question, str)
         questions = [question] if is_one else as_column(question, "question")
         contexts = [context] * len(questions) if isinstance(context, str) else context
-        found = self.n_best((questions, contexts), top_k, batch_size, verbose)
+        n_best = self.n_best((questions, contexts), top_k, batch_size, verbose)
         threshold = self.no_answer_threshold
-        answers = [span_search.span_answers(best, top_k, threshold) for best in found]
+        answers = [span_search.span_answers(best, top_k, threshold) for best in n_best]
         return answers[0] if is_one else answers
 
     def has_no_answer(self, best: NBest) -> bool:
@@ -398,8 +398,9 @@ class QuestionAnswering(Task):
         """Finds, and sets, the threshold that scores best on examples not trained on.
 
         The score it returns is an upper bound for these very examples; see `squad_v2_scores`,
-        whose threshold this is. Only where no threshold beats "no answer" everywhere, for which
-        the official script says 0.0, it lies below all scores and means just that.
+        whose threshold this is. There is one exception: if nothing beats answering "no answer" to
+        every question, the official script returns 0.0; here the threshold then lies below all
+        scores, so that every question gets "no answer".
 
         Args:
             x: see the class.
@@ -413,7 +414,7 @@ class QuestionAnswering(Task):
             Dict with `threshold` and the metric by its name, a percentage.
 
         Raises:
-            ValueError: `metric` is another, an example is neither answered nor impossible, or the
+            ValueError: `metric` is unknown, an example is neither answered nor impossible, or the
                 examples do not have both kinds of questions.
         """
         check_choice("metric", metric, ("f1", "exact"))
@@ -444,26 +445,27 @@ class EncodedWindows(EncodedExamples):
     Args:
         windows: `QuestionWindows`.
         task: a `QuestionAnswering`.
-        kept: int64 `(num_rows,)`, the windows that are rows; `None` for all.
+        window_indices: int64 `(num_rows,)`, the windows that are rows; `None` for all.
         labels, sample_weight: see `EncodedExamples`.
     """
 
-    def __init__(self, windows, task, kept=None, labels=None, sample_weight=None):
-        self.windows, self.kept = windows, np.arange(len(windows)) if kept is None else kept
+    def __init__(self, windows, task, window_indices=None, labels=None, sample_weight=None):
+        self.windows = windows
+        self.window_indices = np.arange(len(windows)) if window_indices is None else window_indices
         self.keeps_buckets = not task.mask_padding
         buckets = buckets_of(task.preprocessor.max_length)
-        super().__init__(windows.lengths[self.kept], labels, sample_weight, buckets)
+        super().__init__(windows.lengths[self.window_indices], labels, sample_weight, buckets)
 
     def rows(self, indices, length):
-        return self.windows.pack(self.kept[indices], length)
+        return self.windows.pack(self.window_indices[indices], length)
 
 
 def _answer_tokens(windows, starts, ends):
     """Returns the first and the last token of each question's answer; -1 for no answer."""
     tokens = np.full((2, len(starts)), -1, np.int64)
     rows = np.flatnonzero(starts >= 0)
-    found = np.stack(windows.tokens_of(rows, starts[rows], ends[rows]))
-    tokens[:, rows] = np.where(found[0] <= found[1], found, -1)
+    covered = np.stack(windows.tokens_of(rows, starts[rows], ends[rows]))
+    tokens[:, rows] = np.where(covered[0] <= covered[1], covered, -1)
     return tokens
 
 

@@ -43,7 +43,7 @@ class QuestionExample:
 
     @property
     def spans(self) -> tuple[Answer, ...]:
-        """The `answers` that are in the context where they say: those to train on."""
+        """The `answers` whose text is in the context at their `start`: those to train on."""
         return tuple(answer for answer in self.answers if answer.stands_in(self.context))
 
 
@@ -53,11 +53,11 @@ class Unusable(NamedTuple):
     reason: str
 
 
-MISPLACED = Unusable("the answer is not in the context where it says")
+MISPLACED = Unusable("the answer's text is not in the context at its start")
 BLANK_QUESTION = Unusable("the question is blank")
 NOTHING_LEFT = Unusable("the tokenizer leaves nothing of the question or of the context")
 NO_TOKEN = Unusable("the answer covers no token")
-TOO_LONG = Unusable("the answer is longer than what two windows share, and fits into none")
+TOO_LONG = Unusable("the answer is longer than the overlap of two windows, and fits into none")
 
 
 def are_examples(x):
@@ -125,10 +125,10 @@ def read_answers(contexts, answers):
         candidates = _candidates(answer, index)
         for candidate in candidates:
             _check_lies_inside(context, candidate, index)
-        found = [candidate for candidate in candidates if candidate.stands_in(context)]
-        if found:
-            starts[index] = found[0].start
-            ends[index] = found[0].start + len(found[0].text)
+        matches = [candidate for candidate in candidates if candidate.stands_in(context)]
+        if matches:
+            starts[index] = matches[0].start
+            ends[index] = matches[0].start + len(matches[0].text)
         elif candidates:
             unusable[index] = MISPLACED
     return starts, ends, unusable

@@ -16,8 +16,8 @@ from bert_keras.tasks.replaced_token_detector import ReplacedTokenDetector
 from bert_keras.types import Card, Dtype, JudgedToken, Path, Tensor, Texts, Verbose
 
 OUTPUTS = ("masked_lm", "detection")
-# What must be equal in both: the inputs, and what their shared embeddings depend on.
-_ALIKE = (
+# Attributes that must be equal in both backbones: the inputs, and what shared embeddings depend on.
+_SHARED_SETTINGS = (
     "input_names",
     "compute_dtype",
     "vocabulary_size",
@@ -147,7 +147,7 @@ class ReplacedTokenDetection(JointTask):
         inputs, positions = dict(inputs), inputs[MASK_POSITIONS]
         drawn = ops.reshape(drawn, ops.shape(positions))
         del inputs[MASK_POSITIONS]
-        inputs[TOKEN_IDS] = put(inputs[TOKEN_IDS], positions, drawn)
+        inputs[TOKEN_IDS] = put_at(inputs[TOKEN_IDS], positions, drawn)
         detection = self.discriminator(inputs, training=training)
         return {"masked_lm": masked_lm, "detection": detection, "drawn_ids": drawn}
 
@@ -173,15 +173,15 @@ class ReplacedTokenDetection(JointTask):
         labels = ops.cast(y, "int32")
         weights = ops.ones(ops.shape(labels)) if sample_weight is None else sample_weight
         weights = ops.cast(weights, "float32")
-        is_other = ops.cast(ops.not_equal(y_pred["drawn_ids"], labels), "int32")
-        is_replaced = put(ops.zeros_like(token_ids), positions, is_other)
+        differs = ops.cast(ops.not_equal(y_pred["drawn_ids"], labels), "int32")
+        is_replaced = put_at(ops.zeros_like(token_ids), positions, differs)
         # In a row of weight 0, every prediction has weight 0.
         is_real = ops.cast(x.get(PADDING_MASK, ops.ones_like(token_ids)), "float32")
-        of_tokens = is_real * ops.max(weights, axis=1, keepdims=True)
+        token_weights = is_real * ops.max(weights, axis=1, keepdims=True)
         return (
             {"masked_lm": labels, "detection": is_replaced},
             {name: y_pred[name] for name in OUTPUTS},
-            {"masked_lm": weights, "detection": of_tokens},
+            {"masked_lm": weights, "detection": token_weights},
         )
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
@@ -229,7 +229,7 @@ class ReplacedTokenDetection(JointTask):
         self.generator.save_to_preset(os.path.join(folder, "generator"), card)
 
 
-def put(rows: Tensor, positions: Tensor, values: Tensor) -> Tensor:
+def put_at(rows: Tensor, positions: Tensor, values: Tensor) -> Tensor:
     """Returns rows with values put at some positions.
 
     Args:
@@ -243,8 +243,8 @@ def put(rows: Tensor, positions: Tensor, values: Tensor) -> Tensor:
     columns = ops.arange(ops.shape(rows)[1], dtype="int32")
     positions = ops.cast(positions, "int32")[:, :, None]
     is_here = ops.logical_and(ops.equal(positions, columns), positions > 0)
-    found = ops.max(ops.where(is_here, values[:, :, None], -1), axis=1)
-    return ops.where(found >= 0, found, ops.cast(rows, "int32"))
+    new = ops.max(ops.where(is_here, values[:, :, None], -1), axis=1)
+    return ops.where(new >= 0, new, ops.cast(rows, "int32"))
 
 
 def _check_parts(generator, discriminator):
@@ -256,19 +256,19 @@ def _check_parts(generator, discriminator):
             f"discriminator. Received: {type(generator).__name__} and "
             f"{type(discriminator).__name__}."
         )
-    of_both = [
-        {name: getattr(task.backbone, name) for name in _ALIKE}
+    settings = [
+        {name: getattr(task.backbone, name) for name in _SHARED_SETTINGS}
         | {"family": type(task.backbone.embeddings).__name__, "vocabulary": _vocabulary(task)}
         for task in (generator, discriminator)
     ]
-    others = [name for name in of_both[0] if of_both[0][name] != of_both[1][name]]
-    if "vocabulary" in others and None in (part["vocabulary"] for part in of_both):
-        others.remove("vocabulary")
-    if others:
-        sizes = {name: [part[name] for part in of_both] for name in others if name != "vocabulary"}
+    differing = [name for name in settings[0] if settings[0][name] != settings[1][name]]
+    if "vocabulary" in differing and None in (part["vocabulary"] for part in settings):
+        differing.remove("vocabulary")
+    if differing:
+        values = {n: [part[n] for part in settings] for n in differing if n != "vocabulary"}
         raise ValueError(
             "Generator and discriminator must have the same vocabulary, inputs and embeddings, "
-            f"which they share. They differ in: {', '.join(others)}. {sizes or ''} A generator "
+            f"which they share. They differ in: {', '.join(differing)}. {values or ''} A generator "
             "narrower than its discriminator needs `embedding_dim`."
         )
 
@@ -277,7 +277,7 @@ def _share(generator, backbone):
     """Gives a generator the embeddings of a backbone; functions compiled before are dropped."""
     share_embeddings(generator.backbone, backbone)
     structure.changed(generator.backbone.embeddings, generator.backbone, generator)
-    generator.compile_with(generator.recipe.renewed(generator))
+    generator.compile_with(generator.recipe.fresh_optimizer(generator))
 
 
 def _vocabulary(task):

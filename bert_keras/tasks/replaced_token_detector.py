@@ -177,9 +177,9 @@ class ReplacedTokenDetector(Task):
         check_all_fit(self.preprocessor, *self.preprocessor.tokenize(texts))
         first = len(self.tokenizer.layout.before)
         answers = []
-        found = self.predict(texts, batch_size, verbose=verbose) if texts else []
+        all_logits = self.predict(texts, batch_size, verbose=verbose) if texts else []
         encodings = self.tokenizer.encode(texts, special_tokens=False)
-        for logits, (ids, _, offsets, *_) in zip(found, encodings, strict=True):
+        for logits, (ids, _, offsets, *_) in zip(all_logits, encodings, strict=True):
             tokens = list(map(self.tokenizer.readable, ids))
             answers.append(judged_tokens(tokens, offsets, logits[first : first + len(ids)]))
         return answers

@@ -26,7 +26,7 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
-from bert_keras.tasks.embedder import check_equally_long, refuse_positives
+from bert_keras.tasks.embedder import check_equally_long, refuse_equal_negatives
 from bert_keras.tasks.groups import EncodedGroups, merge_groups
 from bert_keras.tasks.keyword_options import RerankerOptions, TaskOptions
 from bert_keras.tasks.text_answer import TextAnswer
@@ -182,7 +182,7 @@ text, `(num_examples, num_texts)` |
         return labels
 
     def _check_relevance(self, labels):
-        if self.recipe.is_own_loss:
+        if self.recipe.uses_task_loss:
             rule = "Relevance must be from 0 to 1"
             advice = "Scale it, or compile with a loss for other scores."
             refuse_first((labels < 0) | (labels > 1), labels, rule, advice)
@@ -205,9 +205,9 @@ text, `(num_examples, num_texts)` |
         refuse_first(~np.isfinite(flat), flat, "Each text needs a label that is a finite number")
         self._check_relevance(flat)
         exists = np.arange(max(counts, default=1)) < np.asarray(counts, int)[:, None]
-        found = np.full(exists.shape, -np.inf, "float32")
-        found[exists] = flat
-        return found
+        padded = np.full(exists.shape, -np.inf, "float32")
+        padded[exists] = flat
+        return padded
 
     def encode_ready_labels(self, labels, inputs):
         """Returns the labels of ready inputs, see `encode_labels`."""
@@ -232,7 +232,7 @@ text, `(num_examples, num_texts)` |
             check_equally_long([queries, *columns])
             lists = list(zip(*columns, strict=True))
             if y is None:
-                refuse_positives([queries, *columns])
+                refuse_equal_negatives([queries, *columns])
                 y = [[1.0, *[0.0] * (len(columns) - 1)]] * len(queries)
         else:
             check_equally_long([queries, *columns])

@@ -11,7 +11,7 @@ from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
 from bert_keras.tasks.long_text_classifier import LongTextClassifier
 from bert_keras.tasks.text_classifier import TextClassifier
-from bert_keras.tasks.user_columns import as_column, as_many, is_columns
+from bert_keras.tasks.user_columns import as_batch, as_column, is_columns
 from bert_keras.types import OneText, Texts
 
 _Baseline: TypeAlias = Literal["mask", "pad", "zero"]
@@ -112,16 +112,16 @@ def integrated_gradients(
         [Sundararajan et al., 2017](https://arxiv.org/abs/1703.01365).
     """
     _check(classifier, steps, baseline, batch_size)
-    columns, is_one = as_many(texts)
+    columns, is_one = as_batch(texts)
     columns = tuple(map(as_column, columns if is_columns(columns) else (columns,)))
     texts = columns if len(columns) > 1 else columns[0]
     targets = _targets(classifier, texts, len(columns[0]), target)
     gradients = _gradient_function(classifier)
-    found = [
+    saliencies = [
         _saliency(classifier, gradients, row, number, steps, baseline, batch_size)
         for row, number in zip(_rows(classifier, texts), targets, strict=True)
     ]
-    return found[0] if is_one else found
+    return saliencies[0] if is_one else saliencies
 
 
 def _check(classifier, steps, baseline, batch_size):
@@ -148,13 +148,13 @@ def _targets(classifier, texts, count, target):
     names = list(classifier.label_names or ())
     numbers = {name: number for number, name in enumerate(names)}
     numbers |= {number: number for number in range(classifier.num_classes)}
-    for one in targets:
-        if one not in numbers:
+    for value in targets:
+        if value not in numbers:
             raise ValueError(
                 f"`target` must be one of {names} or an int from 0 to "
-                f"{classifier.num_classes - 1}. Received: {one!r}."
+                f"{classifier.num_classes - 1}. Received: {value!r}."
             )
-    return [numbers[one] for one in targets]
+    return [numbers[value] for value in targets]
 
 
 def _rows(classifier, texts):
@@ -174,9 +174,9 @@ def _saliency(classifier, gradients, row, target, steps, baseline, batch_size):
     logits, mean = np.zeros(len(points)), 0
     for start in range(0, len(points), batch_size):
         part = slice(start, start + batch_size)
-        at = points[part, None, None].astype("float32")
-        vectors = ends[0] + at * (ends[1] - ends[0])
-        repeated = {name: np.repeat(array, len(at), axis=0) for name, array in row.items()}
+        fractions = points[part, None, None].astype("float32")
+        vectors = ends[0] + fractions * (ends[1] - ends[0])
+        repeated = {name: np.repeat(array, len(fractions), axis=0) for name, array in row.items()}
         logits[part], gradient = gradients(repeated, vectors.astype("float32"), target)
         mean = mean + np.einsum("s,sld->ld", weights[part], gradient)
     length = int(row[PADDING_MASK].sum())
@@ -197,12 +197,12 @@ def _vectors(classifier, row, baseline):
     ids = row[TOKEN_IDS][0]
     vectors = _table_rows(classifier, ids)
     layout = tokenizer.layout
-    fixed = (*layout.before, *layout.between, *layout.after, tokenizer.pad_token_id)
-    stays = np.isin(ids, fixed)[:, None]
+    fixed_ids = (*layout.before, *layout.between, *layout.after, tokenizer.pad_token_id)
+    is_fixed = np.isin(ids, fixed_ids)[:, None]
     if baseline == "zero":
-        return np.where(stays, vectors, 0), vectors
-    other = tokenizer.mask_token_id if baseline == "mask" else tokenizer.pad_token_id
-    return np.where(stays, vectors, _table_rows(classifier, np.array([other]))), vectors
+        return np.where(is_fixed, vectors, 0), vectors
+    baseline_id = tokenizer.mask_token_id if baseline == "mask" else tokenizer.pad_token_id
+    return np.where(is_fixed, vectors, _table_rows(classifier, np.array([baseline_id]))), vectors
 
 
 def _table_rows(classifier, ids):

@@ -128,22 +128,22 @@ def _make_task(cls, preset, load_weights, arguments):
     arguments_by_owner = _split_arguments(cls, source.backbone_class(Backbone), arguments)
     with reading(source.folder):
         saved = source.task_arguments(cls, arguments)
-    changed = _changed(cls, saved, {**cls.decided_arguments, **arguments})
-    left_out = {"name", *cls.decided_arguments}
+    changed = _changed_head_arguments(cls, saved, {**cls.decided_arguments, **arguments})
+    dropped = {"name", *cls.decided_arguments}
     if {"num_classes", "label_names"} & set(changed):
-        left_out |= {"num_classes", "label_names", "temperature"}
+        dropped |= {"num_classes", "label_names", "temperature"}
         # A regression's scores are not classes, so the default type of problem takes its place.
         if saved.get("problem_type") == "regression":
-            left_out.add("problem_type")
+            dropped.add("problem_type")
     if "pooling" in changed:
-        left_out.add("head_options")
+        dropped.add("head_options")
     with source.filling() if load_weights else contextlib.nullcontext():
         backbone = source.backbone(Backbone, **arguments_by_owner["backbone"])
     if "preprocessor" not in arguments:
-        arguments_by_owner["task"]["preprocessor"] = _preprocessor_of(
+        arguments_by_owner["task"]["preprocessor"] = _preset_preprocessor(
             source, cls, backbone, arguments_by_owner["preprocessor"]
         )
-    saved = {name: value for name, value in saved.items() if name not in left_out}
+    saved = {name: value for name, value in saved.items() if name not in dropped}
     settings = {**saved, **arguments_by_owner["task"]}
     pooling = inspect.signature(cls).parameters.get("pooling")
     # An embedder has a default of its own.
@@ -151,19 +151,19 @@ def _make_task(cls, preset, load_weights, arguments):
         with reading(source.folder):
             pooling = source.pooling_of_new_head(cls, load_weights)
         settings |= {} if pooling is None else {"pooling": pooling}
-    known = {"backbone", "args", "kwargs", *settings}
-    wanted = inspect.signature(cls).parameters.values()
-    if missing := [p.name for p in wanted if p.default is p.empty and p.name not in known]:
-        what = f"no head for a {cls.__name__}, which would set {missing}"
-        raise TypeError(f"{source.source} has {what}. Pass {missing} to `from_preset`.")
+    supplied = {"backbone", "args", "kwargs", *settings}
+    parameters = inspect.signature(cls).parameters.values()
+    if missing := [p.name for p in parameters if p.default is p.empty and p.name not in supplied]:
+        absence = f"no head for a {cls.__name__}, which would set {missing}"
+        raise TypeError(f"{source.source} has {absence}. Pass {missing} to `from_preset`.")
     # A head from the preset must not be larger than the preset's weights; a new one may be.
-    is_held = load_weights and bool(saved) and not changed
-    own = (
+    is_preset_head = load_weights and bool(saved) and not changed
+    error_context = (
         contextlib.nullcontext()
         if arguments_by_owner["task"].keys() - {"preprocessor"}
         else reading(source.folder)
     )
-    with source.filling() if is_held else contextlib.nullcontext(), own:
+    with source.filling() if is_preset_head else contextlib.nullcontext(), error_context:
         task = cls(backbone, **settings)
     if not load_weights:
         return task
@@ -189,73 +189,74 @@ def _split_arguments(cls, backbone_class, arguments):
     """
     arguments = dict(arguments)
     backbone = arguments.pop("backbone", {})
-    known = {
+    names_by_owner = {
         "task": arguments_of(cls) - {"backbone"},
         "preprocessor": arguments_of(TextPreprocessor) - {"tokenizer", "input_names"},
     }
-    of_backbone = arguments_of(backbone_class) - {"name"}
-    if not isinstance(backbone, dict) or not backbone.keys() <= of_backbone:
+    backbone_names = arguments_of(backbone_class) - {"name"}
+    if not isinstance(backbone, dict) or not backbone.keys() <= backbone_names:
         raise TypeError(
-            f"`backbone` must be a dict with some of {sorted(of_backbone)}. Received: "
+            f"`backbone` must be a dict with some of {sorted(backbone_names)}. Received: "
             f"{backbone!r:.200}. A task on a backbone of your own: {cls.__name__}(backbone)."
         )
     for name, value in arguments.items():
-        if any(name in names for names in known.values()):
+        if any(name in names for names in names_by_owner.values()):
             continue
-        if name in of_backbone:
+        if name in backbone_names:
             raise TypeError(
                 f"`{name}` is a setting of the backbone that the checkpoint was trained with. To "
                 f"change it anyway: backbone={{{name!r}: {value!r}}}.{renamed_argument(name)}"
             )
         raise TypeError(
             f"{cls.__name__}.from_preset has no argument {name!r}.{renamed_argument(name)} "
-            f"It takes those of the task, {sorted(known['task'])}, of the preprocessor, "
-            f"{sorted(known['preprocessor'])}, and `backbone`, a dict of {sorted(of_backbone)}."
+            f"It takes those of the task, {sorted(names_by_owner['task'])}, of the preprocessor, "
+            f"{sorted(names_by_owner['preprocessor'])}, and `backbone`, a dict of "
+            f"{sorted(backbone_names)}."
         )
-    if "num_classes" in known["task"] and arguments.get("label_names") is not None:
+    if "num_classes" in names_by_owner["task"] and arguments.get("label_names") is not None:
         arguments = {"num_classes": len(arguments["label_names"]), **arguments}
     arguments_by_owner = {
         part: {name: value for name, value in arguments.items() if name in names}
-        for part, names in known.items()
+        for part, names in names_by_owner.items()
     }
-    of_all = {name: arguments[name] for name in ("dtype",) if name in arguments}
-    return {**arguments_by_owner, "backbone": {**of_all, **backbone}}
+    shared = {name: arguments[name] for name in ("dtype",) if name in arguments}
+    return {**arguments_by_owner, "backbone": {**shared, **backbone}}
 
 
-def _changed(cls, saved, arguments):
+def _changed_head_arguments(cls, saved, arguments):
     """Returns the arguments that rule out the preset's head: other classes, another pooling."""
-    asked = dict(arguments)
-    names = asked.get("label_names")
+    requested = dict(arguments)
+    names = requested.get("label_names")
     if names is not None:
-        asked.setdefault("num_classes", len(names))
+        requested.setdefault("num_classes", len(names))
     changed = [
         name
         for name in cls.head_arguments
-        if name in asked and name in saved and asked[name] != saved[name]
+        if name in requested and name in saved and requested[name] != saved[name]
     ]
-    known = saved.get("label_names")
-    if names is None or known is None or list(known) == list(names):
+    saved_names = saved.get("label_names")
+    if names is None or saved_names is None or list(saved_names) == list(names):
         return changed
-    if sorted(map(str, known)) == sorted(map(str, names)):
+    if sorted(map(str, saved_names)) == sorted(map(str, names)):
         raise ValueError(
-            f"The head that comes with the preset has its labels in the order {list(known)}. "
+            f"The head that comes with the preset has its labels in the order {list(saved_names)}. "
             f"Received label_names={list(names)}. Keep the preset's order, or use other names for "
             "other labels."
         )
     return changed if "num_classes" in changed else [*changed, "label_names"]
 
 
-def _preprocessor_of(source, cls, backbone, arguments):
+def _preset_preprocessor(source, cls, backbone, arguments):
     with contextlib.nullcontext() if arguments else reading(source.folder):
         config = source.preprocessor_config(cls)
         if config is None:
             tokenizer = source.tokenizer()
-            own = source.max_length(cls) or tokenizer.model_max_length
-            limits = (own, backbone.max_sequence_length)
+            preset_limit = source.max_length(cls) or tokenizer.model_max_length
+            limits = (preset_limit, backbone.max_sequence_length)
             longest = min((limit for limit in limits if limit), default=np.inf)
             length = {} if longest == np.inf else {"max_length": int(longest)}
             return TextPreprocessor(tokenizer, **{**length, **arguments})
-        found = source.registered_class(config["registered_name"], TextPreprocessor)
-        preprocessor = found.from_config({**config["config"], **arguments})
+        preprocessor_class = source.registered_class(config["registered_name"], TextPreprocessor)
+        preprocessor = preprocessor_class.from_config({**config["config"], **arguments})
         preprocessor.load_assets(source.folder)
         return preprocessor

@@ -115,18 +115,18 @@ class SpanBoundary(MaskedLM):
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """Returns the loss, see `keras.Model.compute_loss`: both outputs have the same labels."""
-        labels = _of_both(y), y_pred, _of_both(sample_weight)
+        labels = _for_both(y), y_pred, _for_both(sample_weight)
         return super().compute_loss(x, *labels, training)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         """Returns the metrics, see `keras.Model.compute_metrics`."""
-        return super().compute_metrics(x, _of_both(y), y_pred, _of_both(sample_weight))
+        return super().compute_metrics(x, _for_both(y), y_pred, _for_both(sample_weight))
 
     def token_logits(self, outputs):
         """Returns the logits of the masked language model among the outputs."""
         return outputs["masked_lm"]
 
 
-def _of_both(values):
+def _for_both(values):
     """Returns labels or weights as a dict of both outputs; `None` stays."""
     return None if values is None else dict.fromkeys(OUTPUTS, values)

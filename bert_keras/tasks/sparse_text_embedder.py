@@ -36,13 +36,13 @@ from bert_keras.types import Card, FileDtype, Frozen, Objective, Path, Texts, Ve
 class SparseTextEmbedder(Embedder):
     """Gives each text a weight for each token of the vocabulary: SPLADE.
 
-    The head for masked tokens says which tokens the text is about, those in it and
-    others that could:
+    The head for masked tokens says which tokens the text is about: tokens in it, and others that
+    could be:
 
     `weight[v] = log(1 + relu(max over tokens t of logit[t, v]))`.
 
-    Almost all weights are 0, so that texts can be searched by an inverted index, and a person can
-    read what a text was found by. Two texts are compared by the dot product of their weights.
+    Almost all weights are 0, so that an inverted index can search texts, and a person can read why
+    a text was found. Two texts are compared by the dot product of their weights.
 
     Training takes the columns of texts and the objectives of `TextEmbedder`; in `"ranking"` the
     score is the dot product. A penalty keeps the weights sparse (Paria et al., 2020):
@@ -94,7 +94,7 @@ class SparseTextEmbedder(Embedder):
         [Paria et al., 2020](https://arxiv.org/abs/2004.05665).
     """
 
-    # A preset's head for masked tokens is this one's.
+    # Family settings and presets treat this head as that of a `MaskedLM`.
     head_of = "MaskedLM"
     takes_head_of = types.MappingProxyType(
         {
@@ -143,7 +143,8 @@ class SparseTextEmbedder(Embedder):
         self.head_options = head_options and dict(head_options)
         options = {**families.head_options(backbone, self), **(self.head_options or {})}
         self.head = head_for(self, SpladeHead, log_twice=log_twice, **options)
-        # A generator counts the steps: its state is no weight, and goes on in a continued run.
+        # A seed generator counts the steps: its state is not a weight, and a continued run restores
+        # it.
         self.step_counter = keras.random.SeedGenerator(0)
         self.build()
         self.compile()
@@ -194,13 +195,13 @@ class SparseTextEmbedder(Embedder):
         """Returns the loss with its penalty, see `keras.Model.compute_loss`."""
         loss = super().compute_loss(x, y, y_pred, sample_weight, training)
         y_pred = y_pred[:, None] if len(y_pred.shape) == 2 else y_pred
-        of_queries, of_documents = self.regularization
-        of_queries = 0.0 if self._has_static_column else of_queries
-        penalty = of_queries * _flops(y_pred[:, :1]) + of_documents * _flops(y_pred[:, 1:])
+        query_factor, document_factor = self.regularization
+        query_factor = 0.0 if self._has_static_column else query_factor
+        penalty = query_factor * _flops(y_pred[:, :1]) + document_factor * _flops(y_pred[:, 1:])
         return loss + (self._ramp() if training else 1.0) * penalty
 
     def _ramp(self):
-        """Returns the share of the penalty in this step, which it counts."""
+        """Returns the share of the penalty in this step, and counts the step."""
         step = ops.cast(self.step_counter.next()[1], "float32")
         schedule = inner_optimizer(self)._learning_rate
         num_steps = self.ramp_share * getattr(schedule, "total_steps", 0)
@@ -291,13 +292,13 @@ class SparseTextEmbedder(Embedder):
         """
         if top_k is not None:
             check_int("top_k", top_k)
-        vectors, found = self.embed(text, prompt, batch_size, verbose), []
+        vectors, answers = self.embed(text, prompt, batch_size, verbose), []
         for start, end in zip(vectors.indptr[:-1], vectors.indptr[1:], strict=True):
             ids, values = vectors.indices[start:end], vectors.data[start:end]
             order = np.argsort(-values, kind="stable")[:top_k]
             tokens = map(self.tokenizer.id_to_token, ids[order].tolist())
-            found.append(list(zip(tokens, values[order].tolist(), strict=True)))
-        return found[0] if isinstance(text, str) else found
+            answers.append(list(zip(tokens, values[order].tolist(), strict=True)))
+        return answers[0] if isinstance(text, str) else answers
 
     def similarities(self, queries: Any, documents: Any) -> Any:
         """Returns the dot products of sparse vectors, an array `(num_queries, num_documents)`."""

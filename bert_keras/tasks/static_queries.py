@@ -33,10 +33,10 @@ def check_query_weights(weights, tokenizer):
             "preprocessor=None. Pass a `TextPreprocessor`."
         )
     if tokenizer.has_vocabulary:
-        known = set(tokenizer.vocabulary)
-        wrong = [token not in known for token in tokens]
+        vocabulary = set(tokenizer.vocabulary)
+        is_unknown = [token not in vocabulary for token in tokens]
         advice = "Take the weights that came with this tokenizer."
-        refuse_first(wrong, tokens, "Each token of `query_weights` must be a token", advice)
+        refuse_first(is_unknown, tokens, "Each token of `query_weights` must be a token", advice)
     return {token: float(value) for token, value in weights.items() if value}
 
 
@@ -64,9 +64,9 @@ def vectors_of_texts(texts, table, preprocessor):
     rows = [np.unique(row[: preprocessor.max_length]) for row in ids]
     indices = np.concatenate(rows)
     ends = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-    found = sparse.csr_array((table[indices], indices, ends), shape=(len(texts), len(table)))
-    found.eliminate_zeros()
-    return found
+    vectors = sparse.csr_array((table[indices], indices, ends), shape=(len(texts), len(table)))
+    vectors.eliminate_zeros()
+    return vectors
 
 
 def vectors_of_ids(token_ids, table, layout, pad_id):
@@ -82,7 +82,7 @@ def vectors_of_ids(token_ids, table, layout, pad_id):
     table[[*layout.before, *layout.between, *layout.after, pad_id]] = 0.0
     token_ids = ops.cast(token_ids, "int32")
     rows = ops.cumsum(ops.ones_like(token_ids), axis=0) - 1
-    places = ops.reshape(ops.stack([rows, token_ids], axis=-1), (-1, 2))
+    positions = ops.reshape(ops.stack([rows, token_ids], axis=-1), (-1, 2))
     occurs = ops.zeros((ops.shape(token_ids)[0], len(table)), "float32")
-    occurs = ops.scatter_update(occurs, places, ops.ones_like(places[:, 0], dtype="float32"))
+    occurs = ops.scatter_update(occurs, positions, ops.ones_like(positions[:, 0], dtype="float32"))
     return occurs * ops.convert_to_tensor(table)

@@ -1,4 +1,4 @@
-"""Sentences as users pass them, texts or lists of words, and where each word is."""
+"""Sentences as users pass them, texts or lists of words, and the place of each word."""
 
 from bert_keras.answers.words import find_words, join_words
 from bert_keras.checks import describe

@@ -85,11 +85,11 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
     """
 
-    # Arguments whose change makes a preset's head useless.
+    # Arguments that make a preset's head useless when they differ from the preset's.
     head_arguments = ()
-    # Class of a task whose preset holds this head too -> our prefix of paths and that preset's.
+    # Class whose presets also hold this head -> dict from path prefixes here to prefixes there.
     takes_head_of = types.MappingProxyType({})
-    # Roles of tokens that the tokenizer must have beside those that all tokenizers have.
+    # Roles of special tokens that the tokenizer must have, besides those that every tokenizer has.
     needed_roles = ()
     # The form of raw examples, one of `user_columns.FORMS`.
     form = "texts"
@@ -103,7 +103,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
     targets_are_rare = False
     # Whether `fit` may choose the number of epochs and the rate, see `short_runs`.
     is_fine_tuned = True
-    # Other tasks that this one trains, and weights that it leaves alone, see `freezing`.
+    # Other tasks that this one trains, and weights that it does not train, see `freezing`.
     tasks = left_alone = ()
 
     def __init__(
@@ -190,7 +190,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             x: raw examples in the task's `form`; columns are lists.
             y: labels as a user gives them, or `None`.
             sample_weight: float `(num_examples,)`, or `None`.
-            training: bool, whether labels are wanted.
+            training: bool, whether to encode labels too.
 
         Raises:
             TypeError, ValueError: texts or labels do not fit.
@@ -262,8 +262,9 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         Raises:
             ValueError: an argument is out of range, or would have no effect.
         """
-        self.recipe = Recipe(optimizer, loss, label_smoothing, weighted_metrics, **kwargs)
-        self.compile_with(self.recipe.make_optimizer(self) if self.recipe.is_own else optimizer)
+        recipe = Recipe(optimizer, loss, label_smoothing, weighted_metrics, **kwargs)
+        self.recipe = recipe
+        self.compile_with(recipe.make_optimizer(self) if recipe.makes_optimizer else optimizer)
 
     def compile_with(self, optimizer: Any) -> None:
         """Compiles with another optimizer and the other arguments of the last `compile`."""
@@ -325,9 +326,9 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             steps_per_epoch: int, needed with the default recipe for datasets without a length.
             validation_batch_size: int, `batch_size` by default.
             sort_window: int, how many batches of texts are sorted by length together. 1 keeps
-                batches random; more need less padding, and may cost accuracy if labels correlate
-                with lengths. By default as many as `BucketedBatches` takes for an epoch of this
-                size, or those of the run that is continued.
+                batches random; larger windows need less padding, and may cost accuracy if labels
+                correlate with lengths. The default is that of `BucketedBatches` for an epoch of
+                this size, or that of the run that is continued.
             class_weight: dict from a class, by number or name, to its weight, 1 if left out; or
                 `"balanced"`: every class has the same weight in total.
             callbacks: list of `keras.callbacks.Callback`.
@@ -369,7 +370,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             self.recipe.is_running = False
 
     def train_step(self, *args):
-        """Like `keras.Model.train_step`, without gradients of weights that stay as they are."""
+        """Like `keras.Model.train_step`, but computes no gradients of weights that do not train."""
         with freezing.without_gradients(freezing.idle_weights(self)):
             return super().train_step(*args)
 
@@ -383,8 +384,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
     ) -> Any:
         """Returns loss and metrics, from raw text or from ready inputs.
 
-        During `fit`, for its `validation_data`, the model has the averages of its weights, if the
-        optimizer keeps averages.
+        If the optimizer keeps averages of the weights, `fit` evaluates its `validation_data` with
+        the averages.
 
         Args:
             x: texts, or ready inputs, see the class.
@@ -411,8 +412,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
 
         Args:
             x: texts, or ready inputs, see the class.
-            batch_size: int, 32 by default. For texts the default is as many rows as have 16,384
-                tokens together on an accelerator, 2,048 on PyTorch on the CPU, padding included.
+            batch_size: int, 32 by default. For texts the default is the number of rows that hold
+                16,384 tokens on an accelerator, or 2,048 on PyTorch on the CPU, padding included.
             **kwargs: `verbose`, `callbacks`, see `keras.Model.predict`; for a dataset `steps`.
 
         Returns:
@@ -436,7 +437,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         batches = self.data.for_prediction(examples, batch_size)
         outputs = self.predict_batches(batches, verbose=verbose)
         for (rows, _), output in zip(batches.batches, outputs, strict=True):
-            # Rows that only fill up the last batch are at its end.
+            # Rows that only fill up the last batch come last.
             yield rows, keras.tree.map_structure(lambda x, rows=rows: x[: len(rows)], output)
 
     def quantize(
@@ -447,4 +448,4 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         The old optimizer would keep the moments of weights that no longer exist.
         """
         super().quantize(mode, config=config, filters=filters, **kwargs)
-        self.compile_with(self.recipe.renewed(self))
+        self.compile_with(self.recipe.fresh_optimizer(self))

@@ -17,13 +17,13 @@ from bert_keras.tasks.encoded_examples import (
     ReadyInputs,
     check_class_weight,
 )
-from bert_keras.tasks.named_columns import are_rows, in_our_form, of_table
+from bert_keras.tasks.named_columns import are_rows, columns_of_table, in_our_form
 from bert_keras.tasks.user_columns import (
     FORMS,
     as_column,
     as_columns,
-    by_number,
     check_labels_and_weights,
+    class_weight_by_index,
     is_column,
     is_table,
     is_text,
@@ -32,11 +32,12 @@ from bert_keras.tasks.user_columns import (
 from bert_keras.tasks.wrapped_datasets import PreparedBatches, Stream, wrapped
 from bert_keras.types import Data, Labels, Weights
 
-# What it costs to compile a step for one more length: the number of tokens that JAX could train on
-# in that time, times `hidden_dim ** 2`. The number of layers cancels out. Measured on two cores,
-# see docs/benchmarks.md; a GPU computes more in that time. TensorFlow gains nothing from fewer
-# lengths, and PyTorch compiles nothing.
-COMPILATION = {"jax": 1e9}
+# The cost of compiling a step for one more length, in the tokens that JAX could train on in the
+# same time, times `hidden_dim ** 2`: divide by that for a given encoder. (Both times grow with the
+# number of layers, which cancels out.) Measured on two cores, see docs/benchmarks.md; a GPU trains
+# on more tokens in that time. TensorFlow gains nothing from fewer lengths, and PyTorch compiles
+# nothing.
+COMPILE_COST = {"jax": 1e9}
 # Tokens in a batch of `predict`: measured for PyTorch on the CPU, see docs/benchmarks.md, and an
 # estimate for accelerators. XLA on the CPU gains nothing from more than the default number of rows.
 TOKENS_AT_ONCE = {"cpu": 2048, "accelerator": 16384}
@@ -62,7 +63,7 @@ class TaskData:
     def in_our_form(
         self, x: Any, y: Labels | None = None, sample_weight: Weights | None = None
     ) -> tuple[Any, Any, Any]:
-        """Returns named columns, as other libraries have them, in our form: see `named_columns`."""
+        """Returns named columns of other libraries in this package's form, see `named_columns`."""
         has_names = isinstance(x, Mapping) or is_table(x)
         if has_names or (isinstance(x, list) and x and isinstance(x[0], Mapping)):
             return in_our_form(self.task, x, y, sample_weight)
@@ -81,8 +82,8 @@ class TaskData:
         if isinstance(x, dict):
             return x, y
         if is_table(x):
-            wanted = getattr(self.task.preprocessor, "text_columns", None)
-            x = of_table(x, wanted, self.task.form)
+            text_columns = getattr(self.task.preprocessor, "text_columns", None)
+            x = columns_of_table(x, text_columns, self.task.form)
         if isinstance(y, (str, int, float)):  # The label of one text.
             y = [y]
         elif is_column(y) and not hasattr(y, "__array__"):
@@ -117,7 +118,7 @@ class TaskData:
             x: raw examples, or a dict of arrays, see `Task`.
             y: labels, or `None` if there are none.
             sample_weight: float `(num_examples,)`, or `None`.
-            training: bool, whether to train or to evaluate on them, which needs labels.
+            training: bool, `True` to train or to evaluate on them, which needs labels.
 
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit, or there is no preprocessor.
@@ -126,8 +127,7 @@ class TaskData:
         if training and y is None and task.needs_labels:
             check_labels_given(y, type(task).__name__)
         if not isinstance(x, dict):
-            if task.preprocessor is None:
-                self.check_has_preprocessor()
+            self.check_has_preprocessor()
             x, y = self.columns(x, y)
             check_labels_and_weights(x, y, sample_weight)
             return task.encode_texts(x, y, sample_weight, training)
@@ -173,7 +173,7 @@ class TaskData:
             unpadded=getattr(task.preprocessor, "unpadded", False),
         )
         num_epochs = task.recipe.choose_epochs(task, batches) if for_fit else None
-        cost = COMPILATION.get(keras.backend.backend(), 0)
+        cost = COMPILE_COST.get(keras.backend.backend(), 0)
         if num_epochs and cost and not (batches.unpadded or examples.keeps_buckets):
             # Always chosen from epoch 0, so that a continued run keeps the lengths it began with.
             price = cost / (task.backbone.hidden_dim**2 * examples.sequences_per_row)
@@ -258,12 +258,12 @@ class TaskData:
 
         Args:
             examples: see `encode`.
-            batch_size: int; by default 32, on an accelerator as many rows as have 16,384 tokens
-                together, on PyTorch on the CPU as many as have 2,048.
+            batch_size: int; by default 32, on an accelerator the number of rows that hold 16,384
+                tokens, on PyTorch on the CPU the number that hold 2,048.
         """
         kind = "accelerator" if distribution.has_accelerator() else "cpu"
-        gains = kind != "cpu" or not COMPILES_SHAPES
-        by_tokens = batch_size is None and examples.are_sorted and gains
+        gains_from_larger_batches = kind != "cpu" or not COMPILES_SHAPES
+        by_tokens = batch_size is None and examples.are_sorted and gains_from_larger_batches
         # Round a small number of rows up to a power of two, so that few shapes are compiled.
         size = DEFAULT_BATCH_SIZE if batch_size is None else check_int("batch_size", batch_size)
         size = min(size, 1 << max(0, len(examples) - 1).bit_length())
@@ -291,18 +291,18 @@ class TaskData:
             )
 
     def _checked_class_weight(self, class_weight, x):
-        """Returns class weights by the numbers of the classes."""
+        """Returns class weights by class index, after checking them."""
         task = self.task
         if not task.has_classes:
             raise ValueError(
                 "`class_weight` is for examples that have one class each, unlike those of this "
                 f"{type(task).__name__}. Pass `sample_weight`, one for each example."
             )
-        class_weight = by_number(class_weight, getattr(task, "label_names", None))
+        class_weight = class_weight_by_index(class_weight, getattr(task, "label_names", None))
         task.check_class_weight(class_weight)
         if self.is_whole(x):
             return class_weight
-        if task.label_per_token:  # Keras takes the tags of a sentence for the scores of one label.
+        if task.label_per_token:  # Keras would read a sentence's tags as the scores of one label.
             raise TypeError(
                 "`class_weight` takes all examples at once: sentences, or a dict of arrays. "
                 f"Received: {type(x).__name__}. Let it yield sample weights."

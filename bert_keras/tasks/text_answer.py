@@ -1,10 +1,10 @@
-"""What a task answers to one text, or one pair, in a program that takes texts."""
+"""The output that is a task's answer in an exported program that takes texts."""
 
 from typing import NamedTuple
 
 
 class TextAnswer(NamedTuple):
-    """A task's answer to a text in a program; a class of tasks states its own as `text_answer`.
+    """A task's answer to a text in a program; a task class sets its own as `text_answer`.
 
     Fields:
         output: str, the name of the model's output.

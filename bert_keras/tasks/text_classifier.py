@@ -17,11 +17,11 @@ from bert_keras.metrics.calibration import best_temperature, expected_calibratio
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import encoded_labels
-from bert_keras.tasks.compatibility import dropout_of, head_for, head_of
+from bert_keras.tasks.compatibility import dropout_of, head_for, head_settings
 from bert_keras.tasks.keyword_options import RunOptions, TaskOptions, TextClassifierOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_answer import TextAnswer
-from bert_keras.tasks.user_columns import as_many, is_empty
+from bert_keras.tasks.user_columns import as_batch, is_empty
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.training.short_runs import start_at_shares
 from bert_keras.types import (
@@ -127,7 +127,7 @@ class TextClassifier(Task):
         self.targets_are_rare = problem_type == "multi_label"
         self.num_classes = encoded_labels.check_num_classes(num_classes, problem_type)
         self.label_names = encoded_labels.check_label_names(label_names, num_classes)
-        self.pooling, self.head_options = head_of(self, pooling, head_options)
+        self.pooling, self.head_options = head_settings(self, pooling, head_options)
         self.dropout = dropout_of(self, dropout)
         self.head = self.make_head()
         self.build()
@@ -302,7 +302,7 @@ class TextClassifier(Task):
                 nor one for each label.
         """
         threshold = check_threshold(threshold, self._names())
-        texts, is_one = as_many(texts)
+        texts, is_one = as_batch(texts)
         logits = activated(self.predict(texts, batch_size, verbose=verbose), self.activation)
         logits = logits / self.temperature
         answers = class_answers(logits, self.problem_type, self._names(), threshold)

@@ -29,7 +29,7 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.preprocessing.word_windows import cut_words
-from bert_keras.tasks.compatibility import dropout_of, head_for, head_of
+from bert_keras.tasks.compatibility import dropout_of, head_for, head_settings
 from bert_keras.tasks.encoded_examples import EncodedTexts
 from bert_keras.tasks.encoded_labels import check_label_names
 from bert_keras.tasks.keyword_options import (
@@ -152,7 +152,7 @@ class TokenClassifier(Task):
         self.crf = bool(crf)
         self.stride = None if stride is None else check_int("stride", stride)
         self.dropout = dropout_of(self, dropout)
-        options = {"dropout": self.dropout, "crf": self.crf, **head_of(self, None, None)[1]}
+        options = {"dropout": self.dropout, "crf": self.crf, **head_settings(self, None, None)[1]}
         self.head = head_for(self, TokenHead, num_outputs=self.num_classes, **options)
         self.build()
         self.compile()
@@ -238,9 +238,9 @@ class TokenClassifier(Task):
         if sample_weight is None:
             sample_weight = ops.ones_like(y_pred[..., 0])
         weights = ops.cast(sample_weight, "float32")
-        counts = weights > 0
-        num_words = ops.maximum(ops.sum(ops.cast(counts, "float32"), axis=-1), 1.0)
-        losses = -self.head.crf.log_likelihood(y_pred, y, counts) / num_words
+        is_in_chain = weights > 0
+        num_words = ops.maximum(ops.sum(ops.cast(is_in_chain, "float32"), axis=-1), 1.0)
+        losses = -self.head.crf.log_likelihood(y_pred, y, is_in_chain) / num_words
         return losses, losses, ops.sum(weights, axis=-1)
 
     # Labels and inputs
@@ -291,18 +291,18 @@ class TokenClassifier(Task):
         examples = EncodedTexts(self.preprocessor, windows.ids)
         if not training:
             return examples
-        labels = self._numbers_of(self._words_of(x), y)
+        labels = self._tag_indices(self._words_of(x), y)
         check_not_empty(labels, "There must be words to train or to measure on")
         words = windows.words.values
-        counts = (words >= 0).astype("float32")
+        weights = (words >= 0).astype("float32")
         if sample_weight is not None:
-            of_windows = np.asarray(sample_weight, "float32")[windows.sentences]
-            counts *= np.repeat(of_windows, windows.words.lengths)
+            window_weights = np.asarray(sample_weight, "float32")[windows.sentences]
+            weights *= np.repeat(window_weights, windows.words.lengths)
         # Where there is no word, index -1 finds the 0 at the end.
         values = np.append(labels, np.int32(0))[words]
         return examples.labelled(
             Ragged.from_flat(values, windows.words.lengths),
-            Ragged.from_flat(counts, windows.words.lengths),
+            Ragged.from_flat(weights, windows.words.lengths),
         )
 
     def _words_of(self, sentences):
@@ -320,8 +320,8 @@ class TokenClassifier(Task):
         sentences = as_sentences(sentences)
         return cut_words(tokenizer, sentences, max_length, stride, are_pieces)
 
-    def _numbers_of(self, sentences, tags):
-        """Returns the numbers of all sentences' tags, int32 `(num_words,)`, checked one by one."""
+    def _tag_indices(self, sentences, tags):
+        """Returns the indices of all sentences' tags, int32 `(num_words,)`, checked one by one."""
         names = self.label_names or ()
         numbers = {name: number for number, name in enumerate(names)}
         numbers |= {number: number for number in range(self.num_classes)}
@@ -340,16 +340,14 @@ class TokenClassifier(Task):
         return np.array(flat, "int32")
 
     def _unknown_tag(self, tag, word, place, index):
-        where = f"Received {tag!r} for the word {word!r}, number {place} of sentence {index}."
+        received = f"Received {tag!r} for the word {word!r}, number {place} of sentence {index}."
         if isinstance(tag, str) and self.label_names is None:
             return (
-                f"Tags given by name need `label_names`. {where} Pass label_names=[...] when "
+                f"Tags given by name need `label_names`. {received} Pass label_names=[...] when "
                 "making the task."
             )
-        known = list(self.label_names or ())
-        return (
-            f"Every tag must be one of {known} or an int from 0 to {self.num_classes - 1}. {where}"
-        )
+        names, last = list(self.label_names or ()), self.num_classes - 1
+        return f"Every tag must be one of {names} or an int from 0 to {last}. {received}"
 
     # Answers
 
@@ -473,7 +471,7 @@ class TokenClassifier(Task):
         return tuple(map(ops.convert_to_numpy, (field.start, field.end, field.transitions)))
 
     def _entity_tags(self, scheme):
-        """Returns the tag of an entity that each number is read as; empty where tags mark none."""
+        """Returns the entity tag that each tag index is read as; empty if tags mark no entities."""
         if self.label_names is None:
             rule = "Entities of a scheme need tags by name, and this task has no `label_names`"
             refuse_unused(rule, {"scheme": scheme or None})
@@ -488,9 +486,9 @@ class TokenClassifier(Task):
             raise ValueError(
                 "A tag of entities must be O, or a prefix and a type, such as B-PER, of "
                 f"{'the scheme ' + scheme if scheme else 'any scheme'}. Received: {odd[0]!r} among "
-                f"the label_names {_shortened(self.label_names)}. Correct the tags or the scheme; "
-                "tags that are so on purpose are scored by `metrics.entity_scores` on what "
-                "`predict_tags` returns, with them replaced."
+                f"the label_names {_shortened(self.label_names)}. Correct the tags or the scheme. "
+                "If the tags are meant to be so, replace them in what `predict_tags` returns, and "
+                "score that with `metrics.entity_scores`."
             )
         return names if all(map(is_entity_tag, names)) else []
 
@@ -525,14 +523,14 @@ class TokenClassifier(Task):
         names = self._entity_tags(scheme)
         words = self._words_of(sentences)
         check_same_length("Each sentence needs a list of tags", sentences=words, lists=tags)
-        true = check_not_empty(self._numbers_of(words, tags), "There must be words to measure on")
+        true = check_not_empty(self._tag_indices(words, tags), "There must be words to measure on")
         logits = self._predict_words(sentences, batch_size, verbose=verbose)
         decoded = best_tags(logits, self._chain())
         scores = {"accuracy": float(np.mean(np.concatenate(decoded) == true))}
         if names:
             true = np.split(true, np.cumsum([len(sentence) for sentence in words])[:-1])
-            named = [[named_tags(x, names) for x in rows] for rows in (true, decoded)]
-            scores |= entity_scores(*named, scheme=scheme)
+            tag_names = [[named_tags(x, names) for x in rows] for rows in (true, decoded)]
+            scores |= entity_scores(*tag_names, scheme=scheme)
         return scores
 
 
@@ -552,6 +550,6 @@ def _slices(text, spans):
     return [text[start:end] for start, end in spans]
 
 
-def _shortened(values, most=8):
-    shown = ", ".join(repr(value) for value in values[:most])
-    return f"[{shown}{', ...' if len(values) > most else ''}]"
+def _shortened(values, limit=8):
+    shown = ", ".join(repr(value) for value in values[:limit])
+    return f"[{shown}{', ...' if len(values) > limit else ''}]"

@@ -20,8 +20,8 @@ def is_column(values):
         return True
     if isinstance(values, (str, bytes, dict)) or getattr(values, "ndim", 1) != 1:
         return False
-    is_listed = isinstance(values, Sequence) or any(hasattr(values, name) for name in _TO_LIST)
-    return is_listed and not is_table(values)
+    is_sequence = isinstance(values, Sequence) or any(hasattr(values, name) for name in _TO_LIST)
+    return is_sequence and not is_table(values)
 
 
 def as_column(values, name="x"):
@@ -55,7 +55,7 @@ def is_table(x):
 def is_text(x):
     """Whether `x` is a str, or a column in which some entry is a str.
 
-    A column of str may have missing texts (None, NaN), which the tokenizer refuses by name.
+    A column of str may have missing texts (None, NaN); the tokenizer's error names them.
     """
     if isinstance(x, str) or not is_column(x):
         return isinstance(x, str)
@@ -81,8 +81,8 @@ def is_one_pair(x):
     return isinstance(x, tuple) and len(x) == 2 and all(isinstance(text, str) for text in x)
 
 
-def as_many(x):
-    """Returns columns of texts, and whether `x` is one example: a str, or a pair of str."""
+def as_batch(x):
+    """Returns `x` as columns of texts, and whether it is one example: a str, or a pair of str."""
     if isinstance(x, str):
         return [x], True
     return (tuple([text] for text in x), True) if is_one_pair(x) else (x, False)
@@ -147,8 +147,8 @@ def as_columns(x, form="texts"):
     return as_column(x)
 
 
-def by_number(class_weight, names):
-    """Returns class weights with numbers as keys in place of label names."""
+def class_weight_by_index(class_weight, names):
+    """Returns class weights with class indices as keys in place of label names."""
     if not isinstance(class_weight, dict) or not names:
         return class_weight
     numbers = {name: number for number, name in enumerate(names)}
@@ -192,13 +192,8 @@ def check_is_dataset(x):
             f"{rule} Received: an array of the shape {x.shape}. Turn it into columns: tuple(x.T)."
         )
     first = x[0] if isinstance(x, (list, tuple)) and x else x
-    remedies = {
-        bytes: " Decode it: [text.decode() for text in x].",
-    }
-    raise TypeError(
-        f"{rule} Received: {type(x).__name__}, beginning with {first!r:.80}."
-        + remedies.get(type(first), "")
-    )
+    advice = " Decode it: [text.decode() for text in x]." if type(first) is bytes else ""
+    raise TypeError(f"{rule} Received: {type(x).__name__}, beginning with {first!r:.80}.{advice}")
 
 
 def check_labels_and_weights(x, y, sample_weight=None):
@@ -231,13 +226,13 @@ def split_off_end(x, y, sample_weight, share):
         ValueError: `share` is out of range, or leaves one part empty.
     """
     count = num_examples(x)
-    first = count - int(np.ceil(count * share)) if 0 < share < 1 else 0
-    if not 0 < first < count:
+    num_first = count - int(np.ceil(count * share)) if 0 < share < 1 else 0
+    if not 0 < num_first < count:
         raise ValueError(
             "`validation_split` must be above 0 and below 1 and leave examples in both parts. "
             f"Received: validation_split={share} of {count} examples."
         )
-    parts = (slice(None, first), slice(first, None))
+    parts = (slice(None, num_first), slice(num_first, None))
     return tuple(tuple(_cut(column, part) for column in (x, y, sample_weight)) for part in parts)
 
 

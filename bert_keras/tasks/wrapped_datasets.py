@@ -43,13 +43,13 @@ def wrapped(data, x, training=True):
     share = distribution.share_of(data.task) if training else distribution.Share()
     prepare = _Prepare(data, training, share)
     if isinstance(x, keras.utils.PyDataset):
-        own = isinstance(x, (BucketedBatches, PreparedBatches)) or x.use_multiprocessing
-        if own and share.replicas == 1:
+        skips_checks = isinstance(x, (BucketedBatches, PreparedBatches)) or x.use_multiprocessing
+        if skips_checks and share.replicas == 1:
             return x
-        return PreparedBatches(x, share if own else prepare)
+        return PreparedBatches(x, share if skips_checks else prepare)
     if isinstance(x, Iterator):  # Like a generator, it can be read only once.
         return (prepare(batch) for batch in x)
-    if _can_be_read_here(x) or _holds_texts(x):
+    if _can_pass_through_python(x) or _holds_texts(x):
         return Stream(x, prepare)
     if share.shares > 1:
         raise ValueError(
@@ -60,12 +60,12 @@ def wrapped(data, x, training=True):
     return x
 
 
-def _can_be_read_here(x):
-    """Whether batches of ready inputs may pass through Python, so that they can be checked."""
+def _can_pass_through_python(x):
+    """Whether batches of ready inputs can pass through Python, where they are checked."""
     spec = getattr(x, "element_spec", None)
     first = spec[0] if isinstance(spec, tuple) else spec
-    has_their_names = isinstance(first, Mapping) and "input_ids" in first
-    is_tensors = spec is not None and (has_their_names or keras.backend.backend() != "tensorflow")
+    has_input_ids = isinstance(first, Mapping) and "input_ids" in first
+    is_tensors = spec is not None and (has_input_ids or keras.backend.backend() != "tensorflow")
     with contextlib.suppress(TypeError):
         return (is_tensors or is_data_loader(x)) and len(x) > 0
     return False
@@ -88,15 +88,15 @@ class _Prepare:
         return self.share(batch)
 
     def _prepared(self, batch):
-        is_x = is_text(_as_str(batch)) or not isinstance(batch, (tuple, list))
-        x, *rest = self.data.in_our_form(*((batch,) if is_x else batch))
+        is_inputs_alone = is_text(_as_str(batch)) or not isinstance(batch, (tuple, list))
+        x, *rest = self.data.in_our_form(*((batch,) if is_inputs_alone else batch))
         while rest and rest[-1] is None:
             rest.pop()
         if isinstance(x, dict):
             return self._checked_inputs(*keras.tree.map_structure(_as_array, (x, *rest)))
         columns = [_as_str(column) for column in rest] if self.training else []
         examples = self.data.encode(_column(_as_str(x)), *columns, training=self.training)
-        # All of them are one batch, in their order.
+        # All rows form one batch, in their order.
         batches = examples.batches(len(examples), shuffle=False)
         ((_, length),) = batches.batches
         batches.batches = [(np.arange(len(examples)), length)]
@@ -194,15 +194,15 @@ class Stream(keras.utils.PyDataset):
     def __init__(self, dataset, prepare):
         super().__init__()
         self.dataset, self.prepare = dataset, prepare
-        self._number, self._next = _num_batches(dataset), None
+        self._length, self._iterator = _num_batches(dataset), None
 
     def __len__(self):
-        return self._number
+        return self._length
 
     def __getitem__(self, index):
-        if index == 0 or self._next is None:
-            self._next = iter(_batches(self.dataset))
-        return self.prepare(next(self._next), index)
+        if index == 0 or self._iterator is None:
+            self._iterator = iter(_batches(self.dataset))
+        return self.prepare(next(self._iterator), index)
 
 
 def _batches(dataset):
@@ -223,8 +223,8 @@ def _num_batches(dataset):
 def _holds_texts(x):
     """Whether the first example of a data set, or its first batch, contains a str."""
     if is_data_loader(x):
-        has_places = hasattr(x.dataset, "__getitem__") and hasattr(x.dataset, "__len__")
-        first = x.dataset[0] if has_places and len(x.dataset) else next(iter(x.dataset), ())
+        is_indexable = hasattr(x.dataset, "__getitem__") and hasattr(x.dataset, "__len__")
+        first = x.dataset[0] if is_indexable and len(x.dataset) else next(iter(x.dataset), ())
     elif hasattr(x, "element_spec"):
         return any(spec.dtype == "string" for spec in keras.tree.flatten(x.element_spec))
     elif hasattr(x, "__getitem__"):
@@ -239,7 +239,7 @@ def _as_array(value):
 
 
 def _as_str(column):
-    """Returns a column with the bytes that `tf.data` makes of str decoded; others unchanged."""
+    """Returns a column with bytes, which `tf.data` makes of str, decoded; others unchanged."""
     is_array = getattr(getattr(column, "dtype", None), "kind", "") in ("O", "S")
     return _decoded(column.tolist() if is_array else column)
 

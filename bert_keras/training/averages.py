@@ -9,33 +9,33 @@ from bert_keras.engine.whole_steps import inner_optimizer
 
 
 def steps_done(optimizer):
-    """Returns how many updates an optimizer has made, also if TensorFlow has copies on devices."""
+    """Returns how many updates an optimizer has made, also with copies on several devices."""
     return int(keras.ops.convert_to_numpy(optimizer.iterations))
 
 
 @contextlib.contextmanager
-def averages_in_place(model, is_wanted=True):
-    """Within it, a model has the averages of its weights; afterwards its own weights, bit for bit.
+def averages_in_place(model, enabled=True):
+    """A context in which a model has the averages of its weights; afterwards exactly its own.
 
     The averages are those that the optimizer keeps with `use_ema`. Without averages, and before the
-    first update, nothing changes. `keras.callbacks.SwapEMAWeights` exchanges both in place: on
+    first update, nothing changes. `keras.callbacks.SwapEMAWeights` swaps them in place, on
     TensorFlow by adding and subtracting, so that training continues from rounded weights.
 
     Args:
         model: a compiled `keras.Model`.
-        is_wanted: bool, `False` changes nothing.
+        enabled: bool, `False` changes nothing.
     """
     optimizer = inner_optimizer(model)
-    has_averages = is_wanted and getattr(optimizer, "use_ema", False)
+    has_averages = enabled and getattr(optimizer, "use_ema", False)
     # There are no averages before the first update.
     if not (has_averages and optimizer.built and steps_done(optimizer) > 0):
         yield
         return
     variables = model.trainable_variables
-    own = [variable.numpy() for variable in variables]
+    weights = [variable.numpy() for variable in variables]
 
     def put_back():
-        for variable, value in zip(variables, own, strict=True):
+        for variable, value in zip(variables, weights, strict=True):
             variable.assign(value)
 
     with settled_by(put_back):

@@ -89,7 +89,7 @@ class BestOnMetric(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         self.best = self.best_epoch = self._best_weights = self._first_epoch = None
-        if self.path:  # A folder that cannot be made is found before the first epoch.
+        if self.path:  # If the folder cannot be made, this fails before the first epoch.
             self.path.parent.mkdir(parents=True, exist_ok=True)
 
     def on_epoch_begin(self, epoch, logs=None):

@@ -21,10 +21,10 @@ from bert_keras.types import OptimizerOptions
 # The last part of a variable's path: every bias, and the scale and shift of every norm.
 NO_WEIGHT_DECAY = (r"(^|/)(\w*bias|beta|gamma)$",)
 
-# Whether the step sizes of all variables are computed together, as vectors. On TensorFlow each
+# Whether the scalars of all variables' steps are computed together, as vectors. On TensorFlow each
 # operation of a graph takes time. XLA compiles small models faster with vectors, but large ones
 # with scalars: MiniLM in 11 instead of 29 seconds.
-SIZES_AS_VECTORS = {"tensorflow": True, "jax": False}
+SCALARS_AS_VECTORS = {"tensorflow": True, "jax": False}
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -89,11 +89,12 @@ class AdamW(keras.optimizers.Optimizer):
         [Mosbach et al., 2021](https://arxiv.org/abs/2006.04884).
     """
 
-    # TensorFlow's step need not wait for its batch too, see `engine.whole_steps`.
+    # The update waits for all gradients, so on TensorFlow the step need not also wait for its
+    # batch, see `engine.whole_steps`.
     waits_for_gradients = True
     # Whether TensorFlow has a kernel for the step.
     _has_kernel = True
-    # PyTorch's gates as bools, and the versions of their tensors.
+    # On PyTorch: the versions of the gates' tensors when they were last read, and their values.
     _read_gates = (None, None)
 
     def __init__(
@@ -111,8 +112,8 @@ class AdamW(keras.optimizers.Optimizer):
     ) -> None:
         kwargs.setdefault("name", "adamw")
         if global_clipnorm == "auto":
-            others = kwargs.get("clipnorm"), kwargs.get("clipvalue")
-            global_clipnorm = 1.0 if others == (None, None) else None
+            other_limits = kwargs.get("clipnorm"), kwargs.get("clipvalue")
+            global_clipnorm = 1.0 if other_limits == (None, None) else None
         super().__init__(
             learning_rate, weight_decay=weight_decay, global_clipnorm=global_clipnorm, **kwargs
         )
@@ -173,7 +174,8 @@ class AdamW(keras.optimizers.Optimizer):
         # Updates of each variable, so that one thawed late starts its own bias correction. They are
         # scalars, not rows of a vector: XLA would compile the update of each row separately.
         self._updates = self._add_scalars("updates", "zeros")
-        # On torch, each step reads them as Python numbers, which would wait for a GPU.
+        # One gate per variable: 1 if it is updated, 0 if it is frozen. On PyTorch each step reads
+        # them as Python numbers. They are on the CPU, so that this need not wait for a GPU.
         on_torch = keras.backend.backend() == "torch"
         with keras.device("cpu") if on_torch else contextlib.nullcontext():
             self._gates = self._add_scalars("gates", "ones")
@@ -260,26 +262,26 @@ class AdamW(keras.optimizers.Optimizer):
             super().apply(grads, trainable_variables)
 
     def update_step(self, gradient, variable, learning_rate):
-        """Updates one variable and its moments; `learning_rate` is what `_step_sizes` returns."""
+        """Updates one variable and its moments; `learning_rate` is from `_scalars_by_index`."""
         i = self._get_variable_index(variable)
-        sizes = learning_rate[i]
+        scalars = learning_rate[i]
         momentum, velocity = self._momentums[i], self._velocities[i]
         # The fused step casts its factors to the variable's dtype: in bfloat16, 0.999 would be 1.
         on_tensorflow = keras.backend.backend() == "tensorflow"
         if self._has_kernel and on_tensorflow and variable.dtype == "float32":
             if self._decays[i]:
-                self.assign(variable, variable * sizes["decay_factor"])
+                self.assign(variable, variable * scalars["decay_factor"])
             fused.tensorflow_step(
                 variable,
-                ops.cast(gradient, "float32") * sizes["gradient"],
+                ops.cast(gradient, "float32") * scalars["gradient"],
                 momentum.value,
                 velocity.value,
-                **{name: sizes[name] for name in ("beta_1", "beta_2", "epsilon", "zero")},
-                rate=sizes["corrected_rate"],
+                **{name: scalars[name] for name in ("beta_1", "beta_2", "epsilon", "zero")},
+                rate=scalars["corrected_rate"],
             )
             return
         state = variable, momentum, velocity
-        values = self._step(i, gradient, *map(ops.convert_to_tensor, state), sizes)
+        values = self._step(i, gradient, *map(ops.convert_to_tensor, state), scalars)
         for old, new in zip(state, values, strict=True):
             self.assign(old, new)
 
@@ -293,20 +295,20 @@ class AdamW(keras.optimizers.Optimizer):
             self._torch_update(grads, indices, learning_rate)
         else:
             gates = [self._gates[i].value for i in indices]
-            if SIZES_AS_VECTORS[keras.backend.backend()]:
+            if SCALARS_AS_VECTORS[keras.backend.backend()]:
                 gates = ops.stack(gates)
             excess = self._excess_norm(grads, gates)
-            sizes = self._step_sizes(indices, gates, learning_rate, excess)
-            # The sizes already wait for the gradients, so all that uses them does too.
+            scalars = self._scalars_by_index(indices, gates, learning_rate, excess)
+            # The scalars already wait for the gradients, so whatever uses them does too.
             with after(None):
-                super()._backend_update_step(grads, trainable_variables, sizes)
+                super()._backend_update_step(grads, trainable_variables, scalars)
 
-    def _step_sizes(self, indices, gates, learning_rate, excess):
+    def _scalars_by_index(self, indices, gates, learning_rate, excess):
         """Counts an update of the variables; returns the scalars of each step, a dict by index."""
         updates = [self._updates[i].value for i in indices]
         constants = self._factors[indices], self._decays[indices]
-        if SIZES_AS_VECTORS[keras.backend.backend()]:
-            vectors = self._sizes(gates, ops.stack(updates), *constants, learning_rate, excess)
+        if SCALARS_AS_VECTORS[keras.backend.backend()]:
+            vectors = self._scalars(gates, ops.stack(updates), *constants, learning_rate, excess)
             if keras.backend.backend() == "tensorflow":  # What its kernel takes.
                 vectors |= {
                     "beta_1": 1 - vectors["momentum"],
@@ -316,15 +318,15 @@ class AdamW(keras.optimizers.Optimizer):
                     "zero": ops.zeros_like(gates),
                 }
             columns = zip(*map(ops.unstack, vectors.values()), strict=True)
-            sizes = [dict(zip(vectors, column, strict=True)) for column in columns]
+            scalars = [dict(zip(vectors, column, strict=True)) for column in columns]
         else:
             rows = zip(gates, updates, *constants, strict=True)
-            sizes = [self._sizes(*row, learning_rate, excess) for row in rows]
-        for i, of_variable in zip(indices, sizes, strict=True):
-            self._updates[i].assign(of_variable.pop("updates"))
-        return dict(zip(indices, sizes, strict=True))
+            scalars = [self._scalars(*row, learning_rate, excess) for row in rows]
+        for i, values in zip(indices, scalars, strict=True):
+            self._updates[i].assign(values.pop("updates"))
+        return dict(zip(indices, scalars, strict=True))
 
-    def _sizes(self, gate, updates, factor, decay, learning_rate, excess):
+    def _scalars(self, gate, updates, factor, decay, learning_rate, excess):
         """Returns a dict of float32 numbers that determine the step of one or more variables."""
         new_updates = updates + gate
         correction_1 = correction_2 = ops.ones_like(gate)
@@ -347,7 +349,7 @@ class AdamW(keras.optimizers.Optimizer):
         }
 
     def _excess_norm(self, grads, gates):
-        """Returns the norm of all gradients not frozen, divided by its limit; at least 1."""
+        """Returns the norm of the gradients that are not frozen over its limit, at least 1."""
         if not self.global_clipnorm:
             return 1.0
         return ops.maximum(fused.global_norm(grads, gates) / self.global_clipnorm, 1.0)
@@ -358,20 +360,20 @@ class AdamW(keras.optimizers.Optimizer):
         versions = [gate._value._version for gate in self._gates]
         if self._read_gates[0] != versions:  # Read anew only after a change.
             self._read_gates = versions, [bool(gate._value) for gate in self._gates]
-        counted, groups, is_open = [], collections.defaultdict(list), self._read_gates[1]
-        kept = (self._trainable_variables, self._momentums, self._velocities, self._updates)
+        gradients, groups, is_updated = [], collections.defaultdict(list), self._read_gates[1]
+        states = (self._trainable_variables, self._momentums, self._velocities, self._updates)
         for gradient, i in zip(grads, indices, strict=True):
-            if not is_open[i]:
+            if not is_updated[i]:
                 continue
-            # Not by `value`, which asks for the scopes around it, eight hundred times a step.
-            variable, momentum, velocity, updates = [variables[i]._value for variables in kept]
+            # Not `value`, which looks up the scopes around it, 800 times in each step.
+            variable, momentum, velocity, updates = [variables[i]._value for variables in states]
             updates = updates if many is None else many
             row = i, variable, gradient, momentum, velocity, updates
             groups[self._factors[i], self._decays[i]].append(row)
-            counted.append(gradient)
+            gradients.append(gradient)
         excess = None
         if self.global_clipnorm:
-            norm = fused.torch_global_norm(counted)
+            norm = fused.torch_global_norm(gradients)
             excess = (norm.float() / self.global_clipnorm).clamp(min=1.0)
         for (factor, decay), rows in groups.items():
             self._torch_step(
@@ -403,7 +405,7 @@ class AdamW(keras.optimizers.Optimizer):
         return list(grads_and_vars)
 
     def _clip_gradients(self, grads):
-        """Leaves `global_clipnorm` to the update, which needs no extra pass over memory for it."""
+        """Leaves `global_clipnorm` to the update, which clips without another pass over memory."""
         return grads if self.global_clipnorm else super()._clip_gradients(grads)
 
     def _apply_weight_decay(self, variables):
@@ -417,9 +419,9 @@ class AdamW(keras.optimizers.Optimizer):
         return super()._get_current_learning_rate()
 
     def _update_model_variables_moving_average(self, trainable_variables):
-        """Updates the average once for each update; Keras does so after each accumulated batch.
+        """Updates the averages once per update; Keras does so after each accumulated batch.
 
-        It adds the difference from the weight: an average equal to a frozen weight stays exact.
+        It adds a share of the difference, so that the average of a frozen weight stays equal to it.
         """
         if not self.use_ema:
             return
@@ -448,10 +450,10 @@ class AdamW(keras.optimizers.Optimizer):
                 average.assign(ops.copy(average))
 
     def get_config(self):
-        own = ("beta_1", "beta_2", "epsilon", "bias_correction")
+        names = ("beta_1", "beta_2", "epsilon", "bias_correction")
         return {
             **super().get_config(),
-            **{name: getattr(self, name) for name in own},
+            **{name: getattr(self, name) for name in names},
             "exclude_from_weight_decay": list(self._undecayed),
             "learning_rate_multipliers": [list(pair) for pair in self._multipliers],
         }
@@ -492,32 +494,32 @@ class Lamb(AdamW):
 
 
 @fused.traced_once
-def _adamw_step(gradient, variable, momentum, velocity, sizes):
+def _adamw_step(gradient, variable, momentum, velocity, scalars):
     """Returns the new values of a variable and its moments; `sizes` is a dict of scalars."""
-    sizes, step, *moments = _direction(gradient, momentum, velocity, sizes)
-    return variable * (1 - sizes["decay"]) - sizes["rate"] * step, *moments
+    scalars, step, *moments = _direction(gradient, momentum, velocity, scalars)
+    return variable * (1 - scalars["decay"]) - scalars["rate"] * step, *moments
 
 
 @fused.traced_once
-def _lamb_step(gradient, variable, momentum, velocity, sizes, weight_decay):
+def _lamb_step(gradient, variable, momentum, velocity, scalars, weight_decay):
     """Like `_adamw_step`, with a step that is scaled to the variable."""
-    sizes, step, *moments = _direction(gradient, momentum, velocity, sizes)
+    scalars, step, *moments = _direction(gradient, momentum, velocity, scalars)
     step = step + weight_decay * variable
     weight_norm = ops.sqrt(ops.sum(ops.square(variable)))
     step_norm = ops.sqrt(ops.sum(ops.square(step)))
     usable = ops.logical_and(weight_norm > 0, step_norm > 0)
     ratio = ops.where(usable, weight_norm / ops.where(usable, step_norm, 1.0), 1.0)
-    return variable - sizes["rate"] * ops.cast(ratio, variable.dtype) * step, *moments
+    return variable - scalars["rate"] * ops.cast(ratio, variable.dtype) * step, *moments
 
 
-def _direction(gradient, momentum, velocity, sizes):
-    """Returns the sizes in the variable's dtype, its step without rate and decay, and moments."""
-    sizes = {name: ops.cast(size, momentum.dtype) for name, size in sizes.items()}
-    gradient = ops.cast(gradient, momentum.dtype) * sizes["gradient"]
-    momentum = momentum + (gradient - momentum) * sizes["momentum"]
-    velocity = velocity + (ops.square(gradient) - velocity) * sizes["velocity"]
-    step = sizes["correction"] * momentum / (ops.sqrt(velocity) + sizes["epsilon"])
-    return sizes, step, momentum, velocity
+def _direction(gradient, momentum, velocity, scalars):
+    """Returns the scalars in the variable's dtype, the step before rate and decay, and moments."""
+    scalars = {name: ops.cast(value, momentum.dtype) for name, value in scalars.items()}
+    gradient = ops.cast(gradient, momentum.dtype) * scalars["gradient"]
+    momentum = momentum + (gradient - momentum) * scalars["momentum"]
+    velocity = velocity + (ops.square(gradient) - velocity) * scalars["velocity"]
+    step = scalars["correction"] * momentum / (ops.sqrt(velocity) + scalars["epsilon"])
+    return scalars, step, momentum, velocity
 
 
 def _check_pattern(pattern):

@@ -1,9 +1,9 @@
 """The state of a model's random numbers: dropout's seeds and PyTorch's global generators.
 
-Why: on PyTorch, Keras's dropout draws from the global generator, which no file of Keras holds. A
-run that continues from a file would draw other masks than the run that was saved.
+Why: on PyTorch, Keras's dropout draws from the global generator, which Keras does not save. A run
+that continues from a file would draw other masks than the run that was saved.
 
-Goes when `test_keras_s_dropout_reads_pytorch_s_global_generator` fails.
+Remove when `test_keras_s_dropout_reads_pytorch_s_global_generator` fails.
 """
 
 import base64
@@ -99,10 +99,10 @@ def _generators():
         return {}
     import torch
 
-    found = {"cpu": (torch.get_rng_state, torch.set_rng_state)}
+    generators = {"cpu": (torch.get_rng_state, torch.set_rng_state)}
     for i in range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0):
-        found[f"cuda_{i}"] = (
+        generators[f"cuda_{i}"] = (
             functools.partial(torch.cuda.get_rng_state, i),
             functools.partial(torch.cuda.set_rng_state, device=i),
         )
-    return found
+    return generators

@@ -16,13 +16,13 @@ from bert_keras.training.losses import OfAllDevices, SparseCrossentropy
 from bert_keras.training.optimizer import AdamW, Lamb
 from bert_keras.training.random_state import OwnStateInEachProcess, RestoreState, as_json
 from bert_keras.training.schedules import WarmupDecay
-from bert_keras.training.short_runs import EPOCHS, RATE, default_epochs, default_rate, in_words
+from bert_keras.training.short_runs import EPOCHS, RATE, default_epochs, default_rate, describe_run
 from bert_keras.training.stages import layer_wise_decay
 
 # The optimizers that the recipe makes.
 OPTIMIZERS = {"auto": AdamW, "lamb": Lamb}
 # Losses of Keras that take probabilities by default.
-OF_PROBABILITIES = {
+PROBABILITY_LOSSES = {
     name: getattr(keras.losses, name.title().replace("_", ""))
     for name in (
         "binary_crossentropy",
@@ -32,9 +32,9 @@ OF_PROBABILITIES = {
         "sparse_categorical_crossentropy",
     )
 }
-# Losses whose labels have the shape of the scores. That includes each loss that is still a name,
-# because `_of_logits` turns the names of the others into objects.
-OF_SCORES = (str, *(cls for name, cls in OF_PROBABILITIES.items() if "sparse" not in name))
+# Losses whose labels have the shape of the scores. A loss that is still a str when it is checked is
+# one of them, because `_as_loss_of_logits` has turned the other names into objects.
+PER_SCORE = (str, *(cls for name, cls in PROBABILITY_LOSSES.items() if "sparse" not in name))
 # The arguments of `Task.compile` that configure the optimizer.
 DEFAULTS = {
     "learning_rate": None,  # See `short_runs`.
@@ -61,11 +61,13 @@ class Recipe:
         **kwargs: values for names of `DEFAULTS`, and further arguments of `keras.Model.compile`.
 
     Attributes:
-        is_own: bool, whether the recipe makes the optimizer.
+        makes_optimizer: bool, whether the recipe makes the optimizer.
         label_smoothing: float.
         seed: int, for the order of examples in the present run, or `None` before the first run.
         sort_window: int or `None`, see `BucketedBatches`.
-        num_epochs: int, epochs that the run was started for, or `None` if they are not whole.
+        options: dict, the optimizer's arguments, see `DEFAULTS`.
+        num_epochs: int, epochs that the run was started for; `"auto"` until `choose_epochs` sets
+            them; `None` if `steps_per_epoch` makes an epoch shorter than the data.
         chose_epochs: bool, whether `choose_epochs` chose that number.
         is_running: bool, whether `fit` is running.
 
@@ -76,12 +78,12 @@ class Recipe:
     def __init__(
         self, optimizer="auto", loss="auto", label_smoothing=0.0, weighted_metrics="auto", **kwargs
     ):
-        self.is_own = isinstance(optimizer, str) and optimizer in OPTIMIZERS
-        self.optimizer = optimizer if self.is_own else None
-        asked = {name: kwargs.pop(name) for name in DEFAULTS if name in kwargs}
-        self.asked = {**DEFAULTS, **asked}
+        self.makes_optimizer = isinstance(optimizer, str) and optimizer in OPTIMIZERS
+        self.optimizer = optimizer if self.makes_optimizer else None
+        options = {name: kwargs.pop(name) for name in DEFAULTS if name in kwargs}
+        self.options = {**DEFAULTS, **options}
         self._check(optimizer)
-        loss = keras.tree.map_structure(_of_logits, loss)
+        loss = keras.tree.map_structure(_as_loss_of_logits, loss)
         self._loss, self.label_smoothing, self._metrics = loss, label_smoothing, weighted_metrics
         check_arguments(kwargs, keras.Model.compile)
         self._keras_arguments = kwargs
@@ -89,28 +91,28 @@ class Recipe:
         self.is_running = self.chose_epochs = False
 
     def _check(self, optimizer):
-        asked = self.asked
-        unused = {name: value for name, value in asked.items() if value != DEFAULTS[name]}
-        if not self.is_own:
+        options = self.options
+        unused = {name: value for name, value in options.items() if value != DEFAULTS[name]}
+        if not self.makes_optimizer:
             rule = f"{sorted(unused)} are for optimizer='auto' or 'lamb', not for {optimizer!r}"
             advice = "Set them in that optimizer, such as bert_keras.AdamW, or leave it out."
             refuse_unused(rule, unused, advice)
-        is_made = isinstance(optimizer, keras.optimizers.Optimizer)
-        rate = optimizer.learning_rate if is_made else asked["learning_rate"]
+        is_instance = isinstance(optimizer, keras.optimizers.Optimizer)
+        rate = optimizer.learning_rate if is_instance else options["learning_rate"]
         if rate is not None:
-            rate = float(keras.ops.convert_to_numpy(rate)) if is_made else rate
+            rate = float(keras.ops.convert_to_numpy(rate)) if is_instance else rate
             check_number("learning_rate", rate)
-        if asked["decay"] != "polynomial":
+        if options["decay"] != "polynomial":
             power = {"decay_power": unused.get("decay_power")}
             refuse_unused("`decay_power` is for decay='polynomial'", power)
 
     @property
     def ignores_weight_0(self):
         """Whether rows of weight 0 count neither in the loss nor in the metrics."""
-        return self.is_own_loss and not self._keras_arguments.get("metrics")
+        return self.uses_task_loss and not self._keras_arguments.get("metrics")
 
     @property
-    def is_own_loss(self):
+    def uses_task_loss(self):
         """Whether the loss is the task's own."""
         return self._loss == "auto"
 
@@ -119,7 +121,7 @@ class Recipe:
         loss, metrics = self._loss, self._metrics
         if loss == "auto":
             loss = task.default_loss(self.label_smoothing)
-        elif isinstance(loss, OF_SCORES) and isinstance(task.default_loss(0.0), SparseCrossentropy):
+        elif isinstance(loss, PER_SCORE) and isinstance(task.default_loss(0.0), SparseCrossentropy):
             raise ValueError(
                 "This task's labels are class indices, and its outputs have one score per class. "
                 f"Received: loss={loss!r}, whose labels have the shape of the scores. Leave it out "
@@ -133,20 +135,20 @@ class Recipe:
             loss = _of_all_devices(loss, share, task)
         if metrics != "auto":
             return {"loss": loss, "weighted_metrics": metrics, **self._keras_arguments}
-        metrics, others = task.default_metrics(), dict(self._keras_arguments)
-        if isinstance(others.get("metrics"), (list, tuple)):
+        metrics, arguments = task.default_metrics(), dict(self._keras_arguments)
+        if isinstance(arguments.get("metrics"), (list, tuple)):
             # A metric by name is the task's own, for which padding does not count.
-            own = [metric.name for metric in keras.tree.flatten(metrics)]
-            others["metrics"] = [metric for metric in others["metrics"] if metric not in own]
-        return {"loss": loss, "weighted_metrics": metrics, **others}
+            own_names = [m.name for m in keras.tree.flatten(metrics)]
+            arguments["metrics"] = [m for m in arguments["metrics"] if m not in own_names]
+        return {"loss": loss, "weighted_metrics": metrics, **arguments}
 
     def make_optimizer(self, task, total_steps=None):
         """Returns a new optimizer; until `fit` knows the number of steps, its rate is constant."""
-        asked, averages = self.asked, {}
-        if asked["ema_momentum"] is not None:
-            averages = {"use_ema": True, "ema_momentum": asked["ema_momentum"]}
+        options, averages = self.options, {}
+        if options["ema_momentum"] is not None:
+            averages = {"use_ema": True, "ema_momentum": options["ema_momentum"]}
         multipliers = list(task.learning_rate_multipliers())
-        decay, head = asked["layer_decay"], asked["head_multiplier"]
+        decay, head = options["layer_decay"], options["head_multiplier"]
         if (decay, head) != (1.0, 1.0):
             paths = [variable.path for variable in task.trainable_variables]
             multipliers += [
@@ -156,21 +158,21 @@ class Recipe:
             ]
         with distribution.scope_of(task):
             return OPTIMIZERS[self.optimizer](
-                self._number_or_schedule(self.peak_rate(task, total_steps), total_steps),
-                weight_decay=asked["weight_decay"],
+                self._rate_or_schedule(self.peak_rate(task, total_steps), total_steps),
+                weight_decay=options["weight_decay"],
                 learning_rate_multipliers=multipliers,
-                gradient_accumulation_steps=asked["gradient_accumulation_steps"],
+                gradient_accumulation_steps=options["gradient_accumulation_steps"],
                 **averages,
             )
 
     @property
     def has_schedule(self):
         """Whether the recipe sets the rate, rather than the user or a callback."""
-        asked = self.asked
-        return self.is_own and (asked["decay"] != "constant" or asked["warmup"] != 0)
+        options = self.options
+        return self.makes_optimizer and (options["decay"] != "constant" or options["warmup"] != 0)
 
-    def _chooses(self, task):
-        """Whether the number of steps may decide on epochs and rate, see `short_runs`."""
+    def _may_choose(self, task):
+        """Whether epochs and rate may depend on the number of steps, see `short_runs`."""
         return self.optimizer == "auto" and self.has_schedule and task.is_fine_tuned
 
     def peak_rate(self, task, total_steps=None):
@@ -180,24 +182,24 @@ class Recipe:
             task: a `Task`.
             total_steps: int, number of batches of the run, or `None`.
         """
-        asked = self.asked
-        if asked["learning_rate"] is not None:
-            return asked["learning_rate"]
-        if total_steps is None or not self._chooses(task):
+        options = self.options
+        if options["learning_rate"] is not None:
+            return options["learning_rate"]
+        if total_steps is None or not self._may_choose(task):
             return RATE
-        num_updates = total_steps // (asked["gradient_accumulation_steps"] or 1)
+        num_updates = total_steps // (options["gradient_accumulation_steps"] or 1)
         return default_rate(num_updates, task.backbone.hidden_dim)
 
-    def _number_or_schedule(self, peak, total_steps):
+    def _rate_or_schedule(self, peak, total_steps):
         """Returns the learning rate of an optimizer: the peak, or a schedule of that peak."""
-        asked = self.asked
+        options = self.options
         if total_steps is None or not self.has_schedule:
             return peak
-        shape = {"warmup": asked["warmup"], "decay": asked["decay"], "power": asked["decay_power"]}
-        return WarmupDecay(peak, total_steps, **shape)
+        shape = {"decay": options["decay"], "power": options["decay_power"]}
+        return WarmupDecay(peak, total_steps, options["warmup"], **shape)
 
     def begin(self, initial_epoch, sort_window=None, epochs=None, steps_per_epoch=None):
-        """Starts a run with a new seed and window, or keeps those of the run that is continued.
+        """Starts a run with a new seed and sort window, or keeps those of a continued run.
 
         Args:
             initial_epoch: int, see `keras.Model.fit`.
@@ -228,20 +230,21 @@ class Recipe:
         """
         if self.num_epochs == "auto":
             self.num_epochs = 1
-            if self._chooses(task):
-                accumulated = self.asked["gradient_accumulation_steps"] or 1
+            if self._may_choose(task):
+                accumulated = self.options["gradient_accumulation_steps"] or 1
                 are_rare = task.targets_are_rare or task.label_per_token
                 steps = _num_steps(batches, None) / accumulated
                 self.num_epochs = default_epochs(steps, are_rare)
         return self.num_epochs
 
-    def renewed(self, task):
+    def fresh_optimizer(self, task):
         """Returns a new optimizer with the settings of the task's present one."""
-        old = task.optimizer
-        return self.make_optimizer(task) if self.is_own else old.from_config(old.get_config())
+        if self.makes_optimizer:
+            return self.make_optimizer(task)
+        return task.optimizer.from_config(task.optimizer.get_config())
 
     def start_run(self, task, batches, steps_per_epoch, epochs, initial_epoch):
-        """Gives a new run a new optimizer, and a continued run a schedule up to its end.
+        """Makes the optimizer of a new run, or stretches the schedule of a continued run.
 
         Args:
             task: a compiled `Task`.
@@ -254,15 +257,15 @@ class Recipe:
             A line that says how the run differs from the paper's recipe, or `None`.
         """
         if distribution.share_of(task).has_own_losses:
-            _check_adds_up(task)
-        if not self.is_own:
+            _check_sums_gradients(task)
+        if not self.makes_optimizer:
             return None
         steps, optimizer = _num_steps(batches, steps_per_epoch), inner_optimizer(task)
         if isinstance(optimizer._learning_rate, keras.Variable):
-            # A rate set on the optimizer, `optimizer.learning_rate = x`, counts as asked for.
+            # A rate set on the optimizer, `optimizer.learning_rate = x`, counts as the user's.
             rate = float(keras.ops.convert_to_numpy(optimizer._learning_rate))
             if rate != np.float32(self.peak_rate(task)):
-                self.asked = {**self.asked, "learning_rate": rate}
+                self.options = {**self.options, "learning_rate": rate}
         # The last step of the schedule; 0 if `fit` has not made one yet.
         last_step = getattr(optimizer._learning_rate, "total_steps", 0)
         if initial_epoch == 0 or steps_done(optimizer) == 0:
@@ -272,13 +275,13 @@ class Recipe:
             if frozen_paths:
                 _freeze(task, frozen_paths)
             peak = self.peak_rate(task, total_steps)
-            is_faster = self.asked["learning_rate"] is None and peak != RATE
+            is_faster = self.options["learning_rate"] is None and peak != RATE
             is_longer = self.chose_epochs and epochs > EPOCHS
             if is_faster or is_longer:
-                return in_words(epochs, total_steps, peak, is_longer)
+                return describe_run(epochs, total_steps, peak, is_longer)
         elif self.has_schedule and last_step < steps * epochs:
             peak = getattr(optimizer._learning_rate, "peak_learning_rate", self.peak_rate(task))
-            optimizer.learning_rate = self._number_or_schedule(peak, steps * epochs)
+            optimizer.learning_rate = self._rate_or_schedule(peak, steps * epochs)
             task.train_function = None  # The old one holds the old schedule.
         return None
 
@@ -311,7 +314,7 @@ class Recipe:
             **{name: value for name, value in arguments.items() if name != "jit_compile"},
         }
         return {
-            "recipe": {"optimizer": self.optimizer, **self.asked},
+            "recipe": {"optimizer": self.optimizer, **self.options},
             "arguments": keras.saving.serialize_keras_object(compiled),
             "optimizer": keras.saving.serialize_keras_object(task.optimizer),
             "has_optimizer_state": task.optimizer.built,
@@ -328,24 +331,24 @@ class Recipe:
         Args:
             config: dict, see `get_config`.
         """
-        asked, optimizer = dict(config["recipe"]), config["optimizer"]
+        options, optimizer = dict(config["recipe"]), config["optimizer"]
         optimizer = keras.saving.deserialize_keras_object(optimizer)
         arguments = keras.saving.deserialize_keras_object(config["arguments"])
-        recipe = cls(asked.pop("optimizer") or optimizer, **asked, **arguments)
+        recipe = cls(options.pop("optimizer") or optimizer, **options, **arguments)
         recipe.seed, recipe.sort_window = config["shuffle_seed"], config["sort_window"]
         recipe.num_epochs, recipe._random_state = config["num_epochs"], config["random_state"]
         return recipe, optimizer
 
 
-def _of_logits(loss):
+def _as_loss_of_logits(loss):
     """Turns the name of a Keras loss into a loss of logits, since a task's outputs are logits.
 
     Raises:
         ValueError: a loss object takes probabilities.
     """
-    if isinstance(loss, str) and loss in OF_PROBABILITIES:
-        return OF_PROBABILITIES[loss](from_logits=True)
-    if getattr(loss, "from_logits", True) or type(loss) not in OF_PROBABILITIES.values():
+    if isinstance(loss, str) and loss in PROBABILITY_LOSSES:
+        return PROBABILITY_LOSSES[loss](from_logits=True)
+    if getattr(loss, "from_logits", True) or type(loss) not in PROBABILITY_LOSSES.values():
         return loss
     raise ValueError(
         f"A task's outputs are logits. Received: loss={type(loss).__name__}(from_logits=False), "
@@ -361,10 +364,10 @@ def _of_all_devices(loss, share, task):
         ValueError: a loss, or the task's own part of it, compares the rows of a batch.
     """
     losses = [*keras.tree.flatten(loss), task]
-    found = [type(each).__name__ for each in losses if getattr(each, "compares_rows", False)]
-    if found:
+    names = [type(each).__name__ for each in losses if getattr(each, "compares_rows", False)]
+    if names:
         raise ValueError(
-            f"{found[0]} compares the rows of a whole batch, and a device has only its own rows "
+            f"{names[0]} compares the rows of a whole batch, and a device has only its own rows "
             f"here. Received: {share.replicas} devices with {keras.backend.backend()}. With JAX "
             "every row sees all others; or train on one device."
         )
@@ -373,7 +376,7 @@ def _of_all_devices(loss, share, task):
     )
 
 
-def _check_adds_up(task):
+def _check_sums_gradients(task):
     """Raises `ValueError` if an optimizer would not add up the gradients of all devices."""
     optimizer = task.optimizer
     limits = ("clipnorm", "clipvalue", "global_clipnorm")
@@ -393,7 +396,7 @@ def _check_adds_up(task):
 
 
 def _check_callbacks(callbacks, has_schedule, optimizer):
-    """Raises `ValueError` if a callback sets the rate; warns if one keeps weights being averaged.
+    """Raises `ValueError` if a callback sets the rate; warns if one saves unaveraged weights.
 
     Args:
         callbacks: list of callbacks.
@@ -401,10 +404,10 @@ def _check_callbacks(callbacks, has_schedule, optimizer):
         optimizer: the optimizer that makes the steps.
     """
     setters = (keras.callbacks.LearningRateScheduler, keras.callbacks.ReduceLROnPlateau)
-    found = [type(callback).__name__ for callback in callbacks if isinstance(callback, setters)]
-    if has_schedule and found:
+    names = [type(callback).__name__ for callback in callbacks if isinstance(callback, setters)]
+    if has_schedule and names:
         raise ValueError(
-            f"{found} would set the learning rate that the recipe's schedule sets. Compile without "
+            f"{names} would set the learning rate that the recipe's schedule sets. Compile without "
             "one, `compile(decay='constant', warmup=0)`, or with an optimizer of your own, "
             "`compile(bert_keras.AdamW(5e-5))`."
         )
@@ -416,8 +419,8 @@ def _check_callbacks(callbacks, has_schedule, optimizer):
     ]
     if keepers and getattr(optimizer, "use_ema", False):
         warnings.warn(
-            f"{keepers} keep the weights as training has them, while their averages are validated "
-            "(`ema_momentum`). To keep the averages of the best epoch, pass "
+            f"{keepers} keep the weights that are being trained, while their averages are "
+            "validated (`ema_momentum`). To keep the averages of the best epoch, pass "
             "bert_keras.training.BestOnMetric instead.",
             stacklevel=4,
         )
@@ -434,9 +437,9 @@ def _num_steps(batches, steps_per_epoch):
     except TypeError:
         raise ValueError(
             "The default learning-rate schedule must know how many batches an epoch has, and this "
-            f"dataset ({type(batches).__name__}) does not say. Pass `steps_per_epoch`, for several "
-            "epochs with a dataset that goes on, `.repeat()`; or an optimizer of your own to "
-            "`compile`."
+            f"dataset ({type(batches).__name__}) does not say. Pass `steps_per_epoch`, and for "
+            "several epochs a dataset that repeats, `.repeat()`; or pass an optimizer of your own "
+            "to `compile`."
         ) from None
 
 

@@ -1,14 +1,14 @@
-"""How long, and at which rate, `fit` trains if the user chose neither.
+"""How long and at which rate `fit` trains if the user chooses neither.
 
 The paper fine-tunes for 3 epochs at 5e-5 (its grid is 2 to 4 epochs, 2e-5 to 5e-5), with at least
 2,500 examples and an encoder 768 wide or more. With 200 examples that is 21 steps, in which a new
-head learns little. So a short run is made longer, and a narrow encoder learns faster in it. Rare
-targets need most steps: few words are part of an entity, a question has one answer among all spans,
-and a text has few of many labels:
+head learns little. So a short run is made longer, and a narrow encoder gets a higher rate in it.
+Rare targets need the most steps: few words are part of an entity, a question has one answer among
+all spans, and a text has few of many labels:
 
 ```
-epochs = 3, or as many as make LEAST_STEPS steps (LEAST_STEPS_OF_RARE), at most MOST_EPOCHS
-rate   = 5e-5 * clip(ENOUGH_STEPS / steps, 1, min((768 / hidden_dim)², MOST))
+epochs = clip(LEAST_STEPS / steps per epoch, 3, MOST_EPOCHS)  # LEAST_STEPS_OF_RARE if rare
+rate   = 5e-5 * clip(ENOUGH_STEPS / steps, 1, min((768 / hidden_dim)², MOST_RATE_FACTOR))
 ```
 
 From 1,000 steps on, and for encoders at least 768 wide, the rate is the paper's. The measurements
@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 EPOCHS, RATE = 3, 5e-5
 LEAST_STEPS, LEAST_STEPS_OF_RARE, MOST_EPOCHS = 70, 300, 30
-ENOUGH_STEPS, MOST = 1000, 10
+ENOUGH_STEPS, MOST_RATE_FACTOR = 1000, 10
 
 
 def default_epochs(num_batches: float, targets_are_rare: bool = False) -> int:
@@ -57,15 +57,15 @@ def default_rate(num_steps: int, hidden_dim: int) -> float:
         >>> default_rate(200, 768)
         5e-05
     """
-    most = max(1.0, min((768 / hidden_dim) ** 2, MOST))
+    most = max(1.0, min((768 / hidden_dim) ** 2, MOST_RATE_FACTOR))
     return RATE * min(max(ENOUGH_STEPS / max(1, num_steps), 1.0), most)
 
 
 def start_at_shares(head: keras.layers.Layer, labels: ArrayLike) -> None:
     """Sets the bias of a new head to `log(p / (1 - p))`, for the share p of texts with each label.
 
-    The head begins at these shares. From a bias of 0, that is one half, a short run would only
-    learn that labels are rare. A head that is frozen, or that has learned, stays as it is.
+    The head then begins by predicting these shares. From a bias of 0, which predicts one half, a
+    short run would only learn that labels are rare. A frozen or trained head is not changed.
 
     Args:
         head: layer whose `dense`, if any, returns a logit for each label.
@@ -81,11 +81,11 @@ def start_at_shares(head: keras.layers.Layer, labels: ArrayLike) -> None:
     bias.assign(np.log(share / (1 - share)))
 
 
-def in_words(epochs: int, num_steps: int, rate: float, is_longer: bool) -> str:
+def describe_run(epochs: int, num_steps: int, rate: float, is_longer: bool) -> str:
     """Returns one line that says how a run differs from the paper's recipe.
 
     Args:
-        is_longer: whether the default chose more epochs than the paper's, not the rate alone.
+        is_longer: whether the default chose more epochs than the paper, not only a higher rate.
     """
     reason = f"{RATE:g} would be too low for so few steps. `learning_rate` changes this."
     if is_longer:

@@ -5,7 +5,7 @@ from keras import ops
 from bert_keras.training.losses import of_length_1
 from bert_keras.types import Tensor
 
-# The similarity of a token of a document that does not count.
+# The similarity of a document's token that does not count.
 _PADDING = -1e9
 
 
@@ -68,10 +68,10 @@ def maxsim(queries: Tensor, documents: Tensor) -> Tensor:
 
 
 def _sum_of_best(products, queries, documents):
-    counts = ops.any(ops.not_equal(documents, 0), axis=-1)[..., None, :]
-    best = ops.max(ops.where(counts, products, ops.cast(_PADDING, products.dtype)), axis=-1)
-    is_token = ops.any(ops.not_equal(queries, 0), axis=-1)
-    return ops.sum(ops.where(is_token, best, 0.0), axis=-1)
+    is_real = ops.any(ops.not_equal(documents, 0), axis=-1)[..., None, :]
+    best = ops.max(ops.where(is_real, products, ops.cast(_PADDING, products.dtype)), axis=-1)
+    is_query_token = ops.any(ops.not_equal(queries, 0), axis=-1)
+    return ops.sum(ops.where(is_query_token, best, 0.0), axis=-1)
 
 
 def candidate_scores(y_pred: Tensor, similarity: str = "dot") -> Tensor:

@@ -1,4 +1,4 @@
-"""A backbone's parts by depth: learning rates that fall with it, and the order of thawing."""
+"""A backbone's parts by depth: learning rates that fall with depth, and the order of thawing."""
 
 import itertools
 import posixpath

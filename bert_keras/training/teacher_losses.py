@@ -52,8 +52,8 @@ class MarginMSE(WeightedLoss):
     def call(self, y_true, y_pred):
         scores, exists = candidate_scores(y_pred, self.similarity), ops.isfinite(y_true[:, 1:])
         teacher = ops.where(ops.isfinite(y_true), y_true, 0.0)
-        margins, wanted = (x[:, :1] - x[:, 1:] for x in (scores, teacher))
-        squares = ops.where(exists, ops.square(margins - wanted), 0.0)
+        margins, teacher_margins = (x[:, :1] - x[:, 1:] for x in (scores, teacher))
+        squares = ops.where(exists, ops.square(margins - teacher_margins), 0.0)
         count = ops.sum(ops.cast(exists, squares.dtype), axis=1)
         return ops.sum(squares, axis=1) / ops.maximum(count, 1.0)
 
@@ -63,7 +63,7 @@ class TeacherDivergence(SoftCrossentropy):
     """Divergence of the distribution over candidates from a teacher's, such as a `Reranker`'s.
 
     With scores `s` of the student and `t` of the teacher: `T^2 * KL(softmax(t / T) ||
-    softmax(s / T))`. Unlike `MarginMSE` it does not ask for differences of a certain size.
+    softmax(s / T))`. Unlike `MarginMSE` it does not require differences of a certain size.
 
     Args:
         temperature: float above 0.
@@ -118,5 +118,5 @@ class EmbeddingMSE(WeightedLoss):
     labels_are_vectors = True
 
     def call(self, y_true, y_pred):
-        wanted = y_true if len(y_pred.shape) == 2 else y_true[:, None]
-        return ops.mean(ops.square(y_pred - wanted), axis=tuple(range(1, len(y_pred.shape))))
+        targets = y_true if len(y_pred.shape) == 2 else y_true[:, None]
+        return ops.mean(ops.square(y_pred - targets), axis=tuple(range(1, len(y_pred.shape))))

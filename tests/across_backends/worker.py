@@ -243,7 +243,7 @@ def opened(name, open, is_own=True):
     where their own backend resumes them. No graph is rewritten, and XLA compiles one case.
     """
     # XLA compiles a step of models as small as these in less time.
-    optimizer.SIZES_AS_VECTORS["jax"] = True
+    optimizer.SCALARS_AS_VECTORS["jax"] = True
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 

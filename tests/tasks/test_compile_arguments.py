@@ -80,7 +80,7 @@ def test_arguments_without_effect_are_refused():
     with pytest.raises(ValueError, match=r"\['ema_momentum', 'layer_decay'\].*AdamW"):
         task.compile(bert_keras.AdamW(1e-4), layer_decay=0.9, ema_momentum=0.99)
     # What is refused changes nothing.
-    assert task.recipe.is_own
+    assert task.recipe.makes_optimizer
     task.compile(keras.optimizers.SGD(0.1))
     with pytest.raises(ValueError, match="decay='polynomial'"):
         task.compile(decay_power=2.0)

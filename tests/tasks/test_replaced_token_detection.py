@@ -20,7 +20,7 @@ from tiny import (
 )
 
 import bert_keras
-from bert_keras.tasks.replaced_token_detection import put
+from bert_keras.tasks.replaced_token_detection import put_at
 
 pytestmark = pytest.mark.once
 
@@ -160,7 +160,7 @@ def test_the_discriminator_reads_what_was_drawn_and_learns_what_differs():
 
 def test_nothing_is_put_at_the_first_token():
     rows = np.array([[2, 7, 8, 9], [2, 5, 3, 0]], "int32")
-    placed = put(rows, np.array([[1, 3], [2, 0]]), np.array([[4, 0], [6, 1]]))
+    placed = put_at(rows, np.array([[1, 3], [2, 0]]), np.array([[4, 0], [6, 1]]))
     np.testing.assert_array_equal(to_numpy(placed), [[2, 4, 8, 0], [2, 5, 6, 0]])
 
 

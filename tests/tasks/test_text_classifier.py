@@ -93,7 +93,7 @@ def test_fit_compiles_the_lengths_that_pay(monkeypatch, tmp_path):
     monkeypatch.setattr(task_data, "buckets_worth_compiling", noted)
     backbone = tiny_backbone(max_sequence_length=48)
     cost = 100 * backbone.hidden_dim**2
-    monkeypatch.setitem(task_data.COMPILATION, keras.backend.backend(), cost)
+    monkeypatch.setitem(task_data.COMPILE_COST, keras.backend.backend(), cost)
     preprocessor = tiny_preprocessor(max_length=48)
     classifier = tiny_classifier(backbone, preprocessor=preprocessor)
     texts, labels = ["a " * size for size in range(1, 47)], [0, 1] * 23

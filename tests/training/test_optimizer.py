@@ -33,7 +33,7 @@ UNDECAYED = (2, 3, 5, 8)
 
 @pytest.fixture(autouse=True)
 def scalars_as_outside_of_tests(monkeypatch):
-    monkeypatch.setitem(bert_optimizer.SIZES_AS_VECTORS, "jax", False)
+    monkeypatch.setitem(bert_optimizer.SCALARS_AS_VECTORS, "jax", False)
 
 
 def random_arrays(seed, scale=1.0):
