@@ -79,5 +79,5 @@ class EmbeddingHead(keras.layers.Layer):
         return of_length_1(vectors) if self.normalize else vectors
 
     def get_config(self):
-        own = {name: getattr(self, name) for name in ("pooling", "normalize", "projection")}
-        return {**super().get_config(), **own}
+        arguments = {name: getattr(self, name) for name in ("pooling", "normalize", "projection")}
+        return {**super().get_config(), **arguments}

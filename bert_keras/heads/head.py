@@ -95,5 +95,5 @@ class Head(DirectCall, keras.layers.Layer):
 
 def own_arguments(settings: dict[str, Any]) -> dict[str, Any]:
     """Returns a head's own arguments from the `locals()` of its constructor, without `kwargs`."""
-    others = ("self", "kwargs", "__class__")
-    return {name: value for name, value in settings.items() if name not in others}
+    excluded = ("self", "kwargs", "__class__")
+    return {name: value for name, value in settings.items() if name not in excluded}

@@ -112,8 +112,8 @@ def spans_of(positions: Tensor) -> tuple[Tensor, Tensor]:
     before = ops.pad(positions, [[0, 0], [1, 0]])[:, :-1]
     runs = ops.cumsum(ops.cast(positions != before + 1, "int32"), axis=1)
     is_same = ops.expand_dims(runs, 2) == ops.expand_dims(runs, 1)
-    others = ops.expand_dims(positions, 1)
-    # Any position is at most the last, and at least 0.
-    most = ops.expand_dims(ops.max(positions, axis=1), (1, 2))
-    first = ops.min(ops.where(is_same, others, most), axis=2)
-    return first, ops.max(ops.where(is_same, others, 0), axis=2)
+    candidates = ops.expand_dims(positions, 1)
+    # Positions are at most the last one, and at least 0.
+    last = ops.expand_dims(ops.max(positions, axis=1), (1, 2))
+    first = ops.min(ops.where(is_same, candidates, last), axis=2)
+    return first, ops.max(ops.where(is_same, candidates, 0), axis=2)

@@ -119,5 +119,5 @@ def _largest(states, table, is_token):
 def _gradient_of_largest(upstream, states, table, is_token):
     """Returns the gradients of `_largest`: each goes through the place of the largest logit."""
     places = ops.argmax(_logits(states, table, is_token), axis=0)
-    of_states = ops.segment_sum(upstream[:, None] * table, places, ops.shape(states)[0])
-    return of_states, upstream[:, None] * ops.take(states, places, axis=0), None
+    states_gradient = ops.segment_sum(upstream[:, None] * table, places, ops.shape(states)[0])
+    return states_gradient, upstream[:, None] * ops.take(states, places, axis=0), None

@@ -1,4 +1,4 @@
-"""The activations that checkpoints name, with gradients that keep little."""
+"""The activations that checkpoints name, with gradients that keep few tensors in memory."""
 
 import functools
 import math
@@ -82,9 +82,9 @@ def get_activation(activation: Activation | None) -> Callable[[Tensor], Tensor]:
     Raises:
         ValueError: the name is unknown.
     """
-    own = {"gelu": gelu, "gelu_tanh": gelu_tanh}
-    if isinstance(activation, str) and activation in own:
-        return own[activation]
+    functions = {"gelu": gelu, "gelu_tanh": gelu_tanh}
+    if isinstance(activation, str) and activation in functions:
+        return functions[activation]
     return keras.activations.get(activation)
 
 
@@ -120,7 +120,7 @@ def _gelu_dense_on_tensorflow(with_slope):
         activated, slope = with_slope(x)
         inner = ops.reshape(activated, (-1, x.shape[-1]))
         outer = ops.reshape(upstream, (-1, kernel.shape[1]))
-        of_x = ops.reshape(dense(outer, ops.transpose(kernel)), ops.shape(x)) * slope
-        return of_x, dense(ops.transpose(inner), outer), ops.sum(outer, axis=0)
+        x_gradient = ops.reshape(dense(outer, ops.transpose(kernel)), ops.shape(x)) * slope
+        return x_gradient, dense(ops.transpose(inner), outer), ops.sum(outer, axis=0)
 
     return with_gradient(output, gradient)

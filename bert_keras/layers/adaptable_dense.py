@@ -174,6 +174,6 @@ def adaptable_layers(*parts):
     Args:
         *parts: layers with a mapping `adaptable`, name -> attribute.
     """
-    layers = {name: getattr(p, found) for p in parts for name, found in p.adaptable.items()}
+    layers = {name: getattr(p, attribute) for p in parts for name, attribute in p.adaptable.items()}
     # Not a dict, in which Keras would find the layers and name them accordingly in files.
     return MappingProxyType(layers)

@@ -123,17 +123,18 @@ def attend(
         `(context, attentions)`: float `(batch, num_queries, num_heads, head_dim)`, and float
         `(batch, num_heads, num_queries, num_keys)` before dropout, or `None`.
     """
-    drops = training and dropout.rate
-    rate = dropout.rate if drops else 0.0
-    if not return_attentions and kernels.has_fused_attention(query, dropout if drops else None):
+    active = dropout if training and dropout.rate else None
+    rate = 0.0 if active is None else dropout.rate
+    if not return_attentions and kernels.has_fused_attention(query, active):
         return kernels.fused_attention(query, key, value, mask, bias, scale, rate), None
     shape = (*ops.shape(query)[::2], ops.shape(query)[1], ops.shape(key)[1])
-    kept = dropout.mask(query, shape) if drops and not return_attentions else None
-    # Here and not in the products, so that a gradient that computes again transposes once.
+    has_mask = active is not None and not return_attentions
+    dropout_mask = dropout.mask(query, shape) if has_mask else None
+    # Not in the products, so that a gradient that computes them again transposes only once.
     query, key, value = map(kernels.heads_first, (query, key, value))
-    if return_attentions or not training or (drops and kept is None):
+    if return_attentions or not training or (active is not None and dropout_mask is None):
         attentions = kernels.probabilities(query, key, mask, bias, scale)
         context = kernels.mixed(dropout(attentions, training=training), value)
         return kernels.heads_first(context), attentions if return_attentions else None
-    context = kernels.attended(query, key, value, mask, bias, scale, kept, rate)
+    context = kernels.attended(query, key, value, mask, bias, scale, dropout_mask, rate)
     return kernels.heads_first(context), None

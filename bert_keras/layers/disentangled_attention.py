@@ -67,9 +67,9 @@ class RelativeVectors(keras.layers.Layer):
         build_parts([self.norm], (None, self.hidden_dim))
 
     def call(self, hidden_states: Tensor) -> Tensor:
-        length, most = ops.shape(hidden_states)[1], self.max_distance
+        length, limit = ops.shape(hidden_states)[1], self.max_distance
         distances = ops.arange(2 * length + 1, dtype="int32") - length
-        places = ops.clip(distances, -most, most) + most
+        places = ops.clip(distances, -limit, limit) + limit
         # A column, since PyTorch exports Keras's `take` from a vector for one size alone.
         rows = ops.take(ops.convert_to_tensor(self.rows[:, None]), places, axis=0)
         vectors = self.table(rows[:, 0])
@@ -155,9 +155,9 @@ class DisentangledAttention(SelfAttention):
     @property
     def adaptable(self):
         """Name of each dense layer that can have an adapter -> attribute."""
-        own = ("position_key", "position_query")
-        own = {name: name for name in own if getattr(self, name) is not None}
-        return MappingProxyType({**SelfAttention.adaptable, **own})
+        names = ("position_key", "position_query")
+        names = {name: name for name in names if getattr(self, name) is not None}
+        return MappingProxyType({**SelfAttention.adaptable, **names})
 
     def build(self, input_shape=None):
         super().build()
@@ -182,8 +182,8 @@ class DisentangledAttention(SelfAttention):
             vectors = self.relative_dropout(relative_vectors, training=training)
             bias = self._relative_scores(query * scale, key * scale, vectors)
         if attention_mask is not None:
-            of_queries = ops.transpose(attention_mask, (0, 1, 3, 2))
-            mask = ops.logical_and(of_queries == attention_mask, of_queries > 0)
+            query_texts = ops.transpose(attention_mask, (0, 1, 3, 2))
+            mask = ops.logical_and(query_texts == attention_mask, query_texts > 0)
         options = (mask, self.dropout, return_attentions, training, bias, scale)
         context, attentions = attend(query, key, value, *options)
         return self.output_dense(kernels.join_heads(context)), attentions

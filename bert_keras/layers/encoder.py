@@ -24,8 +24,8 @@ class _OfLayers(DirectCall, keras.layers.Layer):
     arguments = ()
 
     def get_config(self):
-        own = {name: getattr(self, name) for name in self.arguments}
-        return {**super().get_config(), **keras.saving.serialize_keras_object(own)}
+        arguments = {name: getattr(self, name) for name in self.arguments}
+        return {**super().get_config(), **keras.saving.serialize_keras_object(arguments)}
 
     @classmethod
     def from_config(cls, config):
@@ -86,7 +86,8 @@ class EncoderBlock(_OfLayers):
         for i in (1, 0, 3, 2) if norm_first else range(4):
             setattr(self, *halves[i])
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-        # Noted now, before a thousand blocks are made: their kernels are noted only when built.
+        # Counted now, so that the size limit acts before a thousand blocks are made: the kernels
+        # themselves are counted only when they are built.
         note_variable((self.hidden_dim, sum(layer.units for layer in self.adaptable.values())))
 
     @property
@@ -120,7 +121,7 @@ class EncoderBlock(_OfLayers):
         return self._normalized(self.feed_forward_norm, x, first=False), attentions
 
     def _normalized(self, norm, x, first):
-        """Returns `norm(x)` if norms are at this end of each half of the block, otherwise `x`."""
+        """Returns `norm(x)` if each half of the block has its norm at this end, otherwise `x`."""
         return norm(x) if norm is not None and first == self.norm_first else x
 
     def get_config(self):

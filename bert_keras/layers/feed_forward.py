@@ -27,7 +27,7 @@ class FeedForward(DirectCall, keras.layers.Layer):
 
     Call arguments:
         hidden_states: float, `(batch, seq_len, hidden_dim)`.
-        training: bool, whether to keep less for the gradient, which may take more time.
+        training: bool, whether to keep less in memory for the gradient, which may take more time.
 
     Returns:
         float, `(batch, seq_len, hidden_dim)`.

@@ -64,7 +64,7 @@ def head_initializer(stddev=0.02):
 
     A head is new while the encoder is trained already. In a short fine-tuning its kernel stays near
     its initial values, which therefore decide how fast the model learns. The original code
-    truncates heads too, which takes 12 % of their spread. transformers does not, nor does this.
+    truncates heads too, which narrows their spread by 12 %. transformers does not, nor does this.
 
     Args:
         stddev: float, standard deviation.

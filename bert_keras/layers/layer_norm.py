@@ -1,4 +1,4 @@
-"""Layer normalization that keeps little for its gradient."""
+"""Layer normalization that keeps few tensors in memory for its gradient."""
 
 import keras
 from keras import ops
@@ -76,8 +76,8 @@ class LayerNorm(DirectCall, keras.layers.LayerNormalization):
         else:  # As products, since XLA on a CPU would store `gamma` for each row.
             weights = ops.expand_dims(gamma / x.shape[-1], -1)
             means = dense(upstream, weights), dense(along, weights)
-        of_x = inverse * (upstream * gamma - means[0] - normal * means[1])
+        x_gradient = inverse * (upstream * gamma - means[0] - normal * means[1])
         rows = tuple(range(len(x.shape) - 1))
-        of_gamma = ops.cast(ops.sum(along, axis=rows), dtypes[1])
-        of_beta = None if beta is None else ops.cast(ops.sum(upstream, axis=rows), beta.dtype)
-        return ops.cast(of_x, dtypes[0]), of_gamma, of_beta
+        gamma_gradient = ops.cast(ops.sum(along, axis=rows), dtypes[1])
+        beta_gradient = None if beta is None else ops.cast(ops.sum(upstream, axis=rows), beta.dtype)
+        return ops.cast(x_gradient, dtypes[0]), gamma_gradient, beta_gradient

@@ -10,7 +10,7 @@ from bert_keras.layers.attention import attend
 def attend_locally(
     query, key, value, is_token, reach, dropout, return_attentions=False, training=None
 ):
-    """Returns what each query finds among the keys that are at most `reach` positions away.
+    """Returns the attention of each query to the keys that are at most `reach` positions away.
 
     It is computed with a mask over all pairs of positions or, if that is slower, in blocks of
     `reach` queries that see the keys of their own block and of the two adjacent ones: `3 n reach`
@@ -32,8 +32,8 @@ def attend_locally(
     if not return_attentions and backends.is_for_blocks(ops.shape(query)[1], size):
         return _attend_in_blocks(query, key, value, is_token, size, reach, options)
     positions = ops.arange(ops.shape(query)[1], dtype="int32")
-    apart = ops.expand_dims(positions, 1) - ops.expand_dims(positions, (0, 1, 2))
-    mask = ops.abs(apart) <= reach
+    distances = ops.expand_dims(positions, 1) - ops.expand_dims(positions, (0, 1, 2))
+    mask = ops.abs(distances) <= reach
     if is_token is not None:
         mask = ops.logical_and(mask, _seen(is_token, is_token))
     return attend(query, key, value, mask, **options)
@@ -45,17 +45,17 @@ def _attend_in_blocks(query, key, value, is_token, size, reach, options):
     if is_token is None:
         is_token = ops.ones((batch, 1, 1, length), dtype="bool")
     # (batch, seq_len, ...) to (batch * num_blocks, size, ...); the last block is padded.
-    rest = -length % size
+    num_missing = -length % size
     is_token = ops.transpose(is_token, (0, 3, 1, 2))
-    blocks = ops.reshape(_padded(query, 0, rest), (-1, size, *heads))
-    keys, values, exist = (
-        _with_neighbours(_padded(x, size, rest + size), size) for x in (key, value, is_token)
+    blocks = ops.reshape(_padded(query, 0, num_missing), (-1, size, *heads))
+    keys, values, key_tokens = (
+        _with_neighbours(_padded(x, size, num_missing + size), size) for x in (key, value, is_token)
     )
     places = ops.arange(3 * size)
     near = ops.abs(places[size : 2 * size, None] - places) <= reach
-    own = ops.reshape(_padded(is_token, 0, rest), (-1, size, 1, 1))
-    own, exist = (ops.transpose(x, (0, 2, 3, 1)) for x in (own, exist))
-    mask = ops.logical_and(near, _seen(own, exist))
+    query_tokens = ops.reshape(_padded(is_token, 0, num_missing), (-1, size, 1, 1))
+    query_tokens, key_tokens = (ops.transpose(x, (0, 2, 3, 1)) for x in (query_tokens, key_tokens))
+    mask = ops.logical_and(near, _seen(query_tokens, key_tokens))
     context, _ = attend(blocks, keys, values, mask, **options)
     return ops.reshape(context, (batch, -1, *heads))[:, :length], None
 

@@ -80,8 +80,8 @@ def pool(outputs: Outputs, padding_mask: Tensor | None, pooling: Pooling) -> Ten
         return x[:, 0]
     if pooling == "max":
         if padding_mask is not None:
-            keep = ops.expand_dims(ops.cast(padding_mask, "bool"), -1)
-            x = ops.where(keep, x, ops.cast(-3e4, x.dtype))
+            is_real = ops.expand_dims(ops.cast(padding_mask, "bool"), -1)
+            x = ops.where(is_real, x, ops.cast(-3e4, x.dtype))
         return ops.max(x, axis=1)
     # A sum of hundreds of tokens would lose digits in bfloat16 and overflow in float16.
     wide = ops.cast(x, "float32")

@@ -68,7 +68,7 @@ class Adaptable:
         structure.changed()
 
     def _checked_settings(self, rank, alpha, targets, layers):
-        check_int("lora_rank", rank, 1, self.hidden_dim, "Usual are 4 to 16.")
+        check_int("lora_rank", rank, 1, self.hidden_dim, "4 to 16 are usual.")
         alpha = rank if alpha is None else alpha
         targets = self.default_targets if targets == DEFAULT_TARGETS else targets
         check_number("lora_alpha", alpha, above=0, advice="None takes `lora_rank`.")
@@ -148,13 +148,13 @@ class Adaptable:
 def _checked_targets(targets, names):
     is_names = isinstance(targets, (list, tuple)) and len(targets) > 0
     # In one order, so that equal settings compare equal.
-    found = [name for name in names if is_names and name in targets]
-    if not is_names or len(found) < len(targets):
+    chosen = [name for name in names if is_names and name in targets]
+    if not is_names or len(chosen) < len(targets):
         raise ValueError(
             f"`lora_targets` must be a list of different names out of {names}. Received: "
             f"{targets!r}."
         )
-    return found
+    return chosen
 
 
 def _checked_layers(layers, num_layers):

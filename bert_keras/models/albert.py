@@ -99,8 +99,8 @@ class AlbertBackbone(Backbone):
     def _shared_blocks(self):
         """Returns the block of each layer, a list of `num_layers` with repetitions."""
         check_int("num_inner_layers", self.num_inner_layers, 1, self.num_layers)
-        num_passes, rest = divmod(self.num_layers, self.num_inner_layers)
-        if rest:
+        num_passes, remainder = divmod(self.num_layers, self.num_inner_layers)
+        if remainder:
             raise ValueError(
                 "`num_layers` must be a multiple of `num_inner_layers`, since groups are passed as "
                 f"a whole. Received: {self.num_layers} and {self.num_inner_layers}."

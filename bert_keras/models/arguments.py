@@ -22,14 +22,14 @@ _MOST_PARAMETERS = 2**33
 
 def own_arguments(settings: dict[str, Any]) -> dict[str, Any]:
     """Returns the arguments of a constructor from its `locals()`, including those in `kwargs`."""
-    own = {name: settings[name] for name in settings if name not in ("self", "kwargs", "__class__")}
+    arguments = {k: v for k, v in settings.items() if k not in ("self", "kwargs", "__class__")}
     for name in settings["kwargs"]:
         if name not in ("name", "dtype", "trainable"):
             raise TypeError(
                 f"{type(settings['self']).__name__} has no argument {name!r}."
-                f"{renamed_argument(name)} It takes {[*own, 'name', 'dtype', 'trainable']}."
+                f"{renamed_argument(name)} It takes {[*arguments, 'name', 'dtype', 'trainable']}."
             )
-    return {**own, **settings["kwargs"]}
+    return {**arguments, **settings["kwargs"]}
 
 
 def checked_argument(name, value):
@@ -48,12 +48,12 @@ def checked_argument(name, value):
 
 
 def check_number_of_parameters(backbone):
-    """Raises `ValueError` if the sizes of a backbone ask for more memory than any machine has."""
+    """Raises `ValueError` if a backbone of these sizes needs more memory than any machine has."""
     blocks = backbone.num_layers * (4 * backbone.hidden_dim + 2 * backbone.intermediate_dim)
     rows = backbone.vocabulary_size + (backbone.max_sequence_length or 0) + blocks
     if backbone.hidden_dim * rows > _MOST_PARAMETERS:
         sizes = {name: getattr(backbone, name, None) for name in _SIZES}
         raise ValueError(
-            f"The sizes {sizes} ask for about {backbone.hidden_dim * rows:.1e} parameters; at most "
+            f"The sizes {sizes} make about {backbone.hidden_dim * rows:.1e} parameters; at most "
             f"{_MOST_PARAMETERS:.1e} are allowed. Is the config damaged?"
         )

@@ -19,7 +19,7 @@ from bert_keras.types import Inputs
 _Layer = TypeVar("_Layer", bound=keras.layers.Layer)
 
 _MODEL_ARGUMENTS = ("name", "dtype", "trainable")
-_MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 class BuiltModel(Doors, SafeModel, WithOtherNames):
@@ -99,11 +99,11 @@ class BuiltModel(Doors, SafeModel, WithOtherNames):
         """
         config = dict(config)
         layers = config.pop("quantized_layers", [])
-        known = arguments_of(cls)
-        unknown = [name for name in config if name not in known]
+        argument_names = arguments_of(cls)
+        unknown = [name for name in config if name not in argument_names]
         if unknown:
             raise ValueError(
-                f"{cls.__name__} knows the arguments {sorted(known)}. The config also has "
+                f"{cls.__name__} knows the arguments {sorted(argument_names)}. The config also has "
                 f"{unknown}. Was it written by a newer version of bert_keras? Upgrade, then load "
                 "it again."
             )
@@ -129,20 +129,20 @@ def arguments_of(cls: type) -> set[str]:
     names = set(_MODEL_ARGUMENTS if is_model else ())
     for part in cls.__mro__[: cls.__mro__.index(BuiltModel) if is_model else 1]:
         parameters = inspect.signature(part.__init__).parameters if "__init__" in vars(part) else {}
-        names |= {name for name, p in parameters.items() if p.kind not in _MANY}
+        names |= {name for name, p in parameters.items() if p.kind not in _VARIADIC}
         if parameters and all(p.kind != p.VAR_KEYWORD for p in parameters.values()):
             break
     return names - {"self", *getattr(cls, "decided_arguments", ())}
 
 
-def settings_of(model: BuiltModel, but: Sequence[str] = ()) -> dict[str, Any]:
+def settings_of(model: BuiltModel, exclude: Sequence[str] = ()) -> dict[str, Any]:
     """Returns a dict of a model's own constructor arguments, read from its attributes.
 
     Args:
         model: a `BuiltModel`.
-        but: names to leave out.
+        exclude: names to leave out.
     """
-    names = sorted(arguments_of(type(model)) - {*_MODEL_ARGUMENTS, *but})
+    names = sorted(arguments_of(type(model)) - {*_MODEL_ARGUMENTS, *exclude})
     values = {name: getattr(model, name) for name in names}
     return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
 
@@ -159,6 +159,6 @@ def layer_for(
         name: str.
         **options: arguments of the class whose values differ from the backbone's.
     """
-    known = inspect.signature(layer_class).parameters
-    shared = {key: getattr(backbone, key) for key in known if hasattr(backbone, key)}
+    parameters = inspect.signature(layer_class).parameters
+    shared = {key: getattr(backbone, key) for key in parameters if hasattr(backbone, key)}
     return layer_class(**{"dtype": backbone.dtype_policy, "name": name, **shared, **options})

@@ -121,18 +121,18 @@ class RelativeBias(keras.layers.Layer):
 
     def call(self, hidden_states):
         positions = ops.arange(ops.shape(hidden_states)[1], dtype="int32")
-        apart = ops.expand_dims(positions, 1) - ops.expand_dims(positions, 0)
-        bias = self.table(bucket(apart))
+        offsets = ops.expand_dims(positions, 1) - ops.expand_dims(positions, 0)
+        bias = self.table(bucket(offsets))
         return ops.expand_dims(ops.transpose(bias, (2, 0, 1)), 0)
 
 
 # The distances at which the buckets 9 to 15 begin: 8 sqrt(2), 16, 16 sqrt(2), ..., rounded up.
-# Compared as integers: a logarithm rounds otherwise on each backend.
+# Compared as integers: a logarithm rounds differently on each backend.
 _BORDERS = (12, 16, 23, 32, 46, 64, 91)
 
 
-def bucket(apart):
+def bucket(offsets):
     """Returns the bucket of each distance, query's position minus key's: int32 from 0 to 31."""
-    distance = ops.abs(apart)
-    numbers = ops.minimum(distance, 8) + 16 * ops.cast(apart < 0, "int32")
-    return numbers + sum(ops.cast(distance >= border, "int32") for border in _BORDERS)
+    distance = ops.abs(offsets)
+    buckets = ops.minimum(distance, 8) + 16 * ops.cast(offsets < 0, "int32")
+    return buckets + sum(ops.cast(distance >= border, "int32") for border in _BORDERS)

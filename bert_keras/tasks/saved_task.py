@@ -44,7 +44,7 @@ class SavedTask:
             **super().get_config(),
             "backbone": keras.saving.serialize_keras_object(self.backbone),
             "preprocessor": keras.saving.serialize_keras_object(self.preprocessor),
-            **settings_of(self, but=("backbone", "preprocessor", *LORA_ARGUMENTS)),
+            **settings_of(self, exclude=("backbone", "preprocessor", *LORA_ARGUMENTS)),
             **self._lora_config(),
             **({"frozen_weights": by_hand} if by_hand else {}),
         }
