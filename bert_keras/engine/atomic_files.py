@@ -3,7 +3,7 @@
 Why: `open(path, "w")` empties the old file first, so a kill or a full disk leaves half a file. And
 no function of Python replaces a folder that holds files.
 
-Goes when `test_keras_s_save_destroys_the_old_file_when_it_fails` and
+Remove when `test_keras_s_save_destroys_the_old_file_when_it_fails` and
 `test_python_replaces_no_folder_that_holds_files` fail.
 """
 
@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 try:
     import fcntl
-except ImportError:  # Windows, where nobody can remove a file that is open.
+except ImportError:  # Windows, where an open file cannot be removed.
     fcntl = None
 
 _Reader = TypeVar("_Reader", bound=Callable[..., Any])
@@ -34,7 +34,7 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 # Errors of a disk, which may name no file.
 _DISK_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EROFS, getattr(errno, "EDQUOT", None)}
 # A folder without this file is not a checkpoint.
-_LAST = pathlib.Path("config.json")
+_MARKER = pathlib.Path("config.json")
 
 
 @contextlib.contextmanager
@@ -104,11 +104,11 @@ def _replacing_files(folder, stale, index):
         written = [path.relative_to(new) for path in new.rglob("*") if not path.is_dir()]
         for name in written:
             _finish(new / name, new.with_name("lock"))
-        written.sort(key=lambda name: name == pathlib.Path(index or _LAST))
-        ours = {*written, *map(pathlib.Path, stale)}
-        if can_swap and _swap(new, folder, ours):
+        written.sort(key=lambda name: name == pathlib.Path(index or _MARKER))
+        own_names = {*written, *map(pathlib.Path, stale)}
+        if can_swap and _swap(new, folder, own_names):
             with contextlib.suppress(OSError):
-                _link(new, folder, ours)  # Files that others wrote meanwhile.
+                _link(new, folder, own_names)  # Files that others wrote meanwhile.
         else:
             _move(written, new, folder, stale)
 
@@ -124,9 +124,9 @@ def _finish(path, like):
 
 
 def of_one_state(read: _Reader) -> _Reader:
-    """Decorates a method that reads a folder or a file: it starts again if that is replaced.
+    """Decorates a method that reads a folder or a file: it starts again if that was replaced.
 
-    So it reads the old files or the new ones, never some of both.
+    So it reads either the old files or the new ones, never a mixture.
     """
 
     @functools.wraps(read)
@@ -148,12 +148,12 @@ def of_one_state(read: _Reader) -> _Reader:
 def _state(path):
     """Returns a value that changes when a file or a folder's files are replaced, or `None`.
 
-    For a folder it is that of the file that moves out first and in last.
+    For a folder it is that of `config.json`, which moves out first and in last.
     """
     with contextlib.suppress(OSError, TypeError, ValueError):
         path = os.path.expanduser(path)
-        found = os.stat(os.path.join(path, _LAST) if os.path.isdir(path) else path)
-        return found.st_dev, found.st_ino, found.st_mtime_ns
+        status = os.stat(os.path.join(path, _MARKER) if os.path.isdir(path) else path)
+        return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
 @contextlib.contextmanager
@@ -166,8 +166,8 @@ def _beside(path, shown):
     """
     start = f".{path.name}."
     try:
-        for left in path.parent.glob(f"{glob.escape(start)}*.partial"):
-            remove_if_left(left)
+        for leftover in path.parent.glob(f"{glob.escape(start)}*.partial"):
+            remove_if_left(leftover)
         lock = None
         while lock is None or not os.path.exists(lock.name):  # Another process removed it.
             folder = tempfile.mkdtemp(prefix=start, suffix=".partial", dir=path.parent)
@@ -192,10 +192,10 @@ def _beside(path, shown):
             raise
         while isinstance(error.__cause__, OSError):  # A file inside reported its own path.
             error = error.__cause__
-        named = pathlib.Path(str(error.filename))
-        beside = named.is_relative_to(path.parent) and named.relative_to(path.parent).parts
-        is_ours = named.is_relative_to(shown) or (beside and beside[0].startswith(start))
-        if not is_ours and error.errno not in _DISK_ERRORS:  # It concerns a file that was read.
+        error_path = pathlib.Path(str(error.filename))
+        parts = error_path.is_relative_to(path.parent) and error_path.relative_to(path.parent).parts
+        is_write = error_path.is_relative_to(shown) or (parts and parts[0].startswith(start))
+        if not is_write and error.errno not in _DISK_ERRORS:  # It concerns a file that was read.
             raise
         now = "What was there is still there" if os.path.exists(shown) else "Nothing is there now"
         reason = f"{error.strerror or error}. It could not be written. {now}"
@@ -223,12 +223,12 @@ def remove_if_left(folder):
             shutil.rmtree(folder)
 
 
-def _swap(new, folder, ours):
+def _swap(new, folder, own_names):
     """Swaps two folders, after linking missing files into the new one; returns whether it could."""
     exchange = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
     with contextlib.suppress(OSError):
         if exchange is not None and not pathlib.Path.cwd().is_relative_to(folder):
-            _link(folder, new, ours)
+            _link(folder, new, own_names)
             owner = os.stat(folder)
             os.chown(new, owner.st_uid, owner.st_gid)
             paths = os.fsencode(new), os.fsencode(folder)
@@ -236,18 +236,18 @@ def _swap(new, folder, ours):
     return False
 
 
-def _link(source, target, ours):
+def _link(source, target, skip):
     """Links all files of a folder into another, except those at some relative paths."""
 
-    def link(path, there):
-        if not os.path.lexists(there):
-            os.link(path, there, follow_symlinks=False)
-        elif not os.path.samestat(os.lstat(path), os.lstat(there)):
-            os.link(path, f"{there}.partial", follow_symlinks=False)
-            os.replace(f"{there}.partial", there)
+    def link(path, target_path):
+        if not os.path.lexists(target_path):
+            os.link(path, target_path, follow_symlinks=False)
+        elif not os.path.samestat(os.lstat(path), os.lstat(target_path)):
+            os.link(path, f"{target_path}.partial", follow_symlinks=False)
+            os.replace(f"{target_path}.partial", target_path)
 
     def ignored(folder, names):
-        return [name for name in names if pathlib.Path(folder, name).relative_to(source) in ours]
+        return [name for name in names if pathlib.Path(folder, name).relative_to(source) in skip]
 
     shutil.copytree(source, target, True, ignored, link, dirs_exist_ok=True)
 
@@ -312,9 +312,9 @@ def reading(path, advice="Download or save it again."):
         is_error = isinstance(error, Exception) or type(error).__name__ == "PanicException"
         names_path = isinstance(error, (ValueError, TypeError)) and os.fspath(path) in str(error)
         # Libraries raise plain `OSError` without a file's name.
-        is_systems = isinstance(error, OSError) and (error.filename or type(error) is not OSError)
-        is_systems = is_systems and not isinstance(error, gzip.BadGzipFile)
-        if not is_error or names_path or is_systems or isinstance(error, ImportError):
+        is_system = isinstance(error, OSError) and (error.filename or type(error) is not OSError)
+        is_system = is_system and not isinstance(error, gzip.BadGzipFile)
+        if not is_error or names_path or is_system or isinstance(error, ImportError):
             raise
         raise ValueError(
             f"{path} cannot be read ({type(error).__name__}: {error!s:.500}). Is it damaged, or a "
@@ -342,6 +342,6 @@ def read_json(path, kind=dict):
             f"{path} is not valid JSON ({error}). Download or save it again."
         ) from error
     if not isinstance(value, kind):
-        wanted = {dict: "object", list: "list"}[kind]
-        raise ValueError(f"{path} must hold a JSON {wanted}. Received: {type(value).__name__}.")
+        expected = {dict: "object", list: "list"}[kind]
+        raise ValueError(f"{path} must hold a JSON {expected}. Received: {type(value).__name__}.")
     return value

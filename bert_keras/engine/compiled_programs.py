@@ -1,9 +1,9 @@
 """Keeps the programs that JAX compiles in files, so that the next run starts at once.
 
-Why: JAX keeps no compiled programs unless it is told where, and compiles a step for each length of
+Why: JAX keeps no compiled programs unless a folder is set, and compiles a step for each length of
 a batch, which takes about three seconds for MiniLM (docs/benchmarks.md).
 
-Goes when `test_jax_keeps_no_compiled_programs_by_itself` fails.
+Remove when `test_jax_keeps_no_compiled_programs_by_itself` fails.
 """
 
 import importlib.util
@@ -45,5 +45,5 @@ def keep_compiled_programs():
     if importlib.util.find_spec("filelock"):  # JAX needs it to limit the size.
         jax.config.update("jax_compilation_cache_max_size", AT_MOST)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", WORTH_KEEPING)
-    # If something was compiled before, JAX remembers that there is no folder.
+    # If something was compiled before, JAX has noted that there is no folder.
     compilation_cache.reset_cache()

@@ -5,7 +5,7 @@ by one than the GPU takes to compute them (docs/en/guides/gpu.md has the times).
 launches all of them at once. As in the compiled steps of JAX and TensorFlow, the Python code of a
 step then runs once for each shape of its batches.
 
-Goes when `test_keras_s_steps_on_pytorch_run_their_python_code_for_each_batch` fails.
+Remove when `test_keras_s_steps_on_pytorch_run_their_python_code_for_each_batch` fails.
 """
 
 import contextlib
@@ -36,9 +36,9 @@ WARM_UPS = 2
 MOST_QUEUED = 4
 # Longer arrays than this are data, not constants of a loss or a metric.
 MOST_NUMBERS = 16
-# Parts of two warnings of PyTorch: an operation waits; operations that wait are looked for.
+# Parts of two warnings of PyTorch: that an operation waits, and that such operations are reported.
 _WAITS = "called a synchronizing CUDA operation"
-_IS_LOOKING = "Synchronization debug mode"
+_IS_CHECKING = "Synchronization debug mode"
 # Trials and captures change settings of the whole process.
 _lock = threading.RLock()
 
@@ -74,7 +74,7 @@ class GraphedStep:
         self._step, self._state, self._finish = step, state, finish
         self._capture, self._most_graphs = capture or _Capture(), most_graphs or MOST_GRAPHS
         self._runs, self._replays, self._last_state = {}, {}, None
-        self._of_thread = threading.local()
+        self._thread_state = threading.local()
         self.refusal: str | None = None
 
     def __call__(self, batch: Any) -> Any:
@@ -90,8 +90,8 @@ class GraphedStep:
             return self._replays[key](batch)
         runs = self._runs[key] = self._runs.get(key, 0) + 1
         # The first operations of a thread make handles of cuBLAS, which no capture allows.
-        is_new_thread = not getattr(self._of_thread, "has_run", False)
-        self._of_thread.has_run = True
+        is_new_thread = not getattr(self._thread_state, "has_run", False)
+        self._thread_state.has_run = True
         is_full = len(self._replays) >= self._most_graphs
         if self.refusal or runs < WARM_UPS or is_full or (is_new_thread and runs > WARM_UPS):
             return self._step(batch)
@@ -129,7 +129,7 @@ class _Capture:
 
     @contextlib.contextmanager
     def stream(self):
-        """Within it, operations are launched on the stream of the captures.
+        """A context in which operations are launched on the stream of the captures.
 
         Steps that are not captured need it too: PyTorch adds up the gradients of a weight on the
         stream that computed the first of them.
@@ -147,18 +147,18 @@ class _Capture:
         thread, waits = threading.get_ident(), []
         with _lock, warnings.catch_warnings(), numbers_on_the_device():
             mode, show = torch.cuda.get_sync_debug_mode(), warnings.showwarning
-            for text in (_WAITS, _IS_LOOKING):
+            for text in (_WAITS, _IS_CHECKING):
                 warnings.filterwarnings("always", f".*{text}")
 
-            def noted(message, category, filename, lineno, *args, **kwargs):
+            def record_wait(message, category, filename, lineno, *args, **kwargs):
                 if _WAITS in str(message):
                     # Another thread may wait: Keras reads the logs of earlier steps in one.
                     if threading.get_ident() == thread:
                         waits.append(f"{filename}, line {lineno}, waits for the GPU.")
-                elif _IS_LOOKING not in str(message):
+                elif _IS_CHECKING not in str(message):
                     show(message, category, filename, lineno, *args, **kwargs)
 
-            warnings.showwarning = noted
+            warnings.showwarning = record_wait
             torch.cuda.set_sync_debug_mode("warn")
             try:
                 outputs = step(batch)
@@ -267,7 +267,7 @@ def on_device(x: Any) -> Any:
 
 
 def from_the_host(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yields batches on the CPU; Keras would wait while it sends each one to the GPU."""
+    """Yields batches on the CPU; Keras would send each one to the GPU and wait for it."""
     iterator, end = iter(batches), object()
     while True:
         with keras.device("cpu"):
@@ -279,22 +279,22 @@ def from_the_host(batches: Iterable[Any]) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def numbers_on_the_device():
-    """Within it, tensors of Python numbers are filled in on the GPU.
+    """A context in which tensors of Python numbers are filled in on the GPU.
 
     Keras converts them by `torch.as_tensor`, which makes them on the CPU, copies them and waits. A
     CUDA graph cannot do that.
     """
     as_tensor = torch.as_tensor
 
-    def filled(data, dtype=None, device=None):
+    def as_filled_tensor(data, dtype=None, device=None):
         is_sent = torch.device(device or "cpu").type != "cpu"
         on_cpu = as_tensor(data, dtype=dtype) if is_sent else None
         if on_cpu is None or not on_cpu.is_cpu or on_cpu.numel() > MOST_NUMBERS:
             return as_tensor(data, dtype=dtype, device=device)
-        made = torch.empty(on_cpu.shape, dtype=on_cpu.dtype, device=device)
-        for place, number in zip(made.view(-1), on_cpu.reshape(-1).tolist(), strict=True):
+        tensor = torch.empty(on_cpu.shape, dtype=on_cpu.dtype, device=device)
+        for place, number in zip(tensor.view(-1), on_cpu.reshape(-1).tolist(), strict=True):
             place.fill_(number)
-        return made
+        return tensor
 
-    with mock.patch.object(torch, "as_tensor", filled):
+    with mock.patch.object(torch, "as_tensor", as_filled_tensor):
         yield

@@ -3,7 +3,7 @@
 Why: `keras.layers.Layer.__call__` binds arguments, flattens structures and looks at dtypes. XLA and
 TensorFlow do so once per graph, PyTorch at every step (docs/benchmarks.md has the times).
 
-Goes when `test_keras_s_layer_call_runs_a_hundred_functions_on_pytorch` fails.
+Remove when `test_keras_s_layer_call_runs_a_hundred_functions_on_pytorch` fails.
 """
 
 from typing import Any

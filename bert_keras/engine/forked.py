@@ -3,22 +3,22 @@
 Why: the backends' threads do not exist in a forked process, and an operation waits for them
 forever.
 
-Goes when `test_a_forked_process_waits_for_threads_that_it_lacks` fails.
+Remove when `test_a_forked_process_waits_for_threads_that_it_lacks` fails.
 """
 
 import os
 
 import keras
 
-_is_noted = is_forked = False
+_is_registered = is_forked = False
 
 
 def note_process():
-    """Makes any process that is forked from this one, after a model was made, know that it was."""
-    global _is_noted
-    if not _is_noted and hasattr(os, "register_at_fork"):
+    """Registers a hook that sets `is_forked` in each process forked from this one from now on."""
+    global _is_registered
+    if not _is_registered and hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_note_fork)
-        _is_noted = True
+        _is_registered = True
 
 
 def _note_fork():
@@ -31,7 +31,7 @@ def check_not_forked():
 
     PyTorch with a single thread is allowed: it needs no other thread.
     """
-    # A flag rather than the process's id, which `torch.compile` cannot ask for.
+    # A flag rather than the process's id, which `torch.compile` cannot read.
     if not is_forked or _has_one_thread():
         return
     raise RuntimeError(

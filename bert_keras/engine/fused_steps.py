@@ -4,7 +4,7 @@ Why: Keras updates moments and weights by separate operations, each a pass over 
 them, PyTorch and TensorFlow do not (docs/benchmarks.md has the times). And on TensorFlow, Keras
 squares the gradient of an embedding table before it sums repeated tokens.
 
-Goes when `test_keras_s_adamw_is_many_passes_over_memory_on_pytorch` and
+Remove when `test_keras_s_adamw_is_many_passes_over_memory_on_pytorch` and
 `test_keras_squares_the_gradient_of_a_repeated_token_before_it_adds` fail.
 """
 

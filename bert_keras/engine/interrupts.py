@@ -4,7 +4,7 @@ Why: Python runs a signal's handler between any two operations of the main threa
 may raise. `signal.pthread_sigmask` does not prevent that: another thread of the backend receives
 the signal, and the main thread still runs the handler.
 
-Goes when `test_a_blocked_signal_interrupts_the_main_thread_by_way_of_another` fails.
+Remove when `test_a_blocked_signal_interrupts_the_main_thread_by_way_of_another` fails.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ def _run_or_wait(handler, number, frame):
 
 @contextlib.contextmanager
 def signals_wait():
-    """Within it no signal's handler runs; waiting handlers run at its end, and may raise there.
+    """A context in which no signal's handler runs; it runs at the end, and may raise there.
 
     `signals_wait()(step)` is a function like `step` during which signals wait.
 
@@ -67,7 +67,7 @@ def signals_wait():
 
 
 @contextlib.contextmanager
-def settled_by(settle):
+def finishing_with(settle):
     """Calls `settle` at the end of the block, however it ends, while signals wait.
 
     Args:

@@ -1,9 +1,9 @@
 """Checks a `.keras` file from an untrusted source before Keras opens it.
 
-Why: Keras unpacks whatever a file contains, and makes the model that its config asks for, before it
-looks at the weights.
+Why: Keras unpacks whatever a file contains, and makes the model that its config describes, before
+it looks at the weights.
 
-Goes when `test_keras_makes_the_model_of_a_file_before_it_looks_at_the_weights` fails.
+Remove when `test_keras_makes_the_model_of_a_file_before_it_looks_at_the_weights` fails.
 """
 
 import io
@@ -30,9 +30,9 @@ def load_model(
 ) -> keras.Model:
     """Like `keras.saving.load_model`, for a `.keras` file from an untrusted source.
 
-    Keras's own function also loads such files, but makes the model that the file's config asks for
-    before it looks at the weights. This one refuses a config that asks for a bigger model than the
-    weights contain, unpacks at most 100 times the size of the file, and names the file in every
+    Keras's own function also loads such files, but makes the model that the file's config describes
+    before it looks at the weights. This one refuses a config of a bigger model than the weights
+    contain, unpacks at most 100 times the size of the file, and names the file in every
     error. Code in the file is never run. See docs/untrusted_files.md.
 
     Args:

@@ -3,7 +3,7 @@
 Why: docs/benchmarks.md has the times of each; what is not listed here is left to `keras.ops`.
 
 - Attention: JAX and PyTorch compute it in one function (`FUSED`).
-- Products of bfloat16 on CPUs: XLA is slow unless it is asked for a float32 result, and
+- Products of bfloat16 on CPUs: XLA is slow unless a float32 result is requested, and
   TensorFlow, on processors without bfloat16 instructions, sums in float32 and drops the last 16
   bits, so that all results are too close to 0. Both compute a float32 result here, which is rounded
   once. On JAX that has no forward-mode derivative (`jax.jvp`).
@@ -75,10 +75,10 @@ def fused_attention(query, key, value, mask=None, bias=None, scale=None, dropout
             sizes = ops.shape(query)[1], ops.shape(key)[1]
             mask = ops.broadcast_to(mask, (*ops.shape(mask)[:2], *sizes))
         return ops.dot_product_attention(query, key, value, bias=bias, mask=mask, scale=scale)
-    # One text has no padding. A graph cannot depend on that. In a compiled one, to ask for the
-    # inference mode would end the graph.
-    can_ask = mask is not None and not _is_graph() and torch.is_inference_mode_enabled()
-    if can_ask and mask.is_cpu and mask.all():
+    # One text has no padding. A graph cannot depend on that. In a compiled one, checking for the
+    # inference mode would break the graph.
+    may_check_mask = mask is not None and not _is_graph() and torch.is_inference_mode_enabled()
+    if may_check_mask and mask.is_cpu and mask.all():
         mask = None
     # Not through Keras, which cannot pass a dropout rate, or a bias beside a mask.
     bias = bias if mask is None else _masked_bias(mask, bias, query.dtype)
@@ -102,16 +102,16 @@ def _masked_bias(mask, bias, dtype):
     lowest = torch.finfo(dtype).min
     if bias is not None:
         return bias.to(dtype).masked_fill(~mask, lowest)
-    # A graph would keep the values, and tensors of the inference mode do not count their changes.
-    keeps = not (_is_graph() or torch.is_inference_mode_enabled() or mask.is_inference())
-    state = (dtype, mask._version) if keeps else None
-    kept_state, made = getattr(mask, "_as_bias", (None, None)) if keeps else (None, None)
-    if made is None or state != kept_state:
+    # A graph would keep the values, and tensors made in inference mode have no version.
+    can_cache = not (_is_graph() or torch.is_inference_mode_enabled() or mask.is_inference())
+    state = (dtype, mask._version) if can_cache else None
+    cached_state, mask_bias = getattr(mask, "_as_bias", (None, None)) if can_cache else (None, None)
+    if mask_bias is None or state != cached_state:
         # Made from a number on the device: a tensor would have to be sent there.
-        made = torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, lowest)
-        if keeps:
-            mask._as_bias = state, made
-    return made
+        mask_bias = torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, lowest)
+        if can_cache:
+            mask._as_bias = state, mask_bias
+    return mask_bias
 
 
 def probabilities(query, key, mask=None, bias=None, scale=None):
@@ -145,26 +145,26 @@ def probabilities(query, key, mask=None, bias=None, scale=None):
     return ops.cast(ops.softmax(scores, axis=-1), query.dtype)
 
 
-def attended(query, key, value, mask, bias, scale, kept, rate):
+def attended(query, key, value, mask, bias, scale, dropout_mask, rate):
     """Returns the values weighted by the attention probabilities after dropout.
 
     Training keeps the arguments but, on TensorFlow, no probabilities.
 
     Args:
         query, key, mask, bias, scale: see `probabilities`.
-        value, kept, rate: see `mixed`.
+        value, dropout_mask, rate: see `mixed`.
 
     Returns:
         float, `(batch, num_heads, num_queries, head_dim)`.
     """
     if _BACKEND != "tensorflow":
-        return mixed(probabilities(query, key, mask, bias, scale), value, kept, rate)
+        return mixed(probabilities(query, key, mask, bias, scale), value, dropout_mask, rate)
 
     @computed_again
-    def formula(query, key, value, mask, bias, kept):
-        return mixed(probabilities(query, key, mask, bias, scale), value, kept, rate)
+    def formula(query, key, value, mask, bias, dropout_mask):
+        return mixed(probabilities(query, key, mask, bias, scale), value, dropout_mask, rate)
 
-    return formula(query, key, value, mask, bias, kept)
+    return formula(query, key, value, mask, bias, dropout_mask)
 
 
 def is_for_blocks(length, size):
@@ -176,7 +176,7 @@ def is_for_blocks(length, size):
     """
     if isinstance(length, int):
         return length >= LEAST_BLOCKS.get(_BACKEND, 8) * size
-    # TensorFlow's graphs are for any length in training too; those of others are exported.
+    # TensorFlow trains with graphs for any length. On other backends, such a graph is an export.
     return _BACKEND == "tensorflow"
 
 
@@ -239,7 +239,7 @@ def value_of(x):
         return x
     if _BACKEND != "torch" or not isinstance(x, keras.Variable):
         return ops.convert_to_tensor(x)
-    # `Variable.value` asks ten functions whether a scope replaces it, casts it or infers shapes.
+    # `Variable.value` calls ten functions, which check whether a scope replaces or casts it.
     if torch.compiler.is_compiling() or any(map(GLOBAL_STATE_TRACKER.__dict__.get, _SCOPES)):
         return x.value
     return x.value if x._value is None else x._value
@@ -367,7 +367,7 @@ def _rounded_once(first, second, axes):
 
 
 def _is_autocast(x):
-    """Whether PyTorch changes dtypes within functions now, which their backward passes miss."""
+    """Whether autocast is on: it changes dtypes in forward passes, which backward passes miss."""
     device = x.device.type  # Or "meta", on which Keras infers shapes.
     return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 
@@ -388,21 +388,21 @@ def dropout_mask(layer, like, shape):
     if _BACKEND == "jax":
         return layer.seed_generator.next()
     if _BACKEND == "tensorflow":
-        return _kept_on_tensorflow(layer.rate, shape, layer.seed_generator.next())
+        return _dropout_mask_on_tensorflow(layer.rate, shape, layer.seed_generator.next())
     # A layer with a seed of its own cannot use PyTorch's global generator.
     if _BACKEND == "torch" and layer.seed is None:
-        return _kept_on_torch(layer.rate, shape, like)
+        return _dropout_mask_on_torch(layer.rate, shape, like)
     return None
 
 
 def masked(inputs, mask, rate):
-    """Returns `inputs * kept / (1 - rate)` for a mask that `dropout_mask` drew."""
+    """Returns `inputs * mask / (1 - rate)` for a mask that `dropout_mask` drew."""
     if _BACKEND == "jax":
         return _masked_on_jax(inputs, mask, rate)
     if _BACKEND == "torch":
-        return _Masked.apply(inputs, mask, _scale_of_short(rate))
+        return _Masked.apply(inputs, mask, _dropout_scale(rate))
     dtype = keras.backend.result_type(inputs.dtype, "float32")
-    scaled = ops.cast(ops.cast(inputs, dtype) * _scale_of_short(rate), inputs.dtype)
+    scaled = ops.cast(ops.cast(inputs, dtype) * _dropout_scale(rate), inputs.dtype)
     return ops.where(mask, scaled, ops.zeros((), inputs.dtype))
 
 
@@ -419,7 +419,7 @@ def mixed(attentions, value, mask=None, rate=0.0):
         float, `(batch, num_heads, num_queries, head_dim)`.
     """
     if mask is not None and _BACKEND == "torch" and not _is_autocast(attentions):
-        return _Mixed.apply(attentions, value, mask, _scale_of_short(rate))
+        return _Mixed.apply(attentions, value, mask, _dropout_scale(rate))
     if mask is not None:
         attentions = masked(attentions, mask, rate)
     return ops.matmul(attentions, value)
@@ -429,13 +429,13 @@ def _masked_on_jax(inputs, seed, rate):
     import jax
 
     places = jax.lax.iota("uint32", inputs.size).reshape(inputs.shape)
-    kept = _hashed(places, seed) >= np.uint32(min(round(rate * 2**32), 2**32 - 1))
+    mask = _hashed(places, seed) >= np.uint32(min(round(rate * 2**32), 2**32 - 1))
     if is_jax_on_a_gpu():
         # XLA would compute both again in sums of the backward pass, which use few threads.
-        inputs, kept = jax.lax.optimization_barrier((inputs, kept))
+        inputs, mask = jax.lax.optimization_barrier((inputs, mask))
     dtype = keras.backend.result_type(inputs.dtype, "float32")
     scaled = inputs.astype(dtype) * np.asarray(1 / (1 - rate), dtype)
-    return jax.numpy.where(kept, scaled, 0).astype(inputs.dtype)
+    return jax.numpy.where(mask, scaled, 0).astype(inputs.dtype)
 
 
 def _hashed(places, seed):
@@ -460,16 +460,16 @@ def _scrambled(bits):
     return bits ^ (bits >> 16)
 
 
-def _share_of_short(rate):
+def _num_dropped_shorts(rate):
     """Returns how many of the 65,536 16-bit numbers mean that an element is dropped."""
     return min(round(rate * 2**16), 2**16 - 1)
 
 
-def _scale_of_short(rate):
-    return 2**16 / (2**16 - _share_of_short(rate))
+def _dropout_scale(rate):
+    return 2**16 / (2**16 - _num_dropped_shorts(rate))
 
 
-def _kept_on_torch(rate, shape, like):
+def _dropout_mask_on_torch(rate, shape, like):
     """Draws from the global generator of the CPU; `None` on other devices and in graphs."""
     # `torch.compile` draws each number where it is used, and cannot trace 64-bit draws.
     if not like.is_cpu or torch.compiler.is_compiling():
@@ -477,10 +477,10 @@ def _kept_on_torch(rate, shape, like):
     size = math.prod(shape)
     draws = torch.empty(-(-size // 4), dtype=torch.int64, device=like.device)
     bits = draws.random_(-(2**63), None).view(torch.int16)[:size].view(shape)
-    return bits >= _share_of_short(rate) - 2**15
+    return bits >= _num_dropped_shorts(rate) - 2**15
 
 
-def _kept_on_tensorflow(rate, shape, seed):
+def _dropout_mask_on_tensorflow(rate, shape, seed):
     import tensorflow as tf
 
     size = tf.reduce_prod(tf.cast(tf.stack(shape), tf.int64)) if len(shape) else 1
@@ -488,7 +488,7 @@ def _kept_on_tensorflow(rate, shape, seed):
         [(size + 3) // 4], tf.cast(seed, "int32"), minval=None, maxval=None, dtype="uint64"
     )
     bits = tf.reshape(tf.bitcast(draws, tf.uint16), [-1])[:size]
-    return tf.reshape(bits >= tf.constant(_share_of_short(rate), tf.uint16), shape)
+    return tf.reshape(bits >= tf.constant(_num_dropped_shorts(rate), tf.uint16), shape)
 
 
 if _BACKEND == "torch":
@@ -500,26 +500,26 @@ if _BACKEND == "torch":
         generate_vmap_rule = True
 
         @staticmethod
-        def forward(inputs, kept, scale):
-            return (inputs * scale).mul_(kept)
+        def forward(inputs, mask, scale):
+            return (inputs * scale).mul_(mask)
 
         @staticmethod
         def setup_context(ctx, inputs, output):
-            _, kept, ctx.scale = inputs
-            ctx.save_for_backward(kept)
+            _, mask, ctx.scale = inputs
+            ctx.save_for_backward(mask)
 
         @staticmethod
         def backward(ctx, gradient):
-            (kept,) = ctx.saved_tensors
-            return (gradient * ctx.scale).mul_(kept), None, None
+            (mask,) = ctx.saved_tensors
+            return (gradient * ctx.scale).mul_(mask), None, None
 
     class _Mixed(torch.autograd.Function):
         generate_vmap_rule = True
 
         @staticmethod
-        def forward(attentions, value, kept, scale):
+        def forward(attentions, value, mask, scale):
             # Scaled here, because the output has fewer elements.
-            return (attentions * kept) @ value * scale
+            return (attentions * mask) @ value * scale
 
         @staticmethod
         def setup_context(ctx, inputs, output):
@@ -528,11 +528,11 @@ if _BACKEND == "torch":
 
         @staticmethod
         def backward(ctx, gradient):
-            attentions, value, kept = ctx.saved_tensors
-            kept = kept.to(attentions.dtype)  # Once for both products.
+            attentions, value, mask = ctx.saved_tensors
+            mask = mask.to(attentions.dtype)  # Once for both products.
             gradient = gradient * ctx.scale
-            of_value = (attentions * kept).transpose(2, 3) @ gradient
-            of_attentions = (gradient @ value.transpose(2, 3)).mul_(kept)
+            of_value = (attentions * mask).transpose(2, 3) @ gradient
+            of_attentions = (gradient @ value.transpose(2, 3)).mul_(mask)
             return of_attentions, of_value, None, None
 
     class _GeluDense(torch.autograd.Function):
@@ -564,5 +564,5 @@ if _BACKEND == "torch":
             return of_x, of_kernel, of_bias, None
 
     for function in (_Masked, _Mixed, _GeluDense):
-        # PyTorch asks for it in every call; computing it takes longer than a small product.
+        # PyTorch reads it in every call; computing it takes longer than a small product.
         function.forward.__signature__ = inspect.signature(function.forward)

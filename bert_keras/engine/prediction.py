@@ -5,7 +5,7 @@ variables hold deleted arrays: two threads that predict at once, or an exception
 weights are an argument like the inputs (JAX) or only read (TensorFlow, PyTorch). So any number of
 threads may predict at once, and an exception in one of them leaves no trace.
 
-Goes when `test_an_exception_in_keras_s_predict_loses_weights` fails.
+Remove when `test_an_exception_in_keras_s_predict_loses_weights` fails.
 """
 
 import sys
@@ -51,7 +51,7 @@ class Prediction:
         shapes = tuple((name, value.shape, value.dtype) for name, value in inputs.items())
         if shapes in self._shapes:
             return self._run(inputs)
-        # Threads that ask for the same new shape compile it once.
+        # Threads that need the same new shape compile it once.
         with self._lock:
             outputs = self._run(inputs)
         self._shapes.add(shapes)
@@ -158,15 +158,15 @@ def _as_numpy(outputs):
 
 def _torch_as_numpy(output):
     # Keras copies, but can read dtypes that NumPy lacks.
-    is_numpys = output.is_cpu and output.dtype.itemsize >= 4
-    return output.numpy() if is_numpys else keras.ops.convert_to_numpy(output)
+    numpy_has_dtype = output.is_cpu and output.dtype.itemsize >= 4
+    return output.numpy() if numpy_has_dtype else keras.ops.convert_to_numpy(output)
 
 
 _AS_NUMPY = _torch_as_numpy if keras.backend.backend() == "torch" else np.asarray
 
 
-def shown(verbose):
-    """Returns what `verbose="auto"` means: a bar if the output is a terminal, else a line.
+def resolve_verbose(verbose):
+    """Returns `verbose` with `"auto"` resolved: a bar if the output is a terminal, else a line.
 
     Of several processes only the first one prints.
     """
@@ -178,8 +178,8 @@ def shown(verbose):
 
 def with_progress(outputs, batches, verbose):
     """Yields `outputs`, one for each of `batches`, with Keras's progress bar."""
-    number = batches.num_batches if hasattr(batches, "num_batches") else len(batches)
-    bar = keras.utils.Progbar(number, verbose=shown(verbose), unit_name="step")
+    num_batches = batches.num_batches if hasattr(batches, "num_batches") else len(batches)
+    bar = keras.utils.Progbar(num_batches, verbose=resolve_verbose(verbose), unit_name="step")
     done = 0
     for done, output in enumerate(outputs, start=1):
         bar.update(done, finalize=False)
@@ -211,11 +211,11 @@ def batches_of(x, batch_size, check):
         return [{name: v[start : start + size] for name, v in x.items()} for start in starts]
     if getattr(x, "is_checked", False):
         return x
-    return _Foreign(x, batch_size, check)
+    return _CheckedBatches(x, batch_size, check)
 
 
-class _Foreign:
-    """Batches of a dataset from elsewhere, as arrays, each checked."""
+class _CheckedBatches:
+    """Batches of the user's dataset as arrays, each checked."""
 
     def __init__(self, x, batch_size, check):
         self._adapter = data_adapters.get_data_adapter(x, batch_size=batch_size)

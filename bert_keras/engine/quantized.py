@@ -3,7 +3,7 @@
 Why: `keras.Model.quantize` replaces weights inside the layers. When a file is loaded, the
 constructor makes plain layers, and the quantized weights do not fit them.
 
-Goes when `test_keras_loads_no_model_whose_inner_layer_is_quantized` fails.
+Remove when `test_keras_loads_no_model_whose_inner_layer_is_quantized` fails.
 """
 
 import contextlib
@@ -63,7 +63,7 @@ def quantize_again(model, layers):
 
 @contextlib.contextmanager
 def replacing_weights():
-    """Within it, layers are quantized. At the end, functions that were compiled before are dropped.
+    """A context in which layers are quantized; at its end, earlier compiled functions are dropped.
 
     Keras collects garbage for each weight that it replaces. Every collection would scan all objects
     of the process, libraries included, which took nearly all the time of `quantize`. Within the

@@ -2,7 +2,7 @@
 
 Why: around dropout, `keras.remat` gives wrong gradients on TensorFlow and fails on JAX.
 
-Goes when `test_keras_s_remat_around_dropout_is_wrong` fails.
+Remove when `test_keras_s_remat_around_dropout_is_wrong` fails.
 """
 
 import os
@@ -31,7 +31,7 @@ def warn_where_useless():
 
 
 def rematerialized(layer, inputs, shared=None, **arguments):
-    """Returns the first output of `layer(inputs, **arguments)`, and keeps little for its gradient.
+    """Returns the first output of `layer(inputs, **arguments)`; keeps only its inputs in memory.
 
     The backward pass computes everything between inputs and output again (gradient checkpointing).
     That is a third more compute, and memory for the inner values of one such layer at a time.
@@ -132,11 +132,11 @@ def _values_outside(layer):
         return None
     import tensorflow as tf
 
-    groups = layer.trainable_variables, _others(layer)
+    groups = layer.trainable_variables, _other_variables(layer)
     return [[tf.convert_to_tensor(variable.value) for variable in group] for group in groups]
 
 
-def _others(layer):
+def _other_variables(layer):
     return [v for v in layer.non_trainable_variables if v.name != "seed_generator_state"]
 
 
@@ -152,7 +152,8 @@ def _recomputed(layer, function, inputs, old_states, values=None):
         values: two lists of tensors, the values of the layer's trainable and of its other variables
             without the seeds; `None` to read them.
     """
-    weights, others, states = layer.trainable_variables, _others(layer), _seed_states(layer)
+    weights, others = layer.trainable_variables, _other_variables(layer)
+    states = _seed_states(layer)
     weight_values, other_values = values or [
         [variable.value for variable in group] for group in (weights, others)
     ]
@@ -169,8 +170,8 @@ def _recomputed(layer, function, inputs, old_states, values=None):
             keras.StatelessScope(zip(variables, current, strict=True)) as scope,
         ):
             output = function(*inner)
-            found = [scope.get_current_value(state) for state in states]
-            return output, *(found if values is None else map(_as_float, found))
+            seeds = [scope.get_current_value(state) for state in states]
+            return output, *(seeds if values is None else map(_as_float, seeds))
 
     output, *new_states = keras.remat(compute)(*inputs, *weight_values)
     if values is not None:
@@ -239,8 +240,8 @@ def computed_again(function):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch([x for x in tensors if x.dtype.is_floating])
             output = function(*inputs)
-        found = iter(tape.gradient(output, tensors, upstream))
-        return [None if x is None else next(found) for x in inputs]
+        gradients = iter(tape.gradient(output, tensors, upstream))
+        return [None if x is None else next(gradients) for x in inputs]
 
     return with_gradient(function, gradient)
 
@@ -268,8 +269,8 @@ def _on_tensorflow(function, gradient):
         def of_tensors(*tensors):
             def backward(upstream):
                 with tf.control_dependencies([upstream]):
-                    found = gradient(upstream, *filled([tf.identity(x) for x in tensors]))
-                return [g for g, x in zip(found, inputs, strict=True) if x is not None]
+                    gradients = gradient(upstream, *filled([tf.identity(x) for x in tensors]))
+                return [g for g, x in zip(gradients, inputs, strict=True) if x is not None]
 
             return function(*filled(tensors)), backward
 

@@ -23,7 +23,7 @@ from bert_keras.checks import check_not_empty
 from bert_keras.engine import forked, quantized, structure
 from bert_keras.engine.atomic_files import replacing, replacing_files
 from bert_keras.engine.direct_call import DirectCall
-from bert_keras.engine.prediction import batches_of, prediction_of, shown, with_progress
+from bert_keras.engine.prediction import batches_of, prediction_of, resolve_verbose, with_progress
 from bert_keras.engine.summary import output_shapes
 from bert_keras.engine.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
 from bert_keras.other_names import check_arguments
@@ -45,7 +45,7 @@ class SafeModel(DirectCall, WholeSteps, keras.Model):
     """
 
     _prediction = _compiled_for = None
-    # Keras and PyTorch ask for these; a missing attribute raises an error each time.
+    # Keras and PyTorch look these up; a missing attribute would raise an error each time.
     output_names, _is_replica = None, False
 
     def __init__(self, **kwargs: Unpack[LayerOptions]) -> None:
@@ -65,8 +65,8 @@ class SafeModel(DirectCall, WholeSteps, keras.Model):
     def metrics(self) -> list[keras.metrics.Metric]:
         """Like `keras.Model.metrics`, with a metric of a nested layer once.
 
-        Keras asks every layer, and every layer asks all layers inside it. With 12 blocks that takes
-        0.5 ms instead of 0.1 ms, and a step asks up to four times.
+        Keras collects them from every layer, and every layer from all layers inside it. With 12
+        blocks that takes 0.5 ms instead of 0.1 ms, up to four times in a step.
         """
         metrics = self._get_own_metrics()
         for layer in self._flatten_layers(include_self=False):
@@ -94,7 +94,7 @@ class SafeModel(DirectCall, WholeSteps, keras.Model):
         if not kwargs.keys() <= _FIT_ARGUMENTS:
             check_arguments(kwargs, keras.Model.fit)
         if len(args) < 5 and kwargs.get("verbose", "auto") == "auto":
-            kwargs["verbose"] = shown("auto")
+            kwargs["verbose"] = resolve_verbose("auto")
         self._drop_stale_functions()
         build_optimizer(self)
         distribution.copy_first_weights(self)
@@ -104,7 +104,7 @@ class SafeModel(DirectCall, WholeSteps, keras.Model):
     def evaluate(self, *args: Any, **kwargs: Any) -> Any:
         """Like `keras.Model.evaluate`; however it ends, the weights stay as they were."""
         if len(args) < 4 and kwargs.get("verbose", "auto") == "auto":
-            kwargs["verbose"] = shown("auto")
+            kwargs["verbose"] = resolve_verbose("auto")
         self._drop_stale_functions()
         with whole_steps(self):
             return super().evaluate(*args, **kwargs)
@@ -205,7 +205,7 @@ class SafeModel(DirectCall, WholeSteps, keras.Model):
     ) -> None:
         """Like `keras.Model.save_weights`; files are written whole, or stay as they were.
 
-        This also holds for the several files that `max_shard_size` asks for. It does not hold for
+        This also holds for the several files of `max_shard_size`. It does not hold for
         `keras.saving.save_model(model, path)`, which does not call the model: use `save`.
 
         Raises:
@@ -217,7 +217,7 @@ class SafeModel(DirectCall, WholeSteps, keras.Model):
             super().save_weights(filepath, overwrite, max_shard_size)
         elif _may_write(filepath, overwrite) and not is_one:
             shards = f"{glob.escape(path.name.split('.')[0])}_*.weights.h5"
-            stale = [found.name for found in path.parent.glob(shards)]
+            stale = [shard.name for shard in path.parent.glob(shards)]
             path.parent.mkdir(parents=True, exist_ok=True)
             with replacing_files(path.parent, stale, index=path.name) as new:
                 super().save_weights(str(new / path.name), True, max_shard_size)

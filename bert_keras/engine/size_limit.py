@@ -1,9 +1,9 @@
 """Limits the size of a model by the size of the file that should fill it.
 
-Why: a config alone can ask for any amount of memory, and Keras makes the model of a config before
-it looks at the weights.
+Why: the model of a config may need any amount of memory, and Keras makes it before it looks at the
+weights.
 
-Goes when `test_keras_makes_the_model_of_a_file_before_it_looks_at_the_weights` fails.
+Remove when `test_keras_makes_the_model_of_a_file_before_it_looks_at_the_weights` fails.
 """
 
 import contextlib
@@ -35,16 +35,16 @@ def filled_by(source, num_values):
 
 def note_variable(shape):
     """Counts a variable before it is made; raises `ValueError` if the file cannot fill them all."""
-    left = _LEFT.get()
-    if left is None:
+    budget = _LEFT.get()
+    if budget is None:
         return
-    if left[0] is None:
-        left[1] = left[1]()
-        left[0] = 3 * left[1]
-    left[0] -= math.prod(shape)
-    if left[0] < 0:
+    if budget[0] is None:
+        budget[1] = budget[1]()
+        budget[0] = 3 * budget[1]
+    budget[0] -= math.prod(shape)
+    if budget[0] < 0:
         raise ValueError(
-            f"A model must be one that its weights fill. Received: {left[2]}, which holds "
-            f"{left[1]:,} values, for a config that asks for many more, most recently "
+            f"A model must be one that its weights fill. Received: {budget[2]}, which holds "
+            f"{budget[1]:,} values, for a config that asks for many more, most recently "
             f"{tuple(shape)}. Does the config belong to these weights?"
         )

@@ -4,7 +4,7 @@ Why: a compiled function keeps computing with the old variables when an adapter 
 or when a layer is quantized. `version` counts such changes. They are rare, and models may share
 layers, so one number serves all models.
 
-Goes when `test_keras_computes_with_variables_that_were_replaced` fails.
+Remove when `test_keras_computes_with_variables_that_were_replaced` fails.
 """
 
 import itertools
@@ -16,7 +16,7 @@ version = 0
 
 
 def changed(*layers: keras.layers.Layer) -> None:
-    """Notes that layers have other variables now.
+    """Records that layers now have other variables.
 
     Args:
         *layers: those that hold variables of another layer; PyTorch would keep the old ones too.

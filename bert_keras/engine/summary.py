@@ -3,7 +3,7 @@
 Why: Keras reads a layer's shapes from its symbolic calls. A layer that a constructor builds and
 `call` calls has none, and Keras prints `?`.
 
-Goes when `test_keras_s_summary_knows_no_shapes_of_inner_layers` fails.
+Remove when `test_keras_s_summary_knows_no_shapes_of_inner_layers` fails.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ _SIZES = (2, 3, 5), (3, 4, 7)
 
 @contextlib.contextmanager
 def output_shapes(model):
-    """Within it, Keras knows the output shapes of each layer that a summary lists.
+    """A context in which Keras knows the output shapes of each layer that a summary lists.
 
     They come from two symbolic calls; an axis that differs between them is printed as `None`.
 
@@ -42,10 +42,10 @@ def output_shapes(model):
         yield
 
 
-def _restore(layer, is_its_own, call):
+def _restore(layer, is_instance_attribute, call):
     """Restores a layer's `call`, including one that was set on this layer alone."""
     object.__delattr__(layer, "call")
-    if is_its_own:
+    if is_instance_attribute:
         object.__setattr__(layer, "call", call)
 
 

@@ -8,7 +8,7 @@ sleep). If it is quick, the epoch lasts until the thread would have woken by its
 long, with the processor idle. Batches from Python leave nothing to tune, so the thread is not
 started.
 
-Goes when `test_keras_lets_tensorflow_tune_its_data` fails.
+Remove when `test_keras_lets_tensorflow_tune_its_data` fails.
 """
 
 import inspect
@@ -91,7 +91,7 @@ def untuned(
     def get_tf_dataset():
         options = tf.data.Options()
         options.autotune.enabled = False
-        # TensorFlow traces Python here, and after an interrupt could not trace again.
+        # TensorFlow traces Python here, and could not trace it again after an interrupt.
         with signals_wait():
             return tuned().with_options(options)
 

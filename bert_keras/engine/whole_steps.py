@@ -4,7 +4,7 @@ Why: on JAX a step of Keras donates the weights' buffers, and the variables get 
 when Keras syncs them. An exception or Ctrl-C before that leaves variables whose arrays are deleted.
 On the other backends Ctrl-C can stop a step between two variables.
 
-Goes when `test_an_exception_in_keras_s_evaluate_loses_weights` fails.
+Remove when `test_an_exception_in_keras_s_evaluate_loses_weights` fails.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from keras.src.trainers import data_adapters
 
 from bert_keras import distribution
 from bert_keras.engine import forked, kernels, structure
-from bert_keras.engine.interrupts import settled_by, signals_wait
+from bert_keras.engine.interrupts import finishing_with, signals_wait
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.types import Tensor
 
@@ -57,7 +57,7 @@ def _without_needless_mask(data):
     """Returns a batch without its padding mask if it has no padding: attention is faster then."""
     inputs, *targets = keras.utils.unpack_x_y_sample_weight(data)
     mask = inputs.get(PADDING_MASK) if isinstance(inputs, dict) else None
-    # A mask on a GPU would have to be waited for.
+    # Reading a mask on a GPU would have to wait for it.
     if str(getattr(mask, "device", None)) == "cpu" and mask.all():
         inputs = {name: value for name, value in inputs.items() if name != PADDING_MASK}
     return inputs, *targets
@@ -287,7 +287,7 @@ WholeSteps = {"jax": _JaxSteps, "tensorflow": _TensorFlowSteps, "torch": _TorchS
 
 @contextlib.contextmanager
 def whole_steps(model):
-    """Within it, `fit` or `evaluate` of a model may end at any moment, for any reason.
+    """A context in which `fit` or `evaluate` of a model may end at any moment, for any reason.
 
     Args:
         model: a `keras.Model` with `WholeSteps`.
@@ -295,7 +295,7 @@ def whole_steps(model):
     if forked.is_forked:
         forked.check_not_forked()
     model.settle()  # A callback of `fit` may evaluate.
-    with settled_by(model.settle), distribution.batches_are_shares():
+    with finishing_with(model.settle), distribution.batches_are_shares():
         yield
 
 
@@ -313,7 +313,7 @@ def build_optimizer(model):
 
 @contextlib.contextmanager
 def whole_end(model):
-    """Within it, an exception in `fit` leaves the weights as they are, not their averages.
+    """A context in which an exception in `fit` leaves the weights, not their averages, in place.
 
     With `use_ema`, `fit` replaces the weights by their averages when it ends. On JAX Keras does so
     even after an exception, and the weights that training would continue with are lost.
@@ -322,11 +322,11 @@ def whole_end(model):
         yield
         return
     optimizer = model.optimizer
-    outside = sys.exception()
+    outer_exception = sys.exception()
     finalize = signals_wait()(optimizer.finalize_variable_values)
 
     def finalize_unless_failed(variables):
-        if sys.exception() is outside:
+        if sys.exception() is outer_exception:
             finalize(variables)
 
     optimizer.finalize_variable_values = finalize_unless_failed
@@ -342,7 +342,7 @@ def inner_optimizer(model: keras.Model) -> keras.optimizers.Optimizer:
 
 
 def after(tensors: Iterable[Tensor] | None) -> AbstractContextManager[Any]:
-    """Within it, TensorFlow runs nothing before the tensors are known; `None` lifts the wait."""
+    """A context in which TensorFlow's ops wait for the tensors; `None` ends such a wait."""
     if keras.backend.backend() != "tensorflow":
         return contextlib.nullcontext()
     import tensorflow as tf

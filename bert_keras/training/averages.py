@@ -4,7 +4,7 @@ import contextlib
 
 import keras
 
-from bert_keras.engine.interrupts import settled_by, signals_wait
+from bert_keras.engine.interrupts import finishing_with, signals_wait
 from bert_keras.engine.whole_steps import inner_optimizer
 
 
@@ -38,7 +38,7 @@ def averages_in_place(model, enabled=True):
         for variable, value in zip(variables, weights, strict=True):
             variable.assign(value)
 
-    with settled_by(put_back):
+    with finishing_with(put_back):
         with signals_wait():
             optimizer.finalize_variable_values(variables)
             for variable in variables:

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from bert_keras.engine.interrupts import settled_by, signals_wait
+from bert_keras.engine.interrupts import finishing_with, signals_wait
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_other_threads_delay_no_signals(came):
 def test_what_settles_is_called_whatever_ends_a_block(error):
     calls = []
     ends = pytest.raises(error) if error else contextlib.nullcontext()
-    with ends, settled_by(lambda: calls.append(1)):
+    with ends, finishing_with(lambda: calls.append(1)):
         assert not calls
         if error:
             raise error
