@@ -132,11 +132,11 @@ def _values_outside(layer):
         return None
     import tensorflow as tf
 
-    groups = layer.trainable_variables, _other_variables(layer)
+    groups = layer.trainable_variables, _non_seeds(layer)
     return [[tf.convert_to_tensor(variable.value) for variable in group] for group in groups]
 
 
-def _other_variables(layer):
+def _non_seeds(layer):
     return [v for v in layer.non_trainable_variables if v.name != "seed_generator_state"]
 
 
@@ -152,8 +152,7 @@ def _recomputed(layer, function, inputs, old_states, values=None):
         values: two lists of tensors, the values of the layer's trainable and of its other variables
             without the seeds; `None` to read them.
     """
-    weights, others = layer.trainable_variables, _other_variables(layer)
-    states = _seed_states(layer)
+    weights, others, states = layer.trainable_variables, _non_seeds(layer), _seed_states(layer)
     weight_values, other_values = values or [
         [variable.value for variable in group] for group in (weights, others)
     ]

@@ -194,7 +194,7 @@ def _tensors(variables, rows, backbone):
 def _task_arguments(task, head):
     """Returns the arguments of KerasHub's task."""
     config, arguments = task.get_config(), {}
-    if "num_classes" in head.says:
+    if "num_classes" in head.inferred:
         arguments["num_classes"] = task.num_classes
         if task.problem_type == "regression" and task.num_classes > 1:
             raise ValueError(
@@ -204,9 +204,9 @@ def _task_arguments(task, head):
         is_multi_label = task.problem_type == "multi_label"
         arguments["activation"] = "sigmoid" if is_multi_label else task.activation
     for name, key in (("dropout", head.dropout), ("pooling", head.pooling), ("normalize",) * 2):
-        if name in head.says:
+        if name in head.inferred:
             arguments[key] = config[name]
-    if "pooling" in head.says:
+    if "pooling" in head.inferred:
         check_choice("pooling", config["pooling"], ("cls", "max", "mean"), f"{_THERE} has these.")
     return arguments
 
@@ -217,7 +217,7 @@ def _packing(task, head):
     advice = f"{_THERE} truncates texts in no other of our ways."
     check_choice("truncation", preprocessor.truncation, ("longest_first",), advice)
     arguments = {"sequence_length": preprocessor.max_length, "truncate": "round_robin"}
-    if "masking" in head.says:
+    if "masking" in head.inferred:
         masking = task.masking
         advice = f"{_THERE} masks pieces. Train with that, or export the backbone."
         check_choice("strategy", masking.strategy, ("pieces",), advice)

@@ -128,8 +128,7 @@ def attend(
     if not return_attentions and kernels.has_fused_attention(query, active):
         return kernels.fused_attention(query, key, value, mask, bias, scale, rate), None
     shape = (*ops.shape(query)[::2], ops.shape(query)[1], ops.shape(key)[1])
-    has_mask = active is not None and not return_attentions
-    dropout_mask = dropout.mask(query, shape) if has_mask else None
+    dropout_mask = None if active is None or return_attentions else dropout.mask(query, shape)
     # Not in the products, so that a gradient that computes them again transposes only once.
     query, key, value = map(kernels.heads_first, (query, key, value))
     if return_attentions or not training or (active is not None and dropout_mask is None):

@@ -33,45 +33,45 @@ def assign(
         ValueError: a variable has no tensor, a tensor has no variable, or a shape differs; then no
             variable was changed. Or a tensor does not hold floats, which shows when it is read.
     """
-    wanted = {path: names[path] for path in variables if path in names}
-    missing = [path for path in variables if path not in names or wanted[path][0] not in tensors]
+    sources = {path: names[path] for path in variables if path in names}
+    missing = [path for path in variables if path not in names or sources[path][0] not in tensors]
     required = [path for path in missing if not path.startswith((*optional, *unread))]
-    used = {name for name, _ in wanted.values()}
-    unused = [name for name in tensors if name not in used]
-    wrong = []
-    for path, (name, transform) in wanted.items():
+    used_names = {name for name, _ in sources.values()}
+    unused = [name for name in tensors if name not in used_names]
+    mismatches = []
+    for path, (name, transform) in sources.items():
         if name in tensors:
             shape = transformed_shape(tensors.shapes[name], transform)
             if shape != tuple(variables[path].shape):
-                wrong.append(f"{path} {tuple(variables[path].shape)} <- {name} {shape}")
-    if required or unused or wrong:
+                mismatches.append(f"{path} {tuple(variables[path].shape)} <- {name} {shape}")
+    if required or unused or mismatches:
         raise ValueError(
             f"{source} must have exactly one tensor of the right shape for every weight of the "
             "model, and no others. No weight was changed.\n"
             f"Weights without a tensor ({len(required)}): {_listed(required)}\n"
             f"Tensors without a weight ({len(unused) + len(left_out)}): "
             f"{_listed([*unused, *left_out])}\n"
-            f"Shapes that differ ({len(wrong)}): {_listed(wrong)}\n"
+            f"Shapes that differ ({len(mismatches)}): {_listed(mismatches)}\n"
             "Does the config belong to these weights?"
         )
-    for path, (name, transform) in wanted.items():
+    for path, (name, transform) in sources.items():
         if path not in missing:
             array = tensors[name]
             if array.dtype.kind != "f":
-                found = f"{name!r} of dtype {array.dtype} in {source}"
-                raise ValueError(f"Weights must be floats. Received: {found}. Save it unquantized.")
+                what = f"{name!r} of dtype {array.dtype} in {source}"
+                raise ValueError(f"Weights must be floats. Received: {what}. Save it unquantized.")
             variables[path].assign(transformed(array, transform))
-    _LOG.debug("Tensors of %s that became weights: %s", tensors, used.intersection(tensors))
+    _LOG.debug("Tensors of %s that became weights: %s", tensors, used_names.intersection(tensors))
     if initial := [path for path in missing if not path.startswith(tuple(unread))]:
         is_head, names = all(path.startswith("head/") for path in initial), ", ".join(initial)
         if is_head and len(initial) == len(variables):
-            found = f"no head for this task: {names} start at random. Train them with `fit`."
+            what = f"no head for this task: {names} start at random. Train them with `fit`."
         else:
-            found = (
+            what = (
                 "no values for these weights. They start at random, as a new head does, and must "
                 f"be trained first: {names}."
             )
-        warn(f"{source} has {found}", NewHead if is_head else UserWarning)
+        warn(f"{source} has {what}", NewHead if is_head else UserWarning)
     if left_out:
         warn(
             f"{source} holds tensors of a part that this model does not have. They were left out: "
@@ -99,13 +99,13 @@ def by_path(weights):
 def own_weights(task):
     """Returns a task's weights except its backbone's, by paths that begin with `head/`."""
     backbone = {id(weight) for weight in task.backbone.weights}
-    own = by_path(weight for weight in task.weights if id(weight) not in backbone)
-    return {p if p.startswith("head/") else f"head/{p}": weight for p, weight in own.items()}
+    weights = by_path(weight for weight in task.weights if id(weight) not in backbone)
+    return {p if p.startswith("head/") else f"head/{p}": weight for p, weight in weights.items()}
 
 
-def _listed(names, most=30):
+def _listed(names, limit=30):
     """Returns the first `most` names as one line for a message."""
     if not names:
         return "none"
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown}, and {len(names) - most} more"
+    shown = ", ".join(names[:limit])
+    return shown if len(names) <= limit else f"{shown}, and {len(names) - limit} more"

@@ -210,10 +210,10 @@ def _hugging_face(source: str, repository: str, revision: str | None) -> pathlib
 
     try:
         folder = _encoder_in(download(DOWNLOADED_FILES))
-        for others in (DOWNLOADED_TF1_FILES, DOWNLOADED_TORCH_FILES):
-            known = others is DOWNLOADED_TF1_FILES or _has_config(folder)
-            if known and not _any_match(_names(folder), _READABLE_WEIGHTS):
-                folder = _encoder_in(download(DOWNLOADED_FILES + others))
+        for more_files in (DOWNLOADED_TF1_FILES, DOWNLOADED_TORCH_FILES):
+            is_readable = more_files is DOWNLOADED_TF1_FILES or _has_config(folder)
+            if is_readable and not _any_match(_names(folder), _READABLE_WEIGHTS):
+                folder = _encoder_in(download(DOWNLOADED_FILES + more_files))
     # The client's HTTP library, and so the class of its errors, depends on its version.
     except Exception as error:
         raise _explained(error, source, repository, revision) from error
@@ -300,10 +300,10 @@ def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = No
             "Of pickles only `pytorch_model.bin` and its shards are read, as the tensors that they "
             f"must hold. {CONVERT}"
         )
-    if others := _any_match(names, _OTHER_WEIGHTS):
+    if unreadable := _any_match(names, _OTHER_WEIGHTS):
         raise ValueError(
             "Weights must be in the format of safetensors, Keras (`*.weights.h5`) or a TensorFlow "
-            f"1 checkpoint. Received: {source!r}, which has only {', '.join(others)}. "
+            f"1 checkpoint. Received: {source!r}, which has only {', '.join(unreadable)}. "
             "Convert it with the library that wrote it."
         )
     return folder

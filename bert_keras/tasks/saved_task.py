@@ -189,35 +189,34 @@ def _split_arguments(cls, backbone_class, arguments):
     """
     arguments = dict(arguments)
     backbone = arguments.pop("backbone", {})
-    names_by_owner = {
+    names_of = {
         "task": arguments_of(cls) - {"backbone"},
         "preprocessor": arguments_of(TextPreprocessor) - {"tokenizer", "input_names"},
     }
-    backbone_names = arguments_of(backbone_class) - {"name"}
-    if not isinstance(backbone, dict) or not backbone.keys() <= backbone_names:
+    settings = arguments_of(backbone_class) - {"name"}
+    if not isinstance(backbone, dict) or not backbone.keys() <= settings:
         raise TypeError(
-            f"`backbone` must be a dict with some of {sorted(backbone_names)}. Received: "
+            f"`backbone` must be a dict with some of {sorted(settings)}. Received: "
             f"{backbone!r:.200}. A task on a backbone of your own: {cls.__name__}(backbone)."
         )
     for name, value in arguments.items():
-        if any(name in names for names in names_by_owner.values()):
+        if any(name in names for names in names_of.values()):
             continue
-        if name in backbone_names:
+        if name in settings:
             raise TypeError(
                 f"`{name}` is a setting of the backbone that the checkpoint was trained with. To "
                 f"change it anyway: backbone={{{name!r}: {value!r}}}.{renamed_argument(name)}"
             )
         raise TypeError(
             f"{cls.__name__}.from_preset has no argument {name!r}.{renamed_argument(name)} "
-            f"It takes those of the task, {sorted(names_by_owner['task'])}, of the preprocessor, "
-            f"{sorted(names_by_owner['preprocessor'])}, and `backbone`, a dict of "
-            f"{sorted(backbone_names)}."
+            f"It takes those of the task, {sorted(names_of['task'])}, of the preprocessor, "
+            f"{sorted(names_of['preprocessor'])}, and `backbone`, a dict of {sorted(settings)}."
         )
-    if "num_classes" in names_by_owner["task"] and arguments.get("label_names") is not None:
+    if "num_classes" in names_of["task"] and arguments.get("label_names") is not None:
         arguments = {"num_classes": len(arguments["label_names"]), **arguments}
     arguments_by_owner = {
         part: {name: value for name, value in arguments.items() if name in names}
-        for part, names in names_by_owner.items()
+        for part, names in names_of.items()
     }
     shared = {name: arguments[name] for name in ("dtype",) if name in arguments}
     return {**arguments_by_owner, "backbone": {**shared, **backbone}}

@@ -262,8 +262,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         Raises:
             ValueError: an argument is out of range, or would have no effect.
         """
-        recipe = Recipe(optimizer, loss, label_smoothing, weighted_metrics, **kwargs)
-        self.recipe = recipe
+        recipe = self.recipe = Recipe(optimizer, loss, label_smoothing, weighted_metrics, **kwargs)
         self.compile_with(recipe.make_optimizer(self) if recipe.makes_optimizer else optimizer)
 
     def compile_with(self, optimizer: Any) -> None:

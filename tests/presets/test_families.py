@@ -115,7 +115,7 @@ def classes_of(record, task):
     """Returns the options of a task that its head, or a backbone of few positions, needs."""
     if task == "MultiVectorEmbedder":
         return {"query_length": 8, "query_expansion": 8}
-    return {"num_classes": 2} if "num_classes" in record.heads[task].says else {}
+    return {"num_classes": 2} if "num_classes" in record.heads[task].inferred else {}
 
 
 def config_of(record, name):
@@ -138,14 +138,14 @@ def save_with_transformers(folder, record, name, task):
     torch.manual_seed(len(name))
     cls, head = their_class(record, name, task), record.heads.get(task, Head())
     config = config_of(record, name)
-    if "num_classes" in head.says:
+    if "num_classes" in head.inferred:
         config["id2label"] = dict(enumerate(LABELS))
         config["label2id"] = {label: i for i, label in enumerate(LABELS)}
-    if "problem_type" in head.says:
+    if "problem_type" in head.inferred:
         config["problem_type"] = "multi_label_classification"
-    if "dropout" in head.says:
+    if "dropout" in head.inferred:
         config[head.dropout] = 0.43
-    if "pooling" in head.says:
+    if "pooling" in head.inferred:
         config[head.pooling] = "mean"
     model = cls(cls.config_class(**config)).eval()
     with torch.no_grad():
@@ -229,13 +229,13 @@ def test_outputs_equal_transformers_and_weights_survive_the_export(
     print(f"{name} {task}: {worst:.1e}")
     assert worst <= 1e-5
     head = record.heads.get(task, Head())
-    if "num_classes" in head.says:
+    if "num_classes" in head.inferred:
         assert (model.num_classes, model.label_names) == (len(LABELS), LABELS)
-    if "problem_type" in head.says:
+    if "problem_type" in head.inferred:
         assert model.problem_type == "multi_label"
-    if "dropout" in head.says:
+    if "dropout" in head.inferred:
         assert model.dropout == 0.43
-    if "pooling" in head.says:
+    if "pooling" in head.inferred:
         assert model.pooling == "mean"
 
     model.export_to_huggingface(tmp_path / "ours")

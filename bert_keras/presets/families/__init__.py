@@ -13,6 +13,8 @@ from bert_keras.presets.families import mpnet_record as mpnet
 from bert_keras.presets.families import nomic_bert_record as nomic_bert
 from bert_keras.presets.families import roberta_record as roberta
 
+# A new family is a module `<family>_record.py` with a `Record` for each format, such as
+# `HUGGING_FACE`, and an entry here.
 FAMILIES = (bert, albert, deberta_v2, distilbert, electra, ernie, modernbert, mpnet, nomic_bert)
 FAMILIES += (gte, jina, roberta)
 
@@ -30,32 +32,32 @@ def record_of(backbone, of_format="HUGGING_FACE"):
     import keras  # Records are read without it, to describe a checkpoint.
 
     name = keras.saving.get_registered_name(type(backbone))
-    found = [record for record in records(of_format) if record.backbone == name]
-    for record in found:
+    matches = [record for record in records(of_format) if record.backbone == name]
+    for record in matches:
         if all(getattr(backbone, key) == value for key, value in record.fixed.items()):
             return record
-    return next(iter(found), None)
+    return next(iter(matches), None)
 
 
-def kind_of(task, known):
+def kind_of(task, known_names):
     """Returns the class name of a task, or that of a known task with the same head.
 
     Args:
         task: a task, its class, or the class's name, which is returned unchanged.
-        known: collection of class names.
+        known_names: collection of class names.
     """
     if isinstance(task, str):
         return task
     cls = task if isinstance(task, type) else type(task)
     # A subclass has its parent's head, unless it defines `make_head`.
     for part in cls.__mro__:
-        if part.__name__ in known:
+        if part.__name__ in known_names:
             return part.__name__
         if "make_head" in vars(part):
             break
     # A task may have the head of another without being one.
     head_of = getattr(cls, "head_of", None)
-    return head_of if head_of is not None and head_of in known else cls.__name__
+    return head_of if head_of is not None and head_of in known_names else cls.__name__
 
 
 def head_options(backbone, task):

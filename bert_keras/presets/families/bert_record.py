@@ -19,7 +19,7 @@ SIZES = {
     "initializer_range": "initializer_range",
 }
 TABLES = {"max_position_embeddings": "max_sequence_length", "type_vocab_size": "num_segments"}
-# Of several names for one activation, exports have the first.
+# Of several names for one activation, exports use the first.
 ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_pytorch_tanh": "gelu_tanh",
@@ -94,7 +94,7 @@ DROPOUT = "classifier_dropout"
 TOKEN_CLASSIFIER = Head(
     CLASSIFIER,
     "ForTokenClassification",
-    says=CLASSES,
+    inferred=CLASSES,
     dropout=DROPOUT,
     parts=("head/dense/", "head/crf/"),
 )
@@ -127,7 +127,7 @@ HUGGING_FACE = Record(
         "MultiVectorEmbedder": Head(
             (("head/dense", "linear", "kernel"),),
             "HF_ColBERT",
-            says=("dim",),
+            inferred=("dim",),
             changes_the_encoder=True,
         ),
         "MultipleChoice": MULTIPLE_CHOICE,
@@ -239,8 +239,8 @@ def hub_masked_lm(activation):
 
 def hub_text_classifier(rows, options):
     """Returns the head of a classifier from the rows of its layers and our options."""
-    says = ("num_classes", "label_names", "problem_type", "dropout", "activation")
-    return Head(rows, ("TextClassifier", "Classifier"), options, says, "dropout")
+    inferred = ("num_classes", "label_names", "problem_type", "dropout", "activation")
+    return Head(rows, ("TextClassifier", "Classifier"), options, inferred, "dropout")
 
 
 HUB_POOLED = (("head/dense", "layers/dense", "dense"),)

@@ -24,8 +24,8 @@ def _heads(config):
     """Returns the number of heads; the widths of heads and of the pooler must follow from it."""
     width, heads = config["hidden_size"], config["num_attention_heads"]
     for key, times in (("attention_head_size", heads), ("pooler_hidden_size", 1)):
-        found = config[key] * times if key in config else width
-        check_choice(f"The width by `{key}`", found, (width,), "Others are not supported.")
+        other_width = config[key] * times if key in config else width
+        check_choice(f"The width by `{key}`", other_width, (width,), "Others are not supported.")
     return heads
 
 
@@ -143,9 +143,9 @@ HUGGING_FACE = Record(
             {"from_first": True},
         ),
         "TextClassifier": _MULTIPLE_CHOICE._replace(
-            architecture="ForSequenceClassification", says=(*bert.CLASSES, "problem_type")
+            architecture="ForSequenceClassification", inferred=(*bert.CLASSES, "problem_type")
         ),
-        "TokenClassifier": bert.TOKEN_CLASSIFIER._replace(says=bert.CLASSES[:2], dropout=None),
+        "TokenClassifier": bert.TOKEN_CLASSIFIER._replace(inferred=bert.CLASSES[:2], dropout=None),
     },
     tables=Tables(_without_unused),
 )

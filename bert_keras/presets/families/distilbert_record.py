@@ -49,13 +49,13 @@ HUGGING_FACE = Record(
         ),
         "MultipleChoice": Head(_CLASSIFIER, "ForMultipleChoice", _OPTIONS, ("dropout",), _DROPOUT),
         "QuestionAnswering": bert.QUESTION_ANSWERING._replace(
-            options={"dropout": 0.1}, says=("dropout",), dropout="qa_dropout"
+            options={"dropout": 0.1}, inferred=("dropout",), dropout="qa_dropout"
         ),
         "TextClassifier": bert.TEXT_CLASSIFIER._replace(
             rows=_CLASSIFIER, options=_OPTIONS, dropout=_DROPOUT
         ),
         # Its dropout rate is the backbone's.
-        "TokenClassifier": bert.TOKEN_CLASSIFIER._replace(says=bert.CLASSES[:2], dropout=None),
+        "TokenClassifier": bert.TOKEN_CLASSIFIER._replace(inferred=bert.CLASSES[:2], dropout=None),
     },
 )
 

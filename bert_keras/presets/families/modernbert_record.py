@@ -82,7 +82,7 @@ _TOKENS = Head(
 )
 _SEQUENCES = _TOKENS._replace(
     options={**_HIDDEN, "pooling": "cls"},
-    says=("dropout", "pooling"),
+    inferred=("dropout", "pooling"),
     pooling="classifier_pooling",
 )
 
@@ -144,11 +144,11 @@ HUGGING_FACE = Record(
         ),
         "MultipleChoice": _SEQUENCES._replace(architecture="ForMultipleChoice"),
         "QuestionAnswering": _TOKENS._replace(
-            architecture="ForQuestionAnswering", says=("dropout",)
+            architecture="ForQuestionAnswering", inferred=("dropout",)
         ),
         "TextClassifier": _SEQUENCES._replace(
             architecture="ForSequenceClassification",
-            says=(*bert.CLASSES, "problem_type", "activation", "pooling"),
+            inferred=(*bert.CLASSES, "problem_type", "activation", "pooling"),
         ),
         "TokenClassifier": _TOKENS._replace(parts=(*_TOKENS.parts, "head/crf/")),
     },

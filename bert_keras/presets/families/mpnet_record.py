@@ -53,10 +53,12 @@ HUGGING_FACE = Record(
     heads={
         **_HEADS,
         # Their dropout rate is the backbone's.
-        "MultipleChoice": _HEADS["MultipleChoice"]._replace(says=(), dropout=None),
+        "MultipleChoice": _HEADS["MultipleChoice"]._replace(inferred=(), dropout=None),
         "TextClassifier": _HEADS["TextClassifier"]._replace(
-            says=("num_classes", "label_names", "problem_type", "activation"), dropout=None
+            inferred=("num_classes", "label_names", "problem_type", "activation"), dropout=None
         ),
-        "TokenClassifier": _HEADS["TokenClassifier"]._replace(says=bert.CLASSES[:2], dropout=None),
+        "TokenClassifier": _HEADS["TokenClassifier"]._replace(
+            inferred=bert.CLASSES[:2], dropout=None
+        ),
     },
 )

@@ -1,7 +1,8 @@
 """Records of families, from which the formats read and write checkpoints.
 
 A record is the data of one family in one format. No other code knows the names of the format's
-configs, tensors and heads. "Ours" is what this package has, "theirs" what the format has.
+configs, tensors and heads. "Ours" are names and values of this package, "theirs" those of the
+format.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,12 +48,12 @@ class Head(NamedTuple):
 
     Attributes:
         rows: see `name_map`; our paths begin with `head/`.
-        architecture: ending of the names of their model classes; of several, exports have the
+        architecture: ending of the names of their model classes; of several, exports use the
             first.
         options: arguments that make our head this one, see `families.head_options`.
-        says: arguments of our task that follow from the config or from shapes: `"num_classes"`,
-            `"label_names"`, `"problem_type"`, `"dropout"`, `"pooling"`, `"activation"` of a
-            `Reranker`, and others of one format.
+        inferred: names of our task's arguments that follow from the config or from shapes:
+            `"num_classes"`, `"label_names"`, `"problem_type"`, `"dropout"`, `"pooling"`,
+            `"activation"` of a `Reranker`, and others of one format.
         dropout: key of the config with the rate of the head's dropout.
         pooling: key of the config with the head's pooling, in families that leave it to each
             checkpoint. The names are ours; configs without the key have that of `options`.
@@ -65,7 +66,7 @@ class Head(NamedTuple):
     rows: tuple = ()
     architecture: str | tuple[str, ...] = ""
     options: Mapping = _NOTHING
-    says: tuple[str, ...] = ()
+    inferred: tuple[str, ...] = ()
     dropout: str | None = None
     pooling: str | None = None
     tied: Mapping = _NOTHING
@@ -81,7 +82,7 @@ class Record(NamedTuple):
     Attributes:
         backbone: registered name of our class.
         names: dict, name of the family in a config -> beginning of the names of its classes.
-            Exports have the first.
+            Exports use the first.
         config: dict, their key -> the argument of our constructor with the same value.
         activation: their key of the activation, and a dict, their value -> ours.
         fields: arguments that are computed from the config.
@@ -95,10 +96,10 @@ class Record(NamedTuple):
         prefix: beginning of the names of the backbone's tensors in a checkpoint with a head.
         heads: dict, class name of our task -> `Head`, the more specific first.
         tables: tensors that do not correspond to one of ours each, or `None`.
-        native: function from a config in any spelling of the family to the one that the other
-            attributes read.
+        native: function from a config in any of the family's spellings to the spelling that the
+            other attributes read.
         spellings: dict, regular expression -> replacement, applied in order to the names of tensors
-            that another spelling has.
+            in other spellings.
         tokenizers: dict, value of `names` -> model type in the tokenizer.json of its tokenizers, if
             the format ties tokenizers to families.
     """

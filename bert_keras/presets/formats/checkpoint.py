@@ -196,7 +196,7 @@ class Checkpoint(Preset):
         head = self.record.heads.get(kind)
         if head is None or not self._has_head(kind):
             return {}
-        names = [name for name in head.says if name not in _OF_SOME or _takes(task, name)]
+        names = [name for name in head.inferred if name not in _OF_SOME or _takes(task, name)]
         arguments = {name: getattr(self, f"_{name}")(head) for name in names}
         if "pooling" in head.options:
             options = dict(head.options)
@@ -276,7 +276,7 @@ class Checkpoint(Preset):
         found = {name for task in heads for name, _ in self._head_names(task).values()}
         return found.union(*(head.tied for head in heads.values()))
 
-    # Arguments of a head, see `Head.says`
+    # Arguments of a head, see `Head.inferred`
 
     def _num_classes(self, head):
         name, transform = self._expanded(head.rows)["head/dense/kernel"]

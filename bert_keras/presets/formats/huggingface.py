@@ -353,19 +353,19 @@ def _code(head, tokenizer):
 def _labels(task, head):
     """Returns the settings of a task in their config: labels, problem, dropout, pooling."""
     settings = {}
-    if "num_classes" in head.says:
+    if "num_classes" in head.inferred:
         names = task.label_names or [f"LABEL_{i}" for i in range(task.num_classes)]
         settings["id2label"] = {str(i): name for i, name in enumerate(names)}
         settings["label2id"] = {name: i for i, name in enumerate(names)}
-    if "problem_type" in head.says:
+    if "problem_type" in head.inferred:
         theirs = {ours: name for name, ours in _PROBLEM_TYPES.items()}
         settings["problem_type"] = theirs[task.problem_type]
-    if "activation" in head.says and (task.problem_type, task.num_classes) == ("regression", 1):
+    if "activation" in head.inferred and (task.problem_type, task.num_classes) == ("regression", 1):
         # Without it sentence-transformers' `CrossEncoder` would take the sigmoid.
         settings["sentence_transformers"] = {"activation_fn": TORCH_NAMES[task.activation]}
-    if "dropout" in head.says:
+    if "dropout" in head.inferred:
         settings[head.dropout] = task.dropout
-    if "pooling" in head.says:
+    if "pooling" in head.inferred:
         settings[head.pooling] = task.pooling
     return settings
 
