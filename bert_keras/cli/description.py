@@ -45,11 +45,11 @@ def _of_path(path):
     count = tensors.only(name for name in tensors if not name.endswith(_BUFFERS)).num_values
     if isinstance(config.get("registered_name"), str):
         task = read_json(path / "task.json") if (path / "task.json").is_file() else {}
-        found = _of_objects(task, config, count)
+        facts = _of_objects(task, config, count)
     else:
-        found = _of_checkpoint(path, config, count)
+        facts = _of_checkpoint(path, config, count)
     vocabulary = path / "tokenizer.json"
-    return found and _shown(found, vocabulary.read_bytes() if vocabulary.is_file() else None)
+    return facts and _shown(facts, vocabulary.read_bytes() if vocabulary.is_file() else None)
 
 
 def _local(source):
@@ -82,8 +82,8 @@ def _of_keras_file(path):
         tokenizer = next((x for x in names if x.endswith("tokenizer.json")), None)
         vocabulary = tokenizer and file.read(tokenizer)
     backbone = saved.get("config", {}).get("backbone") or saved
-    found = _of_objects(saved if backbone is not saved else {}, backbone, count)
-    return found and _shown(found, vocabulary)
+    facts = _of_objects(saved if backbone is not saved else {}, backbone, count)
+    return facts and _shown(facts, vocabulary)
 
 
 def _sizes(weights):
@@ -148,19 +148,19 @@ def _task_of(path, config, record):
         return "TextEmbedder" if is_plain else None
     names = config.get("architectures") or []
     endings = {task: head.architecture for task, head in record.heads.items() if head.architecture}
-    found = [task for task, ending in endings.items() if any(x.endswith(ending) for x in names)]
+    tasks = [task for task, ending in endings.items() if any(x.endswith(ending) for x in names)]
     # One score may be that of a cross-encoder.
-    is_doubtful = found == ["TextClassifier"] and len(config.get("id2label") or "two") == 1
-    return None if is_doubtful or len(found) > 1 else "".join(found)
+    is_doubtful = tasks == ["TextClassifier"] and len(config.get("id2label") or "two") == 1
+    return None if is_doubtful or len(tasks) > 1 else "".join(tasks)
 
 
-def _shown(found, vocabulary):
+def _shown(facts, vocabulary):
     """Returns the values to show of a description and the bytes of a tokenizer.json."""
     kinds = (int, float, str)
-    labels = found.pop("labels")
-    count = found.pop("parameters")
-    found = {x: value for x, value in found.items() if type(value) in kinds and x != "name"}
-    max_length = found.pop("max_length", None)
+    labels = facts.pop("labels")
+    count = facts.pop("parameters")
+    facts = {x: value for x, value in facts.items() if type(value) in kinds and x != "name"}
+    max_length = facts.pop("max_length", None)
     tokens = None
     if vocabulary is not None:
         import tokenizers
@@ -174,4 +174,4 @@ def _shown(found, vocabulary):
         "max_length": max_length,
         "not checked": _NOT_CHECKED,
     }
-    return found | {name: value for name, value in further.items() if value is not None}
+    return facts | {name: value for name, value in further.items() if value is not None}

@@ -60,24 +60,24 @@ def main(arguments):
 def _task_of(source, model, warned):
     """Returns the row of `TASKS` for a model."""
     sources.refuse_untrained(source, "evaluate", warned)
-    found = [task for task in TASKS.values() if isinstance(model, task.model_class)]
+    tasks = [task for task in TASKS.values() if isinstance(model, task.model_class)]
     # A reranker is a classifier too, but its scores order the texts of a query.
-    if not found or isinstance(model, Reranker):
-        known = ", ".join(task.model_class.__name__ for task in TASKS.values())
+    if not tasks or isinstance(model, Reranker):
+        names = ", ".join(task.model_class.__name__ for task in TASKS.values())
         raise ValueError(
-            f"`evaluate` measures a {known}. Received: {source}, a {type(model).__name__}."
+            f"`evaluate` measures a {names}. Received: {source}, a {type(model).__name__}."
         )
     # A `LongTextClassifier` is a `TextClassifier` too.
-    return max(found, key=lambda task: len(task.model_class.__mro__))
+    return max(tasks, key=lambda task: len(task.model_class.__mro__))
 
 
 def _check_flags(flags, task):
     """Refuses flags of other tasks."""
-    taken = [option.name for option in task.data if option.name in DATA]
-    wrong = [x for x in flags if x in DATA and x not in taken and flags[x].present]
+    names = [option.name for option in task.data if option.name in DATA]
+    wrong = [x for x in flags if x in DATA and x not in names and flags[x].present]
     if wrong:
         raise ValueError(
             f"For a {task.model_class.__name__} `evaluate` takes "
-            f"{', '.join(f'--{x}' for x in taken) or 'no flags for the file'}. Received: "
+            f"{', '.join(f'--{x}' for x in names) or 'no flags for the file'}. Received: "
             f"--{', --'.join(wrong)}."
         )

@@ -136,7 +136,7 @@ def groups_of(first, second):
         return text
 
     for pair in zip(first, second, strict=True):
-        one, other = map(find_root, pair)
-        parents[one] = other
+        root, other_root = map(find_root, pair)
+        parents[root] = other_root
     numbers = {}
     return np.array([numbers.setdefault(find_root(text), len(numbers)) for text in first], "int32")

@@ -252,59 +252,59 @@ def main(arguments):
     if name in TAKEN and wants_help(arguments):
         parse_all(f"bert-keras {name}", *help_of(name), arguments)
     flags, words = parse_all("bert-keras", __doc__, GROUPS, arguments)
-    command, source, *others = [*words, None, None][: max(2, len(words))]
-    known = ("info", "convert", "serve", *WITH_OWN_FLAGS, *COMMANDS)
+    command, source, *more_words = [*words, None, None][: max(2, len(words))]
+    names = ("info", "convert", "serve", *WITH_OWN_FLAGS, *COMMANDS)
     if command not in TAKEN or source is None:
-        close = difflib.get_close_matches(command or "", known, 1)
-        hint = f" Did you mean {close[0]}?" if close and command not in known else ""
+        close = difflib.get_close_matches(command or "", names, 1)
+        hint = f" Did you mean {close[0]}?" if close and command not in names else ""
         raise ValueError(
-            f"Write a command, one of {', '.join(known)}, and a SOURCE; see --help. "
+            f"Write a command, one of {', '.join(names)}, and a SOURCE; see --help. "
             f"Received: {' '.join(words) or 'nothing'}.{hint}"
         )
     _check_flags(command, flags)
     if command == "info":
-        if others:
-            raise ValueError(f"Write `info SOURCE`. Received also: {' '.join(others)}.")
+        if more_words:
+            raise ValueError(f"Write `info SOURCE`. Received also: {' '.join(more_words)}.")
         _describe(source, flags.load)
     elif command == "convert":
-        _convert(flags, source, *others)
+        _convert(flags, source, *more_words)
     elif command == "serve":
-        serve.serve([source, *others], flags)
+        serve.serve([source, *more_words], flags)
     else:
-        _answer(command, flags, source, others)
+        _answer(command, flags, source, more_words)
 
 
 def _describe(source, loads):
     """Prints what the files of a model say about it, or, if that is too little, the model."""
     from bert_keras.cli import description
 
-    found = None
+    facts = None
     if not (loads or runtime.is_exported(source)):
-        found = description.of_files(source)
-    is_loaded = found is None and not runtime.is_exported(source)
+        facts = description.of_files(source)
+    is_loaded = facts is None and not runtime.is_exported(source)
     if is_loaded and sys.modules.get("keras", "later") is None:
         # This process has begun without Keras, see `start.prepare`.
         program = [sys.executable, "-m", "bert_keras", "info", source, "--load"]
         program += ["--traceback"] if "--traceback" in sys.argv else []
         # The standard error that the user sees: this process has silenced its own.
         sys.exit(subprocess.call(program, stderr=sys.stderr))
-    for name, value in (found or sources.description(source)).items():
+    for name, value in (facts or sources.description(source)).items():
         print(f"{name}: {value}")
 
 
 def _check_flags(command, flags):
     """Refuses the flags of other commands."""
-    taken = sorted(option.name for option in TAKEN[command])
-    wrong = [name for name in flags if flags[name].present and name not in (*taken, "traceback")]
+    names = sorted(option.name for option in TAKEN[command])
+    wrong = [name for name in flags if flags[name].present and name not in (*names, "traceback")]
     if wrong:
         raise ValueError(
-            f"`{command}` takes {', '.join(f'--{name}' for name in taken) or 'no flags'}. "
+            f"`{command}` takes {', '.join(f'--{name}' for name in names) or 'no flags'}. "
             f"Received: --{', --'.join(wrong)}."
         )
 
 
-def _convert(flags, source, target=None, *others):
-    if target is None or others or flags.to is None:
+def _convert(flags, source, target=None, *more_words):
+    if target is None or more_words or flags.to is None:
         raise ValueError(
             f"Write `convert SOURCE TARGET --to FORMAT`, one of {', '.join(sources.TARGETS)}."
         )
@@ -353,7 +353,7 @@ def _answer(name, flags, source, arguments):
         return
     # Several batches at once are sorted by length. With a batch size of 1 each text is answered
     # as it comes.
-    done, num_rows = 0, 16 * flags.batch_size if flags.batch_size > 1 else 1
+    num_done, num_rows = 0, 16 * flags.batch_size if flags.batch_size > 1 else 1
     with text_rows.answers_to(path, output_format) as write:
         for chunk in text_rows.chunks(rows, num_rows):
             if ask is not None:
@@ -363,9 +363,9 @@ def _answer(name, flags, source, arguments):
             for row, answer in zip(chunk, answers, strict=True):
                 write(_written(answer, method, output_format), row)
             sys.stdout.flush()
-            done += len(chunk)
+            num_done += len(chunk)
             if has_progress:
-                print(f"\r{done} answers", end="", file=sys.stderr, flush=True)
+                print(f"\r{num_done} answers", end="", file=sys.stderr, flush=True)
     if has_progress:
         print(file=sys.stderr)
 
@@ -422,17 +422,17 @@ def _zero_shot(name, model, flags):
         method = model.zero_shot
     else:
         method = bert_keras.ZeroShotClassifier(model).classify
-    chosen = {x: flags[x].value for x in ("hypothesis", "multi_label")}
-    chosen = {x: value for x, value in chosen.items() if value is not None}
-    return functools.partial(method, labels=flags.labels, **chosen)
+    keywords = {x: flags[x].value for x in ("hypothesis", "multi_label")}
+    keywords = {x: value for x, value in keywords.items() if value is not None}
+    return functools.partial(method, labels=flags.labels, **keywords)
 
 
 def _check_texts(name, flags, columns, arguments):
     """Refuses columns and inputs that do not fit a command."""
-    wanted = COMMANDS[name].columns
-    if len(columns) != len(wanted) and (name, len(columns)) != ("classify", 2):
+    fields = COMMANDS[name].columns
+    if len(columns) != len(fields) and (name, len(columns)) != ("classify", 2):
         raise ValueError(
-            f"--columns of `{name}` must name the fields to read as {', '.join(wanted)}. Received: "
+            f"--columns of `{name}` must name the fields to read as {', '.join(fields)}. Received: "
             f"{', '.join(columns)}."
         )
     if arguments and (flags.input or flags.input_format):
@@ -469,7 +469,7 @@ def _output(name, flags):
     is_shown = path is None and sys.stdout.isatty()
     if name == "embed" and not flags.output_format and str(path).endswith((".npy", ".npz")):
         return path, is_shown, "vectors"
-    chosen = flags.output_format or text_rows.format_of(path, "text" if is_shown else "jsonl")
-    if chosen in ("tsv", "parquet"):
+    form = flags.output_format or text_rows.format_of(path, "text" if is_shown else "jsonl")
+    if form in ("tsv", "parquet"):
         raise ValueError(f"Answers are text, JSON lines or CSV. Received: --output {path}.")
-    return path, is_shown, chosen
+    return path, is_shown, form

@@ -70,9 +70,9 @@ def parse(command, about, groups, arguments):
     return given
 
 
-def present(given, names):
+def present(values, names):
     """Returns the values of the flags that were given, of those named: a dict by `--name`."""
-    return {f"--{name}": given[name].value for name in names if given[name].present}
+    return {f"--{name}": values[name].value for name in names if values[name].present}
 
 
 def parse_all(command, about, groups, arguments):
@@ -92,17 +92,17 @@ def parse_all(command, about, groups, arguments):
         absl.flags.Error: a flag is unknown or missing, or its value is not allowed.
     """
     arguments = [str(argument) for argument in arguments]
-    given = flags.FlagValues()
-    given.set_gnu_getopt(True)
+    values = flags.FlagValues()
+    values.set_gnu_getopt(True)
     for title, options in groups.items():
         for option in options:
-            _define(given, title, option)
+            _define(values, title, option)
     if wants_help(arguments):
-        given.unparse_flags()
-        given.mark_as_parsed()
-        print(about, given.get_help(include_special_flags=False), sep="\n")
+        values.unparse_flags()
+        values.mark_as_parsed()
+        print(about, values.get_help(include_special_flags=False), sep="\n")
         sys.exit(0)
-    return given, given([command, *arguments])[1:]
+    return values, values([command, *arguments])[1:]
 
 
 def wants_help(arguments):
@@ -116,7 +116,7 @@ def wants_traceback(arguments):
     return any(re.fullmatch("--?traceback(=true)?", argument) for argument in arguments)
 
 
-def _define(given, title, option):
+def _define(values, title, option):
     name, kind, default, about, least, most, many = option
     first = None if default is REQUIRED else default
     parser, serializer = flags.ArgumentParser(), flags.ArgumentSerializer()
@@ -134,4 +134,4 @@ def _define(given, title, option):
     else:
         cls = flags.MultiFlag if many == "repeated" else flags.Flag
         flag = cls(parser, serializer, name, first, about)
-    flags.DEFINE_flag(flag, given, module_name=title, required=default is REQUIRED)
+    flags.DEFINE_flag(flag, values, module_name=title, required=default is REQUIRED)

@@ -13,9 +13,9 @@ def of_classes(model, parts, folder):
     """Draws the confusion matrix of the classes."""
     dev = parts.dev
     if dev.problem_type == "single_label":
-        chosen = model.predict(dev.texts, verbose=0).argmax(-1)
+        predicted = model.predict(dev.texts, verbose=0).argmax(-1)
         path = folder / "confusion_matrix.png"
-        plots.confusion_matrix(dev.labels, chosen, dev.label_names, path=path)
+        plots.confusion_matrix(dev.labels, predicted, dev.label_names, path=path)
 
 
 def of_texts(model, parts, folder):
@@ -27,14 +27,14 @@ def of_texts(model, parts, folder):
     lengths = model.preprocessor(*columns)["padding_mask"].sum(axis=1)
     # Texts short enough for a picture, in the order drawn; if all are long, the shortest.
     ranks = np.where(lengths <= plots.MOST_TOKENS, 0, lengths)
-    few = points.take(np.argsort(ranks, kind="stable")[:NUM_TEXTS])
-    first = few.take([0]).texts
+    shown = points.take(np.argsort(ranks, kind="stable")[:NUM_TEXTS])
+    first = shown.take([0]).texts
     texts = [column[0] for column in (first if isinstance(first, tuple) else (first,))]
     plots.attention(model, *texts, path=folder / "attention_layers.png")
     plots.attention(model, *texts, layer=-1, path=folder / "attention_heads.png")
-    names = [label_in_words(label, dev.label_names) for label in few.labels]
-    found = bert_keras.integrated_gradients(model, few.texts)
-    plots.saliency(found, names, path=folder / "saliency.png")
+    names = [label_in_words(label, dev.label_names) for label in shown.labels]
+    saliencies = bert_keras.integrated_gradients(model, shown.texts)
+    plots.saliency(saliencies, names, path=folder / "saliency.png")
     vectors = plots.layer_vectors(model, points.texts)
     names = [label_in_words(label, dev.label_names) for label in points.labels]
     scores = points.labels if points.problem_type == "regression" else None
@@ -52,12 +52,12 @@ def label_in_words(label, names):
 def of_tags(model, parts, folder):
     """Draws the confusion matrix of the tags."""
     true = [tag for tags in parts.dev.tags for tag in tags]
-    found = [tag for tags in model.predict_tags(parts.dev.words) for tag in tags]
+    predicted = [tag for tags in model.predict_tags(parts.dev.words) for tag in tags]
     names = model.label_names
-    plots.confusion_matrix(true, found, names, path=folder / "confusion_matrix.png")
+    plots.confusion_matrix(true, predicted, names, path=folder / "confusion_matrix.png")
 
 
 def of_pairs(model, parts, folder):
     """Draws the cosines of similar pairs and of other pairs."""
-    found = cosines(*(model.embed(column) for column in parts.dev.texts))
-    plots.similarities(found, parts.dev.labels >= TRUE_PAIR, path=folder / "similarities.png")
+    scores = cosines(*(model.embed(column) for column in parts.dev.texts))
+    plots.similarities(scores, parts.dev.labels >= TRUE_PAIR, path=folder / "similarities.png")

@@ -324,8 +324,8 @@ def check_fits(model, phases):
     for folder in all_folders(phases):
         length = read_manifest(folder)["sequence_length"]
         of_data = bert_keras.Tokenizer.load(folder)
-        found = splitting(of_data)
-        differences = sorted(n for n in expected | found if found.get(n) != expected.get(n))
+        actual = splitting(of_data)
+        differences = sorted(n for n in expected | actual if actual.get(n) != expected.get(n))
         if of_data.vocabulary != tokenizer.vocabulary:
             differences.insert(0, "vocabulary")
         if differences:
@@ -344,13 +344,13 @@ def check_fits(model, phases):
 
 def splitting(tokenizer):
     """Returns the settings of a tokenizer by which text becomes pieces, by name."""
-    found = {}
+    settings = {}
     for part in ("normalizer", "pre_tokenizer", "model"):
-        found |= {f"{part} ({name})": v for name, v in (tokenizer.settings[part] or {}).items()}
+        settings |= {f"{part} ({name})": v for name, v in (tokenizer.settings[part] or {}).items()}
     accents = "normalizer (strip_accents)"
-    if accents in found and found[accents] is None:  # In BERT, accents follow the case.
-        found[accents] = found["normalizer (lowercase)"]
-    return found
+    if accents in settings and settings[accents] is None:  # In BERT, accents follow the case.
+        settings[accents] = settings["normalizer (lowercase)"]
+    return settings
 
 
 def settings(flags, phases, model):
@@ -358,19 +358,19 @@ def settings(flags, phases, model):
 
     Different ways to write the same value give the same setting.
     """
-    chosen = {name: flags[name].value for name in flags if name not in NOT_SETTINGS}
+    values = {name: flags[name].value for name in flags if name not in NOT_SETTINGS}
     if flags.shares is not None:
-        chosen["shares"] = [f"{share:.15g}" for share in phase_shares(flags)]
+        values["shares"] = [f"{share:.15g}" for share in phase_shares(flags)]
     rates = peak_rates(flags)
-    chosen["learning_rate"] = rates if len(rates) > 1 else rates[0]
+    values["learning_rate"] = rates if len(rates) > 1 else rates[0]
     if flags.evaluate_every == flags.checkpoint_every:
-        chosen["evaluate_every"] = None
+        values["evaluate_every"] = None
     if flags.preset:
         config = json.dumps(model.backbone.get_config(), sort_keys=True, default=str)
-        chosen["backbone"] = hashlib.sha256(config.encode()).hexdigest()[:16]
+        values["backbone"] = hashlib.sha256(config.encode()).hexdigest()[:16]
     data = [digest(phase.data) for phase in phases]
     heldout = [digest(phase.heldout) for phase in phases if phase.heldout]
-    return {**chosen, "data": data, "heldout": heldout, "backend": keras.backend.backend()}
+    return {**values, "data": data, "heldout": heldout, "backend": keras.backend.backend()}
 
 
 def digest(folder):
@@ -384,10 +384,10 @@ def digest(folder):
 
 def make_model(flags, phases, objective):
     """Returns the preset's model, or one with random weights, with the last phase's masking."""
-    stored = read_manifest(phases[-1].data)["masking"]
+    data_masking = read_manifest(phases[-1].data)["masking"]
     # The masking of imported records is unknown.
-    is_known = stored is not None and "imported" not in stored
-    masking = Masking.from_config(stored) if is_known else masking_of(flags)
+    is_known = data_masking is not None and "imported" not in data_masking
+    masking = Masking.from_config(data_masking) if is_known else masking_of(flags)
     if flags.preset:
         return load_model(flags, MODELS[objective], masking=masking)
     tokenizer = bert_keras.Tokenizer.load(phases[0].data)
@@ -506,7 +506,7 @@ def evaluate(flags, model, phase):
     """
     batches = make_batches(flags, phase.heldout, phase.batch_size, model, shuffle=False)
     scores = model.evaluate(batches, verbose=0, return_dict=True)
-    kept = {name: x for name, x in scores.items() if name[-4:] != "loss" or "detection" in name}
-    scores = {name: float(value) for name, value in kept.items()}
+    selected = {name: x for name, x in scores.items() if name[-4:] != "loss" or "detection" in name}
+    scores = {name: float(value) for name, value in selected.items()}
     prefix = "masked_lm_" if "masked_lm_perplexity" in scores else ""
     return {f"{prefix}loss": math.log(scores[f"{prefix}perplexity"]), **scores}

@@ -66,23 +66,23 @@ class RunFolder:
     def _continue(self, results):
         if not results.exists():
             raise ValueError(f"--resume needs a run. Received: none in {self.path}.")
-        found = read_json(results)
-        names = sorted({*found["settings"], *self.settings})
-        others = [n for n in names if found["settings"].get(n) != self.settings.get(n)]
-        if others:
+        saved = read_json(results)
+        names = sorted({*saved["settings"], *self.settings})
+        differing = [n for n in names if saved["settings"].get(n) != self.settings.get(n)]
+        if differing:
             raise ValueError(
                 f"A run continues with the settings it began with. {results} has other values of: "
-                f"{', '.join(others)}. Pass the same flags and data, or leave out --resume."
+                f"{', '.join(differing)}. Pass the same flags and data, or leave out --resume."
             )
-        self.trials = found["trials"]
+        self.trials = saved["trials"]
         print(f"{len(self.trials)} trials are done already.")
 
     def write(self, metrics=None):
         """Writes results.json, with `metrics` at the end of the run."""
-        found = {"settings": self.settings, "trials": self.trials}
+        results = {"settings": self.settings, "trials": self.trials}
         if metrics is not None:
-            found["metrics"] = metrics
-        write_json(self.path / "results.json", found)
+            results["metrics"] = metrics
+        write_json(self.path / "results.json", results)
 
     # Trials
 

@@ -41,17 +41,17 @@ def text_scores(labels, outputs):
             "spearman": float(scipy.stats.spearmanr(labels, outputs[:, 0]).statistic),
         }
 
-    def f1(chosen, average):
-        return float(f1_score(labels, chosen, average=average, zero_division=0.0))
+    def f1(predicted, average):
+        return float(f1_score(labels, predicted, average=average, zero_division=0.0))
 
     if labels.ndim == 2:
-        chosen = (outputs >= 0).astype(int)
-        return {f"{average}_f1": f1(chosen, average) for average in ("macro", "micro")}
-    chosen = outputs.argmax(-1)
+        predicted = (outputs >= 0).astype(int)
+        return {f"{average}_f1": f1(predicted, average) for average in ("macro", "micro")}
+    predicted = outputs.argmax(-1)
     return {
-        "accuracy": float((chosen == labels).mean()),
-        "f1": f1(chosen, "binary" if outputs.shape[1] == 2 else "macro"),
-        "matthews_correlation": float(matthews_corrcoef(labels, chosen)),
+        "accuracy": float((predicted == labels).mean()),
+        "f1": f1(predicted, "binary" if outputs.shape[1] == 2 else "macro"),
+        "matthews_correlation": float(matthews_corrcoef(labels, predicted)),
     }
 
 
@@ -71,11 +71,11 @@ def tune_thresholds(flags, classifier, parts):
             return None, {}
     thresholds = metrics.tune_thresholds(dev.labels, classifier.probabilities(dev.texts))
     probabilities = classifier.probabilities(test.texts)
-    found = {f"{name}_{k}": v for k, v in text_scores(test.labels, probabilities - 0.5).items()}
+    scores = {f"{name}_{k}": v for k, v in text_scores(test.labels, probabilities - 0.5).items()}
     tuned = text_scores(test.labels, probabilities - thresholds)
-    found |= {f"{name}_tuned_{key}": value for key, value in tuned.items()}
-    print(f"Thresholds tuned on {len(dev)} examples, measured on {len(test)} others: {found}")
-    return thresholds, found
+    scores |= {f"{name}_tuned_{key}": value for key, value in tuned.items()}
+    print(f"Thresholds tuned on {len(dev)} examples, measured on {len(test)} others: {scores}")
+    return thresholds, scores
 
 
 def baselines(flags, make, parts):
@@ -114,9 +114,9 @@ def evaluate_tags(flags, tagger, sentences, further):
 
     if not sentences.tags:
         return {}, files
-    found = tagger.evaluate_tags(sentences.words, sentences.tags, scheme=flags.scheme)
+    scores = tagger.evaluate_tags(sentences.words, sentences.tags, scheme=flags.scheme)
     names = ("f1", "precision", "recall", "accuracy")
-    return {name: found[name] for name in names if name in found}, files
+    return {name: scores[name] for name in names if name in scores}, files
 
 
 def evaluate_choices(flags, model, examples, further):
@@ -124,8 +124,8 @@ def evaluate_choices(flags, model, examples, further):
     answers = model.choose(examples.contexts, examples.choices, BATCH_SIZE)
     scores = {}
     if examples.labels is not None:
-        chosen = np.array([answer["index"] for answer in answers])
-        scores["accuracy"] = float((chosen == examples.labels).mean())
+        predicted = np.array([answer["index"] for answer in answers])
+        scores["accuracy"] = float((predicted == examples.labels).mean())
     return scores, lambda: {"predictions.jsonl": answers}
 
 
@@ -135,14 +135,14 @@ def evaluate_questions(flags, qa, examples, further):
     Only questions with answers are scored. For SQuAD 2.0 the threshold is tuned on the dev
     set, if it has both kinds of questions.
     """
-    found = qa.n_best(examples, flags.n_best, verbose=0)
-    scores = question_scores(qa, further["metric"], examples, found, further["tune"])
-    return scores, lambda: question_files(qa, further["metric"], examples, found)
+    n_best = qa.n_best(examples, flags.n_best, verbose=0)
+    scores = question_scores(qa, further["metric"], examples, n_best, further["tune"])
+    return scores, lambda: question_files(qa, further["metric"], examples, n_best)
 
 
-def question_scores(qa, metric, examples, found, tune=False):
-    """Returns the scores of the answers in `found`, see `evaluate_questions`."""
-    best_of = {e.id: best for e, best in zip(examples, found, strict=True)}
+def question_scores(qa, metric, examples, n_best, tune=False):
+    """Returns the scores of the answers in `n_best`, see `evaluate_questions`."""
+    best_of = {e.id: best for e, best in zip(examples, n_best, strict=True)}
     examples = answered(metric, examples)
     if not examples:
         return {}
@@ -163,14 +163,14 @@ def question_scores(qa, metric, examples, found, tune=False):
         options = {"no_answer_scores": null_odds, "threshold": qa.no_answer_threshold}
     scores = metrics.squad_v2_scores(answers, texts, **options)
     names = ("f1", "exact", "HasAns_f1", "HasAns_exact", "NoAns_exact")
-    chosen = {name: scores[name] for name in names if name in scores}
-    return {**chosen, "no_answer_threshold": qa.no_answer_threshold} if options else chosen
+    selected = {name: scores[name] for name in names if name in scores}
+    return {**selected, "no_answer_threshold": qa.no_answer_threshold} if options else selected
 
 
-def question_files(qa, metric, examples, found):
+def question_files(qa, metric, examples, n_best):
     """Returns the files of the official scripts: texts, n-best lists, and SQuAD 2.0's null odds."""
     texts, lists, null_odds = {}, {}, {}
-    for example, best in zip(examples, found, strict=True):
+    for example, best in zip(examples, n_best, strict=True):
         spans = best.spans
         if metric == "squad_v2":
             spans = sorted([*spans, best.no_answer], key=lambda span: -span.probability)

@@ -1,4 +1,4 @@
-"""The command `serve`: a server of models that runs until the process is told to end."""
+"""The command `serve`: a server of models that runs until the process gets a signal to end."""
 
 import contextlib
 import functools
@@ -60,7 +60,7 @@ OPTIONS = (
 
 
 def serve(named_sources, flags):
-    """Answers requests until the process is told to end, and then those it has received.
+    """Answers requests until the process gets a signal to end, and then those it has received.
 
     Args:
         named_sources: list of str, each `SOURCE` or `NAME=SOURCE`.
@@ -117,7 +117,7 @@ def bound(host, port):
         ) from error
 
 
-def models_of(named_sources, settings, wanted="auto", task=None):
+def models_of(named_sources, settings, runtime="auto", task=None):
     """Returns a `Served` for each source, not loaded yet; see `loaded`."""
     import keras
 
@@ -135,7 +135,7 @@ def models_of(named_sources, settings, wanted="auto", task=None):
             )
         # Other backends compile a program for each number of rows.
         pads = keras.backend.backend() != "torch"
-        load = functools.partial(loaded, source, wanted, task)
+        load = functools.partial(loaded, source, runtime, task)
         models[name] = Served(name, load, source, settings, pads_rows=pads)
     return list(models.values())
 
@@ -148,12 +148,12 @@ def _described(model):
     return f"{name} ({methods}) on {'ONNX Runtime' if is_program else 'Keras'}"
 
 
-def loaded(source, wanted="auto", task=None):
+def loaded(source, engine="auto", task=None):
     """Returns the model of a source.
 
     Args:
         source: str, see `sources.load`.
-        wanted: `"keras"`, `"onnx"` or `"auto"`, what computes the answers.
+        engine: `"keras"`, `"onnx"` or `"auto"`, what computes the answers.
         task: str, the name of a task's class, or `None` for the checkpoint's own; one without a
             head becomes a `TextEmbedder`.
 
@@ -177,12 +177,12 @@ def loaded(source, wanted="auto", task=None):
     if task is not None and not fits:
         raise ValueError(f"--task needs a {task}. Received: {source}, a {name}. Leave it out.")
     if is_program:
-        if wanted == "keras":
+        if engine == "keras":
             raise ValueError(f"{source} is a program, which Keras cannot run. Serve its task.")
         model.tokenizer = Tokenizer.load(os.path.join(source, "tokenizer.json"))
         return model
     model.applies_sigmoid = _gets_sigmoid(source, model)
-    program = None if wanted == "keras" else _program_of(model, wanted == "onnx")
+    program = None if engine == "keras" else _program_of(model, engine == "onnx")
     if program is not None:
         program.whole = model  # To show what happens inside.
         program.applies_sigmoid = model.applies_sigmoid
@@ -220,8 +220,8 @@ def _program_of(model, is_asked_for):
     if is_slower and not is_asked_for:
         return None
     try:
-        what = "Exporting a program for ONNX Runtime; --runtime=keras starts without one"
-        with progress(what), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        message = "Exporting a program for ONNX Runtime; --runtime=keras starts without one"
+        with progress(message), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             model.export(folder, format="onnx", verbose=False)
             program = loaded(folder, "onnx")
         if program.answers != answers:
@@ -239,5 +239,5 @@ def _allow_many_connections():
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))

@@ -63,15 +63,15 @@ def refuse_untrained(source, command, warned):
     )
 
 
-def load(source, wanted=None, headless=None):
+def load(source, class_name=None, headless=None):
     """Returns a model and the warnings from loading it.
 
     Args:
         source: str, a `.keras` file, the folder of a run of `train`, or a source of `from_preset`.
-        wanted: name of the class to load if the source holds no such task; `None` for the source's
-            own class.
-        headless: name of the class to load, without `wanted`, if the source holds no task at all;
-            `None` for its backbone.
+        class_name: name of the class to load if the source holds no such task; `None` for the
+            source's own class.
+        headless: name of the class to load, without `class_name`, if the source holds no task at
+            all; `None` for its backbone.
 
     Raises:
         ValueError: the source is of a kind that cannot answer.
@@ -89,7 +89,7 @@ def load(source, wanted=None, headless=None):
         if str(source).endswith(".keras"):
             model = bert_keras.load_model(source)
         else:
-            model = _class_of(open_preset(source), wanted, headless).from_preset(source)
+            model = _class_of(open_preset(source), class_name, headless).from_preset(source)
     return model, [str(x.message) for x in caught if issubclass(x.category, UserWarning)]
 
 
@@ -113,19 +113,19 @@ def _check_source(source):
         )
 
 
-def _class_of(preset, wanted, headless):
+def _class_of(preset, class_name, headless):
     import keras
 
     from bert_keras.models.backbone import Backbone
     from bert_keras.tasks.embedder import Embedder
 
-    found = keras.saving.get_registered_object(preset.task_name() or "")
-    if wanted is None and (found is not None or headless is None):
-        return found or preset.backbone_class(Backbone)
-    wanted = getattr(bert_keras, wanted or headless)
+    saved_class = keras.saving.get_registered_object(preset.task_name() or "")
+    if class_name is None and (saved_class is not None or headless is None):
+        return saved_class or preset.backbone_class(Backbone)
+    cls = getattr(bert_keras, class_name or headless)
     # An embedder of another kind embeds too.
-    kinds = (wanted, Embedder) if wanted is bert_keras.TextEmbedder else wanted
-    return found if found is not None and issubclass(found, kinds) else wanted
+    kinds = (cls, Embedder) if cls is bert_keras.TextEmbedder else cls
+    return saved_class if saved_class is not None and issubclass(saved_class, kinds) else cls
 
 
 def description(source):
@@ -138,7 +138,7 @@ def description(source):
     preprocessor = getattr(model, "preprocessor", None)
     tokenizer = getattr(preprocessor, "tokenizer", None)
     sizes = {name: x for name, x in backbone.get_config().items() if type(x) in (int, float, str)}
-    found = {
+    facts = {
         "model": type(model).__name__,
         "backbone": type(backbone).__name__,
         **{name: size for name, size in sizes.items() if name not in ("name", "dtype")},
@@ -152,7 +152,7 @@ def description(source):
         "max_length": preprocessor and preprocessor.max_length,
         "not loaded": " ".join(warned) or None,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def convert(source, target, to):
@@ -180,13 +180,13 @@ def convert(source, target, to):
     method, arguments = TARGETS[to]
     getattr(model, method)(target, **arguments)
     inputs = _inputs(model)
-    expected, found = model(inputs), _read_again(model, target, to)(inputs)
+    expected, actual = model(inputs), _read_again(model, target, to)(inputs)
     if to == "keras_hub" and _has_no_pooler_there(model):
         # The format has no place for the pooler, which starts at random; writing warned of that.
-        expected, found = ({"x": x["sequence_output"]} for x in (expected, found))
-    outputs = zip(_flat(found), _flat(expected), strict=True)
+        expected, actual = ({"x": x["sequence_output"]} for x in (expected, actual))
+    outputs = zip(_flat(actual), _flat(expected), strict=True)
     return [*_report(model, assigned), *warned], max(
-        float(np.abs(found - expected).max()) for found, expected in outputs
+        float(np.abs(actual - expected).max()) for actual, expected in outputs
     )
 
 
@@ -199,14 +199,14 @@ def _has_no_pooler_there(model):
 @contextlib.contextmanager
 def _assignments():
     """Yields a list of the tensors that `presets.assign` receives and of those it assigns."""
-    log, found, handler = logging.getLogger("bert_keras.presets.assign"), [], logging.Handler()
-    handler.emit = lambda record: found.append(record.args)
+    log, records, handler = logging.getLogger("bert_keras.presets.assign"), [], logging.Handler()
+    handler.emit = lambda record: records.append(record.args)
     before = log.level, log.propagate
     log.addHandler(handler)
     log.setLevel(logging.DEBUG)
     log.propagate = False
     try:
-        yield found
+        yield records
     finally:
         log.removeHandler(handler)
         log.setLevel(before[0])
@@ -230,9 +230,9 @@ def _inputs(model):
     shape = (2,) * (model.num_input_axes - 1) + (min(32, backbone.max_sequence_length or 32),)
     ids = rng.integers(0, backbone.vocabulary_size, shape).astype("int32")
     zeros = np.zeros_like(ids)
-    others = {PADDING_MASK: zeros + 1, SEGMENT_IDS: zeros, MASK_POSITIONS: zeros}
+    special = {PADDING_MASK: zeros + 1, SEGMENT_IDS: zeros, MASK_POSITIONS: zeros}
     names = (*backbone.input_names, *model.further_inputs)
-    return {name: others.get(name, ids) for name in names}
+    return {name: special.get(name, ids) for name in names}
 
 
 def _flat(outputs):

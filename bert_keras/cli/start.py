@@ -81,6 +81,6 @@ def _import_keras_alone():
 def _silence_libraries():
     """Keeps libraries off standard error: no setting silences TensorFlow or JAX at their start."""
     with contextlib.suppress(AttributeError, OSError):  # There may be no standard error.
-        own = os.dup(2)
+        copy = os.dup(2)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        sys.stderr = open(own, "w", 1, sys.stderr.encoding, "backslashreplace")  # noqa: SIM115
+        sys.stderr = open(copy, "w", 1, sys.stderr.encoding, "backslashreplace")  # noqa: SIM115

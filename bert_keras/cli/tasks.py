@@ -165,9 +165,9 @@ def _by_strategy(task, flags, setting, options):
 
 
 def _untrained(flags, make, parts):
-    found, _ = likeness.evaluate_pairs(flags, make(), parts.dev, {})
-    print("Before training:", found)
-    return {"untrained": found}
+    scores, _ = likeness.evaluate_pairs(flags, make(), parts.dev, {})
+    print("Before training:", scores)
+    return {"untrained": scores}
 
 
 def _cut(model, parts):

@@ -54,7 +54,7 @@ def format_of(path, default):
 
 
 def rows_of_arguments(texts, columns, has_list):
-    """Returns the rows in arguments: one for each with a single column, else one for all."""
+    """Returns the rows in arguments: one per argument for a single column, else one of them all."""
     if len(columns) == 1:
         return [Row([text]) for text in texts]
     return [_checked(texts, columns, has_list, "The arguments")]
@@ -155,11 +155,11 @@ def answers_to(path, kind):
                 file.write(f"{words if kind == 'text' else as_json(answer)}\n")
                 return
             answer = answer if isinstance(answer, dict) else {"answer": answer}
-            own = getattr(row, "record", {})
+            record = getattr(row, "record", {})
             if table is None:
-                columns = tuple(own)
+                columns = tuple(record)
             answer = {f"answer_{x}" if x in columns else x: value for x, value in answer.items()}
-            answer = {**own, **answer}
+            answer = {**record, **answer}
             if table is None:
                 options = {"lineterminator": "\n", "extrasaction": "ignore"}
                 table = csv.DictWriter(file, list(answer), **options)
@@ -191,7 +191,7 @@ def in_words(answer):
     if not isinstance(answer, dict):
         return as_json(answer)
     if answer.get("entities"):
-        return ", ".join(f"{found['type']} {found['text']!r}" for found in answer["entities"])
+        return ", ".join(f"{entity['type']} {entity['text']!r}" for entity in answer["entities"])
     for key, none in (("label", ""), ("answer", "no answer"), ("choice", ""), ("is_next", "")):
         if key in answer:
             share = answer.get("probability")

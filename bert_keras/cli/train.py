@@ -91,7 +91,7 @@ def main(arguments):
 
 def groups(task):
     """Returns the options of a task, by title."""
-    found = {
+    groups = {
         "Data": (*FILES, *task.data),
         "Model": (*MODEL, *task.model),
         "Training": (*TRAINING, *task.training),
@@ -100,7 +100,7 @@ def groups(task):
     defaults = task.defaults
     return {
         title: [o._replace(default=defaults.get(o.name, o.default)) for o in options]
-        for title, options in found.items()
+        for title, options in groups.items()
     }
 
 
@@ -132,7 +132,7 @@ def train(name, task, flags):
 
 
 def combinations(flags):
-    """Yields each combination of the flags that take several values and have one."""
+    """Yields each combination of the values of flags that accept several, as a dict by flag."""
     names = [name for name in GRID if name in flags and flags[name].value is not None]
     for values in itertools.product(*(flags[name].value for name in names)):
         yield dict(zip(names, values, strict=True))
@@ -152,7 +152,7 @@ def _run_trial(task, flags, parts, run, number, setting, seed, make):
     """Trains with a seed, measures, and keeps model and scores in the run's folder."""
     print(f"Training with seed {seed}, {_in_words(setting)}.", flush=True)
     keras.utils.set_random_seed(seed)
-    model, done, history = run.last_epoch(setting, seed)
+    model, num_epochs, history = run.last_epoch(setting, seed)
     if model is None:
         model = make(setting)
         _check_vocabulary(flags, model, parts.train)
@@ -170,7 +170,7 @@ def _run_trial(task, flags, parts, run, number, setting, seed, make):
             **task.fit(flags, parts),
             batch_size=setting["batch_size"],
             epochs=epochs,
-            initial_epoch=done,
+            initial_epoch=num_epochs,
             verbose="auto" if sys.stdout.isatty() else 2,
             sort_window=flags.sort_window,
             callbacks=[each_epoch],
@@ -201,13 +201,13 @@ def finish(task, flags, parts, run, compared):
     for name, scores in compared.items():
         print(f"{name}: {_in_words(scores)}")
         results |= {f"{name}_{key}": value for key, value in scores.items()}
-    thresholds, found = task.after(flags, model, parts)
-    results |= found
+    thresholds, tuned = task.after(flags, model, parts)
+    results |= tuned
     further = {**parts.further, "tune": False}
     if thresholds is not None:
         further["thresholds"] = thresholds
-        named = dict(zip(dev.label_names, thresholds.tolist(), strict=True))
-        write_json(run.path / "thresholds.json", named)
+        by_name = dict(zip(dev.label_names, thresholds.tolist(), strict=True))
+        write_json(run.path / "thresholds.json", by_name)
     if parts.test:
         scores, files = task.evaluate(flags, model, parts.test, further)
         _write(run.path, files(), "test_")
@@ -289,11 +289,11 @@ def _check_vocabulary(flags, model, examples):
     tokenizer = model.preprocessor.tokenizer
     if tokenizer.unknown_token is None:
         return  # It can spell every text.
-    few = [e.context for e in examples] if isinstance(examples, list) else None
-    few = few or getattr(examples, examples.columns[0])
-    few = list((few[0] if isinstance(few, tuple) else few)[:1000])
-    few = [text if isinstance(text, str) else " ".join(text) for text in few]
-    ids = [token for row in tokenizer(few) for token in row]
+    contexts = [e.context for e in examples] if isinstance(examples, list) else None
+    contexts = contexts or getattr(examples, examples.columns[0])
+    contexts = list((contexts[0] if isinstance(contexts, tuple) else contexts)[:1000])
+    contexts = [text if isinstance(text, str) else " ".join(text) for text in contexts]
+    ids = [token for row in tokenizer(contexts) for token in row]
     share = ids.count(tokenizer.unknown_token_id) / max(len(ids), 1)
     if share > MOST_UNKNOWN:
         print(
@@ -305,10 +305,10 @@ def _check_vocabulary(flags, model, examples):
 
 def _sampled(task, flags, parts):
     def cut(name, examples):
-        found = training_files.sampled(examples, flags.sample, flags.seed)
-        if name != "train" and len(found) < len(examples):
-            print(f"--sample cut the {name} set from {len(examples)} to {len(found)}.")
-        return found
+        sample = training_files.sampled(examples, flags.sample, flags.seed)
+        if name != "train" and len(sample) < len(examples):
+            print(f"--sample cut the {name} set from {len(examples)} to {len(sample)}.")
+        return sample
 
     parts = parts._replace(train=cut("train", parts.train))
     if not task.cuts_all:

@@ -30,15 +30,15 @@ class Parts(NamedTuple):
 
 def check_paths(flags):
     """Refuses paths that do not exist, or would not be read."""
-    named = {
+    paths = {
         name: flags[name].value for name in ("data_dir", "train_file", "dev_file", "test_file")
     }
-    for name, path in named.items():
+    for name, path in paths.items():
         if path is not None:
             check_exists(path, f"--{name} must exist")
-    has_files = named["train_file"] or named["dev_file"]
-    if (named["data_dir"] and has_files) or not (named["data_dir"] or named["train_file"]):
-        received = ", ".join(f"--{name}" for name, path in named.items() if path) or "none of these"
+    has_files = paths["train_file"] or paths["dev_file"]
+    if (paths["data_dir"] and has_files) or not (paths["data_dir"] or paths["train_file"]):
+        received = ", ".join(f"--{name}" for name, path in paths.items() if path) or "none of these"
         raise ValueError(
             "Pass --data_dir, whose files are found by their names, or --train_file and "
             f"--dev_file. Received: {received}."
@@ -179,13 +179,13 @@ def _read_glue(flags):
             except FileNotFoundError:
                 if part == "dev":
                     raise
-    others = {"mismatched": parts["dev_mismatched"]} if "dev_mismatched" in parts else {}
+    more_sets = {"mismatched": parts["dev_mismatched"]} if "dev_mismatched" in parts else {}
     test = parts.get("test")
     test = None if test is None or test.labels is None else test
     if "train" in parts:
-        return Parts(parts["train"], parts["dev"], test, {}, others)
+        return Parts(parts["train"], parts["dev"], test, {}, more_sets)
     print("There is no training file: a fifth of the dev file is held out to measure on.")
-    return Parts(*datasets.split_examples(parts["dev"], 0.2, seed=0), test, {}, others)
+    return Parts(*datasets.split_examples(parts["dev"], 0.2, seed=0), test, {}, more_sets)
 
 
 # Choices
@@ -203,8 +203,8 @@ def read_choices(flags):
     )
     if dev is None:
         print(f"A fifth of {files['train']} is held out to measure on.")
-        kept, held_out = datasets.split_indices(train.contexts, 0.2, seed=0)
-        train, dev = train.take(kept), train.take(held_out)
+        train_indices, held_out = datasets.split_indices(train.contexts, 0.2, seed=0)
+        train, dev = train.take(train_indices), train.take(held_out)
     chance = np.mean([1 / len(choices) for choices in dev.choices])
     print(f"Guessing would be right {chance:.1%} of the time.")
     return Parts(train, dev, test)
@@ -214,10 +214,10 @@ def with_printed_warnings(read, path, **options):
     """Returns what a reader returns, and prints what it warns of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        found = read(path, **options)
+        result = read(path, **options)
     for warning in caught:
         print(warning.message)
-    return found
+    return result
 
 
 # Tagged words
@@ -262,10 +262,10 @@ def read_tags(flags):
 
 def tag_columns(flags):
     """Returns the columns of words and tags by the flags: numbers, names or `None`."""
-    named = {name: flags[name].value for name in ("word_column", "tag_column")}
+    columns = {name: flags[name].value for name in ("word_column", "tag_column")}
     return {
         name: int(text) if text and re.fullmatch(r"-?\d+", text) else text
-        for name, text in named.items()
+        for name, text in columns.items()
     }
 
 
@@ -278,7 +278,7 @@ def _check_tags(flags, tags, train, files, columns):
             f"different tags, such as {tags[-1][:60]!r}, of {num_words} words. Name the columns by "
             "--word_column and --tag_column, or pass a folder of such files."
         )
-    odd, known = metrics.find_odd_tags(tags, flags.scheme), {*datasets.tag_names(train)}
+    odd, tag_names = metrics.find_odd_tags(tags, flags.scheme), {*datasets.tag_names(train)}
     for path in filter(None, files.values()):
         place = datasets.find_tag(path, odd[0], **columns) if odd else None
         if place is not None:
@@ -288,7 +288,7 @@ def _check_tags(flags, tags, train, files, columns):
                 f"as B-PER. Received: {odd[0]!r}. Correct the file, --scheme or --tag_column."
             )
         for tag in tags:
-            place = None if tag in known else datasets.find_tag(path, tag, **columns)
+            place = None if tag in tag_names else datasets.find_tag(path, tag, **columns)
             if place is not None:
                 print(f"{path}, {place}: no training sentence has the tag {tag!r}.")
 
@@ -341,20 +341,20 @@ def metric_of(flags, examples, *paths):
     Chinese part is scored like SQuAD.
     """
     names = " ".join(map(os.path.basename, paths))
-    found = "cmrc" if re.search("cmrc|drcd", names, re.IGNORECASE) else "squad_v1"
+    by_name = "cmrc" if re.search("cmrc|drcd", names, re.IGNORECASE) else "squad_v1"
     if any(example.is_impossible for example in examples):
-        found = "squad_v2"
-    metric = flags.metric or found
+        by_name = "squad_v2"
+    metric = flags.metric or by_name
     print(f"Scored as {metric}; --metric chooses another of the official scores.")
     return metric
 
 
-def print_unmeasured(metric, examples, what="questions"):
+def print_unmeasured(metric, examples, noun="questions"):
     """Prints how many questions `metric` cannot measure."""
     count = len(examples) - len(answered(metric, examples))
     if count:
         print(
-            f"{count} of {len(examples)} {what} have no answer that {metric} can measure: they "
+            f"{count} of {len(examples)} {noun} have no answer that {metric} can measure: they "
             "are left out of the scores."
         )
 
@@ -362,12 +362,12 @@ def print_unmeasured(metric, examples, what="questions"):
 def read_question_file(path):
     """Reads a file; prints what it leaves out, and how many answers cannot be trained on."""
     examples, mismatches = with_printed_warnings(datasets.read_squad, path)
-    kept = [example for example in examples if example.question.strip()]
-    if len(kept) < len(examples):
-        print(f"{path}: left out {len(examples) - len(kept)} blank questions.")
+    usable = [example for example in examples if example.question.strip()]
+    if len(usable) < len(examples):
+        print(f"{path}: left out {len(examples) - len(usable)} blank questions.")
     if mismatches:
         print(f"{path}: {len(mismatches)} answers are not in the context at 'answer_start'.")
-    return kept
+    return usable
 
 
 def _split_by_contexts(path):
@@ -417,5 +417,5 @@ def sampled(examples, size, seed):
         num_impossible = min(max(num_impossible, 1), size - 1)
     # The first of each kind.
     ranks = np.where(impossible, np.cumsum(impossible), np.cumsum(~impossible))
-    chosen = ranks <= np.where(impossible, num_impossible, size - num_impossible)
-    return [examples[index] for index in order[chosen]]
+    is_chosen = ranks <= np.where(impossible, num_impossible, size - num_impossible)
+    return [examples[index] for index in order[is_chosen]]

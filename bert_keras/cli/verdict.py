@@ -92,9 +92,9 @@ def of_texts(scores, parts):
         score = "micro F1", scores["micro_f1"], int(counts.sum()), "labels"
         return Verdict(*score, float(f1.max()), answer)
     shares = np.bincount(labels) / len(labels)
-    most = int(shares.argmax())
-    answer = f"{names[most] if names else most!r} for every text"
-    return Verdict("Accuracy", scores["accuracy"], len(labels), "texts", shares[most], answer)
+    commonest = int(shares.argmax())
+    answer = f"{names[commonest] if names else commonest!r} for every text"
+    return Verdict("Accuracy", scores["accuracy"], len(labels), "texts", shares[commonest], answer)
 
 
 def of_tags(scores, parts):
@@ -104,9 +104,9 @@ def of_tags(scores, parts):
         count = sum(len(extract_entities(row)) for row in tags)
         return Verdict("Entity F1", scores["f1"], count, "entities", 0.0, "finding none")
     counts = Counter(tag for row in tags for tag in row)
-    (tag, most), count = counts.most_common(1)[0], counts.total()
+    (tag, commonest_count), count = counts.most_common(1)[0], counts.total()
     answer = f"{tag!r} for every word"
-    return Verdict("Accuracy", scores["accuracy"], count, "words", most / count, answer)
+    return Verdict("Accuracy", scores["accuracy"], count, "words", commonest_count / count, answer)
 
 
 def of_choices(scores, parts):

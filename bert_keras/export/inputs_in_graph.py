@@ -77,6 +77,6 @@ def _ends(rows, head, tail):
 
     lengths = rows.row_lengths()
     place, head = tf.ragged.range(lengths).values, head + tf.zeros_like(lengths)
-    kept = place < tf.repeat(head, lengths)
-    kept |= place >= tf.repeat(lengths - tail, lengths)
-    return tf.ragged.boolean_mask(rows, rows.with_values(kept))
+    is_kept = place < tf.repeat(head, lengths)
+    is_kept |= place >= tf.repeat(lengths - tail, lengths)
+    return tf.ragged.boolean_mask(rows, rows.with_values(is_kept))

@@ -41,11 +41,11 @@ def to_keras_hub(tokenizer):
     cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
     if tokenizer.layout != (layout := Layout((cls,), (sep,) * pair, (sep,), int(pair == 1))):
         _refuse(str(tokenizer.layout), str(layout))
-    found = [
+    makers = [
         (tokenizer.settings[part] or {}).get("type") for part in ("normalizer", "pre_tokenizer")
     ]
-    if found not in is_plain:
-        _refuse(f"cleaning and splitting by {found}", str(is_plain))
+    if makers not in is_plain:
+        _refuse(f"cleaning and splitting by {makers}", str(is_plain))
     return write(tokenizer, json.loads(tokenizer.to_json()))
 
 

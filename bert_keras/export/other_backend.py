@@ -41,7 +41,7 @@ def write(format, model, path, backend):
         model.save(source := os.path.join(folder, "model.keras"))
         modules = sorted({x.__module__ for x in classes})
         job = {"format": format, "source": source, "path": path, "modules": modules}
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", _PROGRAM, json.dumps(job)],
             env={
                 **os.environ,
@@ -54,8 +54,8 @@ def write(format, model, path, backend):
             errors="replace",
             check=False,
         )
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or [f"It ended with {done.returncode}."]
+    if process.returncode:
+        lines = process.stderr.strip().splitlines() or [f"It ended with {process.returncode}."]
         raise RuntimeError(
             f"{format!r} is written by {backend}, in a process of its own, which failed: "
             f"{lines[-1]}"

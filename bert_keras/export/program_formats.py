@@ -131,10 +131,10 @@ def _saved_model(model, input_signature=None, **options):
         options["jax2tf_kwargs"] = {**without_gradient, **options.get("jax2tf_kwargs", {})}
     if is_jax and input_signature is None:
         shapes = [{name: f"({', '.join(names)})" for name, names in axes.items()}]
-        own = {"native_serialization": True, "polymorphic_shapes": shapes}
+        jax_options = {"native_serialization": True, "polymorphic_shapes": shapes}
         # Otherwise a program written on a GPU would run on GPUs only.
-        own["native_serialization_platforms"] = ("cpu", "cuda")
-        options["jax2tf_kwargs"] = {**own, **options.get("jax2tf_kwargs", {})}
+        jax_options["native_serialization_platforms"] = ("cpu", "cuda")
+        options["jax2tf_kwargs"] = {**jax_options, **options.get("jax2tf_kwargs", {})}
     signature = [specs] if input_signature is None else input_signature
     archive.add_endpoint("serve", program_of(model), signature, **options)
     return archive
@@ -164,9 +164,9 @@ def _torch_program(model, input_signature=None):
     specs, axes = signature_of(model)
     if input_signature is not None:
         [specs] = input_signature
-    most = getattr(model, "backbone", model).max_sequence_length
+    max_length = getattr(model, "backbone", model).max_sequence_length
     sizes = {axis: Dim(axis) for names in axes.values() for axis in names}
-    sizes["length"] = Dim("length", max=most)
+    sizes["length"] = Dim("length", max=max_length)
     # Equal sizes would be taken for one size.
     examples = {axis: number for number, axis in enumerate(sizes, 2)}
     inputs, free = {}, {}

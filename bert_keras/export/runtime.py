@@ -290,7 +290,7 @@ class ExportedTask:
         if not questions:
             return []
         contexts = [context] * len(questions) if isinstance(context, str) else _column(context)
-        rows, read = self._windows_of_questions(questions, contexts)
+        rows, encodings = self._windows_of_questions(questions, contexts)
         logits = np.full(
             (2, len(rows), max(len(ids) for ids, _ in rows)), _PADDING_LOGIT, "float32"
         )
@@ -298,9 +298,9 @@ class ExportedTask:
             length = len(rows[row][0])
             logits[:, row, :length] = [outputs[x][:length] for x in ("start_logits", "end_logits")]
         options = {name: self.config[name] for name in ("max_answer_length", "normalization")}
-        found = answers.find_spans(read, *logits, size=top_k, **options)
+        n_best = answers.find_spans(encodings, *logits, size=top_k, **options)
         threshold = self.config["no_answer_threshold"]
-        return [answers.span_answers(best, top_k, threshold) for best in found]
+        return [answers.span_answers(best, top_k, threshold) for best in n_best]
 
     def choose(
         self, context: str | Texts, choices: Texts | Iterable[Texts], batch_size: int = 32
@@ -344,23 +344,23 @@ class ExportedTask:
         if prompt == "query" and weights is not None:
             return self._query_weights(_column(text), weights, top_k)
         # A program computes the logits of all rows of a batch together.
-        most = _LOGITS_AT_ONCE // (self.config["max_length"] * self._tokenizer.get_vocab_size())
-        found, batch_size = [], max(1, min(batch_size, most))
+        max_rows = _LOGITS_AT_ONCE // (self.config["max_length"] * self._tokenizer.get_vocab_size())
+        results, batch_size = [], max(1, min(batch_size, max_rows))
         for weights in self._embed(text, prompt, batch_size):
             (ids,) = np.nonzero(weights)
             ids = ids[np.argsort(-weights[ids], kind="stable")][:top_k]
             tokens = map(self._tokenizer.id_to_token, ids.tolist())
-            found.append(list(zip(tokens, weights[ids].tolist(), strict=True)))
-        return found
+            results.append(list(zip(tokens, weights[ids].tolist(), strict=True)))
+        return results
 
     def _query_weights(self, texts, weights, top_k):
         """Returns the tokens of queries that have a weight, without the program."""
-        found, prompt = [], self.config["prompts"].get("query", "")
+        results, prompt = [], self.config["prompts"].get("query", "")
         for ids in self._ids(self._prompted(texts, prompt)):
             tokens = map(self._tokenizer.id_to_token, sorted({*ids[: self.config["max_length"]]}))
             row = [(token, weights[token]) for token in tokens if weights.get(token)]
-            found.append(sorted(row, key=lambda pair: -pair[1])[:top_k])
-        return found
+            results.append(sorted(row, key=lambda pair: -pair[1])[:top_k])
+        return results
 
     def _embed_tokens(self, texts, kind, batch_size):
         """Returns the vectors of tokens, see `bert_keras.MultiVectorEmbedder.embed`."""
@@ -381,14 +381,14 @@ class ExportedTask:
             lengths.append(len(ids))
             missing = max(0, (expansion or 0) - len(ids))
             rows.append((ids + [config["mask_token_id"]] * missing, [0] * (len(ids) + missing)))
-        found = []
+        embeddings = []
         for (ids, _), length, outputs in zip(
             rows, lengths, self._outputs(rows, batch_size, lengths), strict=True
         ):
             counts = np.ones(len(ids), bool)
             counts[:length] &= (kind == "query") | ~np.isin(ids[:length], skipped)
-            found.append(outputs["logits"][: len(ids)][counts])
-        return found
+            embeddings.append(outputs["logits"][: len(ids)][counts])
+        return embeddings
 
     def _embed(self, texts, prompt, batch_size):
         if isinstance(texts, str):
@@ -422,11 +422,11 @@ class ExportedTask:
         rows = []
         for index, ids in enumerate(self._ids(text)):
             rows.append(self._row(*self._cut(ids)))
-            found = rows[-1][0].count(mask)
-            if found < max(1, ids.count(mask)):
+            count = rows[-1][0].count(mask)
+            if count < max(1, ids.count(mask)):
                 raise ValueError(
                     f"Each text needs a {self.mask_token}, where texts are not "
-                    f"cut. Received: {found} within the first {self.config['max_length']} tokens "
+                    f"cut. Received: {count} within the first {self.config['max_length']} tokens "
                     f"of the text at the index {index}."
                 )
         longest = max((len(ids) for ids, _ in rows), default=1)
@@ -451,7 +451,7 @@ class ExportedTask:
             return self.is_next([first], [second], batch_size)[0]
         pairs = zip(self._ids(first), self._ids(second), strict=True)
         outputs = self._outputs([self._row(*self._cut(*ids)) for ids in pairs], batch_size)
-        logits = [found.get("next_sentence", found.get("logits")) for found in outputs]
+        logits = [output.get("next_sentence", output.get("logits")) for output in outputs]
         return answers.next_sentence_answers(np.reshape(logits, (-1, 2)))
 
     def is_replaced(self, text: str | Texts, batch_size: int = 32) -> Any:
@@ -468,8 +468,8 @@ class ExportedTask:
                 )
         first, judged = len(self.config["before"]), []
         outputs = self._outputs([self._row(encoding.ids) for encoding in encodings], batch_size)
-        for encoding, found in zip(encodings, outputs, strict=True):
-            logits = found["logits"][first : first + len(encoding.ids)]
+        for encoding, output in zip(encodings, outputs, strict=True):
+            logits = output["logits"][first : first + len(encoding.ids)]
             tokens = list(map(self._readable, encoding.ids))
             judged.append(answers.judged_tokens(tokens, encoding.offsets, logits))
         return judged
@@ -552,15 +552,15 @@ class ExportedTask:
             return (first if fits else first[:head] + first[len(first) - room + head :],)
         a, b = len(first), len(second)
         if how == "longest_first":
-            kept = max((room + 1) // 2, room - b), max(room // 2, room - a)
+            lengths = max((room + 1) // 2, room - b), max(room // 2, room - a)
         else:
-            kept = {"only_first": (room - b, b), "only_second": (a, room - a)}.get(how, (-1, -1))
-        if min(kept) < 0:
+            lengths = {"only_first": (room - b, b), "only_second": (a, room - a)}.get(how, (-1, -1))
+        if min(lengths) < 0:
             raise ValueError(
                 f"Pairs must leave room for both texts, with truncation={how!r}. Received: {a} and "
                 f"{b} tokens where {room} fit. Shorten the longer one."
             )
-        return first[: kept[0]], second[: kept[1]]
+        return first[: lengths[0]], second[: lengths[1]]
 
     def _row(self, first, second=None):
         before, between, after = (self.config[name] for name in ("before", "between", "after"))
@@ -581,26 +581,26 @@ class ExportedTask:
 
     def _windows_of_questions(self, questions, contexts):
         """Returns the rows of questions and parts of their contexts, and a `ContextWindows`."""
-        config, room, read = self.config, self._room(is_pair=True), self._encode(contexts)
-        asked = [
+        config, room, encoded = self.config, self._room(is_pair=True), self._encode(contexts)
+        queries = [
             ids[: min(config["max_question_length"], room // 2)] for ids in self._ids(questions)
         ]
-        for question, ids, context, encoding in zip(questions, asked, contexts, read, strict=True):
-            if not ids or not encoding.ids:
+        for question, ids, context, x in zip(questions, queries, contexts, encoded, strict=True):
+            if not ids or not x.ids:
                 raise ValueError(
                     "A question and its context need a token each. Received: "
                     f"{question[:60]!r} and {context[:60]!r}."
                 )
-        lengths = np.array(list(map(len, asked)))
+        lengths = np.array(list(map(len, queries)))
         rooms = room - lengths
-        windows = answers.cut_windows([len(x.ids) for x in read], rooms, config["stride"])
+        windows = answers.cut_windows([len(x.ids) for x in encoded], rooms, config["stride"])
         rows = [
-            self._row(asked[question], read[question].ids[start : start + length])
+            self._row(queries[question], encoded[question].ids[start : start + length])
             for question, start, length in zip(*windows, strict=True)
         ]
         offsets = [
             np.array(answers.with_marks(context, encoding.offsets))
-            for context, encoding in zip(contexts, read, strict=True)
+            for context, encoding in zip(contexts, encoded, strict=True)
         ]
         first = len(config["before"] + config["between"]) + lengths[windows.documents]
         return rows, answers.ContextWindows(contexts, offsets, windows, first)
@@ -663,15 +663,15 @@ class ExportedTask:
 
     def _outputs(self, rows, batch_size, lengths=None):
         """Returns a dict of outputs for each row; rows of like length are computed together."""
-        found = [None] * len(rows)
+        results = [None] * len(rows)
         order = sorted(range(len(rows)), key=lambda index: len(rows[index][0]))
         for start in range(0, len(order), batch_size):
             part = order[start : start + batch_size]
             some = None if lengths is None else [lengths[index] for index in part]
             outputs = self._run([rows[index] for index in part], some)
             for place, index in enumerate(part):
-                found[index] = {name: output[place] for name, output in outputs.items()}
-        return found
+                results[index] = {name: output[place] for name, output in outputs.items()}
+        return results
 
 
 def _column(texts):

@@ -90,8 +90,8 @@ def _answers(model, outputs):
     names = tf.constant(list(map(str, labels)))
     if model.has_classes:
         probabilities = tf.nn.softmax(outputs)
-        found = tf.gather(names, tf.argmax(outputs, axis=-1))
+        predicted = tf.gather(names, tf.argmax(outputs, axis=-1))
     else:
         probabilities = tf.sigmoid(outputs)
-        found = tf.where(probabilities >= 0.5, names, "")
-    return {output: outputs, "probabilities": probabilities, "labels": found}
+        predicted = tf.where(probabilities >= 0.5, names, "")
+    return {output: outputs, "probabilities": probabilities, "labels": predicted}

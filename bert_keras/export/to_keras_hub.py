@@ -93,7 +93,7 @@ def export_to_keras_hub(model, folder, card=None):
     configs[names.METADATA] = {
         "keras_version": keras.version(),
         "parameter_count": backbone.count_params(),
-        "tasks": [found.architecture[0] for found in record.heads.values()],
+        "tasks": [each.architecture[0] for each in record.heads.values()],
         names.LABELS: getattr(task, "label_names", None),
     }
     code = f'import keras_hub\n\nmodel = keras_hub.models.{class_name}.from_preset(".")'
@@ -118,9 +118,9 @@ def _record_and_head(backbone, task):
     """Returns the family's `Record` and a task's `Head`, `None` for a backbone."""
     record = record_of(backbone, "KERAS_HUB")
     if record is None:
-        known = [found.backbone for found in records("KERAS_HUB")]
+        names = [each.backbone for each in records("KERAS_HUB")]
         raise ValueError(
-            f"{_THERE} has these of our families: {known}. Received: {type(backbone).__name__}. "
+            f"{_THERE} has these of our families: {names}. Received: {type(backbone).__name__}. "
             "Use `save_to_preset` or `export_to_huggingface`."
         )
     if task is None:
@@ -149,8 +149,8 @@ def _family(record, preprocessor):
     if preprocessor is None:
         return families[0]
     kind = preprocessor.tokenizer.settings["model"]["type"]
-    if known := [family for family in families if record.tokenizers[family] == kind]:
-        return known[0]
+    if matches := [family for family in families if record.tokenizers[family] == kind]:
+        return matches[0]
     raise ValueError(
         f"{_THERE}'s {' and '.join(families)} have tokenizers of the type "
         f"{' and '.join(record.tokenizers.values())}. Received: {kind}. Set the task's "
@@ -173,8 +173,8 @@ def _backbone_tensors(record, backbone, task):
     left_out = [p for p in variables if p not in rows and p.startswith(record.optional)]
     if left_out and task is None:
         warn(f"{_THERE} has no place for {left_out}, which are left out: it has no pooler here.")
-    kept = {path: variable for path, variable in variables.items() if path not in left_out}
-    tensors = _tensors(kept, rows, backbone)
+    written = {path: variable for path, variable in variables.items() if path not in left_out}
+    tensors = _tensors(written, rows, backbone)
     return tensors if record.tables is None else record.tables.write(tensors, backbone)
 
 

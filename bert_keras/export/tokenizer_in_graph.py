@@ -70,8 +70,8 @@ class GraphTokenizer:
 
         words = tf.strings.split(self._spaced(self._with_names(texts)))
         lengths = tf.strings.length(words.values, unit="UTF8_CHAR")
-        kept = tf.where(lengths > self._longest, self._unknown, words.values)
-        pieces = self._wordpiece.tokenize(kept)
+        shortened = tf.where(lengths > self._longest, self._unknown, words.values)
+        pieces = self._wordpiece.tokenize(shortened)
         ids = pieces.with_values(tf.gather(self._ids, pieces.values))
         return words.with_values(ids).merge_dims(1, 2)
 
@@ -86,9 +86,9 @@ class GraphTokenizer:
         parts = tf.strings.split(marked, _MARK)
         # Text and special tokens alternate.
         is_special = tf.ragged.range(parts.row_lengths()).values % 2 == 1
-        which = tf.argmax(parts.values[:, None] == self._special, axis=1)
-        named = tf.where(is_special, tf.gather(self._names, which), parts.values)
-        return _joined(parts.with_values(named))
+        index = tf.argmax(parts.values[:, None] == self._special, axis=1)
+        with_names = tf.where(is_special, tf.gather(self._names, index), parts.values)
+        return _joined(parts.with_values(with_names))
 
     def _spaced(self, texts):
         """Returns texts cleaned, with spaces between words."""

@@ -1,8 +1,9 @@
 """Methods of every model that write presets and exports. Each imports its code when it is called.
 
 Writing presets and exporting need modules that a model does not need to train or to predict, and
-some of them need further packages. No other module of the library may import a room;
-`tests/test_imports.py` checks this.
+some of them need further packages. A room is a package that is built on the library, such as
+`export` or `serving`. No other module of the library may import a room; `tests/test_imports.py`
+checks this.
 """
 
 from typing import Any, Literal

@@ -111,8 +111,8 @@ class BM25Index:
         k = min(top_k, len(self))
         # By default bm25s sorts with JAX where that is installed, which would take a device.
         options = {"show_progress": False, "backend_selection": "numpy"}
-        found = self._indexed().retrieve(words, k=k, **options)
-        return self._records.hits(found.scores, found.documents, found.scores > 0)
+        results = self._indexed().retrieve(words, k=k, **options)
+        return self._records.hits(results.scores, results.documents, results.scores > 0)
 
     def _indexed(self):
         if self._scorer is None:

@@ -61,12 +61,12 @@ def _as_arrays(rankings, relevance):
     """
     columns = []
     for hits, judged in zip(rankings, relevance, strict=True):
-        found = list(dict.fromkeys(hit["id"] for hit in hits))
-        columns.append((found, [id for id in judged if id not in set(found)]))
-    width = max(1, *(len(found) + len(missed) for found, missed in columns))
+        ids = list(dict.fromkeys(hit["id"] for hit in hits))
+        columns.append((ids, [id for id in judged if id not in set(ids)]))
+    width = max(1, *(len(ids) + len(missed) for ids, missed in columns))
     scores, degrees = np.full((2, len(columns), width), [[[-np.inf]], [[0]]])
-    for row, ((found, missed), judged) in enumerate(zip(columns, relevance, strict=True)):
-        scores[row, : len(found)] = -np.arange(len(found))
-        values = [max(0, judged.get(id, 0)) for id in found + missed]
+    for row, ((ids, missed), judged) in enumerate(zip(columns, relevance, strict=True)):
+        scores[row, : len(ids)] = -np.arange(len(ids))
+        values = [max(0, judged.get(id, 0)) for id in ids + missed]
         degrees[row, : len(values)] = values
     return scores, degrees

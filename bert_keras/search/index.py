@@ -169,13 +169,13 @@ class Index:
             return {"faiss": np.load(folder / "faiss.npy", allow_pickle=False)}
         size, dim = len(self), self.dim
         ranges = {"range": ("float32", (2, dim)), "codes": ("int8", (size, dim))}
-        wanted = {
+        expected = {
             "float32": {"vectors": ("float32", (size, dim))},
             "int8": ranges,
             "binary": {"bits": ("uint64", (size, -(-dim // 64))), **ranges},
         }[self.precision]
         arrays = {}
-        for name, (dtype, shape) in wanted.items():
+        for name, (dtype, shape) in expected.items():
             stays = "r" if name == "codes" and self.precision == "binary" else None
             array = np.load(folder / f"{name}.npy", mmap_mode=stays, allow_pickle=False)
             if array.dtype != dtype or array.shape != shape:

@@ -11,7 +11,7 @@ from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.reranker import Reranker
 from bert_keras.tasks.text_embedder import TextEmbedder
 
-# Queries that are compared with all documents at a time.
+# The number of queries that are compared with all documents at a time.
 _QUERIES = 256
 
 
@@ -176,18 +176,18 @@ class MtebSearch(MtebModel):
             dict, id of a query -> dict, id of a document -> score.
         """
         vectors = self._embed("query", list(queries["text"]), encode_kwargs)
-        query_ids, found = list(queries["id"]), {}
+        query_ids, results = list(queries["id"]), {}
         places = {id: place for place, id in enumerate(self._ids)}
         for start in range(0, len(query_ids), _QUERIES):
             part = slice(start, start + _QUERIES)
             scores = self.task.similarities(vectors[part], self._documents)
             for id, row in zip(query_ids[part], scores, strict=True):
-                allowed = np.arange(len(row))
+                candidates = np.arange(len(row))
                 if top_ranked is not None:
-                    allowed = np.array([places[each] for each in top_ranked.get(id, ())], int)
-                best = allowed[np.argsort(-row[allowed], kind="stable")[:top_k]]
-                found[id] = {self._ids[place]: float(row[place]) for place in best}
-        return found
+                    candidates = np.array([places[each] for each in top_ranked.get(id, ())], int)
+                best = candidates[np.argsort(-row[candidates], kind="stable")[:top_k]]
+                results[id] = {self._ids[place]: float(row[place]) for place in best}
+        return results
 
     def _embed(self, kind, texts, encode_kwargs):
         return self.task.embed_as(kind, texts, (encode_kwargs or {}).get("batch_size"))

@@ -1,4 +1,4 @@
-"""Vectors in NumPy arrays: as floats, in 8 bits a value, or in 1 bit with 8 to score the best.
+"""Vectors in NumPy arrays: as floats, in 8 bits a value, or in 1 bit with 8 to rescore the best.
 
 Each class has `add(vectors)`, `search(queries, k)`, `arrays()` and `set_arrays(arrays)`. They
 compare a query with every vector.
@@ -95,9 +95,9 @@ class BinaryVectors:
         for row, (query, query_bits) in enumerate(zip(queries, _bits(queries), strict=True)):
             differing = np.bitwise_count(bits ^ query_bits).sum(axis=1, dtype="int32")
             near = np.sort(_first(differing[None], CANDIDATES * k)[0])
-            found = self._codes.scores(query[None], self._codes.rows(near))
-            best = _first(-found, k)[0]
-            scores[row], positions[row] = found[0, best], near[best]
+            rescored = self._codes.scores(query[None], self._codes.rows(near))
+            best = _first(-rescored, k)[0]
+            scores[row], positions[row] = rescored[0, best], near[best]
         return scores, positions
 
     def arrays(self):
@@ -140,21 +140,21 @@ def best_of(queries, num_vectors, k, scores_of, num_rows=_ROWS):
     for first in range(0, count, block):
         part = slice(first, first + block)
         for start in range(0, num_vectors, num_rows):
-            found = scores_of(queries[part], slice(start, start + num_rows))
+            part_scores = scores_of(queries[part], slice(start, start + num_rows))
             if start == 0:
-                positions[part] = _first(-found, k)
-                scores[part] = np.take_along_axis(found, positions[part], axis=1)
+                positions[part] = _first(-part_scores, k)
+                scores[part] = np.take_along_axis(part_scores, positions[part], axis=1)
             else:
-                _keep_best(scores[part], positions[part], found, start)
+                _keep_best(scores[part], positions[part], part_scores, start)
     return scores, positions
 
 
-def _keep_best(scores, positions, found, start):
-    """Replaces the best scores and their positions by what is better among those of a slice."""
-    is_better = ~(found <= scores[:, -1:])  # Also where the worst score is NaN.
+def _keep_best(scores, positions, new_scores, start):
+    """Merges the scores of a slice, from `start` on, into the best scores and their positions."""
+    is_better = ~(new_scores <= scores[:, -1:])  # Also where the worst score is NaN.
     for row in np.flatnonzero(is_better.any(axis=1)):
         (new,) = np.nonzero(is_better[row])
-        both = np.concatenate([scores[row], found[row, new]])
+        both = np.concatenate([scores[row], new_scores[row, new]])
         best = _first(-both[None], scores.shape[1])[0]
         scores[row] = both[best]
         positions[row] = np.concatenate([positions[row], start + new])[best]

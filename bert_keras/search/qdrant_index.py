@@ -28,7 +28,7 @@ class QdrantIndex:
     | `MultiVectorEmbedder` | list of arrays `(num_tokens, dim)` | MaxSim |
 
     Qdrant stores what is added at once, so there is no `save`. Its server shards and replicates a
-    collection, as `collection_options` ask for.
+    collection, as `collection_options` set.
 
     Args:
         location: `":memory:"`, which lasts as long as the process; or the URL of a server, such as
@@ -110,8 +110,8 @@ class QdrantIndex:
                 )
                 self._kind, self.dim = kind, dim
             if start:
-                known = set().union(*(self._known(ids[part]) for part in parts))
-                is_old = [_point(id) in known for id in ids]
+                known_ids = set().union(*(self._known(ids[part]) for part in parts))
+                is_old = [_point(id) in known_ids for id in ids]
                 refuse_first(is_old, ids, "An id must occur once in an index")
             for part in parts:
                 rows = zip(ids[part], self._as_lists(vectors[part]), payloads[part], strict=True)
@@ -182,10 +182,10 @@ class QdrantIndex:
         hits, options = [], {**({"using": _SPARSE} if self._kind == "sparse" else {}), **options}
         with self._answering():
             for query in self._as_lists(self._checked("Queries", queries, self._kind)[0]):
-                found = self._client.query_points(
+                results = self._client.query_points(
                     self.collection, query=query, limit=top_k, **options
                 ).points
-                hits.append([_hit(point) for point in found])
+                hits.append([_hit(point) for point in results])
         return hits
 
     @contextlib.contextmanager

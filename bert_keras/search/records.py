@@ -128,10 +128,10 @@ def check_sparse(name, vectors, dim):
     check_not_empty(range(vectors.shape[0]), f"{name} must not be empty")
     sparse = require("scipy.sparse", "search in sparse vectors")
     with np.errstate(over="ignore"):
-        found = sparse.csr_array(vectors, dtype="float32", copy=True)
-    found.sum_duplicates()
-    refuse_first(~np.isfinite(found.data), found.data, f"{name} must be finite in float32")
-    return found
+        matrix = sparse.csr_array(vectors, dtype="float32", copy=True)
+    matrix.sum_duplicates()
+    refuse_first(~np.isfinite(matrix.data), matrix.data, f"{name} must be finite in float32")
+    return matrix
 
 
 def save_folder(folder, config, records, write_more=None, texts=None):

@@ -48,15 +48,15 @@ def rescore_by_maxsim(
         return rescore_by_maxsim([queries], [hits], vectors, top_k)[0]
     check_same_length("Each query needs a list of hits", queries=queries, hits=hits)
     return [
-        _rescored(np.asarray(query), found, vectors, top_k)
-        for query, found in zip(queries, hits, strict=True)
+        _rescored(np.asarray(query), query_hits, vectors, top_k)
+        for query, query_hits in zip(queries, hits, strict=True)
     ]
 
 
 def _rescored(query, hits, vectors, top_k):
-    known = vectors if isinstance(vectors, Mapping) else range(len(vectors))
+    known_ids = vectors if isinstance(vectors, Mapping) else range(len(vectors))
     ids = [hit["id"] for hit in hits]
-    refuse_first([id not in known for id in ids], ids, "Each hit needs the vectors of its text")
+    refuse_first([id not in known_ids for id in ids], ids, "Each hit needs the vectors of its text")
     check_shape("The vectors of a query", query, ("num_tokens", "dim"), "f")
     documents = [np.asarray(vectors[id]) for id in ids]
     for document in documents:

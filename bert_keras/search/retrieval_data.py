@@ -1,4 +1,4 @@
-"""Data to measure a search by: a corpus, queries, and which documents answer them."""
+"""Data for measuring a search: a corpus, queries, and which documents answer them."""
 
 import pathlib
 from collections.abc import Mapping

@@ -120,7 +120,7 @@ class SparseIndex:
             index._records, _ = read_records(folder, config)
             paths = [pathlib.Path(folder) / f"{name}.npy" for name in _ARRAYS]
             arrays = [np.load(path, allow_pickle=False) for path in paths]
-            found = index._sparse.csr_array(tuple(arrays), shape=(index.dim, len(index)))
-            found.check_format(full_check=True)
-            index._blocks = [check_sparse("Vectors", found, len(index))]
+            matrix = index._sparse.csr_array(tuple(arrays), shape=(index.dim, len(index)))
+            matrix.check_format(full_check=True)
+            index._blocks = [check_sparse("Vectors", matrix, len(index))]
         return index

@@ -127,9 +127,9 @@ def _skip(texts, columns, embed, folder):
     Raises:
         ValueError: they differ from the texts whose vectors are there.
     """
-    done = columns.counts["texts"]
+    num_done = columns.counts["texts"]
     checksum, place, samples, longest = 0, 0, {}, -1
-    while part := list(itertools.islice(texts, min(done - place, 1 << 14))):
+    while part := list(itertools.islice(texts, min(num_done - place, 1 << 14))):
         checksum += _checksum(part, place)
         samples.setdefault(0, part[0])
         number = max(range(len(part)), key=lambda i: len(part[i]))
@@ -137,14 +137,14 @@ def _skip(texts, columns, embed, folder):
             longest, of_longest = len(part[number]), place + number
             samples = {0: samples[0], of_longest: part[number]}
         place += len(part)
-    if done == 0:
+    if num_done == 0:
         return
-    fits = place == done and checksum == columns.counts["checksum"]
+    fits = place == num_done and checksum == columns.counts["checksum"]
     if fits:
-        stored = {name: columns.open(name) for name in columns.dtypes}
+        files = {name: columns.open(name) for name in columns.dtypes}
         fresh = embed(list(samples.values()))
         fits = all(
-            _are_close(_row(stored, place, done), _row(fresh, number, len(samples)))
+            _are_close(_row(files, place, num_done), _row(fresh, number, len(samples)))
             for number, place in enumerate(samples)
         )
     if not fits or (columns.is_whole and next(texts, None) is not None):
@@ -168,9 +168,10 @@ def _row(arrays, number, num_rows):
 
 def _are_close(one, other):
     """Whether two rows have the same values, up to differences between backends."""
-    most = _TOLERANCE * max(map(abs, other.values()), default=0)
+    limit = _TOLERANCE * max(map(abs, other.values()), default=0)
     # Weights near 0 may be stored or not.
-    return all(abs(one.get(x, 0.0) - other.get(x, 0.0)) <= most for x in one.keys() | other.keys())
+    tokens = one.keys() | other.keys()
+    return all(abs(one.get(x, 0.0) - other.get(x, 0.0)) <= limit for x in tokens)
 
 
 def _checksum(texts, start):
@@ -238,7 +239,7 @@ class _MultiVector:
 
 
 def _kind_of(embedder):
-    """Returns how the vectors of an embedder are kept."""
+    """Returns the class that stores the vectors of an embedder."""
     is_program, answers = isinstance(embedder, runtime.ExportedTask), runtime.answers_of(embedder)
     if "embed" in answers:
         has_markers = hasattr(embedder, "query_marker")

@@ -59,8 +59,8 @@ def router(server):
         options = {} if body.top_k is None else {"top_k": body.top_k}
         rows = [body.rows] if isinstance(body.rows, str) else body.rows
         rows = [(row,) if isinstance(row, str) else tuple(row) for row in rows]
-        found = await server.ask(request, served, served.method, rows, **options)
-        return await as_json([x.tolist() if isinstance(x, np.ndarray) else x for x in found])
+        answers = await server.ask(request, served, served.method, rows, **options)
+        return await as_json([x.tolist() if isinstance(x, np.ndarray) else x for x in answers])
 
     @routes.post("/saliency/{name:path}", summary="What each word adds to the logit of a label")
     async def saliency(request: Request, name: str, body: Saliency):
@@ -68,8 +68,8 @@ def router(server):
         labels = ", ".join(has["labels"])
         is_label = body.target is None or body.target in has["labels"]
         check(is_label, f"target: one of {labels} is needed. Received: {body.target!r:.60}.")
-        asked = server.ask(request, served, "saliency", [tuple(body.row)], target=body.target)
-        return await as_json((await asked)[0])
+        answers = await server.ask(request, served, "saliency", [(*body.row,)], target=body.target)
+        return await as_json(answers[0])
 
     @routes.post("/attention/{name:path}", summary="How much each token attends to the others")
     async def attention(request: Request, name: str, body: Attention):
@@ -79,8 +79,8 @@ def router(server):
             f"layer, head: numbers below {has['layers']} and {has['heads']} are needed.",
         )
         options = {"layer": body.layer, "head": body.head}
-        asked = server.ask(request, served, "attention", [tuple(body.row)], **options)
-        return await as_json((await asked)[0])
+        answers = await server.ask(request, served, "attention", [tuple(body.row)], **options)
+        return await as_json(answers[0])
 
     @routes.post("/tokens/{name:path}", summary="The tokens of texts, and their ids")
     async def tokens(name: str, body: Texts):
@@ -96,10 +96,10 @@ def router(server):
 def _with_instrument(server, name, instrument):
     """Returns the model of a name, and what `instruments_of` says about one of its instruments."""
     served = server.find(name)
-    found = instruments_of(served.model)
-    has = ", ".join(found) or "neither"
-    check(instrument in found, f"{name!r} has no {instrument} to show. It has: {has}.")
-    return served, found[instrument]
+    instruments = instruments_of(served.model)
+    has = ", ".join(instruments) or "neither"
+    check(instrument in instruments, f"{name!r} has no {instrument} to show. It has: {has}.")
+    return served, instruments[instrument]
 
 
 def _tokens(served, texts):

@@ -34,8 +34,8 @@ class Batcher:
     Clients take turns. The oldest row of the client that has waited longest for its turn is
     answered next, together with the rows of the same key that are nearest to it in length, one from
     each client and then one more. A client with more waiting rows than fit into a batch gets at
-    most an eighth of it while another asks for less, which then does not wait long. If the queue is
-    full, a client with more waiting rows loses its newest request to one with fewer.
+    most an eighth of it while another client needs less, which then does not wait long. If the
+    queue is full, a client with more waiting rows loses its newest request to one with fewer.
 
     Rows whose client has left are dropped. If a batch fails, its rows are answered one by one, so
     that a row that cannot be answered fails alone.
@@ -44,7 +44,7 @@ class Batcher:
         answer: function of a key and a list of rows that returns as many answers. It runs in a
             thread.
         max_batch: int, the largest number of rows in a batch.
-        wait: float, seconds to wait for more rows if fewer are there than the last batch had.
+        wait: float, seconds to wait for more rows if there are fewer than in the last batch.
         max_waiting: int, the largest number of waiting rows.
         observe: function of the number of rows and the seconds of each batch, or `None`.
 
@@ -70,25 +70,25 @@ class Batcher:
         Args:
             key: hashable; rows with the same key can share a batch.
             rows: list of tuples of str.
-            client: hashable, who asks.
+            client: hashable, the client that sent them.
         """
         self._make_room(len(rows), client)
         if self._task is None:
             self._task = asyncio.create_task(self._serve())
         loop, request = asyncio.get_running_loop(), object()
-        asked = [
+        questions = [
             Waiting(key, row, sum(map(len, row)), loop.create_future(), client, request)
             for row in rows
         ]
         self._asked[client] = time.monotonic()
-        self.waiting.extend(asked)
+        self.waiting.extend(questions)
         self._arrived.set()
         try:
-            return await asyncio.gather(*(each.answer for each in asked))
+            return await asyncio.gather(*(each.answer for each in questions))
         finally:
-            for each in asked:
+            for each in questions:
                 each.answer.cancel()
-            if any(each.answer.cancelled() for each in asked):
+            if any(each.answer.cancelled() for each in questions):
                 self.waiting = collections.deque(x for x in self.waiting if not x.answer.done())
 
     def _make_room(self, number, client):
@@ -147,8 +147,8 @@ class Batcher:
             order = sorted(range(len(alike)), key=places.__getitem__)
             batch = [alike[i] for i in order if places[i] < shares[alike[i].client]]
             batch = batch[: self.max_batch]
-        taken = set(map(id, batch))
-        self.waiting = collections.deque(each for each in waiting if id(each) not in taken)
+        taken_ids = set(map(id, batch))
+        self.waiting = collections.deque(each for each in waiting if id(each) not in taken_ids)
         if not self.waiting:
             self._arrived.clear()
         return batch
@@ -176,7 +176,7 @@ class Batcher:
         rows, run = [each.row for each in batch], asyncio.get_running_loop().run_in_executor
         try:
             answers = await run(self._thread, self.answer, batch[0].key, rows)
-            answered = list(zip(batch, answers, strict=True))
+            pairs = list(zip(batch, answers, strict=True))
         except Exception as error:
             if len(batch) == 1 and not batch[0].answer.done():
                 batch[0].answer.set_exception(error)
@@ -184,6 +184,6 @@ class Batcher:
                 if not each.answer.done():
                     await self._answer([each])
             return
-        for each, answer in answered:
+        for each, answer in pairs:
             if not each.answer.done():
                 each.answer.set_result(answer)

@@ -8,11 +8,11 @@ import json
 
 from bert_keras.serving.server import CLIENT, error_body
 
-# Types of bodies that are not what they say, but what `curl -d` sends, or that say nothing.
+# Content types that say nothing about the body: what `curl -d` sends by default, or none at all.
 _UNTYPED = (b"", b"application/x-www-form-urlencoded")
 # Health checks need no key.
 OPEN = ("/health", "/v2/health/live", "/v2/health/ready")
-# All bodies that are held at once may have the size of so many bodies of the largest size.
+# The bodies held at once may together be as large as this many bodies of the largest size.
 MOST_BODIES = 64
 
 
@@ -54,17 +54,17 @@ class Guard:
         headers = dict(scope["headers"])
         scope[CLIENT] = (scope.get("client") or (None,))[0]
         if headers.get(b"content-type", b"") in _UNTYPED:
-            others = [x for x in scope["headers"] if x[0] != b"content-type"]
-            scope["headers"] = [*others, (b"content-type", b"application/json")]
+            other_headers = [x for x in scope["headers"] if x[0] != b"content-type"]
+            scope["headers"] = [*other_headers, (b"content-type", b"application/json")]
         if self.settings.api_keys and scope["path"] not in OPEN:
             key = scope[CLIENT] = _key_of(headers.get(b"authorization", b""))
             # Every key is compared, so that the time reveals nothing.
             same = [hmac.compare_digest(key, each.encode()) for each in self.settings.api_keys]
             if not any(same):
                 return 401, "An API key is needed: the header `Authorization: Bearer KEY`."
-        length, most = headers.get(b"content-length", b"0"), self.settings.max_body
-        if length.isdigit() and int(length) > most:
-            return 413, f"A body may have at most {most} bytes. Received: {int(length)}."
+        length, limit = headers.get(b"content-length", b"0"), self.settings.max_body
+        if length.isdigit() and int(length) > limit:
+            return 413, f"A body may have at most {limit} bytes. Received: {int(length)}."
         return None
 
     async def _read(self, receive, body):
@@ -89,7 +89,7 @@ class Guard:
 
 def _key_of(authorization):
     scheme, _, key = authorization.partition(b" ")
-    if scheme.lower() == b"basic":  # A browser asks for a password, which is the key.
+    if scheme.lower() == b"basic":  # A browser sends the key as a password.
         with contextlib.suppress(ValueError):
             return base64.b64decode(key).partition(b":")[2]
     return key if scheme.lower() == b"bearer" else b""

@@ -71,9 +71,9 @@ def router(server):
     return routes
 
 
-def _check(parameters, *known):
+def _check(parameters, *names):
     """Raises if a parameter is unknown."""
-    unknown, has = ", ".join(sorted(set(parameters) - set(known))), ", ".join(known) or "none"
+    unknown, has = ", ".join(sorted(set(parameters) - set(names))), ", ".join(names) or "none"
     check(not unknown, f"parameters: this task takes {has}. Received: {unknown}.")
 
 
@@ -117,19 +117,19 @@ async def _classify(ask, inputs, parameters, served):
     check(is_valid, f"parameters.top_k: an int from 1 is needed. Received: {top_k!r:.60}.")
     function = parameters.get("function_to_apply")
     is_known = function in (None, *FUNCTIONS)
-    known = ", ".join(FUNCTIONS)
-    check(is_known, f"parameters.function_to_apply: one of {known}. Received: {function!r:.60}.")
+    names = ", ".join(FUNCTIONS)
+    check(is_known, f"parameters.function_to_apply: one of {names}. Received: {function!r:.60}.")
     # A single text gives a list of lists too: clients take the first.
     truncate = _flag(parameters, "truncate", True) and _flag(parameters, "truncation", True)
     if function is None and served.applies_sigmoid:
         function = "sigmoid"
     if function is None:
         answers = await ask("classify", rows, truncate=truncate)
-        found = [labels_of(x) for x in answers]
+        scores = [labels_of(x) for x in answers]
     else:
         logits = np.array(await ask("logits", rows, truncate=truncate))
-        found = scores_of(served, FUNCTIONS[function](logits))
-    return [x[:top_k] for x in found]
+        scores = scores_of(served, FUNCTIONS[function](logits))
+    return [x[:top_k] for x in scores]
 
 
 async def _zero_shot(ask, inputs, parameters, served):
@@ -162,16 +162,16 @@ def _check_size(names, template, settings):
     check_number(names, settings)
     if isinstance(template, str):
         longest = max((len(name) for name in names if isinstance(name, str)), default=0)
-        length, most = len(template) + template.count("{}") * longest, settings.max_text
-        message = f"parameters: hypotheses of at most {most} characters. Received: {length}."
-        check(length <= most, message, 413)
+        length, limit = len(template) + template.count("{}") * longest, settings.max_text
+        message = f"parameters: hypotheses of at most {limit} characters. Received: {length}."
+        check(length <= limit, message, 413)
 
 
 async def _tag(ask, inputs, parameters, served):
     _check(parameters, "aggregation_strategy", "ignore_labels")
     strategy = parameters.get("aggregation_strategy")
-    known = ", ".join(STRATEGIES)
-    message = f"parameters.aggregation_strategy: one of {known}. Received: {strategy!r:.60}."
+    names = ", ".join(STRATEGIES)
+    message = f"parameters.aggregation_strategy: one of {names}. Received: {strategy!r:.60}."
     check(strategy in (None, *STRATEGIES), message)
     ignored = parameters.get("ignore_labels", ["O"])
     are_names = isinstance(ignored, list) and all(isinstance(x, str) for x in ignored)
@@ -180,7 +180,7 @@ async def _tag(ask, inputs, parameters, served):
         strategy = "simple"  # A task's own entities have no `O`.
     rows, is_list = _texts(inputs)
     if strategy is None:
-        found = [own_entities(answer) for answer in await ask("tag", rows)]
+        entities = [own_entities(answer) for answer in await ask("tag", rows)]
     else:
         check(
             not (served.setting("crf") or False),
@@ -189,8 +189,8 @@ async def _tag(ask, inputs, parameters, served):
         )
         logits = await ask("piece_logits", rows)
         arguments = rows, logits, strategy, ignored, served
-        found = await asyncio.to_thread(entities_of_pieces, *arguments)
-    return found if is_list else found[0]
+        entities = await asyncio.to_thread(entities_of_pieces, *arguments)
+    return entities if is_list else entities[0]
 
 
 async def _fill_mask(ask, inputs, parameters, served):
@@ -203,13 +203,13 @@ async def _fill_mask(ask, inputs, parameters, served):
         check(are_texts, "parameters.targets: a list of tokens is needed.")
         options["targets"] = tuple(targets)
     answers = await ask("fill_mask", rows, **options)
-    found = await asyncio.to_thread(_filled, rows, answers, served)
-    return found if is_list else found[0]
+    filled = await asyncio.to_thread(_filled, rows, answers, served)
+    return filled if is_list else filled[0]
 
 
 def _filled(rows, answers, served):
     """Returns the candidates for the masks of texts, with their sentences."""
-    mask, tokenizer, found = served.mask_token, served.model.tokenizer, []
+    mask, tokenizer, results = served.mask_token, served.model.tokenizer, []
     ids = {token: id for id, token in enumerate(tokenizer.vocabulary)}
     for (text,), masks in zip(rows, answers, strict=True):
         parts = text.split(mask)
@@ -225,8 +225,8 @@ def _filled(rows, answers, served):
             ]
             for i, likeliest in enumerate(masks)
         ]
-        found.append(filled[0] if len(filled) == 1 else filled)
-    return found
+        results.append(filled[0] if len(filled) == 1 else filled)
+    return results
 
 
 async def _answer(ask, inputs, parameters, served):
@@ -244,22 +244,22 @@ async def _answer(ask, inputs, parameters, served):
         # "No answer" is always the first, or never one of them.
         settings["no_answer_threshold"] = -np.inf if may_lack else None
     may_lack = settings.get("no_answer_threshold") is not None
-    wanted = top_k + may_lack if type(top_k) is int else top_k
+    num_answers = top_k + may_lack if type(top_k) is int else top_k
     options = {"changes": tuple(sorted(settings.items()))} if settings else {}
-    [found] = await ask("answer", rows, top_k=wanted, **options)
-    found = found if isinstance(found, list) else [found]
-    found = [
+    [spans] = await ask("answer", rows, top_k=num_answers, **options)
+    spans = spans if isinstance(spans, list) else [spans]
+    spans = [
         {
             "answer": x["answer"],
             "start": x["start"] or 0,
             "end": x["end"] or 0,
             "score": x["probability"],
         }
-        for x in found
+        for x in spans
     ]
     if may_lack:
-        found = sorted(found, key=lambda x: -x["score"])[:top_k]
-    return found if "top_k" in parameters else found[0]
+        spans = sorted(spans, key=lambda x: -x["score"])[:top_k]
+    return spans if "top_k" in parameters else spans[0]
 
 
 async def _embed(ask, inputs, parameters, served):

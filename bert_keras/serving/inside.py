@@ -21,12 +21,12 @@ def instruments_of(model):
     was made from shows them.
     """
     model = _whole(model)
-    found, backbone = {}, getattr(model, "backbone", None)
+    instruments, backbone = {}, getattr(model, "backbone", None)
     if isinstance(model, TextClassifier) and not isinstance(model, LongTextClassifier):
-        found["saliency"] = {"labels": [str(label) for label in _labels(model)]}
+        instruments["saliency"] = {"labels": [str(label) for label in _labels(model)]}
     if hasattr(backbone, "num_layers") and hasattr(backbone, "num_heads"):
-        found["attention"] = {"layers": backbone.num_layers, "heads": backbone.num_heads}
-    return found
+        instruments["attention"] = {"layers": backbone.num_layers, "heads": backbone.num_heads}
+    return instruments
 
 
 def saliency(model, row, target=None):
@@ -44,8 +44,8 @@ def saliency(model, row, target=None):
     baseline = "mask" if model.tokenizer.mask_token is not None else "pad"
     texts = row if len(row) == 2 else row[0]
     found = integrated_gradients(model, texts, target, baseline=baseline, steps=30, batch_size=4)
-    words = []
-    for (text, goes_on), score in zip(as_written(found.tokens), found.scores.tolist(), strict=True):
+    words, scores = [], found.scores.tolist()
+    for (text, goes_on), score in zip(as_written(found.tokens), scores, strict=True):
         if goes_on and words:
             words[-1]["text"] += text
             words[-1]["score"] += score

@@ -4,7 +4,7 @@ import numpy as np
 
 from bert_keras.answers.probabilities import sigmoid, softmax
 
-# What makes scores of logits.
+# Name -> function from logits to scores.
 FUNCTIONS = {"sigmoid": sigmoid, "softmax": softmax, "none": np.asarray}
 
 

@@ -144,21 +144,21 @@ def _parsed(body, length):
         raise Refusal(422, f"{where}: {first['msg']}") from error
 
 
-def _strings(tensor, rest, settings):
+def _strings(tensor, raw, settings):
     """Returns the strings of a tensor and the rest of the bytes after the JSON."""
     where, size = f"inputs.{tensor.name}", tensor.parameters.binary_data_size
-    is_binary, available = size is not None, len(rest)
+    is_binary, available = size is not None, len(raw)
     check(is_binary == (tensor.data is None), f"{where}: `data` or `binary_data_size` is needed.")
     if is_binary:
         message = f"{where}: {size} bytes after the JSON are needed. Received: {available}."
         check(size <= available, message)
-        values, rest = _unpacked(rest[:size], where), rest[size:]
+        values, raw = _unpacked(raw[:size], where), raw[size:]
     else:
         values = [x for row in tensor.data for x in (row if isinstance(row, list) else [row])]
     check_number(values, settings)
     is_full = np.prod(tensor.shape, dtype=object) == len(values)
     check(is_full, f"{where}: the shape {tensor.shape} does not fit {len(values)} texts.")
-    return values, rest
+    return values, raw
 
 
 def _unpacked(raw, where):

@@ -48,7 +48,7 @@ def router(server):
         inputs = [inputs] if is_one else inputs
         check_number(inputs, server.settings)
         before = served.prompt(body.prompt_name)
-        texts, used = await asyncio.to_thread(_texts_of, tokenizer, inputs, before)
+        texts, num_tokens = await asyncio.to_thread(_texts_of, tokenizer, inputs, before)
         rows, prompt = [(x,) for x in texts], body.prompt_name
         vectors = await server.ask(request, served, "embed", rows, prompt=prompt)
         vectors = finished(vectors, True, body.dimensions).astype("<f4")
@@ -61,7 +61,7 @@ def router(server):
             }
             for place, x in enumerate(vectors)
         ]
-        usage = {"prompt_tokens": used, "total_tokens": used}
+        usage = {"prompt_tokens": num_tokens, "total_tokens": num_tokens}
         content = {"object": "list", "data": data, "model": served.name, "usage": usage}
         return await as_json(content)
 
@@ -69,7 +69,7 @@ def router(server):
 
 
 def _described(name):
-    # Nothing is known of when a model was made, which the client's class needs.
+    # The client's class needs the time at which a model was made, which is unknown.
     return {"id": name, "object": "model", "created": 0, "owned_by": "bert_keras"}
 
 

@@ -39,7 +39,7 @@ def token_vectors(model, rows, prompt=None):
     inputs = model.preprocessor([text for (text,) in rows])
     outputs = model.backbone.predict_on_batch(inputs)["sequence_output"]
     mask = keras.ops.convert_to_numpy(inputs[PADDING_MASK]).astype(bool)
-    return [np.asarray(x, "float32")[kept] for x, kept in zip(outputs, mask, strict=True)]
+    return [np.asarray(x, "float32")[is_token] for x, is_token in zip(outputs, mask, strict=True)]
 
 
 def has_token_vectors(model):

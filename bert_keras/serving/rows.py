@@ -38,8 +38,8 @@ def check(holds, message, status=422):
 def check_number(rows, settings):
     """Raises `Refusal`, 422 or 413, if there are no rows, or more than may wait."""
     check(rows, "inputs: at least one text is needed. Received: none.")
-    most, found = settings.max_waiting, len(rows)
-    check(found <= most, f"inputs: at most {most} texts at once. Received: {found}.", 413)
+    limit, count = settings.max_waiting, len(rows)
+    check(count <= limit, f"inputs: at most {limit} texts at once. Received: {count}.", 413)
 
 
 def check_rows(served, method, rows, settings, top_k=5, **options):

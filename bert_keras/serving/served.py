@@ -103,13 +103,13 @@ class Served:
 
     def check_whole(self, rows, prompt=None):
         """Raises `Refusal`, 413, if a row has more tokens than the model reads."""
-        before, most = self._beginning(prompt)
+        before, limit = self._beginning(prompt)
         rows = [[before + first, *others] for first, *others in rows]
         columns = zip(*rows, strict=True)
         for place, encoded in enumerate(self.model.tokenizer.encode(*map(list, columns))):
             check(
-                len(encoded.ids) <= most,
-                f"inputs[{place}]: at most {most} tokens, special ones included, without "
+                len(encoded.ids) <= limit,
+                f"inputs[{place}]: at most {limit} tokens, special ones included, without "
                 f"`truncate`. Received: {len(encoded.ids)}.",
                 413,
             )
@@ -159,12 +159,12 @@ class Served:
         return model
 
     def _answer(self, key, rows):
-        wanted, (method, _, options) = len(rows), key
+        num_rows, (method, _, options) = len(rows), key
         options, is_program = dict(options), isinstance(self.model, runtime.ExportedTask)
         if method in INSTRUMENTS:
-            return [INSTRUMENTS[method](self.model, rows[0], **options)] * wanted
+            return [INSTRUMENTS[method](self.model, rows[0], **options)] * num_rows
         if self.pads_rows and not is_program:
-            rows = rows + rows[-1:] * (2 ** (wanted - 1).bit_length() - wanted)
+            rows = rows + rows[-1:] * (2 ** (num_rows - 1).bit_length() - num_rows)
         model = self.model
         if method == "token_vectors" and not has_token_vectors(model):
             # A program returns no vectors of tokens: the task that it was made from does.
@@ -173,7 +173,7 @@ class Served:
             # Small batches have less padding, and a call of a program has little overhead.
             if is_program and method not in RAW_OUTPUTS:
                 options = {"batch_size": 8, **options}
-            return _computed(model, method, rows, **options)[:wanted]
+            return _computed(model, method, rows, **options)[:num_rows]
 
 
 def methods_of(model):

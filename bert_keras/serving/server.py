@@ -56,14 +56,14 @@ class Server:
         Raises:
             Refusal: 404, there is none; 422, it has none of the methods.
         """
-        known = ", ".join(self.models)
+        names = ", ".join(self.models)
         is_known = name is None or name in self.models
-        check(is_known, f"There is no model {name!r}. There are: {known}.", 404)
+        check(is_known, f"There is no model {name!r}. There are: {names}.", 404)
         candidates = [self.models[name]] if name is not None else list(self.models.values())
         fitting = [x for x in candidates if not methods or any(map(x.has, methods))]
-        known = ", ".join(f"{x.name} ({x.method})" for x in self.models.values())
-        wanted = " or ".join(methods)
-        check(fitting, f"This needs a model with the method {wanted}. There are: {known}.")
+        names = ", ".join(f"{x.name} ({x.method})" for x in self.models.values())
+        needed = " or ".join(methods)
+        check(fitting, f"This needs a model with the method {needed}. There are: {names}.")
         return fitting[0]
 
     async def ask(self, request, served, method, rows, truncate=True, **options):

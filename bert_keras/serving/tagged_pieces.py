@@ -22,7 +22,7 @@ def own_entities(answer):
 
 def entities_of_pieces(rows, logits, strategy, ignored, served):
     """Returns the entities of texts by a strategy of transformers' pipeline."""
-    tokenizer, found = served.model.tokenizer, []
+    tokenizer, all_entities = served.model.tokenizer, []
     names = served.setting("label_names")
     first = len(tokenizer.layout.before)
     for (text,), of_text in zip(rows, logits, strict=True):
@@ -31,8 +31,8 @@ def entities_of_pieces(rows, logits, strategy, ignored, served):
         scores = softmax(np.asarray(of_text))
         entities = aggregated_entities(pieces, scores, names, strategy, tokenizer.join)
         kinds = "entity" if strategy == "none" else "entity_group"
-        found.append([entity for entity in entities if entity[kinds] not in ignored])
-    return found
+        all_entities.append([entity for entity in entities if entity[kinds] not in ignored])
+    return all_entities
 
 
 def _pieces_of(tokenizer, text, first):

@@ -178,15 +178,15 @@ def _add_scores(routes, server):
     async def predict(request: Request, body: Predict):
         served = server.find(None, "classify")
         rows, is_one = _sequences(body.inputs)
-        found = await _labels(server, request, served, rows, body)
-        return found[0] if is_one else found
+        labels = await _labels(server, request, served, rows, body)
+        return labels[0] if is_one else labels
 
     @routes.post("/rerank", summary="Texts ranked for a query, by a classifier of pairs or vectors")
     async def rerank(request: Request, body: Rerank):
-        found = ranked(np.array(await _scores(server, request, body)))
+        ranking = ranked(np.array(await _scores(server, request, body)))
         if body.return_text:
-            found = [{**x, "text": body.texts[x["index"]]} for x in found]
-        return found
+            ranking = [{**x, "text": body.texts[x["index"]]} for x in ranking]
+        return ranking
 
 
 def _add_tokens(routes, server):
@@ -195,8 +195,8 @@ def _add_tokens(routes, server):
         served = next(iter(server.models.values()))
         rows = _rows(body.inputs, _prompt(served, body.prompt_name))
         check_number(rows, server.settings)
-        length, most = sum(len(text) for (text,) in rows), server.settings.max_text
-        check(length <= most, f"inputs: at most {most} characters. Received: {length}.", 413)
+        length, limit = sum(len(text) for (text,) in rows), server.settings.max_text
+        check(length <= limit, f"inputs: at most {limit} characters. Received: {length}.", 413)
         return await as_json(
             await asyncio.to_thread(_tokens, served, rows, body.add_special_tokens)
         )
@@ -206,11 +206,11 @@ def _add_tokens(routes, server):
         tokenizer = next(iter(server.models.values())).model.tokenizer
         rows = body.ids if body.ids and isinstance(body.ids[0], list) else [body.ids]
         check(body.ids, "ids: at least one id is needed. Received: none.")
-        size, most = tokenizer.vocabulary_size, server.settings.max_text
+        size, limit = tokenizer.vocabulary_size, server.settings.max_text
         are_ids = all(0 <= id < size for row in rows for id in row)
         check(are_ids, f"ids: numbers from 0 to {size - 1} are needed.")
         length = sum(map(len, rows))
-        check(length <= most, f"ids: at most {most} are decoded. Received: {length}.", 413)
+        check(length <= limit, f"ids: at most {limit} are decoded. Received: {length}.", 413)
         if body.skip_special_tokens:
             special = set(tokenizer.special_token_ids)
             rows = [[id for id in row if id not in special] for row in rows]
@@ -289,8 +289,8 @@ async def _scores(server, request, body):
     check_number(body.texts, server.settings)
     models = server.models.values()
     scorers = [x for x in models if x.has("classify") and x.setting("num_classes") == 1]
-    found = [*(x for x in models if x.has("rank")), *scorers]
-    served = found[0] if found else server.find(None, "classify", "embed")
+    rerankers = [*(x for x in models if x.has("rank")), *scorers]
+    served = rerankers[0] if rerankers else server.find(None, "classify", "embed")
     options = body.options()
     if not served.has("classify"):
         rows = [(body.query,), *((text,) for text in body.texts)]

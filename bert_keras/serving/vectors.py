@@ -1,4 +1,4 @@
-"""Vectors as clients ask for them: shorter, of length 1, compared, of texts cut on either side."""
+"""Vectors in the forms that clients request: cut, of length 1, compared, of truncated texts."""
 
 import numpy as np
 
@@ -25,9 +25,9 @@ def similarities(vectors):
 def finished(vectors, normalize, dimensions=None):
     """Returns vectors cut to their first dimensions, then scaled to length 1 if `normalize`."""
     vectors = np.array(vectors)
-    most = vectors.shape[1]
-    is_size = dimensions is None or (type(dimensions) is int and 1 <= dimensions <= most)
-    check(is_size, f"dimensions: an int from 1 to {most} is needed. Received: {dimensions!r:.60}.")
+    width = vectors.shape[1]
+    is_size = dimensions is None or (type(dimensions) is int and 1 <= dimensions <= width)
+    check(is_size, f"dimensions: an int from 1 to {width} is needed. Received: {dimensions!r:.60}.")
     vectors = vectors[:, :dimensions]
     return unit(vectors) if normalize else vectors
 
