@@ -168,10 +168,9 @@ def _row(arrays, number, num_rows):
 
 def _are_close(one, other):
     """Whether two rows have the same values, up to differences between backends."""
-    limit = _TOLERANCE * max(map(abs, other.values()), default=0)
+    eps = _TOLERANCE * max(map(abs, other.values()), default=0)
     # Weights near 0 may be stored or not.
-    tokens = one.keys() | other.keys()
-    return all(abs(one.get(x, 0.0) - other.get(x, 0.0)) <= limit for x in tokens)
+    return all(abs(one.get(x, 0.0) - other.get(x, 0.0)) <= eps for x in one.keys() | other.keys())
 
 
 def _checksum(texts, start):

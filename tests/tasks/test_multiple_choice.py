@@ -104,11 +104,11 @@ REFUSED = [
     (lambda m: m.predict((CONTEXTS, ["barks", "meows", "the"])), TypeError, r"choices\["),
     (lambda m: m.predict((CONTEXTS, [["barks", None]] * 3)), TypeError, r"choices\["),
     (lambda m: m.predict((CONTEXTS, [["barks"], "meows", ["the"]])), TypeError, r"choices\["),
-    (lambda m: smoothed().fit(BOTH, [0, 0, 0]), ValueError, "as many choices"),
+    (lambda m: smoothed().fit(BOTH, [0, 0, 0]), ValueError, "same number of choices"),
     (
         lambda m: smoothed().fit(batches_of(m, BOTH, batch_size=3)[0][0], [0] * 3),
         ValueError,
-        "as many choices",
+        "same number of choices",
     ),
 ]
 

@@ -176,7 +176,7 @@ def test_answers_that_cannot_be_trained_on_are_left_out_and_counted():
     message = str(caught[0].message)
     assert message.startswith("7 of 10 examples are left out")
     for reason in (
-        "1 because the answer is not in the context",
+        "1 because the answer's text is not in the context",
         "1 because the question is blank",
         "1 because the answer covers no token",
         "1 because the answer is longer than",
