@@ -81,7 +81,7 @@ def test_blank_texts_are_refused_with_their_index():
 
 
 def test_left_out_examples_are_counted_by_reason():
-    with pytest.warns(UserWarning, match=r"3 of 5 .*2 because the answer .*index 1.*1 because"):
+    with pytest.warns(UserWarning, match=r"3 of 5 .*2 because the answer's .*index 1.*1 because"):
         report({1: MISPLACED, 2: MISPLACED, 4: BLANK_QUESTION}, 5)
     with pytest.raises(ValueError, match="2 of 2"):
         report({0: MISPLACED, 1: MISPLACED}, 2)
