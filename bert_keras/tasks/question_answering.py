@@ -193,7 +193,7 @@ class QuestionAnswering(Task):
         Args:
             x: see the class.
             batch_size: int, 32 by default.
-            **kwargs: see `Task.predict`.
+            **kwargs: `verbose`, and for ready inputs `steps`, `callbacks`, see `Task.predict`.
 
         Returns:
             Dict `start_logits`, `end_logits`: float32 `(batch, seq_len)`; for raw text
@@ -276,10 +276,11 @@ class QuestionAnswering(Task):
         labels = {name: column[rows] for name, column in zip(OUTPUTS, columns, strict=True)}
         return EncodedWindows(windows, self, rows, labels, sample_weight)
 
-    def _predict_windows(self, windows, batch_size=None, verbose=0):
+    def _predict_windows(self, windows, batch_size=None, **options):
         longest = int(windows.lengths.max())
         logits = np.full((2, len(windows), longest), MASKED_LOGIT, "float32")
-        for rows, outputs in self.predict_rows(EncodedWindows(windows, self), batch_size, verbose):
+        examples = EncodedWindows(windows, self)
+        for rows, outputs in self.predict_rows(examples, batch_size, **options):
             for part, name in zip(logits, OUTPUTS, strict=True):
                 length = min(longest, outputs[name].shape[1])
                 part[rows, :length] = outputs[name][:, :length]

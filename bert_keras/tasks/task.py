@@ -344,7 +344,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         if sort_window is not None:
             self.data.check_sort_window(sort_window, x, shuffle)
         self.recipe.begin(initial_epoch, sort_window, epochs, steps_per_epoch)
-        if validation_split and validation_data is None and self.data.is_whole(x):
+        if validation_split and validation_data is None:
             train, validation_data = self.data.split(x, y, sample_weight, validation_split)
             x, y, sample_weight = train
         arguments = self.data.for_training(
@@ -430,9 +430,24 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         return keras.tree.map_structure(batches.restore_order, super().predict(batches, **kwargs))
 
     def predict_rows(
-        self, examples: EncodedExamples, batch_size: int | None = None, verbose: Verbose = 0
+        self,
+        examples: EncodedExamples,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+        steps: int | None = None,
+        callbacks: Sequence[keras.callbacks.Callback] | None = None,
     ) -> Iterator[tuple[NDArray[np.int64], Any]]:
-        """Yields for each batch the indices of its rows and their outputs."""
+        """Yields for each batch the indices of its rows and their outputs.
+
+        Raises:
+            ValueError: `steps` or `callbacks`, which other inputs of `predict` take.
+        """
+        if steps is not None or callbacks:
+            raise ValueError(
+                f"`predict` of {type(self).__name__} takes `steps` and `callbacks` only with ready "
+                f"inputs. Received: steps={steps}, callbacks={callbacks} with texts. Leave them "
+                "out, or pass what the preprocessor returns."
+            )
         batches = self.data.for_prediction(examples, batch_size)
         outputs = self.predict_batches(batches, verbose=verbose)
         for (rows, _), output in zip(batches.batches, outputs, strict=True):

@@ -91,7 +91,16 @@ class TaskData:
         return as_columns(x, self.task.form), y
 
     def split(self, x: Data, y: Any, sample_weight: Any, share: float) -> tuple[tuple, tuple]:
-        """Returns the examples to train on and those at the end, for `validation_split`."""
+        """Returns the examples to train on and those at the end, for `validation_split`.
+
+        Raises:
+            TypeError: `x` yields batches, so its end is unknown.
+        """
+        if not self.is_whole(x):
+            raise TypeError(
+                "`validation_split` needs all examples at once: texts, or a dict of arrays. "
+                f"Received: {type(x).__name__}. Split the data set, and pass `validation_data`."
+            )
         return split_off_end(*self.columns(x, y), sample_weight, share)
 
     def check_has_preprocessor(self) -> None:

@@ -209,25 +209,25 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         if not texts:
             return np.zeros((0, self.dim), "float32")
         if prompt and self._skips_prompt:
-            return self._embed_after(prompt, texts, batch_size)
+            return self._embed_after(prompt, texts, batch_size, verbose)
         return self.predict(texts, batch_size=batch_size, verbose=verbose)
 
     @property
     def _skips_prompt(self):
         return not self.include_prompt and self.pooling != "pooler"
 
-    def _embed_after(self, prompt, texts, batch_size):
+    def _embed_after(self, prompt, texts, batch_size, verbose):
         """Returns the vectors of texts that begin with a prompt, pooled without its tokens."""
         self.data.check_has_preprocessor()
         num_skipped = len(self.tokenizer.layout.before) + len(self.tokenizer(prompt.strip()))
         examples = self.data.encode(texts, training=False)
         vectors = np.zeros((len(texts), self.dim), "float32")
-        for rows, length in examples.batches(batch_size, shuffle=False).batches:
-            inputs = examples.rows(rows, length)
-            outputs = self.backbone.predict_on_batch(inputs)
+        batches = examples.batches(batch_size, shuffle=False)
+        outputs = self.backbone.predict_batches(batches, verbose)
+        for (rows, length), states in zip(batches.batches, outputs, strict=True):
             start = min(num_skipped, length - 1)
-            after = {"sequence_output": outputs["sequence_output"][:, start:]}
-            mask = inputs[PADDING_MASK][:, start:]
+            after = {"sequence_output": states["sequence_output"][:, start:]}
+            mask = examples.rows(rows, length)[PADDING_MASK][:, start:]
             vectors[rows] = ops.convert_to_numpy(self.head(after, padding_mask=mask))
         return vectors
 

@@ -259,7 +259,7 @@ def test_white_space_around_a_text_is_removed():
 
 
 @pytest.mark.parametrize("mode", [pytest.param("mean", marks=EACH), "max", "cls"])
-def test_tokens_of_a_prompt_that_is_not_pooled_are_left_out(folder, mode):
+def test_tokens_of_a_prompt_that_is_not_pooled_are_left_out(folder, mode, capsys):
     add_prompts(folder)
     write_json(folder / "1_Pooling/config.json", {"pooling_mode": mode, "include_prompt": False})
     embedder, pooled = bert_keras.TextEmbedder.from_preset(folder), []
@@ -271,6 +271,8 @@ def test_tokens_of_a_prompt_that_is_not_pooled_are_left_out(folder, mode):
     for again in written(embedder, folder):
         np.testing.assert_allclose(again.embed(["c d", "h g f e"]), pooled, atol=1e-5)
         np.testing.assert_allclose(again.embed(TEXTS, prompt=""), bare, atol=1e-6)
+    embedder.embed(TEXTS, verbose=1)
+    assert "1/1" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

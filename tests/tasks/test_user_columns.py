@@ -132,6 +132,21 @@ def test_validation_split_cuts_every_form_of_examples():
     assert head.evaluate(end, verbose=0)[0] == pytest.approx(history["val_loss"][-1], abs=1e-6)
 
 
+def test_options_that_need_other_inputs_are_refused_with_the_remedy():
+    batches = [(TEXTS[:2], LABELS[:2])]
+    with pytest.raises(TypeError, match=r"Received: list_iterator. .* pass `validation_data`"):
+        tiny_classifier().fit(iter(batches), validation_split=0.5, steps_per_epoch=1, epochs=1)
+    callbacks = [keras.callbacks.Callback()]
+    for texts, task in (
+        ([["a", "b"]], tiny_task("TokenClassifier", num_classes=2)),
+        ((["a"], ["b c"]), tiny_task("QuestionAnswering")),
+        (["a b"], tiny_task("ReplacedTokenDetector")),
+    ):
+        task.predict(texts, steps=None, callbacks=[], verbose=0)
+        with pytest.raises(ValueError, match=r"callbacks=\[.*\] with texts. Leave them"):
+            task.predict(texts, callbacks=callbacks)
+
+
 def test_a_tuple_of_texts_validates_a_task_without_labels():
     history = tiny_task("MaskedLM").fit(TEXTS, validation_data=tuple(TEXTS), verbose=0).history
     assert "val_loss" in history
