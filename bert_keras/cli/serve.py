@@ -117,7 +117,7 @@ def bound(host, port):
         ) from error
 
 
-def models_of(named_sources, settings, runtime="auto", task=None):
+def models_of(named_sources, settings, engine="auto", task=None):
     """Returns a `Served` for each source, not loaded yet; see `loaded`."""
     import keras
 
@@ -135,7 +135,7 @@ def models_of(named_sources, settings, runtime="auto", task=None):
             )
         # Other backends compile a program for each number of rows.
         pads = keras.backend.backend() != "torch"
-        load = functools.partial(loaded, source, runtime, task)
+        load = functools.partial(loaded, source, engine, task)
         models[name] = Served(name, load, source, settings, pads_rows=pads)
     return list(models.values())
 

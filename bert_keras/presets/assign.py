@@ -104,7 +104,7 @@ def own_weights(task):
 
 
 def _listed(names, limit=30):
-    """Returns the first `most` names as one line for a message."""
+    """Returns the first `limit` names as one line for a message."""
     if not names:
         return "none"
     shown = ", ".join(names[:limit])

@@ -168,9 +168,11 @@ def _row(arrays, number, num_rows):
 
 def _are_close(one, other):
     """Whether two rows have the same values, up to differences between backends."""
-    eps = _TOLERANCE * max(map(abs, other.values()), default=0)
+    tolerance = _TOLERANCE * max(map(abs, other.values()), default=0)
     # Weights near 0 may be stored or not.
-    return all(abs(one.get(x, 0.0) - other.get(x, 0.0)) <= eps for x in one.keys() | other.keys())
+    return all(
+        abs(one.get(x, 0.0) - other.get(x, 0.0)) <= tolerance for x in one.keys() | other.keys()
+    )
 
 
 def _checksum(texts, start):

@@ -62,7 +62,7 @@ def marked_ids(task, texts, is_query):
     texts = [markers[bool(q)][1] + text for q, text in zip(is_query, texts, strict=True)]
     ids, _ = task.preprocessor.tokenize(texts)
     rows, special = [], task.tokenizer.layout.num_special(False)
-    for q, row in zip(is_query, ids, strict=True):
-        row = [*markers[bool(q)][0], *row]
-        rows.append(row[: (lengths[bool(q)] or len(row) + special) - special])
+    for kind, row in zip(map(bool, is_query), ids, strict=True):
+        row = [*markers[kind][0], *row]
+        rows.append(row[: (lengths[kind] or len(row) + special) - special])
     return Ragged.from_rows(rows)

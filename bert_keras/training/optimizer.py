@@ -495,7 +495,7 @@ class Lamb(AdamW):
 
 @fused.traced_once
 def _adamw_step(gradient, variable, momentum, velocity, scalars):
-    """Returns the new values of a variable and its moments; `sizes` is a dict of scalars."""
+    """Returns the new values of a variable and its moments; `scalars` is a dict by name."""
     scalars, step, *moments = _direction(gradient, momentum, velocity, scalars)
     return variable * (1 - scalars["decay"]) - scalars["rate"] * step, *moments
 

@@ -67,7 +67,7 @@ class Recipe:
         sort_window: int or `None`, see `BucketedBatches`.
         options: dict, the optimizer's arguments, see `DEFAULTS`.
         num_epochs: int, epochs that the run was started for; `"auto"` until `choose_epochs` sets
-            them; `None` if `steps_per_epoch` makes an epoch shorter than the data.
+            them; `None` with `steps_per_epoch`, since its epochs need not be whole.
         chose_epochs: bool, whether `choose_epochs` chose that number.
         is_running: bool, whether `fit` is running.
 

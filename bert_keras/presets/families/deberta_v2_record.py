@@ -24,8 +24,8 @@ def _heads(config):
     """Returns the number of heads; the widths of heads and of the pooler must follow from it."""
     width, heads = config["hidden_size"], config["num_attention_heads"]
     for key, times in (("attention_head_size", heads), ("pooler_hidden_size", 1)):
-        other_width = config[key] * times if key in config else width
-        check_choice(f"The width by `{key}`", other_width, (width,), "Others are not supported.")
+        actual = config[key] * times if key in config else width
+        check_choice(f"The width by `{key}`", actual, (width,), "Others are not supported.")
     return heads
 
 
