@@ -202,8 +202,8 @@ class QuestionAnswering(Task):
         x, *_ = self.data.in_our_form(x)
         if not self.data.is_raw(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
-        columns, _ = self.data.columns(x)
-        return self._predict_windows(self.cut(columns), batch_size, **kwargs)
+        columns, verbose = self.data.columns(x)[0], self.data.verbosity(**kwargs)
+        return self._predict_windows(self.cut(columns), batch_size, verbose)
 
     def cut(self, x: Any) -> QuestionWindows:
         """Returns the windows over questions and contexts, a `QuestionWindows`.
@@ -276,11 +276,10 @@ class QuestionAnswering(Task):
         labels = {name: column[rows] for name, column in zip(OUTPUTS, columns, strict=True)}
         return EncodedWindows(windows, self, rows, labels, sample_weight)
 
-    def _predict_windows(self, windows, batch_size=None, **options):
+    def _predict_windows(self, windows, batch_size=None, verbose=0):
         longest = int(windows.lengths.max())
         logits = np.full((2, len(windows), longest), MASKED_LOGIT, "float32")
-        examples = EncodedWindows(windows, self)
-        for rows, outputs in self.predict_rows(examples, batch_size, **options):
+        for rows, outputs in self.predict_rows(EncodedWindows(windows, self), batch_size, verbose):
             for part, name in zip(logits, OUTPUTS, strict=True):
                 length = min(longest, outputs[name].shape[1])
                 part[rows, :length] = outputs[name][:, :length]

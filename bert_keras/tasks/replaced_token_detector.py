@@ -133,9 +133,9 @@ class ReplacedTokenDetector(Task):
         """
         if not self.data.is_raw(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
-        examples = self.data.encode(x, training=False)
+        examples, verbose = self.data.encode(x, training=False), self.data.verbosity(**kwargs)
         logits = [None] * len(examples)
-        for rows, outputs in self.predict_rows(examples, batch_size, **kwargs):
+        for rows, outputs in self.predict_rows(examples, batch_size, verbose):
             for row, values in zip(rows, outputs, strict=True):
                 logits[row] = values[: examples.lengths[row]]
         return logits

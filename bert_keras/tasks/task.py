@@ -430,24 +430,9 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         return keras.tree.map_structure(batches.restore_order, super().predict(batches, **kwargs))
 
     def predict_rows(
-        self,
-        examples: EncodedExamples,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-        steps: int | None = None,
-        callbacks: Sequence[keras.callbacks.Callback] | None = None,
+        self, examples: EncodedExamples, batch_size: int | None = None, verbose: Verbose = 0
     ) -> Iterator[tuple[NDArray[np.int64], Any]]:
-        """Yields for each batch the indices of its rows and their outputs.
-
-        Raises:
-            ValueError: `steps` or `callbacks`, which other inputs of `predict` take.
-        """
-        if steps is not None or callbacks:
-            raise ValueError(
-                f"`predict` of {type(self).__name__} takes `steps` and `callbacks` only with ready "
-                f"inputs. Received: steps={steps}, callbacks={callbacks} with texts. Leave them "
-                "out, or pass what the preprocessor returns."
-            )
+        """Yields for each batch the indices of its rows and their outputs."""
         batches = self.data.for_prediction(examples, batch_size)
         outputs = self.predict_batches(batches, verbose=verbose)
         for (rows, _), output in zip(batches.batches, outputs, strict=True):

@@ -370,8 +370,8 @@ class TokenClassifier(Task):
         x, *_ = self.data.in_our_form(x)
         if not self.data.is_raw(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
-        sentences, _ = self.data.columns(x)
-        return self._predict_words(sentences, batch_size, **kwargs)
+        sentences, verbose = self.data.columns(x)[0], self.data.verbosity(**kwargs)
+        return self._predict_words(sentences, batch_size, verbose)
 
     def piece_logits(
         self, texts: Texts, batch_size: int | None = None
@@ -389,13 +389,13 @@ class TokenClassifier(Task):
         """
         return self._predict_words(texts, batch_size, are_pieces=True)
 
-    def _predict_words(self, sentences, batch_size=None, are_pieces=False, **options):
+    def _predict_words(self, sentences, batch_size=None, verbose=0, are_pieces=False):
         windows = self._cut(sentences, are_pieces)
         if not (num_words := windows.num_words):
             return []
         examples = EncodedTexts(self.preprocessor, windows.ids)
         logits = np.zeros((sum(num_words), self.num_classes), "float32")
-        for rows, outputs in self.predict_rows(examples, batch_size, **options):
+        for rows, outputs in self.predict_rows(examples, batch_size, verbose):
             words = windows.words.take(rows).to_dense(outputs.shape[1], padding=-1)
             logits[words[words >= 0]] = outputs[words >= 0]
         return np.split(logits, np.cumsum(num_words)[:-1])
