@@ -22,7 +22,7 @@ HEAD_LENGTH = 128
 
 
 def check_input_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Returns names of inputs as a tuple; raises `ValueError` if text does not give one of them."""
+    """Returns names of inputs as a tuple; raises `ValueError` for one that text cannot give."""
     for name in (names := tuple(names)):
         check_choice("input_names", name, INPUT_NAMES)
     return names

@@ -91,9 +91,9 @@ def check_tokenizer(tokenizer, backbone, needed_roles=()):
         )
     if backbone.padding_id not in (None, tokenizer.pad_token_id):
         raise ValueError(
-            f"The backbone skips the padding id {backbone.padding_id} in its positions. Received: "
-            f"a tokenizer whose {tokenizer.pad_token!r} has the id {tokenizer.pad_token_id}. Use "
-            "the tokenizer of the same checkpoint."
+            f"The backbone skips the padding id {backbone.padding_id} when it counts positions. "
+            f"Received: a tokenizer whose {tokenizer.pad_token!r} has the id "
+            f"{tokenizer.pad_token_id}. Use the tokenizer of the same checkpoint."
         )
 
 
