@@ -312,7 +312,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
                 rate without warm-up. For few epochs JAX compiles fewer lengths, and pads more, see
                 `buckets_worth_compiling`.
             validation_data: `(x, y)`, `(x, y, sample_weight)`, or a dataset.
-            validation_split: float, share of the examples, taken from the end, to validate on.
+            validation_split: float, share of the examples, taken from the end, to validate on; not
+                for a dataset.
             sample_weight: float, `(num_examples,)`.
             shuffle: bool, whether texts or arrays are shuffled before each epoch. Without it, the
                 batches of texts are the same in each epoch, the longest first.
