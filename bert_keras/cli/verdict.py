@@ -27,7 +27,7 @@ ADVICE = (
 
 
 class Verdict(NamedTuple):
-    """A score on held-out examples, beside that of an answer that needs no model.
+    """A score on held-out examples, and that of a baseline that needs no model.
 
     Attributes:
         name: str, the score.

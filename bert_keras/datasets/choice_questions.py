@@ -282,7 +282,7 @@ def _label(value, num_choices, keys=None):
 
 
 def _labels_beside(path, choices):
-    """Returns the labels in the file beside it, a number in each line, `None` without one."""
+    """Returns the labels in the file next to it, a number in each line, `None` without one."""
     name = f"{re.sub(r'[.]jsonl?([.]gz)?$', '', os.fspath(path))}-labels.lst"
     if not os.path.exists(name):
         return None

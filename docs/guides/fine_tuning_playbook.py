@@ -11,8 +11,8 @@
 # The method is to change one thing at a time, and to measure.
 #
 # On so little data, most differences below are noise; section 2 shows how large the noise is. The
-# numbers for MRPC and WNUT-17 were measured with a thousand examples and three seeds, each tool alone
-# beside the plain recipe: docs/fine_tuning_ablations.md has the table, with time and memory.
+# numbers for MRPC and WNUT-17 were measured with a thousand examples and three seeds. Each tool alone was
+# compared with the plain recipe: docs/fine_tuning_ablations.md has the table, with time and memory.
 #
 # The environment variables PRESET, NUM_TRAIN and NUM_DEV set another checkpoint and other sizes;
 # KERAS_BACKEND chooses TensorFlow, JAX or PyTorch, which give the same numbers except for rounding
@@ -49,7 +49,7 @@ dev = held_out.take(range(NUM_DEV))
 
 # %% [markdown]
 # Everything below uses this function: a checkpoint, `compile`, `fit`, and the same measure for all.
-# The head reads the mean of the token vectors, with which this checkpoint was trained: `from_preset`
+# The head reads the mean of the token vectors, since the checkpoint was trained with it; `from_preset`
 # would choose it too. With the paper's checkpoints a new head reads the pooler.
 
 # %%
@@ -112,7 +112,7 @@ fine_tune(
 )
 
 # %% [markdown]
-# ## 2. The plain recipe, and how much of a result is luck
+# ## 2. The plain recipe, and how much of a result is chance
 #
 # `compile()` without arguments is BERT's recipe: AdamW, weight decay on kernels only, gradients
 # clipped, the rate rising over a tenth of the steps and falling to 0. On a small set two seeds may
@@ -235,8 +235,8 @@ with tempfile.TemporaryDirectory() as folder:
 # %% [markdown]
 # ## 7. Many tasks, one checkpoint: LoRA
 #
-# Only two small matrices beside each kernel are trained, and nothing else in the encoder. Each task
-# then is a small file of adapters and head beside one large checkpoint, and the optimizer keeps
+# LoRA adds two small matrices to each kernel and trains nothing else in the encoder. All tasks then
+# share one large checkpoint, each has a small file with its adapters and head, and the optimizer keeps
 # moments for these only. LoRA needs a rate about ten times as high, and many steps. With few, as
 # here, it falls behind: in three epochs of a thousand examples at five times the plain rate, MRPC
 # lost 0.056 and WNUT-17 0.057, in 0.65 of the time. `merge_lora` turns it back into a plain model.

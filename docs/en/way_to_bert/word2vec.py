@@ -40,7 +40,7 @@ ids = np.array([number[word] for word in words if word in number], "int32")
 print(f"{len(ids):,} words, {len(vocabulary):,} different")
 
 # %% [markdown]
-# Frequent words say little about their neighbours: *the* stands beside everything. The method drops
+# Frequent words say little about their neighbours: *the* occurs next to everything. The method drops
 # words at random, and drops frequent words more often (section 2.3 of the second paper; 1e-3 here
 # instead of 1e-5, since the text is small).
 
