@@ -13,7 +13,6 @@ from bert_keras.corpora.shards import (
     write_manifest,
     write_shard,
 )
-from bert_keras.engine.atomic_files import replacing
 
 ARRAYS = {
     "token_ids": np.array([2, 60000, 3], np.uint16),
@@ -88,21 +87,6 @@ def test_headers_that_do_not_fit_the_file_are_refused(tmp_path, header):
     path.write_bytes(len(header).to_bytes(8, "little") + header + b"1234")
     with pytest.raises(ValueError, match=r"shard cannot be read .*damaged"):
         open_shard(path)
-
-
-def test_writing_is_all_or_nothing(tmp_path):
-    path = tmp_path / "file"
-    path.write_text("old")
-    with pytest.raises(KeyError), replacing(path) as temporary:
-        with open(temporary, "w") as file:
-            file.write("half")
-        raise KeyError
-    assert path.read_text() == "old" and os.listdir(tmp_path) == ["file"]
-
-
-def test_a_folder_without_manifest_is_unfinished(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"must hold manifest\.json"):
-        read_manifest(tmp_path)
 
 
 def test_missing_cut_and_altered_shards_are_named(folder):

@@ -87,7 +87,8 @@ def test_chinese_characters_are_words():
 
 
 def test_the_alphabet_is_limited_to_the_most_frequent_characters():
-    vocabulary = train_wordpiece(texts=["aaa bb bb c"], limit_alphabet=2, min_frequency=5)
+    with pytest.warns(UserWarning, match=r"2 rare characters.*'cd'.*limit_alphabet"):
+        vocabulary = train_wordpiece(texts=["aaa bb bb c d"], limit_alphabet=2, min_frequency=5)
     assert vocabulary == [*SPECIAL_TOKENS, "a", "b", "##a", "##b"]
 
 

@@ -139,18 +139,25 @@ def test_a_layout_gives_these_texts_and_labels(
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "label_names"),
+    ("name", "content", "text", "label", "label_names"),
     [
-        ("a.jsonl", [{"text": x, "label": -1} for x in "ab"], ("0", "1")),
-        ("a.csv", "text,label\na,\nb,\n", ("no", "yes")),
-        ("a.csv", "text\na\nb\n", ("no", "yes")),
-        ("a.jsonl", [{"text": x, "label": None} for x in "ab"], ("no", "yes")),
+        ("a.jsonl", [{"text": x, "label": -1} for x in "ab"], "text", "label", ("0", "1")),
+        ("a.jsonl", [{"text": x, "label": None} for x in "ab"], "text", "label", ("no", "yes")),
+        ("a.csv", "text,label\na,\nb,\n", "text", "label", ("no", "yes")),
+        ("a.csv", "text\na\nb\n", "text", "label", ("no", "yes")),
+        ("a.tsv", "id\ttext\n1\ta\n2\tb\n", "text", "label", ("no", "yes")),
+        ("a.tsv", "text\na\nb\n", "0", "label", ("no", "yes")),
+        *(("a.tsv", "a\nb\n", "0", label, ("no", "yes")) for label in ("1", "-1")),
     ],
 )
-def test_each_row_of_a_file_without_labels_is_answered(write, name, content, label_names):
+def test_each_row_of_a_file_without_labels_is_answered_if_labels_may_lack(
+    write, name, content, text, label, label_names
+):
     path = write(name, content)
-    found = read_texts(path, ["text"], "label", label_names, may_lack_labels=True)
+    found = read_texts(path, [text, None], label, label_names, may_lack_labels=True)
     assert found.texts == ["a", "b"] and found.labels is None
+    with pytest.raises(ValueError, match=name):
+        read_texts(path, [text], label, label_names)
 
 
 WESTERN = "text,label\ncafé,yes\n".encode("cp1252")

@@ -9,23 +9,6 @@ from bert_keras.datasets import read_texts
 ROWS = [{"id": 1, "review": "good; really", "stars": 5}, {"id": 2, "review": "bad", "stars": 1}]
 
 
-@pytest.mark.parametrize(
-    ("content", "columns"),
-    [
-        ("a\nb\n", (["0"], "1")),
-        ("a\nb\n", (["0"], "-1")),
-        ("text\na\nb\n", (["0"], "label")),
-        ("id\ttext\n1\ta\n2\tb\n", (["text", None], "label")),
-    ],
-)
-def test_files_to_predict_may_lack_labels(write, content, columns):
-    path = write("test.tsv", content)
-    found = read_texts(path, *columns, ("no", "yes"), may_lack_labels=True)
-    assert found.texts == ["a", "b"] and found.labels is None
-    with pytest.raises(ValueError, match=r"test\.tsv"):
-        read_texts(path, *columns, ("no", "yes"))
-
-
 def test_labels_that_occur_are_the_classes(write, capsys):
     found = read_texts(write("t.csv", '"a\nb",yes\nc,no\nd,maybe\n'), ["-2"], "-1")
     assert found.label_names == ("maybe", "no", "yes") and found.labels.tolist() == [2, 1, 0]

@@ -29,9 +29,11 @@ def test_the_split_has_2400_and_600_sentences_and_shares_none(seed):
     assert train.label_names == ("negative", "positive")
 
 
-def test_2979_of_the_3000_sentences_are_different():
+def test_2979_of_the_3000_sentences_are_different_and_unusual_separators_split_none():
     train, test = load_sentiment_sentences(FOLDER)
-    assert len({normalize_text(text) for text in train.texts + test.texts}) == 2979
+    texts = train.texts + test.texts
+    assert len({normalize_text(text) for text in texts}) == 2979
+    assert any("\x85" in text for text in texts)
 
 
 def test_each_site_keeps_its_share():
@@ -42,11 +44,6 @@ def test_each_site_keeps_its_share():
         of_site = sum(line.split("\t")[0].strip() in texts for line in lines)
         # Sentences that two sites share count for both here.
         assert 200 <= of_site <= 204
-
-
-def test_sentences_with_unusual_line_separators_stay_whole():
-    train, test = load_sentiment_sentences(FOLDER)
-    assert any("\x85" in text for text in train.texts + test.texts)
 
 
 def test_a_wrong_label_is_reported_by_file_and_line(tmp_path):

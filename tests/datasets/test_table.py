@@ -23,6 +23,7 @@ STARRED = "gj04\t1\t\tFirst.\ngj04\t0\t*\tSecond."
         ("t.tsv", STARRED, {"columns": [3, 1]}, {3: ["First.", "Second."], 1: ["1", "0"]}),
         ("t.tsv", STARRED, {"columns": [-1]}, {-1: ["First.", "Second."]}),
         ("t.tsv", STARRED, {"columns": 0, "header": True}, {0: ["gj04"]}),
+        ("t.tsv", "a\tb\n", {"header": False}, {0: ["a"], 1: ["b"]}),
         ("u.tsv", "a\tb\n1\t2\n3\t4\n", {"columns": ["a", "a"]}, {"a": ["1", "3"]}),
         # The delimiter is a tab if the first line has one.
         ("sts-dev.csv", "main\t2.5\tA girl, smiling.\n", {"columns": [2]},
@@ -38,10 +39,6 @@ STARRED = "gj04\t1\t\tFirst.\ngj04\t0\t*\tSecond."
 )  # fmt: skip
 def test_a_table_is_read_by_columns(write, name, content, arguments, expected):
     assert read_table(write(name, content), **arguments) == expected
-
-
-def test_without_a_header_all_columns_have_numbers(write):
-    assert read_table(write("t.tsv", STARRED), header=False)[3] == ["First.", "Second."]
 
 
 def test_csv_equals_what_the_csv_module_wrote(tmp_path):
