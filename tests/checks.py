@@ -31,6 +31,11 @@ TINY = {
 }
 
 
+# Our inputs -> those of transformers.
+THEIR_NAMES = {"token_ids": "input_ids", "segment_ids": "token_type_ids"}
+THEIR_NAMES["padding_mask"] = "attention_mask"
+
+
 def to_numpy(tensor):
     return keras.ops.convert_to_numpy(tensor)
 
@@ -146,6 +151,16 @@ def check_config_round_trip(model):
     assert again.get_config() == config
     keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(model))
     assert len(again.weights) == len(model.weights)
+
+
+def made_again(thing):
+    """Returns what Keras makes of a config. Files have the registered names of classes."""
+    saved = keras.saving.serialize_keras_object(thing)
+    assert saved["registered_name"] == f"bert_keras>{type(thing).__name__}"
+    again = keras.saving.deserialize_keras_object(saved)
+    assert type(again) is type(thing)
+    assert again.get_config() == thing.get_config()
+    return again
 
 
 def check_saved_and_reloaded(model, inputs, path):
@@ -413,11 +428,32 @@ def transformers_outputs(reference, inputs, with_gradients=False, **options):
     """Returns what a model of transformers computes from our inputs."""
     import torch
 
-    names = {"token_ids": "input_ids", "padding_mask": "attention_mask"}
-    names["segment_ids"] = "token_type_ids"
-    tensors = {names[key]: torch.tensor(array).long() for key, array in inputs.items()}
+    tensors = {
+        theirs: torch.tensor(inputs[ours]).long()
+        for ours, theirs in THEIR_NAMES.items()
+        if ours in inputs
+    }
     with torch.set_grad_enabled(with_gradients):
         return reference(**tensors, **options)
+
+
+def model_of_transformers(name, seed=0, **settings):
+    """Returns a random model of transformers, by the name of its class, that gives attentions."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    torch.manual_seed(seed)
+    config = getattr(transformers, name).config_class(**settings)
+    config._attn_implementation = "eager"  # the fused one returns no attentions
+    return getattr(transformers, name)(config).eval()
+
+
+def perturbed(model):
+    """Adds noise to a model of transformers, whose initial zeros and ones would hide mix-ups."""
+    import torch
+
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    return model
 
 
 def check_equals_transformers(reference, inputs, folder):
@@ -431,13 +467,7 @@ def check_equals_transformers(reference, inputs, folder):
     Returns:
         Our backbone.
     """
-    import torch
-
-    reference.eval()
-    with torch.no_grad():
-        for parameter in reference.parameters():  # initial zeros and ones would hide mix-ups
-            parameter.add_(0.1 * torch.randn_like(parameter))
-    reference.save_pretrained(folder)
+    perturbed(reference.eval()).save_pretrained(folder)
     backbone = Backbone.from_preset(folder)
     expected = transformers_outputs(
         reference, inputs, output_hidden_states=True, output_attentions=True
@@ -522,8 +552,6 @@ def random_reference(family, seed, **settings):
         seed: int.
         **settings: settings of its config that are not drawn.
     """
-    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
-    torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     num_heads, longest = int(rng.integers(1, 5)), int(rng.integers(5, 15))
     skipped = settings.get("pad_token_id", 1) + 1 if family in ("Roberta", "MPNet") else 0
@@ -537,15 +565,15 @@ def random_reference(family, seed, **settings):
     }
     width = "hidden_dim" if family == "DistilBert" else "intermediate_size"
     sizes[width] = int(rng.integers(5, 40))
-    config = getattr(transformers, f"{family}Config")(**sizes | settings)
-    config._attn_implementation = "eager"  # the fused one returns no attentions
+    reference = model_of_transformers(f"{family}Model", seed, **sizes | settings)
+    config = reference.config
     places = np.arange(config.max_position_embeddings - skipped)
     mask = np.stack([places < 3, places >= 0, places > 2, rng.random(len(places)) < 0.6])
     ids = rng.integers(skipped, config.vocab_size, mask.shape)
     inputs = {"token_ids": np.where(mask | (not skipped), ids, skipped - 1), "padding_mask": mask}
     if getattr(config, "type_vocab_size", 0) > 1:
         inputs["segment_ids"] = rng.integers(0, config.type_vocab_size, mask.shape)
-    return getattr(transformers, f"{family}Model")(config).eval(), inputs
+    return reference, inputs
 
 
 def check_parity(family, seed, folder, **settings):

@@ -3,6 +3,7 @@
 import gc
 import json
 import random
+import zipfile
 
 import keras
 import pytest
@@ -67,6 +68,31 @@ def write(tmp_path):
         return path
 
     return write_file
+
+
+@pytest.fixture
+def reloaded(tmp_path):
+    """Returns a function that saves a model and returns what its file gives back."""
+
+    def save_and_load(model):
+        model.save(tmp_path / "model.keras")
+        return keras.models.load_model(tmp_path / "model.keras")
+
+    return save_and_load
+
+
+@pytest.fixture
+def changed_archive():
+    """Returns a function that copies an archive and changes the content of its members."""
+
+    def change(path, function):
+        changed = path.with_stem("changed")
+        with zipfile.ZipFile(path) as old, zipfile.ZipFile(changed, "w") as new:
+            for name in old.namelist():
+                new.writestr(name, function(name, old.read(name)))
+        return changed
+
+    return change
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Calibration: hand-computed errors, SciPy's minimum, and a classifier that keeps its labels."""
 
-import keras
 import numpy as np
 import pytest
 import scipy.optimize
@@ -68,7 +67,7 @@ def test_a_temperature_at_its_limit_is_reported(sign, words, monkeypatch):
 
 
 @pytest.mark.parametrize("problem_type", ["single_label", "multi_label"])
-def test_calibration_changes_probabilities_and_keeps_labels(problem_type, tmp_path):
+def test_calibration_changes_probabilities_and_keeps_labels(problem_type, reloaded):
     options = {"problem_type": problem_type, "label_names": ["x", "y"]}
     classifier = tiny_classifier(tiny_backbone(), **options)
     texts = ["a b c", "d e", "h a", "g g g", "b", "a a"]
@@ -85,8 +84,7 @@ def test_calibration_changes_probabilities_and_keeps_labels(problem_type, tmp_pa
     raw = class_probabilities(logits, problem_type)
     assert found["before"] == pytest.approx(expected_calibration_error(raw, encoded))
     np.testing.assert_array_equal(classifier.predict(texts, verbose=0), logits)
-    classifier.save(tmp_path / "x.keras")
-    assert keras.models.load_model(tmp_path / "x.keras").classify(texts) == after
+    assert reloaded(classifier).classify(texts) == after
     assert classifier.calibrate(texts, labels)["before"] == pytest.approx(found["after"])
 
 

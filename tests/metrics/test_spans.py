@@ -1,5 +1,6 @@
 """SQuAD's scores, against a second reading of the official scripts."""
 
+import collections
 import random
 import re
 import string
@@ -40,11 +41,7 @@ def reference_f1(answer, predicted, both_empty=1):
     left, right = reference_words(answer), reference_words(predicted)
     if left == right == []:
         return both_empty
-    rest, same = list(left), 0
-    for word in right:
-        if word in rest:
-            rest.remove(word)
-            same += 1
+    same = (collections.Counter(left) & collections.Counter(right)).total()
     if same == 0:
         return 0
     precision, recall = same / len(right), same / len(left)

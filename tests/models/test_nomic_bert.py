@@ -9,6 +9,7 @@ from checks import (
     check_config_is_refused,
     check_equals_transformers,
     check_gradients,
+    model_of_transformers,
     random_inputs,
     to_numpy,
     transformers_outputs,
@@ -41,12 +42,7 @@ def tiny_backbone(**overrides):
 
 
 def reference_of(family, architecture="Model", **overrides):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(0)
-    config = getattr(transformers, f"{family}Config")(**{**SIZES, **overrides})
-    config._attn_implementation = "eager"
-    return getattr(transformers, f"{family}{architecture}")(config).eval()
+    return model_of_transformers(f"{family}{architecture}", **{**SIZES, **overrides})
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import itertools
 import shutil
 
 import numpy as np
-import pytest
 
 from bert_keras.corpora.growing_arrays import Columns
 
@@ -25,7 +24,6 @@ def extend(folder, count=None):
     return Columns(folder, DTYPES)
 
 
-@pytest.mark.once
 def test_all_parts_are_in_one_mapped_file_per_column(tmp_path):
     columns = extend(tmp_path)
     assert columns.is_whole and columns.num_parts == 3
@@ -35,7 +33,6 @@ def test_all_parts_are_in_one_mapped_file_per_column(tmp_path):
     assert len(columns.open("none")) == 0
 
 
-@pytest.mark.once
 def test_anything_that_was_cut_off_is_written_again(tmp_path):
     whole = tmp_path / "whole"
     assert not extend(whole, 1).is_whole and not extend(whole, 1).is_whole
@@ -55,7 +52,6 @@ def test_anything_that_was_cut_off_is_written_again(tmp_path):
     assert beginnings == {0, 1, 2, 3}
 
 
-@pytest.mark.once
 def test_parts_after_a_damaged_line_of_the_journal_are_written_again(tmp_path):
     extend(tmp_path)
     whole = (tmp_path / "journal.jsonl").read_bytes().splitlines()

