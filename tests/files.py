@@ -4,6 +4,7 @@ import json
 
 
 def write_json(path, value):
+    path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(value), encoding="utf-8")
 
 

@@ -2,13 +2,11 @@
 
 import json
 import shutil
-import struct
 from pathlib import Path
 from typing import NamedTuple
 
 import keras
 import numpy as np
-from bundle_writer import field, varint
 from files import write_json
 from foreign import (
     WIDTH,
@@ -18,7 +16,7 @@ from foreign import (
     write_keras_hub,
     write_tf1,
 )
-from small_tokenizers import byte_pair_tokenizer
+from small_tokenizers import byte_pair_tokenizer, sentence_pieces
 from tiny import LETTERS, VOCABULARY, tiny_backbone, tiny_classifier
 
 import bert_keras
@@ -82,13 +80,8 @@ def _write_tf1(folder):
 
 
 def _write_sentence_pieces(folder):
-    pieces = ["<unk>", "<s>", "</s>", "\u2581", *LETTERS, "ab", "\u2581c"]
-    data = b"".join(
-        field(1, field(1, piece.encode()) + varint(2 << 3 | 5) + struct.pack("<f", -float(i)))
-        for i, piece in enumerate(pieces)
-    )
-    data += field(2, field(3, 1)) + field(3, field(1, b"identity") + field(3, 1))
-    (folder / "sentencepiece.bpe.model").write_bytes(data)
+    model = sentence_pieces(TEXTS, vocab_size=30, normalization_rule_name="identity")
+    (folder / "sentencepiece.bpe.model").write_bytes(model)
 
 
 def _write_byte_pair(folder):

@@ -1,17 +1,17 @@
 """A tiny BERT of transformers, written in the formats of other libraries.
 
-The writers follow the files of those libraries, without the tables of this package.
+The writers follow the files of those libraries, without the tables of this package, but for
+KerasHub's, which reads what this package exports.
 """
 
+import tempfile
 from collections.abc import Callable
 from typing import NamedTuple
 
 import h5py
 import numpy as np
-import torch
-import transformers
 from bundle_writer import write_bundle
-from checks import to_numpy
+from checks import model_of_transformers, perturbed, to_numpy, transformers_outputs
 from files import write_json
 from safetensors.numpy import load_file, save_file
 from tiny import VOCABULARY
@@ -52,15 +52,10 @@ KERAS_HUB_CONFIG = {
 
 def bert_of_transformers(architecture="PreTraining", **config):
     """Returns a random BERT with the activation of Google's code, in which no weight is 0 or 1."""
-    torch.manual_seed(0)
     names = set(TF1_CONFIG) - {"directionality", "pooler_fc_size", "pooler_type"}
     settings = {name: TF1_CONFIG[name] for name in names} | {"hidden_act": "gelu_new"}
-    config = transformers.BertConfig(**{**settings, "initializer_range": 0.2, **config})
-    model = getattr(transformers, f"BertFor{architecture}")(config).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter))
-    return model
+    settings |= {"initializer_range": 0.2, **config}
+    return perturbed(model_of_transformers(f"BertFor{architecture}", **settings))
 
 
 def inputs():
@@ -78,11 +73,7 @@ IS_TOKEN = inputs()["padding_mask"].astype(bool)
 
 def outputs_of(model):
     """Returns what a model of transformers computes from `inputs`, a dict of arrays."""
-    names = {"token_ids": "input_ids", "segment_ids": "token_type_ids"}
-    names["padding_mask"] = "attention_mask"
-    with torch.no_grad():
-        outputs = model(**{names[key]: torch.tensor(x).long() for key, x in inputs().items()})
-    return {name: value.numpy() for name, value in outputs.items()}
+    return {name: value.numpy() for name, value in transformers_outputs(model, inputs()).items()}
 
 
 def assert_outputs_equal(backbone, expected, atol=1e-5):
@@ -120,43 +111,7 @@ def rewrite_hugging_face(folder, change):
     save_file(change(load_file(path)), path)
 
 
-# KerasHub's format, version 0.32; `test_to_keras_hub.py` has folders that it wrote itself
-
-
-def keras_hub_arrays(model):
-    """Returns a model's weights by their paths in `model.weights.h5`."""
-    state = {name: x.detach().numpy() for name, x in model.bert.named_parameters()}
-    arrays = {}
-
-    def put(path, *values):
-        for i, value in enumerate(values):
-            arrays[f"layers/{path}/vars/{i}"] = np.ascontiguousarray(value)
-
-    def dense(name):
-        return state[f"{name}.weight"].T, state[f"{name}.bias"]
-
-    def norm(name):
-        return state[f"{name}.weight"], state[f"{name}.bias"]
-
-    put("reversible_embedding", state["embeddings.word_embeddings.weight"])
-    put("position_embedding", state["embeddings.position_embeddings.weight"])
-    put("embedding", state["embeddings.token_type_embeddings.weight"])
-    put("layer_normalization", *norm("embeddings.LayerNorm"))
-    put("dense", *dense("pooler.dense"))
-    for i in range(LAYERS):
-        ours, theirs = "transformer_encoder" + (f"_{i}" if i else ""), f"encoder.layer.{i}"
-        attention = f"{ours}/_self_attention_layer"
-        for name in ("query", "key", "value"):
-            kernel, bias = dense(f"{theirs}.attention.self.{name}")
-            kernel = kernel.reshape(WIDTH, HEADS, -1)
-            put(f"{attention}/{name}_dense", kernel, bias.reshape(HEADS, -1))
-        kernel, bias = dense(f"{theirs}.attention.output.dense")
-        put(f"{attention}/output_dense", kernel.reshape(HEADS, -1, WIDTH), bias)
-        put(f"{attention}_norm", *norm(f"{theirs}.attention.output.LayerNorm"))
-        put(f"{ours}/_feedforward_intermediate_dense", *dense(f"{theirs}.intermediate.dense"))
-        put(f"{ours}/_feedforward_output_dense", *dense(f"{theirs}.output.dense"))
-        put(f"{ours}/_feedforward_layer_norm", *norm(f"{theirs}.output.LayerNorm"))
-    return arrays
+# KerasHub's format, version 0.32
 
 
 def serialized(class_name, config, package="keras_hub"):
@@ -177,12 +132,15 @@ def write_h5(path, arrays):
 
 
 def write_keras_hub(folder, model):
+    """Exports a model, which `test_to_keras_hub.py` shows to be the same in KerasHub itself."""
+    with tempfile.TemporaryDirectory() as theirs:
+        model.save_pretrained(theirs)
+        backbone = bert_keras.BertBackbone.from_preset(theirs, attention_dropout=0.2)
+    backbone.export_to_keras_hub(folder)
     (folder / "assets" / "tokenizer").mkdir(parents=True)
     write_vocabulary(folder / "assets" / "tokenizer" / "vocabulary.txt")
-    write_json(folder / "config.json", serialized("BertBackbone", KERAS_HUB_CONFIG))
     tokenizer = {"lowercase": True, "strip_accents": False, "split": True, "suffix_indicator": "##"}
     write_json(folder / "tokenizer.json", serialized("BertTokenizer", tokenizer))
-    write_h5(folder / "model.weights.h5", keras_hub_arrays(model))
 
 
 def add_keras_hub_classifier(

@@ -17,6 +17,7 @@ import safetensors.torch
 import tokenizers
 import torch
 import transformers
+from checks import perturbed
 from files import contents, read_json, write_json
 from small_tokenizers import SPECIAL_TOKENS, sentence_pieces
 
@@ -319,7 +320,6 @@ def write_encoder(encoder, folder):
     config = {"architectures": [encoder.architecture], "vocab_size": size, **config}
     files = {} if encoder.sentences is None else sentence_files(**encoder.sentences)
     for name, value in {"config.json": config, **files, **encoder.files}.items():
-        (folder / name).parent.mkdir(exist_ok=True)
         write_json(folder / name, value)
     if not encoder.task:
         (folder / encoder.weights).write_bytes(b"never read")
@@ -349,8 +349,5 @@ def _random_model(encoder, config):
     config = {name: x for name, x in config.items() if x is not None and name not in skipped}
     if "id2label" in config:
         config["id2label"] = dict(enumerate(encoder.labels))
-    model = cls(cls.config_class(**config)).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter))
+    model = perturbed(cls(cls.config_class(**config)).eval())
     return model.to(getattr(torch, encoder.dtype)).float()

@@ -8,8 +8,8 @@ import keras
 import numpy as np
 import pytest
 import safetensors.numpy
-import torch
 import transformers
+from checks import transformers_outputs
 from files import change_json, contents, read_json
 from foreign import bert_of_transformers, replaced, rewrite_hugging_face, write_hugging_face
 from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
@@ -61,8 +61,7 @@ def transformers_logits(folder):
     model = transformers.AutoModelForSequenceClassification.from_pretrained(folder).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     batch = tokenizer(TEXTS, padding=True, truncation=True, max_length=16, return_tensors="pt")
-    with torch.no_grad():
-        return model(**batch).logits.numpy()
+    return model(**batch).logits.detach().numpy()
 
 
 @pytest.mark.filterwarnings("error::UserWarning")
@@ -70,19 +69,6 @@ def test_a_fine_tuned_checkpoint_comes_with_its_head_and_labels(theirs):
     classifier = bert_keras.TextClassifier.from_preset(theirs)
     assert classifier.label_names == ("bad", "fine", "good")
     np.testing.assert_allclose(predictions(classifier), transformers_logits(theirs), atol=1e-5)
-
-
-def test_transformers_loads_an_export(tmp_path):
-    classifier = tiny_classifier(num_classes=3, label_names=["x", "y", "z"])
-    for variable in classifier.weights:
-        variable.assign(np.random.default_rng(1).normal(0, 0.3, variable.shape))
-    classifier.export_to_huggingface(tmp_path)
-    np.testing.assert_allclose(transformers_logits(tmp_path), predictions(classifier), atol=1e-5)
-    labels = {"0": "x", "1": "y", "2": "z"}
-    assert read_json(tmp_path / "config.json")["id2label"] == labels
-    again = bert_keras.TextClassifier.from_preset(tmp_path)
-    assert again.label_names == ("x", "y", "z")
-    np.testing.assert_array_equal(predictions(again), predictions(classifier))
 
 
 @pytest.mark.parametrize(
@@ -101,46 +87,6 @@ def test_a_checkpoint_with_a_single_label_is_a_regression(tmp_path):
     classifier = bert_keras.TextClassifier.from_preset(folder)
     assert (classifier.problem_type, classifier.num_classes) == ("regression", 1)
     np.testing.assert_allclose(predictions(classifier), transformers_logits(folder), atol=1e-5)
-
-
-def test_arguments_reach_the_constructor_that_takes_them(theirs):
-    options = {"dropout": 0.0, "backbone": {"attention_dropout": 0.3}, "max_length": 8}
-    with pytest.warns(UserWarning, match="pooling"):
-        classifier = bert_keras.TextClassifier.from_preset(theirs, pooling="mean", **options)
-    assert (classifier.dropout, classifier.backbone.dropout) == (0.0, 0.2)
-    assert classifier.backbone.attention_dropout == 0.3
-    assert classifier.preprocessor.max_length == 8
-    assert classifier.pooling == "mean"
-    bare = bert_keras.TextClassifier.from_preset(theirs, preprocessor=None)
-    assert bare.preprocessor is None
-
-
-def test_a_preset_of_ours_gives_the_same_numbers(tmp_path):
-    classifier = tiny_classifier(label_names=["no", "yes"], pooling="mean")
-    classifier.save_to_preset(tmp_path)
-    names = {path.name for path in tmp_path.iterdir()}
-    assert {"config.json", "model.safetensors", "task.json", "tokenizer.json"} <= names
-    assert not [name for name in names if name.endswith(".h5") or "partial" in name]
-    again = bert_keras.TextClassifier.from_preset(tmp_path)
-    assert again.get_config() | {"name": ""} == classifier.get_config() | {"name": ""}
-    np.testing.assert_array_equal(predictions(again), predictions(classifier))
-    inputs = classifier.preprocessor(TEXTS)
-    pooled = [
-        backbone.predict(inputs, verbose=0)["pooled_output"]
-        for backbone in (bert_keras.BertBackbone.from_preset(tmp_path), classifier.backbone)
-    ]
-    np.testing.assert_array_equal(*pooled)
-
-
-def test_a_subclass_keeps_its_head_in_its_preset(tmp_path):
-    @keras.saving.register_keras_serializable(package="mine")
-    class MyClassifier(bert_keras.TextClassifier):
-        pass
-
-    mine = MyClassifier(tiny_backbone(), preprocessor=tiny_preprocessor())
-    mine.save_to_preset(tmp_path)
-    again = MyClassifier.from_preset(tmp_path)
-    np.testing.assert_array_equal(predictions(again), predictions(mine))
 
 
 @pytest.mark.parametrize("task", [bert_keras.TextClassifier, bert_keras.MultipleChoice])
@@ -238,9 +184,7 @@ def test_another_number_of_classes_gets_a_new_head_and_a_warning(theirs, options
     assert predictions(classifier).shape == (len(TEXTS), 5)
 
 
-def test_wrong_arguments_are_named(theirs, tmp_path):
-    with pytest.raises(TypeError, match="num_labels"):
-        bert_keras.TextClassifier.from_preset(theirs, num_labels=3)
+def test_an_argument_that_a_new_head_needs_is_named(tmp_path):
     tiny_backbone().save_to_preset(tmp_path)
     with pytest.raises(TypeError, match=r"no head for a TokenClassifier.*\['num_classes'\]"):
         bert_keras.TokenClassifier.from_preset(tmp_path, preprocessor=None)
@@ -252,12 +196,10 @@ def test_a_real_checkpoint_equals_transformers():
     tokenizer = transformers.AutoTokenizer.from_pretrained(minilm())
     batch = tokenizer(sentences, padding=True, truncation=True, max_length=512, return_tensors="pt")
     reference = transformers.AutoModel.from_pretrained(minilm()).eval()
-    with torch.no_grad():
-        expected = reference(**batch)
     backbone = bert_keras.BertBackbone.from_preset("minilm_l6_en_uncased")
     inputs = bert_keras.TextPreprocessor.from_preset("minilm_l6_en_uncased")(sentences)
     np.testing.assert_array_equal(inputs["token_ids"], batch["input_ids"].numpy())
-    actual = backbone.predict(inputs, verbose=0)
+    actual, expected = backbone.predict(inputs, verbose=0), transformers_outputs(reference, inputs)
     mask = inputs["padding_mask"].astype(bool)
     difference = np.abs(actual["sequence_output"] - expected.last_hidden_state.numpy())[mask].max()
     pooled = np.abs(actual["pooled_output"] - expected.pooler_output.numpy()).max()
@@ -320,10 +262,6 @@ def test_weights_that_do_not_fit_the_config_are_refused(tmp_path):
     config = read_json(tmp_path / "config.json")["config"]
     change_json(tmp_path / "config.json", config={**config, "num_layers": 1})
     with pytest.raises(ValueError, match=r"without a weight \(16\): encoder/layer_1/"):
-        bert_keras.TextClassifier.from_preset(tmp_path)
-    change_json(tmp_path / "config.json", config=config)
-    rewrite_hugging_face(tmp_path, lambda t: {k: v.astype("int8") for k, v in t.items()})
-    with pytest.raises(ValueError, match=r"must be floats\..*dtype int8"):
         bert_keras.TextClassifier.from_preset(tmp_path)
 
 

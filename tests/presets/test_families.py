@@ -11,8 +11,15 @@ from types import MappingProxyType
 import keras
 import numpy as np
 import pytest
-from checks import inputs_of, make_backbones_once, to_numpy
-from files import write_json
+from checks import (
+    check_config_is_refused,
+    inputs_of,
+    make_backbones_once,
+    model_of_transformers,
+    perturbed,
+    to_numpy,
+    transformers_outputs,
+)
 
 import bert_keras
 from bert_keras.models.backbone import Backbone
@@ -135,7 +142,6 @@ def their_class(record, name, task):
 
 
 def save_with_transformers(folder, record, name, task):
-    torch.manual_seed(len(name))
     cls, head = their_class(record, name, task), record.heads.get(task, Head())
     config = config_of(record, name)
     if "num_classes" in head.inferred:
@@ -147,10 +153,7 @@ def save_with_transformers(folder, record, name, task):
         config[head.dropout] = 0.43
     if "pooling" in head.inferred:
         config[head.pooling] = "mean"
-    model = cls(cls.config_class(**config)).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter))
+    model = perturbed(model_of_transformers(cls.__name__, len(name), **config))
     model.save_pretrained(folder)
     return model
 
@@ -169,11 +172,7 @@ def arrays_for(model, task):
 
 
 def their_outputs(model, arrays):
-    names = {"token_ids": "input_ids", "padding_mask": "attention_mask"}
-    names["segment_ids"] = "token_type_ids"
-    batch = {names[key]: torch.tensor(array).long() for key, array in arrays.items()}
-    with torch.no_grad():
-        outputs = model(**batch)
+    outputs = transformers_outputs(model, arrays)
     renamed = {
         "last_hidden_state": "sequence_output",
         "pooler_output": "pooled_output",
@@ -327,11 +326,8 @@ UNSUPPORTED += [
 def test_a_config_that_no_backbone_supports_is_refused_before_weights_are_read(
     tmp_path, record, name, key, wrong, message
 ):
-    (tmp_path / "model.safetensors").write_bytes(b"never read")
     config = {"model_type": name, **config_of(record, name), key: wrong}
-    write_json(tmp_path / "config.json", config)
-    with pytest.raises(ValueError, match=message):
-        Backbone.from_preset(tmp_path)
+    check_config_is_refused(tmp_path, config, message)
 
 
 def roberta():

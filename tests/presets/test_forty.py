@@ -10,6 +10,7 @@ import pytest
 import safetensors.torch
 import torch
 import transformers
+from checks import transformers_outputs
 from forty import FORTY, QUERY, TEXTS, write_encoder
 
 import bert_keras
@@ -135,10 +136,8 @@ def check_late_interaction(task, encoder, model, tokenizer):
     kernel = safetensors.torch.load_file(f"{tokenizer.name_or_path}/model.safetensors")
     ids = tokenizer(TEXTS[1])["input_ids"]
     ids.insert(1, tokenizer.convert_tokens_to_ids("[unused1]"))
-    with torch.no_grad():
-        vectors = (
-            model(input_ids=torch.tensor([ids])).last_hidden_state[0] @ kernel["linear.weight"].T
-        )
+    states = transformers_outputs(model, {"token_ids": [ids]}).last_hidden_state
+    vectors = states[0] @ kernel["linear.weight"].T
     expected = torch.nn.functional.normalize(vectors, dim=-1).numpy()
     found = task.embed(TEXTS)
     np.testing.assert_allclose(found[1], expected, atol=1e-5)

@@ -10,7 +10,7 @@ import pathlib
 import numpy as np
 import pytest
 import tokenizers
-from checks import to_numpy
+from checks import to_numpy, transformers_outputs
 
 import bert_keras
 
@@ -101,8 +101,7 @@ def test_it_predicts_the_residues_of_an_antibody_as_in_transformers(reference):
     token_ids = np.tile(np.array(encoding.ids), (len(CHAIN), 1))
     np.put_along_axis(token_ids, positions, task.preprocessor.tokenizer.mask_token_id, axis=1)
     logits = to_numpy(task({"token_ids": token_ids, "mask_positions": positions}))
-    with torch.no_grad():
-        everywhere = model(torch.tensor(token_ids)).logits.numpy()
+    everywhere = transformers_outputs(model, {"token_ids": token_ids}).logits.numpy()
     expected = np.take_along_axis(everywhere, positions[:, :, None], axis=1)
     np.testing.assert_allclose(logits, expected, atol=2e-5)
     right = (logits[:, 0].argmax(-1) == np.array(encoding.ids)[1:-1]).mean()

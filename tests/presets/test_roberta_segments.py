@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from checks import to_numpy
+from checks import model_of_transformers, to_numpy, transformers_outputs
 from small_tokenizers import byte_pair_tokenizer
 
 import bert_keras
 
-torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 SIZES = {
@@ -25,20 +24,17 @@ IDS = np.array([[0, 7, 9, 2, 8, 2], [0, 5, 2, 1, 1, 1]], "int32")
 @pytest.mark.parametrize("name", ["Roberta", "XLMRoberta", "Camembert"])
 @pytest.mark.parametrize("num_segments", [2, 10])
 def test_segments_are_those_of_transformers_and_0_unless_given(tmp_path, name, num_segments):
-    config = getattr(transformers, f"{name}Config")(**SIZES, type_vocab_size=num_segments)
-    torch.manual_seed(0)
-    reference = getattr(transformers, f"{name}Model")(config).eval()
+    reference = model_of_transformers(f"{name}Model", **SIZES, type_vocab_size=num_segments)
     reference.save_pretrained(tmp_path)
     backbone = bert_keras.RobertaBackbone.from_preset(tmp_path)
     mask = (IDS != 1).astype("int32")
     given = np.random.default_rng(0).integers(0, num_segments, IDS.shape).astype("int32")
     outputs = []
     for ids in (None, np.zeros_like(IDS), given):
-        segments = {} if ids is None else {"segment_ids": ids}
-        theirs = {} if ids is None else {"token_type_ids": torch.tensor(ids).long()}
-        with torch.no_grad():
-            expected = reference(torch.tensor(IDS).long(), torch.tensor(mask).long(), **theirs)
-        found = backbone({"token_ids": IDS, "padding_mask": mask, **segments})["sequence_output"]
+        inputs = {"token_ids": IDS, "padding_mask": mask}
+        inputs |= {} if ids is None else {"segment_ids": ids}
+        expected = transformers_outputs(reference, inputs)
+        found = backbone(inputs)["sequence_output"]
         outputs.append(to_numpy(found)[mask == 1])
         wanted = expected.last_hidden_state.numpy()[mask == 1]
         np.testing.assert_allclose(outputs[-1], wanted, atol=1e-5)
@@ -57,10 +53,3 @@ def test_a_pair_of_texts_is_in_segment_0(tmp_path):
     inputs = task.preprocessor(["a b"], ["c"])
     assert "segment_ids" in inputs
     assert not np.asarray(inputs["segment_ids"]).any()
-
-
-def test_kerashub_has_no_roberta_with_segments():
-    pytest.importorskip("keras_hub")
-    backbone = bert_keras.RobertaBackbone(30, 1, 1, 4, 4, num_segments=2)
-    with pytest.raises(ValueError, match="num_segments=1"):
-        backbone.to_keras_hub()

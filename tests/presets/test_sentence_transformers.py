@@ -10,6 +10,7 @@ import safetensors.numpy
 import safetensors.torch
 import torch
 from checks import call, to_numpy
+from files import write_json
 from small_tokenizers import byte_pair_tokenizer
 from tiny import VOCABULARY, tiny_backbone, tiny_preprocessor
 
@@ -22,11 +23,6 @@ MODULES = "sentence_transformers.models"
 # One case of a table runs on each backend.
 EACH = pytest.mark.each_backend
 pytestmark = pytest.mark.once
-
-
-def write_json(path, value):
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(value))
 
 
 def list_modules(folder, *modules):
@@ -129,19 +125,89 @@ def test_a_user_s_projection_replaces_the_dense_layer(folder):
     ]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"activation_function": f"{TORCH}.activation.Softshrink"}, "'Softshrink'"),
-        ({"activation_function": "mine.Tanh"}, "'mine.Tanh'"),
-        ({"activation_function": 1}, "one of .*Received: 1"),
-        ({"use_residual": True}, "use_residual"),
-        ({"module_input_name": "token_embeddings"}, "token_embeddings"),
-    ],
-)
-def test_a_dense_layer_that_computes_something_else_is_refused(folder, changes, message):
+def add_other_dense(folder, **changes):
     config = {"activation_function": f"{TORCH}.activation.Tanh", "bias": True}
     add_dense(folder, **config | changes)
+
+
+PROMPTS = {"query": "a b: ", "document": "", "search.code": "g"}
+
+
+def add_prompts(folder, **config):
+    config = {"prompts": PROMPTS, "default_prompt_name": "query", **config}
+    write_json(folder / "config_sentence_transformers.json", config)
+
+
+@pytest.mark.parametrize(
+    ("pooling_config", "expected"),
+    [
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "cls"),
+        ({"pooling_mode_max_tokens": True}, "max"),
+        ({"embedding_dimension": 16, "pooling_mode": "cls"}, "cls"),
+        ({}, "mean"),
+    ],
+)
+def test_a_folder_brings_its_settings(folder, pooling_config, expected):
+    write_json(folder / "1_Pooling/config.json", pooling_config)
+    embedder = bert_keras.TextEmbedder.from_preset(folder)
+    assert (embedder.pooling, embedder.normalize) == (expected, False)
+    assert embedder.preprocessor.max_length == 16
+    modules = ("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize")
+    list_modules(folder, *modules)
+    embedder = bert_keras.TextEmbedder.from_preset(folder, pooling="mean", max_length=12)
+    assert (embedder.pooling, embedder.normalize) == ("mean", True)
+    assert embedder.preprocessor.max_length == 12
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("1_Pooling/config.json", {"pooling_mode": ["mean", "max"]}, "pooling"),
+        ("1_Pooling/config.json", {"pooling_mode_weightedmean_tokens": True}, "weightedmean"),
+        ("1_Pooling/config.json", [], "JSON object"),
+        ("modules.json", {"a": 1}, "JSON list"),
+        ("modules.json", ["Transformer"], "must list modules"),
+        ("modules.json", [{"type": "a.Transformer", "path": ""}], "Supported: Transformer"),
+        (
+            "modules.json",
+            [{"type": "Transformer", "path": ""}, {"type": "Pooling", "path": "../other"}],
+            "outside its folder",
+        ),
+    ],
+)
+def test_settings_that_cannot_be_met_are_refused(folder, name, value, message):
+    write_json(folder / name, value)
+    with pytest.raises(ValueError, match=message):
+        bert_keras.TextEmbedder.from_preset(folder)
+    if name != "modules.json" or not isinstance(value, dict):
+        embedder = bert_keras.TextEmbedder.from_preset(folder, pooling="cls", normalize=True)
+        assert embedder.pooling == "cls"
+        assert embedder.preprocessor.max_length == 16
+
+
+@pytest.mark.parametrize(
+    ("add", "changes", "message"),
+    [
+        (
+            add_other_dense,
+            {"activation_function": f"{TORCH}.activation.Softshrink"},
+            "'Softshrink'",
+        ),
+        (add_other_dense, {"activation_function": "mine.Tanh"}, "'mine.Tanh'"),
+        (add_other_dense, {"activation_function": 1}, "one of .*Received: 1"),
+        (add_other_dense, {"use_residual": True}, "use_residual"),
+        (add_other_dense, {"module_input_name": "token_embeddings"}, "token_embeddings"),
+        *(
+            (add_prompts, {"prompts": prompts}, "`prompts` must be a dict")
+            for prompts in ({"query": 1}, ["query: "], {"query": None})
+        ),
+        (add_prompts, {"default_prompt_name": "passage"}, "`default_prompt` must be one of"),
+    ],
+)
+def test_other_dense_layers_and_prompts_are_refused_before_weights_are_read(
+    folder, add, changes, message
+):
+    add(folder, **changes)
     (folder / "model.safetensors").write_bytes(b"not read yet")
     with pytest.raises(ValueError, match=message):
         bert_keras.TextEmbedder.from_preset(folder)
@@ -212,14 +278,6 @@ def test_lowercasing_keeps_accents_as_they_were():
         assert tokenizer.lowercased()("É") == tokenizer("e" if strips else "é")
 
 
-PROMPTS = {"query": "a b: ", "document": "", "search.code": "g"}
-
-
-def add_prompts(folder, **config):
-    config = {"prompts": PROMPTS, "default_prompt_name": "query", **config}
-    write_json(folder / "config_sentence_transformers.json", config)
-
-
 def test_prompts_go_before_texts(folder):
     bare = bert_keras.TextEmbedder.from_preset(folder)
     add_prompts(folder)
@@ -273,22 +331,6 @@ def test_tokens_of_a_prompt_that_is_not_pooled_are_left_out(folder, mode, capsys
         np.testing.assert_allclose(again.embed(TEXTS, prompt=""), bare, atol=1e-6)
     embedder.embed(TEXTS, verbose=1)
     assert "1/1" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ({"prompts": {"query": 1}}, "`prompts` must be a dict"),
-        ({"prompts": ["query: "]}, "`prompts` must be a dict"),
-        ({"prompts": {"query": None}}, "`prompts` must be a dict"),
-        ({"default_prompt_name": "passage"}, "`default_prompt` must be one of"),
-    ],
-)
-def test_prompts_of_another_form_are_refused(folder, config, message):
-    add_prompts(folder, **config)
-    (folder / "model.safetensors").write_bytes(b"not read yet")
-    with pytest.raises(ValueError, match=message):
-        bert_keras.TextEmbedder.from_preset(folder)
 
 
 @pytest.mark.parametrize("prompt", ["passage", "search_query", 1])

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from checks import to_numpy
+from checks import to_numpy, transformers_outputs
 
 import bert_keras
+
+pytestmark = pytest.mark.once
+EACH = pytest.mark.each_backend
 
 BERT, MODERN_BERT = "bert_mini_en_gutenberg", "modernbert_mini_en_gutenberg"
 CHINESE = "modernbert_mini_zh_classics"
@@ -27,20 +30,17 @@ def model(request):
     return task.from_preset(request.param)
 
 
-@pytest.mark.once
 def test_it_fills_masks_with_fitting_words(model):
     for text, words in SENTENCES.items():
         guesses = {token for token, _ in model.fill_mask(text, top_k=5)[0]}
         assert guesses & words, (text, guesses)
 
 
-@pytest.mark.once
 def test_it_prefers_the_sentence_that_makes_sense(model):
     right, wrong = model.score(["He looked at her face.", "He looked at her from."])
     assert right > wrong
 
 
-@pytest.mark.once
 def test_all_weights_come_from_the_file(recwarn):
     bert_keras.MaskedLM.from_preset(BERT)
     bert_keras.NextSentencePrediction.from_preset(BERT)
@@ -49,7 +49,6 @@ def test_all_weights_come_from_the_file(recwarn):
     assert not [w for w in recwarn if "random" in str(w.message)]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("pooling", [None, "mean"])
 def test_a_new_head_has_any_pooling(pooling):
     with pytest.warns(UserWarning, match="head/dense/kernel"):
@@ -58,29 +57,32 @@ def test_a_new_head_has_any_pooling(pooling):
     assert has_layers_of_pretraining == (pooling is None)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("name", [BERT, MODERN_BERT, CHINESE])
 def test_it_is_small_and_has_a_card(name):
     assert sum(file.stat().st_size for file in (FOLDERS / name).iterdir()) < 12e6
     assert "Licence" in (FOLDERS / name / "README.md").read_text(encoding="utf-8")
 
 
-def test_it_equals_transformers(model):
-    has_pairs = isinstance(model, bert_keras.Pretraining)
-    name = BERT if has_pairs else MODERN_BERT
-    cls = transformers.BertForPreTraining if has_pairs else transformers.ModernBertForMaskedLM
+@pytest.mark.parametrize(
+    "name", [*(pytest.param(x, marks=EACH) for x in (BERT, MODERN_BERT)), CHINESE]
+)
+def test_it_equals_transformers(name):
+    task, cls = bert_keras.MaskedLM, transformers.ModernBertForMaskedLM
+    if name == BERT:
+        task, cls = bert_keras.Pretraining, transformers.BertForPreTraining
+    model = task.from_preset(name)
     reference = cls.from_pretrained(FOLDERS / name, dtype=torch.float32).eval()
-    token_ids = np.random.default_rng(0).integers(5, 8192, (2, 200 if name == MODERN_BERT else 9))
+    token_ids = np.random.default_rng(0).integers(5, 8192, (2, 9 if name == BERT else 200))
     positions = np.tile(np.arange(9), (2, 1))
     ours = model({"token_ids": token_ids, "mask_positions": positions})
-    with torch.no_grad():
-        theirs = reference(torch.tensor(token_ids))
-    logits = ours["masked_lm"] if has_pairs else ours
-    expected = (theirs.prediction_logits if has_pairs else theirs.logits)[:, :9]
-    np.testing.assert_allclose(to_numpy(logits), expected.numpy(), atol=1e-5, rtol=1e-5)
-    if has_pairs:
-        logits, expected = to_numpy(ours["next_sentence"]), theirs.seq_relationship_logits.numpy()
-        np.testing.assert_allclose(logits, expected, atol=1e-5)
+    theirs = transformers_outputs(reference, {"token_ids": token_ids})
+    pairs = [(ours, theirs.get("logits"))]
+    if name == BERT:
+        pairs = [(ours["masked_lm"], theirs.prediction_logits)]
+        pairs += [(ours["next_sentence"], theirs.seq_relationship_logits)]
+    for found, expected in pairs:
+        expected = expected[:, :9].numpy()
+        np.testing.assert_allclose(to_numpy(found), expected, atol=1e-5, rtol=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -89,23 +91,12 @@ def chinese():
 
 
 class TestChinese:
-    @pytest.mark.once
     def test_each_character_is_a_token(self, chinese):
         pieces = chinese.tokenizer.tokenize("房間很干净，Wi-Fi 24℃。")
         assert pieces[:6] == list("房間很干净，")
         assert "[UNK]" not in pieces
 
+    @EACH
     def test_it_fills_masks_with_fitting_characters(self, chinese):
         guesses = {token for token, _ in chinese.fill_mask("武松笑[MASK]：“好酒！”", top_k=5)[0]}
         assert guesses & {"道", "曰", "說"}, guesses
-
-    @pytest.mark.once  # The English ModernBERT does so on each backend.
-    def test_it_equals_transformers(self, chinese):
-        reference = transformers.ModernBertForMaskedLM.from_pretrained(
-            FOLDERS / CHINESE, dtype=torch.float32
-        ).eval()
-        token_ids = np.random.default_rng(0).integers(5, 8244, (2, 200))
-        ours = chinese({"token_ids": token_ids, "mask_positions": np.tile(np.arange(9), (2, 1))})
-        with torch.no_grad():
-            expected = reference(torch.tensor(token_ids)).logits[:, :9].numpy()
-        np.testing.assert_allclose(to_numpy(ours), expected, atol=1e-5, rtol=1e-5)

@@ -142,8 +142,9 @@ def test_the_last_of_several_checkpoints_is_loaded(folder, reference):
         bert_keras.BertBackbone.from_preset(folder)
 
 
-def test_the_config_may_have_the_usual_name(folder):
-    (folder / "bert_config.json").rename(folder / "config.json")
+@pytest.mark.parametrize("name", ["config.json", "albert_config.json"])
+def test_the_config_may_have_the_usual_name_or_albert_s(folder, name):
+    (folder / "bert_config.json").rename(folder / name)
     assert bert_keras.BertBackbone.from_preset(folder).activation == "gelu_tanh"
 
 

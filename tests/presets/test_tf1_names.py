@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-import torch
-import transformers
 from bundle_writer import write_bundle
+from checks import model_of_transformers, perturbed
 from files import write_json
 from foreign import (
     TF1_CONFIG,
@@ -98,21 +97,10 @@ def test_googles_albert_gives_the_outputs_of_transformers(tmp_path, num_groups, 
     config = {key: x for key, x in TF1_CONFIG.items() if key[:6] not in ("pooler", "direct")}
     config |= {"embedding_size": 12, "num_hidden_groups": num_groups}
     config |= {"inner_group_num": num_inner_layers, "initializer_range": 0.3}
-    torch.manual_seed(0)
-    settings = transformers.AlbertConfig(**{**config, "hidden_act": "gelu_new"})
-    model = transformers.AlbertModel(settings).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter))
+    settings = {**config, "hidden_act": "gelu_new"}
+    model = perturbed(model_of_transformers("AlbertModel", **settings))
     write_json(tmp_path / "albert_config.json", {**config, "net_structure_type": 0})
     write_vocabulary(tmp_path / "vocab.txt")
     write_bundle(tmp_path / "model.ckpt-best", albert_tensors(model))
     backbone = bert_keras.AlbertBackbone.from_preset(tmp_path)
     assert_outputs_equal(backbone, outputs_of(model))
-
-
-def test_a_bert_may_have_albert_s_name_of_the_config(reference, tmp_path):
-    write_tf1(tmp_path, reference)
-    (tmp_path / "bert_config.json").rename(tmp_path / "albert_config.json")
-    backbone = bert_keras.BertBackbone.from_preset(tmp_path)
-    assert_outputs_equal(backbone, outputs_of(reference.bert))

@@ -1,9 +1,7 @@
-import json
-
 import numpy as np
 import pytest
 from checks import assert_close, check_task, to_numpy
-from theirs import exported_model, outputs_of, reference_model
+from theirs import exported_model, outputs_of
 from tiny import ready_inputs, tiny_backbone, tiny_task
 
 import bert_keras
@@ -122,94 +120,11 @@ def test_ready_columns_train_too():
     assert np.isfinite(history.history["loss"][0])
 
 
-def reference_folder(folder):
-    """Writes a sentence-transformers folder with random weights; returns the transformers model."""
-    reference = reference_model("BertModel", folder, VOCABULARY)
-    types = {"": "Transformer", "1_Pooling": "Pooling"}
-    modules = [
-        {"idx": index, "path": path, "type": f"sentence_transformers.models.{name}"}
-        for index, (path, name) in enumerate(types.items())
-    ]
-    write_json(folder / "modules.json", modules)
-    write_json(folder / "1_Pooling/config.json", {"pooling_mode_mean_tokens": True})
-    write_json(folder / "sentence_bert_config.json", {"max_seq_length": 9})
-    return reference
-
-
-def mean_pooled(reference, inputs):
-    mask = inputs["padding_mask"][..., None]
-    return (outputs_of(reference, inputs)["last_hidden_state"] * mask).sum(1) / mask.sum(1)
-
-
-def write_json(path, value):
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(value))
-
-
-def test_vectors_equal_transformers_mean_pooling(tmp_path):
-    reference = reference_folder(tmp_path)
-    embedder = bert_keras.TextEmbedder.from_preset(tmp_path)
-    inputs = embedder.preprocessor(TEXTS)
-    expected = mean_pooled(reference, inputs)
-    np.testing.assert_allclose(embedder.embed(TEXTS), expected, atol=1e-5)
-    unit = bert_keras.TextEmbedder.from_preset(tmp_path, normalize=True)
-    lengths = np.linalg.norm(expected, axis=-1, keepdims=True)
-    np.testing.assert_allclose(unit.embed(TEXTS), expected / lengths, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("pooling_config", "expected"),
-    [
-        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "cls"),
-        ({"pooling_mode_max_tokens": True}, "max"),
-        ({"embedding_dimension": 24, "pooling_mode": "cls"}, "cls"),
-        ({}, "mean"),
-    ],
-)
-def test_a_sentence_transformers_folder_brings_its_settings(tmp_path, pooling_config, expected):
-    reference_folder(tmp_path)
-    write_json(tmp_path / "1_Pooling/config.json", pooling_config)
-    embedder = bert_keras.TextEmbedder.from_preset(tmp_path)
-    assert (embedder.pooling, embedder.normalize) == (expected, False)
-    assert embedder.preprocessor.max_length == 9
-    modules = json.loads((tmp_path / "modules.json").read_text())
-    modules.append({"path": "2_Normalize", "type": "sentence_transformers.models.Normalize"})
-    write_json(tmp_path / "modules.json", modules)
-    embedder = bert_keras.TextEmbedder.from_preset(tmp_path, pooling="mean", max_length=12)
-    assert (embedder.pooling, embedder.normalize) == ("mean", True)
-    assert embedder.preprocessor.max_length == 12
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("1_Pooling/config.json", {"pooling_mode": ["mean", "max"]}, "pooling"),
-        ("1_Pooling/config.json", {"pooling_mode_weightedmean_tokens": True}, "weightedmean"),
-        ("1_Pooling/config.json", [], "JSON object"),
-        ("modules.json", {"a": 1}, "JSON list"),
-        ("modules.json", ["Transformer"], "must list modules"),
-        ("modules.json", [{"type": "a.Transformer", "path": ""}], "Supported: Transformer"),
-        (
-            "modules.json",
-            [{"type": "Transformer", "path": ""}, {"type": "Pooling", "path": "../other"}],
-            "outside its folder",
-        ),
-    ],
-)
-def test_settings_that_cannot_be_met_are_refused(tmp_path, name, value, message):
-    reference_folder(tmp_path)
-    write_json(tmp_path / name, value)
-    with pytest.raises(ValueError, match=message):
-        bert_keras.TextEmbedder.from_preset(tmp_path)
-    if name != "modules.json" or not isinstance(value, dict):
-        embedder = bert_keras.TextEmbedder.from_preset(tmp_path, pooling="cls", normalize=True)
-        assert embedder.pooling == "cls"
-        assert embedder.preprocessor.max_length == 9
-
-
 def test_an_exported_folder_is_one_of_sentence_transformers(shared, tmp_path):
     reference = exported_model(shared, "AutoModel", tmp_path)
-    expected = mean_pooled(reference, shared.preprocessor(TEXTS))
+    inputs = shared.preprocessor(TEXTS)
+    mask = inputs["padding_mask"][..., None]
+    expected = (outputs_of(reference, inputs)["last_hidden_state"] * mask).sum(1) / mask.sum(1)
     again = bert_keras.TextEmbedder.from_preset(tmp_path)
     for embedder in (shared, again):
         np.testing.assert_allclose(embedder.embed(TEXTS), expected, atol=1e-5)

@@ -3,20 +3,12 @@
 import pathlib
 
 import pytest
+from checks import model_of_transformers, perturbed, transformers_outputs
 from tiny import VOCABULARY
-
-TENSORS = {
-    "token_ids": "input_ids",
-    "segment_ids": "token_type_ids",
-    "padding_mask": "attention_mask",
-}
 
 
 def reference_model(architecture, folder, vocabulary=VOCABULARY, **overrides):
     """Saves a BERT model of transformers and a vocabulary in a folder, and returns the model."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(1)
     sizes = {
         "vocab_size": len(vocabulary),
         "hidden_size": 24,
@@ -26,11 +18,7 @@ def reference_model(architecture, folder, vocabulary=VOCABULARY, **overrides):
         "max_position_embeddings": 16,
         "initializer_range": 0.3,
     }
-    config = transformers.BertConfig(**{**sizes, **overrides})
-    reference = getattr(transformers, architecture)(config).eval()
-    with torch.no_grad():
-        for parameter in reference.parameters():  # the initial zeros and ones hide mix-ups
-            parameter.add_(0.1 * torch.randn_like(parameter))
+    reference = perturbed(model_of_transformers(architecture, seed=1, **{**sizes, **overrides}))
     reference.save_pretrained(folder)
     text = "\n".join(vocabulary) + "\n"
     pathlib.Path(folder, "vocab.txt").write_text(text, encoding="utf-8")
@@ -51,8 +39,5 @@ def exported_model(task, architecture, folder):
 
 def outputs_of(reference, inputs):
     """Returns a dict of arrays: what a model of transformers computes from our inputs."""
-    import torch
-
-    read = {name: torch.tensor(inputs[ours]).long() for ours, name in TENSORS.items()}
-    with torch.no_grad():
-        return {name: tensor.numpy() for name, tensor in reference(**read).items()}
+    outputs = transformers_outputs(reference, inputs)
+    return {name: tensor.numpy() for name, tensor in outputs.items()}
