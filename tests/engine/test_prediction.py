@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import pytest
 from checks import assert_close, assert_same_structure_close, to_numpy
-from tiny import tiny_backbone, tiny_classifier
+from tiny import Batches, tiny_backbone, tiny_classifier
 
 from bert_keras.engine import structure
 
@@ -26,20 +26,8 @@ def make_inputs(rows=7, length=6):
     return {"token_ids": ids, "padding_mask": np.ones_like(ids)}
 
 
-class Batches(keras.utils.PyDataset):
-    def __init__(self, inputs, **options):
-        super().__init__(**options)
-        self.inputs = inputs
-
-    def __len__(self):
-        return 3
-
-    def __getitem__(self, index):
-        return ({name: value[3 * index :][:3] for name, value in self.inputs.items()},)
-
-
-def as_generator(inputs):
-    return (Batches(inputs)[index] for index in range(3))
+def batches(inputs):
+    return [({name: x[start : start + 3] for name, x in inputs.items()},) for start in (0, 3, 6)]
 
 
 def as_tensorflow(inputs):
@@ -59,9 +47,9 @@ def as_tensors(inputs):
 
 SOURCES = (
     dict,
-    Batches,
-    lambda inputs: Batches(inputs, workers=2),
-    as_generator,
+    lambda inputs: Batches(batches(inputs)),
+    lambda inputs: Batches(batches(inputs), workers=2),
+    lambda inputs: (batch for batch in batches(inputs)),
     as_tensorflow,
     as_data_loader,
     as_tensors,
@@ -83,7 +71,7 @@ def test_every_source_of_data_gives_the_same_outputs_in_the_model_s_structure():
 def test_batches_come_one_by_one_in_their_order():
     backbone, inputs = tiny_backbone(), make_inputs()
     expected = backbone.predict(inputs, verbose=0)["pooled_output"]
-    parts = [part["pooled_output"] for part in backbone.predict_batches(Batches(inputs))]
+    parts = [part["pooled_output"] for part in backbone.predict_batches(Batches(batches(inputs)))]
     assert [len(part) for part in parts] == [3, 3, 1]
     assert_close(np.concatenate(parts), expected, 1e-5)
     assert list(backbone.predict_batches([])) == []
@@ -100,7 +88,7 @@ def test_callbacks_steps_and_progress_work_as_in_keras(capsys):
     outputs = backbone.predict(inputs, batch_size=3, verbose=0, callbacks=[callback])
     assert_close(outputs["pooled_output"], expected, 1e-5)
     assert ends == [0, 1, 2]
-    outputs = backbone.predict(as_generator(inputs), steps=2, verbose=0)
+    outputs = backbone.predict((batch for batch in batches(inputs)), steps=2, verbose=0)
     assert_close(outputs["pooled_output"], expected[:6], 1e-5)
 
 

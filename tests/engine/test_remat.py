@@ -119,11 +119,10 @@ def test_attentions_are_returned_in_training_too():
     assert [tuple(a.shape) for a in outputs["attentions"]] == [(4, 2, 7, 7)] * 2
 
 
-def test_a_keras_file_keeps_remat_and_a_preset_does_not(tmp_path):
+def test_a_keras_file_keeps_remat_and_a_preset_does_not(tmp_path, reloaded):
     model = classifier(remat=True)
     check_config_round_trip(model.backbone)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
+    loaded = reloaded(model)
     assert loaded.backbone.remat and loaded.backbone.encoder.remat
     model.save_to_preset(tmp_path / "preset")
     assert "remat" not in (tmp_path / "preset" / "config.json").read_text()

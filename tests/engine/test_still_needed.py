@@ -20,12 +20,13 @@ from tiny import tiny_classifier
 
 import bert_keras.engine
 
+pytestmark = pytest.mark.once
+
 BACKEND = keras.backend.backend()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILES = sorted(pathlib.Path(bert_keras.engine.__file__).parent.glob("[!_]*.py"))
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_each_file_names_the_tests_that_fail_when_it_can_go(path):
     docstring = path.read_text(encoding="utf-8").split('"""')[1]
@@ -61,15 +62,16 @@ def loses_weights(method, *data):
         return True
 
 
+@pytest.mark.each_backend
 def test_an_exception_in_keras_s_evaluate_loses_weights():
     assert loses_weights("evaluate", X, Y) == (BACKEND == "jax")
 
 
+@pytest.mark.each_backend
 def test_an_exception_in_keras_s_predict_loses_weights():
     assert loses_weights("predict", X) == (BACKEND == "jax")
 
 
-@pytest.mark.once
 def test_keras_s_save_destroys_the_old_file_when_it_fails(tmp_path):
     class Failing(keras.layers.Dense):
         def save_own_variables(self, store):
@@ -82,7 +84,6 @@ def test_keras_s_save_destroys_the_old_file_when_it_fails(tmp_path):
     assert path.read_bytes() != before
 
 
-@pytest.mark.once
 def test_python_replaces_no_folder_that_holds_files(tmp_path):
     for name in ("new", "old"):
         (tmp_path / name).mkdir()
@@ -91,7 +92,6 @@ def test_python_replaces_no_folder_that_holds_files(tmp_path):
         os.replace(tmp_path / "new", tmp_path / "old")
 
 
-@pytest.mark.once
 def test_keras_makes_the_model_of_a_file_before_it_looks_at_the_weights(
     tmp_path, monkeypatch, changed_archive
 ):
@@ -122,7 +122,6 @@ class Outer(keras.Model):
         return self.dense(inputs)
 
 
-@pytest.mark.once
 def test_keras_loads_no_model_whose_inner_layer_is_quantized(tmp_path):
     model = Outer()
     model.quantize("int8")
@@ -131,14 +130,12 @@ def test_keras_loads_no_model_whose_inner_layer_is_quantized(tmp_path):
         keras.models.load_model(tmp_path / "model.keras")
 
 
-@pytest.mark.once
 def test_keras_s_summary_knows_no_shapes_of_inner_layers():
     lines = []
     keras.Model.summary(tiny_classifier(), print_fn=lambda text, **_: lines.append(text))
     assert "? " in "".join(lines)
 
 
-@pytest.mark.once
 def test_keras_lists_a_metric_of_a_nested_layer_for_each_level():
     model = tiny_classifier()
     model.head.dense._tracker.unlock()
@@ -149,6 +146,7 @@ def test_keras_lists_a_metric_of_a_nested_layer_for_each_level():
     assert of_keras == [*names, "seen"]
 
 
+@pytest.mark.each_backend
 def test_keras_computes_with_variables_that_were_replaced():
     dense = keras.layers.Dense(1)
     model = small_model(dense)
@@ -160,7 +158,6 @@ def test_keras_computes_with_variables_that_were_replaced():
     assert is_stale == (BACKEND == "tensorflow")
 
 
-@pytest.mark.once
 def test_keras_s_adamw_is_many_passes_over_memory_on_pytorch():
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -182,6 +179,7 @@ def test_keras_s_adamw_is_many_passes_over_memory_on_pytorch():
     assert sum("foreach" in name for name in operations) > 5
 
 
+@pytest.mark.each_backend
 def test_keras_squares_the_gradient_of_a_repeated_token_before_it_adds():
     if BACKEND != "tensorflow":  # Others have no sparse gradients.
         return
@@ -196,6 +194,7 @@ def test_keras_squares_the_gradient_of_a_repeated_token_before_it_adds():
     assert velocity.numpy()[1, 0] == pytest.approx(0.5 * (1 + 1))  # Not `0.5 * (1 + 1) ** 2`.
 
 
+@pytest.mark.each_backend
 def test_keras_lets_tensorflow_tune_its_data():
     if BACKEND != "tensorflow":
         return
@@ -205,7 +204,6 @@ def test_keras_lets_tensorflow_tune_its_data():
     assert adapter.get_tf_dataset().options().autotune.enabled is not False
 
 
-@pytest.mark.once
 def test_keras_s_dropout_reads_pytorch_s_global_generator():
     import torch
 
@@ -214,7 +212,6 @@ def test_keras_s_dropout_reads_pytorch_s_global_generator():
     assert not torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.once
 def test_jax_keeps_no_compiled_programs_by_itself():
     environment = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
     code = "import jax; print(jax.config.jax_compilation_cache_dir)"
@@ -222,7 +219,6 @@ def test_jax_keeps_no_compiled_programs_by_itself():
     assert subprocess.check_output(command, env=environment, text=True).strip() == "None"
 
 
-@pytest.mark.once
 def test_a_forked_process_waits_for_threads_that_it_lacks():
     import torch
 
@@ -243,7 +239,6 @@ def test_a_forked_process_waits_for_threads_that_it_lacks():
     assert is_there
 
 
-@pytest.mark.once
 def test_a_blocked_signal_interrupts_the_main_thread_by_way_of_another():
     is_ready, is_over = threading.Event(), threading.Event()
     thread = threading.Thread(target=lambda: is_ready.set() or is_over.wait())
@@ -262,6 +257,7 @@ def test_a_blocked_signal_interrupts_the_main_thread_by_way_of_another():
         thread.join()
 
 
+@pytest.mark.each_backend
 def test_keras_s_remat_around_dropout_is_wrong():
     if BACKEND == "torch":  # It restores the global generator.
         return
@@ -282,7 +278,6 @@ def test_keras_s_remat_around_dropout_is_wrong():
     assert not np.array_equal(output, tape.gradient(output, x))
 
 
-@pytest.mark.once
 def test_keras_s_attention_takes_no_bias_beside_a_mask_on_pytorch():
     x = keras.ops.ones((1, 2, 1, 4))
     bias, mask = keras.ops.zeros((1, 1, 2, 2)), keras.ops.ones((1, 1, 2, 2), "bool")
@@ -290,7 +285,6 @@ def test_keras_s_attention_takes_no_bias_beside_a_mask_on_pytorch():
         keras.ops.dot_product_attention(x, x, x, bias=bias, mask=mask)
 
 
-@pytest.mark.once
 def test_keras_s_layer_call_runs_a_hundred_functions_on_pytorch():
     layer, x, calls = keras.layers.Dropout(0.1), keras.ops.ones((2, 3)), []
     layer(x)
@@ -302,7 +296,6 @@ def test_keras_s_layer_call_runs_a_hundred_functions_on_pytorch():
     assert sum(calls) > 100
 
 
-@pytest.mark.once
 def test_keras_s_steps_on_pytorch_run_their_python_code_for_each_batch():
     calls = []
 

@@ -91,7 +91,7 @@ def test_a_tagger_learns_the_same_from_cached_vectors(crf, learning_rate):
     assert [len(found) for found in task.predict_tags(sentences)] == [3, 5, 1, 8, 24, 2, 4]
 
 
-def test_the_encoder_reads_each_text_once_and_the_task_still_takes_texts(tmp_path):
+def test_the_encoder_reads_each_text_once_and_the_task_still_takes_texts(reloaded):
     task = frozen_task(pooling="mean")
     read = []
     encode = task.backbone.call
@@ -113,8 +113,7 @@ def test_the_encoder_reads_each_text_once_and_the_task_still_takes_texts(tmp_pat
     del task.backbone.call
     assert task.classify(TEXTS[0])["label"] in (0, 1)
     expected = task.predict(TEXTS, verbose=0)
-    task.save(tmp_path / "task.keras")
-    again = keras.models.load_model(tmp_path / "task.keras")
+    again = reloaded(task)
     np.testing.assert_allclose(again.predict(TEXTS, verbose=0), expected, atol=1e-6)
     again.fit(TEXTS, LABELS, epochs=1, verbose=0)
 
@@ -135,12 +134,11 @@ def test_a_head_alone_takes_features_and_nothing_else():
             head.fit(features, validation_data=data, verbose=0)
 
 
-def test_a_head_alone_is_saved_with_its_task(tmp_path):
+def test_a_head_alone_is_saved_with_its_task(tmp_path, reloaded):
     head = bert_keras.HeadTask(frozen_task(label_names=["x", "y"]))
     features = bert_keras.encode_features(head.task, TEXTS, LABELS, verbose=0)
     head.fit(features, class_weight={"x": 2.0}, epochs=1, verbose=0)
-    head.save(tmp_path / "head.keras")
-    again = keras.models.load_model(tmp_path / "head.keras")
+    again = reloaded(head)
     expected = head.task.predict(TEXTS, verbose=0)
     np.testing.assert_allclose(again.task.predict(TEXTS, verbose=0), expected, atol=1e-6)
     again.fit(bert_keras.encode_features(again.task, TEXTS, LABELS, verbose=0), epochs=1, verbose=0)

@@ -63,14 +63,13 @@ def test_the_schedule_is_as_the_arguments_say():
         task.compile(decay_power=2.0)
 
 
-def test_lamb_has_the_recipe_too(tmp_path):
+def test_lamb_has_the_recipe_too(reloaded):
     task = classifier(num_layers=1)
     task.compile("lamb", learning_rate=1e-3, layer_decay=0.5)
     fit(task, batch_size=4, epochs=2)
     assert type(task.optimizer) is Lamb
     assert task.optimizer._learning_rate.total_steps == 4
-    task.save(tmp_path / "task.keras")
-    again = keras.models.load_model(tmp_path / "task.keras")
+    again = reloaded(task)
     fit(again, batch_size=4)
     assert type(again.optimizer) is Lamb
 
@@ -161,11 +160,10 @@ def test_other_recipes_and_pre_training_keep_one_epoch_and_the_paper_s_rate(make
         assert float(keras.ops.convert_to_numpy(peak_rate)) == pytest.approx(5e-5)
 
 
-def test_a_file_keeps_the_arguments(tmp_path):
+def test_a_file_keeps_the_arguments(reloaded):
     task = classifier(num_layers=1)
     task.compile(layer_decay=0.9, ema_momentum=0.99, gradient_accumulation_steps=2)
-    task.save(tmp_path / "task.keras")
-    again = keras.models.load_model(tmp_path / "task.keras")
+    again = reloaded(task)
     assert again.get_compile_config()["recipe"] == task.get_compile_config()["recipe"]
     assert again.optimizer.get_config() == task.optimizer.get_config()
 
@@ -186,12 +184,11 @@ TEXTS = ["a b c", "d e", "f g h", "a"]
         ),
     ],
 )
-def test_own_metrics_are_taken_and_a_file_keeps_them(name, x, metrics, names, tmp_path):
+def test_own_metrics_are_taken_and_a_file_keeps_them(name, x, metrics, names, reloaded):
     task, y = tiny_task(name), [0, 1, 1, 0]
     task.compile(weighted_metrics=metrics)
     history = task.fit(x, y, batch_size=4, epochs=1, verbose=0).history
     assert names <= set(history) and "accuracy" not in history
-    task.save(tmp_path / "task.keras")
-    again = keras.models.load_model(tmp_path / "task.keras")
+    again = reloaded(task)
     found, expected = (model.evaluate(x, y, verbose=0, return_dict=True) for model in (again, task))
     assert found == expected and names <= set(found)

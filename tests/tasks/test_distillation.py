@@ -66,7 +66,7 @@ def test_the_loss_is_the_formula_s():
 
 
 @pytest.mark.each_backend
-def test_the_student_learns_and_the_teacher_stays(tmp_path):
+def test_the_student_learns_and_the_teacher_stays(tmp_path, reloaded):
     teacher = language_model(2)
     model = bert_keras.distill(teacher, student=(1,))
     before, started = values(teacher), values(model.student)
@@ -77,11 +77,10 @@ def test_the_student_learns_and_the_teacher_stays(tmp_path):
         np.testing.assert_array_equal(old, new)
     assert any((old != new).any() for old, new in zip(started, values(model.student), strict=True))
     assert all(weight.trainable for weight in teacher.trainable_weights)
-    model.save(tmp_path / "model.keras")
-    reloaded = keras.models.load_model(tmp_path / "model.keras")
+    again = reloaded(model)
     if keras.backend.backend() == "tensorflow":  # A second graph takes long.
-        model.run_eagerly = reloaded.run_eagerly = True
-    scores = [m.evaluate(TEXTS, verbose=0) for m in (model, reloaded)]
+        model.run_eagerly = again.run_eagerly = True
+    scores = [m.evaluate(TEXTS, verbose=0) for m in (model, again)]
     np.testing.assert_allclose(*scores, atol=1e-5)
     model.save_to_preset(tmp_path / "student")
     assert bert_keras.MaskedLM.from_preset(tmp_path / "student").backbone.num_layers == 1

@@ -65,11 +65,10 @@ def test_chunks_give_the_gradient_of_the_whole_batch(rate, direct):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
-def test_the_chunk_size_goes_on_in_a_file(tmp_path):
+def test_the_chunk_size_goes_on_in_a_file(reloaded):
     embedder = tiny_task("TextEmbedder")
     embedder.compile(chunk_size=2)
-    embedder.save(tmp_path / "x.keras")
-    assert keras.saving.load_model(tmp_path / "x.keras").chunk_size == 2
+    assert reloaded(embedder).chunk_size == 2
     with pytest.raises(ValueError, match="chunk_size"):
         embedder.compile(chunk_size=0)
     unpadded = bert_keras.TextEmbedder(tiny_backbone(), tiny_preprocessor(unpadded=True))

@@ -118,10 +118,8 @@ def test_a_lower_rate_trains_on_more_pairs(options, steps):
     assert len(batches) == steps
 
 
-@pytest.fixture(scope="module")
-def shared():
-    """A classifier that no test trains."""
-    return classifier_of()
+# A classifier that no test trains.
+shared = pytest.fixture(classifier_of, scope="module")
 
 
 @pytest.mark.parametrize(

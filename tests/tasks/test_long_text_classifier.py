@@ -20,10 +20,8 @@ def tiny_model(backbone=None, **options):
     return tiny_task("LongTextClassifier", backbone, **options)
 
 
-@pytest.fixture(scope="module")
-def shared():
-    """A task that no test changes: it is compiled once for all."""
-    return tiny_model()
+# A task that no test changes: it is compiled once for all.
+shared = pytest.fixture(tiny_model, scope="module")
 
 
 def random_inputs(batch=3):

@@ -1,23 +1,22 @@
 """LoRA: presets, exports, files of adapters, and what is refused. No backend differs here."""
 
-import keras
 import numpy as np
 import pytest
 from adapted import READY, adapted_task, array, assert_equal, by_path, outputs
+from theirs import exported_model, outputs_of
 from tiny import tiny_classifier
 
 import bert_keras
 from bert_keras.presets.safetensors_io import read_safetensors, write_safetensors
 
 
-def test_merging_keeps_the_settings_of_the_optimizer_and_loading_finds_a_plain_task(tmp_path):
+def test_merging_keeps_the_settings_of_the_optimizer_and_loading_finds_a_plain_task(reloaded):
     task = adapted_task()
     task.compile(bert_keras.AdamW(3e-4, beta_1=0.7))
     before = outputs(task)
     task.merge_lora()
     assert task.optimizer.get_config()["beta_1"] == 0.7
-    task.save(tmp_path / "task.keras")
-    again = keras.models.load_model(tmp_path / "task.keras")
+    again = reloaded(task)
     assert again.backbone.lora is None
     np.testing.assert_allclose(outputs(again), before, atol=1e-5)
 
@@ -51,14 +50,9 @@ def test_presets_hold_merged_weights_and_the_task_stays_as_it_was(tmp_path):
 
 
 def test_transformers_computes_the_same_from_an_exported_adapted_task(tmp_path):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
     task = adapted_task()
-    task.export_to_huggingface(tmp_path)
-    theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
-    with torch.no_grad():
-        expected = theirs(torch.tensor(READY["token_ids"])).logits.numpy()
-    np.testing.assert_allclose(outputs(task), expected, atol=1e-5)
+    theirs = exported_model(task, "AutoModelForSequenceClassification", tmp_path)
+    np.testing.assert_allclose(outputs(task), outputs_of(theirs, READY)["logits"], atol=1e-5)
 
 
 def test_adapters_for_other_base_weights_cause_a_warning(tmp_path):
@@ -129,14 +123,13 @@ def test_arguments_out_of_range_are_refused(argument, values, message):
             adapted_task(**{argument: value})
 
 
-def test_tasks_on_one_backbone_share_its_adapters(tmp_path):
+def test_tasks_on_one_backbone_share_its_adapters(reloaded):
     task = adapted_task()
     other = bert_keras.TokenClassifier(task.backbone, num_classes=3)
     assert other.get_config()["lora_rank"] == 2
     ids = {"token_ids": READY["token_ids"]}
     expected = other.predict(ids, verbose=0)
-    other.save(tmp_path / "other.keras")
-    again = keras.models.load_model(tmp_path / "other.keras")
+    again = reloaded(other)
     np.testing.assert_array_equal(again.predict(ids, verbose=0), expected)
     bert_keras.TokenClassifier(task.backbone, num_classes=3, lora_rank=2, lora_alpha=8)
     with pytest.raises(ValueError, match="one set of adapters"):

@@ -24,10 +24,8 @@ def tiny_model(**options):
     return tiny_task("MaskedLM", **options)
 
 
-@pytest.fixture(scope="module")
-def shared():
-    """A task that no test changes: it is compiled once for all."""
-    return tiny_model()
+# A task that no test changes: it is compiled once for all.
+shared = pytest.fixture(tiny_model, scope="module")
 
 
 def random_inputs(num_predictions=2):

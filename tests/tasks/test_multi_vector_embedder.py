@@ -27,10 +27,8 @@ def tiny_embedder(**options):
     return bert_keras.MultiVectorEmbedder(backbone, preprocessor, **settings)
 
 
-@pytest.fixture(scope="module")
-def shared():
-    """An embedder that no test changes."""
-    return tiny_embedder()
+# An embedder that no test changes.
+shared = pytest.fixture(tiny_embedder, scope="module")
 
 
 def test_it_keeps_the_contract_of_tasks(tmp_path):

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 import torch
 import transformers
+from checks import THEIR_NAMES
 from tiny import tiny_task
 
 pytestmark = pytest.mark.once
@@ -14,11 +15,6 @@ pytestmark = pytest.mark.once
 TEXTS = ["a b c", "d e", "h a g g", "b c"]
 PAIRS = TEXTS[::-1]
 CLASSES = [0, 1, 1, 0]
-NAMES = {
-    "token_ids": "input_ids",
-    "segment_ids": "token_type_ids",
-    "padding_mask": "attention_mask",
-}
 WORDS, TAGS = [["a", "b"], ["c"]], [["O", "B-X"], ["O"]]
 ANSWERS = [{"text": ["b"], "answer_start": [2]}, {"text": [], "answer_start": []}]
 QUESTIONS = {"id": ["1", "2"], "question": ["a b", "c"], "context": ["a b c", "d e f"]}
@@ -37,7 +33,7 @@ def rows(**columns):
 def theirs(task, with_labels=True, padded=True):
     """Returns token ids as transformers' tokenizers give them, and labels among them."""
     inputs = task.preprocessor(TEXTS)
-    inputs = {NAMES[name]: np.asarray(array) for name, array in inputs.items()}
+    inputs = {THEIR_NAMES[name]: np.asarray(array) for name, array in inputs.items()}
     if not padded:
         lengths = inputs["attention_mask"].sum(axis=1)
         inputs = {

@@ -13,10 +13,8 @@ def tiny_model(**options):
     return tiny_task("NextSentencePrediction", **options)
 
 
-@pytest.fixture(scope="module")
-def shared():
-    """A task that no test changes: it is compiled once for all."""
-    return tiny_model()
+# A task that no test changes: it is compiled once for all.
+shared = pytest.fixture(tiny_model, scope="module")
 
 
 def test_it_keeps_the_contract_of_tasks(tmp_path):

@@ -1,6 +1,5 @@
 import warnings
 
-import keras
 import numpy as np
 import pytest
 from checks import assert_same_structure_close, check_task
@@ -32,10 +31,8 @@ def tiny_qa(backbone=None, **options):
     return tiny_task("QuestionAnswering", backbone or tiny_backbone(), **options)
 
 
-@pytest.fixture(scope="module")
-def shared():
-    """A task that no test changes: it is compiled once for all."""
-    return tiny_qa()
+# A task that no test changes: it is compiled once for all.
+shared = pytest.fixture(tiny_qa, scope="module")
 
 
 def examples():
@@ -80,8 +77,7 @@ def test_it_keeps_the_contract_of_tasks(tmp_path):
 # Training
 
 
-def test_fit_learns_from_examples_with_and_without_answers(tmp_path):
-    # The answer is the word d, where there is one.
+def test_fit_learns_from_examples_with_and_without_answers(reloaded):
     contexts = ["a b c d", "b d c a", "d a c b", "c g b a", "a c h b", "e f a c"] * 4
     rows = [
         QuestionExample(
@@ -102,9 +98,8 @@ def test_fit_learns_from_examples_with_and_without_answers(tmp_path):
     assert history["val_loss"][-1] < 0.2
     assert history["val_start_logits_accuracy"][-1] == history["val_end_logits_accuracy"][-1] == 1
     assert qa.tune_no_answer_threshold(rows)["f1"] == 100
-    qa.save(tmp_path / "qa.keras")
-    reloaded = keras.models.load_model(tmp_path / "qa.keras")
-    answers = reloaded.answer(["e f"] * 6, contexts[:6])
+    again = reloaded(qa)
+    answers = again.answer(["e f"] * 6, contexts[:6])
     assert [answer["answer"] for answer in answers] == ["d", "d", "d", "", "", ""]
 
 

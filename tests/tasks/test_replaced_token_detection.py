@@ -61,10 +61,8 @@ PLAIN = {name: array for name, array in batch()[0].items() if name != "mask_posi
 PARITY = (PLAIN["token_ids"] % 2) * PLAIN["padding_mask"]
 
 
-@pytest.fixture(scope="module")
-def pair():
-    """A pair that no test changes."""
-    return tiny_pair()
+# A pair that no test changes.
+pair = pytest.fixture(tiny_pair, scope="module")
 
 
 def values(variables):

@@ -3,10 +3,10 @@
 import json
 import shutil
 
-import keras
 import numpy as np
 import pytest
 from checks import compute, to_numpy
+from theirs import exported_model, outputs_of
 from tiny import tiny_backbone, tiny_preprocessor
 
 import bert_keras
@@ -31,13 +31,12 @@ def tiny_reranker(**options):
 
 
 @pytest.mark.parametrize("activation", FUNCTIONS)
-def test_scores_are_activated_logits_in_every_format(activation, tmp_path):
+def test_scores_are_activated_logits_in_every_format(activation, tmp_path, reloaded):
     reranker = tiny_reranker(activation=activation)
     logits = reranker.predict((QUERIES, TEXTS), verbose=0)[:, 0]
     expected = FUNCTIONS[activation](logits)
     assert np.ptp(logits) > 0.1
-    reranker.save(tmp_path / "x.keras")
-    models = [reranker, keras.saving.load_model(tmp_path / "x.keras")]
+    models = [reranker, reloaded(reranker)]
     for write in (reranker.save_to_preset, reranker.export_to_huggingface):
         write(tmp_path / "folder")
         models.append(bert_keras.Reranker.from_preset(tmp_path / "folder"))
@@ -50,16 +49,11 @@ def test_scores_are_activated_logits_in_every_format(activation, tmp_path):
 
 
 def test_scores_are_those_of_transformers_outputs(tmp_path):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
     reranker = tiny_reranker()
-    reranker.export_to_huggingface(tmp_path)
-    model = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    with torch.no_grad():
-        inputs = tokenizer(QUERIES, TEXTS, padding=True, return_tensors="pt")
-        expected = torch.sigmoid(model(**inputs).logits[:, 0]).numpy()
+    model = exported_model(reranker, "AutoModelForSequenceClassification", tmp_path)
     assert model.config.sentence_transformers == {"activation_fn": SIGMOID}
+    logits = outputs_of(model, reranker.preprocessor(QUERIES, TEXTS))["logits"][:, 0]
+    expected = FUNCTIONS["sigmoid"](logits)
     np.testing.assert_allclose(reranker.score(QUERIES, TEXTS), expected, atol=1e-5)
 
 

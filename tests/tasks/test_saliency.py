@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from checks import call, to_numpy
+from theirs import exported_model
 from tiny import LETTERS, VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
@@ -91,9 +92,7 @@ def test_the_gradient_equals_finite_differences(classifier):
 
 def test_the_scores_equal_those_of_transformers_twin(classifier, tmp_path):
     torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    classifier.export_to_huggingface(tmp_path)
-    twin = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
+    twin = exported_model(classifier, "AutoModelForSequenceClassification", tmp_path)
     tokenizer = classifier.preprocessor.tokenizer
     steps = 5
     found = bert_keras.integrated_gradients(classifier, "h a gag", target=1, steps=steps)

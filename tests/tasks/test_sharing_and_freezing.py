@@ -76,13 +76,12 @@ def test_weights_frozen_in_the_optimizer_before_fit_stay_frozen():
 
 
 @pytest.mark.filterwarnings("error:Skipping variable loading")
-def test_a_layer_frozen_by_hand_is_frozen_after_loading(tmp_path):
+def test_a_layer_frozen_by_hand_is_frozen_after_loading(reloaded):
     task = tiny_classifier(tiny_backbone(num_layers=2))
     task.backbone.encoder.blocks[0].trainable = False
     task.compile()
     task.fit(TEXTS, LABELS, epochs=1, verbose=0)
-    task.save(tmp_path / "task.keras")
-    again = keras.models.load_model(tmp_path / "task.keras")
+    again = reloaded(task)
     assert len(again.trainable_variables) == len(task.trainable_variables)
     assert int(again.optimizer.iterations) == int(task.optimizer.iterations)
 

@@ -24,10 +24,8 @@ def tiny_embedder(**options):
     return tiny_task("SparseTextEmbedder", **options)
 
 
-@pytest.fixture(scope="module")
-def shared():
-    """An embedder that no test changes."""
-    return tiny_embedder()
+# An embedder that no test changes.
+shared = pytest.fixture(tiny_embedder, scope="module")
 
 
 def test_it_keeps_the_contract_of_tasks(tmp_path):
@@ -165,7 +163,7 @@ def test_folders_of_sentence_transformers_are_read_and_written(tmp_path):
 IDF = {"a": 2.0, "b": 0.5, "##c": 1.0, "h": 0.0, "[CLS]": 9.0}
 
 
-def test_queries_with_weights_of_their_own_need_no_model(tmp_path):
+def test_queries_with_weights_of_their_own_need_no_model(tmp_path, reloaded):
     embedder = tiny_embedder(query_weights=IDF, prompts={"query": "b "})
     plain = tiny_embedder()
     plain.set_weights(embedder.get_weights())
@@ -176,8 +174,7 @@ def test_queries_with_weights_of_their_own_need_no_model(tmp_path):
     hits = embedder.semantic_search("a", ["a b", "h"], top_k=1)
     scores = (embedder.embed(["a"], "query") @ embedder.embed(["a b", "h"]).T).toarray()[0]
     assert hits[0]["score"] == pytest.approx(scores.max())
-    embedder.save(tmp_path / "x.keras")
-    again = keras.models.load_model(tmp_path / "x.keras")
+    again = reloaded(embedder)
     embedder.save_to_preset(tmp_path / "own")
     of_preset = bert_keras.SparseTextEmbedder.from_preset(tmp_path / "own")
     for other in (again, of_preset):

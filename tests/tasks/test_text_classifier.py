@@ -83,7 +83,7 @@ def test_backends_pad_to_different_lengths_and_have_the_same_rows(monkeypatch):
     assert rows[0] == rows[1]
 
 
-def test_fit_compiles_the_lengths_that_pay(monkeypatch, tmp_path):
+def test_fit_compiles_the_lengths_that_pay(monkeypatch, reloaded):
     def noted(batches, buckets, num_epochs, price):
         chosen = buckets_worth_compiling(batches, buckets, num_epochs, price)
         calls.append((num_epochs, price, chosen))
@@ -99,8 +99,7 @@ def test_fit_compiles_the_lengths_that_pay(monkeypatch, tmp_path):
     texts, labels = ["a " * size for size in range(1, 47)], [0, 1] * 23
     options = {"batch_size": 4, "verbose": 0}
     classifier.fit(texts, labels, epochs=1, validation_data=(texts, labels), **options)
-    classifier.save(tmp_path / "model.keras")
-    classifier = keras.models.load_model(tmp_path / "model.keras")
+    classifier = reloaded(classifier)
     classifier.fit(texts, labels, epochs=3, initial_epoch=1, **options)
     # A run that goes on has the lengths with which it began.
     assert calls == [(1, 100, calls[0][2])] * 2
@@ -342,22 +341,14 @@ def test_jit_compile_is_chosen_anew_where_the_file_is_loaded(tmp_path):
     assert "jit_compile" not in json.dumps(config["compile_config"])
 
 
-def test_a_file_from_a_newer_version_says_so(tmp_path):
-    classifier = tiny_classifier()
-    classifier.save(tmp_path / "now.keras")
-    with (
-        zipfile.ZipFile(tmp_path / "now.keras") as old,
-        zipfile.ZipFile(tmp_path / "newer.keras", "w") as new,
-    ):
-        for name in old.namelist():
-            data = old.read(name)
-            if name == "config.json":
-                config = json.loads(data)
-                config["config"]["mixture_of_experts"] = 8
-                data = json.dumps(config)
-            new.writestr(name, data)
+def test_a_file_from_a_newer_version_says_so(tmp_path, changed_archive):
+    def add_an_argument(name, content):
+        return content.replace(b'"num_classes": 2,', b'"num_classes": 2, "mixture_of_experts": 8,')
+
+    tiny_classifier().save(tmp_path / "now.keras")
+    newer = changed_archive(tmp_path / "now.keras", add_an_argument)
     with pytest.raises((ValueError, TypeError), match=r"newer version of bert_keras"):
-        keras.models.load_model(tmp_path / "newer.keras")
+        keras.models.load_model(newer)
 
 
 BAD_LABELS = [

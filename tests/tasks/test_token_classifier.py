@@ -46,10 +46,8 @@ def tiny_backbone(**overrides):
     return tiny_bert(vocabulary_size=len(VOCABULARY), initializer_range=0.2, **overrides)
 
 
-@pytest.fixture(scope="module")
-def shared():
-    """A tagger that no test changes: it is compiled once for all."""
-    return tiny_tagger()
+# A tagger that no test changes: it is compiled once for all.
+shared = pytest.fixture(tiny_tagger, scope="module")
 
 
 @pytest.fixture(scope="module")

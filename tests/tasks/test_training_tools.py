@@ -103,7 +103,7 @@ def test_a_step_that_overflows_float16_is_left_out_and_the_scale_halved():
 # Averages of the weights
 
 
-def test_validation_and_evaluate_and_files_have_the_averages(tmp_path):
+def test_validation_and_evaluate_and_files_have_the_averages(reloaded):
     plain, weights, averaged = classifier(), Weights(), Weights()
     plain.compile(learning_rate=1e-2)
     raw = fit(plain, epochs=3, callbacks=[weights], validation_data=(READY, LABELS)).history
@@ -122,8 +122,7 @@ def test_validation_and_evaluate_and_files_have_the_averages(tmp_path):
     loss = -log_p[np.arange(8), LABELS].mean()
     assert history["val_loss"][-1] == pytest.approx(loss, abs=1e-5)
     assert abs(raw["val_loss"][-1] - loss) > 1e-3
-    task.save(tmp_path / "task.keras")
-    loaded = keras.models.load_model(tmp_path / "task.keras")
+    loaded = reloaded(task)
     for model in (task, loaded):
         found = model.evaluate(READY, LABELS, verbose=0, return_dict=True)
         assert found["loss"] == pytest.approx(loss, abs=1e-5)

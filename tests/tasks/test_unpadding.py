@@ -109,10 +109,9 @@ def test_rows_hold_every_token_once_and_have_few_sizes():
     assert list(without_padding({"padding_mask": np.array([[1, 1, 0]])})) == ["padding_mask"]
 
 
-def test_the_option_is_saved_and_unpadded_inputs_cannot_be_split(tmp_path):
+def test_the_option_is_saved_and_unpadded_inputs_cannot_be_split(reloaded):
     task = make("TextClassifier", True, tiny_backbone)
-    task.save(tmp_path / "task.keras")
-    assert keras.models.load_model(tmp_path / "task.keras").preprocessor.unpadded
+    assert reloaded(task).preprocessor.unpadded
     inputs = without_padding(task.preprocessor(TEXTS))
     backbone = task.backbone
     expected = backbone.predict(task.preprocessor(TEXTS), verbose=0)["pooled_output"]
