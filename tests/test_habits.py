@@ -14,9 +14,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
+from tiny import Batches, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
+
+pytestmark = pytest.mark.once
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TEXTS = ["a b c", "d e", "h a g g", "b c", "a", "c d e"]
@@ -42,7 +44,6 @@ def traced_once():
 # Arguments
 
 
-@pytest.mark.once
 def test_arguments_of_the_backbone_are_passed_separately(tmp_path):
     tiny_backbone().save_to_preset(tmp_path)
     options = {"preprocessor": None, "dropout": 0.3, "dtype": "float16"}
@@ -64,6 +65,7 @@ def test_arguments_of_the_backbone_are_passed_separately(tmp_path):
             bert_keras.TextClassifier.from_preset(tmp_path, preprocessor=None, **options)
 
 
+@pytest.mark.each_backend
 def test_losses_of_keras_take_the_logits(classifier):
     logits = classifier.predict(TEXTS, verbose=0)
     expected = keras.ops.convert_to_numpy(
@@ -75,6 +77,7 @@ def test_losses_of_keras_take_the_logits(classifier):
     classifier.compile()
 
 
+@pytest.mark.each_backend
 def test_the_learning_rate_can_be_set_directly_and_by_callbacks():
     task = tiny_classifier()
     task.optimizer.learning_rate = 3e-3
@@ -93,13 +96,7 @@ def test_the_learning_rate_can_be_set_directly_and_by_callbacks():
     assert float(task.optimizer.learning_rate) == pytest.approx(2e-3)
 
 
-@pytest.mark.once
-def test_a_pair_of_sentences_is_scored_together():
-    model = bert_keras.MaskedLM(tiny_backbone(), preprocessor=tiny_preprocessor())
-    alone, pairs = model.score(TEXTS[:2]), model.score((TEXTS[:2], TEXTS[2:4]))
-    assert len(pairs) == 2 and not np.allclose(alone, pairs)
-
-
+@pytest.mark.each_backend
 @pytest.mark.eager
 def test_padding_can_count_in_the_softmax_of_spans_as_in_transformers():
     logits = {}
@@ -123,17 +120,11 @@ def test_padding_can_count_in_the_softmax_of_spans_as_in_transformers():
 # Text in every container that people use
 
 
-class Texts(keras.utils.PyDataset):
-    def __len__(self):
-        return 3
-
-    def __getitem__(self, index):
-        return TEXTS[2 * index : 2 * index + 2], NAMED[2 * index : 2 * index + 2]
+BATCHES = [(TEXTS[start : start + 2], NAMED[start : start + 2]) for start in (0, 2, 4)]
 
 
 def generated(num_epochs=1):
-    for index in range(3 * num_epochs):
-        yield Texts()[index % 3]
+    yield from BATCHES * num_epochs
 
 
 def of_tensorflow():
@@ -154,10 +145,11 @@ def of_grain():
     return grain.MapDataset.source(list(zip(TEXTS, NAMED, strict=True))).batch(2)
 
 
-DATASETS = {"PyDataset": Texts, "generator": generated, "tf.data": of_tensorflow}
+DATASETS = {"PyDataset": lambda: Batches(BATCHES), "generator": generated, "tf.data": of_tensorflow}
 DATASETS |= {"torch": of_torch, "grain": of_grain}
 
 
+@pytest.mark.each_backend
 @pytest.mark.parametrize("name", DATASETS)
 def test_a_dataset_of_texts_is_tokenized_while_it_is_read(traced_once, name):
     make, classifier = DATASETS[name], traced_once
@@ -170,10 +162,13 @@ def test_a_dataset_of_texts_is_tokenized_while_it_is_read(traced_once, name):
     )
     given = generated(2) if name == "generator" else make()
     steps = {"steps_per_epoch": 3} if name == "generator" else {}
-    history = classifier.fit(given, epochs=2, validation_data=Texts(), verbose=0, **steps).history
+    history = classifier.fit(
+        given, epochs=2, validation_data=Batches(BATCHES), verbose=0, **steps
+    ).history
     assert np.isfinite(history["val_loss"]).all() and len(history["loss"]) == 2
 
 
+@pytest.mark.each_backend
 @pytest.mark.parametrize("name", ["tf.data", "torch"])
 def test_each_batch_of_a_dataset_is_read_once_per_epoch(traced_once, monkeypatch, name):
     seen = []
@@ -189,24 +184,15 @@ def test_each_batch_of_a_dataset_is_read_once_per_epoch(traced_once, monkeypatch
     assert seen[-9:] == 3 * batches and len(seen) <= 11
 
 
-@pytest.mark.once
 def test_pairs_of_a_dataset_are_a_tuple_of_two_columns(classifier):
-    class Pairs(Texts):
-        def __getitem__(self, index):
-            texts, labels = super().__getitem__(index)
-            return (texts, texts), labels
-
-    np.testing.assert_allclose(
-        classifier.predict(Pairs(), verbose=0),
-        classifier.predict((TEXTS, TEXTS), verbose=0),
-        atol=1e-5,
-    )
+    pairs = Batches([((texts, texts), labels) for texts, labels in BATCHES])
+    expected = classifier.predict((TEXTS, TEXTS), verbose=0)
+    np.testing.assert_allclose(classifier.predict(pairs, verbose=0), expected, atol=1e-5)
 
 
 TABLES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("make", [*TABLES.values(), None], ids=[*TABLES, "datasets"])
 def test_a_table_is_read_by_its_column_of_str(make):
     import datasets
@@ -231,7 +217,6 @@ def test_a_table_is_read_by_its_column_of_str(make):
         pairs.predict(one)
 
 
-@pytest.mark.once
 def test_balanced_class_weights_are_scikit_learn_s(classifier):
     from sklearn.utils.class_weight import compute_class_weight
 
@@ -258,6 +243,7 @@ class Halved(bert_keras.TextClassifier):
         return 0.5 * super().compute_loss(x, y, y_pred, sample_weight, training)
 
 
+@pytest.mark.each_backend
 def test_a_subclass_can_override_the_step_and_the_loss():
     losses = []
     for make in (bert_keras.TextClassifier, Halved):
@@ -271,7 +257,6 @@ def test_a_subclass_can_override_the_step_and_the_loss():
     assert task.num_steps >= 1
 
 
-@pytest.mark.once
 def test_a_metric_is_computed_once_if_compile_names_it_again(classifier):
     # Of a sentence the padding must not count, as it would under `metrics`.
     tagger = bert_keras.TokenClassifier(tiny_backbone(), 2, preprocessor=tiny_preprocessor())
@@ -288,6 +273,7 @@ def test_a_metric_is_computed_once_if_compile_names_it_again(classifier):
         task.compile()
 
 
+@pytest.mark.each_backend
 def test_a_summary_lists_each_part_with_its_shape_and_parameters(monkeypatch):
     monkeypatch.setenv("COLUMNS", "150")
 
@@ -314,7 +300,6 @@ def test_a_summary_lists_each_part_with_its_shape_and_parameters(monkeypatch):
     assert not task.backbone._inbound_nodes and "call" not in vars(task.backbone)
 
 
-@pytest.mark.once
 def test_a_summary_works_without_known_shapes():
     class Strange(bert_keras.TextClassifier):
         input_names = ("something_else",)
@@ -324,14 +309,6 @@ def test_a_summary_works_without_known_shapes():
     assert "? " in lines[0] and "Total params" in lines[0]
 
 
-@pytest.mark.once
-def test_labels_may_be_one_column(classifier):
-    expected = classifier.evaluate(TEXTS, LABELS, verbose=0)
-    column = np.array(LABELS)[:, None]
-    np.testing.assert_allclose(classifier.evaluate(TEXTS, column, verbose=0), expected)
-
-
-@pytest.mark.once
 def test_without_a_terminal_each_epoch_prints_one_line(classifier, capfd):
     classifier.fit(TEXTS, LABELS, batch_size=2, epochs=3)
     said = capfd.readouterr().out
@@ -341,7 +318,6 @@ def test_without_a_terminal_each_epoch_prints_one_line(classifier, capfd):
     assert "\b" not in said and len(said.splitlines()) == 1
 
 
-@pytest.mark.once
 def test_a_folder_without_a_tokenizer_says_how_to_load_it_anyway(tmp_path, classifier):
     classifier.backbone.save_to_preset(tmp_path)
     for cls in (bert_keras.TextClassifier, bert_keras.WordPieceTokenizer):
@@ -351,6 +327,7 @@ def test_a_folder_without_a_tokenizer_says_how_to_load_it_anyway(tmp_path, class
         bert_keras.WordPieceTokenizer(tmp_path)
 
 
+@pytest.mark.each_backend
 def test_an_error_says_how_to_make_a_functional_model(classifier):
     for model in (classifier, classifier.backbone):
         for name in ("inputs", "output"):
@@ -361,7 +338,6 @@ def test_an_error_says_how_to_make_a_functional_model(classifier):
     assert classifier.get_layer("head") is classifier.head
 
 
-@pytest.mark.once
 def test_tokenizers_and_preprocessors_come_from_presets():
     tokenizer = bert_keras.WordPieceTokenizer.from_preset(MINI)
     assert tokenizer.get_vocabulary()[:1] == ["[PAD]"]
@@ -373,7 +349,6 @@ def test_tokenizers_and_preprocessors_come_from_presets():
     assert tiny_classifier(preprocessor=None).tokenizer is None
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("name", "here"),
     [
@@ -400,7 +375,6 @@ class WithEncode(bert_keras.TextEmbedder):
         super().build()
 
 
-@pytest.mark.once
 def test_a_missing_method_names_its_counterpart_and_stays_missing(classifier):
     tagger = bert_keras.TokenClassifier(tiny_backbone(), 2)
     for owner, name, here in [
@@ -424,7 +398,6 @@ def test_a_missing_method_names_its_counterpart_and_stays_missing(classifier):
     assert type("Abstract", (bert_keras.TextClassifier, abc.ABC), {}).from_preset
 
 
-@pytest.mark.once
 def test_dir_lists_the_public_names():
     names = dir(bert_keras)
     assert {"TextClassifier", "presets", "layers", "training", "heads", "Task"} <= set(names)
@@ -438,6 +411,7 @@ def test_dir_lists_the_public_names():
     assert {"x", "y", "epochs", "validation_data", "class_weight"} <= set(arguments)
 
 
+@pytest.mark.each_backend
 def test_a_custom_task_takes_forty_lines(tmp_path):
     path = ROOT / "docs" / "guides" / "a_task_of_your_own.py"
     spec = importlib.util.spec_from_file_location("a_task_of_your_own", path)
@@ -461,29 +435,7 @@ def test_a_custom_task_takes_forty_lines(tmp_path):
         np.testing.assert_allclose(again.predict(TEXTS, verbose=0), expected, atol=1e-6)
 
 
-# Text
-
-
-@pytest.mark.once
-def test_chinese_comes_back_without_spaces_between_its_characters():
-    tokenizer = bert_keras.WordPieceTokenizer([*VOCABULARY, "我", "爱", "你", "。"])
-    assert tokenizer.detokenize(tokenizer("我爱你。 a b 我")) == "我爱你。 a b 我"
-
-
-@pytest.mark.once
-def test_characters_left_out_of_a_vocabulary_are_reported():
-    with pytest.warns(UserWarning, match=r"2 rare characters.*'yz'.*limit_alphabet"):
-        bert_keras.train_wordpiece(texts=["abab abab y z"], vocabulary_size=30, limit_alphabet=2)
-
-
 # Mistakes
-
-
-class WrongBatch(Texts):
-    """A dataset whose last batch has numbers instead of texts."""
-
-    def __getitem__(self, index):
-        return ([1.5, 2.5], [0, 1]) if index == 2 else super().__getitem__(index)
 
 
 def fit(*data, **options):
@@ -511,6 +463,7 @@ def slices(*columns):
     return tf.data.Dataset.from_tensor_slices(columns)
 
 
+WRONG_BATCH = Batches([*BATCHES[:2], ([1.5, 2.5], [0, 1])])
 UNKNOWN_LABEL = (batch for batch in [(["a"], ["maybe"])])
 MISSPELT = {**tiny_backbone().get_config(), "dropuot": 0.4}
 IDS = tiny_preprocessor()(TEXTS)
@@ -518,7 +471,6 @@ LOSSES = ("mse", "binary_crossentropy", "categorical_crossentropy")
 PROBABILITIES = keras.losses.SparseCategoricalCrossentropy()
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("call", "remedy"),
     [
@@ -554,12 +506,11 @@ def test_a_wrong_value_is_refused_with_the_remedy(classifier, call, remedy):
         call(classifier)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("call", "remedy"),
     [
         (fit([b"a"], [0]), "decode"),
-        (lambda task: task.evaluate(WrongBatch()), "Batch 2 of the dataset: .*Received: list"),
+        (lambda task: task.evaluate(WRONG_BATCH), "Batch 2 of the dataset: .*Received: list"),
         (lambda task: task.evaluate(slices(TEXTS, LABELS)), r"Batch the dataset: `.batch\(32\)`"),
         (lambda task: slices(TEXTS).batch(2).map(tiny_preprocessor()), "the dataset of strings"),
         (lambda task: task.train_on_batch(TEXTS, LABELS), r"its `preprocessor\(texts\)`"),
@@ -576,8 +527,3 @@ def test_a_wrong_value_is_refused_with_the_remedy(classifier, call, remedy):
 def test_a_wrong_type_or_argument_is_refused_with_the_remedy(classifier, call, remedy):
     with pytest.raises(TypeError, match=remedy):
         call(classifier)
-
-
-@pytest.mark.once
-def test_a_regression_is_compiled_with_a_loss_of_scores():
-    tiny_classifier(num_classes=1, problem_type="regression").compile("adam", loss="mse")
