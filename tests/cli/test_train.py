@@ -10,7 +10,9 @@ import pathlib
 import keras
 import numpy as np
 import pytest
+import scipy.sparse.csgraph
 from absl import flags
+from files import read_json
 from matplotlib.pyplot import close
 from small_tokenizers import byte_pair_tokenizer
 
@@ -119,10 +121,6 @@ def measure(capsys):
         return found["scores"], printed
 
     return run_evaluation
-
-
-def read_json(path):
-    return json.loads(path.read_text())
 
 
 def read_lines(path):
@@ -460,15 +458,11 @@ def test_text_embedding_ranks_pairs_of_a_file_and_predicts_another(run, measure,
 
 
 def test_pairs_connected_by_equal_texts_are_one_group():
-    groups_of = likeness.groups_of
-    first, second = ["a", "c", "c", "e", "d"], ["b", "b", "d", "f", "g"]
-    assert groups_of(first, second).tolist() == [0, 0, 0, 1, 0]
-    csgraph = pytest.importorskip("scipy.sparse.csgraph")
     pairs = np.random.default_rng(0).integers(0, 40, size=(2, 25))
     graph = np.zeros((40, 40))
     graph[pairs[0], pairs[1]] = 1
-    expected = csgraph.connected_components(graph, directed=False)[1][pairs[0]]
-    found = groups_of(*pairs.astype(str).tolist())
+    expected = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][pairs[0]]
+    found = likeness.groups_of(*pairs.astype(str).tolist())
     assert len(set(zip(found, expected, strict=True))) == len(set(found)) == len(set(expected))
 
 
@@ -667,6 +661,9 @@ SHIFTED = json.dumps(six_questions(1)[0]).replace('"answer_start": 0', '"answer_
 # A zero-width space has no token.
 NO_TOKEN = squad(["anna lives in rome", ("who?", "anna"), ("\u200b", "anna")])
 SENTENCES = ["sentence\tlabel", *(f"this is text {i} .\t{i % 2}" for i in range(9))]
+SST2 = {"dataset": "sst2", "dev_file": ["sentence", "a"]}
+UNANSWERED = squad(["a b", ("why?", ...)])
+UNLABELLED = "The dev examples must have"
 IDS = [f"a{i}\tthis is text {i}" for i in range(200)]
 
 
@@ -691,29 +688,17 @@ IDS = [f"a{i}\tthis is text {i}" for i in range(200)]
         (QUESTIONS, six_questions(1), {}, r"two contexts .* 6 questions on 1\. .*--dev_file"),
         (QUESTIONS, [SHIFTED], {"dev_file": "train"}, "None of the 6 answers to train on is in"),
         (QUESTIONS, NO_TOKEN, {"dev_file": "train"}, "question needs a token.*index 1"),
+        (TEXTS, ["sentence\tlabel", "a\t1"], SST2, UNLABELLED),
+        (CHOICES, [SWAG | {"label": 1}], {"dev_file": [SWAG]}, UNLABELLED),
+        (QUESTIONS, squad(["a b", ("why?", "a")]), {"dev_file": UNANSWERED}, UNLABELLED),
     ],
 )
 def test_files_are_refused_before_training(preset, monkeypatch, task, rows, values, message):
     monkeypatch.setattr(keras.Model, "fit", None)
-    files = {"preset": preset, "train_file": write("train", rows)}
-    with pytest.raises(ValueError, match=message):
-        train.main([task, *arguments(**files | values)])
-
-
-@pytest.mark.parametrize(
-    ("task", "labelled", "unlabelled", "values"),
-    [
-        (TEXTS, ["sentence\tlabel", "a\t1"], ["sentence", "a"], {"dataset": "sst2"}),
-        (CHOICES, [SWAG | {"label": 1}], [SWAG], {}),
-        (QUESTIONS, squad(["a b", ("why?", "a")]), squad(["a b", ("why?", ...)]), {}),
-    ],
-)
-def test_dev_examples_must_have_labels(preset, monkeypatch, task, labelled, unlabelled, values):
-    monkeypatch.setattr(keras.Model, "fit", None)
     suffix = ".jsonl" if task == CHOICES else ""
-    files = {"train_file": write(f"a{suffix}", labelled), "preset": preset}
-    files["dev_file"] = write(f"b{suffix}", unlabelled)
-    with pytest.raises(ValueError, match="The dev examples must have"):
+    files = {"preset": preset, "train_file": write(f"train{suffix}", rows)}
+    values = {k: write(f"dev{suffix}", x) if isinstance(x, list) else x for k, x in values.items()}
+    with pytest.raises(ValueError, match=message):
         train.main([task, *arguments(**files | values)])
 
 

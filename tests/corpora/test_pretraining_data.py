@@ -218,7 +218,7 @@ def killed(corpus, tmp_path, monkeypatch):
 
 
 def test_a_killed_run_continues_where_it_stopped(corpus, killed, tmp_path, monkeypatch):
-    with pytest.raises(FileNotFoundError, match=r"manifest\.json"):
+    with pytest.raises(FileNotFoundError, match=r"must hold manifest\.json"):
         read_manifest(killed)
     # What is damaged meanwhile is made again.
     damaged = sorted(killed.glob("examples-*"))[1]

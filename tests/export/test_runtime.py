@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from programs import programs_of
 from small_tokenizers import byte_pair_tokenizer
+from test_text_in import Lowering, OfUpperCase
 from tiny import tiny_backbone, tiny_preprocessor
 
 import bert_keras
@@ -348,16 +349,6 @@ def test_other_folders_with_these_files_are_not_taken_for_exports(tmp_path):
     for text in ("", "[" * 99999, "[1]", '{"model_type": "bert"}'):
         (tmp_path / "config.json").write_text(text)
         assert not runtime.is_exported(tmp_path)
-
-
-class Lowering(bert_keras.TextPreprocessor):
-    def tokenize(self, texts, pairs=None):
-        return super().tokenize([text.lower() for text in texts], pairs)
-
-
-class OfUpperCase(bert_keras.TextClassifier):
-    def encode_texts(self, x, *args, **kwargs):
-        return super().encode_texts([text.upper() for text in x], *args, **kwargs)
 
 
 def test_classes_that_change_texts_in_their_own_way_are_refused(tmp_path):

@@ -197,6 +197,7 @@ def other_tokenizer(**options):
         (lambda: backbone(layer_norm_epsilon=1e-6), "layer_norm_epsilon=1e-12"),
         (lambda: backbone(attention_dropout=0.3), "one rate of dropout"),
         (lambda: backbone(num_segments=1), "num_segments"),
+        (lambda: bert_keras.RobertaBackbone(30, 1, 1, 4, 4, num_segments=2), "num_segments=1"),
         (lambda: backbone(causal=True), "causal"),
         (lambda: backbone(bert_keras.AlbertBackbone, num_layers=3, num_groups=2), "equally"),
         (lambda: bert_keras.ModernBertBackbone(**TINY), "ModernBertBackbone"),
