@@ -19,6 +19,8 @@ from bert_keras.distribution import Share
 from bert_keras.training import optimizer
 from bert_keras.training.contrastive import MultipleNegativesRanking
 
+pytestmark = pytest.mark.once
+
 BACKEND = keras.backend.backend()
 FAMILIES = ("Bert", "Roberta", "Albert", "DistilBert", "Electra", "MPNet")
 FAMILIES += ("DebertaV2", "ModernBert", "NomicBert")
@@ -28,6 +30,7 @@ BATCH = (
 )
 
 
+@pytest.mark.each_backend
 @pytest.mark.xla
 def test_several_devices_train_as_one_does_and_what_they_save_loads_on_one(tmp_path, monkeypatch):
     """On PyTorch two processes; on TensorFlow two devices; on JAX four, two for each weight."""
@@ -86,7 +89,6 @@ def in_one_thread(function, *arguments):
     function(*arguments)
 
 
-@pytest.mark.once
 def test_shares_are_the_rows_of_a_batch_and_copies_that_weigh_0():
     shares = [Share(index, 2, 4)(BATCH) for index in range(2)]
     inputs, labels, weights = keras.tree.map_structure(lambda *x: np.concatenate(x), *shares)
@@ -108,14 +110,12 @@ def test_shares_are_the_rows_of_a_batch_and_copies_that_weigh_0():
         Share(0, 2, 2)(({"token_ids": np.zeros((4, 2)), "row_places": np.zeros((2, 2))},))
 
 
-@pytest.mark.once
 def test_batches_are_filled_up_only_where_rows_of_weight_0_do_not_count(monkeypatch):
     tasks = tiny_task("TextEmbedder"), tiny_task("TextEmbedder", objective="triplet")
     monkeypatch.setattr(distribution, "process", lambda: (0, 2))
     assert [distribution.share_of(task).fills for task in tasks] == [False, True]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("family", FAMILIES)
 def test_each_familys_large_weights_are_cut(family):
     backbone = getattr(bert_keras, f"{family}Backbone")(**TINY)
@@ -138,6 +138,7 @@ def test_each_familys_large_weights_are_cut(family):
         distribution.layout_map(backbone, mesh)
 
 
+@pytest.mark.each_backend
 def test_what_would_do_nothing_or_be_wrong_is_refused(monkeypatch):
     task = tiny_classifier()
     optimizer = keras.optimizers.AdamW(clipnorm=1.0)
@@ -165,7 +166,6 @@ def test_what_would_do_nothing_or_be_wrong_is_refused(monkeypatch):
         tiny_backbone()
 
 
-@pytest.mark.once
 def test_processes_of_torchrun_must_be_joined(monkeypatch):
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")

@@ -14,6 +14,8 @@ import pytest
 
 import bert_keras
 
+pytestmark = pytest.mark.once
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FILES = sorted((ROOT / "examples").glob("*.py"))
 MOST_LINES = 80
@@ -33,7 +35,6 @@ def is_docstring(node):
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.col_offset == 4
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_an_example_is_one_page_of_cells_that_says_what_to_expect(path):
     text = path.read_text(encoding="utf-8")
@@ -82,6 +83,7 @@ def write_preset(tmp_path, num_layers):
     return str(tmp_path / "preset")
 
 
+@pytest.mark.each_backend
 def test_a_custom_training_loop_runs_on_this_backend(example, tmp_path):
     preset = write_preset(tmp_path, num_layers=1)
     values = {"bert_mini_en_gutenberg": preset, "(60, 32)": "(10, 32)"}
@@ -90,13 +92,11 @@ def test_a_custom_training_loop_runs_on_this_backend(example, tmp_path):
     assert (output / "learning_curve.png").exists()
 
 
-@pytest.mark.once
 def test_a_tagger_with_a_custom_vocabulary_tags_chinese(example):
     printed, output = example("chinese_ner", {"epochs=6": "epochs=1"})
     assert "'accuracy'" in printed and (output / "learning_curves.png").exists()
 
 
-@pytest.mark.once
 def test_the_several_masks_example_takes_several_masks(example, preset):
     values = {"bert_mini_en_gutenberg": preset, "dropout_samples=1": "dropout_samples=3"}
     few = "train, dev = train.take(range(40)), dev.take(range(40))"
@@ -105,7 +105,6 @@ def test_the_several_masks_example_takes_several_masks(example, preset):
     assert "Regularized 1.0 {'label'" in printed
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("library", ["transformers", "keras_hub", "sentence_transformers"])
 def test_each_line_beside_another_library_is_run_by_its_page(library):
     name = f"migrating_from_{library}"
@@ -118,7 +117,6 @@ def test_each_line_beside_another_library_is_run_by_its_page(library):
         assert ours in code, theirs
 
 
-@pytest.mark.once
 def test_the_fine_tuning_playbook_runs_to_the_end(preset, monkeypatch, capsys):
     for name, value in {"PRESET": preset, "NUM_TRAIN": 16, "NUM_DEV": 8}.items():
         monkeypatch.setenv(name, str(value))
