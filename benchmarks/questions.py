@@ -1,5 +1,7 @@
 """Questions and the texts that answer them, as retrieval data; shared by several benchmarks."""
 
+import csv
+
 import numpy as np
 
 import bert_keras
@@ -14,6 +16,22 @@ def read_questions(paths):
     relevance = {n: {places[example.context]: 1} for n, example in enumerate(examples)}
     queries = {n: example.question for n, example in enumerate(examples)}
     return search.RetrievalData({n: text for text, n in places.items()}, queries, relevance)
+
+
+def read_qnli(path):
+    """Returns `RetrievalData` of questions that have both labels, and their sentences."""
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    places = {text: n for n, text in enumerate(dict.fromkeys(row["sentence"] for row in rows))}
+    judged = {}
+    for row in rows:
+        degree = int(row["label"] == "entailment")
+        judged.setdefault(row["question"], {})[places[row["sentence"]]] = degree
+    judged = {query: degrees for query, degrees in judged.items() if len({*degrees.values()}) == 2}
+    relevance = dict(enumerate(judged.values()))
+    corpus = {n: text for text, n in places.items()}
+    candidates = [list(degrees) for degrees in judged.values()]
+    return search.RetrievalData(corpus, dict(enumerate(judged)), relevance), candidates
 
 
 def token_embedder(embedder):

@@ -3,36 +3,44 @@
     export KERAS_BACKEND=torch OMP_NUM_THREADS=1
     python benchmarks/retrieval.py --data dev-v1.1.json --splade FOLDER --output squad
     python benchmarks/retrieval.py --data DRCD_dev.json,DRCD_test.json --preset "" --output drcd
+    python benchmarks/retrieval.py --qnli dev.tsv --splade FOLDER --reranker FILE --output qnli
 
-The corpus is all paragraphs, and each query has one relevant paragraph. Each row of the table is a
-line of `rows.jsonl` in the output folder, with the vectors beside it, so that a killed run
-continues where it was. Times are processor seconds: to embed documents + queries, and to search all
-queries.
+The corpus is all paragraphs, and each query has one relevant paragraph. With `--qnli` the corpus is
+QNLI's sentences, and a query ranks the right and the wrong sentences that it is paired with. Each
+row of the table is a line of `rows.jsonl` in the output folder, with the vectors beside it, so that
+a killed run continues where it was. Times are processor seconds: to embed documents + queries, and
+to search all queries.
 """
 
+import functools
 import itertools
 import json
 import pathlib
 import time
 
+import keras
 import numpy as np
 from absl import app, flags
 from kept_rows import add_row, read_rows
-from questions import read_questions, token_embedder
+from questions import read_qnli, read_questions, token_embedder
 from result_tables import as_table
 
 import bert_keras
 from bert_keras import search
 from bert_keras.search.bm25_index import split_into_words
 
-DATA = flags.DEFINE_list("data", None, "Files in SQuAD's format.", required=True)
+DATA = flags.DEFINE_list("data", None, "Files in SQuAD's format.")
+QNLI = flags.DEFINE_string("qnli", None, "dev.tsv of QNLI, instead of --data.")
+flags.mark_flags_as_mutual_exclusive(["data", "qnli"], required=True)
 PRESET = flags.DEFINE_string("preset", "minilm_l6_en_uncased", "An embedder, or nothing.")
 SPLADE = flags.DEFINE_string("splade", None, "Folder of a SparseTextEmbedder.")
+RERANKER = flags.DEFINE_string("reranker", None, "A .keras file of a Reranker.")
+PEER = flags.DEFINE_bool("sentence_transformers", False, "Also measure this library.")
 MAXSIM = flags.DEFINE_bool("maxsim", True, "Also measure MaxSim, the slowest method.")
 NUM_QUERIES = flags.DEFINE_integer("num_queries", None, "The first queries; all by default.")
 OUTPUT = flags.DEFINE_string("output", None, "Folder of the rows and vectors.", required=True)
 SCORES = ("recall@1", "recall@10", "mrr@10", "ndcg@10")
-# Hits for fusion, and for MaxSim.
+# Hits for fusion, and for MaxSim and a reranker.
 NUM_HITS, NUM_RERANKED = 100, 20
 # Precision and engine -> bits of a value in memory.
 PRECISIONS = {
@@ -47,8 +55,8 @@ PRECISIONS = {
 class Table:
     """Rows and arrays in a folder: what is there is not computed again."""
 
-    def __init__(self, folder, data):
-        self.folder, self.data = pathlib.Path(folder), data
+    def __init__(self, folder, data, candidates=None):
+        self.folder, self.data, self.candidates = pathlib.Path(folder), data, candidates
         self.folder.mkdir(parents=True, exist_ok=True)
         self.file = self.folder / "rows.jsonl"
         self.rows = {row["name"]: row for row in read_rows(self.file)}
@@ -85,6 +93,22 @@ class Table:
         add_row(self.file, row)
         self.rows[name] = row
         return hits
+
+    def best(self, scores, top_k):
+        """Returns the hits of an array of scores `(num_queries, num_texts)`."""
+        order = self.candidates or np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
+        return [_hits(row[places], places) for row, places in zip(scores, order, strict=False)]
+
+    def found_by(self, find, queries, top_k):
+        """Searches; where each query has its candidates, only these stay."""
+        if not self.candidates:
+            return find(queries, top_k)
+        hits = find(queries, len(self.data.corpus))
+        scores = [{hit["id"]: hit["score"] for hit in row} for row in hits]
+        rows = zip(scores, self.candidates, strict=False)
+        return [
+            _hits([found.get(place, 0.0) for place in places], places) for found, places in rows
+        ]
 
     def markdown(self):
         rows = []
@@ -143,7 +167,7 @@ def by_words(table):
     for name, tokenize in tokenizers.items():
         index = search.BM25Index(tokenize)
         index.add(texts)
-        rankings.append(table.row(name, index.search))
+        rankings.append(table.row(name, functools.partial(table.found_by, index.search)))
     return rankings[0]
 
 
@@ -157,7 +181,7 @@ def by_vectors(table, embedder):
         top_k = 10 if rankings else NUM_HITS
 
         def find(_, top_k, index=index):
-            return index.search(queries, top_k)
+            return table.found_by(lambda _, k: index.search(queries, k), queries, top_k)
 
         name = f"{PRESET.value} {precision}, {engine}"
         rankings.append(table.row(name, find, f"{size:.2f}", seconds, top_k))
@@ -170,9 +194,7 @@ def by_weights(table):
     size = megabytes(documents.data, documents.indices, documents.indptr)
 
     def find(_, top_k):
-        scores = embedder.similarities(queries, documents)
-        best = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
-        return [_hits(row[places], places) for row, places in zip(scores, best, strict=True)]
+        return table.best(embedder.similarities(queries, documents), top_k)
 
     return table.row("SPLADE", find, size, seconds)
 
@@ -180,7 +202,7 @@ def by_weights(table):
 def by_tokens(table, embedder, first):
     """Scores the best hits of another search by MaxSim; only their documents are embedded."""
     tokens, texts = token_embedder(embedder), list(table.data.corpus.values())
-    first = [[hit["id"] for hit in hits[:NUM_RERANKED]] for hits in first]
+    first = table.candidates or [[hit["id"] for hit in hits[:NUM_RERANKED]] for hits in first]
     needed = sorted({place for places in first for place in places})
     columns = {"query": list(table.data.queries.values()), "document": [texts[n] for n in needed]}
     queries, documents, seconds = table.vectors("tokens", tokens.embed_as, columns)
@@ -194,13 +216,45 @@ def by_tokens(table, embedder, first):
         return found
 
     size = f"{megabytes(*documents.values())} of {len(needed)} texts"
-    table.row(f"MaxSim of the best {len(first[0])}", rescore, size, seconds)
+    name = "MaxSim" if table.candidates else f"MaxSim of the best {NUM_RERANKED}"
+    table.row(name, rescore, size, seconds)
+
+
+def by_reranker(table, first):
+    reranker = keras.models.load_model(RERANKER.value)
+    texts = list(table.data.corpus.values())
+    places = table.candidates or [[hit["id"] for hit in hits[:NUM_RERANKED]] for hits in first]
+
+    def find(queries, top_k):
+        pairs = list(zip(queries, places, strict=False))
+        repeated = [query for query, row in pairs for _ in row]
+        scores = reranker.score(repeated, [texts[place] for _, row in pairs for place in row])
+        ends = np.cumsum([len(row) for _, row in pairs])[:-1]
+        return [_hits(*row) for row in zip(np.split(scores, ends), places, strict=False)]
+
+    table.row("Reranker", find)
+
+
+def by_sentence_transformers(table, embedder):
+    """Searches with the same weights in sentence-transformers."""
+    import sentence_transformers
+
+    folder = table.folder / "exported"
+    if not folder.exists():
+        embedder.export_to_huggingface(folder)
+    theirs = sentence_transformers.SentenceTransformer(str(folder), device="cpu")
+    queries, documents, seconds = table.vectors("theirs", lambda _, texts: theirs.encode(texts))
+
+    def find(_, top_k):
+        return table.best(queries @ documents.T, top_k)
+
+    table.row("sentence-transformers", find, megabytes(documents), seconds)
 
 
 def main(argv):
-    data = read_questions(DATA.value)
+    data, candidates = read_qnli(QNLI.value) if QNLI.value else (read_questions(DATA.value), None)
     queries = dict(list(data.queries.items())[: NUM_QUERIES.value])
-    table = Table(OUTPUT.value, data._replace(queries=queries))
+    table = Table(OUTPUT.value, data._replace(queries=queries), candidates)
     print(f"{len(data.corpus)} texts, {len(queries)} queries", flush=True)
     words = by_words(table)
     if PRESET.value:
@@ -211,12 +265,18 @@ def main(argv):
         def fused(queries, top_k):
             return search.reciprocal_rank_fusion(*rankings)
 
-        table.row("BM25 and vectors, fused", fused)
+        if not candidates:
+            table.row("BM25 and vectors, fused", fused)
         if SPLADE.value:
             rankings.append(by_weights(table))
-            table.row("BM25, vectors and SPLADE, fused", fused)
+            if not candidates:
+                table.row("BM25, vectors and SPLADE, fused", fused)
         if MAXSIM.value:
             by_tokens(table, embedder, vectors)
+        if RERANKER.value:
+            by_reranker(table, search.reciprocal_rank_fusion(*rankings, top_k=NUM_RERANKED))
+        if PEER.value:
+            by_sentence_transformers(table, embedder)
     print(f"\n{table.markdown()}")
 
 
