@@ -10,7 +10,8 @@ the job says otherwise, and 0.05 for others. Prints a table for each job: median
 seconds; "times", the median over the rounds of the first side's time divided by this one's; for
 ours also that of KerasHub's on the same backend; memory; and the share of the machine's speed in
 the fastest matrix product of all backends. Writes results.json and results.md again after each job.
-`smoke` takes minutes and also prints one table of the ratios to transformers.
+`smoke` takes minutes, `processor` most of an hour; both also print one table of the ratios to
+transformers.
 
 Peers that are not installed are named and left out: transformers, sentence-transformers, keras-hub,
 onnxruntime, tensorflow-text; transformers' Trainer needs accelerate.
@@ -43,6 +44,7 @@ OURS, THEIRS = (
 COMPILED = ["bert_keras-torch", "bert_keras_compiled-torch"]
 REMAT = ["bert_keras_remat-tensorflow", "bert_keras_remat-torch"]
 FOR_TEXTS = ["hugging_face_sorted", "sentence_transformers", *OURS, *THEIRS, "onnx_runtime"]
+FOR_ONE_TEXT = ["sentence_transformers", *OURS, "onnx_runtime"]
 PRECISIONS = ("bert_keras_float32", "bert_keras", "bert_keras_mixed")
 ATTENTION = ("bert_keras_explicit", "bert_keras_fused")
 DENSE = ("keras_layers", "bert_keras")
@@ -51,6 +53,8 @@ FOR_TOKENS = [*FOR_ARRAYS, "onnx_runtime", "tensorflow_text-tensorflow"]
 MODELS = {
     "bert_base": {"num_hidden_layers": 12, "num_attention_heads": 12, "hidden_size": 768},
     "minilm": {"num_hidden_layers": 6, "num_attention_heads": 12, "hidden_size": 384},
+    # So small that a step's time is what the calls of layers cost.
+    "narrow": {"num_hidden_layers": 12, "num_attention_heads": 2, "hidden_size": 24},
 }
 VERSIONS = (
     *("keras", "jax", "tensorflow", "torch", "transformers", "tokenizers", "keras-hub"),
@@ -98,6 +102,15 @@ SUITES = {
         *jobs_of("train_step", "minilm", [(32, 32), (16, 128)], OURS),
         *jobs_of("text", "minilm", BATCHES, OURS, "hugging_face_sorted", num_texts=256, **SST2),
         *jobs_of("text", "minilm", [(1, None)], OURS, "hugging_face_sorted", **ONE_TEXT),
+        *jobs_of("inference", "narrow", [(8, 16)], OURS, batches=16),
+        *jobs_of("train_step", "narrow", [(8, 16)], OURS, calls=10),
+    ],
+    # The jobs by which processors are compared.
+    "processor": [
+        *jobs_of("train_step", "minilm", [(32, 32), (16, 128), (32, 128)], [*OURS, *THEIRS]),
+        *jobs_of("text", "minilm", BATCHES, FOR_TEXTS, **SST2),
+        *jobs_of("text", "minilm", [(1, None)], FOR_ONE_TEXT, "hugging_face_sorted", **ONE_TEXT),
+        *jobs_of("epoch", "minilm", BATCHES, OURS, num_texts=2560, text_set="sst2_train"),
     ],
     "inference": [
         *jobs_of("inference", "bert_base", [(8, 128)], [*OURS, *THEIRS, "onnx_runtime"], batches=2),
@@ -163,7 +176,7 @@ def main(argv):
     for table in tables_of(names, ceilings):
         tables.append(table)
         write(tables, ceilings)
-    if FLAGS.suite == ["smoke"]:
+    if FLAGS.suite in (["smoke"], ["processor"]):
         print(ratio_table(tables))
     print(f"Wrote {os.path.join(FLAGS.output_dir, 'results.md')}.")
     wrong = [
@@ -183,9 +196,8 @@ def tables_of(names, ceilings):
             yield cold_start()
             continue
         for job, sides in SUITES[name]:
-            needed = f"{job.get('text_set')}_dir"
-            if needed in ("mrpc_dir", "imdb_dir") and not FLAGS[needed].value:
-                print(f"{title_of(job)}: left out, it needs --{needed}.")
+            if job.get("text_set") in ("mrpc", "imdb") and not folder_of(job["text_set"]):
+                print(f"{title_of(job)}: left out, it needs --{job['text_set']}_dir.")
                 continue
             sides = [side for side in sides if FLAGS.sides is None or side in FLAGS.sides]
             if sides:
@@ -280,7 +292,11 @@ def title_of(job):
 
 
 def name_of_texts(job):
-    return job["text_set"] if FLAGS[f"{job['text_set']}_dir"].value else "repository's sentences"
+    return job["text_set"] if folder_of(job["text_set"]) else "repository's sentences"
+
+
+def folder_of(text_set):
+    return FLAGS[f"{text_set.partition('_')[0]}_dir"].value
 
 
 def difference(first, result):
@@ -328,6 +344,7 @@ SENTENCES = str(
 # In a process of their own: they would load a backend into this one. Each prints columns of texts.
 READERS = {
     "sst2": "columns = [datasets.load_glue('SST-2', folder, 'dev').texts]",
+    "sst2_train": "columns = [datasets.load_glue('SST-2', folder, 'train').texts]",
     "mrpc": "columns = datasets.load_glue('MRPC', folder, 'dev').texts",
     "imdb": "columns = [datasets.load_imdb(folder, 'test').texts]",
     None: f"columns = [datasets.load_sentiment_sentences({SENTENCES!r})[0].texts]",
@@ -336,7 +353,7 @@ READERS = {
 
 def read_texts(name):
     """Returns columns of texts, a list of lists of str."""
-    folder = FLAGS[f"{name}_dir"].value
+    folder = folder_of(name)
     reader = READERS[name if folder else None]
     code = (
         f"import json, sys; from bert_keras import datasets; folder = sys.argv[1]; {reader}; "

@@ -42,10 +42,12 @@ class SelfAttention(DirectCall, keras.layers.Layer):
         training: bool, whether dropout is active.
         attention_bias: float, broadcastable to the same shape as the mask, added to the scores, or
             `None`.
+        first_token_only: bool, whether only the first token is a query. All tokens are keys.
 
     Returns:
         `(output, attentions)`: float `(batch, seq_len, hidden_dim)`, and float
-        `(batch, num_heads, seq_len, seq_len)` after softmax and before dropout, or `None`.
+        `(batch, num_heads, seq_len, seq_len)` after softmax and before dropout, or `None`. With
+        `first_token_only`, there is one query instead of `seq_len`.
 
     Raises:
         ValueError: `num_heads` does not divide `hidden_dim`.
@@ -93,14 +95,25 @@ class SelfAttention(DirectCall, keras.layers.Layer):
         return_attentions: bool = False,
         training: bool | None = None,
         attention_bias: Tensor | None = None,
+        first_token_only: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        projected = outputs_of((self.query, self.key, self.value), hidden_states, training)
+        if first_token_only:
+            query = self.query(hidden_states[:, :1])
+            projected = query, *outputs_of((self.key, self.value), hidden_states, training)
+            attention_mask, attention_bias = map(of_first_query, (attention_mask, attention_bias))
+        else:
+            projected = outputs_of((self.query, self.key, self.value), hidden_states, training)
         query, key, value = (kernels.split_heads(x, self.num_heads) for x in projected)
         context, attentions = attend(
             *(query, key, value, attention_mask, self.dropout, return_attentions, training),
             bias=attention_bias,
         )
         return self.output_dense(kernels.join_heads(context)), attentions
+
+
+def of_first_query(x):
+    """Returns the part of a mask or a bias, if there is one, that concerns the first query."""
+    return x if x is None or x.shape[2] == 1 else x[:, :, :1]
 
 
 def attend(

@@ -1,5 +1,6 @@
 """The encoder: a stack of blocks of attention and feed-forward."""
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Unpack
 
@@ -12,6 +13,11 @@ from bert_keras.layers.adaptable_dense import adaptable_layers
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import build_parts
 from bert_keras.types import LayerOptions, Tensor
+
+
+def _can_skip_tokens(layer):
+    """Whether a block or an attention can compute the first token only."""
+    return "first_token_only" in inspect.signature(layer.call).parameters
 
 
 class _OfLayers(DirectCall, keras.layers.Layer):
@@ -55,11 +61,13 @@ class EncoderBlock(_OfLayers):
         attention_mask: bool, broadcastable to `(batch, num_heads, seq_len, seq_len)`, or `None`.
         return_attentions: bool, whether the attention probabilities are returned too.
         training: bool, whether dropout is active.
+        first_token_only: bool, whether only the output of the first token is computed.
         **shared: further arguments of the attention, such as `attention_bias`.
 
     Returns:
         `(output, attentions)`: float `(batch, seq_len, hidden_dim)`, and float
-        `(batch, num_heads, seq_len, seq_len)` or `None`.
+        `(batch, num_heads, seq_len, seq_len)` or `None`. With `first_token_only`, `(batch, 1,
+        hidden_dim)`.
 
     Reference:
         [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.1;
@@ -80,6 +88,7 @@ class EncoderBlock(_OfLayers):
     ) -> None:
         super().__init__(**kwargs)
         self.norm_first, self.hidden_dim = norm_first, attention.hidden_dim
+        self._attention_can_skip = _can_skip_tokens(attention)
         halves = [("attention", attention), ("attention_norm", attention_norm)]
         halves += [("feed_forward", feed_forward), ("feed_forward_norm", feed_forward_norm)]
         # Layers become attributes, and their weights are listed, in the order of the calls.
@@ -105,8 +114,11 @@ class EncoderBlock(_OfLayers):
         attention_mask: Tensor | None = None,
         return_attentions: bool = False,
         training: bool | None = None,
+        first_token_only: bool = False,
         **shared: Tensor,
     ) -> tuple[Tensor, Tensor | None]:
+        if first_token_only and self._attention_can_skip:
+            shared["first_token_only"] = True
         attended, attentions = self.attention(
             self._normalized(self.attention_norm, hidden_states, first=True),
             attention_mask=attention_mask,
@@ -114,6 +126,8 @@ class EncoderBlock(_OfLayers):
             training=training,
             **shared,
         )
+        if first_token_only:
+            hidden_states, attended = hidden_states[:, :1], attended[:, :1]
         x = hidden_states + self.dropout(attended, training=training)
         x = self._normalized(self.attention_norm, x, first=False)
         normalized = self._normalized(self.feed_forward_norm, x, first=True)
@@ -135,7 +149,7 @@ class Encoder(_OfLayers):
     Args:
         blocks: list of layers such as `EncoderBlock`, with its call arguments and its `adaptable`,
             and built without a shape. A block may occur several times, so that layers share its
-            weights.
+            weights. A block that does not take `first_token_only` computes all tokens.
         remat: bool, whether training keeps each block's input only and computes the block again in
             the backward pass, see `rematerialized`. It has no effect if the attention
             probabilities are returned.
@@ -151,11 +165,13 @@ class Encoder(_OfLayers):
         attention_mask: bool, broadcastable to `(batch, num_heads, seq_len, seq_len)`, or `None`.
         return_attentions: bool, whether each block's attention probabilities are returned too.
         training: bool, whether dropout is active.
+        first_token_only: bool, whether the last block computes the first token only, if it can.
 
     Returns:
         `(hidden_states, attentions)`: a tuple of `len(blocks) + 1` floats
-        `(batch, seq_len, hidden_dim)`, the embeddings first and the encoder's output last; and a
-        tuple of `len(blocks)` floats `(batch, num_heads, seq_len, seq_len)`, or of `None`.
+        `(batch, seq_len, hidden_dim)`, the embeddings first and the encoder's output last, with
+        `first_token_only` `(batch, 1, hidden_dim)`; and a tuple of `len(blocks)` floats
+        `(batch, num_heads, seq_len, seq_len)`, or of `None`.
     """
 
     arguments = ("blocks", "remat", "norm", "shared")
@@ -172,6 +188,7 @@ class Encoder(_OfLayers):
         # The shared layers first, since the order of attributes is that of the weights.
         self.shared, self.blocks = list(shared), blocks
         self.remat, self.norm = remat, norm
+        self._last_can_skip = _can_skip_tokens(blocks[-1])
         if remat:
             warn_where_useless()
 
@@ -190,11 +207,14 @@ class Encoder(_OfLayers):
         attention_mask: Tensor | None = None,
         return_attentions: bool = False,
         training: bool | None = None,
+        first_token_only: bool = False,
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]:
         shared = {layer.name: layer(hidden_states, training=training) for layer in self.shared}
         all_hidden_states, all_attentions = [hidden_states], []
         options = {"attention_mask": attention_mask, "training": training}
-        for block in self.blocks:
+        for i, block in enumerate(self.blocks, start=1):
+            if first_token_only and self._last_can_skip and i == len(self.blocks):
+                options["first_token_only"] = True
             if self.remat and training and not return_attentions:
                 hidden_states = rematerialized(block, hidden_states, shared, **options)
                 attentions = None

@@ -40,9 +40,12 @@ class Backbone(Adaptable, BuiltModel):
         token_vectors: float `(batch, seq_len, embedding_dim)` in place of the token table's rows,
             or `None`; see `BertEmbeddings`.
         training: bool, whether dropout is active.
+        first_token_only: bool, whether the last block may leave out all tokens but the first, which
+            is faster. It has no effect together with `row_places` or one of the two above.
 
     Returns:
-        A dict: `sequence_output` float `(batch, seq_len, hidden_dim)`; with a pooler
+        A dict: `sequence_output` float `(batch, seq_len, hidden_dim)`, with `first_token_only`
+        `(batch, 1, hidden_dim)`; with a pooler
         `pooled_output` float `(batch, hidden_dim)`; on request `hidden_states`, a tuple of
         `num_layers + 1` floats `(batch, seq_len, hidden_dim)`, embeddings first, and `attentions`,
         a tuple of `num_layers` floats `(batch, num_heads, seq_len, seq_len)`.
@@ -120,6 +123,7 @@ class Backbone(Adaptable, BuiltModel):
         return_attentions: bool = False,
         token_vectors: Tensor | None = None,
         training: bool | None = None,
+        first_token_only: bool = False,
     ) -> Outputs:
         token_ids, places = inputs[contract.TOKEN_IDS], inputs.get(contract.ROW_PLACES)
         embedded = self.embeddings(
@@ -131,11 +135,11 @@ class Backbone(Adaptable, BuiltModel):
         if places is not None:
             unpadding.check_no_attentions(return_attentions)
             embedded = unpadding.to_rows(embedded, places)
+        options = {"return_attentions": return_attentions, "training": training}
+        if first_token_only and places is None and not (return_hidden_states or return_attentions):
+            options["first_token_only"] = True
         hidden_states, attentions = self.encoder(
-            embedded,
-            attention_mask=self.attention_mask(inputs),
-            return_attentions=return_attentions,
-            training=training,
+            embedded, attention_mask=self.attention_mask(inputs), **options
         )
         hidden_states = hidden_states if return_hidden_states else hidden_states[-1:]
         if places is not None:

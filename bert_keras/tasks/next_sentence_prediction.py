@@ -54,7 +54,7 @@ class NextSentencePrediction(Task):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3.1.
     """
 
-    reads_pooled_output = True
+    reads_pooled_output = reads_first_token_only = True
     text_answer = TextAnswer("logits", ("next", "random"), (2,))
     is_fine_tuned = False
     takes_head_of = types.MappingProxyType({"Pretraining": {"head/": "head/next_sentence/"}})

@@ -146,6 +146,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         self, inputs: Inputs, training: bool | None = None, **options: Any
     ) -> Outputs:
         """Calls the backbone; a frozen one runs as in inference."""
+        options.setdefault("first_token_only", self.reads_first_token_only)
         return self.backbone(inputs, training=training and self.frozen != "backbone", **options)
 
     # What trains, see `freezing`.
@@ -154,6 +155,11 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
     def reads_pooled_output(self) -> bool:
         """Whether the task's output depends on the backbone's pooler."""
         return getattr(self, "pooling", None) == "pooler"
+
+    @property
+    def reads_first_token_only(self) -> bool:
+        """Whether the head reads no token's vector but the first, so that the rest is left out."""
+        return getattr(self, "pooling", None) in ("pooler", "cls")
 
     trainable_variables = freezing.trained("trainable_variables")
     non_trainable_variables = freezing.all_but("trainable_variables", of="variables")

@@ -1,9 +1,19 @@
 """Blocks made of the layers they are given, and layers whose outputs go to every block."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
-from checks import TINY, assert_close, made_again, to_numpy
+from checks import (
+    TINY,
+    assert_close,
+    assert_same_structure_close,
+    gradients,
+    made_again,
+    random_inputs,
+    to_numpy,
+)
 from keras import ops
 from tiny import tiny_backbone
 
@@ -82,6 +92,38 @@ def test_a_block_ends_or_begins_with_its_norms(x):
     # Weights are in the order of the calls.
     assert last.weights[0] is last.attention.query.kernel
     assert first.weights[0] is first.attention_norm.gamma
+
+
+@pytest.mark.each_backend
+def test_the_first_token_alone_has_the_same_gradients():
+    """`tests.checks.check_padding` compares the outputs of each family."""
+    backbone, inputs = tiny_backbone(num_layers=2, dropout=0.0), random_inputs(vocabulary_size=21)
+
+    def first_vectors(token_vectors, first_token_only):
+        options = {"token_vectors": token_vectors, "first_token_only": first_token_only}
+        return backbone(inputs, training=True, **options)["sequence_output"][:, 0] ** 2
+
+    vectors = to_numpy(backbone.token_embedding.embeddings)[inputs["token_ids"]]
+    all_tokens, alone = (
+        gradients(functools.partial(first_vectors, first_token_only=only), vectors)
+        for only in (False, True)
+    )
+    assert_same_structure_close(alone, all_tokens, 1e-4)  # They reach 100.
+
+
+class ParallelBlock(EncoderBlock):
+    """A block of a user, which computes all tokens."""
+
+    def call(self, hidden_states, attention_mask=None, return_attentions=False, training=None):
+        attended, attentions = self.attention(hidden_states, attention_mask, return_attentions)
+        return hidden_states + attended + self.feed_forward(hidden_states), attentions
+
+
+def test_a_block_that_cannot_skip_tokens_computes_them_all(x):
+    layers = SelfAttention(2, 16), FeedForward(32, 16), LayerNorm(), LayerNorm()
+    encoder = Encoder([block(), ParallelBlock(*layers)])
+    encoder.build()
+    assert_close(encoder(x, first_token_only=True)[0][-1], encoder(x)[0][-1], 0)
 
 
 @pytest.fixture(scope="module")
