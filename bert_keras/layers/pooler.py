@@ -50,6 +50,8 @@ class Pooler(DirectCall, keras.layers.Layer):
 
 
 POOLINGS = ("pooler", "cls", "mean", "max")
+# Those that need the first token's vector only.
+OF_FIRST_TOKEN = ("pooler", "cls")
 
 
 def pool(outputs: Outputs, padding_mask: Tensor | None, pooling: Pooling) -> Tensor:

@@ -274,5 +274,6 @@ def _feature_source(task):
 
 def _read(task, inputs):
     """Returns the features that the task's head reads."""
-    outputs = task.backbone_outputs(inputs, training=False)
+    only = task.reads_first_token_only
+    outputs = task.backbone_outputs(inputs, training=False, first_token_only=only)
     return keras.ops.cast(task.head.read(outputs, inputs.get(PADDING_MASK)), "float32")

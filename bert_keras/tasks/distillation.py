@@ -193,7 +193,7 @@ def _states_and_logits(task, inputs, training):
     """Returns a task's last hidden states, its logits for all tokens, and those its loss takes."""
     names = (*task.backbone.input_names, ROW_PLACES)
     backbone_inputs = {name: inputs[name] for name in names if name in inputs}
-    outputs = task.backbone_outputs(backbone_inputs, training=training, first_token_only=False)
+    outputs = task.backbone_outputs(backbone_inputs, training=training)
     logits = loss_logits = task.head_outputs(outputs, backbone_inputs, training)
     if MASK_POSITIONS in inputs:
         loss_logits = task.head_outputs(outputs, inputs, training)

@@ -142,7 +142,8 @@ class Embedder(Task):
 
     def _vectors(self, inputs, training):
         """Returns the vectors of rows, float32 `(num_rows, ...)`."""
-        outputs = self.backbone_outputs(inputs, training=training)
+        only = self.reads_first_token_only
+        outputs = self.backbone_outputs(inputs, training=training, first_token_only=only)
         return self.head(outputs, padding_mask=inputs.get(PADDING_MASK))
 
     def check_arrays(self, inputs):

@@ -11,7 +11,7 @@ from bert_keras.answers.windows import document_windows
 from bert_keras.checks import check_choice, check_int, refuse_first
 from bert_keras.heads.window import WindowHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
-from bert_keras.layers.pooler import POOLINGS, pool
+from bert_keras.layers.pooler import OF_FIRST_TOKEN, POOLINGS, pool
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import head_for
@@ -122,7 +122,8 @@ class LongTextClassifier(TextClassifier):
 
     def call(self, inputs, training=None):
         merged = merge_groups(inputs)
-        outputs = self.backbone_outputs(merged, training=training)
+        only = self.pooling in OF_FIRST_TOKEN
+        outputs = self.backbone_outputs(merged, training=training, first_token_only=only)
         vectors = pool(outputs, merged.get(PADDING_MASK), self.pooling)
         num_windows = ops.shape(inputs[TOKEN_IDS])[1]
         vectors = ops.reshape(vectors, (-1, num_windows, self.backbone.hidden_dim))

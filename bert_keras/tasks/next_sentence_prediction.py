@@ -54,7 +54,7 @@ class NextSentencePrediction(Task):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3.1.
     """
 
-    reads_pooled_output = reads_first_token_only = True
+    reads_pooled_output = True
     text_answer = TextAnswer("logits", ("next", "random"), (2,))
     is_fine_tuned = False
     takes_head_of = types.MappingProxyType({"Pretraining": {"head/": "head/next_sentence/"}})
@@ -77,7 +77,8 @@ class NextSentencePrediction(Task):
         self.compile()
 
     def call(self, inputs, training=None):
-        return self.head(self.backbone_outputs(inputs, training=training))
+        outputs = self.backbone_outputs(inputs, training=training, first_token_only=True)
+        return self.head(outputs)
 
     def default_loss(self, label_smoothing):
         """Returns cross-entropy."""

@@ -146,7 +146,6 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         self, inputs: Inputs, training: bool | None = None, **options: Any
     ) -> Outputs:
         """Calls the backbone; a frozen one runs as in inference."""
-        options.setdefault("first_token_only", self.reads_first_token_only)
         return self.backbone(inputs, training=training and self.frozen != "backbone", **options)
 
     # What trains, see `freezing`.
@@ -158,8 +157,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
 
     @property
     def reads_first_token_only(self) -> bool:
-        """Whether the head reads no token's vector but the first, so that the rest is left out."""
-        return getattr(self, "pooling", None) in ("pooler", "cls")
+        """Whether the head needs no token's vector but the first."""
+        return getattr(self.head, "reads_first_token_only", False)
 
     trainable_variables = freezing.trained("trainable_variables")
     non_trainable_variables = freezing.all_but("trainable_variables", of="variables")

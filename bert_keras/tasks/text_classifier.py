@@ -139,8 +139,20 @@ class TextClassifier(Task):
         return head_for(self, SequenceHead, num_outputs=self.num_classes, **options)
 
     def call(self, inputs, token_vectors=None, training=None):
-        outputs = self.backbone_outputs(inputs, training=training, token_vectors=token_vectors)
+        outputs = self.backbone_outputs(
+            inputs,
+            training=training,
+            token_vectors=token_vectors,
+            first_token_only=self.reads_first_token_only,
+        )
         return self.head_outputs(outputs, inputs, training)
+
+    @property
+    def reads_first_token_only(self) -> bool:
+        """Whether the task needs no token's vector but the first."""
+        # A subclass may read others in a method of its own.
+        is_own = type(self).head_outputs is TextClassifier.head_outputs
+        return is_own and super().reads_first_token_only
 
     def head_outputs(
         self, outputs: Outputs, inputs: Inputs, training: bool | None = None

@@ -3,9 +3,10 @@
 import keras
 import numpy as np
 import pytest
-from tiny import Batches, tiny_backbone, tiny_classifier, tiny_preprocessor
+from tiny import Batches, ready_inputs, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
+from bert_keras.heads.sequence import SequenceHead
 
 pytestmark = pytest.mark.once
 TEXTS = ["a b c", "d e", "h a g g"]
@@ -92,3 +93,57 @@ def test_its_own_way_from_texts_to_rows_is_taken_by_every_method():
     of_plain = plain.data.batches(plain.data.encode(backward, LABELS), shuffle=True)
     np.testing.assert_array_equal(batches[0][0]["token_ids"], of_plain[0][0]["token_ids"])
     task.fit(DATASET, validation_data=(TEXTS, LABELS), epochs=1, verbose=0)
+
+
+class ReadsAllTokens(bert_keras.TextClassifier):
+    """Its method replaces the pooled vector."""
+
+    def head_outputs(self, outputs, inputs, training=None):
+        pooled = keras.ops.max(outputs["sequence_output"], axis=1)
+        return super().head_outputs({"pooled_output": pooled}, inputs, training)
+
+
+class LastToken(SequenceHead):
+    """A head that reads another token."""
+
+    def read(self, outputs, padding_mask=None):
+        return outputs["sequence_output"][:, -1]
+
+
+class OfLastToken(bert_keras.TextClassifier):
+    def make_head(self):
+        return LastToken(self.num_classes, self.backbone.hidden_dim)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "num_tokens"),
+    [
+        ("TextClassifier", {}, 1),
+        ("TextClassifier", {"pooling": "cls"}, 1),
+        ("TextClassifier", {"pooling": "mean"}, 7),
+        ("LongTextClassifier", {"pooling": "cls"}, 1),
+        ("MultipleChoice", {}, 1),
+        ("NextSentencePrediction", {}, 1),
+        ("TextEmbedder", {"pooling": "cls"}, 1),
+        ("TextEmbedder", {}, 7),
+        ("TokenClassifier", {"num_classes": 3}, 7),
+        (ReadsAllTokens, {}, 7),
+        (OfLastToken, {}, 7),
+    ],
+)
+def test_the_last_layer_computes_the_tokens_that_the_task_reads(
+    name, options, num_tokens, monkeypatch
+):
+    task_class = getattr(bert_keras, name) if isinstance(name, str) else name
+    task = task_class(tiny_backbone(), **options)
+    lengths, call = [], bert_keras.BertBackbone.call
+
+    def noting_length(backbone, *args, **options):
+        outputs = call(backbone, *args, **options)
+        lengths.append(outputs["sequence_output"].shape[1])
+        return outputs
+
+    monkeypatch.setattr(bert_keras.BertBackbone, "call", noting_length)
+    has_groups = task_class in (bert_keras.MultipleChoice, bert_keras.LongTextClassifier)
+    task(ready_inputs(*((3, 2, 7) if has_groups else (3, 7))))
+    assert lengths == [num_tokens]
