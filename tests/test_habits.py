@@ -282,13 +282,17 @@ def test_a_summary_lists_each_part_with_its_shape_and_parameters(monkeypatch):
         model.summary(140, expand_nested=True, print_fn=lambda text, **_: lines.append(text))
         return "\n".join(lines)
 
-    task = tiny_classifier()  # Never called.
+    task = tiny_classifier(tiny_backbone(num_layers=2))  # Never called.
     width = task.backbone.hidden_dim
-    tokens, text, scores = f"(None, None, {width})", f"(None, {width})", "(None, 2)"
+    tokens, first = f"(None, None, {width})", f"(None, 1, {width})"
+    text, scores = f"(None, {width})", "(None, 2)"
     encoder, found = task.backbone.encoder, summary(task)
     for layer, shape in [
-        (task.backbone, f"[{text}, {tokens}]"),
-        *((layer, tokens) for layer in (task.backbone.embeddings, encoder, *encoder.blocks)),
+        (task.backbone, f"[{text}, {first}]"),
+        (task.backbone.embeddings, tokens),
+        (encoder, f"[{tokens}, {first}]"),
+        (encoder.blocks[0], tokens),
+        (encoder.blocks[1], first),
         (task.backbone.pooler, text),
         (task.head, scores),
     ]:

@@ -192,9 +192,10 @@ def test_samples_of_dropout_average_their_losses(alpha, losses, labels, options)
 
     def by_hand():
         model.head.num_masks = 3
-        outputs = model.head(model.backbone_outputs(inputs, training=True), training=True)
+        outputs = model.backbone_outputs(inputs, training=True, first_token_only=True)
+        logits = model.head(outputs, training=True)
         model.head.num_masks = 1
-        return to_numpy(outputs)
+        return to_numpy(logits)
 
     outputs = rewound(model, by_hand).reshape(3, passes, 3, -1)
     losses = loss(outputs, np.broadcast_to(labels, (3, passes, *labels.shape)))
