@@ -226,7 +226,9 @@ def _open_legacy(data, path):
     )
     value, keys = _unpickled(data, storages), _unpickled(data)
     for key in keys:
-        size = int.from_bytes(data.read(8), "little")
+        size = data.read(8)
+        check_whole(len(size) == 8, "it ends early")
+        size = int.from_bytes(size, "little")
         check_whole(size == storages[key].size, f"the storage {key!r} has another size")
         starts[key] = data.tell()
         data.seek(starts[key] + size * storages[key].dtype.itemsize)

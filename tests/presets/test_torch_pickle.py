@@ -155,6 +155,14 @@ def test_a_file_that_is_cut_off_is_refused_wherever_it_ends(save):
             read_torch(path)
 
 
+def test_the_size_of_an_empty_last_tensor_must_be_whole(tmp_path):
+    path = tmp_path / "pytorch_model.bin"
+    torch.save({"empty": torch.zeros(0, 5)}, path, _use_new_zipfile_serialization=False)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="it ends early"):
+        read_torch(path)
+
+
 def test_an_archive_with_compressed_members_is_refused(tmp_path):
     path = tmp_path / "a.bin"
     torch.save({"a": torch.zeros(2**16)}, path)

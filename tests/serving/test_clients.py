@@ -319,7 +319,8 @@ def test_a_text_stands_for_a_row_of_one_field(post):
     rows = [["a"], ["b"]]
     expected = post("/answers/classifier", rows=rows)
     assert post("/answers/classifier", rows=["a", "b"]) == expected
-    assert post("/answers/classifier", rows="a") == expected[:1]
+    (one,) = post("/answers/classifier", rows="a")
+    assert one["probabilities"] == pytest.approx(expected[0]["probabilities"])
     for wrong in ("a", ["a", "b"]):
         error = post("/answers/reader", 422, rows=wrong)["error"]
         assert '[["question", "context"]]' in error
