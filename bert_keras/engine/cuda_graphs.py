@@ -74,11 +74,12 @@ class GraphedStep:
         self._step, self._state, self._finish = step, state, finish
         self._capture, self._most_graphs = capture or _Capture(), most_graphs or MOST_GRAPHS
         self._runs, self._replays, self._last_state = {}, {}, None
-        self._thread_state = threading.local()
+        self._thread_state, self._lock = threading.local(), threading.Lock()
         self.refusal: str | None = None
 
     def __call__(self, batch: Any) -> Any:
-        with self._capture.stream():
+        # Replays of one graph share their inputs and outputs.
+        with self._lock, self._capture.stream():
             return self._finish(self._run(keras.tree.map_structure(on_device, batch)))
 
     def _run(self, batch):

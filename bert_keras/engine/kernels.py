@@ -295,19 +295,21 @@ def is_torch(x):
 def gelu_dense(x, kernel, bias, approximate):
     """Returns `dense(gelu(x), kernel, bias)` on PyTorch. Training keeps only `x` and the kernel.
 
+    In a graph and under autocast it is the plain formula, of which PyTorch keeps more. Otherwise it
+    has no forward-mode derivative.
+
     Args:
         x: float tensor `(..., input_dim)`.
         kernel, bias: float tensors or variables `(input_dim, units)` and `(units,)`.
         approximate: bool, whether the GELU is approximated by tanh.
 
     Returns:
-        float tensor `(..., units)`, or `None` in a graph and under autocast, where the caller
-        computes the plain formula. It has no forward-mode derivative.
+        float tensor `(..., units)`.
     """
-    if _is_graph() or _is_autocast(x):
-        return None
+    is_plain = _is_graph() or _is_autocast(x)
+    compute = _GeluDense.forward if is_plain else _GeluDense.apply
     approximate = "tanh" if approximate else "none"
-    return _GeluDense.apply(value_of(x), value_of(kernel), value_of(bias), approximate)
+    return compute(value_of(x), value_of(kernel), value_of(bias), approximate)
 
 
 def _product_on_tensorflow(x, kernel):
@@ -383,26 +385,35 @@ def dropout_mask(layer, like, shape):
     Returns:
         A tensor for `masked`: on JAX a seed, uint32 `(2,)`, from which the mask is computed when it
         is used; on TensorFlow and PyTorch bool of the shape. `None` where Keras draws: on PyTorch's
-        accelerators, in its graphs, and if the layer has a seed.
+        accelerators, in its graphs, and if the layer has a seed or a `noise_shape`.
     """
+    if not 0 < layer.rate < 1 or layer.noise_shape is not None:
+        return None
     if _BACKEND == "jax":
         return layer.seed_generator.next()
+    # Of the 65,536 16-bit numbers, these many mean that an element is dropped.
+    num_dropped = int(_rounded_rate(layer.rate) * 2**16)
     if _BACKEND == "tensorflow":
-        return _dropout_mask_on_tensorflow(layer.rate, shape, layer.seed_generator.next())
-    # A layer with a seed of its own cannot use PyTorch's global generator.
-    if _BACKEND == "torch" and layer.seed is None:
-        return _dropout_mask_on_torch(layer.rate, shape, like)
-    return None
+        return _dropout_mask_on_tensorflow(num_dropped, shape, layer.seed_generator.next())
+    # A layer with a seed of its own cannot use PyTorch's global generator. `torch.compile` draws
+    # each number where it is used, and cannot trace 64-bit draws.
+    if layer.seed is not None or not like.is_cpu or torch.compiler.is_compiling():
+        return None
+    size = math.prod(shape)
+    draws = torch.empty(-(-size // 4), dtype=torch.int64, device=like.device)
+    bits = draws.random_(-(2**63), None).view(torch.int16)[:size].view(shape)
+    return bits >= num_dropped - 2**15
 
 
 def masked(inputs, mask, rate):
     """Returns `inputs * mask / (1 - rate)` for a mask that `dropout_mask` drew."""
     if _BACKEND == "jax":
         return _masked_on_jax(inputs, mask, rate)
+    scale = 1 / (1 - _rounded_rate(rate))
     if _BACKEND == "torch":
-        return _Masked.apply(inputs, mask, _dropout_scale(rate))
+        return _Masked.apply(inputs, mask, scale)
     dtype = keras.backend.result_type(inputs.dtype, "float32")
-    scaled = ops.cast(ops.cast(inputs, dtype) * _dropout_scale(rate), inputs.dtype)
+    scaled = ops.cast(ops.cast(inputs, dtype) * scale, inputs.dtype)
     return ops.where(mask, scaled, ops.zeros((), inputs.dtype))
 
 
@@ -419,7 +430,7 @@ def mixed(attentions, value, mask=None, rate=0.0):
         float, `(batch, num_heads, num_queries, head_dim)`.
     """
     if mask is not None and _BACKEND == "torch" and not _is_autocast(attentions):
-        return _Mixed.apply(attentions, value, mask, _dropout_scale(rate))
+        return _Mixed.apply(attentions, value, mask, 1 / (1 - _rounded_rate(rate)))
     if mask is not None:
         attentions = masked(attentions, mask, rate)
     return ops.matmul(attentions, value)
@@ -460,27 +471,12 @@ def _scrambled(bits):
     return bits ^ (bits >> 16)
 
 
-def _num_dropped_shorts(rate):
-    """Returns how many of the 65,536 16-bit numbers mean that an element is dropped."""
-    return min(round(rate * 2**16), 2**16 - 1)
+def _rounded_rate(rate):
+    """Returns the rate as a multiple of 1 / 65,536 below 1, for masks of 16-bit numbers."""
+    return min(round(rate * 2**16), 2**16 - 1) / 2**16
 
 
-def _dropout_scale(rate):
-    return 2**16 / (2**16 - _num_dropped_shorts(rate))
-
-
-def _dropout_mask_on_torch(rate, shape, like):
-    """Draws from the global generator of the CPU; `None` on other devices and in graphs."""
-    # `torch.compile` draws each number where it is used, and cannot trace 64-bit draws.
-    if not like.is_cpu or torch.compiler.is_compiling():
-        return None
-    size = math.prod(shape)
-    draws = torch.empty(-(-size // 4), dtype=torch.int64, device=like.device)
-    bits = draws.random_(-(2**63), None).view(torch.int16)[:size].view(shape)
-    return bits >= _num_dropped_shorts(rate) - 2**15
-
-
-def _dropout_mask_on_tensorflow(rate, shape, seed):
+def _dropout_mask_on_tensorflow(num_dropped, shape, seed):
     import tensorflow as tf
 
     size = tf.reduce_prod(tf.cast(tf.stack(shape), tf.int64)) if len(shape) else 1
@@ -488,7 +484,7 @@ def _dropout_mask_on_tensorflow(rate, shape, seed):
         [(size + 3) // 4], tf.cast(seed, "int32"), minval=None, maxval=None, dtype="uint64"
     )
     bits = tf.reshape(tf.bitcast(draws, tf.uint16), [-1])[:size]
-    return tf.reshape(bits >= tf.constant(_num_dropped_shorts(rate), tf.uint16), shape)
+    return tf.reshape(bits >= tf.constant(num_dropped, tf.uint16), shape)
 
 
 if _BACKEND == "torch":

@@ -133,14 +133,7 @@ def _torch_function(model, call):
     from bert_keras.engine import cuda_graphs
 
     graphed = cuda_graphs.GraphedStep(call, most_graphs=cuda_graphs.MOST_PREDICTIONS)
-    lock = threading.Lock()
-
-    @torch.inference_mode()
-    def run(inputs):
-        with lock:  # Replays of one graph share their inputs and outputs.
-            return graphed(inputs)
-
-    return run
+    return torch.inference_mode()(graphed.__call__)
 
 
 def _tensors(inputs):

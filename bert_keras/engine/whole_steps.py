@@ -71,19 +71,21 @@ class _TorchSteps:
     def make_train_function(self, force=False):
         if self.train_function is None or force:
             super().make_train_function(force)
-            self.train_function = self._whole_step(lambda data: self.train_step(data[0]))
+            self.train_function = self._whole_step(self.train_step)
 
     def make_test_function(self, force=False):
         if self.test_function is None or force:
             super().make_test_function(force)
-            step = torch.no_grad()(lambda data: self.test_step(data[0]))
-            self.test_function = self._whole_step(step)
+            self.test_function = self._whole_step(torch.no_grad()(self.test_step))
 
     def _whole_step(self, step):
-        """Returns a step during which signals wait, compiled as the model is.
+        """Returns a function of a list of one batch, during which signals wait.
 
         With `jit_compile` the model's call is compiled. A GPU runs the step as one CUDA graph,
         unless `run_eagerly` is set.
+
+        Args:
+            step: function of a batch.
         """
         # Not Keras's compiled step: with the optimizer in it, compiling takes minutes.
         if not self.jit_compile:
@@ -95,7 +97,7 @@ class _TorchSteps:
 
             step = in_tf32(step)
         if self.run_eagerly or not runs_cuda_graphs():
-            return signals_wait()(step)
+            return signals_wait()(lambda data: step(data[0]))
         from bert_keras.engine import cuda_graphs
 
         variables_of = functools.lru_cache(1)(lambda version: self.variables)
@@ -106,7 +108,7 @@ class _TorchSteps:
             return structure.version, *(gate._value._version for gate in gates), *trainable
 
         graphed = cuda_graphs.GraphedStep(step, state, cuda_graphs.numbers_on_their_way)
-        return signals_wait()(lambda data: graphed([_without_needless_mask(data[0])]))
+        return signals_wait()(lambda data: graphed(_without_needless_mask(data[0])))
 
     def _outputs_and_loss(self, x, y, sample_weight, training):
         """Returns the outputs and the loss of a batch; `jit_compile` compiles the call."""

@@ -105,9 +105,7 @@ def activated_dense(activation: Callable, x: Tensor, kernel: Tensor, bias: Tenso
     if with_slope is not None and backend == "tensorflow":
         return _gelu_dense_on_tensorflow(with_slope)(x, kernel, bias)
     if with_slope is not None and backend == "torch":
-        output = gelu_dense(x, kernel, bias, approximate=activation is gelu_tanh)
-        if output is not None:
-            return output
+        return gelu_dense(x, kernel, bias, approximate=activation is gelu_tanh)
     return dense(activation(x), kernel, bias)  # XLA decides itself what it keeps.
 
 

@@ -141,10 +141,11 @@ def attend(
     if not return_attentions and kernels.has_fused_attention(query, active):
         return kernels.fused_attention(query, key, value, mask, bias, scale, rate), None
     shape = (*ops.shape(query)[::2], ops.shape(query)[1], ops.shape(key)[1])
-    dropout_mask = None if active is None or return_attentions else dropout.mask(query, shape)
+    needs_mask = active is not None and not return_attentions
+    dropout_mask = kernels.dropout_mask(dropout, query, shape) if needs_mask else None
     # Not in the products, so that a gradient that computes them again transposes only once.
     query, key, value = map(kernels.heads_first, (query, key, value))
-    if return_attentions or not training or (active is not None and dropout_mask is None):
+    if return_attentions or not training or (needs_mask and dropout_mask is None):
         attentions = kernels.probabilities(query, key, mask, bias, scale)
         context = kernels.mixed(dropout(attentions, training=training), value)
         return kernels.heads_first(context), attentions if return_attentions else None

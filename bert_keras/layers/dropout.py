@@ -37,18 +37,7 @@ class Dropout(DirectCall, keras.layers.Dropout):
     """
 
     def call(self, inputs, training=False):
-        mask = self.mask(inputs, ops.shape(inputs)) if training else None
+        mask = kernels.dropout_mask(self, inputs, ops.shape(inputs)) if training else None
         if mask is None:
             return super().call(inputs, training=training)
         return kernels.masked(inputs, mask, self.rate)
-
-    def mask(self, like, shape):
-        """Draws which elements are kept: a tensor for `kernels.masked`, or `None` if Keras draws.
-
-        Args:
-            like: tensor, whose device the mask is made on.
-            shape: tuple, of the tensor that dropout acts on.
-        """
-        if 0 < self.rate < 1 and self.noise_shape is None:
-            return kernels.dropout_mask(self, like, shape)
-        return None
