@@ -6,6 +6,7 @@ a batch, which takes about three seconds for MiniLM (docs/benchmarks.md).
 Remove when `test_jax_keeps_no_compiled_programs_by_itself` fails.
 """
 
+import contextlib
 import importlib.util
 import os
 
@@ -34,11 +35,9 @@ def keep_compiled_programs():
     if jax.config.jax_compilation_cache_dir is not None:
         return
     folder = os.path.join(os.path.expanduser("~"), ".cache", "bert_keras", "jax")
-    try:
-        if os.path.isabs(folder):  # Otherwise there is no home folder.
+    if os.path.isabs(folder):  # Otherwise there is no home folder.
+        with contextlib.suppress(OSError):
             os.makedirs(folder, exist_ok=True)
-    except OSError:
-        pass
     if not os.access(folder, os.W_OK):
         return  # Everything is compiled again.
     jax.config.update("jax_compilation_cache_dir", folder)

@@ -21,8 +21,7 @@ import numpy as np
 
 from bert_keras.engine import kernels
 
-_IS_TORCH = keras.backend.backend() == "torch"
-if _IS_TORCH:
+if keras.backend.backend() == "torch":
     import torch
     from keras.src.backend.torch.core import get_device
 

@@ -11,11 +11,8 @@ import contextlib
 import functools
 import threading
 
-try:
-    # Without the enums that `signal` makes from numbers and handlers, which take 25 times as long.
-    from _signal import getsignal, signal, valid_signals
-except ImportError:  # Not CPython.
-    from signal import getsignal, signal, valid_signals
+# Without the enums that `signal` makes from numbers and handlers, which take 25 times as long.
+from _signal import getsignal, signal, valid_signals
 
 _NUMBERS = sorted(map(int, valid_signals()))
 # Signals that arrived during a step: the handler of each, and the frame it is called with.

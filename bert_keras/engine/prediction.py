@@ -17,7 +17,7 @@ from keras.src.trainers import data_adapters
 
 from bert_keras import distribution
 from bert_keras.checks import check_int
-from bert_keras.engine import structure
+from bert_keras.engine import cuda_graphs, structure
 from bert_keras.engine.forked import check_not_forked
 from bert_keras.engine.interrupts import signals_wait
 from bert_keras.engine.whole_steps import runs_cuda_graphs
@@ -36,14 +36,10 @@ class Prediction:
     """
 
     def __init__(self, model, call=None):
-        self._compiled_for = _compiled_for(model)
+        self.compiled_for = _settings(model)
         self._run = _FUNCTIONS[keras.backend.backend()](model, call or _inference(model))
         self._shapes = set()
         self._lock = threading.Lock()
-
-    def fits(self, model):
-        """Whether the model has not changed since this was compiled."""
-        return self._compiled_for == _compiled_for(model)
 
     def __call__(self, inputs):
         """Returns the outputs for a dict of arrays."""
@@ -78,12 +74,13 @@ class Prediction:
 def prediction_of(model):
     """Returns the `Prediction` of a model, a new one if the model has changed."""
     with _lock:
-        if model._prediction is None or not model._prediction.fits(model):
+        if model._prediction is None or model._prediction.compiled_for != _settings(model):
             model._prediction = Prediction(model)
         return model._prediction
 
 
-def _compiled_for(model):
+def _settings(model):
+    """Returns what a compiled function depends on."""
     shared = keras.distribution.distribution()
     return structure.version, model.run_eagerly, model.jit_compile, shared
 
@@ -130,8 +127,6 @@ def _torch_function(model, call):
         call = torch.compile(call)
     if model.run_eagerly or not runs_cuda_graphs():
         return torch.inference_mode()(lambda inputs: call(_tensors(inputs)))
-    from bert_keras.engine import cuda_graphs
-
     graphed = cuda_graphs.GraphedStep(call, most_graphs=cuda_graphs.MOST_PREDICTIONS)
     return torch.inference_mode()(graphed.__call__)
 

@@ -11,12 +11,10 @@ from keras import ops
 
 import bert_keras
 from bert_keras.engine import kernels
-from bert_keras.layers import layer_norm
 from bert_keras.layers.activations import gelu, gelu_tanh
 from bert_keras.layers.attention import attend
-from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.feed_forward import FeedForward
-from bert_keras.layers.layer_norm import LayerNorm
+from bert_keras.layers.norm_and_dropout import Dropout, LayerNorm
 from bert_keras.models.bert import bert_block
 
 pytestmark = pytest.mark.once
@@ -54,7 +52,7 @@ def test_gelu_has_the_values_and_slopes_of_its_formula(function, exact, assert_l
 def test_the_norm_has_the_values_and_gradients_of_keras_s(
     center, is_on_a_gpu, assert_like, monkeypatch
 ):
-    monkeypatch.setattr(layer_norm, "is_jax_on_a_gpu", lambda: is_on_a_gpu)
+    monkeypatch.setattr(kernels, "is_jax_on_a_gpu", lambda: is_on_a_gpu)
     x = GENERATOR.standard_normal((3, 5, 16)).astype("float32") * 3 + 1
     x[0, 0] = 2.0  # No variance.
     norm = LayerNorm(center=center, epsilon=1e-5)

@@ -1,10 +1,10 @@
-"""Layer normalization that keeps few tensors in memory for its gradient."""
+"""Layer normalization and dropout: Keras's layers, with less memory and cheaper random numbers."""
 
 import keras
 from keras import ops
 
+from bert_keras.engine import kernels
 from bert_keras.engine.direct_call import DirectCall
-from bert_keras.engine.kernels import dense, is_jax_on_a_gpu, is_torch, layer_norm, value_of
 from bert_keras.engine.remat import with_gradient
 
 
@@ -39,10 +39,10 @@ class LayerNorm(DirectCall, keras.layers.LayerNormalization):
         if not (is_last and self.scale) or self.rms_scaling:
             return super().call(inputs)
         if keras.backend.backend() == "torch":
-            gamma = value_of(self.gamma)
-            if not is_torch(inputs) or inputs.dtype != gamma.dtype:
+            gamma = kernels.value_of(self.gamma)
+            if not kernels.is_torch(inputs) or inputs.dtype != gamma.dtype:
                 return super().call(inputs)
-            return layer_norm(inputs, gamma, self.beta, self.epsilon)
+            return kernels.layer_norm(inputs, gamma, self.beta, self.epsilon)
         weights = (w if w is None else ops.convert_to_tensor(w) for w in (self.gamma, self.beta))
         normalize = with_gradient(self._normalize, self._gradient)
         outputs = normalize(ops.convert_to_tensor(inputs), *weights)
@@ -71,13 +71,49 @@ class LayerNorm(DirectCall, keras.layers.LayerNormalization):
         inverse = ops.rsqrt(variance + self.epsilon + 0 * upstream[..., :1])
         normal = centred * inverse
         along = upstream * normal
-        if is_jax_on_a_gpu():
+        if kernels.is_jax_on_a_gpu():
             means = [ops.mean(d * gamma, axis=-1, keepdims=True) for d in (upstream, along)]
         else:  # As products, since XLA on a CPU would store `gamma` for each row.
             weights = ops.expand_dims(gamma / x.shape[-1], -1)
-            means = dense(upstream, weights), dense(along, weights)
+            means = kernels.dense(upstream, weights), kernels.dense(along, weights)
         x_gradient = inverse * (upstream * gamma - means[0] - normal * means[1])
         rows = tuple(range(len(x.shape) - 1))
         gamma_gradient = ops.cast(ops.sum(along, axis=rows), dtypes[1])
         beta_gradient = None if beta is None else ops.cast(ops.sum(upstream, axis=rows), beta.dtype)
         return ops.cast(x_gradient, dtypes[0]), gamma_gradient, beta_gradient
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class Dropout(DirectCall, keras.layers.Dropout):
+    """`keras.layers.Dropout` with cheaper random numbers on backends where Keras's are slow.
+
+    `output = inputs * mask / (1 - rate)`, each element of the mask 1 with the probability
+    `1 - rate` and 0 otherwise. A BERT draws as many random numbers in a training step as it has
+    hidden states and attention weights.
+
+    - JAX: a hash of each element's place and the seed instead of threefry, cheap enough for XLA to
+      compute it where the mask is used.
+    - TensorFlow, and PyTorch on the CPU: 16-bit numbers, four from each 64-bit draw. The rate is
+      rounded to a multiple of 1 / 65,536 below 1, and the scale belongs to the rounded rate.
+    - PyTorch on accelerators, under `torch.compile`, or with a seed: Keras's own.
+
+    Except for Keras's own, values of half precision are rounded after scaling, and the scale itself
+    is not rounded. At a rate of 0.1, a rounded scale would make all values wrong by 0.2 %.
+
+    Args:
+        rate: float in [0, 1].
+        **kwargs: as in `keras.layers.Dropout`.
+
+    Call arguments:
+        inputs: float tensor of any shape.
+        training: bool; if it is not `True`, the inputs are returned unchanged.
+
+    Reference:
+        [Srivastava et al., 2014](https://jmlr.org/papers/v15/srivastava14a.html).
+    """
+
+    def call(self, inputs, training=False):
+        mask = kernels.dropout_mask(self, inputs, ops.shape(inputs)) if training else None
+        if mask is None:
+            return super().call(inputs, training=training)
+        return kernels.masked(inputs, mask, self.rate)
