@@ -11,6 +11,7 @@ import gc
 
 import keras
 
+from bert_keras.checks import check_choice
 from bert_keras.engine import structure
 
 # Modes whose weights depend only on the layer and its `config`.
@@ -19,10 +20,7 @@ MODES = ("int8", "int4", "float8")
 
 def check_can_quantize(model, mode, config):
     """Raises `ValueError`, before any change, if the result could not be saved or would break."""
-    if mode is None:
-        mode = getattr(config, "mode", None)
-    if mode not in MODES:
-        raise ValueError(f"`mode` must be one of {MODES}. Received: {mode!r}.")
+    check_choice("mode", getattr(config, "mode", None) if mode is None else mode, MODES)
     if any(getattr(layer, "has_adapter", False) for layer in model._flatten_layers()):
         raise ValueError(
             f"Adapters cannot be quantized, and {model.name} has some. Merge them first, by "
