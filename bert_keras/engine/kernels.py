@@ -264,18 +264,15 @@ def join_heads(x):
     return ops.reshape(x, (*ops.shape(x)[:2], x.shape[2] * x.shape[3]))
 
 
-def is_jax_on_a_gpu():
-    """Whether JAX is the backend and computes on a GPU."""
-    if _BACKEND != "jax":
+def is_on_a_gpu():
+    """Whether JAX or PyTorch is the backend and computes on a GPU; `False` on TensorFlow."""
+    if _BACKEND == "torch":
+        return torch.device(get_device()).type == "cuda"
+    if _BACKEND == "tensorflow":
         return False
     import jax
 
     return jax.default_backend() == "gpu"
-
-
-def is_torch_on_a_gpu():
-    """Whether PyTorch is the backend and computes on an NVIDIA GPU."""
-    return _BACKEND == "torch" and torch.device(get_device()).type == "cuda"
 
 
 def joins_products():
@@ -283,8 +280,7 @@ def joins_products():
 
     Not where Keras distributes the model: columns of split kernels would change places.
     """
-    is_on_a_gpu = is_torch_on_a_gpu() or is_jax_on_a_gpu()
-    return is_on_a_gpu and keras.distribution.distribution() is None
+    return is_on_a_gpu() and keras.distribution.distribution() is None
 
 
 def is_torch(x):
@@ -441,7 +437,7 @@ def _masked_on_jax(inputs, seed, rate):
 
     places = jax.lax.iota("uint32", inputs.size).reshape(inputs.shape)
     mask = _hashed(places, seed) >= np.uint32(min(round(rate * 2**32), 2**32 - 1))
-    if is_jax_on_a_gpu():
+    if is_on_a_gpu():
         # XLA would compute both again in sums of the backward pass, which use few threads.
         inputs, mask = jax.lax.optimization_barrier((inputs, mask))
     dtype = keras.backend.result_type(inputs.dtype, "float32")

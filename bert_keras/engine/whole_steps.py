@@ -40,7 +40,7 @@ _STATES = {
 
 def runs_cuda_graphs():
     """Whether this process computes on an NVIDIA GPU and trains alone."""
-    return kernels.is_torch_on_a_gpu() and distribution.process()[1] == 1
+    return kernels.is_on_a_gpu() and distribution.process()[1] == 1
 
 
 def _on_device(data):
@@ -93,7 +93,7 @@ class _TorchSteps:
             self.__dict__["_compiled"] = None
         elif self._compiled is None:
             self.__dict__["_compiled"] = torch.compile(self)
-        if kernels.is_torch_on_a_gpu() and self.compute_dtype in ("float16", "bfloat16"):
+        if kernels.is_on_a_gpu() and self.compute_dtype in ("float16", "bfloat16"):
             step = cuda_graphs.in_tf32(step)
         if self.run_eagerly or not runs_cuda_graphs():
             return signals_wait()(lambda data: step(data[0]))

@@ -119,7 +119,7 @@ def as_on_a_gpu(monkeypatch):
     import torch
 
     capture = Capture()
-    monkeypatch.setattr(kernels, "is_torch_on_a_gpu", lambda: True)
+    monkeypatch.setattr(kernels, "is_on_a_gpu", lambda: True)
     monkeypatch.setattr(cuda_graphs, "_Capture", lambda: capture)
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor)
     return capture
