@@ -321,7 +321,10 @@ def share_of_ceiling(job, result, ceilings):
         # transformers decodes every token, we only the masked ones.
         share = 1 if result.side == "hugging_face" else 0.15
         decoded = job["batch"] * round(share * job["length"])
-    forward = flops.forward(MODELS[job["model"]], rows, job["length"], decoded)
+    skips = job["kind"] == "train_step" and result.side.startswith("bert_keras")
+    forward = flops.forward(
+        MODELS[job["model"]], rows, job["length"], decoded, first_token_only=skips
+    )
     times = 1 if job["kind"] == "inference" else 3
     return times * forward / statistics.median(result.seconds) / 1e9 / ceiling
 

@@ -10,7 +10,7 @@ import pytest
 
 import bert_keras
 from bert_keras import distribution
-from bert_keras.layers.norm_and_dropout import Dropout
+from bert_keras.layers.dropout import Dropout
 from bert_keras.training import AdamW, Lamb
 
 generator = np.random.default_rng(0)

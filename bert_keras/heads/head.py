@@ -8,8 +8,9 @@ import keras
 from bert_keras.checks import refuse_unused
 from bert_keras.engine.direct_call import DirectCall
 from bert_keras.layers.activations import get_activation
+from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import build_parts, head_initializer
-from bert_keras.layers.norm_and_dropout import Dropout, LayerNorm
+from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.types import Activation, LayerOptions, Tensor
 
 

@@ -9,8 +9,8 @@ from keras import ops
 from bert_keras.engine import kernels
 from bert_keras.engine.direct_call import DirectCall
 from bert_keras.layers.adaptable_dense import AdaptableDense, outputs_of
+from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense, build_parts
-from bert_keras.layers.norm_and_dropout import Dropout
 from bert_keras.types import LayerOptions, Tensor
 
 

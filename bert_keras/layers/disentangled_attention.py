@@ -11,8 +11,9 @@ from keras import ops
 from bert_keras.engine import kernels
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.attention import SelfAttention, attend
+from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense, bert_table, build_parts
-from bert_keras.layers.norm_and_dropout import Dropout, LayerNorm
+from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.types import LayerOptions, Tensor
 
 # Content to position, and position to content.

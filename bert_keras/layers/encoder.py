@@ -10,8 +10,8 @@ from bert_keras.engine.direct_call import DirectCall
 from bert_keras.engine.remat import rematerialized, warn_where_useless
 from bert_keras.engine.size_limit import note_variable
 from bert_keras.layers.adaptable_dense import adaptable_layers
+from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import build_parts
-from bert_keras.layers.norm_and_dropout import Dropout
 from bert_keras.types import LayerOptions, Tensor
 
 

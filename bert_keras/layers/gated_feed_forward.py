@@ -10,8 +10,8 @@ from keras import ops
 from bert_keras.engine.direct_call import DirectCall
 from bert_keras.layers.activations import get_activation
 from bert_keras.layers.adaptable_dense import AdaptableDense
+from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense
-from bert_keras.layers.norm_and_dropout import Dropout
 from bert_keras.types import LayerOptions
 
 

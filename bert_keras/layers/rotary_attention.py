@@ -10,9 +10,9 @@ from keras import ops
 from bert_keras.engine.direct_call import DirectCall
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.attention import attend
+from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense, build_parts
 from bert_keras.layers.local_attention import are_numbers, attend_locally
-from bert_keras.layers.norm_and_dropout import Dropout
 from bert_keras.layers.rotary import rotated
 from bert_keras.layers.unpadding import same_text
 from bert_keras.types import LayerOptions

@@ -9,7 +9,7 @@ from bert_keras.layers.attention import SelfAttention
 from bert_keras.layers.embeddings import BertEmbeddings
 from bert_keras.layers.encoder import Encoder, EncoderBlock
 from bert_keras.layers.feed_forward import FeedForward
-from bert_keras.layers.norm_and_dropout import LayerNorm
+from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.layers.pooler import Pooler
 from bert_keras.models.arguments import own_arguments
 from bert_keras.models.backbone import Backbone

@@ -14,9 +14,10 @@ from bert_keras.engine.kernels import dense
 from bert_keras.inputs import ROW_PLACES, TOKEN_IDS
 from bert_keras.layers.activations import get_activation
 from bert_keras.layers.disentangled_attention import TERMS, DisentangledAttention, RelativeVectors
+from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.encoder import Encoder, EncoderBlock
 from bert_keras.layers.initializer import bert_initializer
-from bert_keras.layers.norm_and_dropout import Dropout, LayerNorm
+from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.layers.unpadding import numbers_of_texts
 from bert_keras.models.arguments import own_arguments
 from bert_keras.models.backbone import Backbone

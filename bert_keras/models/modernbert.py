@@ -8,7 +8,7 @@ from bert_keras.checks import check_int, check_number
 from bert_keras.inputs import ROW_PLACES
 from bert_keras.layers.encoder import Encoder, EncoderBlock
 from bert_keras.layers.gated_feed_forward import GatedFeedForward
-from bert_keras.layers.norm_and_dropout import LayerNorm
+from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.layers.rotary_attention import RotaryAttention
 from bert_keras.layers.unpadding import numbers_of_texts
 from bert_keras.models.arguments import own_arguments

@@ -152,7 +152,8 @@ class TextClassifier(Task):
         """Whether the task needs no token's vector but the first."""
         # A subclass may read others in a method of its own.
         is_own = type(self).head_outputs is TextClassifier.head_outputs
-        return is_own and super().reads_first_token_only
+        # Not by `super()`, which `torch.compile` cannot trace in a property.
+        return is_own and getattr(self.head, "reads_first_token_only", False)
 
     def head_outputs(
         self, outputs: Outputs, inputs: Inputs, training: bool | None = None

@@ -11,7 +11,7 @@ from tiny import tiny_backbone, tiny_classifier
 
 from bert_keras.engine import kernels
 from bert_keras.layers.attention import SelfAttention, attend
-from bert_keras.layers.norm_and_dropout import Dropout
+from bert_keras.layers.dropout import Dropout
 
 SCALE, RATE = 0.3, 0.3
 

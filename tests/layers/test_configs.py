@@ -4,7 +4,7 @@ import pytest
 from checks import made_again
 
 from bert_keras.layers.crf import LinearChainCRF
-from bert_keras.layers.norm_and_dropout import Dropout
+from bert_keras.layers.dropout import Dropout
 
 pytestmark = pytest.mark.once
 

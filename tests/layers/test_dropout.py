@@ -7,7 +7,7 @@ from checks import to_numpy
 from keras import ops
 
 from bert_keras.engine.kernels import _hashed
-from bert_keras.layers.norm_and_dropout import Dropout
+from bert_keras.layers.dropout import Dropout
 
 pytestmark = pytest.mark.once
 

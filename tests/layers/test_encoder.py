@@ -21,7 +21,7 @@ import bert_keras
 from bert_keras.layers.attention import SelfAttention
 from bert_keras.layers.encoder import Encoder, EncoderBlock
 from bert_keras.layers.feed_forward import FeedForward
-from bert_keras.layers.norm_and_dropout import LayerNorm
+from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.models.bert import bert_encoder
 from bert_keras.training.stages import layer_wise_decay, stages_from_the_top
 

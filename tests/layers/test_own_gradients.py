@@ -13,8 +13,9 @@ import bert_keras
 from bert_keras.engine import kernels
 from bert_keras.layers.activations import gelu, gelu_tanh
 from bert_keras.layers.attention import attend
+from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.feed_forward import FeedForward
-from bert_keras.layers.norm_and_dropout import Dropout, LayerNorm
+from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.models.bert import bert_block
 
 pytestmark = pytest.mark.once

@@ -17,8 +17,8 @@ from files import read_json, write_json
 
 import bert_keras
 from bert_keras.engine import kernels as backends
+from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.local_attention import attend_locally
-from bert_keras.layers.norm_and_dropout import Dropout
 from bert_keras.layers.rotary import rotated
 from bert_keras.presets.assign import relative_path
 

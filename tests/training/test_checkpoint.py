@@ -12,7 +12,7 @@ from killed_run import in_a_process
 
 import bert_keras
 from bert_keras.corpora import PretrainingBatches, create_pretraining_data
-from bert_keras.layers.norm_and_dropout import Dropout
+from bert_keras.layers.dropout import Dropout
 from bert_keras.preprocessing import Masking
 from bert_keras.training.optimizer import AdamW
 from bert_keras.training.schedules import WarmupDecay
