@@ -62,7 +62,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
     A task is compiled when it is made. The defaults are BERT's recipe: AdamW with weight decay on
     kernels only, gradients clipped to norm 1, a learning rate that rises over the first tenth of
     the steps and falls linearly to 0. If you choose neither epochs nor rate, a short run is made
-    longer and faster, see `bert_keras.training.recipe`. With that default optimizer each call
+    longer and faster, see `bert_keras.training.short_runs`. With that default optimizer each call
     of `fit` is a training run of its own, with a new optimizer and schedule; `initial_epoch` above
     0 continues the run.
 
@@ -101,7 +101,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
     has_classes = True
     # Whether few targets are positive, as with a label per token, so that a short run is longer.
     targets_are_rare = False
-    # Whether `fit` may choose the number of epochs and the rate, see `training.recipe`.
+    # Whether `fit` may choose the number of epochs and the rate, see `short_runs`.
     is_fine_tuned = True
     # Other tasks that this one trains, and weights that it does not train, see `freezing`.
     tasks = left_alone = ()
@@ -243,7 +243,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
                 `learning_rate` to `gradient_accumulation_steps` are for the first two.
             loss: `"auto"` for the task's own, or any Keras loss.
             learning_rate: float, the peak. The paper searches 2e-5, 3e-5, 5e-5. By default 5e-5,
-                and more for a short run, see `bert_keras.training.recipe`.
+                and more for a short run, see `bert_keras.training.short_runs`.
             weight_decay: float, on kernels and embeddings, not on biases and norms.
             warmup: float, fraction of the steps of `fit`; or int, number of steps.
             decay: shape after the warm-up, see `WarmupDecay`.
@@ -311,7 +311,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             x: texts, or ready inputs, see the class.
             y: labels; `None` for datasets that yield them.
             batch_size: int, 32 by default.
-            epochs: int; by default as many as `bert_keras.training.recipe` chooses: 3, or more
+            epochs: int; by default as many as `bert_keras.training.short_runs` chooses: 3, or more
                 if the run would have too few steps to learn; 1 for embedders, in pre-training, with
                 `steps_per_epoch`, with `"lamb"` or an optimizer of your own, and with a constant
                 rate without warm-up. For few epochs JAX compiles fewer lengths, and pads more, see

@@ -23,7 +23,7 @@ from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import as_batch, is_empty
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.training.recipe import start_at_shares
+from bert_keras.training.short_runs import start_at_shares
 from bert_keras.types import (
     Data,
     Frozen,
@@ -185,7 +185,7 @@ class TextClassifier(Task):
         return [keras.metrics.RootMeanSquaredError(name="rmse")]
 
     def prepare_head(self, batches):
-        """Starts a new head for several labels at their shares, see `training.recipe`."""
+        """Starts a new head for several labels at their shares, see `training.short_runs`."""
         labels = getattr(batches, "labels", None)  # A stream does not know them beforehand.
         if self.targets_are_rare and labels is not None:
             start_at_shares(self.head, labels)

@@ -1,34 +1,11 @@
-"""BERT's recipe of fine-tuning: the arguments of `compile`, and the optimizer of each run.
+"""BERT's recipe of fine-tuning: the arguments of `compile`, and the optimizer of each run."""
 
-If the user chooses neither epochs nor rate, they depend on the length of the run. The paper
-fine-tunes for 3 epochs at 5e-5 (its grid is 2 to 4 epochs, 2e-5 to 5e-5), with at least 2,500
-examples and an encoder 768 wide or more. With 200 examples that is 21 steps, in which a new head
-learns little. So a short run is made longer, and a narrow encoder gets a higher rate in it. Rare
-targets need the most steps: few words are part of an entity, a question has one answer among all
-spans, and a text has few of many labels:
-
-```
-epochs = clip(LEAST_STEPS / steps per epoch, 3, MOST_EPOCHS)  # LEAST_STEPS_OF_RARE if rare
-rate   = 5e-5 * clip(ENOUGH_STEPS / steps, 1, min((768 / hidden_dim)², MOST_RATE_FACTOR))
-```
-
-From 1,000 steps on, and for encoders at least 768 wide, the rate is the paper's. The measurements
-are in docs/en/guides/few_examples.md.
-
-Reference:
-    [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), appendix A.3;
-    [Mosbach et al., 2021](https://arxiv.org/abs/2006.04884): small data sets need more epochs;
-    [Turc et al., 2019](https://arxiv.org/abs/1908.08962): rates of up to 3e-4 for small models.
-"""
-
-import math
 import random
 import re
 import warnings
 
 import keras
 import numpy as np
-from numpy.typing import ArrayLike
 
 from bert_keras import distribution
 from bert_keras.checks import check_int, check_number, refuse_unused
@@ -39,12 +16,9 @@ from bert_keras.training.losses import OfAllDevices, SparseCrossentropy
 from bert_keras.training.optimizer import AdamW, Lamb
 from bert_keras.training.random_state import OwnStateInEachProcess, RestoreState, as_json
 from bert_keras.training.schedules import WarmupDecay
+from bert_keras.training.short_runs import EPOCHS, RATE, default_epochs, default_rate, describe_run
 from bert_keras.training.stages import layer_wise_decay
 
-# The paper's epochs and peak rate, and the limits of the formulas above.
-EPOCHS, RATE = 3, 5e-5
-LEAST_STEPS, LEAST_STEPS_OF_RARE, MOST_EPOCHS = 70, 300, 30
-ENOUGH_STEPS, MOST_RATE_FACTOR = 1000, 10
 # The optimizers that the recipe makes.
 OPTIMIZERS = {"auto": AdamW, "lamb": Lamb}
 # Losses of Keras that take probabilities by default.
@@ -63,7 +37,7 @@ PROBABILITY_LOSSES = {
 PER_SCORE = (str, *(cls for name, cls in PROBABILITY_LOSSES.items() if "sparse" not in name))
 # The arguments of `Task.compile` that configure the optimizer.
 DEFAULTS = {
-    "learning_rate": None,  # See `default_rate`.
+    "learning_rate": None,  # See `short_runs`.
     "weight_decay": 0.01,
     "warmup": 0.1,
     "decay": "linear",
@@ -198,7 +172,7 @@ class Recipe:
         return self.makes_optimizer and (options["decay"] != "constant" or options["warmup"] != 0)
 
     def _may_choose(self, task):
-        """Whether epochs and rate may depend on the number of steps."""
+        """Whether epochs and rate may depend on the number of steps, see `short_runs`."""
         return self.optimizer == "auto" and self.has_schedule and task.is_fine_tuned
 
     def peak_rate(self, task, total_steps=None):
@@ -476,70 +450,3 @@ def _freeze(task, paths):
     if paths:
         task.optimizer.build(task.trainable_variables)
         inner_optimizer(task).freeze(*(f"^{re.escape(path)}$" for path in paths))
-
-
-def default_epochs(num_batches: float, targets_are_rare: bool = False) -> int:
-    """Returns the number of epochs of a run with this many steps in an epoch.
-
-    Args:
-        num_batches: steps in an epoch.
-        targets_are_rare: see `Task.targets_are_rare`.
-
-    Example:
-        >>> [default_epochs(steps) for steps in (2, 7, 20, 75)]
-        [30, 10, 4, 3]
-        >>> [default_epochs(steps, targets_are_rare=True) for steps in (2, 7, 20, 75)]
-        [30, 30, 15, 4]
-    """
-    least = LEAST_STEPS_OF_RARE if targets_are_rare else LEAST_STEPS
-    return max(EPOCHS, min(MOST_EPOCHS, math.ceil(least / num_batches)))
-
-
-def default_rate(num_steps: int, hidden_dim: int) -> float:
-    """Returns the peak rate of a run of this many steps, for an encoder of this width.
-
-    Example:
-        >>> [default_rate(steps, 384) for steps in (200, 500, 1000)]
-        [0.0002, 0.0001, 5e-05]
-        >>> default_rate(200, 768)
-        5e-05
-    """
-    most = max(1.0, min((768 / hidden_dim) ** 2, MOST_RATE_FACTOR))
-    return RATE * min(max(ENOUGH_STEPS / max(1, num_steps), 1.0), most)
-
-
-def start_at_shares(head: keras.layers.Layer, labels: ArrayLike) -> None:
-    """Sets the bias of a new head to `log(p / (1 - p))`, for the share p of texts with each label.
-
-    The head then begins by predicting these shares. From a bias of 0, which predicts one half, a
-    short run would only learn that labels are rare. A frozen or trained head is not changed.
-
-    Args:
-        head: layer whose `dense`, if any, returns a logit for each label.
-        labels: zeros and ones, `(num_texts, num_labels)`.
-
-    Reference:
-        [Lin et al., 2017](https://arxiv.org/abs/1708.02002), section 4.1, "Initialization".
-    """
-    bias = getattr(getattr(head, "dense", None), "bias", None)
-    if bias is None or not bias.trainable or keras.ops.convert_to_numpy(bias).any():
-        return
-    share = (np.sum(labels, axis=0) + 1) / (len(labels) + 2)
-    bias.assign(np.log(share / (1 - share)))
-
-
-def describe_run(epochs: int, num_steps: int, rate: float, is_longer: bool) -> str:
-    """Returns one line that says how a run differs from the paper's recipe.
-
-    Args:
-        is_longer: whether the default chose more epochs than the paper, not only a higher rate.
-    """
-    reason = f"{RATE:g} would be too low for so few steps. `learning_rate` changes this."
-    if is_longer:
-        reason = (
-            f"{EPOCHS} epochs at {RATE:g} would be too short. "
-            "`epochs` and `learning_rate` change this."
-        )
-    run = "1 epoch" if epochs == 1 else f"{epochs} epochs"
-    steps = "1 step" if num_steps == 1 else f"{num_steps} steps"
-    return f"Training for {run}, {steps}, at a peak rate of {rate:.2g}, since {reason}"
