@@ -14,7 +14,6 @@ import threading
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any
-from unittest import mock
 
 import keras
 import numpy as np
@@ -326,8 +325,11 @@ def whole_end(model):
         if sys.exception() is outer_exception:
             finalize(variables)
 
-    with mock.patch.object(optimizer, "finalize_variable_values", finalize_unless_failed):
+    optimizer.finalize_variable_values = finalize_unless_failed
+    try:
         yield
+    finally:
+        del optimizer.finalize_variable_values
 
 
 def inner_optimizer(model: keras.Model) -> keras.optimizers.Optimizer:
