@@ -168,8 +168,8 @@ def _serialized(class_name, config):
 
 
 def _backbone_tensors(record, backbone, task):
-    counts = {key: getattr(backbone, name) for key, name in record.counts.items()}
-    rows, variables = expand(record.rows, names.KINDS, **counts), by_path(backbone.weights)
+    rows = expand(record.rows, names.KINDS, **record.counts_of(backbone))
+    variables = by_path(backbone.weights)
     left_out = [p for p in variables if p not in rows and p.startswith(record.optional)]
     if left_out and task is None:
         warn(f"{_THERE} has no place for {left_out}, which are left out: it has no pooler here.")

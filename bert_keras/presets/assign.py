@@ -25,13 +25,13 @@ def assign(
         optional: prefixes of our paths that may keep their initial values; a warning lists them.
         unread: prefixes of our paths that may keep their initial values without a warning, since
             nothing reads them.
-        left_out: names of further tensors of the checkpoint, which nothing here needs; a warning
-            lists them.
+        left_out: names of tensors of the checkpoint that belong to no variable; a warning lists
+            them.
         source: str, the name of the checkpoint in messages.
 
     Raises:
         ValueError: a variable has no tensor, a tensor has no variable, or a shape differs; then no
-            variable was changed. Or a tensor does not hold floats, which shows when it is read.
+            variable was changed. Or a tensor does not hold floats; tensors before it were assigned.
     """
     sources = {path: names[path] for path in variables if path in names}
     missing = [path for path in variables if path not in names or sources[path][0] not in tensors]
@@ -63,13 +63,13 @@ def assign(
             variables[path].assign(transformed(array, transform))
     _LOG.debug("Tensors of %s that became weights: %s", tensors, used_names.intersection(tensors))
     if initial := [path for path in missing if not path.startswith(tuple(unread))]:
-        is_head, names = all(path.startswith("head/") for path in initial), ", ".join(initial)
+        is_head, listed = all(path.startswith("head/") for path in initial), ", ".join(initial)
         if is_head and len(initial) == len(variables):
-            what = f"no head for this task: {names} start at random. Train them with `fit`."
+            what = f"no head for this task: {listed} start at random. Train them with `fit`."
         else:
             what = (
                 "no values for these weights. They start at random, as a new head does, and must "
-                f"be trained first: {names}."
+                f"be trained first: {listed}."
             )
         warn(f"{source} has {what}", NewHead if is_head else UserWarning)
     if left_out:
@@ -84,7 +84,7 @@ class NewHead(UserWarning):
 
 
 def warn(message, category=UserWarning):
-    """Warns at the line outside this package that led here."""
+    """Warns, and points to the line of the user's code that called this package."""
     level, frame = 1, sys._getframe()
     while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
@@ -97,7 +97,7 @@ def by_path(weights):
 
 
 def own_weights(task):
-    """Returns a task's weights except its backbone's, by paths that begin with `head/`."""
+    """Returns a task's weights without its backbone's, by paths that begin with `head/`."""
     backbone = {id(weight) for weight in task.backbone.weights}
     weights = by_path(weight for weight in task.weights if id(weight) not in backbone)
     return {p if p.startswith("head/") else f"head/{p}": weight for p, weight in weights.items()}

@@ -22,9 +22,9 @@ from bert_keras.checks import check_choice, check_number
 from bert_keras.presets.families import kind_of
 
 README = "README.md"
-# Only a file with this line is replaced.
+# A README.md without this line is someone else's, and is kept.
 MARK = "<!-- Saving the model again replaces this card. Delete this line to keep your changes. -->"
-_KINDS = {
+_FIELDS = {
     "description": ((str,), "a str"),
     "license": ((str,), "a str"),
     "language": ((str, list, tuple), "a str or a list of str"),
@@ -102,10 +102,10 @@ def card_of(model, folder, card, library, code=""):
 
 def _check_card(card):
     for key, value in card.items():
-        check_choice("card", key, _KINDS)
-        kinds, rule = _KINDS[key]
+        check_choice("card", key, _FIELDS)
+        types, rule = _FIELDS[key]
         items = value if isinstance(value, (list, tuple, dict)) else ()
-        if not isinstance(value, kinds) or not all(isinstance(item, str) for item in items):
+        if not isinstance(value, types) or not all(isinstance(item, str) for item in items):
             raise ValueError(f"`card` must hold {rule} as {key!r}. Received: {value!r}.")
     for name, value in card.get("metrics", {}).items():
         check_number(f"metrics` of `{name}", value, least=-float("inf"))
@@ -118,7 +118,7 @@ def _check_card(card):
 
 
 def _front_matter(model, name, card, library):
-    """Returns the YAML front matter. Each value is a line of JSON, which is also YAML."""
+    """Returns the YAML front matter. Each value is written as JSON, which is also YAML."""
     tag = _TASKS.get(kind_of(model, _TASKS), _Task("feature-extraction", "", "")).tag
     fields = {"library_name": library, "pipeline_tag": tag}
     fields |= {key: card[key] for key in ("license", "language", "datasets") if key in card}

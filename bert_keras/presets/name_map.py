@@ -2,8 +2,8 @@
 
 A map is a list of rows `(our layer, their layer, kind)`. The kind, which the format defines, says
 which variables the layer has on each side and how their arrays are converted. Letters in braces
-stand for numbers, such as `{i}` for all encoder layers. A row with a fourth entry starts at that
-number: earlier layers lack the part or have another name for it.
+stand for numbers, such as `{i}` for all encoder layers. A fourth entry is the first number that a
+row is for: earlier layers lack the part or have another name for it.
 """
 
 import itertools
@@ -19,7 +19,7 @@ def expand(rows, kinds, **counts):
         rows: list of `(our layer, their layer, kind)` or `(..., first number)`.
         kinds: dict, kind -> list of `(our variable, ending of their tensor's name, transform)`, see
             `transformed`.
-        **counts: int, how many numbers each letter runs through.
+        **counts: int, how many numbers there are for each letter.
     """
     names = {}
     for ours, theirs, kind, *first in rows:
@@ -54,8 +54,8 @@ def transformed_shape(shape, transform):
     Args:
         shape: tuple of int.
         transform: `None`; `"transpose"`; or `"merge_first"` or `"merge_last"` if they have one axis
-            for the heads and one for the width of a head, which are their first or last two axes,
-            and we have one axis for both.
+            for heads and one for the width of a head (their first two or last two), and we have
+            one axis for both.
     """
     if transform == "transpose":
         return tuple(shape[::-1])

@@ -11,7 +11,7 @@ from bert_keras.presets.resolve import CONFIG_FILES, resolve
 
 __all__ = ["export_to_huggingface", "load_backbone", "open_preset", "save_preset"]
 
-# The first that recognizes the config is used. KerasHub's also has our key 'registered_name'.
+# The first that recognizes the config is used. KerasHub's config has our key 'registered_name' too.
 _FORMATS = (keras_hub.KerasHubFolder, own.OwnFolder, huggingface.HuggingFaceFolder)
 
 

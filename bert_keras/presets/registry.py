@@ -15,9 +15,9 @@ class RegisteredPreset(NamedTuple):
     Attributes:
         description: str, one sentence that helps to choose a preset.
         parameters: int, the number of parameters of the backbone, pooler included.
-        places: where to find it, tried in this order: `package://name/folder` is a folder inside an
+        places: where to look for it, in this order. `package://name/folder` is a folder inside an
             installed Python package, `hf://owner/name` a Hugging Face repository.
-        extra: the extra of this package that installs the `package://` place, if there is one.
+        extra: the extra of bert_keras that installs the package in `package://`, or `None`.
         languages: str, the language of its text, or how many there are.
         license: str, SPDX identifier of the weights' licence.
     """

@@ -22,28 +22,28 @@ from bert_keras.tokenizers.saved import SENTENCE_FILES, TOKENIZER_FILES
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
 CONFIG_FILES = ("config.json", "bert_config.json", "albert_config.json")
-# The config of peft's adapters, which are no checkpoint of their own, and that of a GLiNER.
+# The configs of peft's adapters, which are no whole checkpoint, and of a GLiNER.
 ADAPTERS, _GLINER = "adapter_config.json", "gliner_config.json"
 
-# The only files that are downloaded from a Hugging Face repository: those of readable formats, and
-# no copies of the weights in other formats.
+# Only these files are downloaded from a Hugging Face repository: those of formats that are read
+# here, without copies of the weights in other formats.
 _SETTINGS = ("config.json", "metadata.json", "preprocessor.json", "task.json")
-_EMBEDDINGS = ("modules.json", "config_sentence_transformers.json", *SENTENCE_FILES)
-_EMBEDDINGS += ("*_Pooling*/config.json", "*_Dense*/config.json")
-_EMBEDDINGS += ("*_Dense*/model.safetensors", "*_Dense*/pytorch_model.bin")
-_EMBEDDINGS += ("router_config.json", "idf.json", "query_0_*/config.json")
-_EMBEDDINGS += ("query_0_*/model.safetensors",)
-_EMBEDDINGS += ("artifact.metadata", "*_SpladePooling/config.json", "*_MultiVectorMask/config.json")
+_EMBEDDERS = ("modules.json", "config_sentence_transformers.json", *SENTENCE_FILES)
+_EMBEDDERS += ("*_Pooling*/config.json", "*_Dense*/config.json")
+_EMBEDDERS += ("*_Dense*/model.safetensors", "*_Dense*/pytorch_model.bin")
+_EMBEDDERS += ("router_config.json", "idf.json", "query_0_*/config.json")
+_EMBEDDERS += ("query_0_*/model.safetensors",)
+_EMBEDDERS += ("artifact.metadata", "*_SpladePooling/config.json", "*_MultiVectorMask/config.json")
 _SAFETENSORS = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
 _HDF5 = ("model.weights.h5", "model_*.weights.h5", "model.weights.json", "task.weights.h5")
-# Old repositories of sentence-transformers have the encoder in a folder of its own.
-_ENCODERS = ("config.json", *TOKENIZER_FILES, *SENTENCE_FILES, *_SAFETENSORS)
-_ENCODERS = tuple(f"{start}0_*/{name}" for start in ("", "document_") for name in _ENCODERS)
-DOWNLOADED_FILES = (*_SETTINGS, *TOKENIZER_FILES, *_EMBEDDINGS, *_SAFETENSORS, *_HDF5, *_ENCODERS)
-# The files of Google's TensorFlow 1 checkpoint, for repositories without these weights.
+# Some repositories of sentence-transformers have the encoder in a subfolder.
+_INNER = ("config.json", *TOKENIZER_FILES, *SENTENCE_FILES, *_SAFETENSORS)
+_INNER = tuple(f"{start}0_*/{name}" for start in ("", "document_") for name in _INNER)
+DOWNLOADED_FILES = (*_SETTINGS, *TOKENIZER_FILES, *_EMBEDDERS, *_SAFETENSORS, *_HDF5, *_INNER)
+# Google's TensorFlow 1 checkpoint, if a repository has none of the weights above.
 _CHECKPOINTS = ("*.ckpt.index", "*.ckpt.data-*", "*.ckpt-*.index", "*.ckpt-*.data-*")
 DOWNLOADED_TF1_FILES = (*CONFIG_FILES[1:], "checkpoint", *_CHECKPOINTS)
-# PyTorch's, for repositories without these either.
+# PyTorch's weights, if it has no TensorFlow 1 checkpoint either.
 _TORCH = ("pytorch_model.bin", "pytorch_model-*.bin")
 DOWNLOADED_TORCH_FILES = (*_TORCH, INDEX_FILE, *(f"0_*/{name}" for name in (*_TORCH, INDEX_FILE)))
 
@@ -56,7 +56,7 @@ _NO_GLINER = (
     "task here. Fine-tune a TokenClassifier."
 )
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # One letter is a drive on Windows.
-# Names of owners, repositories and models. None may lead out of a cache folder.
+# Names of owners, repositories and models. A name with `..` could lead out of the cache folder.
 _NAME = r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]*"
 _HUGGING_FACE = re.compile(
     rf"hf://(?P<repository>{_NAME}/{_NAME})(@(?P<revision>{_NAME}(/{_NAME})*))?"
@@ -212,22 +212,22 @@ def _hugging_face(source: str, repository: str, revision: str | None) -> pathlib
         folder = _encoder_in(download(DOWNLOADED_FILES))
         for more_files in (DOWNLOADED_TF1_FILES, DOWNLOADED_TORCH_FILES):
             is_readable = more_files is DOWNLOADED_TF1_FILES or _has_config(folder)
-            if is_readable and not _any_match(_names(folder), _READABLE_WEIGHTS):
+            if is_readable and not _matching(_names(folder), _READABLE_WEIGHTS):
                 folder = _encoder_in(download(DOWNLOADED_FILES + more_files))
     # The client's HTTP library, and so the class of its errors, depends on its version.
     except Exception as error:
         raise _explained(error, source, repository, revision) from error
 
     names = _names(folder)
-    if not _any_match(names, _READABLE_WEIGHTS):
-        # The error message lists files that were not downloaded, if the hub can be asked for them.
+    if not _matching(names, _READABLE_WEIGHTS):
+        # If the hub answers, the error lists all files of the repository, not only those here.
         with contextlib.suppress(Exception):
             names = client.HfApi().list_repo_files(repository, revision=revision)
     return _checked(folder, source, names)
 
 
 def _explained(error, source: str, repository: str, revision: str | None) -> OSError:
-    """Returns the error to raise for one of `huggingface_hub`."""
+    """Returns the error to raise in place of one that `huggingface_hub` raised."""
     from huggingface_hub import errors
 
     received = f"Received: {source!r}, "
@@ -260,7 +260,7 @@ def _kaggle(source: str, handle: str) -> pathlib.Path:
     client = require("kagglehub", f"download {source!r}", advice=_LOCAL_WORKS)
     try:
         folder = pathlib.Path(client.model_download(handle))
-    # As for Hugging Face. An error with an HTTP response says whether the model exists.
+    # Any error, as for Hugging Face. A response's status code tells whether the model exists.
     except Exception as error:
         status = getattr(getattr(error, "response", None), "status_code", None)
         error_class = FileNotFoundError if status in (401, 403, 404) else OSError
@@ -274,10 +274,10 @@ def _kaggle(source: str, handle: str) -> pathlib.Path:
 
 
 def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = None) -> pathlib.Path:
-    """Returns the folder if it can be a checkpoint. `names` are its files, if they are known."""
+    """Returns the folder if it can be a checkpoint. `names` are its files, `None` to list them."""
     folder = _encoder_in(folder)
     names = _names(folder) if names is None else names
-    if ADAPTERS in names and not _any_match(names, ("model*", "pytorch_model*")):
+    if ADAPTERS in names and not _matching(names, ("model*", "pytorch_model*")):
         raise ValueError(
             f"A checkpoint must be a whole model. Received: {source!r}, which holds adapters, not "
             f"their base. {ADAPTERS} has the base's name as `base_model_name_or_path`, and "
@@ -291,16 +291,16 @@ def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = No
             f"{source!r}, which holds: {', '.join(sorted(names)[:20]) or 'nothing'}. "
             + (_NO_GLINER if _GLINER in names else "Pass the folder that it was saved to.")
         )
-    if _any_match(names, _READABLE_WEIGHTS):
+    if _matching(names, _READABLE_WEIGHTS):
         return folder
-    if pickles := _any_match(names, _PICKLED_WEIGHTS):
+    if pickles := _matching(names, _PICKLED_WEIGHTS):
         raise ValueError(
             "Weights must be in a format that holds no code. Received: "
             f"{source!r}, which has only {', '.join(pickles)}: unpickling runs any code in a file. "
             "Of pickles only `pytorch_model.bin` and its shards are read, as the tensors that they "
             f"must hold. {CONVERT}"
         )
-    if unreadable := _any_match(names, _OTHER_WEIGHTS):
+    if unreadable := _matching(names, _OTHER_WEIGHTS):
         raise ValueError(
             "Weights must be in the format of safetensors, Keras (`*.weights.h5`) or a TensorFlow "
             f"1 checkpoint. Received: {source!r}, which has only {', '.join(unreadable)}. "
@@ -310,9 +310,9 @@ def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = No
 
 
 def _encoder_in(folder: pathlib.Path) -> pathlib.Path:
-    """Returns the folder of the encoder: `0_Transformer` in old ones of sentence-transformers.
+    """Returns the folder of the encoder, which sentence-transformers may keep in a subfolder.
 
-    A `Router` has the encoder of documents in `document_0_*`.
+    It is `0_Transformer` in old folders, and `document_0_*` in those with a `Router`.
     """
     inner = [*sorted(folder.glob("0_*/config.json")), *folder.glob("document_0_*/config.json")]
     return inner[0].parent if inner and not (folder / "config.json").is_file() else folder
@@ -326,7 +326,7 @@ def _names(folder: pathlib.Path) -> list[str]:
     return [path.name for path in folder.iterdir()] if folder.is_dir() else []
 
 
-def _any_match(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
+def _matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
     """Returns the file names that match one of the patterns, sorted."""
     return sorted(
         name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)

@@ -11,7 +11,6 @@ import os
 import pathlib
 from collections.abc import Mapping
 
-import ml_dtypes
 import numpy as np
 import safetensors
 import safetensors.numpy
@@ -23,12 +22,11 @@ from bert_keras.presets.tensors import Tensors, advice_for
 
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
-# Bytes of tensors per file, the limit of Hugging Face's files too.
+# The most bytes of tensors in one file, as in Hugging Face's checkpoints.
 LARGEST_FILE = 5 * 10**9
 
-# The format's dtypes that NumPy has, and bfloat16, which importing `ml_dtypes` (a dependency of
-# Keras) adds to NumPy, where the safetensors package finds it.
-_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+# The format's dtypes that NumPy has, and bfloat16. `presets.tensors` imports `ml_dtypes` (a
+# dependency of Keras), which adds bfloat16 to NumPy, where the safetensors package finds it.
 _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 _DTYPES |= {f"{k[0].upper()}{n}": f"{k}{n}" for k in ("int", "uint") for n in (64, 32, 16, 8)}
 _DTYPES["BOOL"] = "bool"
@@ -38,9 +36,9 @@ class SafetensorsCheckpoint(Tensors):
     """The tensors of a checkpoint by name, read through a memory map; no file stays open.
 
     Attributes:
-        shapes: dict from tensor name to shape; it is known without reading the tensors.
-        metadata: dict of str, the free text in the header of the file, or of the first shard that
-            has some. Hugging Face writes `{"format": "pt"}`.
+        shapes: dict from tensor name to shape; using it reads no tensor.
+        metadata: dict of str, the free text in the file's header, or in that of the first shard
+            that has any. Hugging Face writes `{"format": "pt"}`.
     """
 
     def __init__(self, places, shapes, metadata):
@@ -48,8 +46,7 @@ class SafetensorsCheckpoint(Tensors):
         self.metadata = metadata
 
     def read(self, name, place):
-        array = _open(place).get_tensor(name)
-        return array.astype(np.float32) if array.dtype == _BFLOAT16 else array
+        return _open(place).get_tensor(name)
 
 
 def read_safetensors(source: str | os.PathLike) -> SafetensorsCheckpoint:
@@ -122,7 +119,7 @@ def write_checkpoint(folder, tensors, metadata=None):
     """Writes `model.safetensors`, or above 5 GB its index and shards, into an existing folder.
 
     Args:
-        folder: `Path`. Files of an earlier checkpoint, see `weights_files`, are kept.
+        folder: `Path`. Files of an earlier checkpoint stay there, see `weights_files`.
         tensors: dict from tensor name to array, see `write_safetensors`.
         metadata: dict of strings for each file's header.
     """

@@ -29,33 +29,33 @@ def locate(source, names, kind):
 
 
 def read_headers(path, read_header):
-    """Returns where the tensors of a file, or of all shards in an index, are.
+    """Returns the place and the shape of every tensor in a file, or in all shards of an index.
 
     Args:
         path: `Path` of a file or of an index, whose name ends with `.index.json`.
-        read_header: function of a file's path that returns two dicts, tensor name -> place and
-            tensor name -> shape, and something about the file.
+        read_header: function of a file's path. It returns a dict, tensor name -> place; a dict,
+            tensor name -> shape; and a third value of any kind that concerns the whole file.
 
     Returns:
-        The two dicts for all tensors, and a list of what was returned about each file.
+        The two dicts for all tensors, and a list of the third values, one per file.
 
     Raises:
         ValueError: the index is damaged, names a shard that is missing or outside the folder, or a
             tensor that its shard does not hold.
     """
     if not path.name.endswith(".index.json"):
-        places, shapes, about = read_header(path)
-        return places, shapes, [about]
+        places, shapes, file_value = read_header(path)
+        return places, shapes, [file_value]
     tensor_to_shard = _read_index(path)
-    places, shapes, abouts = {}, {}, []
+    places, shapes, file_values = {}, {}, []
     for shard in sorted(set(tensor_to_shard.values())):
-        shard_places, shard_shapes, about = read_header(path.parent / shard)
+        shard_places, shard_shapes, file_value = read_header(path.parent / shard)
         for name, place in shard_places.items():
-            # The index decides about the place of a tensor. Tensors that it lacks are read too, so
-            # that nothing in the checkpoint is ignored.
+            # Where shards share a name, the index decides. Tensors that the index does not list
+            # are read too, so that nothing in the checkpoint is ignored.
             if tensor_to_shard.setdefault(name, shard) == shard:
                 places[name], shapes[name] = place, shard_shapes[name]
-        abouts.append(about)
+        file_values.append(file_value)
     for name, shard in tensor_to_shard.items():
         if name not in shapes:
             raise ValueError(
@@ -63,7 +63,7 @@ def read_headers(path, read_header):
                 f"{path}, which expects {name!r} in {shard}, where it is not. The files do not "
                 "belong together: download all of them again."
             )
-    return places, shapes, abouts
+    return places, shapes, file_values
 
 
 def _read_index(path):
@@ -75,7 +75,7 @@ def _read_index(path):
     try:
         tensor_to_shard = read_json(path)["weight_map"]
         shards = sorted(set(tensor_to_shard.values()))
-        "".join((*tensor_to_shard, *shards))  # All must be str.
+        "".join((*tensor_to_shard, *shards))  # Raises TypeError unless all are str.
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{rule}which is not. It is damaged: download it again.") from error
     problems = [] if shards else ["is empty. It is damaged: download it again"]

@@ -2,8 +2,8 @@
 
 The data files hold the raw bytes of the tensors. The index is a table in LevelDB's format: blocks
 of entries that are sorted by key, where each key stores only the difference from the key before it.
-A key is a tensor's name, and its value a small protocol buffer with dtype, shape, file, offset,
-size and checksum: `BundleEntryProto` in tensorflow/core/protobuf/tensor_bundle.proto.
+A key is a tensor's name. Its value is a small protocol buffer with dtype, shape, file, offset, size
+and checksum: `BundleEntryProto` in tensorflow/core/protobuf/tensor_bundle.proto.
 
 The files may be hostile: every number is checked against the files' sizes before it is used, and
 every tensor against its checksum when it is read.
@@ -31,11 +31,10 @@ _FOOTER_SIZE = 48
 _MAGIC = (0xDB4775248B80FB57).to_bytes(8, "little")
 _TRAILER_SIZE = 5  # of a block: compression, checksum
 
-# tensorflow/core/framework/types.proto -> NumPy.
-_KINDS = ("f4", "f8", "i4", "u1", "i2", "i1", "i8", "?", "u2", "f2", "u4", "u8")
-_NUMBERS = (1, 2, 3, 4, 5, 6, 9, 10, 17, 19, 22, 23)
-_DTYPES = {n: np.dtype(f"<{kind}") for n, kind in zip(_NUMBERS, _KINDS, strict=True)}
-_DTYPES[14] = np.dtype(ml_dtypes.bfloat16)
+# The number of a dtype in tensorflow/core/framework/types.proto -> NumPy's dtype.
+_DTYPES = {1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10: "?"}
+_DTYPES |= {14: ml_dtypes.bfloat16, 17: "<u2", 19: "<f2", 22: "<u4", 23: "<u8"}
+_DTYPES = {number: np.dtype(dtype) for number, dtype in _DTYPES.items()}
 
 
 class _Entry(NamedTuple):
@@ -60,11 +59,10 @@ class TensorBundle(Tensors):
         data = np.fromfile(place.path, np.uint8, count=place.size, offset=place.offset)
         if data.size != place.size or masked_crc32c(data) != place.checksum:
             raise ValueError(
-                f"A tensor must have the checksum of its index. Received: {name!r} in "
-                f"{place.path}, which has not. The file is damaged: download it again."
+                f"A tensor must have the checksum that the index states. Received: {name!r} in "
+                f"{place.path}, which has another. The file is damaged: download it again."
             )
-        array = data.view(place.dtype).reshape(place.shape)
-        return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array
+        return data.view(place.dtype).reshape(place.shape)
 
 
 def read_tensor_bundle(prefix: str | os.PathLike) -> TensorBundle:
@@ -127,9 +125,9 @@ def _read_table(data):
     has_end = len(data) >= _FOOTER_SIZE and data.endswith(_MAGIC)
     check_whole(has_end, "its end is not that of an index")
     footer = Reader(data[-_FOOTER_SIZE:])
-    _read_handle(footer)  # of a block about the table, which TensorFlow leaves empty
+    _read_handle(footer)  # Skips a block about the table, which TensorFlow leaves empty.
     table = {}
-    # The values of one block are the places of the others.
+    # The footer names one block, whose values are the places of all others.
     for _, value in _read_block(data, *_read_handle(footer)):
         for name, entry in _read_block(data, *_read_handle(Reader(value))):
             check_whole(name not in table, f"it lists {_text(name)!r} twice")
@@ -139,6 +137,7 @@ def _read_table(data):
 
 
 def _read_handle(reader):
+    """Returns the offset and the size of a block."""
     return reader.varint(), reader.varint()
 
 
@@ -151,7 +150,8 @@ def _read_block(data, offset, size):
     check_whole(computed == stored, f"the block at {offset} has a wrong checksum")
     check_whole(data[end] == 0, "it is compressed, which TensorFlow's own checkpoints are not")
     block = data[offset:end]
-    # After the entries: the places of keys that are written in full, and their number.
+    # The entries are followed by the places of the keys stored in full ("restarts") and by their
+    # number, four bytes each.
     num_restarts = int.from_bytes(block[-4:], "little")
     is_long_enough = size >= 4 and 4 * (num_restarts + 1) <= size
     check_whole(is_long_enough, f"the block at {offset} is too short")

@@ -3,20 +3,24 @@
 import math
 from collections.abc import Mapping
 
+import ml_dtypes
+import numpy as np
+
 GIT_LFS = b"version https://git-lfs"
 
 
 class Tensors(Mapping):
     """A read-only mapping from tensor name to NumPy array. Subclasses define `read`.
 
-    Each access reads the tensor into a new array, so that no checkpoint is twice in memory.
+    Each access reads one tensor into a new array, so that memory never holds a whole checkpoint
+    beside the model. bfloat16 becomes float32, which holds each of its values exactly.
 
     Args:
-        places: dict, tensor name -> its place, an argument of `read`.
+        places: dict, tensor name -> where the tensor is stored, in the form that `read` takes.
         shapes: dict, tensor name -> shape.
 
     Attributes:
-        shapes: the same; it is known without reading.
+        shapes: the same dict; using it reads no tensor.
     """
 
     def __init__(self, places, shapes):
@@ -28,16 +32,16 @@ class Tensors(Mapping):
 
     @property
     def root(self):
-        """All tensors in the files, with the names in the files."""
+        """All tensors, under the names they have in the files."""
         return self
 
     @property
     def num_values(self):
-        """How many values the tensors have. Values that several tensors share count once."""
+        """The number of values in all tensors. Values that several tensors share count once."""
         return sum(map(math.prod, self.shapes.values()))
 
     def original_name(self, name):
-        """Returns the name of a tensor in the files."""
+        """Returns the name that a tensor has in the files."""
         return name
 
     def renamed(self, names):
@@ -45,15 +49,16 @@ class Tensors(Mapping):
         return _Renamed(self, names)
 
     def only(self, names):
-        """Returns the tensors with the given names, if they exist."""
+        """Returns only the tensors with the given names. Names that do not exist are skipped."""
         return self.renamed({name: name for name in names if name in self})
 
     def updated(self, arrays):
-        """Returns the tensors with the arrays of a dict added or replaced."""
+        """Returns these tensors with a dict of arrays added; an array replaces its namesake."""
         return _Updated(self, arrays)
 
     def __getitem__(self, name):
-        return self.read(name, self._places[name])
+        array = self.read(name, self._places[name])
+        return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array
 
     def __contains__(self, name):
         return name in self._places  # `Mapping.__contains__` would read the tensor.
@@ -66,7 +71,7 @@ class Tensors(Mapping):
 
 
 class _Renamed(Tensors):
-    """Tensors of another mapping with new names."""
+    """The tensors of another mapping under new names."""
 
     def __init__(self, source, names):
         super().__init__(names, {name: source.shapes[place] for name, place in names.items()})
@@ -88,7 +93,7 @@ class _Renamed(Tensors):
 
 
 class _Updated(Tensors):
-    """Tensors of another mapping, some replaced by arrays."""
+    """The tensors of another mapping, with arrays added or in their place."""
 
     def __init__(self, source, arrays):
         shapes = {name: array.shape for name, array in arrays.items()}

@@ -1,14 +1,14 @@
 """Reads the tensors in PyTorch's weights files, `pytorch_model.bin`, and runs nothing in them.
 
-`torch.save` writes a pickle, a program that builds objects by calling functions that it names, next
-to the raw bytes of the tensors. Python's own `pickle` calls whatever it names. The interpreter here
-has the few operations that a dict of tensors needs, and its functions are the four in this file: a
-pickle that names any other is refused. No tensor reaches beyond its own bytes in the file.
+`torch.save` writes the raw bytes of the tensors and a pickle: a program that builds objects by
+calling the functions it names. Python's own `pickle` calls whatever is named. The interpreter here
+knows only the operations that a dict of tensors needs, and calls only functions in this file; it
+refuses a pickle that names any other. No tensor reaches beyond its own bytes in the file.
 
-There are two formats. Since PyTorch 1.6 the file is a zip archive, with the pickle and one
-uncompressed member per storage. Before, it was five pickles, of which the fourth is the dict and
-the last lists the storages, whose bytes follow. A storage is a row of numbers; a tensor is a view
-of one: offset, shape and strides.
+There are two formats. Since PyTorch 1.6 the file is a zip archive with the pickle and one
+uncompressed member per storage. Before, it was five pickles: the fourth is the dict, and the last
+lists the storages, whose bytes follow. A storage is a flat run of numbers; a tensor is a view of
+one, given by offset, shape and strides.
 
 Reference: https://docs.pytorch.org/docs/stable/notes/serialization.html.
 """
@@ -56,7 +56,7 @@ _DTYPES = {
 
 
 class _Storage(NamedTuple):
-    """A row of numbers in the file."""
+    """A flat run of numbers in the file. `size` counts numbers, not bytes."""
 
     key: str
     dtype: np.dtype
@@ -64,7 +64,7 @@ class _Storage(NamedTuple):
 
 
 class _View(NamedTuple):
-    """A tensor. Offset and strides are in numbers, the offset is from the storage's start."""
+    """A tensor. Offset and strides count numbers; the offset is from the storage's start."""
 
     storage: _Storage
     offset: int
@@ -73,7 +73,7 @@ class _View(NamedTuple):
 
     @property
     def span(self):
-        """How many numbers there are from the first to the last."""
+        """The count of the storage's numbers from the tensor's first to its last."""
         if 0 in self.shape:
             return 0
         return 1 + sum((n - 1) * step for n, step in zip(self.shape, self.strides, strict=True))
@@ -110,8 +110,7 @@ class TorchCheckpoint(Tensors):
                 f"{name!r} is cut off. Load it again."
             )
         strides = [step * dtype.itemsize for step in view.strides]
-        array = np.ndarray(view.shape, dtype, data, strides=strides)
-        return array.astype(np.float32) if dtype == ml_dtypes.bfloat16 else array
+        return np.ndarray(view.shape, dtype, data, strides=strides)
 
 
 def read_torch(source: str | os.PathLike) -> TorchCheckpoint:
@@ -130,9 +129,9 @@ def read_torch(source: str | os.PathLike) -> TorchCheckpoint:
 
     Raises:
         FileNotFoundError: there is no such file, or no checkpoint in the folder.
-        ValueError: a file holds something else than tensors, names a function that no dict of
-            tensors needs, is damaged, or has a tensor that reaches beyond its storage; or an index
-            is wrong, see `read_safetensors`. No tensor was read.
+        ValueError: a file is damaged, holds anything but tensors, names a function that no dict of
+            tensors needs, or has a tensor that reaches beyond its storage; or an index is wrong,
+            see `read_safetensors`. No tensor was read.
 
     Example:
 
@@ -195,11 +194,11 @@ def _is_zip(data):
 
 
 def _open_zip(data, path):
-    """Returns the value, its storages, and where each of them starts, of a zip archive."""
+    """Returns a zip archive's value, its storages, and the byte at which each storage starts."""
     starts, storages = {}, {}
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
-            # All but the first folder, which has the name that the file had when it was saved.
+            # Drop the first folder: it has the name that the file had when it was saved.
             name, start = member.filename.partition("/")[2], member.header_offset
             header = data[start : start + 30]
             is_stored = member.compress_type == zipfile.ZIP_STORED and header[:2] == b"PK"
@@ -216,7 +215,7 @@ def _open_zip(data, path):
 
 
 def _open_legacy(data, path):
-    """Returns the value, its storages, and where each of them starts, of a file before 1.6."""
+    """Returns the same as `_open_zip` for a file from before PyTorch 1.6."""
     starts, storages = {}, {}
     check_whole(_unpickled(data) == _MAGIC, "it does not begin as PyTorch's files do")
     _unpickled(data)  # the version of the format, always 1001
@@ -235,7 +234,7 @@ def _open_legacy(data, path):
     return value, storages, starts
 
 
-# What a pickle may name, and what it is here.
+# What a pickle may name, and what stands for it here.
 
 
 def _new_dict(pairs=()):
@@ -243,20 +242,20 @@ def _new_dict(pairs=()):
 
 
 def _new_tensor(storage, offset, shape, strides, *_):
-    whole, start = storage
-    return _View(whole, start + offset, shape, strides)
+    storage, start = storage
+    return _View(storage, start + offset, shape, strides)
 
 
 def _tensor_of_parameter(tensor, *_):
     return tensor
 
 
-_NAMED = {
+_ALLOWED = {
     "collections OrderedDict": _new_dict,
     "torch._utils _rebuild_tensor_v2": _new_tensor,
     "torch._utils _rebuild_parameter": _tensor_of_parameter,
 }
-_NAMED |= {f"torch {name}Storage": np.dtype(dtype) for name, dtype in _DTYPES.items()}
+_ALLOWED |= {f"torch {name}Storage": np.dtype(dtype) for name, dtype in _DTYPES.items()}
 _CONSTANTS = {
     "EMPTY_DICT": dict,
     "EMPTY_LIST": list,
@@ -267,9 +266,9 @@ _CONSTANTS = {
 }
 _LITERALS = ("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE")
 _LITERALS += ("SHORT_BINUNICODE", "BINSTRING", "SHORT_BINSTRING")
-# How many values an operation takes from the stack; others take those above the last mark.
-_TAKEN = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3, "SETITEM": 2, "APPEND": 1, "STACK_GLOBAL": 2}
-_TAKEN |= {"REDUCE": 2, "BUILD": 1, "BINPERSID": 1}
+# How many values an operation takes from the stack. The next three take all above the last mark.
+_NUM_TAKEN = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3, "SETITEM": 2, "APPEND": 1, "STACK_GLOBAL": 2}
+_NUM_TAKEN |= {"REDUCE": 2, "BUILD": 1, "BINPERSID": 1}
 _TO_MARK = ("TUPLE", "SETITEMS", "APPENDS")
 
 
@@ -278,11 +277,11 @@ def _unpickled(file, storages=None):
 
     Args:
         file: an open file.
-        storages: dict, to which the storages that the pickle refers to are added by key.
+        storages: dict; the storages that the pickle refers to are added to it, by key.
 
     Raises:
-        DamagedError: it names or does anything that a dict of tensors does not need. Other errors
-            mean that it is damaged.
+        DamagedError: the pickle names or does something that no dict of tensors needs. Any other
+            error means that the pickle is damaged.
     """
     import pickletools  # Only here: most programs read no such file.
 
@@ -295,25 +294,25 @@ def _unpickled(file, storages=None):
         elif name in _LITERALS:
             stack.append(argument)
         elif name == "GLOBAL":
-            stack.append(_named(argument))
+            stack.append(_allowed(argument))
         elif name == "MARK":
             marks.append(len(stack))
         elif name in ("BINPUT", "LONG_BINPUT", "MEMOIZE"):
             memo[len(memo) if argument is None else argument] = stack[-1]
         elif name in ("BINGET", "LONG_BINGET"):
             stack.append(memo[argument])
-        elif name in _TAKEN or name in _TO_MARK:
-            start = len(stack) - _TAKEN[name] if name in _TAKEN else marks.pop()
+        elif name in _NUM_TAKEN or name in _TO_MARK:
+            start = len(stack) - _NUM_TAKEN[name] if name in _NUM_TAKEN else marks.pop()
             taken = stack[start:]
             del stack[start:]
-            _take(name, taken, stack, storages)
+            _apply(name, taken, stack, storages)
         else:
             check_whole(name in ("PROTO", "FRAME", "STOP"), f"it has the operation {name}")
     return stack.pop()
 
 
-def _take(name, taken, stack, storages):
-    """Does an operation on values that were taken from the stack."""
+def _apply(name, taken, stack, storages):
+    """Runs an operation on the values that were taken from the stack."""
     if name.startswith("TUPLE"):
         stack.append(tuple(taken))
     elif name.startswith("SETITEM"):
@@ -322,7 +321,7 @@ def _take(name, taken, stack, storages):
         check_whole(isinstance(stack[-1], list), "it appends to a value that is no list")
         stack[-1].extend(taken)
     elif name == "STACK_GLOBAL":
-        stack.append(_named(" ".join(taken)))
+        stack.append(_allowed(" ".join(taken)))
     elif name == "REDUCE":
         function, arguments = taken
         stack.append(function(*arguments))
@@ -331,13 +330,13 @@ def _take(name, taken, stack, storages):
     # BUILD sets attributes of the `OrderedDict` on the stack, which are of no use here.
 
 
-def _named(name):
-    check_whole(name in _NAMED, f"it asks for {name.replace(' ', '.')!r}")
-    return _NAMED[name]
+def _allowed(name):
+    check_whole(name in _ALLOWED, f"it asks for {name.replace(' ', '.')!r}")
+    return _ALLOWED[name]
 
 
 def _storage_of(kind, dtype, key, device, size, view=None, *, storages):
-    """Returns a storage, and the place in it at which it begins for an old file's view."""
+    """Returns a storage, and where in it the tensor's own part begins (0 except in old files)."""
     storage = _Storage(key, dtype, size)
     is_whole = kind == "storage" and isinstance(dtype, np.dtype) and type(key) is str
     check_whole(is_whole and type(size) is int and size >= 0, "it refers to no storage")
@@ -347,7 +346,7 @@ def _storage_of(kind, dtype, key, device, size, view=None, *, storages):
 
 
 def _updated(target, parts):
-    """Returns a dict after adding keys and values, which take turns in a list."""
+    """Returns a dict after adding the items of a list: key, value, key, value, and so on."""
     check_whole(isinstance(target, dict), "it sets an item of a value that is no dict")
     keys, values = parts[::2], parts[1::2]
     check_whole(all(type(key) in (str, int) for key in keys), "a dict has a key that is no name")

@@ -27,9 +27,9 @@ def records(of_format):
 def record_of(backbone, of_format="HUGGING_FACE"):
     """Returns the record of a backbone in a format, see `records`, or `None`.
 
-    Of several records of its class, it is the first whose `fixed` values the backbone has.
+    If its class has several records, the first whose `fixed` values the backbone has is returned.
     """
-    import keras  # Records are read without it, to describe a checkpoint.
+    import keras  # Not above: a checkpoint is described by records alone, without Keras.
 
     name = keras.saving.get_registered_name(type(backbone))
     matches = [record for record in records(of_format) if record.backbone == name]
@@ -40,7 +40,7 @@ def record_of(backbone, of_format="HUGGING_FACE"):
 
 
 def kind_of(task, known_names):
-    """Returns the class name of a task, or that of a known task with the same head.
+    """Returns the name in `known_names` of the task whose head a task has, else its own name.
 
     Args:
         task: a task, its class, or the class's name, which is returned unchanged.
@@ -50,12 +50,12 @@ def kind_of(task, known_names):
         return task
     cls = task if isinstance(task, type) else type(task)
     # A subclass has its parent's head, unless it defines `make_head`.
-    for part in cls.__mro__:
-        if part.__name__ in known_names:
-            return part.__name__
-        if "make_head" in vars(part):
+    for ancestor in cls.__mro__:
+        if ancestor.__name__ in known_names:
+            return ancestor.__name__
+        if "make_head" in vars(ancestor):
             break
-    # A task may have the head of another without being one.
+    # A task may have the head of another without being its subclass.
     head_of = getattr(cls, "head_of", None)
     return head_of if head_of is not None and head_of in known_names else cls.__name__
 

@@ -28,18 +28,18 @@ _MASKED_LM = bert.masked_lm("predictions.dense", "predictions.LayerNorm", "predi
 _SENTENCE_ORDER = Head((("head/dense", "sop_classifier.classifier", "dense"),), "ForPreTraining")
 
 
-def _depth(config):
-    """Returns the depth in blocks; the config counts groups."""
+def _read_depth(config):
+    """Returns the number of blocks; the config counts passes through a group of blocks."""
     counts = (check_int(key, config[key], 1, 1024) for key in ("num_hidden_layers", _INNER))
     return math.prod(counts)
 
 
-def _passes(arguments):
+def _write_passes(arguments):
     return {"num_hidden_layers": arguments["num_layers"] // arguments["num_inner_layers"]}
 
 
 def _blocks(theirs, parts):
-    """Returns the rows of all blocks, see `block_rows`; names there have two numbers."""
+    """Returns the rows of all blocks, see `block_rows`. Blocks are numbered by group and layer."""
     rows = bert.block_rows(theirs, parts)
     return tuple((ours.replace("layer_{i}", "group_{g}_layer_{j}"), *row) for ours, *row in rows)
 
@@ -49,14 +49,14 @@ HUGGING_FACE = Record(
     names={"albert": "Albert"},
     config={
         **{theirs: ours for theirs, ours in bert.SIZES.items() if ours != "num_layers"},
-        **bert.TABLES,
+        **bert.TABLE_SIZES,
         "layer_norm_eps": "layer_norm_epsilon",
         "embedding_size": "embedding_dim",
         "num_hidden_groups": "num_groups",
         _INNER: "num_inner_layers",
     },
     activation=("hidden_act", bert.ACTIVATIONS),
-    fields=(Field("num_layers", _depth, _passes),),
+    fields=(Field("num_layers", _read_depth, _write_passes),),
     allowed={**bert.ALLOWED, "is_decoder": (False,)},
     defaults={"hidden_act": "gelu_new", _INNER: 1},
     rows=(
@@ -73,7 +73,7 @@ HUGGING_FACE = Record(
         "Pretraining": side_by_side(
             "ForPreTraining", masked_lm=_MASKED_LM, next_sentence=_SENTENCE_ORDER
         ),
-        # transformers has no model for it alone: exports leave the other head out.
+        # transformers has no model for this head alone: exports lack the head for masked tokens.
         "NextSentencePrediction": _SENTENCE_ORDER,
         "QuestionAnswering": bert.QUESTION_ANSWERING,
         "TextClassifier": bert.TEXT_CLASSIFIER._replace(dropout=_DROPOUT),
@@ -109,34 +109,37 @@ TF1 = bert.TF1._replace(
 
 
 def _renamed(name, layers):
-    """Returns a tensor's name with its layer renamed, if `layers` has a new name."""
+    """Returns a tensor's name with its layer renamed, if the dict `layers` has a new name."""
     root, layer, *rest = name.split("/")
     return "/".join((root, layers.get(layer, layer), *rest))
 
 
 def _hub_blocks(backbone):
-    """Returns pairs for each block: its name there, and one made of its two numbers."""
+    """Returns a pair for each block: KerasHub's name, and the name in the rows below.
+
+    KerasHub numbers all blocks in sequence, the rows have the numbers of group and layer.
+    """
     places = itertools.product(range(backbone.num_groups), range(backbone.num_inner_layers))
     names = [f"{g}_{j}_block" for g, j in places]
     return [(f"transformer_encoder_{i}".removesuffix("_0"), x) for i, x in enumerate(names)]
 
 
-def _by_group(tensors, backbone, config):
+def _number_by_group(tensors, backbone, config):
     layers = dict(_hub_blocks(backbone))
     return tensors.renamed({_renamed(name, layers): name for name in tensors})
 
 
-def _by_number(arrays, backbone):
+def _number_in_sequence(arrays, backbone):
     layers = {ours: theirs for theirs, ours in _hub_blocks(backbone)}
     return {_renamed(name, layers): array for name, array in arrays.items()}
 
 
-def _hub_depth(config):
+def _read_hub_depth(config):
     return math.prod(check_int(key, config[key], 1, 1024) for key in ("num_layers", _HUB_INNER))
 
 
-def _hub_passes(arguments):
-    passes, groups = _passes(arguments)["num_hidden_layers"], arguments["num_groups"]
+def _write_hub_passes(arguments):
+    passes, groups = _write_passes(arguments)["num_hidden_layers"], arguments["num_groups"]
     if passes % groups:
         raise ValueError(
             "KerasHub passes each group equally often. Received: "
@@ -156,7 +159,7 @@ KERAS_HUB = Record(
         _HUB_INNER: "num_inner_layers",
     },
     activation=None,
-    fields=(*bert.HUB_FIELDS, Field("num_layers", _hub_depth, _hub_passes)),
+    fields=(*bert.HUB_FIELDS, Field("num_layers", _read_hub_depth, _write_hub_passes)),
     fixed={"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12},
     rows=(
         *bert.HUB_EMBEDDINGS,
@@ -170,6 +173,6 @@ KERAS_HUB = Record(
         "MaskedLM": bert.hub_masked_lm("gelu_tanh"),
         "TextClassifier": bert.hub_text_classifier(bert.HUB_POOLED, bert.POOLER),
     },
-    tables=Tables(_by_group, _by_number),
+    tables=Tables(_number_by_group, _number_in_sequence),
     tokenizers={"Albert": "Unigram"},
 )

@@ -18,8 +18,8 @@ SIZES = {
     "attention_probs_dropout_prob": "attention_dropout",
     "initializer_range": "initializer_range",
 }
-TABLES = {"max_position_embeddings": "max_sequence_length", "type_vocab_size": "num_segments"}
-# Of several names for one activation, exports use the first.
+TABLE_SIZES = {"max_position_embeddings": "max_sequence_length", "type_vocab_size": "num_segments"}
+# Where several names mean one activation, exports use the first.
 ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_pytorch_tanh": "gelu_tanh",
@@ -69,8 +69,8 @@ def masked_lm(dense, norm, bias, has_decoder=True, **options):
 
     Args:
         dense, norm, bias: str, the layer before the decoder, its norm, and the layer of the bias.
-        has_decoder: bool, whether files may hold copies of the table and the bias as
-            `{bias}.decoder`; otherwise they may hold one of the table as `{bias}.weight`.
+        has_decoder: bool, whether files may hold copies of the token table and the bias under
+            `{bias}.decoder`. If not, they may hold a copy of the table as `{bias}.weight`.
         **options: see `Head`.
     """
     copy = f"{bias}.decoder" if has_decoder else bias
@@ -117,7 +117,7 @@ _NEXT_SENTENCE = Head(
 HUGGING_FACE = Record(
     backbone=BACKBONE,
     names={"bert": "Bert"},
-    config={**SIZES, **TABLES, "layer_norm_eps": "layer_norm_epsilon", "is_decoder": "causal"},
+    config={**SIZES, **TABLE_SIZES, "layer_norm_eps": "layer_norm_epsilon", "is_decoder": "causal"},
     activation=("hidden_act", ACTIVATIONS),
     allowed=ALLOWED,
     rows=ROWS,
@@ -143,7 +143,7 @@ HUGGING_FACE = Record(
 
 
 def scopes(rows, prefix=""):
-    """Returns rows with TensorFlow's scopes as names."""
+    """Returns rows with their names written as TensorFlow's scopes."""
     return tuple(
         (ours, prefix + theirs.replace("layer.{i}", "layer_{i}").replace(".", "/"), kind)
         for ours, theirs, kind in rows
@@ -156,8 +156,8 @@ _NEXT_SENTENCE_TF1 = Head((("head/dense", "cls/seq_relationship/output", "by_han
 TF1 = Record(
     backbone=BACKBONE,
     names={},
-    config={**SIZES, **TABLES},
-    # "gelu" is the approximation, as in `modeling.gelu`. Hugging Face's is exact.
+    config={**SIZES, **TABLE_SIZES},
+    # "gelu" is the tanh approximation, as in `modeling.gelu`; Hugging Face's is the exact one.
     activation=("hidden_act", {"gelu": "gelu_tanh"} | {n: n for n in ("relu", "tanh", "linear")}),
     rows=scopes(ROWS, "bert/"),
     heads={
@@ -186,7 +186,7 @@ _HUB_ROWS = (
 
 
 def hub_block_rows(ours, theirs):
-    """Returns the rows of all encoder blocks. Names there have no number 0."""
+    """Returns the rows of all encoder blocks, from the beginnings of their names."""
     return tuple((f"{ours}/{a}", f"layers/{theirs}/{b}", kind) for a, b, kind in _HUB_ROWS)
 
 
@@ -207,12 +207,13 @@ HUB_TOKENS_AND_POSITIONS = (
 
 
 def _check_one_rate(arguments):
-    rates = arguments["dropout"], arguments["attention_dropout"]
-    if rates[0] != rates[1]:
+    """Returns no key of the config: KerasHub has none for the attention's own dropout."""
+    dropout, of_attention = arguments["dropout"], arguments["attention_dropout"]
+    if dropout != of_attention:
         raise ValueError(
-            "KerasHub has one rate of dropout for all. Received: dropout={}, attention_dropout={}. "
-            "Save the model, load it with both equal, backbone={{'attention_dropout': {}}}, and "
-            "export that.".format(*rates, rates[0])
+            f"KerasHub has one rate of dropout for all. Received: dropout={dropout}, "
+            f"attention_dropout={of_attention}. Save the model, load it with both equal, "
+            f"backbone={{'attention_dropout': {dropout}}}, and export that."
         )
     return {}
 
@@ -225,7 +226,7 @@ def hub_masked_lm(activation):
     """Returns the head for masked tokens, whose norm has an epsilon of its own.
 
     Args:
-        activation: str, which may differ from the encoder's.
+        activation: str, that of the head, which may differ from the encoder's.
     """
     layer = "layers/masked_lm_head"
     rows = (

@@ -12,7 +12,8 @@ _POSITIONS, _DISTANCE = "max_position_embeddings", "max_relative_positions"
 _HAS_POSITIONS = "position_biased_input"
 
 
-def _field(argument, key, default, read, write):
+def _key_field(argument, key, default, read, write):
+    """Returns a `Field` of one key, with functions from its value to ours and back."""
     return Field(
         argument,
         lambda config: read(config.get(key, default)),
@@ -20,8 +21,8 @@ def _field(argument, key, default, read, write):
     )
 
 
-def _heads(config):
-    """Returns the number of heads; the widths of heads and of the pooler must follow from it."""
+def _read_num_heads(config):
+    """Returns the number of heads, if no key gives heads or pooler an unusual width."""
     width, heads = config["hidden_size"], config["num_attention_heads"]
     for key, times in (("attention_head_size", heads), ("pooler_hidden_size", 1)):
         actual = config[key] * times if key in config else width
@@ -29,21 +30,21 @@ def _heads(config):
     return heads
 
 
-def _terms(terms):
+def _read_terms(terms):
     """Returns the terms as a list. Released files have a string such as "p2c|c2p"."""
     return [x.strip() for x in terms.lower().split("|")] if isinstance(terms, str) else terms or []
 
 
-def _positions(config):
+def _read_positions(config):
     return config.get(_POSITIONS, 512) if config.get(_HAS_POSITIONS, True) else None
 
 
-def _distance(config):
+def _read_distance(config):
     distance = config.get(_DISTANCE, -1)
     return distance if distance > 0 else config.get(_POSITIONS, 512)
 
 
-def _lengths(arguments):
+def _write_positions_and_distance(arguments):
     positions, distance = arguments["max_sequence_length"], arguments["max_distance"]
     has_positions = positions is not None
     rows = positions if has_positions else distance
@@ -51,7 +52,7 @@ def _lengths(arguments):
 
 
 def _without_unused(tensors, backbone, config):
-    """Leaves out what v3 shared in training, and a table or norm that the config turns off."""
+    """Removes tables that v3 shared in training, and a table or norm that the config turns off."""
     unused = ["embeddings.word_embeddings._weight", "embeddings.position_embeddings._weight"]
     if backbone.max_sequence_length is None:
         unused.append("embeddings.position_embeddings.weight")
@@ -61,7 +62,7 @@ def _without_unused(tensors, backbone, config):
 
 
 _MASKED_LM = bert.HUGGING_FACE.heads["MaskedLM"]
-# Released heads have other names than those that transformers writes.
+# The released heads have names that differ from those that transformers writes.
 _RELEASED = {"lm_predictions.lm_head.bias": "cls.predictions.bias"} | {
     f"lm_predictions.lm_head.{name}": f"cls.predictions.transform.{name}"
     for name in ("dense.weight", "dense.bias", "LayerNorm.weight", "LayerNorm.bias")
@@ -90,16 +91,16 @@ HUGGING_FACE = Record(
     },
     activation=("hidden_act", bert.ACTIVATIONS),
     fields=(
-        Field("num_heads", _heads, lambda arguments: {}),
-        Field("max_sequence_length", _positions, _lengths),
-        Field("max_distance", _distance, lambda arguments: {}),
-        _field("relative_terms", "pos_att_type", None, _terms, list),
-        _field(
+        Field("num_heads", _read_num_heads),
+        Field("max_sequence_length", _read_positions, _write_positions_and_distance),
+        Field("max_distance", _read_distance),
+        _key_field("relative_terms", "pos_att_type", None, _read_terms, list),
+        _key_field(
             *("num_buckets", "position_buckets", -1),
             lambda count: count if count > 0 else None,
             lambda count: count or -1,
         ),
-        _field(
+        _key_field(
             *("relative_norm", "norm_rel_ebd", "none"),
             lambda names: "layer_norm" in names.lower(),
             lambda has_norm: "layer_norm" if has_norm else "none",

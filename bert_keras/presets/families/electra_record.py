@@ -18,7 +18,7 @@ HUGGING_FACE = Record(
     names={"electra": "Electra"},
     config={
         **bert.SIZES,
-        **bert.TABLES,
+        **bert.TABLE_SIZES,
         "embedding_size": "embedding_dim",
         "layer_norm_eps": "layer_norm_epsilon",
     },
@@ -67,7 +67,7 @@ HUGGING_FACE = Record(
 
 
 def _pooler(backbone):
-    """Returns zeros for the tensors of KerasHub's pooler, which the paper does not have."""
+    """Returns zeros as the tensors of KerasHub's pooler. ELECTRA's paper has no pooler."""
     width = backbone.hidden_dim
     layer = f"layers/dense{'' if backbone.embedding_dim == width else '_1'}"
     return {f"{layer}/vars/0": np.zeros((width, width)), f"{layer}/vars/1": np.zeros(width)}

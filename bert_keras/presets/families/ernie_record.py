@@ -1,8 +1,8 @@
 """ERNIE in Hugging Face's checkpoints.
 
-With `use_task_id` it is a BERT whose embeddings add one more vector, that of the task. By default
-transformers takes task 0. This package always does: it adds the row of task 0 to each segment, and
-leaves out those of other tasks. The result is a `BertBackbone`, which is exported as a BERT with
+With `use_task_id`, an ERNIE is a BERT that adds one more embedding, that of the task. transformers
+takes task 0 by default. This package always does: it adds the vector of task 0 to that of each
+segment, and drops the other tasks. The result is a `BertBackbone`, which is exported as a BERT with
 the same outputs.
 
 Reference: https://github.com/huggingface/transformers, `models/ernie`.

@@ -20,7 +20,7 @@ _ALLOWED = {
 
 
 def _joined(tensors, backbone, config):
-    """Joins tensors; in the hub's joined one the gate is the second half."""
+    """Joins tensors. Where the hub's file has gate and up joined, the gate comes second: swap."""
     swapped = {}
     for name in tensors:
         if ".up_gate_proj." in name:

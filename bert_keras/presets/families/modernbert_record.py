@@ -1,12 +1,12 @@
 """ModernBERT in Hugging Face's checkpoints.
 
-Configs from before transformers 5 have separate keys for the pattern of layers and each rotary
-base. Newer ones have `layer_types` and `rope_parameters`. If both are missing, or the window is,
-that is an error: transformers would take the values of ModernBERT-base, and no weight's shape shows
-the mistake.
+Before transformers 5, configs had separate keys for the pattern of layers and each rotary base. Now
+they have `layer_types` and `rope_parameters`. A config with neither, or without the window, is an
+error: transformers would take the values of ModernBERT-base, and no weight's shape would show the
+mistake.
 
-The dense layer and the norm of the head for masked tokens are part of the heads of all tasks. On a
-checkpoint for masked tokens, a task's head starts with them, as in transformers.
+The heads of all tasks begin with a dense layer and a norm, like the head for masked tokens. From a
+checkpoint for masked tokens, a task takes these two layers, as in transformers.
 
 Reference: https://github.com/huggingface/transformers, `models/modernbert`.
 """
@@ -23,8 +23,8 @@ def _pattern(num_layers, every):
     return [_LOCAL if i % every else _GLOBAL for i in range(num_layers)]
 
 
-def _read_every(config):
-    """Returns the period of layers that attend to the whole text."""
+def _read_period(config):
+    """Returns the n for which every n-th layer attends to the whole text."""
     kinds = config.get("layer_types")
     if kinds is None:
         return config["global_attn_every_n_layers"]
@@ -37,22 +37,22 @@ def _read_every(config):
     )
 
 
-def _base(kind, argument):
+def _base_field(kind, argument):
+    """Returns the `Field` of the rotary base for one kind of layers."""
+
     def read(config):
         of_kinds = config.get("rope_parameters") or {}
-        said = of_kinds.get(kind) or {}
-        is_plain = (
-            said.get("rope_type", "default") == "default" and of_kinds.keys() <= _BASES.keys()
-        )
-        if not is_plain or config.get("rope_scaling"):
+        rope = of_kinds.get(kind) or {}
+        is_plain = rope.get("rope_type", "default") == "default"
+        if not is_plain or of_kinds.keys() - _BASES.keys() or config.get("rope_scaling"):
             raise ValueError(
                 "Rotary positions must be plain, of `rope_type` 'default' for each kind of layers, "
                 f"and no `rope_scaling`. Received: {of_kinds}, {config.get('rope_scaling')}. "
                 "ModernBERT has no others."
             )
-        return said["rope_theta"] if "rope_theta" in said else config[_BASES[kind]]
+        return rope["rope_theta"] if "rope_theta" in rope else config[_BASES[kind]]
 
-    return Field(argument, read, lambda arguments: {})
+    return Field(argument, read)
 
 
 def _write_pattern_and_bases(arguments):
@@ -72,7 +72,7 @@ _ROWS = (
     ("head/dense", "classifier", "dense"),
 )
 _DROPOUT = "classifier_dropout"
-_TOKENS = Head(
+_TOKEN_HEAD = Head(
     _ROWS,
     "ForTokenClassification",
     _HIDDEN,
@@ -80,7 +80,7 @@ _TOKENS = Head(
     _DROPOUT,
     parts=("head/hidden", "head/dense/"),
 )
-_SEQUENCES = _TOKENS._replace(
+_TEXT_HEAD = _TOKEN_HEAD._replace(
     options={**_HIDDEN, "pooling": "cls"},
     inferred=("dropout", "pooling"),
     pooling="classifier_pooling",
@@ -105,9 +105,9 @@ HUGGING_FACE = Record(
     activation=("hidden_activation", bert.ACTIVATIONS),
     fields=(
         Field(_WINDOW, lambda config: config[_WINDOW], lambda sizes: {_WINDOW: sizes[_WINDOW]}),
-        Field("global_attention_every", _read_every, _write_pattern_and_bases),
-        _base(_GLOBAL, "global_rotary_base"),
-        _base(_LOCAL, "local_rotary_base"),
+        Field("global_attention_every", _read_period, _write_pattern_and_bases),
+        _base_field(_GLOBAL, "global_rotary_base"),
+        _base_field(_LOCAL, "local_rotary_base"),
     ),
     allowed={
         "attention_bias": (False,),
@@ -142,14 +142,14 @@ HUGGING_FACE = Record(
             tied={"decoder.weight": "embeddings.tok_embeddings.weight"},
             parts=("head/dense/", "head/layer_norm/", "head/bias"),
         ),
-        "MultipleChoice": _SEQUENCES._replace(architecture="ForMultipleChoice"),
-        "QuestionAnswering": _TOKENS._replace(
+        "MultipleChoice": _TEXT_HEAD._replace(architecture="ForMultipleChoice"),
+        "QuestionAnswering": _TOKEN_HEAD._replace(
             architecture="ForQuestionAnswering", inferred=("dropout",)
         ),
-        "TextClassifier": _SEQUENCES._replace(
+        "TextClassifier": _TEXT_HEAD._replace(
             architecture="ForSequenceClassification",
             inferred=(*bert.CLASSES, "problem_type", "activation", "pooling"),
         ),
-        "TokenClassifier": _TOKENS._replace(parts=(*_TOKENS.parts, "head/crf/")),
+        "TokenClassifier": _TOKEN_HEAD._replace(parts=(*_TOKEN_HEAD.parts, "head/crf/")),
     },
 )

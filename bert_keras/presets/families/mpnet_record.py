@@ -1,7 +1,7 @@
 """MPNet in Hugging Face's checkpoints.
 
-There, the 32 buckets of distances and the padding id 1 are constants of the code. A config with
-other values is an error.
+In their code, the 32 buckets of distances and the padding id 1 are constants. A config with other
+values is an error.
 
 Reference: https://github.com/huggingface/transformers, `models/mpnet`.
 """

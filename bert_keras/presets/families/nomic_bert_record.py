@@ -1,7 +1,7 @@
-"""NomicBERT in Hugging Face's checkpoints, in transformers' spelling and in that of the hub.
+"""NomicBERT in Hugging Face's checkpoints, for transformers' own code and for the code on the hub.
 
-Files that were written for the code on the hub have GPT-2's keys in their configs, one tensor for
-queries, keys and values, and other names. Exports have transformers' spelling.
+Files for the code on the hub have GPT-2's keys in their configs, one tensor for queries, keys and
+values, and other names of tensors. Exports have transformers' keys and names.
 
 References: https://github.com/huggingface/transformers, `models/nomic_bert`;
 https://github.com/nomic-ai/contrastors, `models/huggingface`.
@@ -14,16 +14,14 @@ from bert_keras.presets.families import bert_record as bert
 from bert_keras.presets.families.record import Field, Record, Tables
 
 BACKBONE = "bert_keras>NomicBertBackbone"
-SIZES = {**bert.SIZES, **bert.TABLES, "layer_norm_eps": "layer_norm_epsilon"}
+SIZES = {**bert.SIZES, **bert.TABLE_SIZES, "layer_norm_eps": "layer_norm_epsilon"}
 _POSITIONS, _THETA = "max_position_embeddings", "rope_theta"
-# One tensor of ours -> those of transformers, in order.
+# A layer of ours -> the layers of transformers that are joined in it, in order.
 _JOINED = {
     "self_attn.qkv_proj": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
     "mlp.gate_up_proj": ("mlp.gate_proj", "mlp.up_proj"),
 }
-
-
-# The hub's names of several families.
+# Names in the hub's files of several families -> transformers' names.
 SPELLINGS = {
     r"\bemb_ln\.": "embeddings.LayerNorm.",
     r"\bencoder\.layers?\.": "layers.",
@@ -33,7 +31,7 @@ SPELLINGS = {
 
 
 def joined(tensors, backbone, config):
-    """Joins the tensors of projections that are one layer here."""
+    """Joins the tensors of the projections that are one layer in this package."""
     arrays, parts = {}, set()
     for whole, names in _JOINED.items():
         for first in [name for name in tensors if f".{names[0]}." in name]:
@@ -56,36 +54,36 @@ def split(arrays, backbone):
 
 
 def checked(config, allowed):
-    """Returns a config after checking the values of further keys that it may have."""
+    """Returns a copy of a config, after checking keys that no argument of ours reads."""
     for key, values in allowed.items():
         check_choice(key, config.get(key, values[0]), values, f"{BACKBONE} supports no others.")
     return dict(config)
 
 
-def _heads(config):
+def _read_num_heads(config):
     heads, width = config["num_attention_heads"], config["hidden_size"]
     if config.get("head_dim") is not None:
         check_choice("The width of all heads", config["head_dim"] * heads, (width,))
     return heads
 
 
-def _rotation(config):
-    """Returns the base of the rotation, and what positions are divided by."""
-    said = {**(config.get("rope_scaling") or {}), **(config.get("rope_parameters") or {})}
-    kind, base = said.get("rope_type", said.get("type", "default")), said.get(_THETA)
+def _read_rotation(config):
+    """Returns the base of the rotation, and the number that positions are divided by."""
+    rope = {**(config.get("rope_scaling") or {}), **(config.get("rope_parameters") or {})}
+    kind, base = rope.get("rope_type", rope.get("type", "default")), rope.get(_THETA)
     base = check_number(_THETA, config[_THETA] if base is None else base, above=0)
-    is_whole = said.get("partial_rotary_factor") in (None, 1) and said.get("mixed_b") is None
-    if kind not in ("default", "linear", "ntk") or not is_whole:
+    is_plain = rope.get("partial_rotary_factor") in (None, 1) and rope.get("mixed_b") is None
+    if kind not in ("default", "linear", "ntk") or not is_plain:
         raise ValueError(
             "Rotary positions must be over whole heads, and plain, 'linear' or 'ntk' without "
-            f"`mixed_b`. Received: {said}. {BACKBONE} has no others."
+            f"`mixed_b`. Received: {rope}. {BACKBONE} has no others."
         )
     if kind == "default":
         return base, 1.0
-    factor = check_number("factor", said["factor"], above=0)
+    factor = check_number("factor", rope["factor"], above=0)
     if kind == "linear":
         return base, factor
-    # A larger base slows all planes down but the fastest, which the scale slows down too.
+    # The larger base slows down all planes except the fastest; the scale slows that one down too.
     return base * factor, factor ** (2 * config["num_attention_heads"] / config["hidden_size"])
 
 
@@ -97,18 +95,18 @@ def _write_rotation(arguments):
 
 
 FIELDS = (
-    Field("num_heads", _heads, lambda arguments: {}),
-    Field("rotary_base", lambda config: _rotation(config)[0], _write_rotation),
-    Field("rotary_scale", lambda config: _rotation(config)[1], lambda arguments: {}),
+    Field("num_heads", _read_num_heads),
+    Field("rotary_base", lambda config: _read_rotation(config)[0], _write_rotation),
+    Field("rotary_scale", lambda config: _read_rotation(config)[1]),
 )
 
 
 def rows(feed_forward, without_bias=()):
-    """Returns the rows of a family from the names of the two layers of its feed-forward networks.
+    """Returns the rows of a family, whose feed-forward layers have the two given names.
 
     Args:
         feed_forward: pair of str.
-        without_bias: tuple, endings of their names of dense layers without biases.
+        without_bias: tuple of str; a dense layer whose name ends with one has no bias.
     """
     first, second = (f"mlp.{name}" for name in feed_forward)
     parts = {
@@ -127,22 +125,24 @@ def rows(feed_forward, without_bias=()):
 
 
 def pooled_classifier(prefix):
-    """Returns the head of a classifier with a pooler of the model with the given prefix."""
+    """Returns the head of a classifier with a pooler, under the given prefix of the backbone."""
     return bert.TEXT_CLASSIFIER._replace(
         rows=bert.hidden_and_dense(f"{prefix}pooler.dense", "classifier"),
         options={"pooling": "cls", "hidden_activation": "tanh"},
     )
 
 
+# GPT-2's keys in the hub's configs -> transformers' keys.
 _KEYS = {"n_embd": "hidden_size", "n_inner": "intermediate_size", "n_head": "num_attention_heads"}
 _KEYS |= {"n_layer": "num_hidden_layers", "n_positions": _POSITIONS, "rotary_emb_base": _THETA}
 _KEYS |= {"layer_norm_epsilon": "layer_norm_eps", "resid_pdrop": "hidden_dropout_prob"}
 _KEYS |= {"attn_pdrop": "attention_probs_dropout_prob"}
 _GATES = {"swiglu": "silu", "geglu": "gelu"}
-_FALSE = "causal mlp_fc1_bias mlp_fc2_bias parallel_block prenorm qkv_proj_bias use_rms_norm"
-_FALSE += " rotary_emb_interleaved scale_attn_by_inverse_layer_idx"
+# Keys of the hub's configs that must be off.
+_OFF = "causal mlp_fc1_bias mlp_fc2_bias parallel_block prenorm qkv_proj_bias use_rms_norm"
+_OFF += " rotary_emb_interleaved scale_attn_by_inverse_layer_idx"
 _ALLOWED = {
-    **dict.fromkeys(_FALSE.split(), (False, None)),
+    **dict.fromkeys(_OFF.split(), (False, None)),
     "activation_function": tuple(_GATES),
     "moe_every_n_layers": (0, None),
     "num_experts": (0, None),
@@ -159,7 +159,7 @@ def _native(config):
     of each batch. Such configs are limited to that length, up to which the base is the config's.
     """
     config = checked(config, _ALLOWED)
-    if "n_positions" in config:  # The other length, where both are there, is that of training.
+    if "n_positions" in config:  # If both keys are there, the other has the length of training.
         config.pop(_POSITIONS, None)
     for theirs, native in _KEYS.items():
         if theirs in config:

@@ -1,15 +1,15 @@
 """Records of families, from which the formats read and write checkpoints.
 
-A record is the data of one family in one format. No other code knows the names of the format's
-configs, tensors and heads. "Ours" are names and values of this package, "theirs" those of the
-format.
+A record holds what is special about one family in one format. No other code knows the names that
+the format uses in configs, tensors and heads. "Ours" are names and values of this package, "theirs"
+those of the format.
 """
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-_NOTHING = MappingProxyType({})
+_EMPTY = MappingProxyType({})
 
 
 class Field(NamedTuple):
@@ -18,24 +18,25 @@ class Field(NamedTuple):
     Attributes:
         argument: str, of the backbone's constructor.
         read: function from their config, a dict, to the argument's value.
-        write: function from our arguments, a dict, to a dict of their keys.
+        write: function from our arguments, a dict, to a dict of their keys; empty by default, for
+            arguments whose keys the config's other entries write.
     """
 
     argument: str
     read: Callable
-    write: Callable
+    write: Callable = lambda arguments: {}
 
 
 class Tables(NamedTuple):
-    """Changes to a checkpoint's tensors that the rows need: joining, splitting, adding, removing.
+    """How to join, split, add or remove a checkpoint's tensors so that the rows fit them.
 
-    Their names are those of the rows, without the record's prefix.
+    The tensors have the names in the rows, without the record's prefix.
 
     Attributes:
-        read: function from the `Tensors` of a checkpoint's backbone, our backbone and the config to
-            `Tensors` that the rows fit.
+        read: function from the `Tensors` of a checkpoint's backbone, our backbone and their config
+            to the `Tensors` that the rows fit.
         write: the inverse, from a dict of arrays and our backbone to a dict of arrays.
-        joins: bool, whether a dense layer of ours is several in other libraries.
+        joins: bool, whether one dense layer of ours is several in other libraries.
     """
 
     read: Callable
@@ -48,28 +49,27 @@ class Head(NamedTuple):
 
     Attributes:
         rows: see `name_map`; our paths begin with `head/`.
-        architecture: ending of the names of their model classes; of several, exports use the
-            first.
-        options: arguments that make our head this one, see `families.head_options`.
-        inferred: names of our task's arguments that follow from the config or from shapes:
+        architecture: ending of the names of their model classes, or several; exports use the first.
+        options: arguments that give our task this head, see `families.head_options`.
+        inferred: names of our task's arguments that follow from their config or from shapes:
             `"num_classes"`, `"label_names"`, `"problem_type"`, `"dropout"`, `"pooling"`,
             `"activation"` of a `Reranker`, and others of one format.
-        dropout: key of the config with the rate of the head's dropout.
-        pooling: key of the config with the head's pooling, in families that leave it to each
-            checkpoint. The names are ours; configs without the key have that of `options`.
-        tied: dict, tensor -> the tensor that it is a copy of.
+        dropout: their key for the rate of the head's dropout.
+        pooling: their key for the head's pooling, in families where it differs by checkpoint. Its
+            values are named as ours; a config without the key means the pooling in `options`.
+        tied: dict, name of a tensor -> name of the tensor that it is a copy of.
         parts: prefixes of our paths. A checkpoint may lack any part as a whole, with a warning.
         changes_the_encoder: bool, whether the encoder's outputs are of little use without this
-            head, so that other tasks warn that they leave it out.
+            head, so that a warning is given if another task leaves it out.
     """
 
     rows: tuple = ()
     architecture: str | tuple[str, ...] = ""
-    options: Mapping = _NOTHING
+    options: Mapping = _EMPTY
     inferred: tuple[str, ...] = ()
     dropout: str | None = None
     pooling: str | None = None
-    tied: Mapping = _NOTHING
+    tied: Mapping = _EMPTY
     parts: tuple[str, ...] = ("head/",)
     changes_the_encoder: bool = False
 
@@ -77,29 +77,29 @@ class Head(NamedTuple):
 class Record(NamedTuple):
     """A family in one format.
 
-    Several records may have one class, with different values of `fixed`.
+    Records of several families may have the same class, with different values of `fixed`.
 
     Attributes:
         backbone: registered name of our class.
-        names: dict, name of the family in a config -> beginning of the names of its classes.
-            Exports use the first.
-        config: dict, their key -> the argument of our constructor with the same value.
-        activation: their key of the activation, and a dict, their value -> ours.
+        names: dict, name of the family in a config -> prefix of the names of its classes. Exports
+            use the first.
+        config: dict, their key -> the argument of our constructor that has the same value.
+        activation: their key for the activation, and a dict, their value -> ours; or `None`.
         fields: arguments that are computed from the config.
-        fixed: dict, our arguments without a key there -> their only value.
-        allowed: dict, their key -> tuple of the values that our backbone supports. Configs without
-            the key have the first.
-        defaults: dict, their key -> the default of their config, if it is not ours.
+        fixed: dict, argument of ours for which they have no key -> the value that they always have.
+        allowed: dict, their key -> tuple of the values that our backbone supports. A config without
+            the key means the first.
+        defaults: dict, their key -> the default of their config, where ours differs.
         rows: those of the backbone, see `name_map`.
-        counts: dict, letter in the rows -> attribute of the backbone.
+        counts: dict, letter in the rows -> attribute of the backbone that counts its numbers.
         optional: prefixes of our paths that a checkpoint may lack, with a warning.
-        prefix: beginning of the names of the backbone's tensors in a checkpoint with a head.
+        prefix: what the names of the backbone's tensors begin with in a checkpoint with a head.
         heads: dict, class name of our task -> `Head`, the more specific first.
-        tables: tensors that do not correspond to one of ours each, or `None`.
-        native: function from a config in any of the family's spellings to the spelling that the
-            other attributes read.
+        tables: `Tables`, if some tensors do not correspond to one of ours each; or `None`.
+        native: function from a config with any of the family's spellings to one with the keys that
+            the other attributes name.
         spellings: dict, regular expression -> replacement, applied in order to the names of tensors
-            in other spellings.
+            to make them those of the rows.
         tokenizers: dict, value of `names` -> model type in the tokenizer.json of its tokenizers, if
             the format ties tokenizers to families.
     """
@@ -111,16 +111,20 @@ class Record(NamedTuple):
     rows: tuple
     heads: dict
     fields: tuple = ()
-    fixed: Mapping = _NOTHING
-    allowed: Mapping = _NOTHING
-    defaults: Mapping = _NOTHING
+    fixed: Mapping = _EMPTY
+    allowed: Mapping = _EMPTY
+    defaults: Mapping = _EMPTY
     counts: Mapping = MappingProxyType({"i": "num_layers"})
     optional: tuple[str, ...] = ("pooler/",)
     prefix: str = ""
     tables: Tables | None = None
     native: Callable = dict
-    spellings: Mapping = _NOTHING
-    tokenizers: Mapping = _NOTHING
+    spellings: Mapping = _EMPTY
+    tokenizers: Mapping = _EMPTY
+
+    def counts_of(self, backbone):
+        """Returns how many numbers there are for each letter in the rows, see `name_map`."""
+        return {letter: getattr(backbone, name) for letter, name in self.counts.items()}
 
 
 def side_by_side(architecture="", **heads):
@@ -128,7 +132,7 @@ def side_by_side(architecture="", **heads):
 
     Args:
         architecture: see `Head`.
-        **heads: `Head`, whose names follow `head/` in our paths.
+        **heads: `Head` by name; in our paths the name follows `head/`.
     """
     return Head(
         tuple(

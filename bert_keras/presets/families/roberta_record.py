@@ -1,6 +1,6 @@
 """RoBERTa, XLM-R, CamemBERT and CodeBERT in Hugging Face's checkpoints, and in KerasHub's.
 
-jina-reranker-v2 is an XLM-R whose code has other names, and joins queries, keys and values.
+jina-reranker-v2 is an XLM-R with other names, and with queries, keys and values in one tensor.
 
 References: https://github.com/huggingface/transformers, `models/roberta`;
 https://github.com/keras-team/keras-hub, `models/roberta` and `models/xlm_roberta`.
@@ -12,18 +12,18 @@ from bert_keras.presets.families import bert_record as bert
 from bert_keras.presets.families.record import Field, Record, Tables
 
 
-def _positions(config):
-    """Returns the number of usable positions: those after the padding id."""
+def _read_positions(config):
+    """Returns the number of usable positions: those above the padding id."""
     return config["max_position_embeddings"] - config["pad_token_id"] - 1
 
 
-def _rows(arguments):
+def _write_positions(arguments):
     rows = arguments["max_sequence_length"] + arguments["padding_id"] + 1
     return {"max_position_embeddings": rows}
 
 
-def _checked(config):
-    """Refuses jina-embeddings-v3, whose config says that it is an XLM-R."""
+def _refuse_jina_embeddings(config):
+    """Returns a copy of a config; refuses jina-embeddings-v3, which claims to be an XLM-R."""
     if adapters := config.get("lora_adaptations"):
         raise ValueError(
             "Weights must be those of one task. Received: jina-embeddings-v3 with Jina's LoRA "
@@ -33,8 +33,8 @@ def _checked(config):
     return dict(config)
 
 
-def _split(tensors, backbone, config):
-    """Splits the joint projections of Jina's code."""
+def _split_joined(tensors, backbone, config):
+    """Splits the tensors that hold queries, keys and values in Jina's files."""
     joint, arrays = [name for name in tensors if ".Wqkv." in name], {}
     for name in joint:
         for part, array in zip(("query", "key", "value"), np.split(tensors[name], 3), strict=True):
@@ -52,7 +52,7 @@ HUGGING_FACE = Record(
         "pad_token_id": "padding_id",
     },
     activation=("hidden_act", bert.ACTIVATIONS),
-    fields=(Field("max_sequence_length", _positions, _rows),),
+    fields=(Field("max_sequence_length", _read_positions, _write_positions),),
     allowed={**bert.ALLOWED, "is_decoder": (False,)},
     defaults={
         "layer_norm_eps": 1e-12,
@@ -74,8 +74,8 @@ HUGGING_FACE = Record(
         ),
         "TokenClassifier": bert.TOKEN_CLASSIFIER,
     },
-    tables=Tables(_split),
-    native=_checked,
+    tables=Tables(_split_joined),
+    native=_refuse_jina_embeddings,
     spellings={
         r"\bemb_ln\.": "embeddings.LayerNorm.",
         r"\bencoder\.layers\.": "encoder.layer.",
@@ -92,14 +92,14 @@ _SEGMENT = "layers/segment_embedding/vars/0"
 
 
 def _with_padding(tensors, backbone, config):
-    """Adds the position rows up to that of padding, and a segment vector of zeros."""
+    """Adds zeros as the positions up to the padding id, and as the vector of the one segment."""
     positions = tensors[_POSITIONS] if _POSITIONS in tensors else np.zeros((0, 0))
     padded = np.pad(positions, ((backbone.padding_id + 1, 0), (0, 0)))
     return tensors.updated({_POSITIONS: padded, _SEGMENT: np.zeros_like(padded[:1])})
 
 
 def _without_padding(arrays, backbone):
-    """Adds the vector of the only segment to all positions, without the rows up to padding's."""
+    """Adds the one segment's vector to all positions; drops those up to the padding id."""
     positions = arrays[_POSITIONS][backbone.padding_id + 1 :] + arrays[_SEGMENT]
     return {name: x for name, x in arrays.items() if name != _SEGMENT} | {_POSITIONS: positions}
 

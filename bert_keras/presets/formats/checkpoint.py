@@ -6,13 +6,13 @@ An opened preset has
 - `backbone_class(base)`: the backbone's class, which derives from `base`;
 - `backbone(base, **overrides)`: a new backbone of the preset's family, with initial weights;
 - `load_backbone_weights(backbone, task=None)`;
-- `filling()`: a context that refuses to make a model which is larger than the tensors;
+- `filling()`: a context in which a model with more values than the tensors is refused;
 - `task_name()`: the registered name of the task whose head the preset has, or `None`;
-- `task_arguments(task, chosen=())`: the constructor arguments in the preset for a task, given as
-  its class or the class's name; those that the user has `chosen` need not be read;
+- `task_arguments(task, chosen=())`: the constructor arguments that the preset has for a task, given
+  as its class or the class's name; arguments that the user has `chosen` need not be read;
 - `max_length(task)`: the longest sequence that the preset sets for a task, or `None`;
-- `pooling_of_new_head(task, has_weights)`: the pooling that suits a head which the preset does not
-  have, or `None` for that of the family;
+- `pooling_of_new_head(task, has_weights)`: the pooling that suits a head which the preset lacks, or
+  `None` for that of the family;
 - `load_head_weights(task)`;
 - `tokenizer()`: the tokenizer of the folder;
 - `preprocessor_config(task)`: the saved preprocessor's config, or `None`.
@@ -33,10 +33,10 @@ from bert_keras.presets.families.record import Head
 from bert_keras.presets.name_map import expand, transformed_shape
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
-# The values of a config for a head's pooling.
+# The values that a config may have for a head's pooling.
 POOLINGS = ("cls", "mean")
-# Arguments that not every task with a head takes.
-_OF_SOME = ("activation", "masking")
+# Arguments of `Head.inferred` that some tasks do not take.
+_OPTIONAL = ("activation", "masking")
 
 
 class Preset:
@@ -90,7 +90,7 @@ class Preset:
         return found
 
     def filling(self):
-        """Returns a context that refuses to make a model which is larger than the tensors."""
+        """Returns a context in which a model with more values than the tensors is refused."""
         return filled_by(self.source, lambda: self.tensors.num_values)
 
     def tokenizer(self):
@@ -106,15 +106,15 @@ class Preset:
         return None
 
     def pooling_of_new_head(self, task, has_weights):
-        """Returns `None`: a new head is that of the family."""
+        """Returns `None`: a new head pools as the family does."""
         return None
 
 
 class Checkpoint(Preset):
     """A folder of another library, which is read with the family's record.
 
-    A subclass defines the names of the tensors (`kinds`), how they are read (`_read_backbone`,
-    `_read_head`), which task's head there is (`_is_of`), and how the config describes labels.
+    A subclass defines `tensors` and `kinds` (see `name_map`), and whatever its format does in
+    another way: `_read_backbone`, `_read_head`, `_is_of`, and how to infer a head's arguments.
     """
 
     def __init__(self, folder, config, path, name, record):
@@ -171,14 +171,13 @@ class Checkpoint(Preset):
                 sides, and no weight was changed.
         """
         is_read = task is None or task.reads_pooled_output
-        tensors, known = self._read_backbone(backbone), self._names_of_heads(task)
-        left_out = [name for name in self.tensors if name not in tensors and name not in known]
+        tensors, ignorable = self._read_backbone(backbone), self._ignorable_head_tensors(task)
+        left_out = [name for name in self.tensors if name not in tensors and name not in ignorable]
         if self.record.tables is not None:
             tensors = self.record.tables.read(tensors, backbone, self.config)
-        counts = {key: getattr(backbone, name) for key, name in self.record.counts.items()}
         assign(
             weights_of(backbone),
-            self._expanded(self.record.rows, **counts),
+            self._expanded(self.record.rows, **self.record.counts_of(backbone)),
             tensors,
             left_out=left_out,
             source=self.source,
@@ -191,12 +190,12 @@ class Checkpoint(Preset):
         return next((f"bert_keras>{task}" for task in found), None)
 
     def task_arguments(self, task, chosen=()):
-        """Returns the arguments of a task in the checkpoint: head, labels, problem, dropout."""
+        """Returns a task's arguments in the checkpoint, such as labels, problem type, dropout."""
         kind = kind_of(task, self.record.heads)
         head = self.record.heads.get(kind)
         if head is None or not self._has_head(kind):
             return {}
-        names = [name for name in head.inferred if name not in _OF_SOME or _takes(task, name)]
+        names = [name for name in head.inferred if name not in _OPTIONAL or _takes(task, name)]
         arguments = {name: getattr(self, f"_{name}")(head) for name in names}
         if "pooling" in head.options:
             options = dict(head.options)
@@ -231,7 +230,7 @@ class Checkpoint(Preset):
         kind = kind_of(task, self.record.heads)
         head, names = self.record.heads.get(kind, Head()), self._head_names(kind)
         weights = own_weights(task)
-        if not self._has_head(kind):  # A new head may leave out layers of the pre-training head.
+        if not self._has_head(kind):  # A new head may lack layers of the pre-training head.
             names = {path: name for path, name in names.items() if path in weights}
         tensors = self._read_head(kind, names)
         found = {path for path, (name, _) in names.items() if name in tensors}
@@ -254,7 +253,7 @@ class Checkpoint(Preset):
         """Whether the checkpoint was saved from the task."""
         return self._has_head(task_class_name)
 
-    # These methods are for backbone and head in one file, `self.tensors`, with the record's names.
+    # By default `self.tensors` holds backbone and head, under the record's names.
 
     def _read_backbone(self, backbone):
         """Returns the tensors of the backbone: those in the modules that the rows name."""
@@ -265,8 +264,12 @@ class Checkpoint(Preset):
         """Returns the tensors in `names`."""
         return self.tensors.only(name for name, _ in names.values())
 
-    def _names_of_heads(self, task):
-        """Returns the names that tensors may have of heads which `task` has or need not mention."""
+    def _ignorable_head_tensors(self, task):
+        """Returns names of head tensors that the backbone may skip without a warning.
+
+        The tensors are those of the task's own head, and of heads without which the encoder is of
+        use too.
+        """
         own = task and kind_of(task, self.record.heads)
         heads = {
             kind: head
@@ -298,13 +301,13 @@ class Checkpoint(Preset):
         return rate and check_number(f"{head.dropout}` in `{self.path}", rate, below=1)
 
 
-def written_config(record, backbone, there):
+def written_config(record, backbone, library):
     """Returns another library's config of a backbone.
 
     Args:
         record: `Record` of the backbone's family.
         backbone: a `Backbone`.
-        there: str, the library's name.
+        library: str, its name, for messages.
 
     Raises:
         ValueError: the library does not support a setting of the backbone.
@@ -318,12 +321,12 @@ def written_config(record, backbone, there):
         key, activations = record.activation
         theirs = {name: value for value, name in reversed(activations.items())}
         if ours["activation"] not in theirs:
-            refuse(f"The activation {ours['activation']!r}", sorted(theirs), there)
+            refuse(f"The activation {ours['activation']!r}", sorted(theirs), library)
         config[key] = theirs[ours["activation"]]
     for name, value in record.fixed.items():
         if ours[name] != value:
             raise ValueError(
-                f"{type(backbone).__name__} always has {name}={value!r} in {there}. Received: "
+                f"{type(backbone).__name__} always has {name}={value!r} in {library}. Received: "
                 f"{ours[name]!r}, so it would give different numbers there. To see how different "
                 f"they are, and to export it anyway, save the model as a preset and load it with "
                 f"{name}={value!r} (a task with backbone={{{name!r}: {value!r}}})."
@@ -331,19 +334,19 @@ def written_config(record, backbone, there):
     return config
 
 
-def check_head(task, head, there):
-    """Raises `ValueError` if a task's head computes something else than a record's head.
+def check_head(task, head, library):
+    """Raises `ValueError` if a task's head does not compute what a record's head does.
 
     Args:
         task: a `Task`.
         head: `Head` of the record.
-        there: str, the library's name.
+        library: str, its name, for the message.
     """
     plain = {"hidden_activation": None, "dropout_first": False, "norm": False, "use_bias": True}
     plain["projection"] = None
     for name in ("activation", "layer_norm_epsilon"):
         plain[name] = getattr(task.backbone, name)
-    # In `Pretraining` the options are those of the head of masked tokens.
+    # A `Pretraining` has these options in its head for masked tokens.
     own = getattr(task.head, "masked_lm", task.head)
     for name, value in {**head.options, **plain, **head.options}.items():
         found = getattr(own, name, value)
@@ -352,32 +355,32 @@ def check_head(task, head, there):
         if name != "dropout" and found != value:
             options = "" if name in ("pooling", "projection") else " in `head_options`"
             raise ValueError(
-                f"{there} has a head with {name}={value!r} for a {type(task).__name__} of this "
+                f"{library} has a head with {name}={value!r} for a {type(task).__name__} of this "
                 f"family. Received: {name}={found!r}, which has no counterpart there. Export the "
                 f"backbone instead, or train with {name}={value!r}{options}."
             )
 
 
-def check_have_place(paths, names, there, advice):
-    """Raises `ValueError` if another library has no weights for some of ours.
+def check_have_place(paths, names, library, advice):
+    """Raises `ValueError` if another library has no counterpart of some of our weights.
 
     Args:
         paths: iterable of str, our paths.
-        names: the paths that have a counterpart.
-        there: str, the other library, or its class.
+        names: collection of the paths that have a counterpart.
+        library: str, the other library, or its class, for the message.
         advice: str, what to do; the last sentence of the message.
     """
     if without_place := [path for path in paths if path not in names]:
         raise ValueError(
-            f"{there} has no place for these weights: {without_place}. Without them the model "
+            f"{library} has no place for these weights: {without_place}. Without them the model "
             f"would answer differently. {advice}"
         )
 
 
-def refuse(what, known, there):
-    """Raises `ValueError`, since something has no counterpart in another library."""
+def refuse(what, known, library):
+    """Raises `ValueError`: something has no counterpart in another library."""
     raise ValueError(
-        f"{what} has no counterpart in {there}. These have: {known}. Export the backbone instead."
+        f"{what} has no counterpart in {library}. These have: {known}. Export the backbone instead."
     )
 
 
@@ -397,7 +400,7 @@ def weights_of(backbone):
 
 
 def paths_taken(task, saved):
-    """Returns which weights of a task's head come from which weights of a saved head.
+    """Returns which weight of a saved head each weight of a task's head takes.
 
     Args:
         task: a task.

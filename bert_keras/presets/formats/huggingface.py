@@ -1,7 +1,7 @@
 """Hugging Face's checkpoint folder: `config.json`, weights, tokenizer files.
 
-Weights are read from `model.safetensors`, or where there is none from `pytorch_model.bin`; both may
-be in shards with an index. They are written as safetensors.
+Weights are read from `model.safetensors` or, without one, from `pytorch_model.bin`. Both may be in
+shards with an index. Weights are written as safetensors.
 """
 
 import functools
@@ -39,13 +39,13 @@ from bert_keras.presets.safetensors_io import read_safetensors, weights_files, w
 from bert_keras.presets.torch_pickle import read_torch
 from bert_keras.tokenizers.saved import SENTENCE_FILES, TOKENIZER_FILES
 
-_THERE = "Hugging Face transformers"
+_LIBRARY = "Hugging Face transformers"
 _LATE = "MultiVectorEmbedder"
 PROMPTS = {"prompts": "prompts", "default_prompt_name": "default_prompt"}
 # Buffers in old files, and the endings of the first PyTorch port, before 2019.
 _NOT_WEIGHTS = (".position_ids", ".token_type_ids")
 _OLD_ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-# Types that people try, and what they are.
+# Model types that people try, and what they are instead of encoders.
 _OTHERS = dict.fromkeys(("bart", "mbart", "t5", "mt5", "marian"), "an encoder with a decoder")
 _OTHERS |= dict.fromkeys(("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma3"), "a decoder")
 _PROBLEM_TYPES = {
@@ -69,14 +69,14 @@ class HuggingFaceFolder(Checkpoint):
     kinds = _KINDS
 
     def __init__(self, folder, config, path, name):
-        found = {name: record for record in records("HUGGING_FACE") for name in record.names}
-        # Configs without a type have the name of a class. The oldest belong to the first family.
+        known = {name: record for record in records("HUGGING_FACE") for name in record.names}
+        # Without a type, the class in the config tells it. The oldest configs lack both: BERT's.
         classes = str(config.get("architectures"))
-        named = [x for x in found if re.search(f"'{found[x].names[x]}(For|Model)", classes)]
-        model_type = config.get("model_type", next(iter([*named, *found])))
+        of_class = [x for x in known if re.search(f"'{known[x].names[x]}(For|Model)", classes)]
+        model_type = config.get("model_type", next(iter([*of_class, *known])))
         advice = f"It is {_OTHERS[model_type]}, no encoder." if model_type in _OTHERS else ""
-        check_choice(f"model_type` in `{path}", model_type, found, advice)
-        record = found[model_type]
+        check_choice(f"model_type` in `{path}", model_type, known, advice)
+        record = known[model_type]
         with reading(path):
             config = record.native(config)
         super().__init__(folder, config, path, name, record)
@@ -94,7 +94,7 @@ class HuggingFaceFolder(Checkpoint):
 
     @functools.cached_property
     def tensors(self):
-        """The tensors with the names of the bare model, whatever their names in the file."""
+        """The tensors under the names of a bare model, whatever their names in the file."""
         checkpoint, names = read_weights(self.folder), {}
         wrapper = self._wrapper(checkpoint)
         for name in checkpoint:
@@ -114,13 +114,13 @@ class HuggingFaceFolder(Checkpoint):
                 names[canonical] = name
         for head in self.record.heads.values():
             for name, original in head.tied.items():
-                # A file may have only one of two tied tensors.
+                # Of two tied tensors a file may have only the copy.
                 if name in names and original not in names:
                     names[original] = names.pop(name)
         return checkpoint.renamed(names)
 
     def _wrapper(self, checkpoint):
-        """Returns what a wrapper put before all names, such as `module.` or `_orig_mod.`."""
+        """Returns the prefix that a wrapper gave all names, such as `module.` or `_orig_mod.`."""
         rows = {ours: f"{theirs}.weight" for ours, theirs, *_ in self.record.rows}
         table = rows["embeddings/token_embedding"]
         first = next((name for name in checkpoint if name.endswith(f".{table}")), table)
@@ -134,15 +134,19 @@ class HuggingFaceFolder(Checkpoint):
     def task_arguments(self, task, chosen=()):
         found = super().task_arguments(task, chosen)
         if kind_of(task, ["Reranker"]) == "Reranker":
-            config = self.sentence_settings()
-            settings = {ours: config.get(theirs) for theirs, ours in PROMPTS.items()}
-            check_prompts(*settings.values())
-            found |= settings
-        is_asked = kind_of(task, [_LATE]) == _LATE
-        return found | (read_stanford(self.folder) if is_asked and self._is_of(_LATE) else {})
+            found |= self._prompts()
+        is_late = kind_of(task, [_LATE]) == _LATE
+        return found | (read_stanford(self.folder) if is_late and self._is_of(_LATE) else {})
+
+    def _prompts(self):
+        """Returns the prompts that sentence-transformers saved, as our arguments."""
+        config = self.sentence_settings()
+        prompts = {ours: config.get(theirs) for theirs, ours in PROMPTS.items()}
+        check_prompts(*prompts.values())
+        return prompts
 
     def _has_activated_score(self):
-        """Whether the one output is a cross-encoder's, which differs from its score."""
+        """Whether this is a cross-encoder with an activation between its output and its score."""
         has_activation = not str(self._activation_name() or "Identity").endswith("Identity")
         return has_activation and self.task_arguments("TextClassifier").get("num_classes") == 1
 
@@ -151,7 +155,7 @@ class HuggingFaceFolder(Checkpoint):
         return name and read_activation(name, self.path)
 
     def _activation_name(self):
-        """Returns what sentence-transformers applies to a cross-encoder's outputs, or `None`."""
+        """Returns the class that sentence-transformers applies to the outputs, or `None`."""
         theirs = self.config.get("sentence_transformers")
         names = [
             self.sentence_settings().get("activation_fn"),
@@ -161,16 +165,16 @@ class HuggingFaceFolder(Checkpoint):
         return next(filter(None, names), None)
 
     def sentence_settings(self):
-        """Returns what `config_sentence_transformers.json` says, `{}` where there is none."""
+        """Returns the content of `config_sentence_transformers.json`, `{}` without that file."""
         path = self.root / SENTENCES_FILE
         return read_json(path, dict) if path.is_file() else {}
 
     def load_head_weights(self, task):
         if type(task).__name__ == "TextClassifier" and self._has_activated_score():
             warn(
-                f"{self.source} is a cross-encoder whose scores are its outputs after "
-                f"{self._activation_name()}. A TextClassifier answers with the outputs. Load it as "
-                "a `Reranker` for the scores."
+                f"{self.source} is a cross-encoder: it applies {self._activation_name()} to its "
+                "outputs to make scores. A TextClassifier answers with the outputs. Load it as a "
+                "`Reranker` for the scores."
             )
         head = self.record.heads.get(kind_of(task, self.record.heads), Head())
         for name, original in head.tied.items():
@@ -189,26 +193,26 @@ class HuggingFaceFolder(Checkpoint):
         )
 
     def _expanded(self, rows, **counts):
-        # A head may have a layer of their backbone, such as a pooler.
+        # In a head's rows a layer of their backbone, such as a pooler, has the prefix.
         names = super()._expanded(rows, **counts)
         prefix = self.record.prefix
         return {path: (name.removeprefix(prefix), how) for path, (name, how) in names.items()}
 
     def _read_head(self, task_class_name, names):
         tensors = super()._read_head(task_class_name, names)
-        # Heads of several tasks have a `classifier`; the architecture says whose it is.
-        is_anothers = not self._is_of(task_class_name) and any(
+        # Several heads have a `classifier`; the architecture tells which task's head this one is.
+        is_of_other_task = not self._is_of(task_class_name) and any(
             self._is_of(other) and self._head_names(other).items() & names.items()
             for other in self.record.heads
         )
-        return tensors.only(()) if is_anothers else tensors
+        return tensors.only(()) if is_of_other_task else tensors
 
     def _problem_type(self, head):
         problem_type = _PROBLEM_TYPES.get(self.config.get("problem_type"))
         return problem_type or super()._problem_type(head)
 
     def _label_names(self, head):
-        """Returns the labels' names in order, or `None` if there are no usable ones."""
+        """Returns the names of the classes in order, or `None` if the config has none of use."""
         labels = self.config.get("id2label") or {}
         if not isinstance(labels, dict) or set(labels) != set(map(str, range(len(labels)))):
             raise ValueError(
@@ -234,12 +238,12 @@ class HuggingFaceFolder(Checkpoint):
 
 
 def _are_numbers(names):
-    """Whether labels are LABEL_0, LABEL_1, ..., which means that no names were given."""
+    """Whether names are LABEL_0, LABEL_1, ..., which stand for numbers."""
     return names == [f"LABEL_{i}" for i in range(len(names))]
 
 
 def read_weights(folder):
-    """Returns the tensors in a folder's files, if possible from safetensors."""
+    """Returns the tensors in a folder, from safetensors unless it has only PyTorch's files."""
     if any(folder.glob("model*.safetensors")) or not any(folder.glob("pytorch_model*")):
         return read_safetensors(folder)
     return read_torch(folder)
@@ -255,7 +259,7 @@ def export_to_huggingface(
             with its head and labels.
         folder: str or path, made when missing. Either all files are replaced, or on an error none.
         card: dict, see `presets.card`, or `None`.
-        described: the task whose card and tokenizer are written, or `None` for `model`.
+        described: the task that the card and the tokenizer belong to, or `None` for `model`.
         dtype: `"float32"`, `"float16"` or `"bfloat16"`, the dtype of the weights in the file;
             `None` keeps that of the variables.
         write_settings: function of the new folder that adds files, or `None`.
@@ -274,19 +278,19 @@ def export_to_huggingface(
     record = record_of(backbone)
     if record is None:
         known = [found.backbone for found in records("HUGGING_FACE")]
-        refuse(type(backbone).__name__, known, _THERE)
-    config = {"model_type": next(iter(record.names)), **written_config(record, backbone, _THERE)}
+        refuse(type(backbone).__name__, known, _LIBRARY)
+    config = {"model_type": next(iter(record.names)), **written_config(record, backbone, _LIBRARY)}
     head = Head(architecture="Model")
     variables = by_path(backbone.weights)
     if task is not None:
         kind = kind_of(task, record.heads)
         if kind not in record.heads:
-            refuse(type(task).__name__, sorted(record.heads), _THERE)
+            refuse(type(task).__name__, sorted(record.heads), _LIBRARY)
         head = record.heads[kind]
-        check_head(task, head, _THERE)
-        config |= _labels(task, head)
+        check_head(task, head, _LIBRARY)
+        config |= _task_settings(task, head)
         if head.options.get("pooling", "pooler") != "pooler":
-            # In transformers the model of this head has no pooler.
+            # A head that reads no pooler has a model without one in transformers.
             variables = {k: v for k, v in variables.items() if not k.startswith(record.optional)}
         variables |= own_weights(task)
     config.setdefault("pad_token_id", 0 if tokenizer is None else tokenizer.pad_token_id)
@@ -297,12 +301,13 @@ def export_to_huggingface(
     tensors = {prefix + name: array for name, array in of_backbone.items()} | of_head
     config["dtype"] = str(next(iter(tensors.values())).dtype)
     library = "transformers" if write_settings is None else "sentence-transformers"
-    readme = card_of(described, folder, card, library, _code(head, tokenizer))
-    # A tokenizer in the folder may belong to a backbone that is saved alone.
-    theirs = () if task is None and tokenizer is None else TOKENIZER_FILES
-    # Nor may sentence-transformers' files of an embedder stay beside another model.
-    stale = ("task.json", "modules.json", METADATA, SENTENCES_FILE, *SENTENCE_FILES, *theirs)
-    with replacing_files(folder, stale=(*weights_files(folder), *stale)) as new:
+    readme = card_of(described, folder, card, library, _loading_code(head, tokenizer))
+    # A backbone without a tokenizer keeps the one that the folder may have.
+    tokenizer_files = () if task is None and tokenizer is None else TOKENIZER_FILES
+    # Files that sentence-transformers reads for an embedder must not stay beside another model.
+    stale = ("task.json", "modules.json", METADATA, SENTENCES_FILE, *SENTENCE_FILES)
+    stale += (*weights_files(folder), *tokenizer_files)
+    with replacing_files(folder, stale=stale) as new:
         write_checkpoint(new, tensors, metadata={"format": "pt"})
         write_json(new / "config.json", config)
         if tokenizer is not None:
@@ -314,7 +319,7 @@ def export_to_huggingface(
 
 
 def _named_tensors(record, head, model, variables, dtype, architecture):
-    """Returns the tensors of the backbone and those of the head, two dicts by transformers' names.
+    """Returns the tensors of backbone and head as two dicts by their names in transformers.
 
     Args:
         model: a backbone or a task.
@@ -326,14 +331,13 @@ def _named_tensors(record, head, model, variables, dtype, architecture):
         ValueError: the class has no place for a variable.
     """
     backbone = getattr(model, "backbone", model)
-    counts = {key: getattr(backbone, name) for key, name in record.counts.items()}
-    names = expand((*record.rows, *head.rows), _KINDS, **counts)
+    names = expand((*record.rows, *head.rows), _KINDS, **record.counts_of(backbone))
     advice = "Use `save_to_preset`, or make the task without them (a CRF with crf=False)."
     check_have_place(variables, names, f"Hugging Face's {architecture}", advice)
     of_backbone, of_head = {}, {}
     for path, variable in variables.items():
         name, transform = names[path]
-        array = _converted(keras.ops.convert_to_numpy(variable.value), dtype, path)
+        array = _cast(keras.ops.convert_to_numpy(variable.value), dtype, path)
         tensors = of_head if path.startswith("head/") else of_backbone
         tensors[name] = transformed(array, transform)
     if record.tables is not None:
@@ -341,7 +345,7 @@ def _named_tensors(record, head, model, variables, dtype, architecture):
     return of_backbone, of_head
 
 
-def _code(head, tokenizer):
+def _loading_code(head, tokenizer):
     """Returns the code that loads the folder with transformers."""
     ending = "" if head.architecture == "Model" else head.architecture
     lines = ["import transformers", ""]
@@ -350,8 +354,8 @@ def _code(head, tokenizer):
     return "\n".join((*lines, f'model = transformers.AutoModel{ending}.from_pretrained(".")'))
 
 
-def _labels(task, head):
-    """Returns the settings of a task in their config: labels, problem, dropout, pooling."""
+def _task_settings(task, head):
+    """Returns a task's part of their config: labels, problem type, dropout, pooling."""
     settings = {}
     if "num_classes" in head.inferred:
         names = task.label_names or [f"LABEL_{i}" for i in range(task.num_classes)]
@@ -361,7 +365,7 @@ def _labels(task, head):
         theirs = {ours: name for name, ours in _PROBLEM_TYPES.items()}
         settings["problem_type"] = theirs[task.problem_type]
     if "activation" in head.inferred and (task.problem_type, task.num_classes) == ("regression", 1):
-        # Without it sentence-transformers' `CrossEncoder` would take the sigmoid.
+        # Without this entry sentence-transformers' `CrossEncoder` would apply the sigmoid.
         settings["sentence_transformers"] = {"activation_fn": TORCH_NAMES[task.activation]}
     if "dropout" in head.inferred:
         settings[head.dropout] = task.dropout
@@ -370,8 +374,8 @@ def _labels(task, head):
     return settings
 
 
-def _converted(array, dtype, path):
-    """Returns the weight `path` in another dtype, which must be able to hold it."""
+def _cast(array, dtype, path):
+    """Returns an array in another dtype, which must hold its values. `path` is for the error."""
     if dtype is None:
         return array
     with np.errstate(over="ignore"):

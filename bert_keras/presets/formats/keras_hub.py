@@ -7,10 +7,10 @@
 | `task.json`, `task.weights.h5` | for a task: its class and arguments, the weights of its head |
 | `tokenizer.json`, `preprocessor.json`, `assets/tokenizer/vocabulary.txt` | the tokenizer |
 
-Names of weights are paths in an HDF5 file, made from the layers' classes, of which the first has no
-number. Leading underscores, which depend on Keras's version, are ignored. Queries, keys and values
-have two axes for heads and width, for which we have one. The precision of a saved preset is not
-used: pass `dtype`.
+A weight's name is its path in an HDF5 file, made from the classes of the layers; the first layer of
+a class has no number. Leading underscores, which depend on Keras's version, are ignored. Queries,
+keys and values have two axes, heads and width of a head, where we have one. The precision of a
+saved preset is not used: pass `dtype`.
 
 Reference: https://keras.io/keras_hub/api/base_classes/backbone/.
 """
@@ -37,7 +37,7 @@ INDEX = "model.weights.json"
 FILES = (TASK, METADATA, PREPROCESSOR, WEIGHTS, TASK_WEIGHTS, INDEX)
 # A classifier's activation -> our `problem_type`. We apply it to the logits in `probabilities`.
 _PROBLEM_TYPES = {"linear": "single_label", "softmax": "single_label", "sigmoid": "multi_label"}
-# Their settings of the masking -> ours.
+# KerasHub's settings for masking -> ours.
 MASKING = {
     "mask_selection_rate": "rate",
     "mask_selection_length": "max_predictions",
@@ -70,7 +70,7 @@ class KerasHubFolder(Checkpoint):
         check_choice(f"class_name` in KerasHub's `{path}", class_name, found)
         super().__init__(folder, arguments, path, name, found[class_name])
         self._family = self.record.names[class_name]
-        self._task_class, self._task = _read(folder / TASK)
+        self._task_class, self._task = _class_and_arguments(folder / TASK)
 
     @staticmethod
     def recognizes(config):
@@ -86,7 +86,7 @@ class KerasHubFolder(Checkpoint):
 
     def _read_backbone(self, backbone):
         tensors = self.tensors
-        # Merging the axes of heads and width would hide a wrong number of heads.
+        # Check the number of heads now: the merged axis will not show it any more.
         for name, shape in tensors.shapes.items():
             is_query = name.endswith("query_dense/vars/0")
             if is_query and len(shape) == 3 and shape[1] != backbone.num_heads:
@@ -105,7 +105,7 @@ class KerasHubFolder(Checkpoint):
         path = self.folder / TASK_WEIGHTS
         has_head = self._is_of(task_class_name) and path.is_file()
         tensors = _H5Tensors([path] if has_head else [])
-        # After training the file also has the optimizer's state.
+        # Once the task was compiled, the file also has the optimizer's state.
         return tensors.only(name for name in tensors if not name.startswith("optimizer/"))
 
     def _is_of(self, task_class_name):
@@ -140,7 +140,7 @@ class KerasHubFolder(Checkpoint):
         return dict(head.options)
 
     def _masking(self, head):
-        saved = _read(self.folder / PREPROCESSOR)[1]
+        saved = _class_and_arguments(self.folder / PREPROCESSOR)[1]
         return {ours: saved[theirs] for theirs, ours in MASKING.items() if theirs in saved} or None
 
     def _label_names(self, head):
@@ -149,7 +149,7 @@ class KerasHubFolder(Checkpoint):
         return names if type(names) is list and len(names) == self._num_classes(head) else None
 
 
-def _read(path):
+def _class_and_arguments(path):
     """Returns the class and the arguments in a file, or `(None, {})` if it does not exist."""
     return read_serialized(path) if path.is_file() else (None, {})
 
@@ -160,24 +160,24 @@ def _canonical(name):
 
 
 def without_first(name):
-    """Returns the path without the number 0, which the first layer of a class does not have."""
+    """Returns a path without each number 0: the first layer of a class has no number."""
     return name.replace("_0/", "/")
 
 
 class _H5Tensors(Tensors):
     """The arrays of Keras weights files by path.
 
-    Paths have no leading underscores and begin with `layers` for all versions of Keras.
+    Whatever Keras's version, paths begin with `layers` and have no leading underscores.
     """
 
     def __init__(self, files):
         super().__init__({}, {})
         for file in files:
             with _opened(file) as opened:
-                # `visititems` does not follow links, inside the file or to others.
-                opened.visititems(lambda name, item, file=file: self._note(file, name, item))
+                # `visititems` does not follow links, neither within the file nor to other files.
+                opened.visititems(lambda name, item, file=file: self._add(file, name, item))
 
-    def _note(self, file, name, item):
+    def _add(self, file, name, item):
         if not isinstance(item, h5py.Dataset):
             return
         if item.is_virtual or item.external:
@@ -201,7 +201,7 @@ class _H5Tensors(Tensors):
             array = np.asarray(opened[path][()])
             if array.dtype.itemsize == 2 and opened[path].attrs.get("dtype") == "bfloat16":
                 array = array.view(ml_dtypes.bfloat16)
-        return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array
+        return array
 
 
 @contextlib.contextmanager

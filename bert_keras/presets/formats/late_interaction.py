@@ -40,7 +40,7 @@ _PYLATE_MODULES = {"": _MODULES[""], "1_Dense": "pylate.models.Dense.Dense"}
 
 
 def is_late_interaction(kinds):
-    """Whether the kinds of modules make a vector for each token."""
+    """Whether a folder whose modules have these kinds makes a vector for each token."""
     return kinds[:2] == ["Transformer", "Dense"] and {*kinds[2:]} <= {
         "MultiVectorMask",
         "Normalize",
@@ -48,7 +48,7 @@ def is_late_interaction(kinds):
 
 
 def read_stanford(folder):
-    """Returns the arguments of a `MultiVectorEmbedder` in Stanford's folder, but for `dim`."""
+    """Returns the arguments of a `MultiVectorEmbedder` in Stanford's folder, except `dim`."""
     path = folder / METADATA
     config = read_json(path, dict) if path.is_file() else {}
     length = config.get("query_maxlen") or 32
@@ -64,7 +64,7 @@ def read_stanford(folder):
 
 
 def read_modules(root, folder, modules):
-    """Returns the arguments of a `MultiVectorEmbedder` in a folder, but for `dim`.
+    """Returns the arguments of a `MultiVectorEmbedder` in a folder with modules, except `dim`.
 
     Args:
         root: `Path`, the folder of `modules.json`.
@@ -72,14 +72,14 @@ def read_modules(root, folder, modules):
         modules: list of pairs of a kind and a `Path`.
 
     Raises:
-        ValueError: a file is damaged, or asks for something else.
+        ValueError: a file is damaged, or has a setting that is not supported.
     """
     path = root / SENTENCES_FILE
     config = read_json(path, dict) if path.is_file() else {}
     folders = dict(modules)
     _check_dense(folders["Dense"])
     if "query_prefix" in config or config.get("model_type") == "ColBERT":
-        return _of_pylate(config)
+        return _read_pylate(config)
     prompts = config.get("prompts") or {}
     _check_prompts(folder / TOKENIZER_FILE, [prompts.get("query"), prompts.get("document")])
     options = read_sentence_settings(folder)
@@ -107,7 +107,7 @@ def read_modules(root, folder, modules):
 
 
 def _check_prompts(path, prompts):
-    """Raises `ValueError` for a marker that sentence-transformers reads as several tokens."""
+    """Raises `ValueError` if sentence-transformers reads a marker as several tokens."""
     saved = read_json(path) if path.is_file() else {}
     known = {token["content"].strip() for token in saved.get("added_tokens", ())}
     for prompt in prompts if known else ():
@@ -120,7 +120,7 @@ def _check_prompts(path, prompts):
             )
 
 
-def _of_pylate(config):
+def _read_pylate(config):
     prompts, length = config.get("prompts") or {}, config.get("query_length") or 32
     markers = {
         name: (config.get(f"{name}_prefix") or "")
@@ -165,7 +165,7 @@ def check_can_write(task, layout):
     )
     if not is_simple:
         raise ValueError(
-            f"{layout!r} fills queries up to their longest length, and Stanford's skips all "
+            f"The layout {layout!r} expands queries to `query_length`, and Stanford's skips all "
             f"punctuation or none. Received: query_expansion={expansion}, "
             f"query_length={task.query_length}, skipped_tokens={task.skipped_tokens}. Use "
             "layout='sentence-transformers'."
@@ -180,19 +180,17 @@ def write(folder, task, layout):
         task: a `MultiVectorEmbedder`.
         layout: one of `LAYOUTS`.
     """
-    folder = Path(folder)
-    longest = task.preprocessor and task.preprocessor.max_length
-    longest = longest or task.backbone.max_sequence_length
+    folder, longest = Path(folder), longest_text(task)
     if layout == "stanford":
         return _write_stanford(folder, task, longest)
     (folder / "1_Dense").mkdir(exist_ok=True)
-    sizes = {"in_features": task.backbone.hidden_dim, "out_features": task.dim, "bias": False}
-    where = {"activation_function": _IDENTITY, "module_input_name": "token_embeddings"}
-    write_json(folder / "1_Dense/config.json", sizes | where)
+    dense = {"in_features": task.backbone.hidden_dim, "out_features": task.dim, "bias": False}
+    dense |= {"activation_function": _IDENTITY, "module_input_name": "token_embeddings"}
+    write_json(folder / "1_Dense/config.json", dense)
     (kernel,) = own_weights(task).values()
     kernel = keras.ops.convert_to_numpy(kernel.value).T
     write_checkpoint(folder / "1_Dense", {"linear.weight": kernel}, metadata={"format": "pt"})
-    texts, modules = {"max_seq_length": longest}, _PYLATE_MODULES
+    limits, modules = {"max_seq_length": longest}, _PYLATE_MODULES
     markers = {"query": task.query_marker, "document": task.document_marker}
     config = {"default_prompt_name": None, "similarity_fn_name": "MaxSim"}
     if layout == "pylate":
@@ -209,13 +207,11 @@ def write(folder, task, layout):
         modules = _MODULES
         config |= {"model_type": "MultiVectorEncoder", "similarity_fn_name": "maxsim"}
         config["prompts"] = markers
-        texts |= {"document_length": task.document_length, "query_length": task.query_length}
+        limits |= {f"{kind}_length": getattr(task, f"{kind}_length") for kind in markers}
         if task.query_expansion:
-            strategy = "fixed" if task.query_expansion == task.query_length else "min"
-            attend = task.attend_to_expansion
-            texts["query_expansion"] = {
-                "strategy": strategy,
-                "attend": attend,
+            limits["query_expansion"] = {
+                "strategy": "fixed" if task.query_expansion == task.query_length else "min",
+                "attend": task.attend_to_expansion,
                 "length": task.query_expansion,
             }
         for path in ("2_MultiVectorMask", "3_Normalize"):
@@ -224,17 +220,28 @@ def write(folder, task, layout):
         words = {"skiplist_words": task.skipped_tokens, "skiplist_tasks": ["document"]}
         write_json(folder / "2_MultiVectorMask/config.json", {**words, "keep_only_token_ids": None})
         write_json(folder / "3_Normalize/config.json", {"module_input_name": "token_embeddings"})
-    write_json(folder / "sentence_bert_config.json", texts)
+    write_json(folder / "sentence_bert_config.json", limits)
     write_json(folder / SENTENCES_FILE, config)
-    listed = [
+    write_modules_file(folder, modules)
+
+
+def write_modules_file(folder, modules):
+    """Writes `modules.json` from a dict, path of a module -> its class in sentence-transformers."""
+    entries = [
         {"idx": i, "name": str(i), "path": path, "type": kind}
         for i, (path, kind) in enumerate(modules.items())
     ]
-    write_json(folder / "modules.json", listed)
+    write_json(folder / "modules.json", entries)
+
+
+def longest_text(task):
+    """Returns the most tokens of a text that a task reads, or `None` for no limit."""
+    longest = task.preprocessor and task.preprocessor.max_length
+    return longest or task.backbone.max_sequence_length
 
 
 def _add_markers(path, markers):
-    """Makes markers that are tokens of a vocabulary special, so that texts may begin with them."""
+    """Adds markers in the vocabulary as special tokens, so that texts may begin with them."""
     if not path.is_file():
         return
     saved, added = read_json(path), []

@@ -3,7 +3,7 @@
 | file | what it holds |
 |---|---|
 | `config.json` | the backbone's registered name and constructor arguments |
-| `model.safetensors`, or its index and shards | the weights of backbone and head by their paths |
+| `model.safetensors`, or its index and shards | the weights of backbone and head, by path |
 | `task.json` | for a task: registered name, constructor arguments, preprocessor |
 | `tokenizer.json`, `tokenizer_config.json` | the tokenizer |
 """
@@ -50,17 +50,17 @@ class OwnFolder(Preset):
         """Assigns every weight its tensor. See `Checkpoint.load_backbone_weights`."""
         weights = weights_of(backbone)
         tensors = self._tensors(lambda name: not name.startswith("head/"))
-        assign(weights, _same(weights), tensors, source=self.source)
+        assign(weights, _own_names(weights), tensors, source=self.source)
 
     def task_name(self):
         """Returns the registered name of the saved task, or `None`."""
         return self._task and self._task["registered_name"]
 
     def task_arguments(self, task, chosen=()):
-        """Returns the saved task's arguments that apply to this task's head."""
+        """Returns those of the saved task's arguments that apply to this task."""
         if self._is_of(task):
             return {**self._decided_for(task), **self._task["config"]}
-        takes = self._saved in task.takes_head_of and inspect.signature(task).parameters
+        takes = self._kind in task.takes_head_of and inspect.signature(task).parameters
         name, config = "head_options", self._task["config"] if takes else {}
         return {name: config[name]} if name in config and name in takes else {}
 
@@ -75,15 +75,15 @@ class OwnFolder(Preset):
     def _is_of(self, task):
         if self._decided_for(task):
             return True
-        is_head = self._saved is not None and kind_of(task, [self._saved]) == self._saved
-        # A task that only has the saved one's head has arguments of its own.
-        return is_head and getattr(task, "head_of", None) != self._saved
+        is_head = self._kind is not None and kind_of(task, [self._kind]) == self._kind
+        # A task that borrows the saved task's head (`head_of`) has other arguments.
+        return is_head and getattr(task, "head_of", None) != self._kind
 
     def _decided_for(self, cls):
-        """Returns the arguments of a task that the saved one decides, `{}` if it is no such task.
+        """Returns the arguments that the saved task's class decides for its parent class, or `{}`.
 
-        A `FewShotClassifier` is a `TextClassifier` with some arguments decided, so that it may be
-        opened as either.
+        A `FewShotClassifier` is a `TextClassifier` with some arguments decided, so a saved one may
+        be opened as either.
 
         Args:
             cls: a task or its class.
@@ -100,7 +100,7 @@ class OwnFolder(Preset):
         Raises:
             ValueError: a file is damaged, or a name or a shape does not fit.
         """
-        saved = type(task).__name__ if self._decided_for(task) else self._saved
+        saved = type(task).__name__ if self._decided_for(task) else self._kind
         weights, taken = own_weights(task), paths_taken(task, saved)
         names = {path: (name, None) for path, name in taken.items()}
         if self._is_of(task):
@@ -111,7 +111,7 @@ class OwnFolder(Preset):
         assign(weights, names, tensors, optional=fresh, source=self.source)
 
     @property
-    def _saved(self):
+    def _kind(self):
         return self._task and self._task["registered_name"].split(">")[-1]
 
     @functools.cached_property
@@ -132,7 +132,7 @@ def _check_serialized(saved, path):
         )
 
 
-def _same(paths):
+def _own_names(paths):
     return {path: (path, None) for path in paths}
 
 
@@ -151,9 +151,9 @@ def save_preset(model, folder, card=None):
     model = model.without_adapters()
     backbone = getattr(model, "backbone", model)
     config = backbone.get_config()
-    # `remat` belongs to a training, not to the weights.
+    # A preset holds a model to start from: neither `remat`, a setting of training, nor that the
+    # backbone is frozen, which a task decides.
     config.pop("remat", None)
-    # Being frozen belongs to a task, not to the weights.
     configs = {"config.json": _serialized(backbone, {**config, "trainable": True})}
     weights, tokenizer = by_path(backbone.weights), None
     if backbone is not model:
@@ -167,11 +167,11 @@ def save_preset(model, folder, card=None):
                 "`keras.saving.register_keras_serializable`."
             )
         saved = config.pop("preprocessor")
-        # Weights that were frozen by hand are trainable again for the next user.
+        # Weights that were frozen by hand are trainable for the next user.
         config = {k: v for k, v in config.items() if k not in ("backbone", "frozen_weights")}
         configs["task.json"] = {**_serialized(model, config), "preprocessor": saved}
     readme = card_of(model, folder, card, "bert_keras")
-    # The tokenizer of an older preset must not be read as that of the new task.
+    # A new task must not be read with the tokenizer of the preset that it replaces.
     stale = (*weights_files(folder), "task.json", *(TOKENIZER_FILES if len(configs) == 2 else ()))
     with replacing_files(folder, stale=stale) as new:
         arrays = {p: keras.ops.convert_to_numpy(weight.value) for p, weight in weights.items()}

@@ -1,8 +1,9 @@
 """Hugging Face's folder of LoRA adapters: `adapter_config.json` and `adapter_model.safetensors`.
 
-An adapted kernel is `W + alpha / rank * (A B)`, here and there. There, A and B are transposed, and
-their names are those of the kernel in the base checkpoint. Layers in `modules_to_save`, such as a
-new head, are in the file as a whole. The base itself is not: the config only names it.
+An adapted kernel is `W + alpha / rank * (A B)`, in peft as here. In peft's file, A and B are
+transposed, and their names begin with that of the layer in the base checkpoint. Layers in
+`modules_to_save`, such as a new head, are in the file as a whole. The base is not: the config only
+names it.
 
 Reference: https://huggingface.co/docs/peft, `utils/save_and_load.py`.
 """
@@ -24,15 +25,15 @@ from bert_keras.presets.torch_pickle import read_torch
 
 _WEIGHTS, _PICKLE = "adapter_model.safetensors", "adapter_model.bin"
 _PREFIX = "base_model.model."
-_THERE = "peft"
-# The values that our adapters have, of settings that change what is computed. Those that change
-# the base's kernels, such as "pissa", would need the changed base.
+_LIBRARY = "peft"
+# Settings that change what is computed, with the values that our adapters can follow. Some ways to
+# start, such as "pissa", change the base's kernels, so that they would need the changed base.
 _ALLOWED = {
     "peft_type": ("LORA",),
     "bias": ("none",),
     "init_lora_weights": (True, False, None, "gaussian", "eva", "orthogonal"),
 }
-# Variants of LoRA, which are off if the value is empty.
+# Settings of unsupported variants of LoRA; an empty value turns the variant off.
 _OFF = ("use_dora", "use_qalora", "use_bdlora", "lora_bias", "rank_pattern", "alpha_pattern")
 _OFF += ("layer_replication", "trainable_token_indices", "target_parameters", "arrow_config")
 _OFF += ("alora_invocation_tokens", "kasa_config", "monteclora_config")
@@ -44,14 +45,14 @@ _TASK_TYPES = {
 
 
 def folder_of(path):
-    """Returns the folder of adapters that a path is, or whose weights it is, or `None`."""
+    """Returns the folder of adapters at a path, which may be its weights file, or `None`."""
     path = pathlib.Path(path)
     folder = path.parent if path.name in (_WEIGHTS, _PICKLE) else path
     return folder if (folder / ADAPTERS).is_file() else None
 
 
 def read_adapters(task, folder):
-    """Assigns a folder's adapters, and the layers that it holds whole, to a task's weights.
+    """Assigns a folder's adapters, and the layers that it holds as a whole, to a task's weights.
 
     Args:
         task: a `Task` with adapters.
@@ -59,8 +60,8 @@ def read_adapters(task, folder):
 
     Raises:
         FileNotFoundError: there are no weights.
-        ValueError: a setting is not supported, or is not that of the task, or a name or a shape
-            does not fit. No weight was changed.
+        ValueError: a setting is not supported or differs from the task's, or a name or a shape does
+            not fit. No weight was changed.
     """
     path = folder / ADAPTERS
     config, lora = read_json(path), task.backbone.lora
@@ -76,14 +77,14 @@ def read_adapters(task, folder):
         tensors = read_torch(folder / _PICKLE)
     else:
         tensors = read_safetensors(folder / _WEIGHTS)
-    tensors = tensors.renamed({_plain(name, task): name for name in tensors})
-    names, head = _names_of(task), own_weights(task)
-    is_there = {path: name in tensors for path, (name, _) in names.items()}
+    tensors = tensors.renamed({_without_peft_parts(name, task): name for name in tensors})
+    names, head = _tensor_names(task), own_weights(task)
+    is_in_file = {path: name in tensors for path, (name, _) in names.items()}
     variables = by_path(task.backbone.adapter_weights) | head
-    # A layer of the backbone, such as the pooler, may be there as a whole too.
-    variables |= {p: w for p, w in by_path(task.backbone.weights).items() if is_there[p]}
+    # A layer of the backbone, such as the pooler, may be in the file as a whole too.
+    variables |= {p: w for p, w in by_path(task.backbone.weights).items() if is_in_file[p]}
     # Without a head in the file, the task's own remains.
-    unread = () if any(is_there.get(p) for p in head) else ("head/",)
+    unread = () if any(is_in_file.get(p) for p in head) else ("head/",)
     assign(variables, names, tensors, unread=unread, source=str(folder))
 
 
@@ -112,13 +113,13 @@ def write_adapters(task, folder, base):
     Raises:
         ValueError: the family, the task or its head has no counterpart there.
     """
-    names, record = _names_of(task), record_of(task.backbone)
+    names, record = _tensor_names(task), record_of(task.backbone)
     kind, prefix = kind_of(task, record.heads), record.prefix
     if kind not in _TASK_TYPES:
-        refuse(type(task).__name__, sorted(_TASK_TYPES), _THERE)
-    check_head(task, record.heads[kind], _THERE)
+        refuse(type(task).__name__, sorted(_TASK_TYPES), _LIBRARY)
+    check_head(task, record.heads[kind], _LIBRARY)
     adapters, head = by_path(task.backbone.adapter_weights), own_weights(task)
-    check_have_place(head, names, _THERE, "Use `save_adapters`.")
+    check_have_place(head, names, _LIBRARY, "Use `save_adapters`.")
     tensors = {}
     for path, weight in (adapters | head).items():
         name, transform = names[path]
@@ -131,7 +132,7 @@ def write_adapters(task, folder, base):
         "base_model_name_or_path": str(base),
         "r": task.backbone.lora["lora_rank"],
         "lora_alpha": task.backbone.lora["lora_alpha"],
-        "target_modules": sorted({prefix + _module_of(names, layer) for layer in layers}),
+        "target_modules": sorted({prefix + _module_name(names, layer) for layer in layers}),
         "modules_to_save": sorted({names[path][0].partition(".")[0] for path in head}),
         "bias": "none",
         "inference_mode": True,
@@ -141,30 +142,29 @@ def write_adapters(task, folder, base):
         write_json(new / ADAPTERS, config)
 
 
-def _plain(name, task):
-    """Returns a tensor's name without what peft puts before and into it."""
+def _without_peft_parts(name, task):
+    """Returns a tensor's name without the prefix and the parts that peft adds."""
     parts = name.removeprefix(_PREFIX).split(".")
     name = ".".join(part for part in parts if part not in ("default", "modules_to_save"))
     return name.removeprefix(record_of(task.backbone).prefix)
 
 
-def _names_of(task):
+def _tensor_names(task):
     """Returns a dict, path of a task's weight -> `(name of its tensor, transform)`."""
     record = record_of(task.backbone)
     if record is None or (record.tables and record.tables.joins):
         known = "families whose dense layers are the same there, such as BERT"
-        refuse(type(task.backbone).__name__, known, _THERE)
+        refuse(type(task.backbone).__name__, known, _LIBRARY)
     kind = kind_of(task, record.heads)
     rows = (*record.rows, *(record.heads[kind].rows if kind in record.heads else ()))
-    counts = {key: getattr(task.backbone, name) for key, name in record.counts.items()}
-    names = expand(rows, HuggingFaceFolder.kinds, **counts)
+    names = expand(rows, HuggingFaceFolder.kinds, **record.counts_of(task.backbone))
     for path in by_path(task.backbone.adapter_weights):
         layer, _, adapter = path.rpartition("/")
         letter = {"lora_a": "A", "lora_b": "B"}[adapter]
-        names[path] = (f"{_module_of(names, layer)}.lora_{letter}.weight", "transpose")
+        names[path] = (f"{_module_name(names, layer)}.lora_{letter}.weight", "transpose")
     return names
 
 
-def _module_of(names, layer):
+def _module_name(names, layer):
     """Returns their name of a dense layer of ours."""
     return names[f"{layer}/kernel"][0].removesuffix(".weight")

@@ -1,15 +1,15 @@
 """The folders of sentence-transformers, which say how a checkpoint makes a sentence's vector.
 
-Their files are next to a checkpoint in Hugging Face's layout:
+These files stand beside a checkpoint in Hugging Face's layout:
 
 | file | what is read |
 |---|---|
-| `modules.json` | `Transformer` and `Pooling`, and then `Dense`, `Normalize`, or both; of a \
+| `modules.json` | `Transformer` and `Pooling`, and then `Dense`, `Normalize`, or both; for a \
 `SparseTextEmbedder` `MLMTransformer` (`Transformer` from version 6) and `SpladePooling` |
 | `1_Pooling/config.json` | the pooling: one flag per mode before version 5, then `pooling_mode` |
-| `router_config.json` | of a `SparseTextEmbedder` whose queries need no model: `document_*` as \
-above, and in `query_0_SparseStaticEmbedding/` a weight for each token, or in `idf.json` |
-| `1_Dense/`, `2_MultiVectorMask/` | of a `MultiVectorEmbedder`, see `late_interaction` |
+| `router_config.json` | for a `SparseTextEmbedder` whose queries need no model: `document_*` are \
+modules as above; `query_0_SparseStaticEmbedding/` or `idf.json` has a weight for each token |
+| `1_Dense/`, `2_MultiVectorMask/` | for a `MultiVectorEmbedder`, see `late_interaction` |
 | `1_SpladePooling/config.json` | `pooling_strategy`, which must be `max`, `activation_function` |
 | `2_Dense/` | a dense layer: `config.json` with its activation, and its weights |
 | `config_sentence_transformers.json` | `prompts` and `default_prompt_name` |
@@ -25,14 +25,17 @@ from pathlib import Path
 
 import keras
 
-from bert_keras.answers.prompts import check_prompts
 from bert_keras.checks import check_choice, check_int, check_shape
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.presets.assign import assign, own_weights
 from bert_keras.presets.families import kind_of
 from bert_keras.presets.formats import late_interaction
 from bert_keras.presets.formats.huggingface import PROMPTS, HuggingFaceFolder, read_weights
-from bert_keras.presets.formats.late_interaction import SENTENCES_FILE
+from bert_keras.presets.formats.late_interaction import (
+    SENTENCES_FILE,
+    longest_text,
+    write_modules_file,
+)
 from bert_keras.presets.formats.torch_names import TORCH_NAMES, read_activation
 from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.safetensors_io import write_checkpoint
@@ -49,7 +52,7 @@ _OLD_FLAGS = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 _PACKAGE = "sentence_transformers.models"
-# Which modules of a `Router` are for queries and for documents.
+# Says which modules of a `Router` are for queries and which for documents.
 ROUTER_FILE = "router_config.json"
 _SPARSE_PACKAGE = "sentence_transformers.sparse_encoder.models"
 # Their activation of SPLADE's logits -> our `log_twice`.
@@ -59,7 +62,7 @@ _EMBEDDERS = ("TextEmbedder", "SparseTextEmbedder")
 
 
 def root_of(folder):
-    """Returns the folder with the `modules.json` of an encoder's folder, or `None`."""
+    """Returns the folder with `modules.json`: the encoder's, the one around it, or `None`."""
     folder = Path(folder)
     is_inner = folder.name.startswith(("0_", "document_0_"))
     roots = (folder, folder.parent) if is_inner else (folder,)
@@ -91,7 +94,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
     def max_length(self, task):
         """Returns the longest sequence that an embedder reads, or `None`."""
         length = read_sentence_settings(self.folder).get("max_seq_length")
-        if length is None or not _is(task, *_EMBEDDERS):
+        if length is None or not _is_one_of(task, *_EMBEDDERS):
             return None
         return check_int(f"max_seq_length` in `{self.folder}", length)
 
@@ -103,18 +106,16 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         Raises:
             ValueError: a file is damaged, or the folder makes vectors in another way.
         """
-        if _is(task, "MultiVectorEmbedder") and self._is_late():
+        if _is_one_of(task, "MultiVectorEmbedder") and self._is_late():
             self._dense = dict(self._modules())["Dense"]
             shape = read_weights(self._dense).shapes.get("linear.weight", (0,))
             found = late_interaction.read_modules(self.root, self.folder, self._modules())
             return {"dim": shape[0], **found}
-        if not _is(task, *_EMBEDDERS):
+        if not _is_one_of(task, *_EMBEDDERS):
             return super().task_arguments(task, chosen)
-        config = self.sentence_settings()
-        settings = {ours: config.get(theirs) for theirs, ours in PROMPTS.items()}
-        check_prompts(*settings.values())
-        if _is(task, "SparseTextEmbedder"):
-            own = _splade(self._routes()["document"][1][1]) if self._is_sparse() else {}
+        settings = self._prompts()
+        if _is_one_of(task, "SparseTextEmbedder"):
+            own = _read_splade(self._routes()["document"][1][1]) if self._is_sparse() else {}
             queries = self._routes().get("query")
             if queries and "query_weights" not in chosen:
                 own["query_weights"] = self._query_weights(queries)
@@ -131,26 +132,27 @@ class SentenceTransformersFolder(HuggingFaceFolder):
                 "Supported: Transformer, Pooling, and then Dense, Normalize, or both. Pass both "
                 "`pooling` and `normalize` to ignore its modules."
             )
-        settings |= {**_pooling(folders[1]), "normalize": kinds[-1] == "Normalize"}
+        settings |= {**_read_pooling(folders[1]), "normalize": kinds[-1] == "Normalize"}
         if has_dense:
             self._dense = folders[2]
-            settings["projection"] = _projection(self._dense)
+            settings["projection"] = _read_projection(self._dense)
         return settings
 
     def pooling_of_new_head(self, task, has_weights):
         """Returns the pooling that the encoder was trained with, if this package has it.
 
-        Its pooler, if there is one, is left as it was before that training.
+        That training did not use the checkpoint's pooler, so a new head had better not either.
         """
-        with contextlib.suppress(ValueError, FileNotFoundError):  # Only an embedder needs them.
+        # A task that is no embedder can do without the modules' files.
+        with contextlib.suppress(ValueError, FileNotFoundError):
             modules = self._modules()
             if [kind for kind, _ in modules[:2]] == ["Transformer", "Pooling"]:
-                return _pooling(modules[1][1])["pooling"]
+                return _read_pooling(modules[1][1])["pooling"]
         return super().pooling_of_new_head(task, has_weights)
 
     def load_head_weights(self, task):
-        """Assigns the weights of the dense layer after the pooling, or of another task's head."""
-        if self._dense is None or not _is(task, "TextEmbedder", "MultiVectorEmbedder"):
+        """Assigns the weights of the embedder's dense layer, or of another task's head."""
+        if self._dense is None or not _is_one_of(task, "TextEmbedder", "MultiVectorEmbedder"):
             super().load_head_weights(task)
         else:
             names = expand(_ROWS, self.kinds)
@@ -169,7 +171,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         return self._inside(path, zip(kinds, folders, strict=True))
 
     def _routes(self):
-        """Returns the modules of documents and, where a `Router` has others for them, of queries.
+        """Returns the modules by kind of text: `"document"` and, with a `Router`, maybe `"query"`.
 
         Raises:
             ValueError: a file is damaged.
@@ -191,7 +193,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         return {"document": [], **{k: self._inside(path, found) for k, found in routes.items()}}
 
     def _inside(self, path, modules):
-        """Returns pairs of a kind and a folder, after checking that no folder is elsewhere."""
+        """Returns pairs of a kind and a path, after checking that each path lies in `root`."""
         modules = list(modules)
         for _, folder in modules:
             if not folder.resolve().is_relative_to(self.root.resolve()):
@@ -199,10 +201,10 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         return modules
 
     def _query_weights(self, modules):
-        """Returns the weights of the tokens of queries, a dict.
+        """Returns a dict, token of a query -> weight.
 
         Raises:
-            ValueError: queries are embedded by something else, or a file is damaged.
+            ValueError: something other than such weights embeds queries, or a file is damaged.
         """
         kinds, folder = [kind for kind, _ in modules], modules[0][1]
         if kinds != ["SparseStaticEmbedding"]:
@@ -225,11 +227,11 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         return {token: float(x) for token, x in zip(vocabulary, weights, strict=True) if x}
 
 
-def _is(task, *kinds):
+def _is_one_of(task, *kinds):
     return kind_of(task, kinds) in kinds
 
 
-def _splade(folder):
+def _read_splade(folder):
     path = folder / "config.json"
     config = read_json(path, dict)
     check_choice(f"pooling_strategy` in `{path}", config.get("pooling_strategy", "max"), ("max",))
@@ -239,7 +241,7 @@ def _splade(folder):
     }
 
 
-def _pooling(folder):
+def _read_pooling(folder):
     path = folder / "config.json"
     config = read_json(path, dict)
     modes = config.get("pooling_mode")
@@ -249,7 +251,7 @@ def _pooling(folder):
     if len(modes) != 1 or modes[0] not in _POOLINGS:
         raise ValueError(
             f"{path} has the pooling {modes}. Supported: one of {sorted(_POOLINGS)}. Pass both "
-            "`pooling` and `normalize` to use others than in its training."
+            "`pooling` and `normalize` to use others than those of its training."
         )
     return {
         "pooling": _POOLINGS[modes[0]],
@@ -257,8 +259,8 @@ def _pooling(folder):
     }
 
 
-def _projection(folder):
-    """Returns the options of the dense layer in a folder; its size is that of its weights."""
+def _read_projection(folder):
+    """Returns the options of the dense layer in a folder; `units` follows from its weights."""
     path = folder / "config.json"
     config = read_json(path, dict)
     for key, value in {"module_input_name": "sentence_embedding", "use_residual": False}.items():
@@ -317,12 +319,12 @@ def write_sparse_settings(folder, task):
 
 
 def _write_router(folder, task, of_documents):
-    """Writes the weights of queries, and which modules are for queries and for documents.
+    """Writes the weights of queries' tokens, and which modules serve queries and documents.
 
     Args:
         folder: `Path`.
         task: a `SparseTextEmbedder` with `query_weights`.
-        of_documents: dict, path -> the type of a module.
+        of_documents: dict, path of a module -> its type.
     """
     queries = folder / "query_0_SparseStaticEmbedding"
     queries.mkdir(exist_ok=True)
@@ -340,32 +342,26 @@ def _write_router(folder, task, of_documents):
 
 
 def _write_modules(folder, task, similarity, modules, **settings):
-    """Writes the longest sequence, the prompts, and the list of modules.
+    """Writes the longest text, the prompts, and the list of modules.
 
     Args:
         folder: `Path`.
         task: an `Embedder`.
-        similarity: str, their name of it.
-        modules: dict, path -> their type.
-        **settings: further settings of their model.
+        similarity: str, their name of the similarity.
+        modules: dict, path of a module -> its type.
+        **settings: other entries of `config_sentence_transformers.json`.
     """
-    longest = task.preprocessor and task.preprocessor.max_length
-    longest = longest or task.backbone.max_sequence_length
     settings |= {"similarity_fn_name": similarity}
-    _write_lists(folder, task, {"max_seq_length": longest}, settings, modules)
+    _write_files(folder, task, {"max_seq_length": longest_text(task)}, settings, modules)
 
 
-def _write_lists(folder, task, of_transformer, settings, modules):
+def _write_files(folder, task, of_transformer, settings, modules):
     """Writes the settings of the transformer and of the model, its prompts, and its modules."""
     write_json(folder / "sentence_bert_config.json", of_transformer)
     prompts = {theirs: getattr(task, ours) for theirs, ours in PROMPTS.items()}
     write_json(folder / SENTENCES_FILE, {**prompts, **settings})
-    # This file is last, since the others are read only if it exists.
-    listed = [
-        {"idx": i, "name": str(i), "path": path, "type": kind}
-        for i, (path, kind) in enumerate(modules.items())
-    ]
-    write_json(folder / "modules.json", listed)
+    # Last, since the other files are read only if this one exists.
+    write_modules_file(folder, modules)
 
 
 def write_cross_encoder_settings(folder, task):
@@ -382,7 +378,7 @@ def write_cross_encoder_settings(folder, task):
     }
     settings = {"model_type": "CrossEncoder", "activation_fn": TORCH_NAMES[task.activation]}
     modules = {"": "sentence_transformers.base.modules.transformer.Transformer"}
-    _write_lists(Path(folder), task, of_transformer, settings, modules)
+    _write_files(Path(folder), task, of_transformer, settings, modules)
 
 
 def _write_dense(folder, task, width):

@@ -20,8 +20,8 @@ from bert_keras.presets.tensor_bundle import read_tensor_bundle
 
 _SCOPE = "bert/"
 _OTHER_WEIGHTS = ("*.safetensors", "*.weights.h5")
-# Tensors of a training: counters, the state of mixed precision, and the slots of Google's own Adam
-# and LAMB and of TensorFlow's optimizers, and averages of weights.
+# Names of tensors that only training needs: counters, the state of mixed precision, averages of
+# weights, and the slots of Google's own Adam and LAMB and of TensorFlow's optimizers.
 _COUNTERS = ("global_step", "beta1_power", "beta2_power", "current_loss_scale", "good_steps")
 _COUNTERS += ("loss_scale", "loss_scale_good_steps")
 _SLOT_ENDINGS = ("/adam_m", "/adam_v", "/lamb_m", "/lamb_v", "/Adam", "/Adam_1", "/Momentum")
@@ -53,7 +53,7 @@ class Tf1Folder(Checkpoint):
 
     @functools.cached_property
     def tensors(self):
-        """The tensors of the checkpoint without those of its training."""
+        """The tensors of the checkpoint without those that only training needs."""
         tensors = read_tensor_bundle(_prefix_of_checkpoint(self.folder))
         if "_CHECKPOINTABLE_OBJECT_GRAPH" in tensors:
             raise ValueError(
@@ -65,14 +65,14 @@ class Tf1Folder(Checkpoint):
         kept = [name for name in tensors if not name.endswith(_SLOT_ENDINGS)]
         names = {name: name for name in kept if name.rpartition("/")[2] not in _COUNTERS}
         if not any(name.startswith(_SCOPE) for name in names):
-            # A script that calls `BertModel` within a scope of its own has no scope for the model.
+            # Scripts that call `BertModel` within a scope of their own omit the scope `bert/`.
             parts = {theirs.split("/")[1] for _, theirs, *_ in self.record.rows}
             names = {_SCOPE + name if name.split("/")[0] in parts else name: name for name in names}
         return tensors.renamed(names)
 
 
 def holds_tf1(folder):
-    """Whether a folder has weights only as a TensorFlow checkpoint.
+    """Whether a TensorFlow checkpoint is the only format of weights in a folder.
 
     Args:
         folder: `Path`.
@@ -85,7 +85,7 @@ def holds_tf1(folder):
 def _prefix_of_checkpoint(folder):
     """Returns the path of the checkpoint without the endings of its files.
 
-    Of several checkpoints it is the one in the file `checkpoint`, or else `bert_model.ckpt`.
+    Of several checkpoints, the file `checkpoint` tells the last. Else it is `bert_model.ckpt`.
     """
     names = sorted(path.name.removesuffix(".index") for path in folder.glob("*.index"))
     if len(names) == 1:

@@ -14,16 +14,16 @@ TORCH_NAMES = {
 
 
 def read_activation(name, path):
-    """Returns our name of an activation that a file names by its class in PyTorch.
+    """Returns our name for the activation that a file names by its class in PyTorch.
 
     Args:
         name: the value in the file.
         path: str or path of the file, for the message.
 
     Raises:
-        ValueError: it is no such class, or one that is not supported.
+        ValueError: the value is not the class of a supported activation.
     """
-    # Modules of PyTorch have moved; their classes have kept their names.
+    # Compare class names alone: PyTorch has moved its modules.
     known = {theirs.rpartition(".")[2]: ours for ours, theirs in TORCH_NAMES.items()}
     package, _, kind = str(name).rpartition(".")
     kind = kind if package.partition(".")[0] == "torch" else name
