@@ -8,18 +8,18 @@ import numpy as np
 
 from bert_keras.preprocessing.ragged import Ragged, positions_of
 
-# Most words to remember. A corpus has some hundred thousand different ones, noise even more.
+# The most words to remember. A corpus has some hundred thousand different ones, a noisy one more.
 WORDS_REMEMBERED = 500_000
-# Signs that are words of their own everywhere; a text may be cut around them.
+# Characters that are words of their own in BERT's tokenizers, so that a text may be cut there.
 PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~‘’“”—–…，。、！？；：（）《》「」『』"
-# A range of a regular expression. If the tokenizer sets them apart, each is a word too.
+# A range in a regular expression: each character is a word too, if the tokenizer separates them.
 CHINESE = "\u4e00-\u9fff"
 
 
 class Documents(NamedTuple):
-    """The sentences of all documents in sequence, with a separator after each document.
+    """The sentences of all documents in sequence, with a separator token after each document.
 
-    Thanks to the separator, a row that continues into the next document is one slice.
+    Thanks to the separators, a row that runs from one document into the next is one slice.
 
     Fields:
         token_ids: int `(total,)`, all tokens; may be a memory map.
@@ -63,7 +63,8 @@ def cut_long_sentences(lengths, longest):
 
     Returns:
         pieces: int64 `(num_pieces,)`, their lengths, in order.
-        counts: int64 `(num_sentences,)`, the pieces of each sentence: 1 for most, 0 for empty ones.
+        counts: int64 `(num_sentences,)`, the number of pieces of each sentence: 1 for most, 0 for
+            empty ones.
     """
     counts = -(-lengths // longest)
     owners, position = positions_of(counts)
@@ -73,11 +74,10 @@ def cut_long_sentences(lengths, longest):
 class CachedTokenizer:
     """Tokenizes texts by tokenizing each different word once.
 
-    BERT's tokenizer splits text at spaces and at every punctuation sign and Chinese character, and
-    tokenizes each part by itself; and a corpus repeats its words. So texts are split there, and
-    each word is looked up among those seen before; only new words go to the tokenizer. The
-    ids are those of `Tokenizer.flat_ids`. Tokenizers that split text elsewhere are called on whole
-    texts.
+    BERT's tokenizer splits text at spaces and at every punctuation mark and Chinese character, and
+    tokenizes each part by itself. A corpus repeats its words. So this class splits texts at the
+    same places, looks up the words seen before, and tokenizes only new ones. The ids are those of
+    `Tokenizer.flat_ids`. A tokenizer that splits text elsewhere gets whole texts.
 
     Args:
         tokenizer: a `Tokenizer`.
@@ -88,7 +88,7 @@ class CachedTokenizer:
         normalizer = tokenizer.settings["normalizer"] or {}
         pre_tokenizer = tokenizer.settings["pre_tokenizer"] or {}
         added = sorted((token["content"] for token in tokenizer.settings["added_tokens"]), key=len)
-        # Other added tokens, or those with a space, could be cut in the middle.
+        # An added token of letters, or one with a space, could be cut in the middle.
         self._can_cut = (
             normalizer.get("type") == "BertNormalizer"
             and pre_tokenizer.get("type") == "BertPreTokenizer"
@@ -101,12 +101,12 @@ class CachedTokenizer:
         self._forget()
 
     def _forget(self):
-        # The first word is the line end: it has no pieces, and marks the end of a text.
+        # Word 0 is the line end, which has no pieces and marks the end of a text.
         self._numbers = {"\n": 0}
         self._table = Ragged.from_flat(np.empty(0, np.int32), [0])
 
     def flat_ids(self, texts):
-        """Returns the ids of all texts, int32 `(total,)`, and their number for each, int64."""
+        """Returns the ids of all texts, int32 `(total,)`, and the number in each text, int64."""
         joined = "\n".join(texts)
         if not self._can_cut or not texts or joined.count("\n") != len(texts) - 1:
             return self.tokenizer.flat_ids(texts)

@@ -1,4 +1,4 @@
-"""Arrays that grow on disk; after a kill they continue after the last complete part."""
+"""Arrays that grow on disk part by part; after a kill they resume after the last complete part."""
 
 import collections
 import contextlib
@@ -8,14 +8,14 @@ import os
 import numpy as np
 
 JOURNAL_FILE = "journal.jsonl"
-# The attributes in a line of the journal, for all parts up to it.
-_NOTED = ("lengths", "counts", "num_parts", "is_whole")
+# The attributes that each line of the journal holds, as they are after its part.
+_JOURNALED = ("lengths", "counts", "num_parts", "is_whole")
 
 
 class Columns:
     """Arrays in a folder, one file each, and a journal with a line for each complete part.
 
-    They are read as memory maps: whatever their length, only counts are in memory.
+    They are read as memory maps, so memory holds only counts, however long they are.
 
     Args:
         folder: str, made if needed.
@@ -25,7 +25,7 @@ class Columns:
         lengths: dict from the name of a column to its number of rows.
         counts: `collections.Counter`, the sums of all parts' counts.
         num_parts: int, the number of complete parts.
-        is_whole: bool, whether the last part is complete.
+        is_whole: bool, whether all parts are there, so that no more will follow.
     """
 
     def __init__(self, folder, dtypes):
@@ -39,20 +39,20 @@ class Columns:
         self._journal_size = 0
         with open(self._path(JOURNAL_FILE), "rb") as lines:
             for line in lines:
-                found = _parsed(line)
+                state = _parsed(line)
                 # After a crash of the machine, files may be shorter than the journal says.
-                if not found or any(sizes[name] < self._bytes(name, found) for name in sizes):
+                if not state or any(sizes[name] < self._num_bytes(name, state) for name in sizes):
                     break
-                vars(self).update({name: found[name] for name in _NOTED})
-                self.counts = collections.Counter(found["counts"])
+                vars(self).update({name: state[name] for name in _JOURNALED})
+                self.counts = collections.Counter(state["counts"])
                 self._journal_size += len(line)
 
     def extend(self, parts):
-        """Appends parts and yields after each; after the last one the columns are whole.
+        """Appends parts and yields after each. After the last one the columns are whole.
 
         Args:
-            parts: iterable of `(arrays, counts)`: a dict with rows of each column, and a dict of
-                ints.
+            parts: iterable of `(arrays, counts)`: a dict, name of a column -> its rows, and a dict
+                of ints to add to `counts`.
         """
         with contextlib.ExitStack() as opened:
 
@@ -63,7 +63,7 @@ class Columns:
                 return file
 
             journal = opened_at(JOURNAL_FILE, self._journal_size)
-            sizes = {name: self._bytes(name, vars(self)) for name in self.dtypes}
+            sizes = {name: self._num_bytes(name, vars(self)) for name in self.dtypes}
             files = {name: opened_at(_file(name), sizes[name]) for name in sizes}
             for arrays, counts in parts:
                 for name, file in files.items():
@@ -72,13 +72,13 @@ class Columns:
                     self.lengths[name] += len(arrays[name])
                 self.counts.update(counts)
                 self.num_parts += 1
-                self._note(journal)
+                self._write_journal(journal)
                 yield
             self.is_whole = True
-            self._note(journal)
+            self._write_journal(journal)
 
     def open(self, name):
-        """Returns a column, a read-only memory map."""
+        """Returns a column as a read-only memory map."""
         length, dtype = self.lengths[name], self.dtypes[name]
         if not length:
             return np.empty(0, dtype)
@@ -87,11 +87,11 @@ class Columns:
     def _path(self, name):
         return os.path.join(self.folder, name)
 
-    def _bytes(self, name, state):
+    def _num_bytes(self, name, state):
         return state["lengths"][name] * self.dtypes[name].itemsize
 
-    def _note(self, journal):
-        line = json.dumps({name: getattr(self, name) for name in _NOTED}) + "\n"
+    def _write_journal(self, journal):
+        line = json.dumps({name: getattr(self, name) for name in _JOURNALED}) + "\n"
         journal.write(line.encode())
         journal.flush()
 

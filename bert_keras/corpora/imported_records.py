@@ -23,13 +23,13 @@ def import_records(
 ) -> dict[str, Any]:
     """Converts TFRecord files into a folder that `PretrainingBatches` reads without TensorFlow.
 
-    Each file becomes one shard of the same examples in the same order, with their masks. If
-    all pairs follow one another they teach nothing about next sentences, and count as rows of
+    Each file becomes one shard of the same examples in the same order, with their masks. If segment
+    B follows A in all pairs, they teach nothing about next sentences, and the manifest calls them
     full sentences.
 
     Args:
         paths: list of paths, files of google-research/bert's create_pretraining_data.py.
-        tokenizer: `Tokenizer` with the vocabulary that made them, which the files do not name.
+        tokenizer: `Tokenizer` with the vocabulary that made the files. They do not name it.
         output_dir: str, the folder to write, made if needed.
         progress: function of a str, called after each file; or `None`.
 
@@ -93,15 +93,15 @@ def import_records(
 
 
 def _check_rows(arrays, tokenizer, path):
-    """Refuses rows of another vocabulary: all ids must exist, and rows begin with [CLS]."""
+    """Refuses rows of another vocabulary: all ids must exist, and rows must begin with [CLS]."""
     largest = max(arrays["token_ids"].max(), arrays["mask_labels"].max(initial=0))
     starts = arrays["offsets"][:-1]
-    # The first token of a row is special, and special tokens are never masked.
+    # The first token of a row is never masked, since it is special.
     is_cls = arrays["token_ids"][starts] == tokenizer.layout.before[0]
     if largest >= tokenizer.vocabulary_size or not np.all(is_cls):
         raise ValueError(
             "The vocabulary must be the one that made the records. Received: one of "
             f"{tokenizer.vocabulary_size} tokens with {tokenizer.cls_token} = "
             f"{tokenizer.cls_token_id}; {path} has ids up to {largest}, and {np.sum(~is_cls)} of "
-            f"{len(is_cls)} rows that do not begin with it. Pass the tokenizer of the records."
+            f"its {len(is_cls)} rows begin with another. Pass the tokenizer of the records."
         )

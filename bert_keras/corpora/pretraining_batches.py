@@ -1,4 +1,4 @@
-"""Batches of pre-training examples. Each is a function of the data, the seed and its number."""
+"""Batches of pre-training examples. Each depends only on the data, the seed and its number."""
 
 import functools
 import os
@@ -21,7 +21,7 @@ from bert_keras.preprocessing.unpadded_batches import without_padding
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.types import Path
 
-# The purposes of random numbers: the second part of their seed.
+# What random numbers are drawn for, the second part of their seed: each has its own sequence.
 _SHARDS, _ROWS, _MASKS = range(3)
 # A batch may need the end of one shard and the beginning of the next.
 SHARDS_OPEN = 3
@@ -30,13 +30,14 @@ SHARDS_OPEN = 3
 class PretrainingBatches(keras.utils.PyDataset):
     """Reads a folder written by `bert-keras pretraining-data`.
 
-    Batch `k` depends only on the folder, the arguments and `k`, so a killed run continues exactly
-    where it stopped with `start_step`: only the number of the step must be saved. Shuffled
-    data is an endless stream: in each epoch the shards have another order, and so have the rows
-    within each shard; the examples left over at the end of an epoch, fewer than a batch, are
-    skipped. `fit` then needs `steps_per_epoch`: without it its first epoch never ends. With
-    `shuffle=False` there is one epoch in the order of the files; the last batch is filled up with
-    rows of weight 0, and each row always has the same masks, whatever the seed and the batch size.
+    Batch `k` depends only on the folder, the arguments and `k`. So a run needs to save only the
+    number of its step: with that as `start_step`, it continues exactly where it was killed.
+
+    Shuffled data is an endless stream. Each epoch has another order of shards, and of rows within
+    each shard; it skips the examples left over at its end, fewer than a batch. `fit` then needs
+    `steps_per_epoch`: without it, its first epoch never ends. With `shuffle=False` there is one
+    epoch in the order of the files. Rows of weight 0 fill up the last batch, and each row always
+    has the same masks, whatever the seed and the batch size.
 
     Processes get disjoint rows: step `k` of all processes together is one batch of `batch_size *
     process_count` rows, in the order in which one process would read them with that batch size.
@@ -46,14 +47,14 @@ class PretrainingBatches(keras.utils.PyDataset):
     Args:
         folder: str.
         batch_size: int, rows in a batch of one process.
-        masking: `Masking`, how tokens are masked, anew in each epoch; `None` masks as the paper.
-            Data made with static masking keeps its masks, and accepts only `None`.
+        masking: `Masking`, how tokens are masked, anew in each epoch; `None` masks as the paper
+            does. Data made with static masking keeps its masks, and accepts only `None`.
         seed: int, for the order and the masks.
         sequence_length: int, the length to pad to; `None` for that of the data.
         shuffle: bool.
         process_index: int, the number of this process.
         process_count: int, the number of processes that read the data together.
-        start_step: int, the number of the batch `batches[0]`.
+        start_step: int, the number of the batch that `batches[0]` returns.
         num_predictions: int, width of the masked positions of data with static masking; `None` for
             that of the data.
         verify: bool, whether to compare checksums.
@@ -114,7 +115,7 @@ class PretrainingBatches(keras.utils.PyDataset):
             for name in ("sequence_length", *(("num_predictions",) if is_masked else ())):
                 check_int(name, self.manifest[name])
         self.batch_size = check_int("batch_size", batch_size)
-        self.seed = seed
+        self.seed = check_int("seed", seed, 0)
         self.shuffle = shuffle
         self.process_count = check_int("process_count", process_count)
         self.process_index = check_int("process_index", process_index, 0, process_count - 1)
@@ -151,7 +152,7 @@ class PretrainingBatches(keras.utils.PyDataset):
         return tokenizer
 
     def _checked_masking(self, masking, num_predictions):
-        """Returns how to mask, `None` for static masks, and the number of predictions."""
+        """Returns how to mask (`None` if the data has masks), and the number of predictions."""
         if self.manifest["masking"] is None:
             masking = Masking() if masking is None else masking
             advice = "The data has no static masks: set `Masking(max_predictions=...)`."
@@ -160,7 +161,8 @@ class PretrainingBatches(keras.utils.PyDataset):
         advice = "The data has static masks: leave it out, or make data without --static_masking."
         check_choice("masking", masking, (None,), advice)
         stored = self.manifest["num_predictions"]
-        return None, check_int("num_predictions", num_predictions or stored, stored)
+        num_predictions = stored if num_predictions is None else num_predictions
+        return None, check_int("num_predictions", num_predictions, stored)
 
     def _count_batches(self):
         total, size = int(self._counts.sum()), self.batch_size * self.process_count
@@ -170,14 +172,14 @@ class PretrainingBatches(keras.utils.PyDataset):
             return count
         if total < size:
             raise ValueError(
-                f"There must be a batch of examples for all processes, {size}. Received: "
+                f"There must be {size} examples or more, one batch over all processes. Received: "
                 f"{total} examples in {self.folder}. Lower `batch_size`, or make more data."
             )
         return total // size
 
     @property
     def num_batches(self) -> int | None:
-        """Number of batches: `None`, no end, for shuffled data, for which `fit` needs
+        """Number of batches; `None` for shuffled data, which has no end and for which `fit` needs
         `steps_per_epoch`."""
         return None if self.shuffle else len(self)
 
@@ -204,7 +206,7 @@ class PretrainingBatches(keras.utils.PyDataset):
         return inputs, labels, weights
 
     def _read(self, epoch, places):
-        """Returns a list of `(arrays of a shard, rows in it)`, in the order of the places."""
+        """Returns a list of `(arrays of a shard, rows in it)` for places in an epoch, in order."""
         order = np.arange(len(self._counts))
         if self.shuffle:
             order = self._generator(_SHARDS, epoch).permutation(order)

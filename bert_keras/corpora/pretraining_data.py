@@ -29,7 +29,7 @@ from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.types import Path
 
 FORMATS = ("safetensors", "tfrecord")
-# The arguments that determine the examples, besides the text and the tokenizer.
+# The arguments that, beside the text and the tokenizer, determine the examples.
 SETTINGS = ("objective", "sequence_length", "duplicates", "masking", "short_probability")
 SETTINGS += ("random_probability", "short_per", "seed", "format", "examples_per_shard")
 # Holds what an unfinished run needs to continue.
@@ -47,7 +47,7 @@ _PARTIAL = re.compile(r"\.(examples-|manifest\.).*\.partial")
 _SEGMENT = np.dtype(
     [("first", "<i8", 2), ("second", "<i8", 2), ("not_next", "i1"), ("is_short", "?")]
 )
-# The purposes of random numbers: the second part of their seed.
+# What random numbers are drawn for, the second part of their seed: each has its own sequence.
 _ORDER, _MASKS = range(2)
 
 
@@ -80,8 +80,8 @@ def create_pretraining_data(
     The text is tokenized into one file of ids, the documents are cut into examples (see
     `sentence_pairs`), the examples of the whole corpus are shuffled and written in shards, and
     `manifest.json` is written last. The same input and arguments give the same bytes, whatever the
-    number of processes. Each file appears under its name when it is complete. After a kill the
-    same call continues with the next shard; if all shards exist, it does nothing.
+    number of processes. A file gets its name only when it is complete. After a kill the same call
+    continues with the next shard; if all shards exist, it does nothing.
 
     A corpus is plain text: `[SEP]` in it is read as characters, whatever the tokenizer does
     elsewhere.
@@ -100,7 +100,7 @@ def create_pretraining_data(
         duplicates: int, passes over the documents, each with other pairs (and other masks).
         masking: `Masking` to mask once, now; `None` to mask anew in each epoch when reading.
         short_probability: float, how often a shorter target length is drawn.
-        random_probability: float, how often segment B is random though it could be the next.
+        random_probability: float, how often segment B is random although the true B exists.
         short_per: `"example"` or `"document"`, see `next_sentence_segments`.
         word_segmenter: function of a sentence (str) that returns its words (iterable of str, with
             everything except spaces), for masking whole words in Chinese. It determines which
@@ -133,16 +133,16 @@ def create_pretraining_data(
     settings["masking"] = None if masking is None else masking.get_config()
     check_local("`output_dir`", output_dir)
     _check(settings, tokenizer)
-    workers_of = check_runner(runner, runner_options)
+    workers_class = check_runner(runner, runner_options)
     settings["num_predictions"] = masking and masking.num_predictions(sequence_length)
     files = find_text_files(input_files)
-    sizes = sum(map(file_size, files))
-    reading = {"documents": documents, "errors": errors, "word_segmenter": _name(word_segmenter)}
+    num_bytes = sum(map(file_size, files))
+    reading = {"documents": documents, "errors": errors, "word_segmenter": _id_of(word_segmenter)}
     reading["sentences_per_line"] = bool(sentences_per_line)
     about = {"vocabulary": describe_vocabulary(tokenizer), "reading": reading}
-    about["input"] = {"files": list(map(file_name, files)), "bytes": sizes}
+    about["input"] = {"files": list(map(file_name, files)), "bytes": num_bytes}
     fingerprint = json_sha256([list(map(file_sha256, files)), about, settings, FORMAT_VERSION])
-    manifest = _finished(output_dir, fingerprint)
+    manifest = _finished_manifest(output_dir, fingerprint)
     if manifest is None:
         state = {name: given[name] for name in ("sentences_per_line", "word_segmenter")} | {
             "tokenizer": tokenizer.plain(),
@@ -150,11 +150,11 @@ def create_pretraining_data(
             "output_dir": os.path.abspath(output_dir),
             "unfinished": os.path.abspath(os.path.join(output_dir, UNFINISHED_FOLDER, fingerprint)),
         }
-        count = max(1, min(os.cpu_count() or 1, sizes // BYTES_PER_PROCESS))
-        with workers_of(num_workers or count, runner_options, **state) as workers:
+        count = max(1, min(os.cpu_count() or 1, num_bytes // BYTES_PER_PROCESS))
+        with workers_class(num_workers or count, runner_options, **state) as workers:
             passages = "line" if sentences_per_line else "paragraph"
             texts = read_documents(files, documents, passages, errors)
-            made = _make(workers, texts, progress or (lambda message: None))
+            made = _make_shards(workers, texts, progress or (lambda message: None))
         tokenizer.save(output_dir)
         manifest = {"version": FORMAT_VERSION, "fingerprint": fingerprint, **settings, **about}
         manifest |= made
@@ -182,11 +182,11 @@ def describe_shard(path: Path, count: int) -> dict[str, Any]:
     }
 
 
-def _make(workers, texts, progress):
-    """Writes all shards; returns their part of the manifest."""
+def _make_shards(workers, texts, progress):
+    """Writes all shards; returns the part of the manifest that describes them."""
     settings, output_dir, unfinished = map(STATE.get, ("settings", "output_dir", "unfinished"))
     if not os.path.isdir(unfinished):
-        # A killed run with other settings may have left files.
+        # Remove what a killed run with other settings may have left.
         os.makedirs(output_dir, exist_ok=True)
         _remove_leftovers(output_dir)
         os.makedirs(unfinished)
@@ -196,8 +196,8 @@ def _make(workers, texts, progress):
         cut = _cut(workers, settings, progress)
     except ValueError as error:
         if type(error) is not ValueError:
-            raise  # An error in a file, which the user may correct.
-        # The arguments are refused, so no other call can use these files.
+            raise  # A subclass comes from Python or a library; the same call may continue.
+        # The text does not suit the arguments, so no other call can use these files.
         STATE.pop("corpus", None)
         _remove_leftovers(output_dir)
         raise
@@ -214,8 +214,10 @@ def _check(settings, tokenizer):
     objective, masking = settings["objective"], settings["masking"]
     check_choice("objective", objective, sentence_pairs.OBJECTIVES)
     check_choice("format", settings["format"], FORMATS)
+    check_choice("short_per", settings["short_per"], ("example", "document"))
     for name in ("sequence_length", "duplicates", "examples_per_shard"):
         settings[name] = check_int(name, settings[name])
+    settings["seed"] = check_int("seed", settings["seed"], 0)
     for name in ("short_probability", "random_probability"):
         check_number(name, settings[name], below=1 + 1e-9)
     if settings["duplicates"] > 1 and masking is None and objective == "full_sentences":
@@ -236,7 +238,7 @@ def _check(settings, tokenizer):
 
 
 def _check_known(counts):
-    """Refuses text of unknown tokens only, and warns of a large share."""
+    """Refuses a text whose tokens are all unknown, and warns of a large share of them."""
     share = counts["unknown_tokens"] / counts["tokens"]
     message = (
         f"{share:.1%} of the text's {counts['tokens']:,} tokens are not in the vocabulary. Is it "
@@ -248,8 +250,8 @@ def _check_known(counts):
         warnings.warn(message, stacklevel=4)
 
 
-def _name(function):
-    """Returns the name that identifies a function, `None` for `None`."""
+def _id_of(function):
+    """Returns a function's module and name, which identify it, or `None` for `None`."""
     if function is None:
         return None
     name = getattr(function, "__qualname__", "<")
@@ -261,7 +263,7 @@ def _name(function):
     return f"{function.__module__}:{name}"
 
 
-def _finished(output_dir, fingerprint):
+def _finished_manifest(output_dir, fingerprint):
     """Returns the manifest of a folder with exactly this data, `None` if it has no data."""
     if not os.path.exists(os.path.join(output_dir, shards.MANIFEST_FILE)):
         return None
@@ -275,7 +277,7 @@ def _finished(output_dir, fingerprint):
 
 
 def _remove_leftovers(output_dir, entries=()):
-    """Removes the files that unfinished runs left, except the shards of a manifest."""
+    """Removes the files that unfinished runs left, but not the shards that `entries` list."""
     shutil.rmtree(os.path.join(output_dir, UNFINISHED_FOLDER), ignore_errors=True)
     kept = {shard["file"] for shard in entries}
     for name in os.listdir(output_dir):
@@ -287,7 +289,7 @@ def _remove_leftovers(output_dir, entries=()):
 
 
 def _corpus():
-    """Returns `Documents` and word starts, opened once in each process."""
+    """Returns `Documents` and word starts, which each process opens once."""
     if "corpus" not in STATE:
         folder = os.path.join(STATE["unfinished"], "tokens")
         STATE["corpus"] = open_tokens(folder, STATE["tokenizer"])
@@ -310,15 +312,15 @@ def _cut(workers, settings, progress):
     return columns.counts
 
 
-def _cut_parts(workers, settings, num_there):
-    """Yields `Segments` of all passes over all documents, after the first `num_there` parts."""
+def _cut_parts(workers, settings, num_done):
+    """Yields `Segments` of all passes over all documents, after the first `num_done` parts."""
     (documents, _), passes = _corpus(), range(settings["duplicates"])
     if settings["objective"] == "full_sentences":
         options = settings["sequence_length"], STATE["tokenizer"].layout, EXAMPLES_PER_PART
         each = (sentence_pairs.full_sentence_segments(documents, *options) for _ in passes)
-        return itertools.islice(itertools.chain.from_iterable(each), num_there, None)
+        return itertools.islice(itertools.chain.from_iterable(each), num_done, None)
     tasks = ((duplicate, which) for duplicate in passes for which in _document_ranges(documents))
-    return workers.map(_cut_documents, itertools.islice(tasks, num_there, None))
+    return workers.map(_cut_documents, itertools.islice(tasks, num_done, None))
 
 
 def _segment_columns():
@@ -336,7 +338,7 @@ def _segment_rows(segments):
 
 
 def _document_ranges(documents):
-    """Yields ranges of documents with about one task's tokens, which depend only on the data."""
+    """Yields ranges of documents with about one task's tokens. They depend only on the data."""
     begin, count = 0, documents.num_documents
 
     def first_token(document):

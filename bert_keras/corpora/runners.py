@@ -1,7 +1,7 @@
-"""The runners of a call's tasks: processes of this machine, Ray, or Apache Beam.
+"""What runs a call's tasks: processes of this machine, Ray, or Apache Beam.
 
-With Ray and Beam the processes of `Workers` may be on other machines, which must see the same files
-under the same paths, and import the same package.
+With Ray and Beam, processes may be on other machines. These must see the same files under the same
+paths, and import the same package.
 """
 
 import itertools
@@ -16,16 +16,16 @@ from bert_keras.corpora.workers import KILLED, STATE, Workers, set_up
 from bert_keras.engine.atomic_files import replacing
 
 MODULES = {"ray": "ray", "beam": "apache_beam"}
-# Tasks in one pipeline. They and their results are on disk meanwhile, about 2 MB each.
+# Tasks in one pipeline. Until it ends, tasks and results are on disk, about 2 MB each.
 TASKS_PER_PIPELINE = 512
 _ONE_AT_A_TIME = threading.Lock()
 
 
 def check_runner(runner, options=None):
-    """Returns the class of `Workers` of a runner, `"local"`, `"ray"` or `"beam"`.
+    """Returns the class of the workers for a runner, `"local"`, `"ray"` or `"beam"`.
 
     Raises:
-        ValueError: there is no such runner, or it takes no options.
+        ValueError: there is no such runner, or options are given to `"local"`.
         ImportError: its package is missing.
     """
     check_choice("runner", runner, ("local", *MODULES))
@@ -63,7 +63,7 @@ class RayWorkers(Workers):
             self._ray.shutdown()
 
     def _submit(self, function, task):
-        # In a list it remains a reference, which each process resolves once.
+        # A reference in a list is passed on as it is: each process resolves it once.
         return self._remote.remote(self._run, [self._state], function, task)
 
     def _result(self, submitted):
@@ -78,14 +78,14 @@ class RayWorkers(Workers):
 class BeamWorkers(Workers):
     """Runs tasks in pipelines of Apache Beam, some hundred in each.
 
-    A pipeline has no order, so tasks and results are numbered files in the folder `unfinished` of
-    the state. Without options everything runs in this process, for a trial; on a cluster Beam's own
-    options set the number of processes.
+    A pipeline keeps no order, so tasks and results are numbered files in a folder. Without options
+    everything runs in this process, for a trial. On a cluster, Beam's own options set the number of
+    processes.
 
     Args:
         count: int, unused.
         options: dict, Beam's pipeline options, such as `runner` and its own options.
-        **state: as for `Workers`; `unfinished` is a folder that all machines see.
+        **state: as for `Workers`; `unfinished` is a folder for files that all machines see.
     """
 
     def _start(self):
@@ -138,13 +138,13 @@ def _run_on_beam(number, run, folder, function):
     task = _read(folder, f"task{number}")
     try:
         result = _run_task(run, lambda: _read(folder, "state"), function, task)
-    except ValueError as error:  # A refusal; Beam's retries would not help.
+    except ValueError as error:  # It refuses the task, so Beam's retries would not help.
         result = error
     _write(folder, f"result{number}", result)
 
 
 def _run_task(run, load_state, function, task):
-    """Runs a task in a process of the runner, which loads the state with the run's first task."""
+    """Runs a task in a process of the runner. Its first task of a run loads the state."""
     with _ONE_AT_A_TIME:  # Beam runs tasks in threads, which share `STATE`.
         if STATE.get("run") != run:
             set_up(load_state() | {"run": run})

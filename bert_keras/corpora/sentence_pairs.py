@@ -11,7 +11,7 @@ from bert_keras.checks import check_choice, check_int
 from bert_keras.preprocessing.ragged import Ragged
 
 OBJECTIVES = ("next_sentence", "sentence_order", "full_sentences")
-# Draws of a random document other than the example's own, before the next document is taken.
+# If so many draws of a random document hit the example's own, the next document is taken.
 TRIES = 10
 NEXT, NOT_NEXT = 0, 1
 
@@ -21,7 +21,7 @@ class Segments(NamedTuple):
 
     Fields:
         first: int64 `(num_examples, 2)`, start and end of segment A.
-        second: int64 `(num_examples, 2)`, start and end of segment B; equal if there is no B.
+        second: int64 `(num_examples, 2)`, start and end of segment B; the same if there is no B.
         not_next: int8 `(num_examples,)`, 0 if B follows A, 1 if it is random or swapped.
         is_short: bool `(num_examples,)`, whether a shorter target length was drawn.
         num_skipped: int, the number of sentences in no example.
@@ -55,9 +55,9 @@ def next_sentence_segments(
     the longer segment, from its front or back at random. The target is the full length, or with
     `short_probability` drawn uniformly from 2 up to it, so that the model sees short inputs too.
     These are the steps and the draws of google-research/bert's create_pretraining_data.py, with
-    two differences. The random document is never the example's own (Google's may be, after 10
-    tries). And the target is drawn for each example, while Google draws it once for a document,
-    which in a corpus of books makes every tenth book short; `short_per="document"` does the same.
+    two differences. The random document is never the example's own; Google's may be, after 10
+    tries. And the target is drawn for each example. Google draws it once for a document, so that
+    every tenth book of a corpus has only short examples; `short_per="document"` does the same.
 
     The random numbers of a document depend on `seed`, `duplicate` and its index, so that
     documents can be divided among any number of processes.
@@ -69,7 +69,7 @@ def next_sentence_segments(
         seed: int.
         duplicate: int, the number of this pass over the documents; each draws other pairs.
         short_probability: float.
-        random_probability: float, how often B is random though it could be the next.
+        random_probability: float, how often B is random although the true B exists.
         short_per: `"example"` or `"document"`.
         which: range of documents to cut; `None` for all.
 
@@ -173,7 +173,7 @@ def document_generator(seed, duplicate, document):
 
 
 class _Random(random.Random):
-    """Integers from one multiplication, four times faster than Python's unbiased rejection.
+    """Draws integers by one multiplication, four times faster than Python's unbiased rejection.
 
     The bias, at most 1 in 2^53 times the range, is far below anything that data could show.
     """
@@ -205,13 +205,10 @@ def pack_segments(documents, segments, layout):
     rows = Ragged.from_flat(values, lengths)
     ends = rows.starts + lengths - len(layout.after)
     between = (rows.starts + first_ends)[is_pair]
-    for places, part in (
-        (rows.starts, layout.before),
-        (between, layout.between),
-        (ends, layout.after),
-    ):
-        for place, id in enumerate(part):
-            values[places + place] = id
+    specials = (layout.before, layout.between, layout.after)
+    for places, ids in zip((rows.starts, between, ends), specials, strict=True):
+        for shift, id in enumerate(ids):
+            values[places + shift] = id
     for pair, starts, counts in (
         (segments.first, rows.starts + num_before, first_lengths),
         (segments.second, rows.starts + second_starts, second_lengths),
@@ -221,9 +218,9 @@ def pack_segments(documents, segments, layout):
 
 
 def copy_slices(source, source_starts, target, target_starts, lengths):
-    """Copies `source[s : s + n]` to `target[t : t + n]` for each row of the three arrays.
+    """Copies `source[s : s + n]` to `target[t : t + n]` for each `s, t, n` of the three arrays.
 
-    For slices of a few dozen tokens memory views are three times faster than an index array.
+    For slices of a few dozen tokens, memory views are three times faster than an index array.
     """
     source, target = memoryview(source.astype(target.dtype, copy=False)), memoryview(target)
     columns = (source_starts, target_starts, lengths)
@@ -232,14 +229,13 @@ def copy_slices(source, source_starts, target, target_starts, lengths):
 
 
 def _budget(sequence_length, num_special):
-    advice = f"There must be room for {num_special} special tokens and two others."
-    return (
-        check_int("sequence_length", sequence_length, num_special + 2, advice=advice) - num_special
-    )
+    """Returns the most tokens of text in a row."""
+    least, advice = num_special + 2, f"It must hold {num_special} special tokens and two others."
+    return check_int("sequence_length", sequence_length, least, advice=advice) - num_special
 
 
 class _Cutter:
-    """The loops over sentences, which use only their borders: no token is copied."""
+    """Cuts documents into pairs by the borders of their sentences alone: no token is copied."""
 
     def __init__(self, documents, sequence_length, layout, short_probability):
         # Memory views give plain ints, which are several times faster than NumPy's scalars.
@@ -257,7 +253,7 @@ class _Cutter:
         flags = columns[:, 4].astype(np.int8), columns[:, 5].astype(bool)
         return Segments(columns[:, 0:2], columns[:, 2:4], *flags, self.num_skipped)
 
-    def cut_next(self, document, generator, random_probability, is_drawn_per_example):
+    def cut_next(self, document, generator, random_probability, is_target_per_example):
         """Cuts one document into pairs for next sentence prediction."""
         starts, ends = self.starts, self.ends
         sentence, stop = self.firsts[document], self.firsts[document + 1]
@@ -276,7 +272,7 @@ class _Cutter:
                 b = starts[a_end], ends[chunk_end - 1]
                 not_next, sentence = NEXT, chunk_end
             self._add(a, b, not_next, is_short, generator)
-            if is_drawn_per_example:
+            if is_target_per_example:
                 target, is_short = self._draw_target(generator)
 
     def cut_ordered(self, document, generator):
@@ -318,15 +314,16 @@ class _Cutter:
         return self.starts[sentence], self.ends[self._chunk_end(sentence, stop, target) - 1]
 
     def _add(self, a, b, not_next, is_short, generator):
-        """Shortens the pair to the budget and keeps it.
+        """Shortens a pair to the budget and adds it to the rows.
 
-        Tokens are dropped from the longer segment, from B if both are equally long, in closed form
-        as in `packing.truncated_lengths`. One random bit for each token selects the side.
+        Tokens go from the longer segment, one by one, and from B if both are equally long. As in
+        `packing.truncated_lengths`, a formula gives the result. For each dropped token a random bit
+        chooses front or back.
         """
         room, row = self.budget, []
         most = max((room + 1) // 2, room - (b[1] - b[0])), max(room // 2, room - (a[1] - a[0]))
-        for (start, end), kept in zip((a, b), most, strict=True):
-            surplus = end - start - kept
+        for (start, end), longest in zip((a, b), most, strict=True):
+            surplus = end - start - longest
             if surplus > 0:
                 from_front = generator.getrandbits(surplus).bit_count()
                 start, end = start + from_front, end - surplus + from_front

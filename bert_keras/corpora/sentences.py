@@ -5,12 +5,12 @@ import re
 # Closing quotes and brackets that belong to the sentence they end.
 _CLOSING = "\"'”’»)\\]）】』」》〕"
 _OPENING = "\"'“‘«(\\[（【『「《〔_*—–-"
-# A stop between letters ends a sentence if white space and no small letter follow.
-# Thanks to possessive repeats a megabyte of dots does not take quadratic time.
+# A stop and the white space after it; `_is_end` looks at the next character, group 1. Possessive
+# repeats keep a megabyte of dots from taking quadratic time.
 _SPACED_END = re.compile(
     rf"[.!?…](?<![.!?…]{{2}})[.!?…]*+[{_CLOSING}_*]*+\s++(?=[{_OPENING}]*(.))", re.DOTALL
 )
-# Chinese and Japanese stops need no white space. U+FF0E is a full stop in many files.
+# Chinese and Japanese stops need no white space. Many files have U+FF0E as a full stop.
 _CJK_END = re.compile(
     rf"(?:[。！？｡]|(?<![0-9０-９])．(?![0-9０-９]))[。！？!?．…]*[{_CLOSING}]*\s*"
 )
@@ -23,7 +23,7 @@ vs viz cf etc eg ie i.e e.g cp vol vols no nos fig figs ch chap pp op ed eds co 
 approx jan feb mar apr jun jul aug sept oct nov dec a.m p.m u.s u.k ph.d b.c a.d hr hrs bros mt ft
 """
 _ABBREVIATIONS = frozenset(_ABBREVIATED.split())
-# These precede names or numbers, and end sentences too: it depends on what follows.
+# These may also end a sentence. They do if a capital letter follows.
 _MAY_END = frozenset(("etc", "esq", "jr", "sr", "inc", "ltd", "co", "a.m", "p.m", "u.s", "u.k"))
 
 
@@ -40,8 +40,8 @@ def split_sentences(text: str) -> list[str]:
         text: str, a passage whose line breaks have no meaning.
 
     Returns:
-        A list of str, not empty, without white space at their ends. Joined, they hold
-        every character of the text except white space, in the same order.
+        A list of str, none empty, without white space at their ends. Together they hold every
+        character of the text except white space, in the same order.
 
     Example:
 
@@ -63,7 +63,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _sentence_ends(text):
-    """Returns where sentences end, increasing."""
+    """Returns the places where sentences end, in ascending order."""
     ends = [match.end() for match in _SPACED_END.finditer(text) if _is_end(text, match)]
     if _HAS_CJK_END.search(text):
         ends = sorted({*ends, *(match.end() for match in _CJK_END.finditer(text))})
@@ -71,6 +71,7 @@ def _sentence_ends(text):
 
 
 def _is_end(text, match):
+    """Whether a match of `_SPACED_END` ends a sentence."""
     follows = match[1]
     if follows.islower():
         return False
@@ -82,7 +83,7 @@ def _is_end(text, match):
         return True
     word = word[1]
     if len(word) == 1:
-        # "Henry J. Smith", but "so did I. Then".
+        # "Henry J. Smith" goes on, "so did I. Then" does not.
         return word in "Ia" or not word.isupper()
     word = word.lower()
     return word not in _ABBREVIATIONS or (word in _MAY_END and follows.isupper())

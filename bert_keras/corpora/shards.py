@@ -32,7 +32,7 @@ from bert_keras.types import Array, Path
 
 MANIFEST_FILE = "manifest.json"
 FORMAT_VERSION = 1
-# Far more than any header of ours, so that a damaged length does not read gigabytes.
+# No header of ours is nearly as long. The limit keeps a damaged length from reading gigabytes.
 LONGEST_HEADER = 1 << 20
 _DTYPES = {
     "U16": np.dtype("<u2"),
@@ -57,7 +57,7 @@ def write_shard(path: Path, arrays: Mapping[str, Array]) -> None:
         arrays: dict of str to array.
     """
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    # Its own `save_file` leaves a file that only its owner may read.
+    # The `save_file` of safetensors makes a file that only its owner may read.
     with replacing(path) as temporary, open(temporary, "wb") as file:
         file.write(safetensors.numpy.save(arrays))
 
@@ -115,7 +115,7 @@ def json_sha256(value: Any) -> str:
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Writes `manifest.json`, whole or not at all: if it exists, the data is complete."""
+    """Writes `manifest.json`, whole or not at all. If it exists, the data is complete."""
     write_json(os.path.join(folder, MANIFEST_FILE), manifest)
 
 

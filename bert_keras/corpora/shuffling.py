@@ -2,7 +2,7 @@
 
 import numpy as np
 
-# Four rounds make a permutation that looks random; halves with few bits need more.
+# Four rounds already look random, except for halves of few bits.
 ROUNDS = 8
 
 

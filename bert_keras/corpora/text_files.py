@@ -49,14 +49,15 @@ def find_text_files(paths: Path | Iterable[Path]) -> list[str]:
 
 
 def expand(flag: str, patterns: Iterable[str]) -> list[str]:
-    """Returns the files, folders and addresses that match patterns with `*`.
+    """Returns files, folders and addresses by their names or by patterns with `*`.
 
     Raises:
         FileNotFoundError: a pattern matches nothing. The message names the flag.
     """
     paths = []
     for pattern in patterns:
-        found = [pattern] if is_remote(pattern) else sorted(glob.glob(pattern))
+        is_name = is_remote(pattern) or os.path.exists(pattern)
+        found = [pattern] if is_name else sorted(glob.glob(pattern))
         if not found:
             raise FileNotFoundError(f"{flag} must name files. Received: {pattern}, no such file.")
         paths += found
@@ -92,7 +93,7 @@ def read_documents(
         errors: `"strict"` or `"replace"`, for bytes that are not UTF-8; see `read_lines`.
 
     Yields:
-        A list of str, not empty, without white space at their ends. Documents without text are
+        A list of str, none empty, without white space at their ends. Documents without text are
         skipped.
 
     Raises:

@@ -3,7 +3,7 @@
 | feature | kind, length | meaning |
 |---|---|---|
 | `input_ids` | int64, seq_len | ids, padded with 0 |
-| `input_mask` | int64, seq_len | 1 for real tokens |
+| `input_mask` | int64, seq_len | 1 for tokens, 0 for padding |
 | `segment_ids` | int64, seq_len | 1 for segment B and its `[SEP]` |
 | `masked_lm_positions` | int64, num_predictions | columns, padded with 0 |
 | `masked_lm_ids` | int64, num_predictions | original ids, padded with 0 |

@@ -17,14 +17,14 @@ from bert_keras.corpora.sentences import split_sentences
 from bert_keras.corpora.workers import STATE
 from bert_keras.preprocessing.ragged import Ragged
 
-# A task: large enough to outweigh its transport, small enough to balance the processes.
+# A task is large enough to outweigh its transport, and small enough to balance the processes.
 CHARACTERS_PER_TASK = 1 << 20
 # Longer sentences are cut, see `cut_long_sentences`.
 LONGEST_SENTENCE = 512
 
 
 def store_tokens(workers, texts, folder, progress):
-    """Tokenizes a corpus into a folder, or the part that is missing there.
+    """Tokenizes a corpus into a folder, from where an earlier call was killed.
 
     Args:
         workers: `Workers` with the state `tokenizer`, `word_segmenter`, `sentences_per_line`.
@@ -42,7 +42,7 @@ def store_tokens(workers, texts, folder, progress):
     if not columns.is_whole:
         tasks = itertools.islice(_tasks(texts), columns.num_parts, None)
         parts = workers.map(tokenize_documents, tasks)
-        for _ in columns.extend(_placed(part, columns.lengths) for part in parts):
+        for _ in columns.extend(_shifted(part, columns.lengths) for part in parts):
             progress(f"{columns.counts['bytes'] / 1e6:,.1f} MB of text tokenized")
     check_not_empty(range(columns.counts["documents"]), "The files must have tokens to train on")
     return dict(columns.counts)
@@ -57,7 +57,8 @@ def open_tokens(folder, tokenizer):
 
     Returns:
         documents: `Documents` on memory maps.
-        word_starts: bool `(total,)`, a memory map; `None` if they follow from the vocabulary.
+        word_starts: bool `(total,)`, a memory map, whether a word begins at each token; `None` if
+            the vocabulary tells.
     """
     columns = _columns(folder, tokenizer)
     has_words = columns.lengths["word_starts"] > 0
@@ -70,14 +71,14 @@ def _columns(folder, tokenizer):
     return Columns(folder, dtypes | {"token_ids": id_dtype(tokenizer), "word_starts": bool})
 
 
-def _placed(part, lengths):
-    """Returns a part for `Columns`, with its borders shifted by the existing lengths."""
+def _shifted(part, lengths):
+    """Returns a part for `Columns`, with its borders shifted by what is there before it."""
     arrays, counts = part
-    # Not in place: arrays from Ray are read-only.
-    before = [lengths[name] for name in ("token_ids", "token_ids", "sentence_starts")]
-    for name, length in zip(Documents._fields[1:], before, strict=True):
-        arrays[name] = arrays[name] + length
-    if lengths["first_sentences"]:  # The last entry of the column is the first of the part.
+    # Not `+=`: arrays from Ray are read-only.
+    shifts = [lengths[name] for name in ("token_ids", "token_ids", "sentence_starts")]
+    for name, shift in zip(Documents._fields[1:], shifts, strict=True):
+        arrays[name] = arrays[name] + shift
+    if lengths["first_sentences"]:  # The column's last entry is also the part's first: drop it.
         arrays["first_sentences"] = arrays["first_sentences"][1:]
     return arrays, counts
 
@@ -108,7 +109,7 @@ def tokenize_documents(documents):
 
     Returns:
         arrays: dict, the fields of `Documents` for documents with a sentence, and `word_starts`,
-            bool with the shape of `token_ids`, or empty if they follow from the vocabulary.
+            bool with the shape of `token_ids`, or empty if the vocabulary tells them.
         counts: dict of ints.
     """
     tokenizer = STATE["tokenizer"]
@@ -151,10 +152,13 @@ def _sentences(passages):
 
 
 def _sentence_ids(sentences):
-    """Returns flat ids, the length of each sentence, and which tokens begin a word, or `None`."""
+    """Returns flat ids, the length of each sentence, and whether each token begins a word.
+
+    The last is `None` if the vocabulary tells.
+    """
     tokenizer = STATE["tokenizer"]
     if STATE["word_segmenter"] is not None:
-        return _segmented(tokenizer, sentences)
+        return _segmented_ids(tokenizer, sentences)
     if tokenizer.continues_word is None:
         return tokenizer.flat_ids(sentences, word_starts=True)
     if "cached_tokenizer" not in STATE:
@@ -162,11 +166,11 @@ def _sentence_ids(sentences):
     return *STATE["cached_tokenizer"].flat_ids(sentences), None
 
 
-def _segmented(tokenizer, sentences):
-    """Returns the same with the words of the word segmenter.
+def _segmented_ids(tokenizer, sentences):
+    """Returns the same as `_sentence_ids`, with words from the word segmenter.
 
-    The tokens are those of the sentence. A token begins a word if its first character is in another
-    word than that of the previous token.
+    It changes no token. A token begins a word if its first character is in another word than that
+    of the previous token.
     """
     ids, starts = [], []
     encodings = tokenizer.encode(sentences, special_tokens=False)

@@ -18,7 +18,7 @@ from bert_keras.tokenizers.tokenizer import replace_surrogates
 from bert_keras.types import Path
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-# The tokenizer maps longer words to [UNK], and a word of a megabyte would take hours to train on.
+# The tokenizer maps longer words to [UNK], and training on a word of a megabyte would take hours.
 LONGEST_WORD = 100
 
 
@@ -40,10 +40,10 @@ def train_wordpiece(
     Starting from single characters, the most frequent pair of adjacent pieces in the words of the
     text is merged into a new piece, until the vocabulary is full. Google never published the
     trainer of BERT's vocabularies, which merged by gain in likelihood; this one merges by
-    frequency, like Hugging Face's. The same text always gives the same
-    vocabulary: the library's own trainer numbers characters in the random order of a
-    hash table, so they are counted and sorted here first. Words of more than 100 characters, which
-    are unknown to the tokenizer, are left out with a warning.
+    frequency, like Hugging Face's. The same text always gives the same vocabulary: characters are
+    counted and sorted first, since the `tokenizers` library would number them in the random order
+    of a hash table. Words of more than 100 characters, which are unknown to the tokenizer, are left
+    out with a warning.
 
     Args:
         files: path of a UTF-8 text file, plain or gzip, or a list of paths.
@@ -92,9 +92,9 @@ def train_wordpiece(
         if len(fixed) > vocabulary_size:
             raise ValueError(
                 "`vocabulary_size` must hold the special tokens and the alphabet. Received: "
-                f"vocabulary_size={vocabulary_size} for {len(special_tokens)} special tokens and "
-                f"{len(fixed) - len(special_tokens)} characters at the beginning and inside of "
-                "words. Raise it, or lower `limit_alphabet`."
+                f"vocabulary_size={vocabulary_size} for {len(fixed) - len(characters)} special "
+                f"tokens and {len(characters)} characters at the beginning and inside of words. "
+                "Raise it, or lower `limit_alphabet`."
             )
         # Listed as special tokens, the characters get their ids in this order.
         ids = _train(shortened(), normalizer, fixed, alphabet, vocabulary_size, min_frequency)
@@ -138,7 +138,7 @@ def _alphabet(texts, normalizer, limit):
 
 
 def _shortener(normalizer, split_chinese):
-    """Returns a function that removes overlong words from a text, and returns their number too."""
+    """Returns a function that returns a text without overlong words, and their number."""
     borders = re.escape(string.punctuation) + "。，、" + ("\u4e00-\u9fff" if split_chinese else "")
     may_be_long = re.compile(rf"[^\s{borders}]{{{LONGEST_WORD + 1}}}").search
     split = tokenizers.pre_tokenizers.BertPreTokenizer().pre_tokenize_str
@@ -155,7 +155,7 @@ def _shortener(normalizer, split_chinese):
 
 
 def _as_rereadable(files, texts, folder, errors):
-    """Returns a function that returns a new iterator over the texts at each call."""
+    """Returns a function whose every call returns a new iterator over the texts."""
     if (files is None) == (texts is None):
         raise ValueError("Pass either `files` or `texts`. Received: both, or neither.")
     if texts is not None:

@@ -8,7 +8,7 @@ import threading
 from concurrent import futures
 from concurrent.futures import process
 
-# The state of a process, set once: sending it with each task would cost more than the task.
+# A process's shared values, set once: sending them with each task would cost more than the task.
 STATE = {}
 KILLED = (
     "A process ended before its task, as after a kill or without memory; it may have printed more "
@@ -21,9 +21,9 @@ class Workers:
     """Runs functions of modules on tasks. Each process holds their shared values in `STATE`.
 
     Args:
-        count: int. 1 runs everything in this process.
+        count: int, the number of processes. 1 runs everything in this process.
         options: dict, for subclasses, see `runners`.
-        **state: the values of `STATE`, which can be pickled.
+        **state: the content of `STATE`. All values can be pickled.
 
     Example:
     ```python
@@ -46,7 +46,7 @@ class Workers:
         STATE.clear()
 
     def map(self, function, tasks):
-        """Yields `function(task)` for each task in order, and reads a few tasks ahead.
+        """Yields `function(task)` for each task in order; takes a few tasks in advance.
 
         Raises:
             ChildProcessError: a process was killed.
@@ -97,9 +97,9 @@ def _set_up_process(state):
 
 
 def _end_with_parent():
-    """Ends this process with its parent, which may be killed without notice.
+    """Ends this process when its parent ends, which may be killed without notice.
 
-    Otherwise it would continue with its tasks, and overwrite the files of a restarted run.
+    Otherwise this process would finish its tasks, and overwrite the files of a restarted run.
     """
     multiprocessing.parent_process().join()
     os._exit(1)

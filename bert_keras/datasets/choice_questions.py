@@ -43,11 +43,11 @@ class _Layout(NamedTuple):
 
     Args:
         fields: tuple of str, the fields by which the layout is recognized.
-        context: str, the context, with the names of fields in braces.
-        choices: tuple of str, a field for each choice; or str, the field of all.
-        label: str, the field of the right choice.
-        before: str, the field of the text that each choice continues, or in whose gap (`_`) it is.
-        kinds: dict from a field to the values it may have.
+        context: str, the context, with names of fields in braces.
+        choices: tuple of str, one field for each choice; or str, the field with all choices.
+        label: str, the field with the right choice.
+        before: str, the field with a text that each choice continues, or whose gap (`_`) it fills.
+        kinds: dict from a field to the only values it may have.
     """
 
     fields: tuple[str, ...]
@@ -60,7 +60,7 @@ class _Layout(NamedTuple):
 
 _CAUSES = ("cause", "effect")
 _LAYOUTS = (
-    # SWAG, and its joined form.
+    # SWAG, as its authors published it, and with the two sentences joined.
     _Layout(
         ("sent1", "sent2", "ending0"),
         "{sent1}",
@@ -116,9 +116,10 @@ def read_multiple_choice(path: Path) -> MultipleChoiceExamples:
     | your own: `context`, `choices`, `label` | JSON lines | context | choice |
 
     The same fields are read from JSON, Parquet and CSV, and as `datasets` writes them (`choices`
-    with lists of `label` and `text`). SWAG is as in section 4.4 of the BERT paper. The authors'
-    baseline of e-CARE distinguishes cause and effect by the order of the sentences instead. A label
-    is a choice's own label, else a position from 0 or a letter; an empty one or -1 is missing.
+    with lists of `label` and `text`). SWAG is read as in section 4.4 of the BERT paper. In e-CARE
+    the context asks for the cause or the effect; in its authors' baseline the order of sentences
+    tells which. A label is the own label of a choice, or else its position from 0 or its letter; an
+    empty label or -1 is missing.
 
     Args:
         path: the file, see `read_rows`, or a folder of files.
@@ -150,7 +151,7 @@ def read_multiple_choice(path: Path) -> MultipleChoiceExamples:
         labels.append(label)
     check_not_empty(contexts, f"{path} must hold examples")
     if labels[0] is None:
-        labels = _labels_beside(path, choices)
+        labels = _read_label_file(path, choices)
     return MultipleChoiceExamples(contexts, choices, labels and np.array(labels, "int32"))
 
 
@@ -167,11 +168,11 @@ def _records(path):
         return
     name = os.fspath(path).lower().removesuffix(".gz")
     if name.endswith(".xml"):
-        rows = _items(path)
+        rows = _copa_items(path)
     else:
         rows = read_records(path, kind="jsonl" if name.endswith(".txt") else None)
     for place, record in rows:
-        if {"questions", "options", "answers"} <= {*record}:  # RACE has a text with its questions.
+        if {"questions", "options", "answers"} <= {*record}:  # RACE: an article with its questions.
             columns = (record[field] for field in ("questions", "options", "answers"))
             for number, (question, options, answer) in enumerate(zip(*columns, strict=True)):
                 row = {"question": question, "options": options, "answer": answer}
@@ -180,7 +181,7 @@ def _records(path):
             yield place, record
 
 
-def _items(path):
+def _copa_items(path):
     """Yields the items of COPA's XML."""
     text = read_text(path)
     try:
@@ -204,7 +205,7 @@ def _items(path):
 
 
 class _Texts(dict):
-    """The fields of a row, of which only texts may be read."""
+    """The fields of a row; reading one that is not text raises `ValueError`."""
 
     def __getitem__(self, key):
         return _check_texts([super().__getitem__(key)])[0]
@@ -264,7 +265,13 @@ def _check_texts(values):
 
 
 def _label(value, num_choices, keys=None):
-    """Returns the position of the right choice, `None` if the row does not say it."""
+    """Returns the position of the right choice, `None` if the label is missing.
+
+    Args:
+        value: the label.
+        num_choices: int.
+        keys: the choices' own labels, such as A, B and C; `None` if they have none.
+    """
     if isinstance(value, float) and value.is_integer():  # pandas
         value = int(value)
     if value is None or value in ("", "-1", -1) or value != value:
@@ -281,8 +288,8 @@ def _label(value, num_choices, keys=None):
     return int(value)
 
 
-def _labels_beside(path, choices):
-    """Returns the labels in the file next to it, a number in each line, `None` without one."""
+def _read_label_file(path, choices):
+    """Returns the labels in `NAME-labels.lst` beside a file, one a line; `None` without it."""
     name = f"{re.sub(r'[.]jsonl?([.]gz)?$', '', os.fspath(path))}-labels.lst"
     if not os.path.exists(name):
         return None

@@ -28,7 +28,7 @@ class Layout:
     Args:
         texts: tuple of one or two columns, by name or by number.
         label: the label's column, by name or by number; `None` if the layout has no labels.
-        num_fields: tuple of the field counts that a row may have; only for columns by number.
+        num_fields: tuple of the numbers of fields that a row may have; only for columns by number.
     """
 
     texts: tuple[str | int, ...]
@@ -38,7 +38,7 @@ class Layout:
 
 @dataclasses.dataclass(frozen=True)
 class ClassificationTask:
-    """Everything the readers know about a set of labelled texts. No code depends on its name.
+    """Everything the readers know about a set of labelled texts. No code depends on a set's name.
 
     Args:
         layouts: tuple of `Layout`; the first that fits the file's first row is used.
@@ -49,9 +49,9 @@ class ClassificationTask:
         problem_type: `"single_label"`, `"multi_label"` (the file lists class numbers, separated
             by commas) or `"regression"`.
         score_range: (lowest, highest) score of a regression set.
-        skips_broken_rows: bool. Rows with a wrong number of fields are an error if `False`. If
+        skips_broken_rows: bool. If `False`, a row with a wrong number of fields is an error. If
             `True`, for sets published with such rows, they are left out with a warning.
-        folders: tuple of str, further names that its folder may have, in lower case without
+        folders: tuple of str, other names that the set's folder may have, in lower case without
             punctuation.
         undecided: str, the label of rows on which the annotators did not agree. They are left out
             with a warning. `None` if there are none.
@@ -92,13 +92,13 @@ def read_examples(path: Path, task: ClassificationTask) -> LabelledTexts:
     num_fields = (len(rows[0][1]),) if has_header else layout.num_fields
     if task.skips_broken_rows:
         wrong = [len(fields) not in num_fields for _, fields in rows]
-        rows = _without(path, rows, wrong, "have a wrong number of fields")
+        rows = _kept_rows(path, rows, wrong, "have a wrong number of fields")
     table = Table(path, rows, has_header, num_fields)
     is_labelled = len(columns) > len(layout.texts)
     if is_labelled and task.undecided is not None:
         why = f"have the label {task.undecided!r}, which says that annotators did not agree"
         undecided = [value == task.undecided for value in table.column(columns[-1])]
-        table.rows = _without(path, table.rows, undecided, why)
+        table.rows = _kept_rows(path, table.rows, undecided, why)
     check_not_empty(table.rows, f"{path} must have rows after its header")
     if is_labelled and {*map(str, table.column(columns[-1]))} <= {"-1", "-1.0"}:
         is_labelled = False  # A test set of GLUE in other libraries' files.
@@ -148,14 +148,14 @@ def read_texts(
     """Reads a file of texts, or pairs of texts, with their labels.
 
     The first row names the columns, unless all of them are given by number. Labels are read without
-    blanks around them, and 1.0 is 1. Rows without a label (an empty cell, null, NaN, SNLI's "-",
-    and -1 where other labels are the numbers of three or more classes) and rows without a text, or
-    with one text of a pair, are left out, and a warning counts them.
+    blanks around them, and 1.0 is read as 1. A warning counts the rows that are left out: those
+    without a text or with one text of a pair, and those without a label (an empty cell, null, NaN,
+    SNLI's "-", and -1 if the other labels are the numbers of three or more classes).
 
     Args:
         path: CSV, TSV, JSON, JSON lines or Parquet file, see `read_rows`.
-        text_columns: list of one or two str: names, or numbers from 0, negative from the end.
-            `None` among them is left out.
+        text_columns: list of one or two str: names, or numbers from 0, negative from the end. A
+            `None` in the list is ignored.
         label_column: str, likewise; for several labels also a list of columns, or their names
             separated by commas, with 0 or 1 in each column.
         label_names: tuple of str, the labels allowed; by default those that occur.
@@ -163,8 +163,8 @@ def read_texts(
             text or a list of names, or of 0 and 1 for each label, or `"regression"` for labels that
             are numbers.
         score_range: (lowest, highest) score allowed.
-        may_lack_labels: bool, whether a file without the label's column, or without a label in any
-            row, holds texts to predict, or is an error.
+        may_lack_labels: bool. If `True`, a file without the label's column, or without a label in
+            any row, holds texts to predict. If `False`, it is an error.
         label_separator: str, what separates the labels of one field.
         separator: str of one character, what separates columns; see the `delimiter` of `read_rows`.
         quoting: bool, whether `"` quotes fields; see `read_rows`.
@@ -190,7 +190,8 @@ def read_texts(
         )
     has_header = has_names(path) or not all(isinstance(column, int) for column in columns)
     names = [column for column in columns if has_header and isinstance(column, str)]
-    # STS-B's own files have further columns in some rows. A label that is shifted is no number.
+    # In STS-B's own files some rows have more columns. If that moved the label's column, the error
+    # would show: what stands there is no number.
     surplus = not has_header and problem_type == "regression"
     rows = read_rows(path, separator, quoting, names, surplus=surplus)
     table = Table(path, list(rows), has_header)
@@ -200,7 +201,7 @@ def read_texts(
         return LabelledTexts(_texts(table, texts), None, label_names or (), problem_type)
     labels = [table.find(label, _COLUMN_ADVICE) for label in labels]
     blank = [_lacks_text([fields[x] for x in texts], may_lack_labels) for _, fields in table.rows]
-    table.rows = _without(path, table.rows, blank, "have no text")
+    table.rows = _kept_rows(path, table.rows, blank, "have no text")
     check_not_empty(table.rows, f"{path} must have rows with a text")
     label_names = tuple(str(name).strip() for name in label_names or ())
     values, names = read_labels(table, labels, problem_type, label_separator, label_names)
@@ -211,12 +212,12 @@ def read_texts(
             refuse_first(missing, table.column(labels[0]), rule, places=table.places)
         print(f"{path} has no labels to measure by.")
         return LabelledTexts(_texts(table, texts), None, label_names, problem_type)
-    table.rows = _without(path, table.rows, missing, "have no label")
+    table.rows = _kept_rows(path, table.rows, missing, "have no label")
     values = [value for value in values if value is not None]
     if problem_type == "regression":
         labels, names = _scores(table, values, score_range), ()
     elif problem_type == "multi_label":
-        names = names or _names_of_sets(path, values)
+        names = names or _labels_of(path, values)
         labels = _indicators(table, values, names)
     else:
         names = names or _classes_of(path, values)
@@ -239,7 +240,7 @@ def encode_labels(table: Table, column: int, task: ClassificationTask) -> Array:
 
 
 def _classes(table, values, names):
-    """Returns the number of each label, int32 `(n,)`."""
+    """Returns the position in `names` of each label, int32 `(n,)`."""
     numbers = {name: number for number, name in enumerate(names)}
     rule = f"a label must be one of {shorten(list(names))}"
     refuse_first([value not in numbers for value in values], values, rule, places=table.places)
@@ -277,7 +278,7 @@ def _as_number(text):
 
 
 def _classes_of(path, values):
-    """Returns the classes that occur in alphabetical order; prints a note on doubtful ones.
+    """Returns the classes that occur, in alphabetical order; prints a note if they look wrong.
 
     Raises:
         ValueError: there is a single class.
@@ -298,7 +299,7 @@ def _classes_of(path, values):
     return names
 
 
-def _names_of_sets(path, rows):
+def _labels_of(path, rows):
     """Returns the labels that occur in sets of labels, in alphabetical order."""
     names = tuple(sorted({name for row in rows for name in row}))
     return check_not_empty(names, f"{path} must have labels: the fields of their column are empty")
@@ -315,14 +316,14 @@ def _texts(table, columns):
 
 
 def _lacks_text(texts, may_be_empty):
-    """Whether a row lacks a text to train on; one to predict may be empty."""
+    """Whether a row lacks a text. One to train on may not be empty, one to predict may be."""
     return any(is_missing(x) or not (may_be_empty or str(x).strip()) for x in texts)
 
 
 def _lacks_label(table, texts, label):
     size = len(table.first)
     if isinstance(label, int):
-        # Counted from the end, the label's column may be that of a text.
+        # A number from the end may name the column of a text in a file without labels.
         return not -size <= label < size or label % size in texts
     if label not in table.first:
         print(
@@ -332,8 +333,8 @@ def _lacks_label(table, texts, label):
     return label not in table.first
 
 
-def _without(path, rows, is_left_out, why):
-    """Returns rows without some, which a warning counts."""
+def _kept_rows(path, rows, is_left_out, why):
+    """Returns rows without those that are left out; a warning counts these and says why."""
     places = [place.split()[-1] for (place, _), out in zip(rows, is_left_out, strict=True) if out]
     if places:
         more = ", ..." if len(places) > 10 else ""

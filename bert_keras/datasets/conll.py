@@ -22,7 +22,7 @@ from bert_keras.datasets.tag_columns import (
 from bert_keras.datasets.tag_records import TagFields, find_fields, has_records, read_tag_records
 from bert_keras.types import Path
 
-# Also `###MEDLINE:95369245` of JNLPBA, `#begin document` of CoNLL-2012 and `#sent_id=1`.
+# Such as `# text`, `###MEDLINE:95369245` (JNLPBA), `#begin document` (CoNLL-2012), `#sent_id=1`.
 _COMMENT = re.compile(r"#([\s#]|$|begin |end |\w+ ?=)")
 
 
@@ -59,12 +59,12 @@ def read_conll(
     - A line of white space or one that begins with `-DOCSTART-` ends a sentence.
     - A line that begins with `#` and has as many fields as the first word's line is a word: tweets
       have `#\tO`. With another number of fields it is a comment if white space, another `#` or
-      nothing follows (`# text = ...`), if it is `#begin` or `#end` of CoNLL-2012 or `#name=value`,
-      or in CoNLL-U. Any other (`#London B-LOC` among tabs) is an error, since tweets are full
-      of such words.
-    - In CoNLL-U (by the name's ending, `.conllu`) the lines of multiword tokens (`1-2`) and of
-      empty nodes (`8.1`) are skipped: their words are on lines of their own, or do not occur in
-      the text.
+      nothing follows the `#` (`# text = ...`), if it is `#begin` or `#end` of CoNLL-2012 or
+      `#name=value`, or if the file is CoNLL-U. Anything else (`#London B-LOC` in a file with tabs)
+      is an error, since tweets are full of such words.
+    - In CoNLL-U (a name that ends in `.conllu`) the lines of multiword tokens (`1-2`) and of empty
+      nodes (`8.1`) are skipped: the words of the former are on lines of their own, and the latter
+      do not occur in the text.
     - In CoNLL-2012 the fourth column has the words and the eleventh the entities, in brackets.
     - Without `word_column` and `tag_column` the word is the first field and the tag the last,
       unless a header or the fields of the first 1,000 lines show otherwise: the first column
@@ -86,11 +86,12 @@ def read_conll(
             part of speech (4 is the language's own).
         segment_index: bool, whether each word ends in a digit that does not belong to it, the
             position of the character in its word (Weibo: `科0`). By default `True` if every word of
-            the file has at least two characters and ends in a digit, of which nine in ten are 0 or
-            one more than that of the word before.
-        may_lack_tags: bool, whether a file with words alone holds words to tag, or is an error.
+            the file has at least two characters and ends in a digit, and nine in ten digits are 0
+            or one more than the digit before.
+        may_lack_tags: bool. If `True`, a file of words alone holds words to tag. If `False`, it is
+            an error.
         label_names: list of str, the names of tags that are numbers. A Parquet file that `datasets`
-            wrote has them in it.
+            wrote holds them itself.
 
     Returns:
         `TaggedSentences`.
@@ -197,8 +198,8 @@ def tag_layout(
 def is_tagged(path: Path) -> bool:
     """Whether a text file has words with their tags, in columns or in rows with named fields.
 
-    So have files with an ending such as `.conll`, and others whose first lines hold tags of
-    entities.
+    It has if its name ends with `.conll` or the like, or if its first lines are CoNLL-2012's or
+    hold tags of entities.
     """
     name = os.fspath(path).lower().removesuffix(".gz")
     if name.endswith((".conll", ".conllu", ".bio", ".iob", ".iob2", ".bmes", ".bioes")):
@@ -208,10 +209,11 @@ def is_tagged(path: Path) -> bool:
         if isinstance(layout, TagFields):
             return True
         rows = itertools.islice(_read_fields(path), LINES_LOOKED_AT)
-        tags = [fields[layout.tags] for _, fields in rows if fields and len(fields) > 1]
+        words = [fields for _, fields in rows if fields and len(fields) > 1]
     except ValueError:
         return False
-    return bool(tags) and hold_entity_tags(tags)
+    is_2012 = bool(words) and is_conll_2012(words[0])
+    return is_2012 or (bool(words) and hold_entity_tags([fields[layout.tags] for fields in words]))
 
 
 def _read_words(path, word_column, tag_column, may_lack_tags, label_names=None):
@@ -243,7 +245,7 @@ def _read_words(path, word_column, tag_column, may_lack_tags, label_names=None):
 
 
 def _without_brackets(tag, entity):
-    """Returns the IOB2 tag of `(PERSON*`, `*` or `*)`, and the entity that goes on after it."""
+    """Returns the IOB2 tag of `(PERSON*`, `*` or `*)`, and the entity that the next word is in."""
     opened = re.match(r"\(([^()*]+)", tag)
     current = opened[1] if opened and entity is None else entity
     prefix = "B" if opened and entity is None else "I"
@@ -254,7 +256,7 @@ def _without_brackets(tag, entity):
 def _read_fields(path):
     """Yields `(line number, fields)`; at the end of a sentence the fields are `None`."""
     split, first = _find_separator(path)
-    # In CoNLL-2012 each predicate of a sentence has a column.
+    # In CoNLL-2012 the number of columns differs by sentence: each predicate has one.
     varies = is_conll_2012(first)
     for number, line in _numbered_lines(path):
         if _ends_sentence(line):
@@ -280,7 +282,7 @@ def _find_separator(path):
 
 
 def _check_words(path, sentences):
-    """Refuses a file with texts instead of words, as in text classification."""
+    """Refuses a file with texts instead of words, such as one for text classification."""
     words = [word for sentence in sentences for word in sentence]
     texts = [word for word in words if re.search(r"\S\s+\S", word)]
     if len(texts) > len(words) / 2:
@@ -332,6 +334,7 @@ def _fault(fields, word_column, tag_column):
 
 
 def _has_segment_index(words):
+    """Whether words end in digits that count characters, see `read_conll`."""
     digits = [[word[-1:] for word in sentence if len(word) > 1] for sentence in words]
     if any(
         len(x) < len(y) or not {*x} <= {*"0123456789"} for x, y in zip(digits, words, strict=True)

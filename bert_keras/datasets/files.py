@@ -16,7 +16,7 @@ from bert_keras.datasets.remote import open_bytes
 from bert_keras.engine.atomic_files import reading
 from bert_keras.types import Path
 
-# Longest first: the mark of UTF-16 (little endian) is a prefix of that of UTF-32.
+# Longest first: UTF-32's mark (little endian) begins with that of UTF-16.
 BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -37,10 +37,10 @@ def read_lines(
 ) -> Iterator[str]:
     r"""Yields the lines of a text file, plain or gzip, each with its line ending.
 
-    `"\n"` ends a line. `"\r"` ends one too if the beginning of the file has more of them alone than
-    `"\n"`, as in files of old Macs. `str.splitlines` also cuts at U+0085, U+2028, form feeds and
-    others, which occur inside the sentences of real corpora. UTF-8 files are streamed, so that a
-    corpus may be larger than memory.
+    `"\n"` ends a line. `"\r"` ends one too if the beginning of the file has more lone `"\r"` than
+    `"\n"`, as in files of old Macs. Nothing else does: U+0085, U+2028, form feeds and others, at
+    which `str.splitlines` cuts, occur inside the sentences of real corpora. UTF-8 files are
+    streamed, so a corpus may be larger than memory.
 
     Args:
         path: the file, or an address such as `s3://bucket/file`, see `remote`; gzip is recognised
@@ -57,9 +57,8 @@ def read_lines(
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file holds bytes of another encoding, NUL characters, or broken gzip data,
-            or it is of a kind that holds no text. The message names the file, the line and the
-            byte.
+        ValueError: the file holds bytes of another encoding, NUL characters or broken gzip data,
+            or is no text file. The message names the file, the line and the byte.
     """
     check_choice("errors", errors, ("strict", "replace"))
     path = os.fspath(path)
@@ -88,7 +87,7 @@ def decode_lines(
     errors: Literal["strict", "replace"] = "strict",
     allow_nul: bool = False,
 ) -> Iterator[str]:
-    """Yields the lines of a stream of bytes in UTF-8, for `read_lines`.
+    """Yields the lines of a stream of UTF-8 bytes, see `read_lines`.
 
     Args:
         stream: binary file object, or an iterable of lines.
@@ -164,7 +163,7 @@ def parse_json(text: str, path: Path, line: int = 1) -> Any:
     try:
         value = json.loads(text)
         if "\\ud" in text.lower():
-            # An escape may be half of a surrogate pair. No tokenizer takes it: it has no UTF-8.
+            # An escape may be half of a surrogate pair, which UTF-8 cannot hold: raises then.
             json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}, {_json_fault(error, line)}") from error
@@ -197,7 +196,7 @@ def _raw_lines(stream):
 
 
 def _in_utf8(raw, path, encoding, errors):
-    """Returns a stream of UTF-8 from bytes of another encoding."""
+    """Returns bytes of another encoding as a stream of UTF-8."""
     try:
         text = raw.decode(encoding, errors=errors)
     except UnicodeDecodeError as error:
@@ -210,7 +209,7 @@ def _in_utf8(raw, path, encoding, errors):
 
 
 def _likely_encoding(line):
-    """Returns the encoding that a line is probably in: that of Chinese or of Western Windows."""
+    """Returns the likely encoding of a line that is not UTF-8: Chinese, or Western Windows."""
     if re.search(rb"[\x81-\xfe]{4}", line):
         with contextlib.suppress(UnicodeDecodeError):
             line.decode("gb18030")

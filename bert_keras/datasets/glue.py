@@ -30,7 +30,7 @@ def _named(*names):
 
 
 def _task(texts, label, labels, **options):
-    """Returns a task whose files all have a header: the names of their text and label columns."""
+    """Returns a task whose files all have a header with the given text and label columns."""
     return ClassificationTask((Layout(texts, label),), labels, **options)
 
 
@@ -40,12 +40,12 @@ _ANY_ENDING = "{split}.txt {split}.tsv {split}.json"
 
 
 def _files(**names):
-    """Returns the file names of each split, which are separated by spaces."""
+    """Returns the file names of each split as a tuple; they are given separated by spaces."""
     return {split: tuple(text.format(split=split).split()) for split, text in names.items()}
 
 
 def _inference(label, names):
-    """Returns a task of premises and hypotheses, with the label "-" on undecided rows."""
+    """Returns a task of premises and hypotheses, in whose files undecided rows have the label -."""
     return _task(
         _SENTENCES,
         label,
@@ -185,16 +185,16 @@ def load_glue(task: str | None, data_dir: Path, split: str) -> LabelledTexts:
     path = _find_file(data_dir, task.files[split])
     if path is None:
         raise FileNotFoundError(
-            f"Split {split!r} is read from {' or '.join(task.files[split])}, and {data_dir} holds "
-            f"neither. It holds: {sorted(os.listdir(data_dir))[:20]}"
+            f"The split {split!r} is in {' or '.join(task.files[split])}, and {data_dir} holds no "
+            f"such file. It holds: {sorted(os.listdir(data_dir))[:20]}"
         )
     examples = classification.read_examples(path, task)
     if examples.labels is None and split not in ("test", "test_mismatched"):
         columns = [layout.label for layout in task.layouts if layout.label is not None]
         raise ValueError(
-            f"{path}, line 1: the split {split!r} has labels, in the column "
-            f"{' or '.join(map(repr, columns))}, and this file has no such column. Texts without "
-            "labels are read as the split 'test', or by `read_examples`."
+            f"{path}, line 1: the split {split!r} must have labels in the column "
+            f"{' or '.join(map(repr, columns))}, and this file has no such column. Read texts "
+            "without labels as the split 'test', or by `read_examples`."
         )
     return examples
 
@@ -209,7 +209,7 @@ def get_glue_task(name: str) -> ClassificationTask:
 
 
 def detect_glue_task(data_dir: Path) -> str:
-    """Returns the name of the task in a folder, by the folder's name or else its content.
+    """Returns the name of the task in a folder, from the folder's name or else its files.
 
     Raises:
         FileNotFoundError: there is no such folder.
@@ -231,7 +231,7 @@ def detect_glue_task(data_dir: Path) -> str:
 
 
 def _fits(data_dir, task):
-    """Whether the first row of the folder's train or dev file has texts and a label of the task."""
+    """Whether the first row of a folder's train or dev file has the task's texts and label."""
     path = _find_file(data_dir, task.files["train"] + task.files["dev"])
     if path is None:
         return False

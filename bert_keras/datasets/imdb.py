@@ -26,7 +26,7 @@ _REVIEW = re.compile(r"(?:^|/)(train|test)/(neg|pos)/(\d+)_(\d+)\.txt$")
 def load_imdb(path: Path, split: Literal["train", "test"]) -> LabelledTexts:
     """Reads one split of the IMDB reviews from the original folder layout or its archive.
 
-    Reviews are in the order of their ids, alternating negative and positive ones, so that the first
+    Reviews are in the order of their ids, a negative and a positive one in turn, so that the first
     n are balanced. Line breaks are `<br />` in the texts, as published. The unlabelled reviews
     (`train/unsup`) are not read.
 

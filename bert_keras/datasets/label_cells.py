@@ -10,7 +10,7 @@ from bert_keras.checks import refuse_first
 from bert_keras.datasets.table import Table, as_text
 from bert_keras.types import ProblemType
 
-# What stands for no label: NaN among texts, and SNLI's mark of rows that annotators disagreed on.
+# Texts that mean "no label": NaN, and SNLI's mark on rows whose annotators disagreed.
 _MISSING = ("-", "nan")
 _LIST = re.compile(r"[\[({](.*)[\])}]", re.DOTALL)
 # A name in quotation marks in a list that was written as text.
@@ -24,18 +24,19 @@ def read_labels(
     separator: str = ",",
     names: Sequence[str] = (),
 ) -> tuple[list[Any], tuple[str, ...]]:
-    """Returns the labels of each row, and the names of all labels that lists of 0 and 1 imply.
+    """Returns the labels of each row, and the names of all labels if the table tells them.
 
     Args:
         table: the rows.
         columns: positions of the labels' columns; several hold 0 or 1 for each label.
         problem_type: the kind of labels.
         separator: what separates several labels in a text.
-        names: the labels allowed, which are never missing; empty if any is.
+        names: the labels allowed, none of which is read as missing; empty to allow any.
 
     Returns:
-        A list with a name for each row, a list of names if the rows have several labels, or `None`
-        for a row without a label; and `names`, or those of the columns or positions of 0 and 1.
+        A list with an entry for each row: a name, a list of names for the problem type
+        `"multi_label"`, or `None` without a label. And `names`; if it is empty and labels are 0 and
+        1, the names of their columns or their positions in lists.
 
     Raises:
         ValueError: a label is neither text nor a number, a row has several labels where it must
@@ -44,34 +45,29 @@ def read_labels(
     if len(columns) > 1:
         rows = [[fields[column] for column in columns] for _, fields in table.rows]
         rows = [
-            [
-                None
-                if is_missing(x)
-                else _name(x, place).replace("true", "1").replace("false", "0")
-                for x in row
-            ]
+            [None if is_missing(x) else _bit(_label_text(x, place)) for x in row]
             for row, place in zip(rows, table.places, strict=True)
         ]
         values = [None if {None, "", "-1"} & {*row} else row for row in rows]
         names = names or tuple(str(table.first[x]) if table.has_header else str(x) for x in columns)
-        return _named(
+        return _names_of_ones(
             table, values, names, "in columns of labels, each field must be 0 or 1"
         ), names
     values = [
-        _label(value, place, problem_type, separator, names)
+        _label_of_cell(value, place, problem_type, separator, names)
         for value, place in zip(table.column(columns[0]), table.places, strict=True)
     ]
     if problem_type == "multi_label":
-        if _are_vectors(values):
+        if _are_bits(values):
             longest = max(len(row) for row in values if row is not None)
             names = names or tuple(map(str, range(longest)))
-            values = _named(
+            values = _names_of_ones(
                 table,
                 values,
                 names,
                 f"a list of 0 and 1 must have {len(names)}, one for each label",
             )
-    elif _is_no_label("-1", values, names, problem_type):
+    elif _means_no_label("-1", values, names, problem_type):
         values = [None if value == "-1" else value for value in values]
     return values, tuple(names)
 
@@ -81,14 +77,18 @@ def is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and value != value)
 
 
-def _name(value, place):
-    """Returns a label as text without blanks around it; 1.0 is 1, and `True` is true."""
+def _label_text(value, place):
+    """Returns a label as text without blanks around it. 1.0 becomes "1", and `True` "true"."""
     text = str(value).lower() if isinstance(value, bool) else as_text(value, place)
     return re.sub(r"^(-?\d+)\.0+$", r"\1", text.strip())
 
 
-def _label(value, place, problem_type, separator, names):
-    """Returns the label of a cell: a name, a list of names for several labels, `None` for none."""
+def _bit(name):
+    return {"true": "1", "false": "0"}.get(name.casefold(), name)
+
+
+def _label_of_cell(value, place, problem_type, separator, names):
+    """Returns the label in a cell: a name, for `"multi_label"` a list of names, `None` for none."""
     if is_missing(value):
         return None
     is_list = isinstance(value, (list, tuple))
@@ -98,20 +98,20 @@ def _label(value, place, problem_type, separator, names):
                 f"{place}: a row must have one label. Received: {value!r:.80}. For several labels "
                 "choose the problem type multi_label."
             )
-        name = _name("".join(map(str, value)) if is_list else value, place)
+        name = _label_text("".join(map(str, value)) if is_list else value, place)
         return None if name not in names and name.casefold() in ("", *_MISSING) else name
     if is_list:
-        return [_name(int(each) if isinstance(each, bool) else each, place) for each in value]
-    text = _name(value, place)
+        return [_label_text(int(each) if isinstance(each, bool) else each, place) for each in value]
+    text = _label_text(value, place)
     if text in names:
         return [text]
     if text.casefold() in _MISSING:
         return None
-    return [name for each in _names_in(text, separator) if (name := _name(each, place))]
+    return [name for each in _names_in(text, separator) if (name := _label_text(each, place))]
 
 
 def _names_in(text, separator):
-    """Returns the names in a text, which may be a list as Python or NumPy write it."""
+    """Returns the names in a text, which may be a list as Python, NumPy or JSON write it."""
     match = _LIST.fullmatch(text)
     if match is None:
         return text.split(separator)
@@ -122,10 +122,10 @@ def _names_in(text, separator):
     return quoted or match[1].split("," if "," in match[1] else None)
 
 
-def _are_vectors(rows):
-    """Whether lists of labels have a 0 or a 1 for each label, and are not names of labels.
+def _are_bits(rows):
+    """Whether each list has a 0 or a 1 for every label, rather than the names of its labels.
 
-    Vectors have one length. Lists of the numbers of classes do not, or name all of two classes.
+    Such lists have the same length. Lists of classes called 0 and 1 do not, or all name both.
     """
     rows = [row for row in rows if row is not None]
     lengths = {len(row) for row in rows}
@@ -133,8 +133,8 @@ def _are_vectors(rows):
     return bits and len(lengths) == 1 and min(lengths) > 1
 
 
-def _named(table, rows, names, rule):
-    """Returns the names of the labels whose entry is 1 in each row."""
+def _names_of_ones(table, rows, names, rule):
+    """Returns for each row of 0 and 1 the names of the labels with a 1."""
     wrong = [
         row is not None and (len(row) != len(names) or not {*row} <= {"0", "1"}) for row in rows
     ]
@@ -144,12 +144,12 @@ def _named(table, rows, names, rule):
     ]
 
 
-def _is_no_label(number, labels, names, problem_type):
+def _means_no_label(number, labels, names, problem_type):
     """Whether a number such as -1 marks rows without a label.
 
-    It does if it is not among the labels allowed, if no row has another label, as in test sets of
-    GLUE, and if the other labels are the numbers from 0 of three or more classes. With two others
-    it may be a class, as in -1, 0, 1.
+    If `names` says which labels are allowed, it does if it is not among them. Else it does if no
+    row has another label, as in test sets of GLUE, or if the other labels are the numbers from 0 of
+    three or more classes. With two others it may be a class, as in -1, 0, 1.
     """
     if names:
         return number not in names

@@ -11,7 +11,7 @@ from bert_keras.types import ProblemType
 
 
 class ExampleSet:
-    """A dataclass of columns: sequences with one value per example, tuples of such, or `None`.
+    """Base of dataclasses with columns: one value per example, a tuple of such columns, or `None`.
 
     A subclass sets `columns`, the names of these fields. The first one is never `None`.
     """

@@ -6,18 +6,18 @@ import re
 
 from bert_keras.checks import require
 
-# A scheme of one letter is a Windows drive. `pathlib` turns two slashes into one.
+# One letter before the colon is a Windows drive. `pathlib` makes one slash of two.
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:/")
 
 
 def is_remote(path):
-    """Whether a path is an address, with a scheme, instead of a path in this file system."""
+    """Whether a path is an address with a scheme, rather than a path in this file system."""
     path = os.fspath(path)
     return isinstance(path, str) and _ADDRESS.match(path) is not None
 
 
 def check_local(name, folder):
-    """Refuses an address for files that are mapped into memory or replaced whole."""
+    """Refuses an address where files are mapped into memory or replaced as a whole."""
     if is_remote(folder):
         raise ValueError(
             f"{name} must be on this machine, where files can be mapped or replaced whole. "
@@ -41,7 +41,7 @@ def file_name(path):
 
 
 def file_size(path):
-    """Returns the size of a file in bytes, 0 if a server does not tell."""
+    """Returns the size of a file in bytes, 0 if its server does not tell."""
     if not is_remote(path):
         return os.path.getsize(path)
     system, inside = _file_system(path)

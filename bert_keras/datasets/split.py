@@ -30,20 +30,19 @@ def split_indices(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Splits positions into two parts, by the text, so that no text is in both.
 
-    After a random split of a set that repeats sentences, a model is tested on sentences that it was
-    trained on. Here equal texts (see `normalize_text`) form a group, which goes to one part. Within
-    each stratum groups are ordered by a keyed hash of their text, and the first ones that fit its
-    share of `test_size` are the test part. Thanks to the hash the split does not depend on the
-    order of the texts, the platform or NumPy's version.
+    If a set repeats sentences, a random split would test a model on sentences that it was trained
+    on. Here equal texts (see `normalize_text`) form a group, which goes to one part as a whole. In
+    each stratum, groups are ordered by a hash of `seed` and their text, and the first groups that
+    fit into the stratum's share of `test_size` are the test part. Thanks to the hash, the split
+    does not depend on the order of the texts, the platform or NumPy's version.
 
     Args:
         texts: list of str, or a tuple of two lists for pairs (a pair is equal if both texts are).
         test_size: int, the number of test examples, or float, their share of all. Groups of
             duplicates may leave the test part a few examples short.
         seed: int or str.
-        strata: optional sequence of hashable values, one per text, such as labels: each keeps
-            its share in both parts. A group of duplicates belongs to the stratum of its
-            first member.
+        strata: optional sequence of hashable values, one per text, such as labels. Each value keeps
+            its share in both parts. A group of duplicates belongs to the stratum of its first text.
 
     Returns:
         Two int64 NumPy arrays, the positions of the training and of the test examples, each in

@@ -15,7 +15,7 @@ from bert_keras.datasets.table import read_records
 from bert_keras.tasks.question_examples import Answer, QuestionExample
 from bert_keras.types import Path
 
-# How tables write whether a question is impossible.
+# How tables write `is_impossible`.
 _FLAGS = {"true": True, "1": True, "false": False, "0": False, "": False}
 
 
@@ -44,13 +44,13 @@ def read_squad(path: Path) -> QuestionSet:
 
     An answer may be in another Unicode form than its context (NFC, NFD), or its start may count
     bytes or UTF-16 units, as 7 of the 9,657 in CMRC 2018's dev file do. Such answers are found and
-    corrected, and a warning counts them. Others that are not where they say, 193 of that file, are
-    reported in `mismatches`. They stay in `answers`, since the official scores compare texts;
-    `QuestionExample.spans`, which training uses, leaves them out. They are not searched for: the
-    same text elsewhere in the context may be another answer.
+    corrected, and a warning counts them. Other answers that are not at their start, 193 in that
+    file, are reported in `mismatches`. They stay in `answers`, since the official scores compare
+    texts, but not in `QuestionExample.spans`, which training uses. The context is not searched for
+    them: the same text elsewhere may be another answer.
 
-    A row without answers is an impossible question if others of its file have some, and if it has a
-    field for them: `answers`, or `answer_start`.
+    In a file with answers, a row without any is an impossible question if it has a field for them:
+    `answers` or `answer_start`.
 
     Args:
         path: the file, plain or gzip.
@@ -71,7 +71,7 @@ def read_squad(path: Path) -> QuestionSet:
     Reference: Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text",
     EMNLP 2016, https://arxiv.org/abs/1606.05250
     """
-    examples, mismatches, ids, moved, empty = [], [], set(), [], []
+    examples, mismatches, ids, corrected, unanswered = [], [], set(), [], []
     for place, context, record in _questions(path):
         example = _example(f"{path}, {place}", context, record)
         if example.id in ids:
@@ -79,24 +79,24 @@ def read_squad(path: Path) -> QuestionSet:
         ids.add(example.id)
         answers = []
         for answer in example.answers:
-            found = answer if answer.stands_in(context) else _recounted(context, answer)
+            found = answer if answer.stands_in(context) else _corrected(context, answer)
             if found is None:
-                mismatches.append(AnswerMismatch(example.id, *answer, _span(context, answer)))
+                mismatches.append(AnswerMismatch(example.id, *answer, _text_at(context, answer)))
             elif found is not answer:
-                moved.append(example.id)
+                corrected.append(example.id)
             answers.append(found or answer)
         if not answers and _may_be_impossible(record):
-            empty.append(len(examples))
+            unanswered.append(len(examples))
         examples.append(dataclasses.replace(example, answers=tuple(answers)))
     check_not_empty(examples, f"{path} must hold questions")
-    if len(empty) < len(examples):  # Otherwise the file has no answers: it is a test set.
-        for index in empty:
+    if len(unanswered) < len(examples):  # Otherwise it is a test set, without any answer.
+        for index in unanswered:
             examples[index] = dataclasses.replace(examples[index], is_impossible=True)
-    if moved:
+    if corrected:
         warnings.warn(
-            f"{path}: {len(moved)} answers are in another Unicode form than their context, or "
+            f"{path}: {len(corrected)} answers are in another Unicode form than their context, or "
             "their starts count bytes or UTF-16 units. They are corrected. "
-            f"The first one answers the question {moved[0]!r}.",
+            f"The first one answers the question {corrected[0]!r}.",
             stacklevel=2,
         )
     return QuestionSet(examples, mismatches)
@@ -107,27 +107,27 @@ def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
     for place, record in _rows(path):
         articles = [(place, record)]
         if isinstance(record, dict) and "paragraphs" in record:
-            paragraphs = enumerate(_get(f"{path}, {place}", record, "paragraphs", list))
+            paragraphs = enumerate(_checked_value(f"{path}, {place}", record, "paragraphs", list))
             articles = [(f"{place}.paragraphs[{number}]", row) for number, row in paragraphs]
         for where, row in articles:
-            context = _get(f"{path}, {where}", row, "context", str)
+            context = _checked_value(f"{path}, {where}", row, "context", str)
             if not context.strip():
                 raise ValueError(f"{path}, {where}: the context is blank.")
             if "question" in row and "qas" not in row:
                 yield where, context, {"id": where, **row}
                 continue
-            for number, question in enumerate(_get(f"{path}, {where}", row, "qas", list)):
+            for number, question in enumerate(_checked_value(f"{path}, {where}", row, "qas", list)):
                 yield f"{where}.qas[{number}]", context, question
 
 
 def _rows(path):
-    """Yields the place and the value of each row of a table, or of a JSON document's list."""
+    """Yields the place and the value of each row in a table, or in the list of a JSON document."""
     if not _is_document(path):
         yield from read_records(path)
         return
     content, name = parse_json(read_text(path), path), ""
     if not isinstance(content, list):
-        content, name = _get(path, content, "data", list), "data"
+        content, name = _checked_value(path, content, "data", list), "data"
     yield from ((f"{name}[{number}]", row) for number, row in enumerate(content))
 
 
@@ -144,10 +144,10 @@ def _is_document(path):
 
 
 def _example(place, context, record):
-    is_impossible = _get(place, record, "is_impossible", (bool, int, str), default=False)
+    is_impossible = _checked_value(place, record, "is_impossible", (bool, int, str), default=False)
     if isinstance(is_impossible, str):  # In a table.
         flag = _FLAGS.get(is_impossible.strip().lower(), is_impossible)
-        is_impossible = _get(place, {"is_impossible": flag}, "is_impossible", (bool, int))
+        is_impossible = _checked_value(place, {"is_impossible": flag}, "is_impossible", (bool, int))
     answers = tuple(_answers(place, record))
     if is_impossible:
         answers = tuple(answer for answer in answers if answer.text.strip())
@@ -155,8 +155,8 @@ def _example(place, context, record):
         raise ValueError(f"{place}: an impossible question must have no answers.")
     identifier = record.get("id")
     return QuestionExample(
-        id=str(identifier) if is_int(identifier) else _get(place, record, "id", str),
-        question=_get(place, record, "question", str),
+        id=str(identifier) if is_int(identifier) else _checked_value(place, record, "id", str),
+        question=_checked_value(place, record, "question", str),
         context=context,
         answers=answers,
         is_impossible=bool(is_impossible),
@@ -188,21 +188,21 @@ def _answers(place, record):
             )
         columns = zip(texts, starts, strict=True)
         found = [{"text": text, "answer_start": start} for text, start in columns]
-    for number, answer in enumerate(_get(place, {"answers": found}, "answers", list)):
+    for number, answer in enumerate(_checked_value(place, {"answers": found}, "answers", list)):
         where = f"{place}.answers[{number}]"
-        text, start = _get(where, answer, "text", str), answer.get("answer_start")
+        text, start = _checked_value(where, answer, "text", str), answer.get("answer_start")
         if isinstance(start, float) and start.is_integer():  # pandas
             start = int(start)
-        yield Answer(text, _get(where, {"answer_start": start}, "answer_start", int))
+        yield Answer(text, _checked_value(where, {"answer_start": start}, "answer_start", int))
 
 
 def _may_be_impossible(record):
-    """Whether a row has a place for answers, and no other word on whether there is one."""
+    """Whether an empty list of answers may mean that a row's question is impossible."""
     has_field = record.get("answers") is not None or "answer_start" in record
     return "context" in record and "is_impossible" not in record and has_field
 
 
-def _get(place, record, key, kind, default=None):
+def _checked_value(place, record, key, kind, default=None):
     if not isinstance(record, dict):
         raise ValueError(f"{place}: a JSON object is needed. Received: {describe(record)}.")
     value = record.get(key, default)
@@ -214,17 +214,17 @@ def _get(place, record, key, kind, default=None):
     return value
 
 
-def _span(context, answer):
+def _text_at(context, answer):
     end = answer.start + len(answer.text)
     return context[answer.start : end] if answer.start >= 0 else ""
 
 
-def _recounted(context, answer):
-    """Returns an answer in its context's Unicode form and counted in its characters, or `None`."""
+def _corrected(context, answer):
+    """Returns an answer in its context's Unicode form, with a start in characters, or `None`."""
     if answer.start < 0 or not answer.text or (context.isascii() and answer.text.isascii()):
         return None
     for count in _COUNTS:
-        # The last place before which the context has so many units.
+        # The last place before which the context has at most `answer.start` units.
         places = range(len(context) + 1)
         start = bisect.bisect(places, answer.start, key=lambda end: count(context[:end])) - 1
         for form in ("NFC", "NFD"):
@@ -234,7 +234,7 @@ def _recounted(context, answer):
     return None
 
 
-# What other tools count in a text instead of its characters.
+# What other tools count instead of characters: functions from a text to its length in such units.
 _COUNTS = (
     len,
     lambda text: len(text.encode("utf-16-le")) // 2,

@@ -15,12 +15,12 @@ from bert_keras.datasets.files import parse_json, read_json_lines, read_lines
 from bert_keras.engine.atomic_files import reading
 from bert_keras.types import Path
 
-# The largest value that fits a C long on every platform: csv refuses fields over 128 KiB otherwise.
+# The largest limit that fits a C long on every platform. By default csv refuses over 128 KiB.
 _LONGEST_FIELD = 2**31 - 1
-# Endings of names, and the kinds of table that they mark. Any other file is one of tabs.
+# The ending of a name -> the kind of table. A file with any other ending is a "tsv".
 _KINDS = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _KINDS |= {".parquet": "parquet"}
-# A line that tells Excel what separates the columns.
+# A first line that tells Excel what separates the columns.
 _SEPARATOR_LINE = re.compile('"?sep=(.)"?[\r\n]*')
 # A field between tabs and in quotation marks.
 _QUOTED = re.compile('(?<![^\t])"((?:[^"]|"")*)"(?![^\t])')
@@ -143,10 +143,10 @@ def read_rows(
     r"""Yields the place and the fields of every row of a table that is not blank.
 
     A quoted field (RFC 4180) may hold delimiters, line ends, and quotation marks, which are doubled
-    or, as Spark writes them, follow a backslash. If a blank follows each delimiter of the first
-    row, those of all rows are skipped, except in a TSV. There a quotation mark may also be a letter
-    like any other: MRPC and QNLI hold thousands of unbalanced ones. JSON and Parquet yield the
-    names of their columns first.
+    or, as Spark writes them, follow a backslash. In a TSV a quotation mark may also be a character
+    like any other: MRPC and QNLI hold thousands of unbalanced ones. If a blank follows each
+    delimiter of the first row, the blanks after the delimiters of all rows are skipped, except in a
+    TSV. JSON and Parquet yield the names of their columns first.
 
     Args:
         path: the file. The ending of its name tells the format: `.json` (a list of objects, one
@@ -156,9 +156,9 @@ def read_rows(
             else whichever of comma, tab, `;` and `|` splits the first row into `names`; else a tab
             if the first row has one; else in a `.csv` file a comma, or `;` or `|` if the first row
             has no comma; else a tab.
-        quoting: bool, whether `"` quotes fields. By default it does unless the delimiter is a tab.
-            Between tabs it does if every field with a quotation mark is quoted, all rows then have
-            the same length, and some field needs its quotation marks, or all texts have them.
+        quoting: bool, whether `"` quotes fields. By default it does, except between tabs: there it
+            does if every field with a quotation mark is quoted, all rows then have the same length,
+            and either some field needs its quotation marks or all texts have them.
         names: columns that the first row names.
         kind: `"csv"`, `"tsv"`, `"json"`, `"jsonl"` or `"parquet"`; by default by the name's ending.
         stream: optional buffered binary file object to read, see `read_lines`.
@@ -209,8 +209,8 @@ def read_records(
         path: the file. JSON objects may have different keys.
         delimiter: see `read_rows`.
         quoting: see `read_rows`.
-        names: columns that are needed. If all of them are numbers from 0, the first row of a text
-            file is data, and numbers name its columns.
+        names: columns that must be there. If all of them are numbers, the first row of a text file
+            is data, and its columns are called "0", "1" and so on.
         kind: see `read_rows`.
         stream: see `read_rows`.
 
@@ -265,12 +265,12 @@ def kind_of(path: Path) -> str:
 
 
 def has_names(path: Path) -> bool:
-    """Whether a file's format names its columns, so that no row of text has to."""
+    """Whether a file's format (JSON, Parquet) names the columns, so that no first row has to."""
     return kind_of(path) not in ("csv", "tsv")
 
 
 def as_text(value: Any, place: str) -> str:
-    """Returns a field as str; in JSON it may be anything.
+    """Returns a field as str. In JSON a field may have any type.
 
     Raises:
         ValueError: it is neither a str nor a number, or it is NaN.
@@ -344,8 +344,8 @@ def _guess_delimiter(line, kind, names):
 def _split(lines, path, delimiter, quoting):
     """Yields the place and the fields of each of the numbered lines.
 
-    Lines without a quotation mark are the same however others are quoted. How that is follows from
-    all lines from the first one that has such a mark.
+    Lines without a quotation mark are split alike, whether marks quote fields or not. That is found
+    out from all lines beginning with the first that has such a mark.
     """
     if quoting is None and delimiter != "\t":
         quoting = True
@@ -375,7 +375,7 @@ def _split(lines, path, delimiter, quoting):
 
 
 def _has_blanks(line, delimiter):
-    """Whether a blank follows each delimiter of the first row."""
+    """Whether a blank follows each delimiter of the given line, the first row."""
     return re.search(rf"{re.escape(delimiter)}(?! )", line) is None and delimiter in line
 
 
@@ -410,7 +410,7 @@ def _records(lines, delimiter, skips_blanks, escapes):
     taken = []
 
     def take(line):
-        taken.append(re.sub(r'(\\+)"', _doubled, line) if escapes else line)
+        taken.append(re.sub(r'(\\+)"', _as_rfc_4180, line) if escapes else line)
         return taken[-1]
 
     reader = _reader(map(take, lines), delimiter, skips_blanks, strict=True)
@@ -423,8 +423,8 @@ def _records(lines, delimiter, skips_blanks, escapes):
         taken.clear()
 
 
-def _doubled(match):
-    """Returns a quotation mark after backslashes as RFC 4180 has it."""
+def _as_rfc_4180(match):
+    """Returns backslashes and the quotation mark after them, doubled instead of escaped."""
     number = len(match[1])
     return "\\" * (number // 2) + '"' * (1 + number % 2)
 
@@ -436,7 +436,7 @@ def _quoting_of(lines, delimiter, skips_blanks, size, quoting, has_comma):
         lines: the lines from the first one with a quotation mark.
         delimiter: str of one character.
         skips_blanks: bool, see `_records`.
-        size: number of fields of the first row, 0 if it is the first of these lines.
+        size: number of fields in the first row, 0 if that row begins with these lines.
         quoting: bool, or `None` to detect it.
         has_comma: bool, whether a line before these has a comma.
     """
@@ -453,7 +453,8 @@ def _quoting_of(lines, delimiter, skips_blanks, size, quoting, has_comma):
 def _are_quoted(records, size, has_comma):
     """Whether rows of a TSV were written with quotation marks around fields.
 
-    Programs quote fields that need it (pandas), also those with commas (Excel), or all texts.
+    A program quotes only the fields that need it (pandas), those with commas too (Excel), or all
+    texts.
     """
     quoted, bare = [], []
     for text, _ in records:
@@ -509,7 +510,7 @@ def _json_records(path, kind, stream):
 
 
 def _is_a_record(line, kind):
-    """Whether a file has an object on each line, by its first line that is not blank."""
+    """Whether a file has a JSON object on each line, judged by its first line that is not blank."""
     if not line.strip():
         return True
     try:
@@ -520,6 +521,6 @@ def _is_a_record(line, kind):
 
 
 def shorten(value: object, longest: int = 200) -> str:
-    """Returns a value as a message shows it; a str as it is."""
+    """Returns a value as text for a message, cut to `longest` characters."""
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= longest else text[:longest] + "..."

@@ -1,4 +1,4 @@
-"""Works out which columns of a file hold words and their tags."""
+"""Finds out which columns of a file hold words and which their tags."""
 
 import collections
 import itertools
@@ -19,7 +19,7 @@ CONLL_2012_ENTITIES = 10
 _CONLL_2012 = (3, CONLL_2012_ENTITIES)
 _BRACKETS = re.compile(r"(\([^()*\s]+)*\*?\)*")
 _ENTITY_TAG = re.compile("O|[BIESLUM][-_].+")
-# With fewer words nothing follows from how often a word or a tag recurs.
+# In fewer words, how often values recur does not tell words from tags.
 _FEWEST_WORDS = 20
 _ADVICE = "Name the columns, from 0, by word_column and tag_column."
 
@@ -70,7 +70,7 @@ def find_columns(
         tag_column: int, or `None` to find out.
 
     Raises:
-        ValueError: the columns are in doubt. The message names the arguments that tell.
+        ValueError: the columns are in doubt. The message names the arguments that decide.
     """
     rows = list(itertools.islice(rows, LINES_LOOKED_AT))
     words = [(line, fields) for line, fields in rows if fields is not None]
@@ -145,15 +145,15 @@ def _by_content(path, rows):
 
 
 def hold_entity_tags(column):
-    """Whether a column's values are tags of entities, some of which mark one."""
+    """Whether a column holds tags of entities."""
     if all(_ENTITY_TAG.fullmatch(value) for value in column):
         return True
-    # Types without a prefix: most words of a text are outside of entities.
+    # Tags may be types without a prefix. Then "O" is the most frequent, as in any text.
     return collections.Counter(column).most_common(1)[0][0] == "O"
 
 
 def _check_words_come_first(path, columns):
-    """Refuses columns of which the first recurs like tags, and the last varies like words."""
+    """Refuses columns if the first repeats its values like tags, and the last varies like words."""
     first, last = (len({*columns[place]}) for place in (0, -1))
     if len(columns[0]) >= _FEWEST_WORDS and 4 * first < last:
         raise ValueError(

@@ -27,9 +27,9 @@ from bert_keras.types import Path
 
 _TEXT_NAMES = ("text", "data", "sentence", "content")
 _SPAN_NAMES = ("label", "labels", "entities", "spans", "annotations")
-# How a line begins that is an object of JSON.
+# How a line begins that holds a JSON object.
 _OBJECT = '{"'
-# The keys of a span that is an object.
+# The keys of a span that is a JSON object.
 _START = ("start_offset", "start", "begin")
 _END = ("end_offset", "end", "stop")
 _TYPE = ("label", "labels", "type", "entity", "tag", "entity_group")
@@ -68,7 +68,7 @@ def has_records(path: Path) -> bool:
 def find_fields(
     path: Path, word_column: str | int | None = None, tag_column: str | int | None = None
 ) -> TagFields:
-    """Returns which fields of the rows of a file hold words and tags.
+    """Returns which fields of a file's rows hold words and tags.
 
     Args:
         path: see `read_conll`.
@@ -76,14 +76,15 @@ def find_fields(
         tag_column: str, or int from 0, or `None` to find out by name and content.
 
     Raises:
-        ValueError: there are no such fields. The message lists those that there are.
+        ValueError: there are no such fields. The message lists the fields of the first row.
     """
     place, record = next(_records(path), ("", None))
     if record is None:
         raise ValueError(f"{path} must hold rows. Received: none.")
     names = {name.strip().lower(): name for name in record}
 
-    def first(wanted, column, *fits):
+    def find_field(wanted, column, *fits):
+        """Returns the field that `column` gives, else the first of those wanted that fits."""
         if column is not None:
             fields = list(record)
             if is_int(column) and -len(fields) <= column < len(fields):
@@ -92,18 +93,18 @@ def find_fields(
         found = (names[name] for name in wanted if name in names)
         return next((name for name in found if not fits or fits[0](record[name])), None)
 
-    words = first(WORD_NAMES, word_column, _is_words)
-    tags = first(TAG_NAMES, tag_column, _is_tags)
-    text = first(_TEXT_NAMES, word_column, lambda value: isinstance(value, str))
-    spans = first(_SPAN_NAMES, tag_column, lambda value: not _is_tags(value) or value == [])
-    sentence = first(SENTENCE_NAMES, None)
+    words = find_field(WORD_NAMES, word_column, _is_words)
+    tags = find_field(TAG_NAMES, tag_column, _is_tags)
+    text = find_field(_TEXT_NAMES, word_column, lambda value: isinstance(value, str))
+    spans = find_field(_SPAN_NAMES, tag_column, lambda value: not _is_tags(value) or value == [])
+    sentence = find_field(SENTENCE_NAMES, None)
     if words and _is_words(record[words]):
         return TagFields("sentence", words, tags or tag_column)
     if text and spans and _is_spans(record[spans]):
         return TagFields("text", text, spans)
     if text and tags and _is_tags(record[tags]):
         return TagFields("sentence", text, tags)
-    word, tag = first(WORD_NAMES, word_column), first(TAG_NAMES, tag_column)
+    word, tag = find_field(WORD_NAMES, word_column), find_field(TAG_NAMES, tag_column)
     if word and tag and sentence and sentence not in (word, tag):
         return TagFields("word", word, tag, sentence)
     raise ValueError(
@@ -131,22 +132,22 @@ def read_tag_records(
         ValueError: a row does not fit. The message names the file and the place.
     """
     names = label_names or _names_in_parquet(path, fields.tags)
-    last, inside = None, []
+    last, cut_places = None, []
     for place, record in _records(path):
         where = f"{path}, {place}"
         if fields.words not in record:
             raise ValueError(f"{where}: there is no {fields.words!r}. Received: {list(record)}.")
         words, tags = record[fields.words], record.get(fields.tags)
         if fields.kind == "word":
-            number = record[fields.sentence]
+            number = record.get(fields.sentence)
             if last is not None and number not in (None, "", last):
                 yield place, None, None
             last = last if number in (None, "") else number
-            yield place, as_text(words, where), _named(where, tags, names)
+            yield place, as_text(words, where), _tag_name(where, tags, names)
             continue
         if fields.kind == "text":
-            words, tags, num_inside = _tagged(where, words, tags)
-            inside += [place] * num_inside
+            words, tags, num_cut = _tag_words(where, words, tags)
+            cut_places += [place] * num_cut
         else:
             words, tags = _as_words(where, words), as_list(where, tags)
         if tags is None and not may_lack_tags:
@@ -161,12 +162,12 @@ def read_tag_records(
                 f"tags: {shorten(words, 80)} with {shorten(tags, 80)}."
             )
         for number, word in enumerate(words):
-            yield place, word, None if tags is None else _named(where, tags[number], names)
+            yield place, word, None if tags is None else _tag_name(where, tags[number], names)
         yield place, None, None
-    if inside:
+    if cut_places:
         warnings.warn(
-            f"{path}: {len(inside)} borders of entities lie inside a word ({inside[0]} is the "
-            "first). Offsets count characters from 0, and an end is the character after the last.",
+            f"{path}: {len(cut_places)} borders of entities lie inside a word ({cut_places[0]} is "
+            "the first). Offsets count characters from 0; an end is the character after the last.",
             stacklevel=2,
         )
 
@@ -185,20 +186,20 @@ def _first_line(path):
 
 
 def as_list(where: str, value: Any) -> Any:
-    """Returns a list, or the list that a cell of text holds, or anything else unchanged.
+    """Returns the list that a cell of text holds; returns anything else unchanged.
 
     Args:
         where: str, the file and the place, for the message.
         value: the value of a field.
 
     Raises:
-        ValueError: the cell begins as a list and is none.
+        ValueError: the text begins like a list and is none.
     """
     if not isinstance(value, str) or not value.strip().startswith("["):
         return value
     found = None
     with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-        try:  # In JSON two escapes may stand for one character.
+        try:  # JSON first: in it, unlike in Python, two escapes may stand for one character.
             found = json.loads(value)
         except ValueError:
             # Python would join the neighbours in `['a' 'b']`, as NumPy writes arrays.
@@ -241,7 +242,7 @@ def _as_words(where, value):
     return [as_text(word, where) for word in value]
 
 
-def _named(where, tag, names):
+def _tag_name(where, tag, names):
     """Returns a tag's name."""
     if is_int(tag):
         if names and 0 <= tag < len(names):
@@ -271,14 +272,14 @@ def _names_in_parquet(path, column):
 # Spans of entities as tags of words
 
 
-def _tagged(where, text, spans):
-    """Returns the words of a text, their IOB2 tags, and how many borders lie inside a word.
+def _tag_words(where, text, spans):
+    """Returns the words of a text, their IOB2 tags, and how many borders of entities cut a word.
 
-    A word is what is between white space and punctuation, or a character of a script without
-    spaces. The borders of entities separate words, too.
+    White space and punctuation separate words, and so do the borders of entities. In a script
+    without spaces each character is a word.
     """
     _check_kind(where, "a text must be a str", text, str)
-    spans = sorted({_checked_span(where, text, span) for span in _listed(where, spans)})
+    spans = sorted({_checked_span(where, text, span) for span in _read_spans(where, spans)})
     for (start, end, kind), (second, last, other) in itertools.pairwise(spans):
         if second < end:
             raise ValueError(
@@ -287,8 +288,7 @@ def _tagged(where, text, spans):
             )
     borders = {place for start, end, _ in spans for place in (start, end)}
     places = _split(text, borders)
-    # The borders of entities that lie inside a word.
-    num_inside = len(places) - len(_split(text, ())) if spans else 0
+    num_cut = len(places) - len(_split(text, ())) if spans else 0
     tags, left = [], list(spans)
     for start, _ in places:
         while left and left[0][1] <= start:
@@ -296,22 +296,22 @@ def _tagged(where, text, spans):
         inside = bool(left) and left[0][0] <= start
         begins = inside and not text[left[0][0] : start].strip()
         tags.append(f"{'B' if begins else 'I'}-{left[0][2]}" if inside else "O")
-    return [text[start:end] for start, end in places], tags, num_inside
+    return [text[start:end] for start, end in places], tags, num_cut
 
 
 def _split(text, borders):
-    """Returns the characters of each word, `(start, end)`."""
+    """Returns `(start, end)` of each word; words end at the given borders too."""
     ids, number = [], 0
     for place, character in enumerate(text):
-        is_one_word = character.isalnum() and place > 0 and text[place - 1].isalnum()
-        number += place in borders or not is_one_word
+        continues_word = character.isalnum() and place > 0 and text[place - 1].isalnum()
+        number += place in borders or not continues_word
         ids.append(number)
     offsets = [(place, place + 1) for place in range(len(text))]
     return find_words(text, number_words(text, ids, offsets), offsets) if text else []
 
 
-def _listed(where, spans):
-    """Yields `(start, end, type)` of each span, as the file has it."""
+def _read_spans(where, spans):
+    """Yields `(start, end, type, text)` of each span, unchecked; `None` for what it lacks."""
     if spans is None:
         return
     if isinstance(spans, dict):  # CLUENER: {type: {text: [[first, last], ...]}}.

@@ -70,8 +70,8 @@ def resolve(source: str | os.PathLike) -> pathlib.Path:
 
     Downloads use `huggingface_hub` and `kagglehub` with their caches, environment variables
     (`HF_ENDPOINT`, `HF_HOME`, `HF_TOKEN`, `HF_HUB_OFFLINE`, ...) and progress bars. A cached
-    checkpoint needs no network. Of pickles only `pytorch_model.bin` and its shards are downloaded,
-    if there are no other weights, see `torch_pickle`.
+    checkpoint needs no network. The only pickles that are downloaded are `pytorch_model.bin` and
+    its shards, and only if there are no other weights, see `torch_pickle`.
 
     Args:
         source: one of
@@ -297,8 +297,8 @@ def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = No
         raise ValueError(
             "Weights must be in a format that holds no code. Received: "
             f"{source!r}, which has only {', '.join(pickles)}: unpickling runs any code in a file. "
-            "Of pickles only `pytorch_model.bin` and its shards are read, as the tensors that they "
-            f"must hold. {CONVERT}"
+            "The only pickles that are read are `pytorch_model.bin` and its shards: they must hold "
+            f"nothing but tensors. {CONVERT}"
         )
     if unreadable := _matching(names, _OTHER_WEIGHTS):
         raise ValueError(

@@ -248,10 +248,12 @@ def test_masking_follows_its_settings(folders):
     [
         ("static", {"masking": Masking()}, "The data has static masks"),
         ("static", {"num_predictions": 4}, "`num_predictions` must be an int from 5. Received: 4"),
+        ("static", {"num_predictions": 0}, "`num_predictions` must be an int from 5. Received: 0"),
+        ("dynamic", {"seed": -1}, "`seed` must be an int from 0. Received: -1"),
         ("dynamic", {"num_predictions": 9}, "`num_predictions` .* has no static masks"),
         ("dynamic", {"sequence_length": 16}, "`sequence_length` must be an int from 24. Rec.* 16"),
         ("dynamic", {"batch_size": 0}, "`batch_size` must be an int from 1"),
-        ("dynamic", {"batch_size": 4000}, "There must be a batch of examples"),
+        ("dynamic", {"batch_size": 4000}, "There must be 4000 examples or more"),
         ("dynamic", {"process_index": 2, "process_count": 2}, "`process_index` .* from 0 to 1"),
         ("dynamic", {"start_step": -1}, "`start_step` must be an int from 0"),
         ("dynamic", {"start_step": 200, "shuffle": False}, "`start_step` must be an int from 0 to"),

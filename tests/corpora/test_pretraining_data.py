@@ -433,7 +433,7 @@ def test_a_vocabulary_without_mask_is_refused_before_any_work(corpus, tmp_path):
         ({"duplicates": 2, "objective": "full_sentences"}, "repeat the same rows"),
         ({"format": "tfrecord"}, "hold masked rows"),
         ({"documents": "page"}, "`documents` must be one of"),
-        ({"sequence_length": 4}, "room for 3 special tokens"),
+        ({"sequence_length": 4}, "must hold 3 special tokens"),
         ({"sequence_length": 32.0}, "`sequence_length` must be an int"),
         ({"short_probability": 7}, "`short_probability` .* Received: 7"),
         ({"random_probability": -1}, "`random_probability` .* Received: -1"),
@@ -444,6 +444,13 @@ def test_a_vocabulary_without_mask_is_refused_before_any_work(corpus, tmp_path):
 def test_wrong_arguments_are_refused(corpus, tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
         create(corpus, tmp_path, **options)
+
+
+@pytest.mark.parametrize("options", [{"seed": -1}, {"seed": "1"}, {"short_per": "corpus"}])
+def test_a_wrong_seed_or_short_per_is_refused_before_any_work(corpus, tmp_path, options):
+    with pytest.raises(ValueError, match=f"`{next(iter(options))}` must be"):
+        create(corpus, tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
 
 
 def test_tfrecord_without_tensorflow_is_refused_before_any_work(corpus, tmp_path, monkeypatch):

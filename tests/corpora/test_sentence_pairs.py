@@ -184,8 +184,8 @@ def test_a_single_document_has_ordered_and_full_sentences():
     ("cut", "num_documents", "length", "options", "message"),
     [
         (next_sentence_segments, 1, 16, {}, "needs at least two documents"),
-        (next_sentence_segments, 2, 4, {}, "room for 3 special tokens"),
-        (sentence_order_segments, 2, 4, {}, "room for 3 special tokens"),
+        (next_sentence_segments, 2, 4, {}, "must hold 3 special tokens"),
+        (sentence_order_segments, 2, 4, {}, "must hold 3 special tokens"),
         (next_sentence_segments, 2, 16, {"short_per": "corpus"}, "`short_per` must be"),
     ],
 )

@@ -3,6 +3,7 @@ import gzip
 import pytest
 
 from bert_keras.corpora import find_text_files, read_documents
+from bert_keras.corpora.text_files import expand
 
 
 def test_a_book_is_one_document_of_unwrapped_paragraphs(write):
@@ -78,3 +79,10 @@ def test_arguments_are_checked_at_the_call(write, tmp_path, name, options, error
     (tmp_path / "folder").mkdir()
     with pytest.raises(error, match=message):
         read_documents(tmp_path / name, **options)
+
+
+def test_a_file_whose_name_has_brackets_is_no_pattern(write, tmp_path):
+    path = str(write("book[1].txt", "one"))
+    write("book1.txt", "two")
+    assert expand("--input", [path]) == [path]
+    assert expand("--input", [f"{tmp_path}/*1.txt"]) == [f"{tmp_path}/book1.txt"]

@@ -68,6 +68,11 @@ def test_special_tokens_come_first_then_characters():
     assert vocabulary[2:] == [*sorted("[]abkms"), "##a", "##b", "##k", "##s"]
 
 
+def test_special_tokens_may_be_an_iterator():
+    with pytest.raises(ValueError, match="for 5 special tokens and 6 characters"):
+        train_wordpiece(texts=["abc cab"], vocabulary_size=8, special_tokens=iter(SPECIAL_TOKENS))
+
+
 def test_the_vocabulary_covers_its_text():
     tokenizer = WordPieceTokenizer(train_wordpiece(texts=TEXTS, vocabulary_size=300))
     ids, _ = tokenizer.flat_ids(TEXTS)

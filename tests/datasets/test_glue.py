@@ -187,7 +187,7 @@ PAIR = {"sentence1": "a", "sentence2": "b", "label": "0"}
         ("goemotions", "text\t\tid\n", "line 1: each label must be one of .* Received: ''"),
         ("sst2", "text\tclass\na\t1\n", r"none of the layouts of its task: a header with \['sent"),
         ("cola", "text\tclass\na\t1\n", "no header and 4 columns"),
-        ("sst2", "sentence\tLabel\na\t1\n", "line 1: the split 'dev' has labels, .* 'label'"),
+        ("sst2", "sentence\tLabel\na\t1\n", "line 1: the split 'dev' must have labels .* 'label'"),
         ("sst2", "sentence\tlabel\n", "must have rows after its header"),
         ("sst2", "", "is empty"),
         ("afqmc", [PAIR, {"sentence1": "a", "label": "0"}], r"line 2: .* Missing: \['sentence2'\]"),

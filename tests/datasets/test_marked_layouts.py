@@ -7,7 +7,13 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from bert_keras.datasets import read_conll, read_multiple_choice, read_squad, tag_layout
+from bert_keras.datasets import (
+    is_tagged,
+    read_conll,
+    read_multiple_choice,
+    read_squad,
+    tag_layout,
+)
 
 pytestmark = pytest.mark.once
 
@@ -114,6 +120,24 @@ def test_parquet_of_datasets_has_the_names_of_its_tags(tmp_path):
 )
 def test_the_columns_that_were_found_are_told(write, name, content, layout):
     assert str(tag_layout(write(name, content_of(content)))) == layout
+
+
+def test_words_with_tags_are_told_from_other_text(write):
+    for name, content in (
+        ("train.v4_gold_conll", CONLL_2012),
+        ("a", FILMS),
+        ("a.jsonl", NAMED),
+        ("a.conllu", ""),
+    ):
+        assert is_tagged(write(name, content_of(content)))
+    for name, content in (("a", "the man\na ship\n"), ("a", ""), ("a.csv", "text,x\na,b\n")):
+        assert not is_tagged(write(name, content))
+
+
+def test_rows_without_a_sentences_number_continue_it(write):
+    rows = [{"sentence_id": 1, "word": "New", "tag": "B"}, {"word": "York", "tag": "I"}]
+    rows.append({"sentence_id": 2, "word": "is", "tag": "O"})
+    assert read_conll(write("a.jsonl", rows)).words == [["New", "York"], ["is"]]
 
 
 PARTS_OF_SPEECH = "".join(f"{'NOUN' if n % 2 else 'VERB'}\tword{n}\n" for n in range(30))
