@@ -44,6 +44,8 @@ OURS, THEIRS = (
 COMPILED = ["bert_keras-torch", "bert_keras_compiled-torch"]
 REMAT = ["bert_keras_remat-tensorflow", "bert_keras_remat-torch"]
 FOR_TEXTS = ["hugging_face_sorted", "sentence_transformers", *OURS, *THEIRS, "onnx_runtime"]
+GROUPED = [f"bert_keras_grouped-{backend}" for backend in BACKENDS]
+FOR_EPOCHS = ["hugging_face_random", *OURS, *GROUPED]
 FOR_ONE_TEXT = ["sentence_transformers", *OURS, "onnx_runtime"]
 PRECISIONS = ("bert_keras_float32", "bert_keras", "bert_keras_mixed")
 ATTENTION = ("bert_keras_explicit", "bert_keras_fused")
@@ -110,7 +112,7 @@ SUITES = {
         *jobs_of("train_step", "minilm", [(32, 32), (16, 128), (32, 128)], [*OURS, *THEIRS]),
         *jobs_of("text", "minilm", BATCHES, FOR_TEXTS, **SST2),
         *jobs_of("text", "minilm", [(1, None)], FOR_ONE_TEXT, "hugging_face_sorted", **ONE_TEXT),
-        *jobs_of("epoch", "minilm", BATCHES, OURS, num_texts=2560, text_set="sst2_train"),
+        *jobs_of("epoch", "minilm", BATCHES, FOR_EPOCHS, num_texts=2560, text_set="sst2_train"),
     ],
     "inference": [
         *jobs_of("inference", "bert_base", [(8, 128)], [*OURS, *THEIRS, "onnx_runtime"], batches=2),

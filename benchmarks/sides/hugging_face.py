@@ -153,7 +153,7 @@ def batches(job, steps, device):
 
 
 def epoch(job):
-    """One epoch of `Trainer` from raw text, padded by batch and grouped by length."""
+    """One epoch of `Trainer` from raw text, padded by batch and, by default, grouped by length."""
     model = load(transformers.AutoModelForSequenceClassification, job)
     tokenizer = transformers.AutoTokenizer.from_pretrained(job["folder"])
     columns = jobs.columns(job)
@@ -173,7 +173,7 @@ def epoch(job):
                 num_train_epochs=1,
                 learning_rate=5e-5,
                 warmup_steps=0.1,
-                train_sampling_strategy="group_by_length",
+                train_sampling_strategy=job.get("sampling", "group_by_length"),
                 optim="adamw_torch_fused",
                 save_strategy="no",
                 logging_strategy="no",

@@ -17,7 +17,7 @@ from keras.src.trainers import data_adapters
 
 from bert_keras import distribution
 from bert_keras.checks import check_int
-from bert_keras.engine import cuda_graphs, structure
+from bert_keras.engine import structure
 from bert_keras.engine.forked import check_not_forked
 from bert_keras.engine.interrupts import signals_wait
 from bert_keras.engine.whole_steps import runs_cuda_graphs
@@ -127,6 +127,8 @@ def _torch_function(model, call):
         call = torch.compile(call)
     if model.run_eagerly or not runs_cuda_graphs():
         return torch.inference_mode()(lambda inputs: call(_tensors(inputs)))
+    from bert_keras.engine import cuda_graphs
+
     graphed = cuda_graphs.GraphedStep(call, most_graphs=cuda_graphs.MOST_PREDICTIONS)
     return torch.inference_mode()(graphed.__call__)
 

@@ -20,7 +20,7 @@ import numpy as np
 from keras.src.trainers import data_adapters
 
 from bert_keras import distribution
-from bert_keras.engine import cuda_graphs, forked, kernels, structure
+from bert_keras.engine import forked, kernels, structure
 from bert_keras.engine.interrupts import finishing_with, signals_wait
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.types import Tensor
@@ -93,9 +93,13 @@ class _TorchSteps:
         elif self._compiled is None:
             self.__dict__["_compiled"] = torch.compile(self)
         if kernels.is_on_a_gpu() and self.compute_dtype in ("float16", "bfloat16"):
-            step = cuda_graphs.in_tf32(step)
+            from bert_keras.engine.cuda_graphs import in_tf32
+
+            step = in_tf32(step)
         if self.run_eagerly or not runs_cuda_graphs():
             return signals_wait()(lambda data: step(data[0]))
+        from bert_keras.engine import cuda_graphs
+
         variables_of = functools.lru_cache(1)(lambda version: self.variables)
 
         def state():
@@ -138,6 +142,8 @@ class _TorchSteps:
 
     def _symbolic_build(self, iterator=None, data_batch=None):
         if iterator is not None and runs_cuda_graphs():
+            from bert_keras.engine import cuda_graphs
+
             loader = iterator._get_iterator
             iterator._get_iterator = lambda: cuda_graphs.from_the_host(loader())
         # `fit` builds from its first batch, as on the other backends. In `train_on_batch` the first

@@ -7,7 +7,7 @@ from keras import ops
 
 from bert_keras.checks import check_choice, check_int
 from bert_keras.layers.activations import get_activation
-from bert_keras.layers.pooler import OF_FIRST_TOKEN, POOLINGS, pool
+from bert_keras.layers.pooler import POOLINGS, pool
 from bert_keras.training.losses import of_length_1
 from bert_keras.types import DenseOptions, LayerOptions, Outputs, Pooling, Tensor
 
@@ -61,11 +61,6 @@ class EmbeddingHead(keras.layers.Layer):
             # In float32 like the pooling, for the same reason.
             options = {**options, "activation": function, "dtype": "float32"}
             self.dense = keras.layers.Dense(**options, name="dense")
-
-    @property
-    def reads_first_token_only(self) -> bool:
-        """Whether it needs no token's vector but the first; a subclass may read others."""
-        return type(self) is EmbeddingHead and self.pooling in OF_FIRST_TOKEN
 
     def build(self, input_shape):
         if self.projection:

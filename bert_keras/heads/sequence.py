@@ -8,7 +8,7 @@ from keras import ops
 from bert_keras.checks import check_choice, refuse_unused
 from bert_keras.engine.direct_call import call_layer
 from bert_keras.heads.head import Head, own_arguments
-from bert_keras.layers.pooler import OF_FIRST_TOKEN, POOLINGS, pool
+from bert_keras.layers.pooler import POOLINGS, pool
 from bert_keras.types import Activation, LayerOptions, Outputs, Pooling, Tensor
 
 
@@ -75,11 +75,6 @@ class SequenceHead(Head):
         self.drop = self.make_dropout(dropout)
         self.add_hidden()
         self.dense = self.make_dense(num_outputs)
-
-    @property
-    def reads_first_token_only(self) -> bool:
-        """Whether it needs no token's vector but the first; a subclass may read others."""
-        return type(self) is SequenceHead and self.pooling in OF_FIRST_TOKEN
 
     def read(self, outputs: Outputs, padding_mask: Tensor | None = None) -> Tensor:
         """Returns the vectors that the head reads: float `(batch, hidden_dim)`."""

@@ -1,6 +1,9 @@
 """Whether a task's backbone, head, preprocessor and tokenizer belong together."""
 
 from bert_keras.checks import check_choice, check_int, check_type, refuse_first, refuse_unused
+from bert_keras.heads.embedding import EmbeddingHead
+from bert_keras.heads.sequence import SequenceHead
+from bert_keras.layers.pooler import OF_FIRST_TOKEN
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import layer_for
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -10,6 +13,17 @@ from bert_keras.presets import families
 def head_for(task, head_class, name="head", **options):
     """Returns a head as wide as the task's backbone, see `layer_for`, in the task's dtype."""
     return layer_for(task.backbone, head_class, name, dtype=task.dtype_policy, **options)
+
+
+def reads_first_token_only(task):
+    """Whether a task needs no token's vector but the first.
+
+    A user's own head, or a subclass's own `head_outputs`, may read others.
+    """
+    head_outputs = getattr(type(task), "head_outputs", None)
+    if head_outputs is not None and not head_outputs.__module__.startswith("bert_keras."):
+        return False
+    return type(task.head) in (SequenceHead, EmbeddingHead) and task.head.pooling in OF_FIRST_TOKEN
 
 
 def head_settings(task, pooling, head_options):

@@ -155,11 +155,6 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         """Whether the task's output depends on the backbone's pooler."""
         return getattr(self, "pooling", None) == "pooler"
 
-    @property
-    def reads_first_token_only(self) -> bool:
-        """Whether the head needs no token's vector but the first."""
-        return getattr(self.head, "reads_first_token_only", False)
-
     trainable_variables = freezing.trained("trainable_variables")
     non_trainable_variables = freezing.all_but("trainable_variables", of="variables")
     trainable_weights = freezing.trained("trainable_weights")

@@ -17,7 +17,12 @@ from bert_keras.metrics.calibration import best_temperature, expected_calibratio
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import encoded_labels
-from bert_keras.tasks.compatibility import dropout_of, head_for, head_settings
+from bert_keras.tasks.compatibility import (
+    dropout_of,
+    head_for,
+    head_settings,
+    reads_first_token_only,
+)
 from bert_keras.tasks.keyword_options import RunOptions, TaskOptions, TextClassifierOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_answer import TextAnswer
@@ -139,21 +144,9 @@ class TextClassifier(Task):
         return head_for(self, SequenceHead, num_outputs=self.num_classes, **options)
 
     def call(self, inputs, token_vectors=None, training=None):
-        outputs = self.backbone_outputs(
-            inputs,
-            training=training,
-            token_vectors=token_vectors,
-            first_token_only=self.reads_first_token_only,
-        )
+        options = {"token_vectors": token_vectors, "first_token_only": reads_first_token_only(self)}
+        outputs = self.backbone_outputs(inputs, training=training, **options)
         return self.head_outputs(outputs, inputs, training)
-
-    @property
-    def reads_first_token_only(self) -> bool:
-        """Whether the task needs no token's vector but the first."""
-        # A subclass may read others in a method of its own.
-        is_own = type(self).head_outputs is TextClassifier.head_outputs
-        # Not by `super()`, which `torch.compile` cannot trace in a property.
-        return is_own and getattr(self.head, "reads_first_token_only", False)
 
     def head_outputs(
         self, outputs: Outputs, inputs: Inputs, training: bool | None = None
