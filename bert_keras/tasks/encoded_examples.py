@@ -209,5 +209,5 @@ def buckets_of(max_length: int) -> tuple[int, ...]:
     On an accelerator they are multiples of 8, as its attention kernels need.
     """
     if COMPILES_SHAPES or distribution.has_accelerator():
-        return length_buckets(max_length)
+        return length_buckets(max_length, first=8)
     return length_buckets(max_length, step=4, first=4)

@@ -77,7 +77,7 @@ def test_backends_pad_to_different_lengths_and_have_the_same_rows(monkeypatch):
         for module in (encoded_examples, task_data):
             monkeypatch.setattr(module, "COMPILES_SHAPES", compiles)
         data = batches_of(classifier, texts, [0, 1] * 23, shuffle=True, batch_size=4)
-        fine, coarse = tuple(range(4, 49, 4)), (16, 24, 32, 40, 48)
+        fine, coarse = tuple(range(4, 49, 4)), (8, 16, 24, 32, 40, 48)
         assert data.buckets == (coarse if compiles else fine)
         rows.append([places.tolist() for places, _ in data.batches])
     assert rows[0] == rows[1]
