@@ -7,8 +7,8 @@ r"""What a server answers to each kind of misuse, and what its other clients not
 Eight clients ask `bert-keras serve` for vectors of single sentences all the time. Meanwhile others
 do one fault after another, a hundred at once, at least `--number` times and for `--seconds`, and
 open `--connections` connections without using them. The eight are at 127.0.0.1 and the others at
-127.0.0.2 (Linux has both), since the server takes turns by address. The table counts what each
-fault gets by status; `cut` is a connection that the server closed without an answer. For the eight
+127.0.0.2 (Linux has both), since the server takes turns by address. The table counts the statuses
+of the responses; "closed" is a connection that the server closed without an answer. For the eight
 clients it shows answers, failures, and milliseconds: median, 99th percentile and longest; a client
 without an answer waits until the next one. At the end the model's files change, the server is
 killed and started again, and it is told to end. Prints Markdown.
@@ -33,7 +33,6 @@ import bert_keras
 FLAGS = flags.FLAGS
 flags.DEFINE_integer("number", 1000, "Times that each fault is done at least.", 1)
 flags.DEFINE_integer("connections", 10_000, "Connections that are opened and left.", 1)
-flags.DEFINE_multi_string("fault", [], "Only these faults, by their names in the table.")
 CLIENTS = 8
 # The address of those who misuse the server.
 MISUSERS = "127.0.0.2", 0
@@ -50,20 +49,21 @@ def body(content, length=None):
 MANY = b'{"inputs": [%s]}' % b", ".join([b'"as all of them do"'] * 400)
 # What is sent, and how long a client waits for an answer before it goes away.
 FAULTS = {
-    "a field that is wrong": (body(b'{"inputs": 5}'), 60),
-    "half of a JSON": (body(b'{"inputs": "a'), 60),
-    "a body above the largest": (body(b" " * 3_000_000), 60),
-    "a head of 1 MB": (f"{HEAD}X: {'x' * 1_000_000}\r\n\r\n".encode(), 60),
-    "half a head, and silence": (HEAD.encode(), 60),
-    "half a body, and silence": (body(b'{"inputs"', 1000), 60),
-    "asks, and goes away at once": (body(MANY), 0),
-    "asks for 400 texts": (body(MANY), 120),
+    "an invalid field": (body(b'{"inputs": 5}'), 60),
+    "incomplete JSON": (body(b'{"inputs": "a'), 60),
+    "a body above the limit": (body(b" " * 3_000_000), 60),
+    "request headers of 1 MB": (f"{HEAD}X: {'x' * 1_000_000}\r\n\r\n".encode(), 60),
+    "incomplete headers, then silence": (HEAD.encode(), 60),
+    "incomplete body, then silence": (body(b'{"inputs"', 1000), 60),
+    "requests 400 texts and disconnects": (body(MANY), 0),
+    "requests 400 texts": (body(MANY), 120),
 }
+flags.DEFINE_multi_enum("fault", [], list(FAULTS), "Only these faults, named as in the table.")
 
 
 async def sent(port, content, patience, counts):
     """Sends bytes, and counts the status of what comes back."""
-    outcome = "went away"
+    outcome = "disconnected"
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=MISUSERS)
     except OSError:
@@ -77,9 +77,9 @@ async def sent(port, content, patience, counts):
             if patience:
                 async with asyncio.timeout(patience):
                     line = await reader.readline()
-                outcome = line.split()[1].decode() if line else "cut"
+                outcome = line.split()[1].decode() if line else "closed"
     except ConnectionError:
-        outcome = "cut"
+        outcome = "closed"
     except TimeoutError:
         outcome = "no answer"
     counts[outcome] += 1
@@ -107,10 +107,10 @@ async def opened_and_left(port):
         except OSError:
             counts["refused"] += 1
     for reader, writer in writers:
-        outcome = "cut"
+        outcome = "closed"
         try:
             async with asyncio.timeout(10 * DEADLINE):
-                outcome = "answered" if await reader.read() else "cut"
+                outcome = "answered" if await reader.read() else "closed"
         except TimeoutError:
             outcome = "left open"
         except ConnectionError:
@@ -234,18 +234,19 @@ def main(argv):
 
 async def measured(model, running, folder, port):
     """Prints the table."""
-    print("| | what came back | the others: answers | failures | median, 99 %, longest |")
+    print("| misuse | responses | answers to the eight | failures | median, 99 %, longest |")
     print("|---|---|---|---|---|")
     others = Others(port)
-    await others.beside("nothing", quiet())
+    await others.beside("none", quiet())
     for name, (content, patience) in FAULTS.items():
         if not FLAGS.fault or name in FLAGS.fault:
             await others.beside(name, misuse(port, content, patience))
     if FLAGS.fault:
         return
-    await others.beside(f"{FLAGS.connections:,} connections", opened_and_left(port))
+    name = f"{FLAGS.connections:,} connections opened and left idle"
+    await others.beside(name, opened_and_left(port))
     await others.beside("the model's files change", changed(model, folder, port))
-    await others.beside("SIGKILL, and begun anew", killed(running, folder, port))
+    await others.beside("SIGKILL, and a restart", killed(running, folder, port))
     await others.beside("SIGTERM", ended(running))
 
 

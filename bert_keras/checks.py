@@ -244,10 +244,15 @@ def require(package, to, extra=None, advice=""):
         return importlib.import_module(package)
     except ImportError as error:
         name = package.partition(".")[0].replace("_", "-")
-        line = f"pip install 'bert_keras[{extra}]'" if extra else f"pip install {name}"
+        remedy = with_extra(extra) if extra else f"Install it: `pip install {name}`"
         raise ImportError(
-            f"To {to}, {name} must be installed: `{line}`. Received: {error}.{_last(advice)}"
+            f"To {to}, {name} must be installed. {remedy}. Received: {error}.{_last(advice)}"
         ) from error
+
+
+def with_extra(extra):
+    """Returns how to install an extra, a sentence without its full stop."""
+    return f"Install the extra {extra!r} from a clone of bert_keras: `pip install '.[{extra}]'`"
 
 
 def as_texts(texts, name="texts"):

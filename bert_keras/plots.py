@@ -106,12 +106,12 @@ def training_log(lines: Sequence[Mapping[str, float]], path: Path | None = None)
 
 
 def seeds(
-    rows: Sequence[Mapping[str, float]], first_seed: int = 0, path: Path | None = None
+    rows: Sequence[Mapping[str, float | None]], first_seed: int = 0, path: Path | None = None
 ) -> Figure:
     """Draws each metric for every seed, its mean, and one standard deviation around it.
 
     Args:
-        rows: list of dicts from metric to float, one per seed.
+        rows: list of dicts from metric to float, one per seed; `None` if it is undefined.
         first_seed: int, the seed of the first row.
         path: str or path of a picture, or `None`.
     """
@@ -119,7 +119,7 @@ def seeds(
         figure, axes = plt.subplots(1, len(rows[0]), figsize=(2.6 * len(rows[0]), 3), squeeze=False)
         numbers = range(first_seed, first_seed + len(rows))
         for axis, name in zip(axes[0], rows[0], strict=True):
-            values = np.array([row[name] for row in rows])
+            values = np.array([row[name] for row in rows], float)
             mean, deviation = values.mean(), values.std(ddof=1)
             axis.axhspan(mean - deviation, mean + deviation, color="tab:blue", alpha=0.15)
             axis.axhline(mean, color="tab:blue")
@@ -374,12 +374,11 @@ def _principal_components(vectors, count=2):
     centred = vectors - vectors.mean(axis=0)
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
     variances = sizes**2
-    places = np.zeros((len(vectors), count))
-    shares = np.zeros(count)
-    found = min(count, len(sizes))
-    places[:, :found] = left[:, :found] * sizes[:found]
-    shares[:found] = variances[:found] / max(variances.sum(), 1e-12)
-    return places, shares
+    coordinates, shares = np.zeros((len(vectors), count)), np.zeros(count)
+    num_found = min(count, len(sizes))
+    coordinates[:, :num_found] = left[:, :num_found] * sizes[:num_found]
+    shares[:num_found] = variances[:num_found] / max(variances.sum(), 1e-12)
+    return coordinates, shares
 
 
 def projection(
@@ -397,20 +396,20 @@ def projection(
         scores: float `(num_texts,)`, the colours instead of labels, or `None`.
         path: str or path of a picture, or `None`.
     """
-    is_one = np.ndim(vectors) == 2
-    vectors = np.asarray(vectors)[:, None] if is_one else vectors
+    is_single_layer = np.ndim(vectors) == 2
+    vectors = np.asarray(vectors)[:, None] if is_single_layer else vectors
     num_layers = vectors.shape[1]
     names, counts = np.unique(labels, return_counts=True)
     shown = sorted(names[np.argsort(-counts, kind="stable")][:MOST_COLOURS].tolist())
     with _drawing(*shown) as plt:
         figure, axes = _panels(plt, num_layers, min(4, num_layers), 3.1, (0.0, 1.0))
         for number, axis in enumerate(axes):
-            places, shares = _principal_components(vectors[:, number])
+            coordinates, shares = _principal_components(vectors[:, number])
             if scores is not None:
-                points = axis.scatter(*places.T, c=scores, s=10, cmap="viridis")
+                points = axis.scatter(*coordinates.T, c=scores, s=10, cmap="viridis")
             else:
-                _scatter(axis, places, np.asarray(labels), shown)
-            name = "texts" if is_one else f"layer {number}" if number else "embeddings"
+                _scatter(axis, coordinates, np.asarray(labels), shown)
+            name = "texts" if is_single_layer else f"layer {number}" if number else "embeddings"
             axis.set_title(f"{name} ({shares.sum():.0%} of the variance)", fontsize=10)
             axis.set(xticks=[], yticks=[])
         if scores is not None:
@@ -422,12 +421,12 @@ def projection(
     return _finished(figure, path)
 
 
-def _scatter(axis, places, labels, shown):
+def _scatter(axis, coordinates, labels, shown):
     for name in [None, *shown]:
-        is_one = ~np.isin(labels, shown) if name is None else labels == name
-        if is_one.any():
+        is_drawn = ~np.isin(labels, shown) if name is None else labels == name
+        if is_drawn.any():
             options = {"color": "lightgray", "label": "others"} if name is None else {"label": name}
-            axis.scatter(*places[is_one].T, s=10, alpha=0.7, **options)
+            axis.scatter(*coordinates[is_drawn].T, s=10, alpha=0.7, **options)
 
 
 def _panels(plt, count, num_columns, size, margins):

@@ -60,12 +60,12 @@ def test_the_first_wrong_value_is_stated_with_its_index():
 
 def test_a_missing_package_is_named_with_how_to_install_it():
     assert refusal(require, "no_such_thing", "read tables", advice="Or use CSV.") == (
-        "ImportError: To read tables, no-such-thing must be installed: `pip install "
+        "ImportError: To read tables, no-such-thing must be installed. Install it: `pip install "
         "no-such-thing`. Received: No module named 'no_such_thing'. Or use CSV."
     )
     assert refusal(require, "no_such.part", "read tables", extra="tables") == (
-        "ImportError: To read tables, no-such must be installed: `pip install "
-        "'bert_keras[tables]'`. Received: No module named 'no_such'."
+        "ImportError: To read tables, no-such must be installed. Install the extra 'tables' from a "
+        "clone of bert_keras: `pip install '.[tables]'`. Received: No module named 'no_such'."
     )
 
 

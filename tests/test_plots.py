@@ -21,6 +21,15 @@ def test_projections_are_those_of_scikit_learn():
     assert alone.tolist() == [[0, 0]]
 
 
+def test_the_pictures_of_seeds_and_settings_leave_out_undefined_scores():
+    rows = [{"pearson": None, "f1": 0.5}, {"pearson": 0.25, "f1": 1.0}]
+    undefined, defined = plots.seeds(rows, first_seed=3).axes
+    assert undefined.get_title() == "pearson\nnan ± nan"
+    assert defined.get_title() == "f1\n0.7500 ± 0.3536"
+    assert defined.lines[-1].get_xydata().tolist() == [[3, 0.5], [4, 1.0]]
+    assert plots.settings({"a": {"f1": None}, "b": {"f1": 0.5}}).axes[0].get_xlabel() == "f1 on dev"
+
+
 def test_shaded_texts_wrap_and_their_tokens_do_not_overlap():
     tokens = ["[CLS]", *["word", "##piece", "a"] * 30, "[SEP]"]
     with plots._drawing() as plt:

@@ -1,7 +1,7 @@
 """What the files of a model say about it, read in a moment: without Keras and its backend.
 
-Only the loaded model tells whether all weights load, and what the files of some formats leave open,
-see `sources.description`.
+Files do not say whether all weights load, and in some formats they leave more open. For that,
+`sources.description` loads the model.
 """
 
 import contextlib
@@ -27,10 +27,10 @@ def of_files(source):
         source: str, see `sources.load`.
 
     Returns:
-        A dict, or `None` where only the loaded model can tell, or say what is wrong with a file.
+        A dict; `None` where the model must be loaded, or where loading says what is wrong.
     """
     path = _local(source)
-    with contextlib.suppress(AttributeError, LookupError, OSError, TypeError, ValueError):
+    with contextlib.suppress(Exception):  # Readers of broken files raise errors of any kind.
         return path and _of_path(path)
     return None
 
@@ -55,11 +55,11 @@ def _of_path(path):
 def _local(source):
     """Returns the path of a `.keras` file or a folder, or `None` if it may have to be fetched."""
     places = PRESETS[source].places if source in PRESETS else ()
-    for package, _, folder in (
-        place.removeprefix("package://").partition("/")
-        for place in places
-        if place.startswith("package://")
-    ):
+    for place in places:
+        scheme, _, package_and_folder = place.partition("://")
+        if scheme != "package":
+            continue
+        package, _, folder = package_and_folder.partition("/")
         spec = importlib.util.find_spec(package)
         for location in (spec and spec.submodule_search_locations) or ():
             if (pathlib.Path(location) / folder).is_dir():

@@ -46,12 +46,12 @@ def main(arguments):
         raise ValueError(f"{path} must have labels to measure by. Received: none.")
     if (thresholds := sources.thresholds_of(source)) is not None:
         print(f"The thresholds are those of {source}.")
-        further["least"] = check_threshold(thresholds, model.label_names)
+        further["scoring_thresholds"] = check_threshold(thresholds, model.label_names)
     scores, _ = task.evaluate(flags, model, examples, further)
-    verdict = task.verdict(scores, Parts(None, examples, None, further))
-    if verdict.count and verdict.value == verdict.value:
-        print(verdict.in_words())
     scores = defined(scores)
+    verdict = task.verdict(scores, Parts(None, examples, None, further))
+    if verdict.count and verdict.value is not None:
+        print(verdict.in_words())
     if flags.output:
         write_json(flags.output, {"model": source, "file": path, "scores": scores})
     print(json.dumps(scores, allow_nan=False))

@@ -22,7 +22,7 @@ def read_pairs(flags):
         rule = "--dataset must have pairs that are similar or not, such as stsb, mrpc or qqp"
         raise ValueError(f"{rule}. Received: {name}.")
     train, dev = (
-        _of_known(datasets.load_glue(name, flags.data_dir, p), task) for p in ("train", "dev")
+        _of_known(datasets.load_glue(name, flags.data_dir, part), task) for part in ("train", "dev")
     )
     if flags.test_file:
         return Parts(train, dev, _of_known(datasets.read_examples(flags.test_file, task), task))
@@ -75,25 +75,25 @@ def evaluate_pairs(flags, embedder, pairs, further):
     from sklearn.metrics import label_ranking_average_precision_score
 
     first, second = (embedder.embed(column, batch_size=32) for column in pairs.texts)
-    found = cosines(first, second)
+    predicted = cosines(first, second)
 
     def files():
-        return {"predictions.jsonl": [{"score": score} for score in found.tolist()]}
+        return {"predictions.jsonl": [{"score": score} for score in predicted.tolist()]}
 
     if pairs.labels is None:
         return {}, files
     scores = {
-        "spearman": float(scipy.stats.spearmanr(pairs.labels, found).statistic),
-        "pearson": float(scipy.stats.pearsonr(pairs.labels, found).statistic),
+        "spearman": float(scipy.stats.spearmanr(pairs.labels, predicted).statistic),
+        "pearson": float(scipy.stats.pearsonr(pairs.labels, predicted).statistic),
     }
     true = np.flatnonzero(pairs.labels >= TRUE_PAIR)
     if not len(true):
         return scores, files
     # A repeated document counts once.
-    _, index, place = np.unique(pairs.texts[1], return_index=True, return_inverse=True)
-    similarities = metrics.cosine_similarity_matrix(first[true], second[index])
+    _, rows, document_of = np.unique(pairs.texts[1], return_index=True, return_inverse=True)
+    similarities = metrics.cosine_similarity_matrix(first[true], second[rows])
     # With one right document each, this is the mean reciprocal rank; ties count against the model.
-    is_right = np.arange(len(index)) == place[true][:, None]
+    is_right = np.arange(len(rows)) == document_of[true][:, None]
     scores["mrr"] = float(label_ranking_average_precision_score(is_right, similarities))
     ranks = (similarities >= similarities[is_right][:, None]).sum(axis=1)
     for k in (1, 5):
@@ -109,9 +109,9 @@ def cosines(first, second):
 
 def true_pairs(pairs):
     """Returns the texts of the pairs with the same meaning, and their groups."""
-    x = pairs.take(np.flatnonzero(pairs.labels >= TRUE_PAIR)).texts
-    check_not_empty(x[0], "--objective ranking needs pairs with the same meaning")
-    return x, groups_of(*x)
+    texts = pairs.take(np.flatnonzero(pairs.labels >= TRUE_PAIR)).texts
+    check_not_empty(texts[0], "--objective ranking needs pairs with the same meaning")
+    return texts, groups_of(*texts)
 
 
 def groups_of(first, second):

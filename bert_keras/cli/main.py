@@ -351,11 +351,11 @@ def _answer(name, flags, source, arguments):
         if has_progress:
             print(file=sys.stderr)
         return
-    # Several batches at once are sorted by length. With a batch size of 1 each text is answered
+    # A chunk of several batches is sorted by length. With a batch size of 1 each text is answered
     # as it comes.
-    num_done, num_rows = 0, 16 * flags.batch_size if flags.batch_size > 1 else 1
+    num_done, chunk_size = 0, 16 * flags.batch_size if flags.batch_size > 1 else 1
     with text_rows.answers_to(path, output_format) as write:
-        for chunk in text_rows.chunks(rows, num_rows):
+        for chunk in text_rows.chunks(rows, chunk_size):
             if ask is not None:
                 answers = ask([text for (text,) in chunk], **options)
             else:
@@ -371,7 +371,7 @@ def _answer(name, flags, source, arguments):
 
 
 def _options(name, flags, ask):
-    """Returns the arguments of a function that the flags give; refuses those that it lacks."""
+    """Returns the flags as arguments of a function; refuses those that it does not take."""
     options = {"batch_size": flags.batch_size}
     options |= {x: flags[x].value for x in ("prompt", "top_k") if flags[x].value is not None}
     parameters = inspect.signature(ask).parameters
@@ -422,9 +422,8 @@ def _zero_shot(name, model, flags):
         method = model.zero_shot
     else:
         method = bert_keras.ZeroShotClassifier(model).classify
-    keywords = {x: flags[x].value for x in ("hypothesis", "multi_label")}
-    keywords = {x: value for x, value in keywords.items() if value is not None}
-    return functools.partial(method, labels=flags.labels, **keywords)
+    names = [x for x in ("hypothesis", "multi_label") if flags[x].value is not None]
+    return functools.partial(method, labels=flags.labels, **{x: flags[x].value for x in names})
 
 
 def _check_texts(name, flags, columns, arguments):
@@ -464,12 +463,13 @@ def _model(name, flags, source):
 
 
 def _output(name, flags):
-    """Returns the path of the answers, `None` for standard output, if it is a terminal, and how."""
+    """Returns the path (`None` for standard output), whether a terminal shows it, and how."""
     path = None if flags.output == "-" else flags.output
     is_shown = path is None and sys.stdout.isatty()
     if name == "embed" and not flags.output_format and str(path).endswith((".npy", ".npz")):
         return path, is_shown, "vectors"
-    form = flags.output_format or text_rows.format_of(path, "text" if is_shown else "jsonl")
-    if form in ("tsv", "parquet"):
+    output_format = flags.output_format
+    output_format = output_format or text_rows.format_of(path, "text" if is_shown else "jsonl")
+    if output_format in ("tsv", "parquet"):
         raise ValueError(f"Answers are text, JSON lines or CSV. Received: --output {path}.")
-    return path, is_shown, form
+    return path, is_shown, output_format

@@ -25,7 +25,7 @@ import time
 from absl import logging
 
 from bert_keras.checks import refuse_unused
-from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse, present
+from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, given, parse
 from bert_keras.corpora import create_pretraining_data, import_records
 from bert_keras.corpora.text_files import expand
 from bert_keras.preprocessing import Masking
@@ -142,7 +142,7 @@ def check_flags(flags):
     elif not flags.static_masking:
         unused = [option.name for option in MASKING]
         rule = "These flags are for --static_masking; other masks are set when the data is read"
-    refuse_unused(rule, present(flags, unused), "Leave them out.")
+    refuse_unused(rule, given(flags, unused), "Leave them out.")
 
 
 def make_examples(flags, tokenizer):
@@ -194,5 +194,7 @@ def word_segmenter(path):
     if path is None:
         return None
     module, _, name = path.partition(":")
+    if not (module and name):
+        raise ValueError(f"--word_segmenter must be module:function. Received: {path!r}.")
     sys.path.insert(0, "")
     return getattr(importlib.import_module(module), name)

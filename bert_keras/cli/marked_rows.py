@@ -19,12 +19,12 @@ def read_rows(command, path, kind, columns):
     if command not in _READERS or path in (None, "-"):
         return None
     if kind == "text":
-        is_other = command == "tag" and datasets.is_tagged(path)
-        is_other |= command == "choose" and (path.endswith(".xml") or os.path.isdir(path))
+        is_training_file = command == "tag" and datasets.is_tagged(path)
+        is_training_file |= command == "choose" and (path.endswith(".xml") or os.path.isdir(path))
     else:
         record = next(read_records(path, kind=kind), ("", {}))[1]
-        is_other = bool(record) and not set(columns) <= set(record)
-    return _READERS[command](path) if is_other else None
+        is_training_file = bool(record) and not set(columns) <= set(record)
+    return _READERS[command](path) if is_training_file else None
 
 
 def _row(fields, **record):

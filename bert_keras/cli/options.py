@@ -64,14 +64,14 @@ def parse(command, about, groups, arguments):
     Raises:
         ValueError: there are arguments that are not flags.
     """
-    given, words = parse_all(command, about, groups, arguments)
+    values, words = parse_all(command, about, groups, arguments)
     if words:
         raise ValueError(f"`{command}` takes only flags. Received: {' '.join(words)}.")
-    return given
+    return values
 
 
-def present(values, names):
-    """Returns the values of the flags that were given, of those named: a dict by `--name`."""
+def given(values, names):
+    """Returns the values of those of the named flags that were given: a dict by `--name`."""
     return {f"--{name}": values[name].value for name in names if values[name].present}
 
 
@@ -118,7 +118,7 @@ def wants_traceback(arguments):
 
 def _define(values, title, option):
     name, kind, default, about, least, most, many = option
-    first = None if default is REQUIRED else default
+    value = None if default is REQUIRED else default
     parser, serializer = flags.ArgumentParser(), flags.ArgumentSerializer()
     if kind in (int, float):
         number = flags.IntegerParser if kind is int else flags.FloatParser
@@ -130,8 +130,8 @@ def _define(values, title, option):
     elif many == "distinct":
         parser, serializer = _Distinct(parser), flags.ListSerializer(",")
     if kind is bool:
-        flag = flags.BooleanFlag(name, first, about)
+        flag = flags.BooleanFlag(name, value, about)
     else:
         cls = flags.MultiFlag if many == "repeated" else flags.Flag
-        flag = cls(parser, serializer, name, first, about)
+        flag = cls(parser, serializer, name, value, about)
     flags.DEFINE_flag(flag, values, module_name=title, required=default is REQUIRED)

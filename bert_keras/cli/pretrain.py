@@ -35,7 +35,7 @@ from bert_keras import distribution, plots, training
 from bert_keras.checks import refuse_unused
 from bert_keras.cli import devices
 from bert_keras.cli.make_pretraining_data import MASKING, masking_of
-from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse, present
+from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, given, parse
 from bert_keras.corpora import PretrainingBatches, read_manifest
 from bert_keras.datasets.remote import check_local
 from bert_keras.engine.host_memory import keep_freed_memory
@@ -223,9 +223,9 @@ def plan_phases(flags):
     borders = [round(sum(shares[:i]) * flags.num_steps) for i in range(len(shares))]
     borders.append(flags.num_steps)
     lengths = [read_manifest(folder)["sequence_length"] for folder in folders]
-    sizes = [max(1, flags.batch_size * lengths[0] // length) for length in lengths]
+    batch_sizes = [max(1, flags.batch_size * lengths[0] // length) for length in lengths]
     return [
-        Phase(folder, heldout[i], sizes[i], borders[i], borders[i + 1])
+        Phase(folder, heldout[i], batch_sizes[i], borders[i], borders[i + 1])
         for i, folder in enumerate(folders)
     ]
 
@@ -272,17 +272,17 @@ def choose_objective(flags, phases):
         refuse_unused(rule, unused, "Leave them out.")
     if objective in ("span_boundary", "replaced_tokens", "masked_lm"):
         return objective
-    found = {folder: read_manifest(folder)["objective"] for folder in all_folders(phases)}
-    is_able = compares_pairs(flags)
-    if is_able and len(set(found.values())) > 1:
+    objectives = {folder: read_manifest(folder)["objective"] for folder in all_folders(phases)}
+    can_compare = compares_pairs(flags)
+    if can_compare and len(set(objectives.values())) > 1:
         raise ValueError(
-            f"All data must be made with one --objective. Received: {found}. Make it again, or "
-            "train with masked tokens only: --objective masked_lm."
+            f"All data must be made with one --objective. Received: {objectives}. Make it again, "
+            "or train with masked tokens only: --objective masked_lm."
         )
-    if is_able and "full_sentences" not in found.values():
+    if can_compare and "full_sentences" not in objectives.values():
         return "both"
     if objective == "both":
-        received = "data of full sentences" if is_able else "a model without one of these"
+        received = "data of full sentences" if can_compare else "a model without one of these"
         raise ValueError(
             "--objective both needs pairs, and a first token that sees the text, a pooler on it, "
             f"and two segments. Received: {received}. Leave --objective out."
@@ -291,7 +291,7 @@ def choose_objective(flags, phases):
 
 
 def compares_pairs(flags):
-    """Whether the architecture can learn if two texts follow one another."""
+    """Whether the architecture can learn whether two texts follow one another."""
     if flags.causal or not flags.preset:
         return not flags.causal
     backbone = load_model(flags, bert_keras.MaskedLM, load_weights=False).backbone
@@ -312,7 +312,7 @@ def check_batches(flags, phases):
         if phase.heldout:
             make_batches(flags, phase.heldout, phase.batch_size, shuffle=False)
     if all(read_manifest(folder)["masking"] for folder in all_folders(phases)):
-        masking = present(flags, [option.name for option in MASKING])
+        masking = given(flags, [option.name for option in MASKING])
         advice = "Leave them out, or make the data without it."
         refuse_unused("Data made with --static_masking keeps its masks", masking, advice)
 
@@ -467,9 +467,9 @@ def make_batches(flags, folder, batch_size, model=None, **options):
 
 def train(flags, model, phase, checkpoint, log):
     """Trains on the remaining steps of a phase, in epochs as long as the callbacks need."""
-    due = min(flags.log_every, flags.checkpoint_every, log.evaluate_every)
-    whole, rest = divmod(max(0, phase.last - max(phase.first, checkpoint.step)), due)
-    for steps, epochs in ((due, whole), (rest, 1)):
+    interval = min(flags.log_every, flags.checkpoint_every, log.evaluate_every)
+    whole, rest = divmod(max(0, phase.last - max(phase.first, checkpoint.step)), interval)
+    for steps, epochs in ((interval, whole), (rest, 1)):
         if not steps * epochs:
             continue
         start = checkpoint.step - phase.first

@@ -1,5 +1,6 @@
 """The folder of one training run: its settings, the scores of each trial, and the best model."""
 
+import contextlib
 import itertools
 import json
 import math
@@ -17,6 +18,9 @@ from bert_keras.training.averages import averages_in_place
 
 class RunFolder:
     """Keeps the trials of a run, one per setting and seed, so that it can continue after a kill.
+
+    The folder stays as it is until an epoch or a trial is kept, see `begin`. As a context manager
+    it removes the folders that it made if nothing was kept.
 
     Args:
         folder: str; `None` for a new one, `output/NAME-1` or the next free number.
@@ -36,36 +40,52 @@ class RunFolder:
     def __init__(self, folder, name, settings, resume=False, overwrite=False):
         if folder is None and resume:
             raise ValueError("--resume needs the --output_dir of the run to continue.")
-        self.path = _next(name) if folder is None else Path(folder)
+        self.path = _new_path(name) if folder is None else Path(folder)
         self.settings = json.loads(json.dumps(settings))
         self.trials = []
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ValueError(f"--output_dir must be a folder that can be made: {error}") from error
-        if distribution.process()[0]:
-            # Every process has a folder; that of the first process is the run's.
-            self._own = tempfile.TemporaryDirectory()
-            if resume:
-                hidden = shutil.ignore_patterns(".*")
-                shutil.copytree(self.path, self._own.name, ignore=hidden, dirs_exist_ok=True)
-            self.path = Path(self._own.name)
         results = self.path / "results.json"
-        if resume:
+        self._has_begun = resume and results.exists()
+        if self._has_begun:
             self._continue(results)
+        elif resume and not self.path.is_dir():
+            raise ValueError(
+                f"--resume needs a run. Received: none in {self.path}. Leave out --resume."
+            )
         elif results.exists() and not overwrite:
             raise ValueError(
                 f"{self.path} holds a run. --resume continues it, --overwrite replaces it, and "
                 "without --output_dir a new folder is made."
             )
-        else:
+        if distribution.process()[0]:
+            # Only the first process keeps the run; each of the others has a temporary folder.
+            self._own = tempfile.TemporaryDirectory()
+            if resume:
+                hidden = shutil.ignore_patterns(".*")
+                shutil.copytree(self.path, self._own.name, ignore=hidden, dirs_exist_ok=True)
+            self.path = Path(self._own.name)
+        self._made = [path for path in (self.path, *self.path.parents) if not path.exists()]
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ValueError(f"--output_dir must be a folder that can be made: {error}") from error
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        for path in self._made:
+            with contextlib.suppress(OSError):  # It has files.
+                path.rmdir()
+
+    def begin(self):
+        """Makes the folder this run's, before its first file: removes what another run left."""
+        if not self._has_begun:
+            self._has_begun = True
             names = ("epoch.json", "thresholds.json")
             self._forget(*self.path.glob("*.keras"), *(self.path / name for name in names))
-        self.write()
+            self.write()
 
     def _continue(self, results):
-        if not results.exists():
-            raise ValueError(f"--resume needs a run. Received: none in {self.path}.")
         saved = read_json(results)
         names = sorted({*saved["settings"], *self.settings})
         differing = [n for n in names if saved["settings"].get(n) != self.settings.get(n)]
@@ -102,6 +122,7 @@ class RunFolder:
         Returns:
             bool, whether it is the best.
         """
+        self.begin()
         scores = {name: x if math.isfinite(x) else None for name, x in scores.items()}
         trial = {**trial, "scores": scores}
         others = [t for t in self.trials if t["setting"] == trial["setting"]]
@@ -148,7 +169,7 @@ class RunFolder:
 
     def last_epoch(self, setting, seed):
         """Returns a trial's model (`None` if it has not begun), epochs done and history."""
-        if not (self.path / "epoch.json").exists():
+        if not self._has_begun or not (self.path / "epoch.json").exists():
             return None, 0, {}
         state = read_json(self.path / "epoch.json")
         if (state["setting"], state["seed"]) != (setting, seed):
@@ -170,7 +191,7 @@ class EachEpoch(keras.callbacks.Callback):
 
     def __init__(self, run, trial, history, measure=None):
         super().__init__()
-        self.path, self.trial, self.history, self.measure = run.path, trial, history, measure
+        self.run, self.trial, self.history, self.measure = run, trial, history, measure
 
     def on_epoch_end(self, epoch, logs=None):
         logs = dict(logs or {})
@@ -180,10 +201,11 @@ class EachEpoch(keras.callbacks.Callback):
         for name, value in logs.items():
             self.history.setdefault(name, []).append(float(value))
         if epoch + 1 < self.params["epochs"]:
-            self.model.save(self.path / f"epoch_{epoch + 1}.keras")
+            self.run.begin()
+            self.model.save(self.run.path / f"epoch_{epoch + 1}.keras")
             state = {**self.trial, "epoch": epoch + 1, "history": self.history}
-            write_json(self.path / "epoch.json", state)
-            (self.path / f"epoch_{epoch}.keras").unlink(missing_ok=True)
+            write_json(self.run.path / "epoch.json", state)
+            (self.run.path / f"epoch_{epoch}.keras").unlink(missing_ok=True)
 
 
 def _rank(trial):
@@ -192,7 +214,7 @@ def _rank(trial):
     return -math.inf if score is None else score
 
 
-def _next(name):
-    """Returns a new folder's path."""
+def _new_path(name):
+    """Returns the first path `output/NAME-1`, `output/NAME-2`, ... that is free."""
     paths = (Path("output", f"{name}-{number}") for number in itertools.count(1))
     return next(path for path in paths if not path.exists())

@@ -17,12 +17,13 @@ BATCH_SIZE = 32
 def evaluate_texts(flags, classifier, examples, further):
     """Returns scores, none without labels, and a function that returns the answers by file name.
 
-    The scores of several labels are those at probabilities of one half, or of `further["least"]`.
+    With several labels, `further["answer_thresholds"]` decide which labels are in the answers, and
+    `further["scoring_thresholds"]` which ones count for the scores; both are 0.5 by default.
     """
-    scores, threshold = {}, further.get("thresholds", 0.5)
-    if examples.labels is not None and "least" in further:
+    scores, threshold = {}, further.get("answer_thresholds", 0.5)
+    if examples.labels is not None and "scoring_thresholds" in further:
         probabilities = classifier.probabilities(examples.texts, BATCH_SIZE)
-        scores = text_scores(examples.labels, probabilities - further["least"])
+        scores = text_scores(examples.labels, probabilities - further["scoring_thresholds"])
     elif examples.labels is not None:
         outputs = classifier.predict(examples.texts, batch_size=BATCH_SIZE, verbose=0)
         scores = text_scores(examples.labels, outputs)

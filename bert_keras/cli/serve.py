@@ -106,10 +106,10 @@ def bound(host, port):
     """Returns a socket bound to the address, which listens once the models are loaded."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        bound = socket.socket(family, kind)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, os.name != "nt")
-        bound.bind(address)
-        return bound
+        listening = socket.socket(family, kind)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, os.name != "nt")
+        listening.bind(address)
+        return listening
     except OSError as error:
         raise OSError(
             f"The server needs a free address. Received: {host}, port {port} ({error}). "
@@ -159,7 +159,7 @@ def loaded(source, engine="auto", task=None):
 
     Returns:
         A task, or an `ExportedTask`, whose `tokenizer` is a `Tokenizer`. If it was exported here,
-        its `whole` is the task.
+        its `source_task` is the task.
     """
     import keras
 
@@ -184,7 +184,7 @@ def loaded(source, engine="auto", task=None):
     model.applies_sigmoid = _gets_sigmoid(source, model)
     program = None if engine == "keras" else _program_of(model, engine == "onnx")
     if program is not None:
-        program.whole = model  # To show what happens inside.
+        program.source_task = model  # It shows what happens inside, which a program cannot.
         program.applies_sigmoid = model.applies_sigmoid
         return program
     needs_padding = hasattr(model, "query_marker")  # Queries are filled up with [MASK].

@@ -179,9 +179,9 @@ def convert(source, target, to):
         )
     method, arguments = TARGETS[to]
     getattr(model, method)(target, **arguments)
-    inputs = _inputs(model)
+    inputs = _example_inputs(model)
     expected, actual = model(inputs), _read_again(model, target, to)(inputs)
-    if to == "keras_hub" and _has_no_pooler_there(model):
+    if to == "keras_hub" and _keras_hub_lacks_pooler(model):
         # The format has no place for the pooler, which starts at random; writing warned of that.
         expected, actual = ({"x": x["sequence_output"]} for x in (expected, actual))
     outputs = zip(_flat(actual), _flat(expected), strict=True)
@@ -190,7 +190,7 @@ def convert(source, target, to):
     )
 
 
-def _has_no_pooler_there(model):
+def _keras_hub_lacks_pooler(model):
     from bert_keras.presets.families import record_of
 
     return not hasattr(model, "backbone") and bool(record_of(model, "KERAS_HUB").optional)
@@ -215,17 +215,17 @@ def _assignments():
 
 def _report(model, assigned):
     """Returns a line about the tensors that were mapped and those left out on purpose."""
-    weights = len(model.weights)
+    num_weights = len(model.weights)
     if not assigned:
-        return [f"Read {weights} weights."]
+        return [f"Read {num_weights} weights."]
     used = {(id(t.root), t.original_name(name)) for t, names in assigned for name in names}
     roots = {id(tensors.root): tensors.root for tensors, _ in assigned}
-    left = sorted(name for key, root in roots.items() for name in root if (key, name) not in used)
-    report = f"Mapped {len(used)} tensors to {weights} weights; left out on purpose: {len(left)}"
-    return [f"{report}{', ' if left else ''}{', '.join(left)}."]
+    unused = sorted(name for key, root in roots.items() for name in root if (key, name) not in used)
+    report = f"Mapped {len(used)} tensors to {num_weights} weights; left out on purpose: "
+    return [f"{report}{', '.join([str(len(unused)), *unused])}."]
 
 
-def _inputs(model):
+def _example_inputs(model):
     backbone, rng = getattr(model, "backbone", model), np.random.default_rng(0)
     shape = (2,) * (model.num_input_axes - 1) + (min(32, backbone.max_sequence_length or 32),)
     ids = rng.integers(0, backbone.vocabulary_size, shape).astype("int32")

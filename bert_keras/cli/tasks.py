@@ -127,7 +127,7 @@ def _columns(x, y):
     return fit
 
 
-def _pairs(flags, parts):
+def _embedding_columns(flags, parts):
     if flags.objective == "ranking":
         return dict(zip("xy", likeness.true_pairs(parts.train), strict=True))
     return {"x": parts.train.texts, "y": parts.train.labels}
@@ -170,12 +170,12 @@ def _untrained(flags, make, parts):
     return {"untrained": scores}
 
 
-def _cut(model, parts):
+def _check_questions(model, parts):
     for examples in filter(None, (parts.dev, parts.test)):
         model.cut(examples)  # If a question has no token this raises now, not after hours.
 
 
-def _ranking(flags):
+def _embedding_loss(flags):
     if flags.objective == "ranking":
         return {"loss": MultipleNegativesRanking(flags.scale, flags.symmetric)}
     return {"loss": CosineRegression()}
@@ -356,7 +356,7 @@ TASKS = {
             ),
         ),
         defaults={"max_length": 384},
-        check=_cut,
+        check=_check_questions,
         cuts_all=True,
         keeps_answers=True,
     ),
@@ -376,7 +376,7 @@ TASKS = {
         bert_keras.TextEmbedder,
         likeness.read_pairs,
         _labelled_pairs,
-        _pairs,
+        _embedding_columns,
         likeness.evaluate_pairs,
         _hits,
         verdict.of_pairs,
@@ -393,7 +393,7 @@ TASKS = {
             Option("scale", float, 20.0, "Factor of the cosines in ranking."),
             Option("symmetric", bool, False, "Also rank the anchors for each positive."),
         ),
-        compile=_ranking,
+        compile=_embedding_loss,
         defaults={"max_length": None},
         before=_untrained,
         draw=pictures.of_pairs,

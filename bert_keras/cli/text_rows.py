@@ -186,19 +186,21 @@ def in_words(answer):
     """Returns the main part of an answer in words, or all of it as JSON if there are none."""
     if isinstance(answer, list) and answer and all(map(_is_ranking, answer)):
         return "; ".join(
-            ", ".join(f"{word} {share:.3f}" for word, share in mask) for mask in answer
+            ", ".join(f"{token} {probability:.3f}" for token, probability in mask)
+            for mask in answer
         )
     if not isinstance(answer, dict):
         return as_json(answer)
     if answer.get("entities"):
         return ", ".join(f"{entity['type']} {entity['text']!r}" for entity in answer["entities"])
-    for key, none in (("label", ""), ("answer", "no answer"), ("choice", ""), ("is_next", "")):
+    for key in ("label", "answer", "choice", "is_next"):
         if key in answer:
-            share = answer.get("probability")
-            if share is None:
-                shares = answer["probabilities"]
-                share = shares[answer["index" if key == "choice" else key]]
-            return f"{answer[key] if key == 'is_next' else answer[key] or none} {share:.3f}"
+            probability = answer.get("probability")
+            if probability is None:
+                probabilities = answer["probabilities"]
+                probability = probabilities[answer["index" if key == "choice" else key]]
+            said = "no answer" if key == "answer" and not answer[key] else answer[key]
+            return f"{said} {probability:.3f}"
     if "labels" in answer:
         return ", ".join(map(str, answer["labels"])) or "no label"
     scores = answer.get("scores", [answer["score"]] if "score" in answer else None)
@@ -206,7 +208,7 @@ def in_words(answer):
 
 
 def _is_ranking(value):
-    """Whether a value is a list of pairs of a word and its share."""
+    """Whether a value is a list of pairs of a token and its probability."""
     return isinstance(value, list) and all(isinstance(pair, (list, tuple)) for pair in value)
 
 

@@ -116,19 +116,19 @@ def train(name, task, flags):
     print(f"{len(parts.train)} examples to train on, {len(parts.dev)} to measure on{labels}.")
     settings = {key: flags[key].value for key in flags if key not in NOT_SETTINGS}
     settings |= {"task": name, "backend": keras.backend.backend(), "examples": _digest(parts)}
-    run = RunFolder(flags.output_dir, name, settings, flags.resume, flags.overwrite)
 
     def make(setting=None, **others):
         return make_model(task, flags, parts, setting or next(combinations(flags)), **others)
 
-    compared = task.before(flags, make, parts)
-    for number, setting in enumerate(combinations(flags)):
-        for seed in range(flags.seed, flags.seed + flags.seeds):
-            if not run.is_done(setting, seed):
-                _run_trial(task, flags, parts, run, number, setting, seed, make)
-        run.settle(number, setting)
-    _show_trials(run)
-    finish(task, flags, parts, run, compared)
+    with RunFolder(flags.output_dir, name, settings, flags.resume, flags.overwrite) as run:
+        reference_scores = task.before(flags, make, parts)
+        for number, setting in enumerate(combinations(flags)):
+            for seed in range(flags.seed, flags.seed + flags.seeds):
+                if not run.is_done(setting, seed):
+                    _run_trial(task, flags, parts, run, number, setting, seed, make)
+            run.settle(number, setting)
+        _show_trials(run)
+        finish(task, flags, parts, run, reference_scores)
 
 
 def combinations(flags):
@@ -186,7 +186,7 @@ def _run_trial(task, flags, parts, run, number, setting, seed, make):
         plots.learning_curves(each_epoch.history, path=path)
 
 
-def finish(task, flags, parts, run, compared):
+def finish(task, flags, parts, run, reference_scores):
     """Loads the best model, prints some answers, measures the test set, and writes the results."""
     model = keras.saving.load_model(run.path / "model.keras")
     print(f"Answers of {run.path / 'model.keras'}, loaded again:")
@@ -198,14 +198,14 @@ def finish(task, flags, parts, run, compared):
     verdict = task.verdict(results, parts)
     if verdict.count and verdict.value is not None:
         print(verdict.in_words())
-    for name, scores in compared.items():
+    for name, scores in reference_scores.items():
         print(f"{name}: {_in_words(scores)}")
         results |= {f"{name}_{key}": value for key, value in scores.items()}
     thresholds, tuned = task.after(flags, model, parts)
     results |= tuned
     further = {**parts.further, "tune": False}
     if thresholds is not None:
-        further["thresholds"] = thresholds
+        further["answer_thresholds"] = thresholds
         by_name = dict(zip(dev.label_names, thresholds.tolist(), strict=True))
         write_json(run.path / "thresholds.json", by_name)
     if parts.test:
@@ -239,8 +239,10 @@ def _in_words(values):
 def _draw(task, model, parts, run):
     task.draw(model, parts, run.path)
     ranked = run.ranked()
-    if len(ranked[0][1]) > 1:
-        plots.seeds([trial["scores"] for trial in ranked[0][1]], path=run.path / "seeds.png")
+    best_trials = ranked[0][1]
+    if len(best_trials) > 1:
+        scores, first_seed = [trial["scores"] for trial in best_trials], best_trials[0]["seed"]
+        plots.seeds(scores, first_seed, run.path / "seeds.png")
     if len(ranked) > 1:
         rows = {_in_words(setting): run.over_seeds(found) for setting, found in ranked}
         plots.settings(rows, path=run.path / "settings.png")

@@ -9,7 +9,7 @@ import numpy as np
 
 from bert_keras import datasets, metrics
 from bert_keras.checks import check_exists, refuse_unused
-from bert_keras.cli.options import present
+from bert_keras.cli.options import given
 from bert_keras.datasets.sentiment import SENTIMENT_SENTENCES_FILES
 
 COLUMN_FLAGS = (
@@ -68,7 +68,8 @@ def files_by_name(folder):
 
     Of several files of a part the first is read, and a line says which are not.
     """
-    names = [name for name in sorted(os.listdir(folder)) if not re.match("LICENSE|README", name)]
+    names = sorted(os.listdir(folder))
+    names = [name for name in names if not re.match(r"\.|LICENSE|README", name)]
     names = [name for name in names if not name.endswith("-labels.lst")]
     files, unread = {}, []
     words_of = {"train": "train", "dev": "dev|val|valid|validation", "test": "test"}
@@ -96,7 +97,7 @@ def read_texts(flags):
     """Returns labelled texts, or pairs of texts, from a known folder or from files with columns."""
     dataset = flags.dataset
     if dataset or flags.data_dir:
-        columns = present(flags, [name for name in COLUMN_FLAGS if name in flags])
+        columns = given(flags, [name for name in COLUMN_FLAGS if name in flags])
         advice = "Pass your own files by --train_file."
         refuse_unused("Known data sets have known columns", columns, advice)
     folder = flags.data_dir

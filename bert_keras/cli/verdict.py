@@ -34,8 +34,8 @@ class Verdict(NamedTuple):
         value: float.
         count: int, how many labels it was measured on.
         counted: str, what they are, in the plural.
-        simplest: float, the score of the simplest answer.
-        answer: str, that answer.
+        baseline_score: float, the score of always giving the simplest answer.
+        baseline: str, that answer in words.
         is_correlation: bool.
     """
 
@@ -43,8 +43,8 @@ class Verdict(NamedTuple):
     value: float
     count: int
     counted: str
-    simplest: float
-    answer: str
+    baseline_score: float
+    baseline: str
     is_correlation: bool = False
 
     def interval(self):
@@ -63,10 +63,10 @@ class Verdict(NamedTuple):
     def in_words(self):
         """Returns the verdict as a line for people."""
         low, high = self.interval()
-        advice = "" if low > self.simplest else f" {ADVICE}"
+        advice = "" if low > self.baseline_score else f" {ADVICE}"
         return (
             f"{self.name} {self.value:.3f} on {self.count} {self.counted}, 95 % confidence "
-            f"{low:.3f} to {high:.3f}; {self.answer} gets {self.simplest:.3f}.{advice}"
+            f"{low:.3f} to {high:.3f}; {self.baseline} gets {self.baseline_score:.3f}.{advice}"
         )
 
 
@@ -82,19 +82,20 @@ def of_texts(scores, parts):
     """Returns the verdict on a classification or regression of texts."""
     dev, labels = parts.dev, np.asarray(parts.dev.labels)
     if labels.dtype.kind == "f":
-        answer = "one score for all texts"
-        return Verdict("Pearson", scores["pearson"], len(labels), "texts", 0.0, answer, True)
+        baseline = "one score for all texts"
+        return Verdict("Pearson", scores["pearson"], len(labels), "texts", 0.0, baseline, True)
     names = dev.label_names
     if labels.ndim == 2:
         counts = labels.sum(axis=0)
         f1 = 2 * counts / (len(labels) + counts.sum())
-        answer = f"{names[f1.argmax()]!r} for every text"
+        baseline = f"{names[f1.argmax()]!r} for every text"
         score = "micro F1", scores["micro_f1"], int(counts.sum()), "labels"
-        return Verdict(*score, float(f1.max()), answer)
+        return Verdict(*score, float(f1.max()), baseline)
     shares = np.bincount(labels) / len(labels)
     commonest = int(shares.argmax())
-    answer = f"{names[commonest] if names else commonest!r} for every text"
-    return Verdict("Accuracy", scores["accuracy"], len(labels), "texts", shares[commonest], answer)
+    baseline = f"{names[commonest] if names else commonest!r} for every text"
+    score = "Accuracy", scores["accuracy"], len(labels), "texts"
+    return Verdict(*score, shares[commonest], baseline)
 
 
 def of_tags(scores, parts):
@@ -105,8 +106,8 @@ def of_tags(scores, parts):
         return Verdict("Entity F1", scores["f1"], count, "entities", 0.0, "finding none")
     counts = Counter(tag for row in tags for tag in row)
     (tag, commonest_count), count = counts.most_common(1)[0], counts.total()
-    answer = f"{tag!r} for every word"
-    return Verdict("Accuracy", scores["accuracy"], count, "words", commonest_count / count, answer)
+    score = "Accuracy", scores["accuracy"], count, "words"
+    return Verdict(*score, commonest_count / count, f"{tag!r} for every word")
 
 
 def of_choices(scores, parts):
@@ -126,5 +127,5 @@ def of_questions(scores, parts):
 
 def of_pairs(scores, parts):
     """Returns the verdict on the likeness of pairs."""
-    answer, count = "one score for all pairs", len(parts.dev.labels)
-    return Verdict("Spearman", scores["spearman"], count, "pairs", 0.0, answer, True)
+    baseline, count = "one score for all pairs", len(parts.dev.labels)
+    return Verdict("Spearman", scores["spearman"], count, "pairs", 0.0, baseline, True)

@@ -34,18 +34,18 @@ def to_keras_hub(tokenizer):
     kind = tokenizer.settings["model"]["type"]
     if kind not in _WRITERS:
         _refuse(f"one of the type {kind}", f"those of {sorted(_WRITERS)}")
-    number, write, pair, is_plain = _WRITERS[kind]
+    number, write, pair, allowed_types = _WRITERS[kind]
     for role, names in ROLES.items():
         if getattr(tokenizer, role) != names[number]:
             _refuse(f"{role}={getattr(tokenizer, role)!r}", repr(names[number]))
     cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
     if tokenizer.layout != (layout := Layout((cls,), (sep,) * pair, (sep,), int(pair == 1))):
         _refuse(str(tokenizer.layout), str(layout))
-    makers = [
+    types = [
         (tokenizer.settings[part] or {}).get("type") for part in ("normalizer", "pre_tokenizer")
     ]
-    if makers not in is_plain:
-        _refuse(f"cleaning and splitting by {makers}", str(is_plain))
+    if types not in allowed_types:
+        _refuse(f"cleaning and splitting by {types}", str(allowed_types))
     return write(tokenizer, json.loads(tokenizer.to_json()))
 
 

@@ -14,7 +14,7 @@ from collections import namedtuple
 import keras
 
 from bert_keras import distribution
-from bert_keras.checks import check_choice, refuse_unused
+from bert_keras.checks import check_choice, refuse_unused, with_extra
 from bert_keras.export import other_backend, text_program
 
 _AXES = {2: ("batch", "length"), 3: ("batch", "parts", "length")}
@@ -43,8 +43,8 @@ def check_packages(format):
     missing = [x for x in (*needed, *packages) if importlib.util.find_spec(x) is None]
     if missing:
         raise ImportError(
-            f"{format!r} is written by {' and '.join(missing)}, which is not installed: "
-            f"pip install {' '.join(missing)}, or 'bert_keras[export]' for all formats."
+            f"To write {format!r}, {' and '.join(missing)} must be installed: "
+            f"`pip install {' '.join(missing)}`. For all formats: {with_extra('export')}."
         )
 
 

@@ -667,8 +667,8 @@ class ExportedTask:
         order = sorted(range(len(rows)), key=lambda index: len(rows[index][0]))
         for start in range(0, len(order), batch_size):
             part = order[start : start + batch_size]
-            some = None if lengths is None else [lengths[index] for index in part]
-            outputs = self._run([rows[index] for index in part], some)
+            part_lengths = None if lengths is None else [lengths[index] for index in part]
+            outputs = self._run([rows[index] for index in part], part_lengths)
             for place, index in enumerate(part):
                 results[index] = {name: output[place] for name, output in outputs.items()}
         return results

@@ -9,7 +9,7 @@ import h5py
 import keras
 import ml_dtypes
 
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_choice, require
 from bert_keras.engine.atomic_files import replacing_files, write_json, write_text
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.export import keras_hub_tokenizer as tokenizers
@@ -37,13 +37,8 @@ def to_keras_hub(model):
     Raises:
         ImportError: KerasHub is not installed.
     """
-    try:
-        import keras_hub
-    except ImportError as error:
-        raise ImportError(
-            "`to_keras_hub` needs KerasHub, `export_to_keras_hub` does not. Install the extra: "
-            "pip install 'bert_keras[nlp]'."
-        ) from error
+    advice = "`export_to_keras_hub` writes files without it."
+    keras_hub = require("keras_hub", "make a KerasHub model", "nlp", advice)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         # KerasHub's files have the state of an optimizer; Keras warns that these have none.
         warnings.filterwarnings("ignore", "Skipping variable loading for optimizer")

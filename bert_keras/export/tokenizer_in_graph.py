@@ -7,6 +7,8 @@ import unicodedata
 import numpy as np
 from tokenizers import normalizers, pre_tokenizers
 
+from bert_keras.checks import require
+
 # Private use characters. BERT's cleaning drops them, so that they are in no cleaned text. `_MARK`
 # separates special tokens from text, and the characters after it stand for special tokens.
 _MARK = "\U000f0000"
@@ -99,8 +101,8 @@ class GraphTokenizer:
         page = tf.gather(self._places, code // _PAGE)
         kind = tf.gather_nd(self._pages, tf.stack([page, code % _PAGE], axis=1))
         itself = tf.strings.unicode_encode(code[:, None], "UTF-8")
-        own = tf.gather(tf.constant(["", " "]), tf.cast(kind == 1, tf.int32))
-        spaced = tf.strings.join([own, itself, own])
+        space = tf.gather(tf.constant(["", " "]), tf.cast(kind == 1, tf.int32))
+        spaced = tf.strings.join([space, itself, space])
         found = _joined(codes.with_values(tf.where(kind < 2, spaced, tf.gather(self._texts, kind))))
         if not self._orders:
             return found
@@ -139,12 +141,12 @@ def check_can_be_in_graph(tokenizer):
             "Inside a graph there is WordPiece with all of BERT's cleaning; for byte pairs and "
             f"Unigram tensorflow-text has no exact form. Received: {kinds}. {advice}"
         )
-    wrong = [token["content"] for token in added if token["normalized"] or token["single_word"]]
-    wrong += [token["content"] for token in added if re.search(_NOT_IN_TEXT, token["content"])]
-    if wrong:
+    unfit = [token["content"] for token in added if token["normalized"] or token["single_word"]]
+    unfit += [token["content"] for token in added if re.search(_NOT_IN_TEXT, token["content"])]
+    if unfit:
         raise ValueError(
             "Inside a graph special tokens are found unchanged, before cleaning, and also within "
-            f"words. Received tokens that are found otherwise: {wrong[:5]}. {advice}"
+            f"words. Received tokens that are found otherwise: {unfit[:5]}. {advice}"
         )
 
 
@@ -162,12 +164,7 @@ def _wordpiece_of(tokenizer, names):
     """Returns a `FastWordpieceTokenizer` for words; the names of special tokens come last."""
     import tensorflow as tf
 
-    try:
-        import tensorflow_text
-    except ImportError as error:
-        raise ImportError(
-            "A graph that takes texts needs tensorflow-text: pip install 'bert_keras[tensorflow]'."
-        ) from error
+    tensorflow_text = require("tensorflow_text", "write a graph that takes texts", "tensorflow")
     model = tokenizer.settings["model"]
     prefix = model["continuing_subword_prefix"]
     # No word contains a line break, so these names for ids without a token match no piece.
@@ -231,9 +228,9 @@ def _table_of(split_chinese, strip_accents, lowercase):
     marks = {mark for mark in marks if found.setdefault(mark, mark) == mark}
     texts = {text for character, text in found.items() if text not in (character, f" {character} ")}
     texts = sorted(texts | marks, key=lambda text: (not marks.isdisjoint(text), text))
-    own = {text: kind for kind, text in enumerate(texts, 2)}
+    kind_of = {text: kind for kind, text in enumerate(texts, 2)}
     for character, text in found.items():
-        kinds[ord(character)] = own.get(text, text != character)
+        kinds[ord(character)] = kind_of.get(text, text != character)
     kinds[ord(_MARK) : ord(_MARK) + 0xFFFE] = 1  # The names of special tokens.
     rows, places = np.unique(kinds.reshape(-1, _PAGE), axis=0, return_inverse=True)
     num_plain = 2 + sum(marks.isdisjoint(text) for text in texts)

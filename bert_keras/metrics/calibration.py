@@ -75,12 +75,12 @@ def best_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
     """
     logits, labels = _checked("Logits", logits, labels)
     problem_type = "single_label" if labels.ndim == 1 else "multi_label"
-    wanted = np.eye(logits.shape[1])[labels] if labels.ndim == 1 else labels
+    targets = np.eye(logits.shape[1])[labels] if labels.ndim == 1 else labels
     low, high = map(np.log, _LIMITS)
     for _ in range(50):
         middle = (low + high) / 2
-        found = class_probabilities(logits / np.exp(middle), problem_type)
-        is_too_sure = ((found - wanted) * logits).sum() > 0
+        predicted = class_probabilities(logits / np.exp(middle), problem_type)
+        is_too_sure = ((predicted - targets) * logits).sum() > 0
         low, high = (middle, high) if is_too_sure else (low, middle)
     temperature = float(np.exp((low + high) / 2))
     for limit, reason in _LIMITS.items():

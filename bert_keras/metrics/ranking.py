@@ -107,6 +107,6 @@ def _found_relevance(scores, relevance, k):
     return np.take_along_axis(relevance, order, axis=1) * was_found, relevance
 
 
-def _mean_share(values, most):
-    """Returns the mean over queries of each value divided by its maximum, 0 where that is 0."""
-    return float(np.mean(np.divide(values, most, out=np.zeros(len(most)), where=most > 0)))
+def _mean_share(values, maxima):
+    """Returns the mean over queries of each value's share of its maximum, 0 if that is 0."""
+    return float(np.mean(np.divide(values, maxima, out=np.zeros(len(maxima)), where=maxima > 0)))

@@ -15,7 +15,7 @@ import pathlib
 import re
 from collections.abc import Iterable
 
-from bert_keras.checks import check_exists, check_type, require
+from bert_keras.checks import check_exists, check_type, require, with_extra
 from bert_keras.presets.registry import PRESETS, RegisteredPreset
 from bert_keras.presets.torch_pickle import CONVERT, INDEX_FILE
 from bert_keras.tokenizers.saved import SENTENCE_FILES, TOKENIZER_FILES
@@ -167,7 +167,7 @@ def _package_folder(place: str, extra: str | None) -> pathlib.Path:
         if (pathlib.Path(location) / folder).is_dir():
             return _checked(pathlib.Path(location) / folder, place)
     raise FileNotFoundError(
-        f"The Python package {package!r} is not installed: `pip install 'bert_keras[{extra}]'`."
+        f"The Python package {package!r} is not installed. {with_extra(extra)}."
     )
 
 

@@ -34,8 +34,8 @@ class BM25Index:
 
     Args:
         tokenize: function from a str to a list of str; `None` for `split_into_words`.
-        k1: float, how much repeated words count.
-        b: float, from 0 to 1, how much long texts are held back.
+        k1: float; the larger it is, the more repeated words count.
+        b: float from 0 to 1; the larger it is, the lower long texts score.
 
     Raises:
         ImportError: bm25s is not installed.

@@ -16,7 +16,7 @@ def reciprocal_rank_fusion(*rankings: Sequence[Any], top_k: int = 10, k: int = 6
         *rankings: what the searches returned for the same queries: a list of hits, or a list of
             such lists. A hit is a dict with an `"id"`.
         top_k: int, hits for each query at most.
-        k: int, how little the first ranks count more than the next.
+        k: int; the larger it is, the less the first ranks stand out from the next.
 
     Returns:
         Hits as those of the rankings, with the new score; a payload comes from the first ranking

@@ -94,9 +94,9 @@ class BinaryVectors:
         scores, positions = np.empty((len(queries), k), "float32"), np.empty((len(queries), k), int)
         for row, (query, query_bits) in enumerate(zip(queries, _bits(queries), strict=True)):
             differing = np.bitwise_count(bits ^ query_bits).sum(axis=1, dtype="int32")
-            near = np.sort(_first(differing[None], CANDIDATES * k)[0])
+            near = np.sort(_lowest(differing[None], CANDIDATES * k)[0])
             rescored = self._codes.scores(query[None], self._codes.rows(near))
-            best = _first(-rescored, k)[0]
+            best = _lowest(-rescored, k)[0]
             scores[row], positions[row] = rescored[0, best], near[best]
         return scores, positions
 
@@ -142,7 +142,7 @@ def best_of(queries, num_vectors, k, scores_of, num_rows=_ROWS):
         for start in range(0, num_vectors, num_rows):
             part_scores = scores_of(queries[part], slice(start, start + num_rows))
             if start == 0:
-                positions[part] = _first(-part_scores, k)
+                positions[part] = _lowest(-part_scores, k)
                 scores[part] = np.take_along_axis(part_scores, positions[part], axis=1)
             else:
                 _keep_best(scores[part], positions[part], part_scores, start)
@@ -155,12 +155,12 @@ def _keep_best(scores, positions, new_scores, start):
     for row in np.flatnonzero(is_better.any(axis=1)):
         (new,) = np.nonzero(is_better[row])
         both = np.concatenate([scores[row], new_scores[row, new]])
-        best = _first(-both[None], scores.shape[1])[0]
+        best = _lowest(-both[None], scores.shape[1])[0]
         scores[row] = both[best]
         positions[row] = np.concatenate([positions[row], start + new])[best]
 
 
-def _first(values, k):
+def _lowest(values, k):
     """Returns the positions of the k lowest values of each row, in their order."""
     if k < values.shape[1]:
         lowest = np.sort(np.argpartition(values, k - 1, axis=1)[:, :k], axis=1)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from bert_keras.serving import bodies
 from bert_keras.serving.inside import instruments_of
-from bert_keras.serving.rows import METHODS, check, check_number
+from bert_keras.serving.rows import METHODS, check, check_num_rows
 from bert_keras.serving.server import as_json
 
 
@@ -64,19 +64,19 @@ def router(server):
 
     @routes.post("/saliency/{name:path}", summary="What each word adds to the logit of a label")
     async def saliency(request: Request, name: str, body: Saliency):
-        served, has = _with_instrument(server, name, "saliency")
-        labels = ", ".join(has["labels"])
-        is_label = body.target is None or body.target in has["labels"]
+        served, shown = _with_instrument(server, name, "saliency")
+        labels = ", ".join(shown["labels"])
+        is_label = body.target is None or body.target in shown["labels"]
         check(is_label, f"target: one of {labels} is needed. Received: {body.target!r:.60}.")
         answers = await server.ask(request, served, "saliency", [(*body.row,)], target=body.target)
         return await as_json(answers[0])
 
     @routes.post("/attention/{name:path}", summary="How much each token attends to the others")
     async def attention(request: Request, name: str, body: Attention):
-        served, has = _with_instrument(server, name, "attention")
+        served, shown = _with_instrument(server, name, "attention")
         check(
-            body.layer < has["layers"] and (body.head or 0) < has["heads"],
-            f"layer, head: numbers below {has['layers']} and {has['heads']} are needed.",
+            body.layer < shown["layers"] and (body.head or 0) < shown["heads"],
+            f"layer, head: numbers below {shown['layers']} and {shown['heads']} are needed.",
         )
         options = {"layer": body.layer, "head": body.head}
         answers = await server.ask(request, served, "attention", [tuple(body.row)], **options)
@@ -85,7 +85,7 @@ def router(server):
     @routes.post("/tokens/{name:path}", summary="The tokens of texts, and their ids")
     async def tokens(name: str, body: Texts):
         texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
-        check_number(texts, server.settings)
+        check_num_rows(texts, server.settings)
         length, most = sum(map(len, texts)), server.settings.max_text
         check(length <= most, f"inputs: at most {most} characters. Received: {length}.", 413)
         return await as_json(await asyncio.to_thread(_tokens, server.find(name), texts))
@@ -97,8 +97,8 @@ def _with_instrument(server, name, instrument):
     """Returns the model of a name, and what `instruments_of` says about one of its instruments."""
     served = server.find(name)
     instruments = instruments_of(served.model)
-    has = ", ".join(instruments) or "neither"
-    check(instrument in instruments, f"{name!r} has no {instrument} to show. It has: {has}.")
+    names = ", ".join(instruments) or "neither"
+    check(instrument in instruments, f"{name!r} has no {instrument} to show. It has: {names}.")
     return served, instruments[instrument]
 
 

@@ -34,7 +34,7 @@ def make_app(models, settings, reload_every=None):
     numbers, server = Numbers(models), Server(models, settings)
 
     @contextlib.asynccontextmanager
-    async def living(app):
+    async def lifespan(app):
         watch = asyncio.create_task(_watch(models, reload_every))
         yield
         watch.cancel()
@@ -42,7 +42,7 @@ def make_app(models, settings, reload_every=None):
             await model.batcher.close()
 
     app = FastAPI(
-        title="bert_keras", version=__version__, lifespan=living, docs_url=None, redoc_url=None
+        title="bert_keras", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
     )
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)

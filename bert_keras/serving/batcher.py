@@ -49,7 +49,8 @@ class Batcher:
         observe: function of the number of rows and the seconds of each batch, or `None`.
 
     Raises:
-        Overloaded: by `ask`, if too many rows would wait, or rows of a client with fewer came.
+        Overloaded: `ask` raises it if too many rows would wait, or if a client with fewer waiting
+            rows took their places.
     """
 
     def __init__(self, answer, max_batch=32, wait=0.003, max_waiting=1024, observe=None):
@@ -76,19 +77,19 @@ class Batcher:
         if self._task is None:
             self._task = asyncio.create_task(self._serve())
         loop, request = asyncio.get_running_loop(), object()
-        questions = [
+        waiting_rows = [
             Waiting(key, row, sum(map(len, row)), loop.create_future(), client, request)
             for row in rows
         ]
         self._asked[client] = time.monotonic()
-        self.waiting.extend(questions)
+        self.waiting.extend(waiting_rows)
         self._arrived.set()
         try:
-            return await asyncio.gather(*(each.answer for each in questions))
+            return await asyncio.gather(*(each.answer for each in waiting_rows))
         finally:
-            for each in questions:
+            for each in waiting_rows:
                 each.answer.cancel()
-            if any(each.answer.cancelled() for each in questions):
+            if any(each.answer.cancelled() for each in waiting_rows):
                 self.waiting = collections.deque(x for x in self.waiting if not x.answer.done())
 
     def _make_room(self, number, client):

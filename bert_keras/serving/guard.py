@@ -109,7 +109,7 @@ async def _respond(scope, send, status, message):
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
     # Known at once: the connection may end before the last chunk, since the body is not read.
     headers.append((b"content-length", str(len(content)).encode()))
-    more = {401: (b"www-authenticate", b"Basic"), 429: (b"retry-after", b"1")}
-    headers += [more[status]] if status in more else []
+    headers_of_status = {401: (b"www-authenticate", b"Basic"), 429: (b"retry-after", b"1")}
+    headers += [headers_of_status[status]] if status in headers_of_status else []
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})

@@ -15,10 +15,10 @@ from bert_keras.answers.entailment import (
 )
 from bert_keras.serving.bodies import Body
 from bert_keras.serving.label_scores import FUNCTIONS, labels_of, scores_of
-from bert_keras.serving.rows import Refusal, check, check_number
+from bert_keras.serving.rows import Refusal, check, check_num_rows
 from bert_keras.serving.server import as_json
 from bert_keras.serving.tagged_pieces import entities_of_pieces, own_entities
-from bert_keras.serving.vectors import direction, finished, similarities
+from bert_keras.serving.vectors import direction_options, shortened, similarities
 
 
 class Options(Body):
@@ -159,7 +159,7 @@ async def _zero_shot(ask, inputs, parameters, served):
 
 def _check_size(names, template, settings):
     """Raises if there are too many hypotheses, or if one is too long to be written."""
-    check_number(names, settings)
+    check_num_rows(names, settings)
     if isinstance(template, str):
         longest = max((len(name) for name in names if isinstance(name, str)), default=0)
         length, limit = len(template) + template.count("{}") * longest, settings.max_text
@@ -234,7 +234,7 @@ async def _answer(ask, inputs, parameters, served):
     is_question = isinstance(inputs, dict) and inputs.keys() == {"question", "context"}
     check(is_question, "inputs: an object with `question` and `context` alone is needed.")
     rows, _ = _texts([[inputs["question"], inputs["context"]]])
-    settings, top_k = {}, parameters.get("top_k", 1)
+    settings, top_k, may_lack = {}, parameters.get("top_k", 1), False
     if "max_answer_len" in parameters:
         longest = settings["max_answer_length"] = parameters["max_answer_len"]
         is_length = type(longest) is int and longest >= 1
@@ -243,7 +243,6 @@ async def _answer(ask, inputs, parameters, served):
         may_lack = _flag(parameters, "handle_impossible_answer", False)
         # "No answer" is always the first, or never one of them.
         settings["no_answer_threshold"] = -np.inf if may_lack else None
-    may_lack = settings.get("no_answer_threshold") is not None
     num_answers = top_k + may_lack if type(top_k) is int else top_k
     options = {"changes": tuple(sorted(settings.items()))} if settings else {}
     [spans] = await ask("answer", rows, top_k=num_answers, **options)
@@ -269,7 +268,7 @@ async def _embed(ask, inputs, parameters, served):
     check(is_float, "parameters.encoding_format: `float`; /v1/embeddings has base64 too.")
     normalize = _flag(parameters, "normalize", False)
     options = {"truncate": _flag(parameters, "truncate", True)}
-    options |= direction(parameters.get("truncation_direction"))
+    options |= direction_options(parameters.get("truncation_direction"))
     is_comparison = isinstance(inputs, dict)
     if is_comparison:
         has_list = inputs.keys() == {"source_sentence", "sentences"}
@@ -278,7 +277,7 @@ async def _embed(ask, inputs, parameters, served):
         inputs = [inputs["source_sentence"], *inputs["sentences"]]
     rows, _ = _texts(inputs)
     vectors = await ask("embed", rows, prompt=parameters.get("prompt_name"), **options)
-    vectors = finished(vectors, normalize, parameters.get("dimensions"))
+    vectors = shortened(vectors, normalize, parameters.get("dimensions"))
     return similarities(vectors) if is_comparison else vectors.tolist()
 
 

@@ -20,7 +20,7 @@ def instruments_of(model):
     layers and heads. An exported program has neither gradients nor attention, so the task that it
     was made from shows them.
     """
-    model = _whole(model)
+    model = _task_of(model)
     instruments, backbone = {}, getattr(model, "backbone", None)
     if isinstance(model, TextClassifier) and not isinstance(model, LongTextClassifier):
         instruments["saliency"] = {"labels": [str(label) for label in _labels(model)]}
@@ -37,7 +37,7 @@ def saliency(model, row, target=None):
         row: tuple of one or two str.
         target: str, the label; `None` for the likeliest.
     """
-    model = _whole(model)
+    model = _task_of(model)
     _check_tokens(model, row)
     if target is not None:
         target = {str(label): label for label in _labels(model)}[target]
@@ -68,7 +68,7 @@ def attention(model, row, layer, head=None):
         layer: int, from 0.
         head: int, from 0, or `None` for the mean over the heads.
     """
-    model = _whole(model)
+    model = _task_of(model)
     _check_tokens(model, row)
     tokens, weights = attention_of(model, *_as_read(model, row))
     weights = weights[layer].mean(0) if head is None else weights[layer, head]
@@ -78,9 +78,9 @@ def attention(model, row, layer, head=None):
 INSTRUMENTS = {"saliency": saliency, "attention": attention}
 
 
-def _whole(model):
-    """Returns the task that a program was made from, if there is one."""
-    return getattr(model, "whole", model)
+def _task_of(model):
+    """Returns a task itself, or the task that a program was made from if the server has it."""
+    return getattr(model, "source_task", model)
 
 
 def _labels(classifier):

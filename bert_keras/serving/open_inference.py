@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field, ValidationError
 
 from bert_keras.serving.bodies import Body, Rows, Texts
-from bert_keras.serving.rows import METHODS, Refusal, check, check_number
+from bert_keras.serving.rows import METHODS, Refusal, check, check_num_rows
 from bert_keras.serving.server import as_json
 from bert_keras.version import __version__
 
@@ -155,9 +155,9 @@ def _strings(tensor, raw, settings):
         values, raw = _unpacked(raw[:size], where), raw[size:]
     else:
         values = [x for row in tensor.data for x in (row if isinstance(row, list) else [row])]
-    check_number(values, settings)
-    is_full = np.prod(tensor.shape, dtype=object) == len(values)
-    check(is_full, f"{where}: the shape {tensor.shape} does not fit {len(values)} texts.")
+    check_num_rows(values, settings)
+    fits = np.prod(tensor.shape, dtype=object) == len(values)
+    check(fits, f"{where}: the shape {tensor.shape} does not fit {len(values)} texts.")
     return values, raw
 
 

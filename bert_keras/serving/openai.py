@@ -6,9 +6,9 @@ import base64
 from fastapi import APIRouter, Request
 
 from bert_keras.serving.bodies import Body, Ids, ManyIds, Texts
-from bert_keras.serving.rows import check, check_number
+from bert_keras.serving.rows import check, check_num_rows
 from bert_keras.serving.server import as_json
-from bert_keras.serving.vectors import finished
+from bert_keras.serving.vectors import shortened
 
 
 class Embeddings(Body):
@@ -46,12 +46,12 @@ def router(server):
         check(is_known, "encoding_format: `float` or `base64` is needed.")
         is_one = isinstance(inputs, str) or (inputs and isinstance(inputs[0], int))
         inputs = [inputs] if is_one else inputs
-        check_number(inputs, server.settings)
+        check_num_rows(inputs, server.settings)
         before = served.prompt(body.prompt_name)
         texts, num_tokens = await asyncio.to_thread(_texts_of, tokenizer, inputs, before)
         rows, prompt = [(x,) for x in texts], body.prompt_name
         vectors = await server.ask(request, served, "embed", rows, prompt=prompt)
-        vectors = finished(vectors, True, body.dimensions).astype("<f4")
+        vectors = shortened(vectors, True, body.dimensions).astype("<f4")
         is_plain = body.encoding_format == "float"
         data = [
             {

@@ -35,7 +35,7 @@ def check(holds, message, status=422):
         raise Refusal(status, message)
 
 
-def check_number(rows, settings):
+def check_num_rows(rows, settings):
     """Raises `Refusal`, 422 or 413, if there are no rows, or more than may wait."""
     check(rows, "inputs: at least one text is needed. Received: none.")
     limit, count = settings.max_waiting, len(rows)
@@ -56,7 +56,7 @@ def check_rows(served, method, rows, settings, top_k=5, **options):
     Raises:
         Refusal: 422, the rows or `top_k` do not fit; 413, there are too many, or they are too long.
     """
-    check_number(rows, settings)
+    check_num_rows(rows, settings)
     fields = METHODS.get(method, ("text",))
     # Each choice is an example, and all choices of a row are in one batch.
     most = {"choose": 1 + settings.max_batch} | dict.fromkeys(TAKE_PAIRS, 2)

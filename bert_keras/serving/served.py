@@ -168,7 +168,7 @@ class Served:
         model = self.model
         if method == "token_vectors" and not has_token_vectors(model):
             # A program returns no vectors of tokens: the task that it was made from does.
-            model = getattr(model, "whole", model)
+            model = getattr(model, "source_task", model)
         with changed(model, dict(options.pop("changes", ()))):
             # Small batches have less padding, and a call of a program has little overhead.
             if is_program and method not in RAW_OUTPUTS:

@@ -10,9 +10,9 @@ from bert_keras.answers.probabilities import sigmoid
 from bert_keras.answers.ranked_texts import ranked
 from bert_keras.serving.bodies import Body, Ids, ManyIds, Sequences, Texts
 from bert_keras.serving.label_scores import FUNCTIONS, labels_of, scores_of
-from bert_keras.serving.rows import check, check_number
+from bert_keras.serving.rows import check, check_num_rows
 from bert_keras.serving.server import as_json
-from bert_keras.serving.vectors import direction, finished, similarities
+from bert_keras.serving.vectors import direction_options, shortened, similarities
 from bert_keras.version import __version__
 
 
@@ -24,7 +24,10 @@ class Input(Body):
 
     def options(self):
         """Returns the options of `Server.ask`."""
-        return {"truncate": self.truncate is not False, **direction(self.truncation_direction)}
+        return {
+            "truncate": self.truncate is not False,
+            **direction_options(self.truncation_direction),
+        }
 
 
 class Embed(Input):
@@ -136,7 +139,7 @@ def _add_vectors(routes, server):
         vectors = await server.ask(
             request, served, "embed", rows, prompt=body.prompt_name, **options
         )
-        return await as_json(finished(vectors, body.normalize, body.dimensions).tolist())
+        return await as_json(shortened(vectors, body.normalize, body.dimensions).tolist())
 
     @routes.post("/embed_all", summary="A vector of each token of each text")
     async def embed_all(request: Request, body: EmbedTokens):
@@ -146,8 +149,7 @@ def _add_vectors(routes, server):
             before, kind = "", body.prompt_name
             is_kind = kind in (None, "query", "document")
             check(is_kind, f"prompt_name: query or document is needed. Received: {kind!r:.60}.")
-            is_right = options.pop("changes", None) in (None, *_RIGHT)
-            check(is_right, f"truncation_direction: {served.name!r} cuts on the right only.")
+            _check_cuts_right(options, f"{served.name!r} cuts")
             options["prompt"] = kind
         else:
             before, options["prompt"] = _prompt(served, body.prompt_name), ""
@@ -167,7 +169,7 @@ def _add_vectors(routes, server):
     async def similarity(request: Request, body: Similarity):
         parameters = body.parameters or SimilarityParameters()
         rows = _rows([body.inputs.source_sentence, *body.inputs.sentences])
-        check_number(body.inputs.sentences, server.settings)
+        check_num_rows(body.inputs.sentences, server.settings)
         served, options = server.find(None, "embed"), parameters.options()
         asked = server.ask(request, served, "embed", rows, prompt=parameters.prompt_name, **options)
         return await as_json(similarities(await asked))
@@ -194,7 +196,7 @@ def _add_tokens(routes, server):
     async def tokenize(body: Tokenize):
         served = next(iter(server.models.values()))
         rows = _rows(body.inputs, _prompt(served, body.prompt_name))
-        check_number(rows, server.settings)
+        check_num_rows(rows, server.settings)
         length, limit = sum(len(text) for (text,) in rows), server.settings.max_text
         check(length <= limit, f"inputs: at most {limit} characters. Received: {length}.", 413)
         return await as_json(
@@ -252,7 +254,7 @@ def _sequences(inputs):
 async def _labels(server, request, served, rows, body):
     """Returns the labels of texts and pairs, each kind in one question."""
     found = [None] * len(rows)
-    check_number(rows, server.settings)
+    check_num_rows(rows, server.settings)
 
     async def ask(size):
         places = [place for place, row in enumerate(rows) if len(row) == size]
@@ -260,8 +262,7 @@ async def _labels(server, request, served, rows, body):
             return
         options, of_size = body.options(), [rows[place] for place in places]
         if size == 2:
-            is_right = options.pop("changes", None) in (None, *_RIGHT)
-            check(is_right, "truncation_direction: pairs are cut on the right only.")
+            _check_cuts_right(options, "pairs are cut")
         method = "logits" if body.raw_scores or served.setting("num_classes") == 1 else "classify"
         answers = await server.ask(request, served, method, of_size, **options)
         if method == "classify":
@@ -281,12 +282,15 @@ async def _labels(server, request, served, rows, body):
     return found
 
 
-_RIGHT = (direction("right")["changes"],)
+def _check_cuts_right(options, subject):
+    """Removes the truncation direction from options; raises `Refusal` unless it is the right."""
+    is_right = options.pop("changes", None) in (None, direction_options("right")["changes"])
+    check(is_right, f"truncation_direction: {subject} on the right only.")
 
 
 async def _scores(server, request, body):
     """Returns how well each text of a `Rerank` fits its query, a list of float."""
-    check_number(body.texts, server.settings)
+    check_num_rows(body.texts, server.settings)
     models = server.models.values()
     scorers = [x for x in models if x.has("classify") and x.setting("num_classes") == 1]
     rerankers = [*(x for x in models if x.has("rank")), *scorers]
@@ -304,8 +308,7 @@ async def _scores(server, request, body):
         "Serve a model with one score, a classifier whose last label means yes, or a "
         "`TextEmbedder` before it.",
     )
-    is_right = options.pop("changes", None) in (None, *_RIGHT)
-    check(is_right, "truncation_direction: pairs are cut on the right only.")
+    _check_cuts_right(options, "pairs are cut")
     rows = [(body.query, text) for text in body.texts]
     if body.raw_scores or num_classes == 1:
         logits = np.array(await server.ask(request, served, "logits", rows, **options))

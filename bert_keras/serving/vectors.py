@@ -5,7 +5,7 @@ import numpy as np
 from bert_keras.serving.rows import check
 
 
-def direction(value):
+def direction_options(value):
     """Returns the options of `ask` for a truncation direction, `"left"`, `"right"` or `None`."""
     is_known = value is None or (isinstance(value, str) and value.lower() in ("left", "right"))
     check(is_known, f"truncation_direction: `left` or `right` is needed. Received: {value!r:.60}.")
@@ -22,8 +22,8 @@ def similarities(vectors):
     return (vectors[1:] @ vectors[0]).tolist()
 
 
-def finished(vectors, normalize, dimensions=None):
-    """Returns vectors cut to their first dimensions, then scaled to length 1 if `normalize`."""
+def shortened(vectors, normalize, dimensions=None):
+    """Returns the first dimensions of vectors, scaled to length 1 if `normalize`."""
     vectors = np.array(vectors)
     width = vectors.shape[1]
     is_size = dimensions is None or (type(dimensions) is int and 1 <= dimensions <= width)

@@ -17,7 +17,7 @@ import scipy.sparse
 from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
-from bert_keras.cli import main, mistakes, serve, sources, text_rows
+from bert_keras.cli import description, main, mistakes, serve, sources, text_rows
 
 TEXTS = ["good film", "bad", "", "a good bad film"]
 pytestmark = pytest.mark.once
@@ -221,6 +221,7 @@ def test_the_folder_of_a_run_and_a_model_without_a_head_are_served(command, tmp_
     "answer, words",
     [
         ({"label": "no", "probabilities": {"no": 0.75, "yes": 0.25}}, "no 0.750"),
+        ({"label": 0, "probabilities": {0: 0.75, 1: 0.25}}, "0 0.750"),
         ({"labels": [], "probabilities": {"no": 0.25}}, "no label"),
         ({"score": 2.5}, "2.500"),
         ({"answer": "", "start": None, "end": None, "probability": 0.5}, "no answer 0.500"),
@@ -255,6 +256,15 @@ def test_info_says_of_files_what_the_loaded_model_says(command, preset, tmp_path
     if written_as != "backbone":
         assert found["model"] == "TextClassifier" and found["labels"] == "no, yes"
         assert int(found["parameters"].replace(",", "")) == tiny_classifier().count_params()
+
+
+def test_a_file_that_info_cannot_read_is_left_to_loading(preset, tmp_path):
+    path = tmp_path / "broken.keras"
+    bert_keras.TextClassifier.from_preset(preset).save(path)
+    content = path.read_bytes()
+    place = content.index(b'"registered_name"')
+    path.write_bytes(content[:place] + b"#" + content[place + 1 :])  # The checksum is wrong now.
+    assert description.of_files(str(path)) is None
 
 
 # Each backend writes programs of its own. ONNX: test_command_line_page.py.

@@ -290,6 +290,7 @@ def test_options_of_a_runner_are_json_or_text():
         (["--input=x", "--output_dir="], "must be files|must name files"),
         (["--input=TEXT", "--runner_option=a"], "takes name=value, .* Received: 'a' of"),
         (["--input=TEXT", "--runner_option=a=1", "--runner_option=a=2"], "each name once"),
+        (["--input=TEXT", "--word_segmenter=jieba"], "must be module:function. Received: 'jieba'"),
         (["--input=TEXT", "--runner_option=a=2"], r"runner_options=\{'a': 2\}"),
     ],
 )

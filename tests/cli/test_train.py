@@ -348,8 +348,36 @@ def test_a_grid_tries_every_setting_once_and_continues_after_a_kill(run, yes_and
 def test_a_run_has_a_folder_of_its_own(folder, options, message):
     first, second = (run_folder.RunFolder(None, "task", {}) for _ in range(2))
     assert [str(run.path) for run in (first, second)] == ["output/task-1", "output/task-2"]
+    first.begin()
     with pytest.raises(ValueError, match=message):
         run_folder.RunFolder(folder, "task", {}, **options)
+
+
+def test_hidden_files_beside_the_only_file_are_no_examples(yes_and_no):
+    path = pathlib.Path(yes_and_no["train_file"])
+    pathlib.Path(".DS_Store").touch()
+    pathlib.Path(".train.tsv.swp").touch()
+    assert training_files.files_by_name(".") == {"train": f"./{path}"}
+
+
+def test_a_run_that_fails_before_it_keeps_anything_leaves_the_folder_as_it_was(run, yes_and_no):
+    def files():
+        return {path: path.is_file() and path.read_bytes() for path in pathlib.Path().rglob("*")}
+
+    missing = {**yes_and_no, "preset": "no/such/preset"}
+    before = files()
+    with pytest.raises(FileNotFoundError):
+        run(TEXTS, **missing, output_dir="new/folder")
+    assert files() == before
+    run(TEXTS, **yes_and_no)
+    before = files()
+    with pytest.raises(FileNotFoundError):
+        run(TEXTS, **missing)  # With --overwrite.
+    assert files() == before
+    # One that was killed before its first epoch ended leaves an empty folder, and begins again.
+    pathlib.Path("killed").mkdir()
+    with run_folder.RunFolder("killed", "task", {}, resume=True) as killed:
+        assert not killed.trials
 
 
 def test_an_undefined_score_is_null_and_never_the_best():

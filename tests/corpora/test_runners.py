@@ -161,7 +161,7 @@ def test_a_runner_that_cannot_run_is_refused_before_any_work(tmp_path, monkeypat
     corpus = write_corpus(tmp_path / "corpus")
     for name, module in (("ray", "ray"), ("beam", "apache_beam")):
         monkeypatch.setitem(sys.modules, module, None)
-        with pytest.raises(ImportError, match=rf"pip install 'bert_keras\[{name}\]'"):
+        with pytest.raises(ImportError, match=rf"pip install '\.\[{name}\]'"):
             create(corpus, tmp_path / "out", runner=name)
     with pytest.raises(ValueError, match="`runner` must be one of"):
         create(corpus, tmp_path / "out", runner="spark")

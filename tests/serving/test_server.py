@@ -38,7 +38,7 @@ from bert_keras.serving.inside import attention, instruments_of
 from bert_keras.serving.rows import Refusal
 from bert_keras.serving.served import Served, Settings
 from bert_keras.serving.server import Server
-from bert_keras.serving.vectors import direction
+from bert_keras.serving.vectors import direction_options
 
 NAMES = ["no", "yes"]
 PROMPTS = {"query": "h g "}
@@ -925,10 +925,8 @@ def test_a_preset_is_served_as_a_program_where_that_is_faster(tasks, tmp_path, c
     assert attention(program, ("a",), 0)["tokens"] == ["[CLS]", "a", "[SEP]"]
     served = Served("a", lambda: program)
     served.start()
-    right, left = (
-        served._answer(("token_vectors", 1, direction(side).items()), [("a " * 20 + "b",)])[0]
-        for side in ("right", "left")
-    )
+    keys = [("token_vectors", 1, direction_options(x).items()) for x in ("right", "left")]
+    right, left = (served._answer(key, [("a " * 20 + "b",)])[0] for key in keys)
     assert right.shape == left.shape and not np.allclose(right, left, atol=1e-3)
     assert isinstance(serve.loaded(str(tmp_path / "filler")), bert_keras.MaskedLM)
     assert serve.loaded(str(tmp_path / "filler"), "keras").preprocessor.unpadded
