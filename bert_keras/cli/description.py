@@ -140,7 +140,7 @@ def _of_checkpoint(path, config, count):
 
 
 def _task_of(path, config, record):
-    """Returns the task whose head a checkpoint has, `""` for none, `None` if that is doubtful."""
+    """Returns the task of a checkpoint's head: `""` without one, `None` if files leave it open."""
     if (path / "modules.json").is_file():
         modules = read_json(path / "modules.json", list)
         kinds = [str(module.get("type")).split(".")[-1] for module in modules]
@@ -150,12 +150,12 @@ def _task_of(path, config, record):
     endings = {task: head.architecture for task, head in record.heads.items() if head.architecture}
     tasks = [task for task, ending in endings.items() if any(x.endswith(ending) for x in names)]
     # One score may be that of a cross-encoder.
-    is_doubtful = tasks == ["TextClassifier"] and len(config.get("id2label") or "two") == 1
-    return None if is_doubtful or len(tasks) > 1 else "".join(tasks)
+    is_open = tasks == ["TextClassifier"] and len(config.get("id2label") or "two") == 1
+    return None if is_open or len(tasks) > 1 else "".join(tasks)
 
 
 def _shown(facts, vocabulary):
-    """Returns the values to show of a description and the bytes of a tokenizer.json."""
+    """Returns what `info` shows of the facts about a model and of its tokenizer.json, bytes."""
     kinds = (int, float, str)
     labels = facts.pop("labels")
     count = facts.pop("parameters")

@@ -52,8 +52,8 @@ OPTIONS = (
         "task",
         tuple(TASKS),
         None,
-        "What models without a head of their own answer by, or all of them. By default the "
-        "checkpoint decides, and one without a head embeds.",
+        "What all models must answer. By default each checkpoint decides for itself, and one "
+        "without a head embeds.",
     ),
     Option("reload_every", float, None, "Seconds between checks for changed files.", 0.1),
 )

@@ -54,7 +54,7 @@ def format_of(path, default):
 
 
 def rows_of_arguments(texts, columns, has_list):
-    """Returns the rows in arguments: one per argument for a single column, else one of them all."""
+    """Returns the rows in arguments: one for each if there is one column, else one for all."""
     if len(columns) == 1:
         return [Row([text]) for text in texts]
     return [_checked(texts, columns, has_list, "The arguments")]
@@ -67,7 +67,7 @@ def read_rows(path, kind, columns, has_list=False, separator=None, quoting=None)
         path: str, or `None` or `"-"` for standard input.
         kind: a result of `format_of`. In `"text"` each line is a row, with tabs between its fields.
         columns: names of the fields.
-        has_list: bool, whether the last field holds a list, or everything left of a line.
+        has_list: bool, whether the last field holds a list, or in a text file the rest of the line.
         separator: see the `delimiter` of `datasets.read_rows`.
         quoting: see `datasets.read_rows`.
 

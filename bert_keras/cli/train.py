@@ -291,11 +291,11 @@ def _check_vocabulary(flags, model, examples):
     tokenizer = model.preprocessor.tokenizer
     if tokenizer.unknown_token is None:
         return  # It can spell every text.
-    contexts = [e.context for e in examples] if isinstance(examples, list) else None
-    contexts = contexts or getattr(examples, examples.columns[0])
-    contexts = list((contexts[0] if isinstance(contexts, tuple) else contexts)[:1000])
-    contexts = [text if isinstance(text, str) else " ".join(text) for text in contexts]
-    ids = [token for row in tokenizer(contexts) for token in row]
+    is_list = isinstance(examples, list)  # Of questions.
+    column = [x.context for x in examples] if is_list else getattr(examples, examples.columns[0])
+    texts = list((column[0] if isinstance(column, tuple) else column)[:1000])
+    texts = [text if isinstance(text, str) else " ".join(text) for text in texts]
+    ids = [id for row in tokenizer(texts) for id in row]
     share = ids.count(tokenizer.unknown_token_id) / max(len(ids), 1)
     if share > MOST_UNKNOWN:
         print(

@@ -66,7 +66,7 @@ def find_files(flags, find):
 def files_by_name(folder):
     """Returns the files of a folder by part; a single file is `train`.
 
-    Of several files of a part the first is read, and a line says which are not.
+    If a part has several files, only the first is read; a printed line names the others.
     """
     names = sorted(os.listdir(folder))
     names = [name for name in names if not re.match(r"\.|LICENSE|README", name)]
@@ -133,10 +133,6 @@ def read_named_files(flags, read):
     return Parts(*_held_out(train), test)
 
 
-def _has_own_reader(folder):
-    return _is_sentiment(folder) or _is_imdb(folder)
-
-
 def _is_sentiment(folder):
     return {*SENTIMENT_SENTENCES_FILES} <= {*_listed(folder)}
 
@@ -159,7 +155,7 @@ def _held_out(examples):
 def read_text_file(flags, path, label_names=None, may_lack_labels=False, **options):
     """Reads a file of the named or detected dataset, or one whose columns the flags name."""
     name, folder = flags.dataset, flags["data_dir"].value if "data_dir" in flags else None
-    if name or (folder and not _has_own_reader(folder)):
+    if name or (folder and not (_is_sentiment(folder) or _is_imdb(folder))):
         name = name or datasets.detect_glue_task(folder)
         return datasets.read_examples(path, datasets.get_glue_task(name))
     names = ("problem_type", "label_separator", "separator", "quoting")
@@ -416,7 +412,7 @@ def sampled(examples, size, seed):
     num_impossible = round(size * impossible.mean())
     if size > 1 and impossible.any() and not impossible.all():
         num_impossible = min(max(num_impossible, 1), size - 1)
-    # The first of each kind.
+    # Take as many of each kind as it gets, in the shuffled order.
     ranks = np.where(impossible, np.cumsum(impossible), np.cumsum(~impossible))
     is_chosen = ranks <= np.where(impossible, num_impossible, size - num_impossible)
     return [examples[index] for index in order[is_chosen]]

@@ -61,10 +61,10 @@ def write(format, model, path, verbose=None, **options):
             "with dtype='float32', not quantized; a program is quantized itself, see "
             "docs/export.md."
         )
-    # A program of PyTorch runs only on the kind of device that it was traced on. The other process
-    # computes on the CPU; options remain in this one.
-    is_bound = keras.backend.backend() == "torch" and distribution.has_accelerator()
-    if keras.backend.backend() in WRITERS[format].backends and (options or not is_bound):
+    # A program of PyTorch runs only on the kind of device that it was traced on. So a process on
+    # the CPU writes it, unless there are options, which that process does not take.
+    needs_cpu = keras.backend.backend() == "torch" and distribution.has_accelerator()
+    if keras.backend.backend() in WRITERS[format].backends and (options or not needs_cpu):
         WRITERS[format].write(model, path, verbose, **options)
     else:
         other_backend.write(format, model, path, WRITERS[format].backends[0])

@@ -493,19 +493,19 @@ class ExportedTask:
     # Texts to tokens
 
     @functools.cached_property
-    def _of_words(self):
-        """The tokenizer for sentences, whose words each follow a space."""
+    def _sentence_tokenizer(self):
+        """The tokenizer for sentences, which has a space before each of their words."""
         text = self._tokenizer.to_str()
         prefixed = text.replace('"add_prefix_space":false', '"add_prefix_space":true')
         return tokenizers.Tokenizer.from_str(prefixed) if prefixed != text else self._tokenizer
 
     @functools.cached_property
     def _needs_space(self):
-        return answers.needs_space(self._tokenizer, self._of_words)
+        return answers.needs_space(self._tokenizer, self._sentence_tokenizer)
 
     def _encode_sentences(self, sentences):
         def encode(batch, are_words):
-            return self._encode(batch, are_words, self._of_words)
+            return self._encode(batch, are_words, self._sentence_tokenizer)
 
         separates_words = self.config["is_wordpiece"]
         return answers.encode_sentences(encode, sentences, separates_words, self._needs_space)
@@ -543,22 +543,23 @@ class ExportedTask:
 
     def _cut(self, first, second=None):
         """Returns the ids of a text, or of a pair, cut to the room that there is."""
-        how, room = self.config["truncation"], self._room(second is not None)
+        strategy, room = self.config["truncation"], self._room(second is not None)
         if second is None:
-            if how == "only_second":
+            if strategy == "only_second":
                 raise ValueError("This task reads pairs, truncation='only_second'. Received: one.")
-            head = {"tail": 0, "head_tail": min(128, room // 2)}.get(how, room)
+            head = {"tail": 0, "head_tail": min(128, room // 2)}.get(strategy, room)
             fits = len(first) <= room
             return (first if fits else first[:head] + first[len(first) - room + head :],)
         a, b = len(first), len(second)
-        if how == "longest_first":
-            lengths = max((room + 1) // 2, room - b), max(room // 2, room - a)
-        else:
-            lengths = {"only_first": (room - b, b), "only_second": (a, room - a)}.get(how, (-1, -1))
+        lengths = {
+            "longest_first": (max((room + 1) // 2, room - b), max(room // 2, room - a)),
+            "only_first": (room - b, b),
+            "only_second": (a, room - a),
+        }.get(strategy, (-1, -1))
         if min(lengths) < 0:
             raise ValueError(
-                f"Pairs must leave room for both texts, with truncation={how!r}. Received: {a} and "
-                f"{b} tokens where {room} fit. Shorten the longer one."
+                f"Pairs must leave room for both texts, with truncation={strategy!r}. Received: "
+                f"{a} and {b} tokens where {room} fit. Shorten the longer one."
             )
         return first[: lengths[0]], second[: lengths[1]]
 

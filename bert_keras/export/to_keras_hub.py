@@ -194,7 +194,7 @@ def _task_arguments(task, head):
         if task.problem_type == "regression" and task.num_classes > 1:
             raise ValueError(
                 f"A regression gives one score in {_THERE}. Received: num_classes="
-                f"{task.num_classes}, which there are classes. Export the backbone instead."
+                f"{task.num_classes}, which it would take for classes. Export the backbone instead."
             )
         is_multi_label = task.problem_type == "multi_label"
         arguments["activation"] = "sigmoid" if is_multi_label else task.activation

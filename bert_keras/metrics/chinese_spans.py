@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from bert_keras.checks import require
-from bert_keras.metrics.spans import check_texts
+from bert_keras.metrics.spans import check_texts, f1_of_counts
 
 # The script's own list, without the ellipsis, which it has as two characters that never match.
 _PUNCTUATION = "-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』"
@@ -58,11 +58,14 @@ def segment(text: str, word_tokenize: Callable[[str], Iterable[str]] = split_wor
         >>> segment("《战国 Musou 3》")
         ['战', '国', 'musou', '3']
     """
-    text = text.lower().strip().translate(_WITHOUT_PUNCTUATION)
     units = []
-    for part in _CHINESE_OR_RUN.findall(text):
+    for part in _CHINESE_OR_RUN.findall(_normalized(text)):
         units.extend(part if "\u4e00" <= part <= "\u9fa5" else word_tokenize(part))
     return units
+
+
+def _normalized(text):
+    return text.lower().strip().translate(_WITHOUT_PUNCTUATION)
 
 
 def _longest_common_run(first, second):
@@ -87,11 +90,7 @@ def exact_match(answer: str, predicted: str) -> float:
         >>> exact_match("《三国志》", "三国志")
         1.0
     """
-
-    def normalize(text):
-        return text.lower().strip().translate(_WITHOUT_PUNCTUATION)
-
-    return float(normalize(answer) == normalize(predicted))
+    return float(_normalized(answer) == _normalized(predicted))
 
 
 def common_run_f1(
@@ -117,10 +116,7 @@ def common_run_f1(
     answer_units = segment(answer, word_tokenize)
     predicted_units = segment(predicted, word_tokenize)
     common = _longest_common_run(answer_units, predicted_units)
-    if common == 0:
-        return 0.0
-    precision, recall = common / len(predicted_units), common / len(answer_units)
-    return 2 * precision * recall / (precision + recall)
+    return f1_of_counts(common, len(predicted_units), len(answer_units))
 
 
 def cmrc_scores(

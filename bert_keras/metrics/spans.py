@@ -59,9 +59,14 @@ def word_f1(answer: str, predicted: str, both_empty: float = 1.0) -> float:
     if not answer_words and not predicted_words:
         return both_empty
     common = (Counter(answer_words) & Counter(predicted_words)).total()
+    return f1_of_counts(common, len(predicted_words), len(answer_words))
+
+
+def f1_of_counts(common: int, num_predicted: int, num_right: int) -> float:
+    """Returns the F1 of units in both texts, in the predicted one and in the right one."""
     if common == 0:
         return 0.0
-    precision, recall = common / len(predicted_words), common / len(answer_words)
+    precision, recall = common / num_predicted, common / num_right
     return 2 * precision * recall / (precision + recall)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 # Values in a block of scores, at most 128 MB in float32, and vectors that are scored at a time.
 _SCORES, _ROWS = 2**25, 2**14
-# Of binary vectors this many times k go by bits to the second round.
+# The bits select this many times k vectors, which their codes then rank.
 CANDIDATES = 4
 
 
@@ -130,8 +130,8 @@ def best_of(queries, num_vectors, k, scores_of, num_rows=_ROWS):
         num_rows: int, the length of a slice.
 
     Returns:
-        Float32 and int arrays `(num_queries, k)`. Equal scores keep the order of the vectors,
-        but any of them may be the last ones.
+        Float32 and int arrays `(num_queries, k)`. Equal scores keep the order of the vectors; if
+        they tie for the last places, any of them may be left out.
     """
     k, count = min(k, num_vectors), queries.shape[0]
     scores, positions = np.empty((count, k), "float32"), np.empty((count, k), int)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bert_keras.checks import check_int, check_not_empty, refuse_first, require
-from bert_keras.search.records import Records, check_sparse, check_vectors
+from bert_keras.search.records import Records, check_sparse, check_vectors, hit
 
 # At most this many points, and numbers, in a request. A number takes about 20 bytes in JSON, and a
 # server accepts 32 MB.
@@ -185,7 +185,7 @@ class QdrantIndex:
                 results = self._client.query_points(
                     self.collection, query=query, limit=top_k, **options
                 ).points
-                hits.append([_hit(point) for point in results])
+                hits.append([hit(x.payload["id"], x.score, x.payload["payload"]) for x in results])
         return hits
 
     @contextlib.contextmanager
@@ -219,9 +219,3 @@ def _most_numbers(vectors):
 def _point(id):
     """Returns Qdrant's name for an id, a UUID."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, repr(id)))
-
-
-def _hit(point):
-    hit = {"id": point.payload["id"], "score": point.score}
-    payload = point.payload["payload"]
-    return hit if payload is None else {**hit, "payload": payload}

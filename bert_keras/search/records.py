@@ -53,11 +53,8 @@ class Records:
         check_same_length(rule, rows=range(count), ids=ids, payloads=payloads)
         rule = "An id must be a str or an int"
         refuse_first([not (isinstance(id, str) or is_int(id)) for id in ids], ids, rule)
-        new = set()
-        is_old = []
-        for id in ids:
-            is_old.append(id in self._known or id in new)
-            new.add(id)
+        first_index = {id: index for index, id in reversed([*enumerate(ids)])}
+        is_old = [id in self._known or first_index[id] < index for index, id in enumerate(ids)]
         refuse_first(is_old, ids, "An id must occur once in an index")
         advice = "Keep other objects elsewhere, under the id."
         refuse_first(
@@ -79,17 +76,21 @@ class Records:
             is_hit: bool array, which of them count.
         """
         ids, payloads = self.ids, self.payloads
-        hits, rows = [], zip(scores.tolist(), positions.tolist(), is_hit.tolist(), strict=True)
-        for row in rows:
-            found = [
-                {"id": ids[position], "score": score}
-                if payloads[position] is None
-                else {"id": ids[position], "score": score, "payload": payloads[position]}
+        rows = zip(scores.tolist(), positions.tolist(), is_hit.tolist(), strict=True)
+        return [
+            [
+                hit(ids[position], score, payloads[position])
                 for score, position, counts in zip(*row, strict=True)
                 if counts
             ]
-            hits.append(found)
-        return hits
+            for row in rows
+        ]
+
+
+def hit(id, score, payload):
+    """Returns a hit as a dict, with a payload if there is one."""
+    found = {"id": id, "score": score}
+    return found if payload is None else {**found, "payload": payload}
 
 
 def check_vectors(name, vectors, dim):

@@ -1,6 +1,7 @@
 """Data for measuring a search: a corpus, queries, and which documents answer them."""
 
 import pathlib
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -49,7 +50,7 @@ def read_beir(folder: Path, split: str = "test") -> RetrievalData:
     queries = _read_texts(folder / "queries.jsonl")
     path, relevance = folder / "qrels" / f"{split}.tsv", {}
     for place, fields in list(read_rows(path, "\t", False))[1:]:
-        if len(fields) != 3 or fields[0] not in queries or not fields[2].lstrip("-").isdigit():
+        if len(fields) != 3 or fields[0] not in queries or not re.fullmatch("-?[0-9]+", fields[2]):
             raise ValueError(
                 f"{path}, {place}: a judgement must be the id of a query in queries.jsonl, the id "
                 f"of a document and an int. Received: {fields!r:.200}. The first line is a header."

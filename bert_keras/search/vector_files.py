@@ -16,7 +16,7 @@ from bert_keras.export import runtime
 from bert_keras.search.sole_writer import sole_writer
 from bert_keras.types import Path
 
-# Texts of one part: batches of texts of similar length, and what a kill costs at most.
+# The number of batches in a part. A part is sorted by length, and a kill costs one at most.
 _BATCHES = 16
 # Vectors of the same text differ by less, relative to their largest value, on any backend.
 _TOLERANCE = 1e-2
@@ -155,7 +155,7 @@ def _skip(texts, columns, embed, folder):
 
 
 def _row(arrays, number, num_rows):
-    """Returns the values of one of the texts in some arrays, a dict by their places."""
+    """Returns the values of the text with a number, a dict by their places in its vectors."""
     lengths, values = arrays.get("lengths"), arrays["values"]
     if lengths is None:
         lengths = np.ones(num_rows, int)

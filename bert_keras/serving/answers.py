@@ -88,7 +88,7 @@ def router(server):
         check_num_rows(texts, server.settings)
         length, most = sum(map(len, texts)), server.settings.max_text
         check(length <= most, f"inputs: at most {most} characters. Received: {length}.", 413)
-        return await as_json(await asyncio.to_thread(_tokens, server.find(name), texts))
+        return await as_json(await asyncio.to_thread(tokens_of, server.find(name), texts))
 
     return routes
 
@@ -102,10 +102,12 @@ def _with_instrument(server, name, instrument):
     return served, instruments[instrument]
 
 
-def _tokens(served, texts):
+def tokens_of(served, texts, special_tokens=True):
+    """Returns for each text its tokens, dicts."""
     tokenizer = served.model.tokenizer
     special = set(tokenizer.special_token_ids)
-    rows = (zip(x.ids, x.pieces, x.offsets, strict=True) for x in tokenizer.encode(texts))
+    encodings = tokenizer.encode(texts, special_tokens=special_tokens)
+    rows = (zip(x.ids, x.pieces, x.offsets, strict=True) for x in encodings)
     return [
         [
             {"id": id, "text": piece, "special": id in special, "start": start, "stop": end}

@@ -33,8 +33,8 @@ class Batcher:
 
     Clients take turns. The oldest row of the client that has waited longest for its turn is
     answered next, together with the rows of the same key that are nearest to it in length, one from
-    each client and then one more. A client with more waiting rows than fit into a batch gets at
-    most an eighth of it while another client needs less, which then does not wait long. If the
+    each client and then one more. While another client needs less, a client with more waiting rows
+    than fit into a batch gets at most an eighth of it, so that the other does not wait long. If the
     queue is full, a client with more waiting rows loses its newest request to one with fewer.
 
     Rows whose client has left are dropped. If a batch fails, its rows are answered one by one, so

@@ -115,7 +115,7 @@ class Served:
             )
 
     def _beginning(self, prompt):
-        """Returns the text before each text, and the most tokens of both with the special ones."""
+        """Returns the prompt before each text, and the most tokens of a whole row with it."""
         if not has_token_vectors(self.model):
             return self.prompt(prompt), self.max_length
         kind, tokenizer = prompt or "document", self.model.tokenizer

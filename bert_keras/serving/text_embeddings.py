@@ -8,6 +8,7 @@ from pydantic import model_validator
 
 from bert_keras.answers.probabilities import sigmoid
 from bert_keras.answers.ranked_texts import ranked
+from bert_keras.serving.answers import tokens_of
 from bert_keras.serving.bodies import Body, Ids, ManyIds, Sequences, Texts
 from bert_keras.serving.label_scores import FUNCTIONS, labels_of, scores_of
 from bert_keras.serving.rows import check, check_num_rows
@@ -319,19 +320,7 @@ async def _scores(server, request, body):
 
 
 def _tokens(served, rows, special_tokens):
-    tokenizer = served.model.tokenizer
-    special = set(tokenizer.special_token_ids)
-    encodings = tokenizer.encode([text for (text,) in rows], special_tokens=special_tokens)
-    return [
-        [
-            {
-                "id": id,
-                "text": piece,
-                "special": id in special,
-                "start": None if id in special else start,
-                "stop": None if id in special else stop,
-            }
-            for id, piece, (start, stop) in zip(x.ids, x.pieces, x.offsets, strict=True)
-        ]
-        for x in encodings
-    ]
+    """Returns the tokens of texts; those that stand for no characters have no place in them."""
+    tokens = tokens_of(served, [text for (text,) in rows], special_tokens)
+    no_place = {"start": None, "stop": None}
+    return [[{**x, **no_place} if x["special"] else x for x in row] for row in tokens]

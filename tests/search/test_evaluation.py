@@ -36,6 +36,7 @@ def test_a_folder_of_beir_is_read(write):
         ({"judgements": ""}, "must have judgements"),
         ({"judgements": "q3\td1\t1\n"}, "line 2: a judgement must be"),
         ({"judgements": "q1\td1\tyes\n"}, "line 2: a judgement must be"),
+        ({"judgements": "q1\td1\t--1\n"}, "line 2: a judgement must be"),
     ],
 )
 def test_damaged_folders_name_the_place(write, damage, message):

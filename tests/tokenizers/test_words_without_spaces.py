@@ -139,7 +139,7 @@ def test_a_text_is_tagged_by_its_own_pieces_here_and_in_an_exported_folder(kinds
     exported = types.SimpleNamespace(
         _tokenizer=tokenizer._backend, config={"is_wordpiece": False}, answers=["tag"]
     )
-    for name in ("_of_words", "_needs_space"):
+    for name in ("_sentence_tokenizer", "_needs_space"):
         setattr(exported, name, vars(runtime.ExportedTask)[name].func(exported))
     exported._encode = lambda *args: runtime.ExportedTask._encode(exported, *args)
     sentences = [*texts, *words]
