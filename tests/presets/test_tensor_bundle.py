@@ -116,7 +116,7 @@ def test_checksums_are_those_of_rfc_3720_under_tensorflows_mask(data, expected):
 
 def test_without_the_package_for_checksums_the_error_says_what_to_install(written, monkeypatch):
     monkeypatch.setitem(sys.modules, "google_crc32c", None)
-    with pytest.raises(ImportError, match=r"bert_keras\[tf1\]"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[tf1\]'"):
         read_tensor_bundle(written)
 
 
