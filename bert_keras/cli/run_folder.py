@@ -81,8 +81,10 @@ class RunFolder:
         """Makes the folder this run's, before its first file: removes what another run left."""
         if not self._has_begun:
             self._has_begun = True
-            names = ("epoch.json", "thresholds.json")
-            self._forget(*self.path.glob("*.keras"), *(self.path / name for name in names))
+            # Only files that a run writes: the folder may hold others, such as the user's models.
+            patterns = ("epoch.json", "thresholds.json", "model.keras")
+            for pattern in (*patterns, "setting_*.keras", "epoch_*.keras"):
+                self._forget(*self.path.glob(pattern))
             self.write()
 
     def _continue(self, results):

@@ -275,8 +275,8 @@ def _names_in_parquet(path, column):
 def _tag_words(where, text, spans):
     """Returns the words of a text, their IOB2 tags, and how many borders of entities cut a word.
 
-    White space and punctuation separate words, and so do the borders of entities. In a script
-    without spaces each character is a word.
+    Words are split at white space and punctuation, and where an entity begins or ends. In a script
+    without spaces, each character is a word.
     """
     _check_kind(where, "a text must be a str", text, str)
     spans = sorted({_checked_span(where, text, span) for span in _read_spans(where, spans)})

@@ -69,6 +69,14 @@ def torch_lamb_step(variables, gradients, momentums, velocities, updates, scaled
             variable.addcmul_(step, rate, value=-1)
 
 
+def torch_global_norm(gradients):
+    """Returns the norm over all tensors of a list, a scalar tensor, without copying any."""
+    import torch
+
+    with torch.no_grad():
+        return torch.nn.utils.get_total_norm(gradients)
+
+
 def tensorflow_step(variable, gradient, momentum, velocity, beta_1, beta_2, rate, epsilon, zero):
     """Updates a TensorFlow variable and its moments in place with TensorFlow's Adam kernel.
 
@@ -109,19 +117,13 @@ def traced_once(function):
     return jax.jit(function)
 
 
-def global_norm(gradients, gates=None):
+def global_norm(gradients, gates):
     """Returns the norm over all gradients whose gate is 1, a float32 scalar.
 
     Args:
         gradients: list of tensors.
-        gates: 1 or 0 for each gradient, a list of scalars or, on TensorFlow, a vector; `None` on
-            PyTorch, whose kernel copies no gradient.
+        gates: 1 or 0 for each gradient, a list of scalars or, on TensorFlow, a vector.
     """
-    if gates is None:
-        import torch
-
-        with torch.no_grad():
-            return torch.nn.utils.get_total_norm(gradients).float()
     gradients = [keras.ops.cast(gradient, "float32") for gradient in gradients]
     if keras.backend.backend() != "tensorflow":
         squares = (keras.ops.sum(keras.ops.square(gradient)) for gradient in gradients)

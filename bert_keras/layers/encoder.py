@@ -66,8 +66,8 @@ class EncoderBlock(_OfLayers):
 
     Returns:
         `(output, attentions)`: float `(batch, seq_len, hidden_dim)`, and float
-        `(batch, num_heads, seq_len, seq_len)` or `None`. With `first_token_only`, `(batch, 1,
-        hidden_dim)`.
+        `(batch, num_heads, seq_len, seq_len)` or `None`. With `first_token_only`, the output is
+        `(batch, 1, hidden_dim)`.
 
     Reference:
         [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.1;

@@ -41,14 +41,15 @@ class Backbone(Adaptable, BuiltModel):
             or `None`; see `BertEmbeddings`.
         training: bool, whether dropout is active.
         first_token_only: bool, whether the last block may leave out all tokens but the first, which
-            is faster. It has no effect together with `row_places` or one of the two above.
+            is faster. It has no effect together with `row_places`, `return_hidden_states` or
+            `return_attentions`.
 
     Returns:
         A dict: `sequence_output` float `(batch, seq_len, hidden_dim)`, with `first_token_only`
-        `(batch, 1, hidden_dim)`; with a pooler
-        `pooled_output` float `(batch, hidden_dim)`; on request `hidden_states`, a tuple of
-        `num_layers + 1` floats `(batch, seq_len, hidden_dim)`, embeddings first, and `attentions`,
-        a tuple of `num_layers` floats `(batch, num_heads, seq_len, seq_len)`.
+        maybe `(batch, 1, hidden_dim)`; with a pooler `pooled_output` float `(batch, hidden_dim)`;
+        on request `hidden_states`, a tuple of `num_layers + 1` floats
+        `(batch, seq_len, hidden_dim)`, embeddings first, and `attentions`, a tuple of `num_layers`
+        floats `(batch, num_heads, seq_len, seq_len)`.
 
     Fields:
         input_names: names of the inputs that it takes.

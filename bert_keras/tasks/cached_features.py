@@ -16,7 +16,6 @@ import numpy as np
 
 from bert_keras.engine.prediction import Prediction
 from bert_keras.inputs import PADDING_MASK
-from bert_keras.tasks.compatibility import reads_first_token_only
 from bert_keras.tasks.encoded_examples import EncodedExamples, take
 from bert_keras.tasks.joint_task import JointTask
 from bert_keras.tasks.task import Task
@@ -275,6 +274,5 @@ def _feature_source(task):
 
 def _read(task, inputs):
     """Returns the features that the task's head reads."""
-    only = reads_first_token_only(task)
-    outputs = task.backbone_outputs(inputs, training=False, first_token_only=only)
+    outputs = task.outputs_for_head(inputs, training=False)
     return keras.ops.cast(task.head.read(outputs, inputs.get(PADDING_MASK)), "float32")

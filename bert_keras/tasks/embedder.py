@@ -22,7 +22,7 @@ from bert_keras.engine.remat import in_chunks
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.tasks.compatibility import check_pads, reads_first_token_only
+from bert_keras.tasks.compatibility import check_pads
 from bert_keras.tasks.encoded_examples import EncodedTexts
 from bert_keras.tasks.encoded_labels import as_label_array, one_column
 from bert_keras.tasks.groups import EncodedGroups, merge_groups
@@ -142,8 +142,7 @@ class Embedder(Task):
 
     def _vectors(self, inputs, training):
         """Returns the vectors of rows, float32 `(num_rows, ...)`."""
-        only = reads_first_token_only(self)
-        outputs = self.backbone_outputs(inputs, training=training, first_token_only=only)
+        outputs = self.outputs_for_head(inputs, training=training)
         return self.head(outputs, padding_mask=inputs.get(PADDING_MASK))
 
     def check_arrays(self, inputs):

@@ -122,8 +122,8 @@ class LongTextClassifier(TextClassifier):
 
     def call(self, inputs, training=None):
         merged = merge_groups(inputs)
-        only = self.pooling in OF_FIRST_TOKEN
-        outputs = self.backbone_outputs(merged, training=training, first_token_only=only)
+        options = {"training": training, "first_token_only": self.pooling in OF_FIRST_TOKEN}
+        outputs = self.backbone_outputs(merged, **options)
         vectors = pool(outputs, merged.get(PADDING_MASK), self.pooling)
         num_windows = ops.shape(inputs[TOKEN_IDS])[1]
         vectors = ops.reshape(vectors, (-1, num_windows, self.backbone.hidden_dim))

@@ -19,12 +19,7 @@ from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.tasks.compatibility import (
-    dropout_of,
-    head_for,
-    head_settings,
-    reads_first_token_only,
-)
+from bert_keras.tasks.compatibility import dropout_of, head_for, head_settings
 from bert_keras.tasks.encoded_labels import one_column
 from bert_keras.tasks.groups import EncodedGroups, merge_groups
 from bert_keras.tasks.keyword_options import MultipleChoiceOptions, TaskOptions
@@ -110,8 +105,7 @@ class MultipleChoice(Task):
 
     def call(self, inputs, training=None):
         merged = merge_groups(inputs)
-        only = reads_first_token_only(self)
-        outputs = self.backbone_outputs(merged, training=training, first_token_only=only)
+        outputs = self.outputs_for_head(merged, training=training)
         scores = self.head(outputs, padding_mask=merged.get(PADDING_MASK), training=training)
         num_choices = ops.shape(inputs[TOKEN_IDS])[1]
         logits = ops.reshape(ops.cast(scores, "float32"), (-1, num_choices))

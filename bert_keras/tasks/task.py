@@ -148,6 +148,13 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         """Calls the backbone; a frozen one runs as in inference."""
         return self.backbone(inputs, training=training and self.frozen != "backbone", **options)
 
+    def outputs_for_head(
+        self, inputs: Inputs, training: bool | None = None, **options: Any
+    ) -> Outputs:
+        """Calls the backbone for what the head reads, which may be the first token only."""
+        options["first_token_only"] = compatibility.reads_first_token_only(self)
+        return self.backbone_outputs(inputs, training, **options)
+
     # What trains, see `freezing`.
 
     @property

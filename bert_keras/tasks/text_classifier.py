@@ -17,12 +17,7 @@ from bert_keras.metrics.calibration import best_temperature, expected_calibratio
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import encoded_labels
-from bert_keras.tasks.compatibility import (
-    dropout_of,
-    head_for,
-    head_settings,
-    reads_first_token_only,
-)
+from bert_keras.tasks.compatibility import dropout_of, head_for, head_settings
 from bert_keras.tasks.keyword_options import RunOptions, TaskOptions, TextClassifierOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_answer import TextAnswer
@@ -144,8 +139,7 @@ class TextClassifier(Task):
         return head_for(self, SequenceHead, num_outputs=self.num_classes, **options)
 
     def call(self, inputs, token_vectors=None, training=None):
-        options = {"token_vectors": token_vectors, "first_token_only": reads_first_token_only(self)}
-        outputs = self.backbone_outputs(inputs, training=training, **options)
+        outputs = self.outputs_for_head(inputs, training=training, token_vectors=token_vectors)
         return self.head_outputs(outputs, inputs, training)
 
     def head_outputs(

@@ -373,7 +373,8 @@ class AdamW(keras.optimizers.Optimizer):
             gradients.append(gradient)
         excess = None
         if self.global_clipnorm:
-            excess = (fused.global_norm(gradients) / self.global_clipnorm).clamp(min=1.0)
+            norm = fused.torch_global_norm(gradients)
+            excess = (norm.float() / self.global_clipnorm).clamp(min=1.0)
         for (factor, decay), rows in groups.items():
             self._torch_step(
                 *map(list, zip(*rows, strict=True)),

@@ -5,6 +5,7 @@ is `train`, as the quickstart of each.
 """
 
 import json
+import os
 import pathlib
 
 import keras
@@ -375,9 +376,14 @@ def test_a_run_that_fails_before_it_keeps_anything_leaves_the_folder_as_it_was(r
         run(TEXTS, **missing)  # With --overwrite.
     assert files() == before
     # One that was killed before its first epoch ended leaves an empty folder, and begins again.
+    # Models of the user stay, if the folder has any.
     pathlib.Path("killed").mkdir()
+    pathlib.Path("killed/mine.keras").touch()
+    pathlib.Path("killed/setting_0.keras").touch()
     with run_folder.RunFolder("killed", "task", {}, resume=True) as killed:
         assert not killed.trials
+        killed.begin()
+    assert sorted(os.listdir("killed")) == ["mine.keras", "results.json"]
 
 
 def test_an_undefined_score_is_null_and_never_the_best():
