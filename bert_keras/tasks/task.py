@@ -153,7 +153,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
     ) -> Outputs:
         """Calls the backbone for what the head reads, which may be the first token only."""
         options["first_token_only"] = compatibility.reads_first_token_only(self)
-        return self.backbone_outputs(inputs, training, **options)
+        return self.backbone_outputs(inputs, training=training, **options)
 
     # What trains, see `freezing`.
 
