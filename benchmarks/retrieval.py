@@ -42,14 +42,8 @@ OUTPUT = flags.DEFINE_string("output", None, "Folder of the rows and vectors.", 
 SCORES = ("recall@1", "recall@10", "mrr@10", "ndcg@10")
 # Hits for fusion, and for MaxSim and a reranker.
 NUM_HITS, NUM_RERANKED = 100, 20
-# Precision and engine -> bits of a value in memory.
-PRECISIONS = {
-    ("float32", "numpy"): 32,
-    ("int8", "numpy"): 8,
-    ("int8", "faiss"): 8,
-    ("binary", "numpy"): 1,
-    ("binary", "faiss"): 9,
-}
+# Precision -> bits of a value in memory.
+PRECISIONS = {"float32": 32, "int8": 8, "binary": 9}
 
 
 class Table:
@@ -86,7 +80,7 @@ class Table:
         start = time.process_time()
         hits = find(queries, top_k)
         seconds = time.process_time() - start
-        found = search.evaluate_retrieval(lambda queries, top_k: hits, self.data, (1, 10))
+        found = search.evaluate_retrieval(lambda *_: hits, self.data, (1, 10), False)
         row = {"name": name, "queries": len(queries), **{key: found[key] for key in SCORES}}
         row |= {"embedding": embedding, "search": seconds, "megabytes": megabytes}
         hits_file.write_text(json.dumps(hits))
@@ -174,16 +168,16 @@ def by_words(table):
 def by_vectors(table, embedder):
     queries, documents, seconds = table.vectors("dense", embedder.embed_as)
     rankings = []
-    for precision, engine in PRECISIONS:
-        index = search.Index(precision, engine)
+    for precision, bits in PRECISIONS.items():
+        index = search.Index(precision)
         index.add(documents)
-        size = documents.size * PRECISIONS[precision, engine] / 8e6
+        size = documents.size * bits / 8e6
         top_k = 10 if rankings else NUM_HITS
 
         def find(_, top_k, index=index):
             return table.found_by(lambda _, k: index.search(queries, k), queries, top_k)
 
-        name = f"{PRESET.value} {precision}, {engine}"
+        name = f"{PRESET.value} {precision}"
         rankings.append(table.row(name, find, f"{size:.2f}", seconds, top_k))
     return rankings[0]
 

@@ -61,6 +61,7 @@ Combination: TypeAlias = Literal["mean", "max", "self_attention"]
 Normalization: TypeAlias = Literal["document", "per_window"]
 Objective: TypeAlias = Literal["ranking", "similarity", "triplet", "distillation", "vectors"]
 Similarity: TypeAlias = Literal["cosine", "dot", "maxsim"]
+VectorSimilarity: TypeAlias = Literal["cosine", "dot", "euclidean", "manhattan"]
 # The least probability of a label that counts: one for all labels, or one for each.
 Threshold: TypeAlias = float | Sequence[float] | Mapping[str, float]
 FileDtype: TypeAlias = Literal["float32", "float16", "bfloat16"]

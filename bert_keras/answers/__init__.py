@@ -10,9 +10,9 @@ from .probabilities import activated
 from .prompts import check_prompts, prompt_text, split_marker
 from .ranked_texts import ranked
 from .sentence_tokens import encode_sentences, needs_space
+from .similarity import SIMILARITIES, l2_normalize, maxsim_matrix, similarity_matrix
 from .span_search import ContextWindows, find_spans, span_answers
 from .tagged_texts import tagged_texts
-from .token_similarity import maxsim_matrix
 from .tokens import ids_of_targets, judged_tokens, likeliest_tokens
 from .windows import cut_windows, document_windows
 from .word_pieces import pieces_of_words, words_in_windows

@@ -14,6 +14,7 @@ from bert_keras.metrics.ranking import mrr as mrr
 from bert_keras.metrics.ranking import ndcg as ndcg
 from bert_keras.metrics.ranking import recall as recall
 from bert_keras.metrics.retrieval import cosine_similarity_matrix as cosine_similarity_matrix
+from bert_keras.metrics.retrieval import similarity_matrix as similarity_matrix
 from bert_keras.metrics.spans import find_best_threshold as find_best_threshold
 from bert_keras.metrics.spans import squad_v1_scores as squad_v1_scores
 from bert_keras.metrics.spans import squad_v2_scores as squad_v2_scores

@@ -1,39 +1,52 @@
-"""The similarity that semantic search ranks by."""
+"""The similarities that semantic search ranks by."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bert_keras.checks import check_shape
-from bert_keras.types import Array
+from bert_keras.answers import similarity as similarities
+from bert_keras.checks import check_choice, check_shape
+from bert_keras.types import Array, VectorSimilarity
 
 
-def cosine_similarity_matrix(queries: ArrayLike, documents: ArrayLike) -> Array:
-    """Returns the cosine of the angle between each query and each document.
+def similarity_matrix(
+    queries: ArrayLike, documents: ArrayLike, similarity: VectorSimilarity = "cosine"
+) -> Array:
+    """Returns the similarity of each query and each document; the higher, the more similar.
 
     Args:
-        queries: float array `(num_queries, hidden_dim)`.
-        documents: float array `(num_documents, hidden_dim)`.
+        queries: float array `(num_queries, dim)`.
+        documents: float array `(num_documents, dim)`.
+        similarity: `"cosine"`; `"dot"`, the inner product; `"euclidean"` or `"manhattan"`, the
+            negative distance.
 
     Returns:
-        A float array `(num_queries, num_documents)` from -1 to 1, in the inputs' precision but at
-        least float32. Cosines of zero vectors are 0.
+        A float array `(num_queries, num_documents)` in the inputs' precision but at least float32.
+        Cosines of zero vectors are 0.
 
     Raises:
-        ValueError: the arrays are not 2-D, or their widths differ.
+        ValueError: the arrays are not 2-D, their widths differ, or `similarity` is unknown.
 
     Example:
-        >>> cosine_similarity_matrix([[1.0, 0.0]], [[2.0, 0.0], [0.0, 3.0]]).tolist()
-        [[1.0, 0.0]]
+        >>> similarity_matrix([[1.0, 0.0]], [[2.0, 0.0], [0.0, 3.0]], "dot").tolist()
+        [[2.0, 0.0]]
     """
+    check_choice("similarity", similarity, similarities.SIMILARITIES)
     queries, documents = np.asarray(queries), np.asarray(documents)
     check_shape("Vectors of queries", queries, ("num_queries", "dim"))
     advice = "Both must have the same number of columns."
     check_shape("Vectors of documents", documents, ("num_documents", queries.shape[1]), "", advice)
     dtype = np.result_type(queries, documents, np.float32)
+    vectors = queries.astype(dtype), documents.astype(dtype)
+    return similarities.similarity_matrix(similarity, *vectors)
 
-    def normalize(vectors):
-        vectors = vectors.astype(dtype)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths != 0)
 
-    return np.clip(normalize(queries) @ normalize(documents).T, -1.0, 1.0)
+def cosine_similarity_matrix(queries: ArrayLike, documents: ArrayLike) -> Array:
+    """Returns the cosine of the angle between each query and each document.
+
+    See `similarity_matrix` for arguments and errors.
+
+    Example:
+        >>> cosine_similarity_matrix([[1.0, 0.0]], [[2.0, 0.0], [0.0, 3.0]]).tolist()
+        [[1.0, 0.0]]
+    """
+    return similarity_matrix(queries, documents)

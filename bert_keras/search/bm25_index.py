@@ -1,27 +1,54 @@
 """Search by words: BM25, computed by bm25s."""
 
+import functools
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
+import numpy as np
+
 from bert_keras.checks import as_texts, check_int, check_not_empty, refuse_first, require
 from bert_keras.engine.atomic_files import of_one_state, reading
+from bert_keras.search.exact_vectors import best_of
 from bert_keras.search.records import Records, check_kind, read_records, save_folder
 from bert_keras.types import Path, Texts
 
 KIND = "bert_keras.search.BM25Index"
-# A Chinese character or Japanese kana is a word of its own.
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+")
+
+
+@functools.cache
+def _patterns():
+    """Returns the pattern of a word, and that of the characters without a glyph within words."""
+    ranges = map(chr, [*range(0x300, 0x1F000), *range(0xE0000, 0xE01F0)])
+    by_kind = {"M": "", "C": ""}
+    for character in ranges:
+        kind = unicodedata.category(character)
+        if kind[0] == "M" or (kind == "Cf" and character != "\u200b"):  # Its space ends a word.
+            by_kind[kind[0]] += character
+    ideographs = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+    marks = re.escape(by_kind["M"])
+    # A middle dot, and Hebrew's geresh and gershayim, join letters.
+    inner = rf"(?:[^\W{ideographs}]|[{marks}])+"
+    word = rf"[{ideographs}][{marks}]*|{inner}(?:[\u00b7\u05f3\u05f4]{inner})*"
+    return re.compile(word), re.compile(f"[\xad{re.escape(by_kind['C'])}]")
 
 
 def split_into_words(text: str) -> list[str]:
-    """Returns the words of a text in lower case; each Chinese character is a word.
+    """Returns the words of a text, as a reader sees them, in a form in which equal words are equal.
+
+    Accents and vowel signs belong to their word, whether they are characters of their own or not.
+    Case is folded: `STRASSE` is `straße`. Each Chinese character and Japanese kana is a word. A
+    text without spaces, such as Thai, needs a `tokenize` of its language.
 
     Example:
         >>> split_into_words("The Nile, 尼罗河")
         ['the', 'nile', '尼', '罗', '河']
     """
-    return _WORD.findall(text.lower())
+    word, invisible = _patterns()
+    text = invisible.sub("", unicodedata.normalize("NFC", text)).casefold()
+    # The small form of a Turkish I with its dot.
+    return word.findall(unicodedata.normalize("NFC", text.replace("i\u0307", "i")))
 
 
 class BM25Index:
@@ -98,39 +125,65 @@ class BM25Index:
 
         Raises:
             TypeError: something is not text.
-            ValueError: the index is empty, there are no queries, a query is empty, or `top_k` is
-                below 1.
+            ValueError: the index is empty, there are no queries, a query has no words, or `top_k`
+                is below 1.
         """
         if isinstance(queries, str):
             return self.search([queries], top_k)[0]
         check_int("top_k", top_k)
         check_not_empty(self._records, "An index must have texts to search", "Call `add`.")
         queries = check_not_empty(as_texts(queries, "queries"), "A search needs at least one query")
-        refuse_first([not query.strip() for query in queries], queries, "A query must have words")
-        words = [self.tokenize(query) or [""] for query in queries]
-        k = min(top_k, len(self))
-        # By default bm25s sorts with JAX where that is installed, which would take a device.
-        options = {"show_progress": False, "backend_selection": "numpy"}
-        results = self._indexed().retrieve(words, k=k, **options)
-        return self._records.hits(results.scores, results.documents, results.scores > 0)
+        words = [self.tokenize(query) for query in queries]
+        refuse_first([not found for found in words], queries, "A query must have words")
+        scorer = self._indexed()
+        # bm25s needs a known word in each query; the others change no score.
+        words = [[word for word in found if word in scorer.vocab_dict] for found in words]
+
+        def search(k):
+            scores, rows = np.zeros((2, len(words), k))
+            # By default bm25s sorts with JAX where that is installed, which would take a device.
+            options = {"show_progress": False, "backend_selection": "numpy"}
+            known = [row for row, found in enumerate(words) if found]
+            if known:
+                found = scorer.retrieve([words[row] for row in known], k=k, **options)
+                scores[known], rows[known] = found.scores, found.documents
+            return scores, np.where(scores > 0, rows, -1).astype(int)
+
+        return self._records.hits(*best_of(search, len(self), top_k))
 
     def _indexed(self):
         if self._scorer is None:
+            words = [self.tokenize(text) for text in self._texts]
             scorer = self._bm25s.BM25(k1=self.k1, b=self.b)
-            scorer.index([self.tokenize(text) for text in self._texts], show_progress=False)
+            # bm25s needs a word in the corpus: this one is in no query.
+            scorer.index(words if any(words) else [[""]], show_progress=False)
             self._scorer = scorer
         return self._scorer
 
     def save(self, folder: Path) -> None:
         """Writes the texts with their ids and payloads into a folder, see `Index.save`."""
-        config = {"kind": KIND, "k1": self.k1, "b": self.b}
+        has_own = self.tokenize is not split_into_words
+        config = {"kind": KIND, "k1": self.k1, "b": self.b, "has_own_tokenize": has_own}
         save_folder(folder, config, self._records, texts=self._texts)
 
     @classmethod
     @of_one_state
     def load(cls, folder: Path, tokenize: Callable[[str], list[str]] | None = None) -> Self:
-        """Returns an index that `save` wrote; a `tokenize` of your own is passed again."""
+        """Returns an index that `save` wrote, see `Index.load`.
+
+        Args:
+            folder: str or path.
+            tokenize: the function that the index was made with, if it was one of your own.
+
+        Raises:
+            ValueError: the index has a `tokenize` of its own, and none is passed.
+        """
         config = check_kind(folder, KIND)
+        if config.get("has_own_tokenize") and tokenize is None:
+            raise ValueError(
+                f"{folder} needs the `tokenize` that its index was made with, or other texts would "
+                "be found. Received: None. Pass it to `load`."
+            )
         with reading(folder):
             index = cls(tokenize, config["k1"], config["b"])
             index._records, texts = read_records(folder, config)

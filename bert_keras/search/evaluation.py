@@ -1,5 +1,6 @@
 """How well a search finds the documents that answer queries."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,11 +10,15 @@ from bert_keras.checks import check_int, check_not_empty, check_same_length, ref
 from bert_keras.metrics.ranking import mean_average_precision, mrr, ndcg, recall
 from bert_keras.search.retrieval_data import RetrievalData
 
+_IDS = "Ids must be of one type: 1 is not '1'."
 SCORES = {"ndcg": ndcg, "mrr": mrr, "map": mean_average_precision, "recall": recall}
 
 
 def evaluate_retrieval(
-    search: Callable[[list[str], int], Any], data: RetrievalData, k: int | Sequence[int] = 10
+    search: Callable[[list[str], int], Any],
+    data: RetrievalData,
+    k: int | Sequence[int] = 10,
+    ignore_identical_ids: bool = True,
 ) -> dict[str, float]:
     """Returns nDCG, MRR, MAP and recall of a search on retrieval data.
 
@@ -23,13 +28,20 @@ def evaluate_retrieval(
             the corpus.
         data: `RetrievalData`.
         k: int, or several, the ranks that count.
+        ignore_identical_ids: bool, whether a hit with the id of its query is left out, as BEIR
+            does: where queries are documents of the corpus, as in ArguAna, each query would find
+            itself first. `False` if ids of queries and documents have nothing in common.
 
     Returns:
         dict of floats, such as `{"ndcg@10": 0.83, "mrr@10": 0.80, ...}`.
 
     Raises:
         ValueError: there are no queries or documents, `k` is below 1, `search` returned no list for
-            a query, or a score is not finite.
+            a query, a score is not finite, a query has no judgements, or the id of a hit or of all
+            judged documents is not in the corpus.
+
+    Warns:
+        UserWarning: some judged documents are not in the corpus. They count as not found.
 
     Example:
     ```python
@@ -43,15 +55,48 @@ def evaluate_retrieval(
     check_not_empty(data.corpus, "Evaluation needs a corpus")
     check_not_empty(data.queries, "Evaluation needs queries")
     ks = [check_int("k", each) for each in ([k] if np.ndim(k) == 0 else k)]
-    rankings = search(list(data.queries.values()), max(ks))
+    relevance = _judgements(data, ignore_identical_ids)
+    extra = ignore_identical_ids and not data.corpus.keys().isdisjoint(data.queries)
+    rankings = search(list(data.queries.values()), max(ks) + extra)
     check_same_length(
         "`search` must return a list of hits for each query", queries=data.queries, lists=rankings
     )
+    ids = [hit["id"] for ranking in rankings for hit in ranking]
+    refuse_first(
+        [id not in data.corpus for id in ids],
+        ids,
+        "The id of a hit must be one of the corpus",
+        _IDS,
+    )
+    if ignore_identical_ids:
+        pairs = zip(data.queries, rankings, strict=True)
+        rankings = [[hit for hit in ranking if hit["id"] != id] for id, ranking in pairs]
     scores = [hit["score"] for ranking in rankings for hit in ranking]
     refuse_first(~np.isfinite(np.array(scores, "float64")), scores, "Scores must be finite")
-    relevance = [data.relevance.get(id, {}) for id in data.queries]
     arrays = _as_arrays(rankings, relevance)
     return {f"{name}@{k}": score(*arrays, k) for k in ks for name, score in SCORES.items()}
+
+
+def _judgements(data, ignore_identical_ids):
+    """Returns the relevance of documents, a dict for each query; raises unless they fit."""
+    queries, relevance = list(data.queries), [data.relevance.get(id, {}) for id in data.queries]
+    without = [not judged for judged in relevance]
+    refuse_first(without, queries, "Each query must have judgements under its id", _IDS)
+    if ignore_identical_ids:
+        itself = [judged.get(id, 0) > 0 for id, judged in zip(queries, relevance, strict=True)]
+        advice = "Pass ignore_identical_ids=False if queries are no documents of the corpus."
+        refuse_first(itself, queries, "A query must not be relevant to itself", advice)
+    judged = [id for ids in relevance for id in ids]
+    missing = [id for id in judged if id not in data.corpus]
+    if missing:
+        message = (
+            f"Judged documents must be in the corpus. Received: {len(missing)} of {len(judged)} "
+            f"that are not, such as {missing[0]!r}."
+        )
+        if len(missing) == len(judged):
+            raise ValueError(f"{message} {_IDS}")
+        warnings.warn(f"{message} They count as not found.", stacklevel=3)
+    return relevance
 
 
 def _as_arrays(rankings, relevance):

@@ -1,5 +1,6 @@
 """An index over vectors, with the ids and payloads that belong to them."""
 
+import importlib.util
 import pathlib
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Self
@@ -7,10 +8,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bert_keras.checks import check_choice, check_int, check_not_empty, refuse_unused
+from bert_keras.answers.similarity import SIMILARITIES, l2_normalize
+from bert_keras.checks import check_choice, check_int, check_not_empty, check_shape
 from bert_keras.engine.atomic_files import of_one_state, reading
+from bert_keras.search.exact_vectors import ExactVectors, best_of
 from bert_keras.search.faiss_vectors import FACTORIES, FaissVectors
-from bert_keras.search.numpy_vectors import BinaryVectors, FloatVectors, Int8Vectors
 from bert_keras.search.records import (
     Records,
     check_kind,
@@ -18,39 +20,39 @@ from bert_keras.search.records import (
     read_records,
     save_folder,
 )
-from bert_keras.types import Path
+from bert_keras.types import Path, VectorSimilarity
 
 KIND = "bert_keras.search.Index"
-VECTORS = {"float32": FloatVectors, "int8": Int8Vectors, "binary": BinaryVectors}
 
 
 class Index:
-    """Vectors with their ids and payloads, searched by inner product.
+    """Vectors with their ids and payloads, searched by faiss.
 
-    The vectors of a `TextEmbedder` have the length 1, so that the inner product is the cosine.
-
-    | precision | memory for each value | how a query finds vectors |
+    | index | faiss's name | memory for each value |
     |---|---|---|
-    | `"float32"` | 4 bytes | one product with all vectors |
-    | `"int8"` | 1 byte | one product with codes, see `Int8Vectors` |
-    | `"binary"` | 1 bit; 1 byte more stays on the disk | the nearest by bits, scored by codes |
+    | `Index()`, exact | `Flat` | 4 bytes |
+    | `Index(factory="HNSW32")`, approximate | `HNSW32` | 4 bytes, and some 260 a vector |
+    | `Index("int8")` | `SQ8` | 1 byte |
+    | `Index("binary")`: finds by bits, scores by 8-bit codes | `RaBitQ,Refine(SQ8)` | 9 bits |
 
-    NumPy serves up to some 10^5 vectors; `engine="faiss"` serves what one machine holds, and
-    `QdrantIndex` what several machines hold.
+    Any other name of faiss's `index_factory` is a `factory` too. Where faiss is not installed,
+    NumPy searches exactly. faiss learns the range of its codes from vectors, so an index of fewer
+    than 1,000 keeps them as they are, and is exact.
 
     Args:
         precision: `"float32"`, `"int8"` or `"binary"`.
-        engine: `"numpy"` or `"faiss"`.
-        factory: str, the kind of faiss's index, such as `"HNSW32"` for approximate search; `None`
-            for the one that fits `precision`.
+        engine: `"faiss"`, `"numpy"`, or `None` for faiss where it is installed.
+        factory: str, see the table; `None` for the one that fits `precision`.
+        similarity: how vectors are compared: `"cosine"`; `"dot"`, the inner product;
+            `"euclidean"` or `"manhattan"`, the negative distance. Pass `embedder.similarity`.
 
     Raises:
-        ValueError: an argument is unknown, or `factory` is set without faiss.
+        ValueError: an argument is unknown, or does not go with another.
         ImportError: faiss is not installed.
 
     Example:
     ```python
-    index = bert_keras.search.Index()
+    index = bert_keras.search.Index(similarity=embedder.similarity)
     index.add(embedder.embed(texts, "document"), payloads=texts)
     index.search(embedder.embed("Who eats?", "query"), top_k=3)
     index.save("texts.index")
@@ -63,21 +65,30 @@ class Index:
     def __init__(
         self,
         precision: Literal["float32", "int8", "binary"] = "float32",
-        engine: Literal["numpy", "faiss"] = "numpy",
+        engine: Literal["faiss", "numpy"] | None = None,
         factory: str | None = None,
+        similarity: VectorSimilarity = "cosine",
     ) -> None:
-        self.precision = check_choice("precision", precision, tuple(VECTORS))
-        self.engine = check_choice("engine", engine, ("numpy", "faiss"))
-        if engine == "numpy":
-            rule = "`factory` is an argument for faiss"
-            refuse_unused(rule, {"factory": factory}, "Pass engine='faiss'.")
+        self.precision = check_choice("precision", precision, tuple(FACTORIES))
+        self.engine = check_choice("engine", engine, (None, "faiss", "numpy"))
+        self.similarity = check_choice("similarity", similarity, SIMILARITIES)
         self.factory, self.dim = factory, None
-        self._records = Records()
+        is_exact = precision == "float32" and factory is None
+        if not is_exact and (engine == "numpy" or similarity == "manhattan"):
+            raise ValueError(
+                "NumPy, and the similarity 'manhattan', search exactly: they need "
+                "precision='float32' and no `factory`. Received: "
+                f"precision={precision!r}, engine={engine!r}, factory={factory!r}, "
+                f"similarity={similarity!r}. Leave `engine` out, or choose another similarity."
+            )
+        if engine is None and is_exact and importlib.util.find_spec("faiss") is None:
+            engine = "numpy"
         self._vectors = (
-            VECTORS[precision]()
+            ExactVectors(similarity)
             if engine == "numpy"
-            else FaissVectors(factory or FACTORIES[precision])
+            else FaissVectors(factory or FACTORIES[precision], similarity)
         )
+        self._records = Records()
 
     def __len__(self) -> int:
         return len(self._records)
@@ -91,8 +102,7 @@ class Index:
         """Adds vectors. After an error, the index is as it was.
 
         Args:
-            vectors: float array `(num_vectors, dim)`. The first ones determine `dim`; with
-                `"int8"` and `"binary"` also the range of values, so they should be typical.
+            vectors: float array `(num_vectors, dim)`; the first ones determine `dim`.
             ids: str or int, one for each vector and each new; `None` numbers them.
             payloads: anything that JSON can hold, one for each vector, such as its text.
 
@@ -100,14 +110,19 @@ class Index:
             ValueError: there are no vectors, their width differs from `dim`, a value is not finite,
                 an id exists already, or a payload does not fit into JSON.
         """
-        vectors = check_vectors("Vectors", vectors, self.dim)
+        vectors = self._checked("Vectors", vectors)
         ids, payloads = self._records.check(len(vectors), ids, payloads)
         self._vectors.add(vectors)
         self._records.add(ids, payloads)
         self.dim = vectors.shape[1]
 
+    def _checked(self, name, vectors):
+        """Returns vectors as the engine compares them; raises unless they fit the index."""
+        vectors = check_vectors(name, vectors, self.dim)
+        return l2_normalize(vectors) if self.similarity == "cosine" else vectors
+
     def search(self, queries: ArrayLike, top_k: int = 10) -> Any:
-        """Returns the vectors with the largest inner product with each query.
+        """Returns the vectors most similar to each query.
 
         Args:
             queries: float array `(num_queries, dim)`, or `(dim,)` for one query.
@@ -115,7 +130,8 @@ class Index:
 
         Returns:
             For each query a list of `{"id", "score", "payload"}`, best first, without `"payload"`
-            where there is none; for one query of the shape `(dim,)` that list alone.
+            where there is none; for one query of the shape `(dim,)` that list alone. The score is
+            the similarity. Equal scores keep the order in which they were added.
 
         Raises:
             ValueError: the index is empty, there are no queries, their width differs from `dim`, a
@@ -124,9 +140,9 @@ class Index:
         check_int("top_k", top_k)
         check_not_empty(self, "An index must have vectors to search", "Call `add`.")
         is_one = np.ndim(queries) == 1
-        queries = check_vectors("Queries", np.atleast_2d(queries) if is_one else queries, self.dim)
-        scores, positions = self._vectors.search(queries, top_k)
-        hits = self._records.hits(scores, positions, positions >= 0)
+        queries = self._checked("Queries", np.atleast_2d(queries) if is_one else queries)
+        found = best_of(lambda k: self._vectors.search(queries, k), len(self), top_k)
+        hits = self._records.hits(*found)
         return hits[0] if is_one else hits
 
     def save(self, folder: Path) -> None:
@@ -141,7 +157,7 @@ class Index:
             for name, array in self._vectors.arrays().items():
                 np.save(new / f"{name}.npy", array)
 
-        names = ("precision", "engine", "factory", "dim")
+        names = ("precision", "engine", "factory", "similarity", "dim")
         config = {"kind": KIND, **{name: getattr(self, name) for name in names}}
         save_folder(folder, config, self._records, write_arrays)
 
@@ -153,34 +169,21 @@ class Index:
         Raises:
             FileNotFoundError: there is no index.
             ValueError: the folder holds something else, or a file is damaged.
-            ImportError: its engine is not installed.
+            ImportError: faiss is not installed, and the index is not exact.
         """
         config = check_kind(folder, KIND)
+        # Folders without a similarity are from before there was one.
+        config = {"similarity": "dot", **config}
+        names = ("precision", "engine", "factory", "similarity")
         with reading(folder):
-            index = cls(config["precision"], config["engine"], config["factory"])
+            index = cls(*(config[name] for name in names))
             index.dim = check_int("dim", config["dim"])
             index._records, _ = read_records(folder, config)
-            index._vectors.set_arrays(index._read_arrays(pathlib.Path(folder)))
+            path = pathlib.Path(folder) / "vectors.npy"
+            name = "vectors" if path.exists() else "faiss"
+            array = np.load(path.with_name(f"{name}.npy"), allow_pickle=False)
+            shape = index._vectors.set_array(name, array)
+            check_shape(
+                f"The vectors in {folder}", np.broadcast_to(0.0, shape), (len(index), index.dim)
+            )
         return index
-
-    def _read_arrays(self, folder):
-        """Returns the arrays of a folder by their names, each of the dtype and shape it must be."""
-        if self.engine == "faiss":
-            return {"faiss": np.load(folder / "faiss.npy", allow_pickle=False)}
-        size, dim = len(self), self.dim
-        ranges = {"range": ("float32", (2, dim)), "codes": ("int8", (size, dim))}
-        expected = {
-            "float32": {"vectors": ("float32", (size, dim))},
-            "int8": ranges,
-            "binary": {"bits": ("uint64", (size, -(-dim // 64))), **ranges},
-        }[self.precision]
-        arrays = {}
-        for name, (dtype, shape) in expected.items():
-            stays = "r" if name == "codes" and self.precision == "binary" else None
-            array = np.load(folder / f"{name}.npy", mmap_mode=stays, allow_pickle=False)
-            if array.dtype != dtype or array.shape != shape:
-                raise ValueError(
-                    f"{name}.npy must be {dtype} {shape}. Received: {array.dtype} {array.shape}."
-                )
-            arrays[name] = array
-        return arrays

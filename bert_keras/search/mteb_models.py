@@ -60,6 +60,8 @@ class MtebModel:
         """The `mteb.models.ModelMeta` of this model."""
         overwrites = {"name": self.name, "revision": "local", "model_type": [self.kind]}
         overwrites["n_parameters"] = self.task.count_params()
+        if isinstance(self.task, TextEmbedder):
+            overwrites["similarity_fn_name"] = self.task.similarity
         models = require("mteb.models", "describe a model for MTEB", "mteb")
         return models.ModelMeta.create_empty(overwrites)
 
@@ -92,15 +94,12 @@ class MtebEncoder(MtebModel):
         return self.task.embed_as(str(prompt_type), texts, batch_size)
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> NDArray[np.float32]:
-        """Returns the cosine of each vector with each other, `(num_first, num_second)`."""
+        """Returns the similarity of each vector and each other, `(num_first, num_second)`."""
         return self.task.similarities(*map(np.atleast_2d, (embeddings1, embeddings2)))
 
     def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> NDArray[np.float32]:
-        """Returns the cosine of each vector with the one in the same row, `(num_vectors,)`."""
-        first, second = np.atleast_2d(embeddings1), np.atleast_2d(embeddings2)
-        lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-        products = np.einsum("nd,nd->n", first, second)
-        return np.divide(products, lengths, out=np.zeros_like(products), where=lengths != 0)
+        """Returns the similarity of each vector and the one in the same row, `(num_vectors,)`."""
+        return self.task.similarities_of_pairs(*map(np.atleast_2d, (embeddings1, embeddings2)))
 
 
 class MtebCrossEncoder(MtebModel):

@@ -7,23 +7,27 @@ from typing import Any
 
 import numpy as np
 
-from bert_keras.checks import check_int, check_not_empty, refuse_first, require
+from bert_keras.answers.similarity import SIMILARITIES
+from bert_keras.checks import check_choice, check_int, check_not_empty, refuse_first, require
 from bert_keras.search.records import Records, check_sparse, check_vectors, hit
+from bert_keras.types import VectorSimilarity
 
 # At most this many points, and numbers, in a request. A number takes about 20 bytes in JSON, and a
 # server accepts 32 MB.
 _POINTS, _NUMBERS = 256, 2**19
 _SPARSE = "sparse"  # The name of sparse vectors, which must have one.
+# Similarity -> Qdrant's name.
+_DISTANCES = {"cosine": "COSINE", "dot": "DOT", "euclidean": "EUCLID", "manhattan": "MANHATTAN"}
 
 
 class QdrantIndex:
-    """Vectors with their ids and payloads in a collection of Qdrant, searched by inner product.
+    """Vectors with their ids and payloads in a collection of Qdrant.
 
     The first vectors decide what the collection holds:
 
     | vectors, of | form | score |
     |---|---|---|
-    | `TextEmbedder` | array `(num_vectors, dim)` | inner product |
+    | `TextEmbedder` | array `(num_vectors, dim)` | `similarity` |
     | `SparseTextEmbedder` | sparse matrix `(num_vectors, vocabulary_size)` | inner product |
     | `MultiVectorEmbedder` | list of arrays `(num_tokens, dim)` | MaxSim |
 
@@ -36,10 +40,13 @@ class QdrantIndex:
         collection: str, its name.
         collection_options: dict for Qdrant's `create_collection`, such as
             `{"shard_number": 4, "replication_factor": 2}`.
+        similarity: see `Index`; `None` for that of an existing collection, and the cosine of a new
+            one. Other vectors than those of a `TextEmbedder` have the one in the table.
         **client_options: for `qdrant_client.QdrantClient`, such as `api_key`, or `path`, a folder
             instead of a location.
 
     Raises:
+        ValueError: the collection has another similarity.
         ImportError: qdrant-client is not installed.
         ConnectionError: the server does not answer.
 
@@ -56,6 +63,7 @@ class QdrantIndex:
         location: str | None = ":memory:",
         collection: str = "texts",
         collection_options: dict[str, Any] | None = None,
+        similarity: VectorSimilarity | None = None,
         **client_options: Any,
     ) -> None:
         qdrant = require("qdrant_client", "search in Qdrant", "search")
@@ -64,14 +72,21 @@ class QdrantIndex:
         self._place, self._models = location or client_options["path"], qdrant.models
         self._client = qdrant.QdrantClient(location, **client_options)
         self.dim, self._kind = None, None
+        self.similarity = check_choice("similarity", similarity, (None, *SIMILARITIES)) or "cosine"
         with self._answering():
             if self._client.collection_exists(collection):
                 params = self._client.get_collection(collection).config.params
                 if params.sparse_vectors:
                     self._kind = "sparse"
                 else:
-                    self.dim = params.vectors.size
+                    self.dim, distance = params.vectors.size, params.vectors.distance.name
                     self._kind = "multi" if params.vectors.multivector_config else "dense"
+                    self.similarity = {y: x for x, y in _DISTANCES.items()}[distance]
+        if self._kind == "dense" and similarity not in (None, self.similarity):
+            raise ValueError(
+                f"The collection {collection!r} compares vectors by {self.similarity!r}. Received: "
+                f"similarity={similarity!r}. Leave it out, or name another collection."
+            )
 
     def __len__(self) -> int:
         if self._kind is None:
@@ -157,11 +172,12 @@ class QdrantIndex:
             return {"vectors_config": {}, "sparse_vectors_config": sparse}
         comparator = self._models.MultiVectorComparator.MAX_SIM
         config = self._models.MultiVectorConfig(comparator=comparator) if kind == "multi" else None
-        params = {"distance": self._models.Distance.DOT, "multivector_config": config}
+        distance = _DISTANCES["dot" if kind == "multi" else self.similarity]
+        params = {"distance": self._models.Distance[distance], "multivector_config": config}
         return {"vectors_config": self._models.VectorParams(size=dim, **params)}
 
     def search(self, queries: Any, top_k: int = 10, **options: Any) -> Any:
-        """Returns the nearest vectors of each query, see `Index.search`.
+        """Returns the vectors most similar to each query, see `Index.search`.
 
         Args:
             queries: vectors as in `add`; or a float array `(dim,)`, with MaxSim
@@ -179,13 +195,17 @@ class QdrantIndex:
             return self.search(np.atleast_2d(queries), top_k, **options)[0]
         if self._kind == "multi" and getattr(queries, "ndim", 0) == 2:
             return self.search([queries], top_k, **options)[0]
-        hits, options = [], {**({"using": _SPARSE} if self._kind == "sparse" else {}), **options}
+        is_distance = self._kind == "dense" and self.similarity in ("euclidean", "manhattan")
+        sign, hits = -1 if is_distance else 1, []
+        options |= {"using": _SPARSE} if self._kind == "sparse" else {}
         with self._answering():
             for query in self._as_lists(self._checked("Queries", queries, self._kind)[0]):
                 results = self._client.query_points(
                     self.collection, query=query, limit=top_k, **options
                 ).points
-                hits.append([hit(x.payload["id"], x.score, x.payload["payload"]) for x in results])
+                hits.append(
+                    [hit(x.payload["id"], sign * x.score, x.payload["payload"]) for x in results]
+                )
         return hits
 
     @contextlib.contextmanager

@@ -19,7 +19,7 @@ from bert_keras.engine import atomic_files
 
 CONFIG, RECORDS = "config.json", "records.jsonl"
 # What an index of another kind may have left in the folder.
-_ARRAYS = ("vectors", "codes", "range", "bits", "faiss", "data", "indices", "indptr")
+_ARRAYS = ("vectors", "faiss", "data", "indices", "indptr")
 _ARRAYS = tuple(f"{name}.npy" for name in _ARRAYS)
 
 
@@ -68,22 +68,20 @@ class Records:
         self.payloads += payloads
         self._known.update(ids)
 
-    def hits(self, scores, positions, is_hit):
+    def hits(self, scores, positions):
         """Returns for each query a list of dicts: `id`, `score` and, where there is one, `payload`.
 
         Args:
-            scores, positions: float and int arrays `(num_queries, k)`.
-            is_hit: bool array, which of them count.
+            scores, positions: float and int arrays `(num_queries, k)`; positions below 0 are none.
         """
         ids, payloads = self.ids, self.payloads
-        rows = zip(scores.tolist(), positions.tolist(), is_hit.tolist(), strict=True)
         return [
             [
                 hit(ids[position], score, payloads[position])
-                for score, position, counts in zip(*row, strict=True)
-                if counts
+                for score, position in zip(*row, strict=True)
+                if position >= 0
             ]
-            for row in rows
+            for row in zip(scores.tolist(), positions.tolist(), strict=True)
         ]
 
 

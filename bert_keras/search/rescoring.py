@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_keras.answers.token_similarity import maxsim_matrix
+from bert_keras.answers.similarity import maxsim_matrix
 from bert_keras.checks import check_int, check_same_length, check_shape, refuse_first
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from bert_keras.checks import check_int, check_not_empty, require
 from bert_keras.engine.atomic_files import of_one_state, reading
-from bert_keras.search.numpy_vectors import best_of
+from bert_keras.search.exact_vectors import best_of, highest
 from bert_keras.search.records import (
     Records,
     check_kind,
@@ -89,11 +89,12 @@ class SparseIndex:
         check_int("top_k", top_k)
         check_not_empty(self, "An index must have vectors to search", "Call `add`.")
         queries, inverted = check_sparse("Queries", queries, self.dim), self._inverted()
-        size = len(self)  # All rows in one slice: a product with some of them costs as much.
-        scores, positions = best_of(
-            queries, size, top_k, lambda block, _: (block @ inverted).toarray(), size
-        )
-        return self._records.hits(scores, positions, scores != 0)
+
+        def search(k):
+            scores, rows = highest(lambda block: (block @ inverted).toarray(), queries, k)
+            return scores, np.where(scores != 0, rows, -1)
+
+        return self._records.hits(*best_of(search, len(self), top_k))
 
     def _inverted(self):
         """Returns the rows of each token, a sparse matrix `(dim, num_rows)`."""

@@ -1,5 +1,6 @@
 """The base class of embedders: columns of texts, the objectives of their training, and search."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar, Unpack, overload
 
@@ -58,6 +59,7 @@ class Embedder(Task):
     Attributes:
         objectives: dict, objective -> a function that returns its loss, the least and the most
             columns of texts.
+        similarity: str, how vectors are compared.
         chunk_size: int or `None`, see `compile`.
     """
 
@@ -302,20 +304,21 @@ class Embedder(Task):
         verbose: Verbose = 0,
     ) -> list[list[Hit]]: ...
     def semantic_search(self, queries, documents, top_k=5, batch_size=None, verbose=0):
-        """Finds the documents nearest to each query, by cosine.
+        """Finds the documents most similar to each query, see `similarities`.
 
         Texts get the prompts `"query"` and `"document"` where the embedder has them.
 
         Args:
             queries: a str, a column of str, or vectors of `embed`.
             documents: a column of str, or vectors of `embed`, to compute them only once for many
-                searches.
+                searches. If vectors were cut by `embed(dim=...)`, texts are cut too, with a
+                warning.
             top_k: int, the most documents per query.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
 
         Returns:
-            For each query a list of `{"index": place of the document, "score": cosine}`, best
+            For each query a list of `{"index": place of the document, "score": similarity}`, best
             first, with `"text"` where documents are texts; for a str, or one vector, that list
             alone.
 
@@ -331,6 +334,16 @@ class Embedder(Task):
             )
         query_vectors, is_one = self._as_vectors(queries, "query", batch_size, verbose)
         document_vectors, _ = self._as_vectors(documents, "document", batch_size, verbose)
+        widths = [getattr(x, "shape", (0,))[-1] for x in (query_vectors, document_vectors)]
+        if widths[0] != widths[1] and (is_text(queries) or is_text(documents)):
+            warnings.warn(
+                f"Vectors of {min(widths)} values are compared with the first {min(widths)} of "
+                f"{self.dim}. They must come from `embed(dim={min(widths)})` of this embedder.",
+                stacklevel=2,
+            )
+            query_vectors, document_vectors = (
+                self.shortened(x, min(widths)) for x in (query_vectors, document_vectors)
+            )
         answers = [
             [{"index": int(i), "score": float(row[i])} for i in best]
             for row, best in self._nearest(query_vectors, document_vectors, top_k)
@@ -352,11 +365,23 @@ class Embedder(Task):
 
     def _nearest(self, queries, documents, top_k):
         """Yields for each query its similarities and the places of the highest, best first."""
-        count = queries.shape[0] if hasattr(queries, "shape") else len(queries)
-        for start in range(0, count, 256):  # Keeps the matrix of similarities small.
+        for start in range(0, _num_rows(queries), 256):  # Keeps the matrix of similarities small.
             similarities = self.similarities(queries[start : start + 256], documents)
             best = np.argsort(-similarities, axis=1, kind="stable")[:, :top_k]
             yield from zip(similarities, best, strict=True)
+
+    def similarities_of_pairs(self, queries: Any, documents: Any) -> NDArray[np.float32]:
+        """Returns the similarity of each query's vector and the document's in the same row.
+
+        Args:
+            queries, documents: vectors of `embed`, equally many.
+
+        Returns:
+            float array `(num_pairs,)`.
+        """
+        parts = [slice(start, start + 64) for start in range(0, _num_rows(queries), 64)]
+        scores = [self.similarities(queries[x], documents[x]).diagonal() for x in parts]
+        return np.concatenate([np.zeros(0, "float32"), *scores])
 
     # Prompts
 
@@ -379,6 +404,11 @@ class Embedder(Task):
     def answer_config(self) -> dict[str, Any]:
         """Returns what an exported folder needs to know of the prompts."""
         return {"prompts": self.prompts, "default_prompt": self.default_prompt}
+
+
+def _num_rows(vectors):
+    """Returns the number of vectors of `embed`; a sparse matrix has no `len`."""
+    return vectors.shape[0] if hasattr(vectors, "shape") else len(vectors)
 
 
 def stripped(columns):

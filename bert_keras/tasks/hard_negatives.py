@@ -133,9 +133,8 @@ def _highest_allowed_score(positive_score, margin, relative_margin, max_score):
 
 def _scores(embedder, queries, positives, documents, at_once=256):
     """Yields for each query its similarities with all documents, and with its positive."""
-    count = queries.shape[0] if hasattr(queries, "shape") else len(queries)
-    for start in range(0, count, at_once):
+    positive_scores = embedder.similarities_of_pairs(queries, positives)
+    for start in range(0, len(positive_scores), at_once):
         part = slice(start, start + at_once)
-        positive_scores = embedder.similarities(queries[part], positives[part]).diagonal()
         scores = embedder.similarities(queries[part], documents)
-        yield from zip(scores, positive_scores, strict=True)
+        yield from zip(scores, positive_scores[part], strict=True)

@@ -25,6 +25,7 @@ from bert_keras.types import (
     ProblemType,
     Projection,
     ScoreActivation,
+    VectorSimilarity,
     Verbose,
 )
 
@@ -180,6 +181,7 @@ class TextEmbedderOptions(PresetOptions, total=False):
     prompts: Mapping[str, str] | None
     default_prompt: str | None
     include_prompt: bool
+    similarity: VectorSimilarity
     objective: Objective
 
 

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from bert_keras.answers.token_similarity import maxsim_matrix
+from bert_keras.answers.similarity import maxsim_matrix
 from bert_keras.checks import as_texts, check_bool, check_choice, check_int, check_shape
 from bert_keras.heads.token_vectors import TokenVectorsHead
 from bert_keras.inputs import PADDING_MASK, SCORING_MASK, TOKEN_IDS
@@ -89,6 +89,7 @@ class MultiVectorEmbedder(Embedder):
     token_inputs = (SCORING_MASK,)
     # Markers take the place of prompts.
     decided_arguments = {"prompts": None, "default_prompt": None}  # noqa: RUF012
+    similarity = "maxsim"
     objectives: ClassVar[dict[str, tuple]] = {
         "ranking": (lambda: MultipleNegativesRanking(scale=1.0, similarity="maxsim"), 2, None),
         "distillation": (lambda: MarginMSE("maxsim"), 3, None),

@@ -102,6 +102,7 @@ class SparseTextEmbedder(Embedder):
             **{saved: {"head/": "head/masked_lm/"} for saved in ("Pretraining", "SpanBoundary")},
         }
     )
+    similarity = "dot"
     objectives: ClassVar[dict[str, tuple]] = {
         **Embedder.objectives,
         "ranking": (lambda: MultipleNegativesRanking(scale=1.0, similarity="dot"), 2, None),

@@ -1,4 +1,4 @@
-"""Texts as vectors whose cosine measures how similar the texts are."""
+"""Texts as vectors whose similarity measures how similar the texts are."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -8,10 +8,11 @@ import numpy as np
 from keras import ops
 from numpy.typing import ArrayLike, NDArray
 
-from bert_keras.checks import check_bool, check_int
+from bert_keras.answers.similarity import SIMILARITIES, l2_normalize
+from bert_keras.checks import check_bool, check_choice, check_int
 from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.inputs import PADDING_MASK
-from bert_keras.metrics.retrieval import cosine_similarity_matrix
+from bert_keras.metrics.retrieval import similarity_matrix
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
@@ -28,6 +29,7 @@ from bert_keras.types import (
     Path,
     Pooling,
     Texts,
+    VectorSimilarity,
     Verbose,
 )
 
@@ -72,6 +74,8 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         include_prompt: bool, whether `embed` pools the prompt's tokens too. Without them, the
             special tokens before a prompt are left out as well, and `"cls"` takes the vector of the
             first token after it. `"pooler"` does not depend on it.
+        similarity: how vectors are compared: `"cosine"`; `"dot"`, the inner product;
+            `"euclidean"` or `"manhattan"`, the negative distance. A loss has its own `similarity`.
         objective: a row of the table above.
         frozen: `None`, `"embeddings"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
@@ -85,12 +89,12 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         `units` of the projection.
 
     Raises:
-        ValueError: `pooling`, `normalize`, `projection`, `objective` or `frozen` is unknown, or a
-            prompt is not a str.
+        ValueError: `pooling`, `normalize`, `projection`, `similarity`, `objective` or `frozen` is
+            unknown, or a prompt is not a str.
 
-    A folder of sentence-transformers brings its pooling, dense layer, normalization, prompts and
-    longest sequence along, from `modules.json` and the files beside it. Arguments of `from_preset`
-    come before them. As there, white space around a text is removed.
+    A folder of sentence-transformers brings its pooling, dense layer, normalization, prompts,
+    similarity and longest sequence along, from `modules.json` and the files beside it. Arguments of
+    `from_preset` come before them. As there, white space around a text is removed.
 
     Example:
     ```python
@@ -123,6 +127,7 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         prompts: Mapping[str, str] | None = None,
         default_prompt: str | None = None,
         include_prompt: bool = True,
+        similarity: VectorSimilarity = "cosine",
         objective: Objective = "ranking",
         frozen: Frozen | None = None,
         **kwargs: Unpack[TaskOptions],
@@ -131,6 +136,7 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         super().__init__(backbone, preprocessor, *settings, **kwargs)
         check_bool("normalize", normalize)
         self.include_prompt = check_bool("include_prompt", include_prompt)
+        self.similarity = check_choice("similarity", similarity, SIMILARITIES)
         if frozen == "backbone" and projection is None:
             raise ValueError(
                 "`frozen` must be None, 'embeddings' or a number of layers: all weights of an "
@@ -151,20 +157,32 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         return self.projection["units"] if self.projection else self.backbone.hidden_dim
 
     def similarities(self, queries: ArrayLike, documents: ArrayLike) -> NDArray[np.float32]:
-        """Returns the cosine of each query's vector and each document's, see `semantic_search`."""
-        return cosine_similarity_matrix(queries, documents)
+        """Returns the similarity of each query's vector and each document's.
+
+        Args:
+            queries: float array `(num_queries, dim)`.
+            documents: float array `(num_documents, dim)`.
+
+        Returns:
+            float array `(num_queries, num_documents)`.
+
+        Raises:
+            ValueError: the arrays are not 2-D, or their widths differ.
+        """
+        return similarity_matrix(queries, documents, self.similarity)
 
     def checked_vectors(self, vectors: Any) -> tuple[NDArray[np.float32], bool]:
         """Returns vectors as a matrix, and whether they are one vector.
 
         Raises:
-            ValueError: they are no floats, or of another width.
+            ValueError: they are no floats, or wider than those of `embed`.
         """
         vectors = np.asarray(vectors)
-        if vectors.dtype.kind != "f" or vectors.shape[-1] != self.dim:
+        width = vectors.shape[-1] if vectors.ndim in (1, 2) else 0
+        if vectors.dtype.kind != "f" or not 1 <= width <= self.dim:
             raise ValueError(
-                f"Vectors must be floats of width {self.dim}, as `embed` returns "
-                f"them. Received: dtype {vectors.dtype}, shape {vectors.shape}."
+                f"Vectors must be floats of width {self.dim}, or of the `dim` passed to `embed`. "
+                f"Received: dtype {vectors.dtype}, shape {vectors.shape}."
             )
         return np.atleast_2d(vectors), vectors.ndim == 1
 
@@ -200,9 +218,7 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         """
         if dim is not None:
             check_int("dim", dim, most=self.dim, advice="No vector has more values.")
-            vectors = self.embed(texts, prompt, batch_size, verbose)[..., :dim]
-            lengths = np.linalg.norm(vectors, axis=-1, keepdims=True) if self.normalize else 1.0
-            return vectors / np.maximum(lengths, 1e-12)
+            return self.shortened(self.embed(texts, prompt, batch_size, verbose), dim)
         if isinstance(texts, str):
             return self.embed([texts], prompt, batch_size, verbose)[0]
         prompt, texts = self._prompted(texts, prompt)
@@ -211,6 +227,10 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         if prompt and self._skips_prompt:
             return self._embed_after(prompt, texts, batch_size, verbose)
         return self.predict(texts, batch_size=batch_size, verbose=verbose)
+
+    def shortened(self, vectors: NDArray[np.float32], dim: int) -> NDArray[np.float32]:
+        """Returns the first values of vectors, of length 1 again if `normalize`, see `embed`."""
+        return l2_normalize(vectors[..., :dim]) if self.normalize else vectors[..., :dim]
 
     @property
     def _skips_prompt(self):
@@ -232,8 +252,9 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         return vectors
 
     def answer_config(self) -> dict[str, Any]:
-        """Returns what an exported folder needs to know of the prompts."""
-        return {**super().answer_config(), "skips_prompt": self._skips_prompt}
+        """Returns what an exported folder needs to know of the prompts and the similarity."""
+        settings = {"skips_prompt": self._skips_prompt, "similarity": self.similarity}
+        return {**super().answer_config(), **settings}
 
     # Files
 

@@ -1,20 +1,29 @@
-"""Rankings by cosine, against scikit-learn."""
+"""Similarities of vectors, against scikit-learn."""
 
 import numpy as np
-from sklearn.metrics.pairwise import cosine_similarity
+import pytest
+from sklearn.metrics import pairwise
 
 from bert_keras.metrics import retrieval
 
+SIMILARITIES = {
+    "cosine": pairwise.cosine_similarity,
+    "dot": pairwise.linear_kernel,
+    "euclidean": lambda x, y: -pairwise.euclidean_distances(x, y),
+    "manhattan": lambda x, y: -pairwise.manhattan_distances(x, y),
+}
 
-def test_cosines_equal_sklearn():
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_similarities_equal_sklearn(similarity):
     rng = np.random.default_rng(0)
     for case in range(300):
         width = rng.integers(1, 5)
         vectors = [rng.integers(-2, 3, (rng.integers(1, 5), width)) for _ in range(2)]
         if case % 2:
             vectors = [array * rng.random(array.shape) * 1e3 for array in vectors]
-        found = retrieval.cosine_similarity_matrix(*vectors)
-        np.testing.assert_allclose(found, cosine_similarity(*vectors), atol=1e-12)
+        found = retrieval.similarity_matrix(*vectors, similarity)
+        np.testing.assert_allclose(found, SIMILARITIES[similarity](*vectors), atol=1e-4)
 
 
 def test_cosines_keep_float32_and_raise_float16():

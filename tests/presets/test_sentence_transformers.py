@@ -11,10 +11,12 @@ import safetensors.torch
 import torch
 from checks import call, to_numpy
 from files import write_json
+from scipy.spatial import distance
 from small_tokenizers import byte_pair_tokenizer
 from tiny import VOCABULARY, tiny_backbone, tiny_preprocessor
 
 import bert_keras
+from bert_keras.search import Index
 from bert_keras.tokenizers.saved import SENTENCE_FILES
 
 TEXTS = ["a b c", "d e f g h", "h"]
@@ -157,6 +159,33 @@ def test_a_folder_brings_its_settings(folder, pooling_config, expected):
     embedder = bert_keras.TextEmbedder.from_preset(folder, pooling="mean", max_length=12)
     assert (embedder.pooling, embedder.normalize) == ("mean", True)
     assert embedder.preprocessor.max_length == 12
+
+
+@pytest.mark.parametrize("name", [None, "cosine", "dot", "euclidean", "manhattan"])
+def test_a_folder_brings_its_similarity(folder, name):
+    """It is kept, and everything that compares vectors uses it."""
+    add_prompts(folder, similarity_fn_name=name, default_prompt_name=None)
+    metric = {"euclidean": "euclidean", "manhattan": "cityblock"}.get(name)
+    for embedder in written(bert_keras.TextEmbedder.from_preset(folder), folder):
+        assert embedder.similarity == (name or "cosine")
+        assert embedder.answer_config()["similarity"] == embedder.similarity
+        x, y = embedder.embed(TEXTS, "query"), embedder.embed(TEXTS, "document")
+        expected = -distance.cdist(x, y, metric) if metric else x @ y.T
+        if embedder.similarity == "cosine":
+            expected = 1 - distance.cdist(x, y, "cosine")
+        np.testing.assert_allclose(embedder.similarities(x, y), expected, atol=1e-4)
+        pairs = embedder.similarities_of_pairs(x, y)
+        np.testing.assert_allclose(pairs, expected.diagonal(), atol=1e-4)
+        for hits, row in zip(embedder.semantic_search(TEXTS, TEXTS), expected, strict=True):
+            found = [(hit["index"], hit["score"]) for hit in hits]
+            best = np.argsort(-row, kind="stable")[:5]
+            assert found == [(n, pytest.approx(row[n], abs=1e-4)) for n in best]
+        index = Index(similarity=embedder.similarity)
+        index.add(y)
+        assert [hit["id"] for hit in index.search(x[0], 5)] == np.argsort(-expected[0]).tolist()[:5]
+    add_prompts(folder, similarity_fn_name="angle")
+    with pytest.raises(ValueError, match="similarity_fn_name"):
+        bert_keras.TextEmbedder.from_preset(folder)
 
 
 @pytest.mark.parametrize(

@@ -66,13 +66,39 @@ def test_a_search_scores_as_its_whole_matrix_does():
     assert found == pytest.approx(expected)
 
 
+def test_a_query_of_the_corpus_is_no_hit_of_its_own():
+    """As in BEIR: the other documents move up."""
+    corpus = {f"d{n}": str(n) for n in range(4)}
+    data = RetrievalData(corpus, {"d0": "0", "q": "1"}, {"d0": {"d2": 1}, "q": {"d0": 1}})
+    ranking = [{"id": f"d{n}", "score": -n} for n in range(4)]
+    found = evaluate_retrieval(lambda queries, top_k: [ranking[:top_k]] * 2, data, 2)
+    assert (found["mrr@2"], found["recall@2"]) == (0.75, 1.0)
+    found = evaluate_retrieval(lambda queries, top_k: [ranking[:top_k]] * 2, data, 2, False)
+    assert (found["mrr@2"], found["recall@2"]) == (0.5, 0.5)
+
+
+def test_judged_documents_that_are_missing_count_as_not_found():
+    data = RetrievalData({"d": "a"}, {"q": "a"}, {"q": {"d": 1, "e": 1}})
+    hits = [[{"id": "d", "score": 1.0}]]
+    with pytest.warns(UserWarning, match="1 of 2 that are not, such as 'e'"):
+        assert evaluate_retrieval(lambda queries, top_k: hits, data)["recall@10"] == 0.5
+
+
+NAN = [[{"id": "d", "score": np.nan}]]
+
+
 @pytest.mark.parametrize(
     ("data", "hits", "message"),
     [
         (({}, {"q": "a"}, {}), [[]], "needs a corpus"),
         (({"d": "a"}, {}, {}), [], "needs queries"),
-        (({"d": "a"}, {"q": "a"}, {}), [], "for each query"),
-        (({"d": "a"}, {"q": "a"}, {}), [[{"id": "d", "score": np.nan}]], "must be finite"),
+        (({"d": "a"}, {"q": "a"}, {"q": {"d": 1}}), [], "for each query"),
+        (({"d": "a"}, {"q": "a"}, {"q": {"d": 1}}), NAN, "must be finite"),
+        (({"d": "a"}, {"q": "a"}, {}), [[]], "Each query must have judgements"),
+        (({"d": "a"}, {1: "a"}, {"1": {"d": 1}}), [[]], "Each query must have judgements"),
+        (({1: "a"}, {"q": "a"}, {"q": {"1": 1}}), [[]], "Judged documents must be in the corpus"),
+        (({"1": "a"}, {"q": "a"}, {"q": {"1": 1}}), [[{"id": 1, "score": 1.0}]], "id of a hit"),
+        (({"q": "a"}, {"q": "a"}, {"q": {"q": 1}}), [[]], "ignore_identical_ids=False"),
     ],
 )
 def test_evaluation_refuses_what_it_cannot_score(data, hits, message):

@@ -1,13 +1,17 @@
 """Indexes return the nearest vectors with their ids and payloads, on every engine."""
 
+import importlib.util
 import json
+import sys
 import tracemalloc
+import unicodedata
 
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.spatial import distance
 
-from bert_keras.answers.token_similarity import maxsim_matrix
+from bert_keras.answers.similarity import maxsim_matrix
 from bert_keras.search import (
     BM25Index,
     Index,
@@ -16,6 +20,7 @@ from bert_keras.search import (
     reciprocal_rank_fusion,
     rescore_by_maxsim,
 )
+from bert_keras.search.bm25_index import split_into_words
 
 pytestmark = pytest.mark.once
 VECTORS = np.random.default_rng(0).normal(size=(300, 70)).astype("float32")
@@ -24,19 +29,24 @@ QUERIES, IDS = VECTORS[:20] + 0.01, [f"text {n}" for n in range(300)]
 EXACT = np.argsort(-QUERIES @ VECTORS.T, axis=1)[:, :10]
 # How to make an index, and the least share of the ten nearest that it finds.
 KINDS = {
-    "float32": (Index, 1.0),
-    "int8": (lambda: Index("int8"), 0.95),
-    "binary": (lambda: Index("binary"), 0.65),
-    "faiss": (lambda: Index(engine="faiss"), 1.0),
-    "faiss int8": (lambda: Index("int8", "faiss"), 0.95),
-    "faiss binary": (lambda: Index("binary", "faiss"), 0.6),
-    "faiss HNSW32": (lambda: Index(engine="faiss", factory="HNSW32"), 0.95),
+    "numpy": (lambda **options: Index(engine="numpy", **options), 1.0),
+    "faiss": (Index, 1.0),
+    "int8": (lambda **options: Index("int8", **options), 0.95),
+    "binary": (lambda **options: Index("binary", **options), 0.9),
+    "HNSW32": (lambda **options: Index(factory="HNSW32", **options), 0.95),
+    "IVF4": (lambda **options: Index(factory="IVF4,Flat", **options), 0.3),
     "qdrant": (QdrantIndex, 1.0),
 }
 
 
+@pytest.fixture
+def small_training(monkeypatch):
+    """Lets faiss learn its codes from fewer vectors than usual."""
+    monkeypatch.setattr("bert_keras.search.faiss_vectors._TRAINING", 200)
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_index_finds_the_nearest_vectors(kind, tmp_path):
+def test_an_index_finds_the_nearest_vectors(kind, tmp_path, small_training):
     make, least = KINDS[kind]
     index = make()
     payloads = [{"page": n} for n in range(300)]
@@ -54,6 +64,8 @@ def test_an_index_finds_the_nearest_vectors(kind, tmp_path):
         assert all(hit["id"] == f"text {hit['payload']['page']}" for hit in hits)
         exact = [QUERIES[row] @ VECTORS[hit["payload"]["page"]] for hit in hits]
         np.testing.assert_allclose([h["score"] for h in hits], exact, atol=0.03)
+    for hits, head in zip(found, index.search(QUERIES, 3), strict=True):
+        assert head == hits[:3]
     assert [hit["id"] for hit in index.search(QUERIES[0], 3)] == [h["id"] for h in found[0][:3]]
     assert len(index.search(QUERIES[:1], 1000)[0]) <= 300
     if hasattr(index, "save"):
@@ -64,36 +76,111 @@ def test_an_index_finds_the_nearest_vectors(kind, tmp_path):
         assert len(loaded) == 301
 
 
-def test_ids_are_numbers_by_default_and_equal_scores_keep_their_order():
-    index = Index()
-    index.add(np.ones((3, 2)))
-    index.add(np.ones((2, 2)), payloads=["a", None])
-    hits = index.search(np.ones((1, 2)), 4)[0]
-    assert hits == [
-        {"id": 0, "score": 2.0},
-        {"id": 1, "score": 2.0},
-        {"id": 2, "score": 2.0},
-        {"id": 3, "score": 2.0, "payload": "a"},
-    ]
+# Two vectors before and two behind many equal ones.
+TIES = np.float32([[1, 2], [1, 0], *[[0.6, 0.8]] * 100, [0.5, 1], [3, 4.0]])
 
 
-@pytest.mark.parametrize("top_k", [1, 10, 40, 1000])
-@pytest.mark.parametrize("precision", ["float32", "int8"])
-def test_the_best_are_found_wherever_they_stand(precision, top_k, monkeypatch):
-    """Vectors are scored some at a time, and the best so far are kept."""
-    index = Index(precision)
-    index.add(np.concatenate([VECTORS, VECTORS[:50]]))
-    expected = index.search(QUERIES, top_k)
-    monkeypatch.setattr("bert_keras.search.numpy_vectors.best_of.__defaults__", (16,))
-    monkeypatch.setattr("bert_keras.search.numpy_vectors._SCORES", 16 * 7)
-    for hits, others in zip(index.search(QUERIES, top_k), expected, strict=True):
-        scores = [hit["score"] for hit in others]
-        np.testing.assert_allclose([hit["score"] for hit in hits], scores, rtol=1e-4, atol=1e-6)
+@pytest.mark.parametrize("kind", ["numpy", "faiss", "int8", "binary", "BM25", "sparse"])
+def test_equal_scores_keep_their_order_whatever_top_k_is(kind, small_training):
+    if kind == "BM25":
+        index, query = BM25Index(), "a"
+        index.add(["b", *["a b"] * 102, "a", "b"])
+    elif kind == "sparse":
+        index, query = SparseIndex(), scipy.sparse.csr_array(np.float32([[0.6, 0.8]]))
+        index.add(scipy.sparse.csr_array(TIES))
+    else:
+        index, query = KINDS[kind][0](similarity="dot"), np.float32([[0.6, 0.8]])
+        index.add(TIES[:50])
+        index.add(TIES[50:], payloads=["a", *[None] * (len(TIES) - 51)])
+    all_hits = index.search(query, 200)
+    all_hits = all_hits if isinstance(all_hits[0], dict) else all_hits[0]
+    keys = [(-hit["score"], hit["id"]) for hit in all_hits]
+    assert keys == sorted(keys) and len(keys) > 100
+    for top_k in (1, 2, 3, 31, 32, 60, 102):
+        hits = index.search(query, top_k)
+        assert (hits if isinstance(hits[0], dict) else hits[0]) == all_hits[:top_k]
+    if kind == "faiss":
+        assert [hit for hit in all_hits if "payload" in hit] == [
+            {"id": 50, "score": 1.0, "payload": "a"}
+        ]
+
+
+SIMILARITIES = {
+    "cosine": lambda x, y: 1 - distance.cdist(x, y, "cosine"),
+    "dot": lambda x, y: x @ y.T,
+    "euclidean": lambda x, y: -distance.cdist(x, y),
+    "manhattan": lambda x, y: -distance.cdist(x, y, "cityblock"),
+}
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_index_ranks_by_its_similarity(kind, similarity, tmp_path, small_training):
+    """The vectors differ in length, so that each similarity has another order."""
+    make, least = KINDS[kind]
+    if similarity == "manhattan" and kind not in ("numpy", "faiss", "qdrant"):
+        with pytest.raises(ValueError, match="search exactly"):
+            make(similarity=similarity)
+        return
+    vectors = VECTORS * np.random.default_rng(4).uniform(0.5, 2, (300, 1)).astype("float32")
+    index = make(similarity=similarity)
+    index.add(vectors)
+    exact = SIMILARITIES[similarity](QUERIES.astype("float64"), vectors.astype("float64"))
+    if hasattr(index, "save"):
+        index.save(tmp_path / "index")
+        index = Index.load(tmp_path / "index")
+        assert index.similarity == similarity
+    shared = []
+    for row, hits in enumerate(index.search(QUERIES, 10)):
         ids = [hit["id"] for hit in hits]
-        assert len({*ids}) == len(ids) == min(top_k, 350)
-        of_ids = dict(zip([hit["id"] for hit in others], scores, strict=True))
-        for hit in hits:  # Of equal vectors, either may be the last one.
-            assert of_ids.get(hit["id"], scores[-1]) == pytest.approx(hit["score"], 1e-4, 1e-6)
+        scores = exact[row, ids]
+        tolerance = 1e-5 if least == 1.0 else 0.05
+        np.testing.assert_allclose([hit["score"] for hit in hits], scores, atol=tolerance)
+        shared.append(len({*ids} & {*np.argsort(-exact[row])[:10]}))
+    assert np.mean(shared) / 10 >= least - 0.1 * (least < 1)
+
+
+@pytest.mark.parametrize("precision", ["int8", "binary"])
+def test_codes_are_learned_from_many_vectors(precision, small_training):
+    """From one vector, or from a column that is constant so far, there is no range to learn."""
+    index = Index(precision)
+    index.add(VECTORS[:1])
+    for start in range(1, 300, 50):
+        index.add(VECTORS[start : start + 50])
+        found = index.search(VECTORS[: start + 50], 1)
+        assert [hits[0]["id"] for hits in found] == [*range(min(300, start + 50))]
+    index = Index(precision, similarity="dot")
+    index.add(VECTORS * (np.arange(70) > 0))
+    ends = np.zeros((2, 70), "float32")
+    ends[:, 0] = [1, -1]
+    index.add(ends, ["plus", "minus"])
+    scores = {hit["id"]: hit["score"] for hit in index.search(ends[0], 302)}
+    assert scores["plus"] == max(scores.values()) and scores["minus"] == min(scores.values())
+
+
+def test_numpy_scores_queries_some_at_a_time(monkeypatch):
+    index = Index(engine="numpy")
+    index.add(VECTORS)
+    expected = index.search(QUERIES)
+    monkeypatch.setattr("bert_keras.search.exact_vectors._SCORES", 7 * 300)
+    for hits, others in zip(index.search(QUERIES), expected, strict=True):
+        assert [hit["id"] for hit in hits] == [hit["id"] for hit in others]
+
+
+def test_without_faiss_numpy_searches_exactly(monkeypatch, tmp_path):
+    index = Index()
+    index.add(VECTORS)
+    index.save(tmp_path / "index")
+    expected = index.search(QUERIES)
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "faiss" else find_spec(name)
+    )
+    for hits, others in zip(Index.load(tmp_path / "index").search(QUERIES), expected, strict=True):
+        assert [hit["id"] for hit in hits] == [hit["id"] for hit in others]
+    with pytest.raises(ImportError, match="search"):
+        Index("int8")
 
 
 SPARSE = scipy.sparse.random_array((300, 50), density=0.1, rng=np.random.default_rng(1))
@@ -244,7 +331,9 @@ def test_refused_vectors_leave_an_index_as_it_was(make):
     [
         ({"precision": "int4"}, "precision"),
         ({"engine": "lucene"}, "engine"),
-        ({"factory": "Flat"}, "for faiss"),
+        ({"similarity": "angle"}, "similarity"),
+        ({"engine": "numpy", "factory": "Flat"}, "search exactly"),
+        ({"precision": "int8", "engine": "numpy"}, "search exactly"),
     ],
 )
 def test_unknown_kinds_of_index_are_refused(arguments, message):
@@ -252,11 +341,11 @@ def test_unknown_kinds_of_index_are_refused(arguments, message):
         Index(**arguments)
 
 
-def test_faiss_refuses_what_it_cannot_train():
-    for factory in ("Nonsense", "IVF64,Flat"):
+def test_faiss_refuses_what_it_cannot_train(small_training):
+    for factory, count in (("Nonsense", 2), ("IVF250,Flat", 240)):
         index = Index(engine="faiss", factory=factory)
         with pytest.raises(ValueError, match="faiss must be able to make"):
-            index.add(VECTORS[:2])
+            index.add(VECTORS[:count])
         assert len(index) == 0
 
 
@@ -286,18 +375,21 @@ def test_a_folder_is_replaced_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
     smaller.add(VECTORS)
     monkeypatch.undo()
     smaller.save(folder)
-    assert {path.name for path in folder.iterdir()} == set(before) - {"bits.npy"}
+    assert {path.name for path in folder.iterdir()} == {*before} - {"faiss.npy"} | {"vectors.npy"}
     (other := tmp_path / "preset").mkdir()
     (other / "config.json").write_text("{}")
     with pytest.raises(ValueError, match="must hold an index"):
         index.save(other)
 
 
-def test_damaged_folders_are_refused(tmp_path):
-    index = Index("int8")
+def test_damaged_folders_are_refused(tmp_path, small_training):
+    index, other = Index("int8"), Index("int8")
     index.add(VECTORS)
+    other.add(VECTORS[:250])
+    other = other._vectors.arrays()
     damages = {
-        "codes.npy": [b"", np.zeros((2, 70), "int8"), np.zeros((300, 70), "int16")],
+        "faiss.npy": [b"", np.zeros(300, "uint8"), other["faiss"]],
+        "vectors.npy": [np.zeros((2, 70)), np.zeros((300, 71), "float32")],
         "records.jsonl": [b'{"id": 0, "payload": null}\n', b"{"],
         "config.json": [b"{}", b"["],
     }
@@ -336,13 +428,84 @@ def test_bm25_equals_its_formula(tmp_path):
     assert index.search("埃及")[0]["payload"] == TEXTS[2]
     index.save(tmp_path)
     assert BM25Index.load(tmp_path).search("the Rhine") == hits
+    assert BM25Index.load(tmp_path, str.split).search("Nile")[0]["id"] == "nile"
     with pytest.raises(ValueError, match=r"of the kind .bert_keras\.search\.Index"):
         Index.load(tmp_path)
     assert json.loads((tmp_path / "config.json").read_text())["num_rows"] == 3
 
 
 @pytest.mark.parametrize(
-    ("query", "message"), [("", "must have words"), ([], "at least one query"), ([" "], "words")]
+    "text",
+    [
+        "आधुनिक मानक हिन्दी",  # Vowel signs and viramas.
+        "ప్రధానమంత్రిని కలుసుకున్నారు",
+        "தமிழ் மொழி",
+        "ภาษาไทย กำลัง",
+        "ພາສາລາວ ງ່າຍ",
+        "မြန်မာ ဘာသာ",
+        "ភាសា ខ្មែរ",
+        "བོད ཡིག",
+        "مُحَمَّد رَسُول",  # Vocalized.
+        "שָׁלוֹם עולם",
+        "צה״ל ג׳ירפה",
+        "한국어 문장",
+        "col·legi naïve",
+    ],
+)
+def test_words_are_what_stands_between_spaces(text):
+    assert split_into_words(text) == text.split()
+    assert split_into_words(unicodedata.normalize("NFD", text)) == text.split()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Chambéry", "Chambe\u0301ry"),
+        ("STRASSE", "straße"),
+        ("ΟΔΥΣΣΕΥΣ", "Οδυσσευς"),
+        ("İstanbul", "istanbul"),
+        ("می\u200cخواهم", "میخواهم"),  # A joiner without a glyph.
+        ("Donau\xaddampf", "Donaudampf"),
+        ("\ufeffa \u2068b\u2069", "a b"),
+        ("ក\u200bខ", "ក ខ"),
+        ("が", "か\u3099"),
+        ("豈", "豈"),  # A compatibility ideograph.
+        ("don’t", "don't"),
+    ],
+)
+def test_words_that_read_the_same_are_the_same(one, other):
+    assert split_into_words(one) == split_into_words(other) != []
+
+
+def test_chinese_characters_and_kana_are_words():
+    assert split_into_words("尼罗河𠮷がK-200") == ["尼", "罗", "河", "𠮷", "が", "k", "200"]
+
+
+def test_an_index_with_a_tokenizer_of_its_own_is_loaded_with_it(tmp_path):
+    index = BM25Index(str.split)
+    index.add(["K-200", "K 200"])
+    index.save(tmp_path)
+    with pytest.raises(ValueError, match="needs the `tokenize`"):
+        BM25Index.load(tmp_path)
+    assert BM25Index.load(tmp_path, str.split).search("K-200") == index.search("K-200")
+
+
+def test_texts_without_words_are_found_by_no_query():
+    index = BM25Index()
+    index.add(["", "?"])
+    assert index.search(["a", "b c"]) == [[], []]
+    index.add(["a b"])
+    assert [hit["id"] for hit in index.search("a")] == [2] and index.search("c") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("", "must have words"),
+        ([], "at least one query"),
+        ([" "], "words"),
+        (["a", "?!"], "must have words. Received '\\?!' at the index 1"),
+    ],
 )
 def test_bm25_refuses_empty_queries_and_corpora(query, message):
     index = BM25Index()

@@ -12,7 +12,7 @@ modules as above; `query_0_SparseStaticEmbedding/` or `idf.json` has a weight fo
 | `1_Dense/`, `2_MultiVectorMask/` | for a `MultiVectorEmbedder`, see `late_interaction` |
 | `1_SpladePooling/config.json` | `pooling_strategy`, which must be `max`, `activation_function` |
 | `2_Dense/` | a dense layer: `config.json` with its activation, and its weights |
-| `config_sentence_transformers.json` | `prompts` and `default_prompt_name` |
+| `config_sentence_transformers.json` | `prompts`, `default_prompt_name`, `similarity_fn_name` |
 | `sentence_bert_config.json` | `max_seq_length`, `do_lower_case`; old names have other families |
 
 Old folders have the checkpoint in `0_Transformer/`.
@@ -25,6 +25,7 @@ from pathlib import Path
 
 import keras
 
+from bert_keras.answers.similarity import SIMILARITIES
 from bert_keras.checks import check_choice, check_int, check_shape
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.presets.assign import assign, own_weights
@@ -115,11 +116,13 @@ class SentenceTransformersFolder(HuggingFaceFolder):
             return super().task_arguments(task, chosen)
         settings = self._prompts()
         if _is_one_of(task, "SparseTextEmbedder"):
+            self._similarity(("dot",), "Remove the line to compare by dot products.")
             own = _read_splade(self._routes()["document"][1][1]) if self._is_sparse() else {}
             queries = self._routes().get("query")
             if queries and "query_weights" not in chosen:
                 own["query_weights"] = self._query_weights(queries)
             return super().task_arguments(task, chosen) | settings | own
+        settings["similarity"] = self._similarity(SIMILARITIES)
         if {"pooling", "normalize"} <= set(chosen):
             return settings
         modules = self._modules()
@@ -137,6 +140,12 @@ class SentenceTransformersFolder(HuggingFaceFolder):
             self._dense = folders[2]
             settings["projection"] = _read_projection(self._dense)
         return settings
+
+    def _similarity(self, known, advice=""):
+        """Returns how the folder compares vectors; by default the first of those known."""
+        name = self.sentence_settings().get("similarity_fn_name") or known[0]
+        where = f"similarity_fn_name` in `{self.root / SENTENCES_FILE}"
+        return check_choice(where, name, known, advice)
 
     def pooling_of_new_head(self, task, has_weights):
         """Returns the pooling that the encoder was trained with, if this package has it.
@@ -298,7 +307,7 @@ def write_settings(folder, task):
     if task.projection:
         _write_dense(folder / paths[2], task, width)
     modules = {p: f"{_PACKAGE}.{kind}" for p, kind in zip(paths, kinds, strict=True)}
-    _write_modules(folder, task, "cosine", modules)
+    _write_modules(folder, task, modules)
 
 
 def write_sparse_settings(folder, task):
@@ -315,7 +324,7 @@ def write_sparse_settings(folder, task):
     if is_static:
         _write_router(folder, task, modules)
         modules = {"": f"{_PACKAGE}.Router"}
-    _write_modules(folder, task, "dot", modules, model_type="SparseEncoder")
+    _write_modules(folder, task, modules, model_type="SparseEncoder")
 
 
 def _write_router(folder, task, of_documents):
@@ -341,17 +350,16 @@ def _write_router(folder, task, of_documents):
     write_json(folder / ROUTER_FILE, router)
 
 
-def _write_modules(folder, task, similarity, modules, **settings):
-    """Writes the longest text, the prompts, and the list of modules.
+def _write_modules(folder, task, modules, **settings):
+    """Writes the longest text, the prompts, the similarity, and the list of modules.
 
     Args:
         folder: `Path`.
         task: an `Embedder`.
-        similarity: str, their name of the similarity.
         modules: dict, path of a module -> its type.
         **settings: other entries of `config_sentence_transformers.json`.
     """
-    settings |= {"similarity_fn_name": similarity}
+    settings |= {"similarity_fn_name": task.similarity}
     _write_files(folder, task, {"max_seq_length": longest_text(task)}, settings, modules)
 
 

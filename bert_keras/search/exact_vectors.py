@@ -1,0 +1,85 @@
+"""Exact search in a NumPy array, and the best hits of any search."""
+
+import numpy as np
+
+from bert_keras.answers.similarity import similarity_matrix
+
+# Values in a block of scores, at most 128 MB in float32.
+_SCORES = 2**25
+# Engines that approximate find other hits if they are asked for more. With this many at least, the
+# first hits do not depend on `top_k`.
+_LEAST = 32
+
+
+class ExactVectors:
+    """Vectors of which each is compared with a query.
+
+    Args:
+        similarity: one of `SIMILARITIES`; for the cosine, vectors and queries have the length 1.
+    """
+
+    def __init__(self, similarity):
+        self._similarity = "dot" if similarity == "cosine" else similarity
+        self._vectors = []
+
+    def add(self, vectors):
+        self._vectors.append(vectors)
+
+    def _joined(self):
+        if len(self._vectors) > 1:
+            self._vectors[:] = [np.concatenate(self._vectors)]
+        return self._vectors[0]
+
+    def search(self, queries, k):
+        """Returns similarities and positions `(num_queries, k)`, in any order."""
+        vectors = self._joined()
+        return highest(lambda x: similarity_matrix(self._similarity, x, vectors), queries, k)
+
+    def arrays(self):
+        return {"vectors": self._joined()}
+
+    def set_array(self, name, array):
+        """Takes the array that `arrays` returned; returns its shape `(num_vectors, dim)`."""
+        self._vectors = [array.astype("float32")]
+        return array.shape
+
+
+def highest(scores_of, queries, k):
+    """Returns the k highest scores of each query and their positions, in any order.
+
+    Args:
+        scores_of: function of some queries; returns float scores `(num_queries, num_vectors)`.
+        queries: array or sparse matrix `(num_queries, dim)`.
+        k: int, at most `num_vectors`.
+    """
+    found, start, size = [], 0, 1  # The first query shows how many scores a query has.
+    while start < queries.shape[0]:
+        scores = scores_of(queries[start : start + size])
+        best = np.argpartition(-scores, k - 1, axis=1)[:, :k]
+        found.append((np.take_along_axis(scores, best, axis=1), best))
+        start, size = start + size, max(1, _SCORES // scores.shape[1])
+    return tuple(map(np.concatenate, zip(*found, strict=True)))
+
+
+def best_of(search, num_vectors, top_k):
+    """Returns the best scores of each query and their positions, best first.
+
+    Equal scores keep the order of the vectors, and `top_k` does not change which hits come first:
+    the search is asked for more, and again while the last one has the score of the k-th.
+
+    Args:
+        search: function of a number of hits; returns floats and ints `(num_queries, number)`, the
+            highest scores in any order, and position -1 where nothing was found.
+        num_vectors: int.
+        top_k: int.
+    """
+    k = min(top_k, num_vectors)
+    number = min(num_vectors, max(k + 1, _LEAST))
+    while True:
+        scores, positions = search(number)
+        order = np.lexsort((positions, -scores, positions < 0))
+        scores, positions = (np.take_along_axis(x, order, axis=1) for x in (scores, positions))
+        is_tied = (scores[:, k - 1] == scores[:, -1]) & (positions[:, -1] >= 0)
+        if number == num_vectors or not is_tied.any():
+            return scores[:, :k], positions[:, :k]
+        number = min(num_vectors, 4 * number)
