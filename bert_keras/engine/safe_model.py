@@ -76,7 +76,10 @@ class SafeModel(DirectCall, WholeSteps, keras.Model):
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Like `keras.Model.compile`; `predict` compiles anew too."""
+        from bert_keras.engine.accumulation import weigh_batches
+
         super().compile(*args, **kwargs)
+        weigh_batches(self)
         self._prediction = self._compiled_for = None
         self._drop_stale_functions()
 
@@ -100,6 +103,13 @@ class SafeModel(DirectCall, WholeSteps, keras.Model):
         distribution.copy_first_weights(self)
         with whole_steps(self), whole_end(self):
             return super().fit(*args, **kwargs)
+
+    def train_step(self, *args):
+        """Like `keras.Model.train_step`; batches that make one update count by their weights."""
+        from bert_keras.engine.accumulation import weighed
+
+        with weighed(self, args[-1]):
+            return super().train_step(*args)
 
     def evaluate(self, *args: Any, **kwargs: Any) -> Any:
         """Like `keras.Model.evaluate`; however it ends, the weights stay as they were."""

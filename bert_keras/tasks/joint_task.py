@@ -33,7 +33,7 @@ class JointTask(Task):
 
     part_names = ()
     reader_name = made_of = ""
-    is_fine_tuned = False
+    is_fine_tuned = losses_share_weights = False
 
     def __init__(
         self,

@@ -62,6 +62,7 @@ class Pretraining(MaskedLM):
     """
 
     has_next_sentence = True
+    losses_share_weights = False
     reads_pooled_output = True
     takes_head_of = types.MappingProxyType(
         {

@@ -97,6 +97,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
     needs_labels = True
     # Whether ready inputs have a label per token, so that padding has weight 0.
     label_per_token = False
+    # Whether all losses average by the same weights, so that several batches can make one update.
+    losses_share_weights = True
     # Whether each example has one class, so that `fit` can weight it by its class.
     has_classes = True
     # Whether few targets are positive, as with a label per token, so that a short run is longer.
@@ -257,8 +259,10 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
                 which `fit` validates and ends with. To keep those of the best epoch, use
                 `BestOnMetric`: Keras's callbacks keep the weights that are being averaged.
             gradient_accumulation_steps: int, or `None`: the number of batches whose mean gradient
-                makes one update. It equals one large batch if all batches have the same weight,
-                and approximates it if the loss is a mean over tokens or weighted examples.
+                makes one update. Batches count by their weights (examples, tokens, class weights),
+                so that the update equals that of one large batch. Two kinds of losses differ:
+                those that compare the rows of a batch see only the rows of each small batch, and
+                of several losses with different weights, batches count the same; a warning says so.
                 `warmup` in steps counts batches.
             label_smoothing: float from 0 to below 1, for `loss="auto"`.
             weighted_metrics: `"auto"` for the task's own, or a list of Keras metrics; for several

@@ -54,8 +54,8 @@ class AdamW(keras.optimizers.Optimizer):
       `"bert_backbone/encoder/layer_0/attention/query/kernel"`; they are saved with the optimizer.
     - `freeze` and `unfreeze` take effect without compiling again.
     - With `gradient_accumulation_steps=k`, the schedule is read and the moving average of `use_ema`
-      is updated once for every `k` batches. This equals training on one large batch if the small
-      ones weigh the same, see `Task.compile`.
+      is updated once for every `k` batches. The update is that of one large batch, see
+      `Task.compile`.
 
     Args:
         learning_rate: float, or a schedule such as `WarmupDecay`.

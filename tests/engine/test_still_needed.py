@@ -310,3 +310,17 @@ def test_keras_s_steps_on_pytorch_run_their_python_code_for_each_batch():
     for _ in range(3):
         model.train_on_batch(X, Y)
     assert len(calls) >= before + 3
+
+
+def test_keras_averages_unequal_batches_equally():
+    ends = []
+    for steps, size in ((None, 2), (2, 1)):
+        model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, use_bias=False)])
+        loss = keras.losses.MeanSquaredError("mean_with_sample_weight")
+        model.compile(keras.optimizers.SGD(0.1, gradient_accumulation_steps=steps), loss)
+        model.set_weights([np.zeros((1, 1))])
+        weights = np.array([1.0, 9.0])
+        x, y = np.ones((2, 1)), np.array([[0.0], [1.0]])
+        model.fit(x, y, size, sample_weight=weights, shuffle=False, verbose=0)
+        ends.append(float(model.get_weights()[0][0, 0]))
+    np.testing.assert_allclose(ends, [0.2 * 0.9, 0.2 * 0.5], atol=1e-6)

@@ -1,0 +1,103 @@
+"""Several batches that make one update count by their weights, as rows of one large batch do.
+
+Why: with `gradient_accumulation_steps=k`, a Keras optimizer averages the gradients of `k` batches
+as if they weighed the same. A batch of one long sentence then counts as much as a batch of many,
+and class weights cancel out within each small batch.
+
+Remove when `test_keras_averages_unequal_batches_equally` fails.
+"""
+
+import contextlib
+import threading
+import types
+import warnings
+
+import keras
+from keras import ops
+
+from bert_keras import distribution
+from bert_keras.engine import fused_steps as fused
+from bert_keras.engine.whole_steps import after, inner_optimizer
+
+# What the present batch weighs; TensorFlow runs each of several devices in a thread of its own.
+_PRESENT = threading.local()
+
+
+def weigh_batches(model):
+    """Lets the optimizer of a compiled model weigh the batches of an update, see `weighed`.
+
+    The optimizer gets a variable, the sum of the weights so far. It is part of its saved state.
+    """
+    optimizer = inner_optimizer(model)
+    if not getattr(optimizer, "gradient_accumulation_steps", None):
+        return
+    if not getattr(model, "losses_share_weights", True):
+        warnings.warn(
+            f"{type(model).__name__} has several losses, which weigh a batch differently. With "
+            "`gradient_accumulation_steps` all batches count the same here, so that an update "
+            "differs from that of one large batch where batches differ in their numbers of tokens.",
+            stacklevel=4,
+        )
+    if not hasattr(optimizer, "_accumulated_weight"):
+        optimizer._accumulated_weight = optimizer.add_variable(
+            (), "zeros", "float32", name="accumulated_weight"
+        )
+        # Always after the counter, so that the saved order does not depend on when it was built.
+        optimizer._variables.insert(1, optimizer._variables.pop())
+        optimizer.apply = types.MethodType(_apply, optimizer)
+
+
+@contextlib.contextmanager
+def weighed(model, batch):
+    """A context of a training step in which the optimizer knows what the batch weighs.
+
+    Args:
+        model: a compiled `keras.Model`, see `weigh_batches`.
+        batch: `(inputs, labels, weights)`.
+    """
+    if hasattr(inner_optimizer(model), "_accumulated_weight"):
+        _PRESENT.weight = _weight_of(model, *keras.utils.unpack_x_y_sample_weight(batch))
+    try:
+        yield
+    finally:
+        _PRESENT.weight = None
+
+
+def _weight_of(model, x, y, sample_weight):
+    """Returns the divisor of the batch's mean loss, a float32 scalar, or `None` for a sum."""
+    if not getattr(model, "losses_share_weights", True):
+        return ops.ones(())
+    losses = keras.tree.flatten(model.loss)
+    reduction = getattr(losses[0], "reduction", "sum_over_batch_size")
+    if reduction == "sum":
+        return None
+    weights = [weight for weight in keras.tree.flatten(sample_weight) if weight is not None]
+    if weights and reduction == "mean_with_sample_weight":
+        total = ops.sum(ops.cast(weights[0], "float32"))
+    else:
+        per_token = getattr(model, "label_per_token", False)
+        shape = ops.shape(keras.tree.flatten(y if per_token else x)[0])
+        total = ops.cast(shape[0] * (shape[1] if per_token else 1), "float32")
+    return distribution.summed([total])[0]
+
+
+def _apply(optimizer, grads, trainable_variables=None):
+    """Keras's `apply`, with gradients and their sum so far scaled to a mean over all weights.
+
+    With weights `w` and gradients `g`, Keras divides by `k` what has become, after `j` batches,
+    `k * sum(w * g) / sum(w)` over these batches.
+    """
+    apply, weight = type(optimizer).apply, getattr(_PRESENT, "weight", 1.0)
+    steps, total = optimizer.gradient_accumulation_steps, optimizer._accumulated_weight
+    grads = [fused.dense_gradient(gradient) for gradient in grads]
+    with after(gradient for gradient in grads if gradient is not None):
+        kept, factor = 1.0, steps
+        if weight is not None:
+            new = total + weight
+            kept, factor = (ops.divide_no_nan(x, new) for x in (total, weight * steps))
+            is_last = (optimizer._iterations + 1) % steps == 0
+            for gradients in optimizer._accumulated_gradients:
+                gradients.assign(gradients * ops.cast(kept, gradients.dtype))
+            total.assign(ops.where(is_last, 0.0, new))
+        grads = [g if g is None else g * ops.cast(factor, g.dtype) for g in grads]
+        apply(optimizer, grads, trainable_variables)
