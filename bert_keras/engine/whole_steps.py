@@ -309,6 +309,8 @@ def build_optimizer(model):
     """
     if not model.compiled or model.optimizer is None or model.optimizer.built:
         return  # Keras reports a model that is not compiled.
+    if not all(layer.built for layer in model._flatten_layers()):
+        return  # The first batch builds them, and then the optimizer.
     with signals_wait(), distribution.scope_of(model):
         model.optimizer.build(model.trainable_variables)
 

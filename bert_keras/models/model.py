@@ -1,5 +1,7 @@
 """The base class of every model in the package: its inputs and its config."""
 
+import contextlib
+import functools
 import inspect
 import itertools
 import types
@@ -19,15 +21,17 @@ from bert_keras.types import Inputs
 _Layer = TypeVar("_Layer", bound=keras.layers.Layer)
 
 _MODEL_ARGUMENTS = ("name", "dtype", "trainable")
-_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 class BuiltModel(Doors, SafeModel, WithOtherNames):
     """A `keras.Model` whose variables all exist after construction.
 
     - A subclass creates its layers in `__init__`, builds them in `build`, which skips children that
-      are already built, and calls `self.build()` as the last line of `__init__`. A further subclass
-      that adds layers creates and builds them in its own `build`, before `super().build()`.
+      are already built, and calls `self.build()` as the last line of `__init__`.
+    - A further subclass may create layers and metrics after `super().__init__()`, as in any Keras
+      model. When the outermost `__init__` has returned, `complete` builds the layers that `call`
+      calls.
     - Loading therefore never has to guess shapes or to build layers.
     - NumPy inputs are checked before any compute; tensors are not.
 
@@ -46,6 +50,31 @@ class BuiltModel(Doors, SafeModel, WithOtherNames):
     token_inputs = ()
     # Arguments of a parent's constructor that this class decides itself -> their values.
     decided_arguments = types.MappingProxyType({})
+    _is_complete = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            cls.__init__ = _completing(cls.__init__)
+
+    def complete(self) -> None:
+        """Ends construction: builds layers that subclasses added, and allows no further ones."""
+        if not all(layer.built for layer in self._flatten_layers()):
+            # Padded to one length, since some layers, such as `Flatten`, need to know it.
+            longest = getattr(getattr(self, "backbone", self), "max_sequence_length", None)
+            length = getattr(getattr(self, "preprocessor", None), "max_length", longest or 8)
+            ids = keras.KerasTensor((*(None,) * (self.num_input_axes - 1), length), "int32")
+            # A layer that this call does not reach is built when it is called, as in Keras.
+            with contextlib.suppress(Exception):
+                self(dict.fromkeys(self.input_names, ids))
+            self._inbound_nodes.clear()
+        self._is_complete = True
+        self._lock_state()
+
+    def _lock_state(self):
+        # Keras calls it after `build`, which the constructor of a subclass may not have ended with.
+        if self._is_complete:
+            super()._lock_state()
 
     def __getattr__(self, name):
         if name in ("input", "inputs", "output", "outputs"):
@@ -86,6 +115,11 @@ class BuiltModel(Doors, SafeModel, WithOtherNames):
         }
 
     @classmethod
+    def parameters_of_constructor(cls) -> dict[str, inspect.Parameter]:
+        """Returns the constructor's parameters by name, with those that `**kwargs` passes on."""
+        return parameters_of(cls)
+
+    @classmethod
     def takes(cls, names: Iterable[str]) -> bool:
         """Returns whether the constructor takes arguments of all these names."""
         return arguments_of(cls).issuperset(names)
@@ -123,16 +157,35 @@ class BuiltModel(Doors, SafeModel, WithOtherNames):
         """Does nothing, see `get_build_config`."""
 
 
-def arguments_of(cls: type) -> set[str]:
-    """Returns the names of the arguments that `cls(...)` takes, its parents' included."""
+def _completing(init):
+    """Returns a constructor that calls `complete` if no subclass's constructor called it."""
+
+    @functools.wraps(init)
+    def completing(self, *args, **kwargs):
+        init(self, *args, **kwargs)
+        if type(self).__init__ is completing:
+            self.complete()
+
+    completing.__signature__ = inspect.signature(init)  # Keras does not unwrap functions.
+    return completing
+
+
+def parameters_of(cls: type) -> dict[str, inspect.Parameter]:
+    """Returns the parameters that `cls(...)` takes by their names, its parents' included."""
+    found = {}
     is_model = issubclass(cls, BuiltModel)
-    names = set(_MODEL_ARGUMENTS if is_model else ())
     for part in cls.__mro__[: cls.__mro__.index(BuiltModel) if is_model else 1]:
         parameters = inspect.signature(part.__init__).parameters if "__init__" in vars(part) else {}
-        names |= {name for name, p in parameters.items() if p.kind not in _VARIADIC}
+        found = {**{n: p for n, p in parameters.items() if p.kind not in VARIADIC}, **found}
         if parameters and all(p.kind != p.VAR_KEYWORD for p in parameters.values()):
             break
-    return names - {"self", *getattr(cls, "decided_arguments", ())}
+    decided = ("self", *getattr(cls, "decided_arguments", ()))
+    return {name: parameter for name, parameter in found.items() if name not in decided}
+
+
+def arguments_of(cls: type) -> set[str]:
+    """Returns the names of the arguments that `cls(...)` takes, its parents' included."""
+    return {*parameters_of(cls), *(_MODEL_ARGUMENTS if issubclass(cls, BuiltModel) else ())}
 
 
 def settings_of(model: BuiltModel, exclude: Sequence[str] = ()) -> dict[str, Any]:
@@ -143,6 +196,12 @@ def settings_of(model: BuiltModel, exclude: Sequence[str] = ()) -> dict[str, Any
         exclude: names to leave out.
     """
     names = sorted(arguments_of(type(model)) - {*_MODEL_ARGUMENTS, *exclude})
+    if missing := [name for name in names if not hasattr(model, name)]:
+        raise AttributeError(
+            "A model is saved with the arguments of its constructor, which must be attributes of "
+            f"the same names. {type(model).__name__} has no attributes {missing}. Set them in its "
+            f"`__init__`, `self.{missing[0]} = {missing[0]}`, or write a `get_config`."
+        )
     values = {name: getattr(model, name) for name in names}
     return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
 

@@ -125,7 +125,6 @@ class Distillation(JointTask):
         self.weights_of = {n: check_number(f"{n}_weight", w) for n, w in weights.items()}
         self.teacher, self.student = teacher, student
         self.build()
-        self.compile()
 
     @property
     def tasks(self) -> tuple[Task]:

@@ -115,7 +115,6 @@ class MaskedLM(Task):
         self.head_options = head_options and dict(head_options)
         self.head = self.make_head()
         self.build()
-        self.compile()
 
     def make_head(self) -> keras.layers.Layer:
         """Returns a new head, not built yet."""

@@ -129,7 +129,6 @@ class MultiVectorEmbedder(Embedder):
         self.skipped_tokens = as_texts(list(tokens), "skipped_tokens")
         self.head = head_for(self, TokenVectorsHead, dim=dim)
         self.build()
-        self.compile()
 
     def _check_lengths(self):
         preprocessor = self.preprocessor

@@ -101,7 +101,6 @@ class MultipleChoice(Task):
         options = {"dropout": self.dropout, "pooling": self.pooling, **self.head_options}
         self.head = head_for(self, SequenceHead, num_outputs=1, **options)
         self.build()
-        self.compile()
 
     def call(self, inputs, training=None):
         merged = merge_groups(inputs)

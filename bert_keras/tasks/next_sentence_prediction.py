@@ -74,7 +74,6 @@ class NextSentencePrediction(Task):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.head = head_for(self, NextSentenceHead)
         self.build()
-        self.compile()
 
     def call(self, inputs, training=None):
         outputs = self.backbone_outputs(inputs, training=training, first_token_only=True)

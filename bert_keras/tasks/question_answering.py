@@ -132,7 +132,6 @@ class QuestionAnswering(Task):
         options |= {"dropout": self.dropout, "mask_padding": mask_padding}
         self.head = head_for(self, SpanHead, **options)
         self.build()
-        self.compile()
 
     def call(self, inputs, training=None):
         outputs = self.backbone_outputs(inputs, training=training)

@@ -121,7 +121,6 @@ class ReplacedTokenDetection(JointTask):
         self.seed_generator = keras.random.SeedGenerator(seed)
         _share(generator, discriminator.backbone)
         self.build()
-        self.compile()
 
     @property
     def tasks(self) -> tuple[MaskedLM, ReplacedTokenDetector]:

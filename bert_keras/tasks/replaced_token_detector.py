@@ -73,7 +73,6 @@ class ReplacedTokenDetector(Task):
         options = families.head_options(backbone, "ReplacedTokenDetector")
         self.head = head_for(self, ReplacedTokenHead, **options)
         self.build()
-        self.compile()
 
     def call(self, inputs, training=None):
         return self.head(self.backbone_outputs(inputs, training=training))

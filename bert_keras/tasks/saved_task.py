@@ -1,7 +1,6 @@
 """A task in files: its config, its tokenizer, and a task from a preset with or without its head."""
 
 import contextlib
-import inspect
 import warnings
 from typing import Any, Self
 
@@ -145,15 +144,15 @@ def _make_task(cls, preset, load_weights, arguments):
         )
     saved = {name: value for name, value in saved.items() if name not in dropped}
     settings = {**saved, **arguments_by_owner["task"]}
-    pooling = inspect.signature(cls).parameters.get("pooling")
+    parameters = cls.parameters_of_constructor()
+    pooling = parameters.get("pooling")
     # An embedder has a default of its own.
     if "pooling" not in settings and pooling is not None and pooling.default is None:
         with reading(source.folder):
             pooling = source.pooling_of_new_head(cls, load_weights)
         settings |= {} if pooling is None else {"pooling": pooling}
-    supplied = {"backbone", "args", "kwargs", *settings}
-    parameters = inspect.signature(cls).parameters.values()
-    if missing := [p.name for p in parameters if p.default is p.empty and p.name not in supplied]:
+    supplied = {"backbone", *settings}
+    if missing := [n for n, p in parameters.items() if p.default is p.empty and n not in supplied]:
         absence = f"no head for a {cls.__name__}, which would set {missing}"
         raise TypeError(f"{source.source} has {absence}. Pass {missing} to `from_preset`.")
     # A head from the preset must not be larger than the preset's weights; a new one may be.

@@ -148,7 +148,6 @@ class SparseTextEmbedder(Embedder):
         # it.
         self.step_counter = keras.random.SeedGenerator(0)
         self.build()
-        self.compile()
 
     @property
     def dim(self) -> int:

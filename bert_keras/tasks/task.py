@@ -1,5 +1,6 @@
 """The one base class of all tasks: a backbone, a head and a preprocessor that train together."""
 
+import inspect
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Unpack
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from bert_keras.layers.initializer import build_parts
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.backbone import Backbone
-from bert_keras.models.model import BuiltModel
+from bert_keras.models.model import VARIADIC, BuiltModel
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import compatibility, freezing
 from bert_keras.tasks.encoded_examples import EncodedExamples, EncodedTexts
@@ -126,7 +127,18 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         self.preprocessor = compatibility.preprocessor_of(backbone, preprocessor, self.needed_roles)
         self.frozen = freezing.check_frozen(frozen, backbone.num_blocks)
         self._set_lora(lora_rank, lora_alpha, lora_targets, lora_layers)
-        self.data = TaskData(self)
+        self.data, self.recipe = TaskData(self), Recipe()
+
+    def complete(self):
+        """Ends construction, see `BuiltModel`, and compiles with the defaults.
+
+        A subclass whose own `compile` needs arguments is not compiled until it is called.
+        """
+        super().complete()
+        parameters = inspect.signature(self.compile).parameters.values()
+        needs_arguments = any(p.default is p.empty and p.kind not in VARIADIC for p in parameters)
+        if not (self.compiled or needs_arguments):
+            self.compile()
 
     def build(self, input_shape=None):
         if self.reads_pooled_output:

@@ -131,7 +131,6 @@ class TextClassifier(Task):
         self.dropout = dropout_of(self, dropout)
         self.head = self.make_head()
         self.build()
-        self.compile()
 
     def make_head(self) -> keras.layers.Layer:
         """Returns a new head, not built yet."""

@@ -149,7 +149,6 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         self.head = EmbeddingHead(*settings, dtype=self.dtype_policy, name="head")
         self.projection = self.head.projection
         self.build()
-        self.compile()
 
     @property
     def dim(self) -> int:

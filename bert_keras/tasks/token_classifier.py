@@ -155,7 +155,6 @@ class TokenClassifier(Task):
         options = {"dropout": self.dropout, "crf": self.crf, **head_settings(self, None, None)[1]}
         self.head = head_for(self, TokenHead, num_outputs=self.num_classes, **options)
         self.build()
-        self.compile()
 
     def call(self, inputs, training=None):
         outputs = self.backbone_outputs(inputs, training=training)

@@ -44,7 +44,6 @@ class Grader(bert_keras.Task):
         self.num_grades = num_grades
         self.head = keras.layers.Dense(num_grades - 1, name="head")
         self.build()
-        self.compile()
 
     def call(self, inputs, training=None):
         outputs = self.backbone_outputs(inputs, training=training)

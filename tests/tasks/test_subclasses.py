@@ -40,6 +40,78 @@ def test_its_layers_are_saved_in_presets_and_copies(tmp_path, options):
         task.export_to_huggingface(tmp_path / "theirs")
 
 
+@keras.saving.register_keras_serializable(package="tests")
+class WithPartsAfterwards(bert_keras.TextClassifier):
+    """Makes a layer and a metric after `super().__init__()`, and adds an argument."""
+
+    def __init__(self, *args, units=2, **kw):
+        super().__init__(*args, **kw)
+        self.units = units
+        self.extra = keras.layers.Dense(units, name="extra")
+        self.mean_score = keras.metrics.Mean(name="mean_score")
+
+    def call(self, inputs, training=None):
+        return self.extra(super().call(inputs, training=training))
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        self.mean_score.update_state(y_pred)
+        return super().compute_metrics(x, y, y_pred, sample_weight)
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class BackboneWithPartsAfterwards(bert_keras.BertBackbone):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.extra = keras.layers.Dense(self.hidden_dim, name="extra")
+
+    def call(self, inputs, **options):
+        outputs = super().call(inputs, **options)
+        return {**outputs, "sequence_output": self.extra(outputs["sequence_output"])}
+
+
+@pytest.mark.each_backend
+def test_it_may_make_layers_and_metrics_after_the_parent_s_constructor(tmp_path):
+    backbone = BackboneWithPartsAfterwards(**tiny_backbone().get_config())
+    task = WithPartsAfterwards(backbone, preprocessor=tiny_preprocessor(), pooling="mean", units=3)
+    with pytest.raises(ValueError, match="already built"):
+        task.further = keras.layers.Dense(2)
+    before = [keras.ops.convert_to_numpy(layer.extra.kernel) for layer in (backbone, task)]
+    logs = task.fit(TEXTS, LABELS, epochs=2, verbose=0).history
+    assert np.isfinite(logs["mean_score"]).all()
+    for layer, kernel in zip((backbone, task), before, strict=True):
+        assert np.abs(keras.ops.convert_to_numpy(layer.extra.kernel) - kernel).max() > 0
+    expected = task.predict(TEXTS, verbose=0)
+    assert expected.shape == (3, 3)
+    task.save(tmp_path / "task.keras")
+    again = keras.models.load_model(tmp_path / "task.keras")
+    np.testing.assert_allclose(again.predict(TEXTS, verbose=0), expected, atol=1e-6)
+    task.save_to_preset(tmp_path / "preset")
+    # The constructor names none of the arguments that the preset sets.
+    again = WithPartsAfterwards.from_preset(tmp_path / "preset")
+    assert (again.pooling, again.units) == ("mean", 3)
+    np.testing.assert_allclose(again.predict(TEXTS, verbose=0), expected, atol=1e-6)
+
+
+def test_its_arguments_reach_its_parents(tmp_path):
+    class Tagger(bert_keras.TokenClassifier):
+        def __init__(self, backbone, **kw):
+            super().__init__(backbone, **kw)
+
+    class Forgetful(bert_keras.TextClassifier):
+        def __init__(self, backbone, margin=1.0, **kw):
+            super().__init__(backbone, **kw)
+
+    bert_keras.TextEmbedder(tiny_backbone(), pooling="mean").save_to_preset(tmp_path)
+    options = {"preprocessor": None, "label_names": ["no", "yes"]}
+    task = WithPartsAfterwards.from_preset(tmp_path, **options)
+    assert (task.pooling, task.label_names) == ("mean", ("no", "yes"))
+    assert Tagger.from_preset(tmp_path, preprocessor=None, num_classes=3).num_classes == 3
+    with pytest.raises(TypeError, match=r"which would set \['num_classes'\]"):
+        Tagger.from_preset(tmp_path, preprocessor=None)
+    with pytest.raises(AttributeError, match=r"no attributes \['margin'\].*`self.margin = margin`"):
+        Forgetful(tiny_backbone()).get_config()
+
+
 class Renamed(bert_keras.TextClassifier):
     """The same under another name."""
 

@@ -19,7 +19,6 @@ An opened preset has
 """
 
 import contextlib
-import inspect
 import re
 
 import keras
@@ -127,7 +126,7 @@ class Checkpoint(Preset):
     def _backbone_arguments(self, cls):
         record, config = self.record, {**self.record.defaults, **self.config}
         named = {ours: config[theirs] for theirs, ours in record.config.items() if theirs in config}
-        arguments, parameters = {**record.fixed, **named}, inspect.signature(cls).parameters
+        arguments, parameters = {**record.fixed, **named}, cls.parameters_of_constructor()
         optional = {name for name, x in parameters.items() if x.default is not x.empty}
         missing = [x for x, ours in record.config.items() if ours not in named.keys() | optional]
         if missing:
@@ -385,7 +384,7 @@ def refuse(what, known, library):
 
 
 def _takes(task, name):
-    return isinstance(task, type) and name in inspect.signature(task).parameters
+    return isinstance(task, type) and task.takes([name])
 
 
 def _module(name):

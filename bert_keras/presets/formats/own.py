@@ -9,7 +9,6 @@
 """
 
 import functools
-import inspect
 
 import keras
 
@@ -60,9 +59,11 @@ class OwnFolder(Preset):
         """Returns those of the saved task's arguments that apply to this task."""
         if self._is_of(task):
             return {**self._decided_for(task), **self._task["config"]}
-        takes = self._kind in task.takes_head_of and inspect.signature(task).parameters
-        name, config = "head_options", self._task["config"] if takes else {}
-        return {name: config[name]} if name in config and name in takes else {}
+        name, config = (
+            "head_options",
+            self._task["config"] if self._kind in task.takes_head_of else {},
+        )
+        return {name: config[name]} if name in config and task.takes([name]) else {}
 
     def pooling_of_new_head(self, task, has_weights):
         """Returns the pooling of the saved task, which the encoder was trained with."""
