@@ -259,7 +259,8 @@ def as_texts(texts, name="texts"):
     """Returns a column of texts as a list of str.
 
     Args:
-        texts: a list, tuple, NumPy array or pandas Series of str (anything with `tolist()`).
+        texts: a list, tuple, NumPy array or pandas Series of str (anything with `tolist()`), or of
+            bytes, or a tensor of strings, see `as_str`.
         name: str, the name of the argument.
 
     Returns:
@@ -267,7 +268,9 @@ def as_texts(texts, name="texts"):
 
     Raises:
         TypeError: an entry is not a str; the message has its index.
+        ValueError: bytes are not UTF-8.
     """
+    texts = as_str(texts)
     if hasattr(texts, "tolist"):
         texts = texts.tolist()
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
@@ -284,6 +287,46 @@ def as_texts(texts, name="texts"):
     return list(texts)
 
 
+def as_str(values):
+    """Returns strings in another form as `str`, nested as they were; anything else unchanged.
+
+    `tf.data` yields bytes, in tensors or NumPy arrays, where it was given str.
+
+    Args:
+        values: bytes in UTF-8, a tensor of strings, an array of bytes or objects, or lists and
+            tuples of these. The first entry decides for a list.
+
+    Raises:
+        ValueError: bytes are not UTF-8.
+    """
+    if hasattr(values, "numpy") and getattr(values, "dtype", None) == "string":  # TensorFlow's.
+        values = values.to_list() if hasattr(values, "to_list") else values.numpy()
+    if isinstance(values, np.ndarray) and values.dtype.kind in "OS":
+        values = values.tolist()
+    if isinstance(values, bytes):
+        try:
+            return values.decode()
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"Texts in bytes must be UTF-8. Received: {values!r:.80}. Decode them first, for "
+                "instance with `value.decode('latin-1')`."
+            ) from error
+    if isinstance(values, tuple) and values and not isinstance(values[0], str):
+        return tuple(map(as_str, values))
+    if isinstance(values, list) and isinstance(next(_leaves(values), None), bytes):
+        return [as_str(value) for value in values]
+    return values
+
+
+def _leaves(values):
+    """Yields the entries of nested lists that are not `None`."""
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _leaves(value)
+        elif value is not None:
+            yield value
+
+
 def check_pairs(texts, pairs):
     """Raises `ValueError` unless there are as many second texts as first ones."""
     check_same_length("First and second texts must be equally many", first=texts, second=pairs)
@@ -297,7 +340,7 @@ def _text_advice(value):
             "its batches are tokenized as they come."
         )
     if isinstance(value, bytes):
-        return " Decode bytes first, for instance with `value.decode('utf-8')`."
+        return " Decode the bytes among the str, for instance with `value.decode('utf-8')`."
     if isinstance(value, (list, tuple)):
         return (
             " Sentence pairs are two columns, the first texts and the second texts, in the same "

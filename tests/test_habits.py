@@ -184,6 +184,27 @@ def test_each_batch_of_a_dataset_is_read_once_per_epoch(traced_once, monkeypatch
     assert seen[-9:] == 3 * batches and len(seen) <= 11
 
 
+@pytest.mark.each_backend
+def test_one_batch_may_be_texts(classifier):
+    inputs = classifier.preprocessor(TEXTS)
+    expected = classifier.predict(inputs, verbose=0)
+    np.testing.assert_allclose(classifier.predict_on_batch(TEXTS), expected, atol=1e-5)
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(classifier(TEXTS)), expected, atol=1e-5)
+    weights = np.linspace(0.5, 1, len(TEXTS))
+    losses = [
+        classifier.test_on_batch(x, y, weights) for x, y in ((TEXTS, NAMED), (inputs, LABELS))
+    ]
+    np.testing.assert_allclose(*losses, atol=1e-5)
+    losses = [classifier.train_on_batch(TEXTS, NAMED, return_dict=True)["loss"] for _ in "ab"]
+    assert losses[1] < losses[0]
+    windows = bert_keras.QuestionAnswering(tiny_backbone(), preprocessor=tiny_preprocessor())
+    pair = (["a b"], ["c " * 40])
+    logits = [x["start_logits"] for x in (windows.predict_on_batch(pair), windows.predict(pair))]
+    np.testing.assert_allclose(*logits, atol=1e-5)
+    with pytest.raises(ValueError, match=r"1 examples, which make \d+ rows. Use `predict`"):
+        windows(pair)
+
+
 def test_pairs_of_a_dataset_are_a_tuple_of_two_columns(classifier):
     pairs = Batches([((texts, texts), labels) for texts, labels in BATCHES])
     expected = classifier.predict((TEXTS, TEXTS), verbose=0)
@@ -480,6 +501,7 @@ PROBABILITIES = keras.losses.SparseCategoricalCrossentropy()
     [
         (fit(map(str, TEXTS), [0] * len(TEXTS)), "Make it a list"),
         (fit(TEXTS, 0), "and 1 labels"),
+        (fit(["é".encode("latin-1")], [0]), "must be UTF-8"),
         (fit(TEXTS, np.eye(2)[LABELS]), r"One-hot rows: labels\.argmax\(axis=-1\)"),
         (fit(TEXTS, LABELS, class_weight="auto"), "`class_weight` must be"),
         (fit(UNKNOWN_LABEL, steps_per_epoch=1), r"Batch 0 of .*must be one of.*'maybe'"),
@@ -513,12 +535,16 @@ def test_a_wrong_value_is_refused_with_the_remedy(classifier, call, remedy):
 @pytest.mark.parametrize(
     ("call", "remedy"),
     [
-        (fit([b"a"], [0]), "decode"),
+        (fit(["a", b"a"], [0, 0]), "Decode the bytes among the str"),
+        (fit(np.ones((2, 4), int), [0, 1]), r"Token ids go into a dict: \{'token_ids': ids, 'pad"),
+        (fit([[2, 4, 3], [2, 3]], [0, 1]), "Pad token ids to one length.*'token_ids': ids"),
+        (fit(np.array([["a"], ["b"]]), [0, 1]), r"Make columns: x\[:, 0\]"),
+        (lambda task: task(np.ones((2, 4), int)), "Pass {'token_ids': ids}"),
         (lambda task: task.evaluate(WRONG_BATCH), "Batch 2 of the dataset: .*Received: list"),
         (lambda task: task.evaluate(slices(TEXTS, LABELS)), r"Batch the dataset: `.batch\(32\)`"),
         (lambda task: slices(TEXTS).batch(2).map(tiny_preprocessor()), "the dataset of strings"),
-        (lambda task: task.train_on_batch(TEXTS, LABELS), r"its `preprocessor\(texts\)`"),
-        (lambda task: task.test_on_batch(TEXTS, LABELS), r"its `preprocessor\(texts\)`"),
+        (lambda task: task.backbone.predict_on_batch(TEXTS), r"its `preprocessor\(texts\)`"),
+        (lambda task: task.train_on_batch(np.ones((2, 4), int), [0, 1]), "'token_ids': ids"),
         (lambda _: bert_keras.BertBackbone(**MISSPELT), "no argument 'dropuot'"),
         (lambda _: bert_keras.BertBackbone.from_preset(MINI, num_layer=1), "no argument 'num_l"),
         (lambda _: bert_keras.TextClassifier.from_preset(MINI, freeze=1), "Here: `frozen`"),

@@ -20,10 +20,15 @@ def reads_first_token_only(task):
 
     A user's own head, or a subclass's own `head_outputs`, may read others.
     """
-    head_outputs = getattr(type(task), "head_outputs", None)
-    if head_outputs is not None and not head_outputs.__module__.startswith("bert_keras."):
+    if overrides(task, "head_outputs"):
         return False
     return type(task.head) in (SequenceHead, EmbeddingHead) and task.head.pooling in OF_FIRST_TOKEN
+
+
+def overrides(task, *names):
+    """Whether a user's subclass defines one of these methods of a task itself."""
+    methods = [getattr(type(task), name) for name in names if hasattr(type(task), name)]
+    return not all(method.__module__.startswith(("bert_keras.", "keras.")) for method in methods)
 
 
 def head_settings(task, pooling, head_options):

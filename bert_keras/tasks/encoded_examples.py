@@ -89,6 +89,13 @@ class EncodedExamples:
         """Returns the data set that `fit` reads: these batches, unless a subclass masks them."""
         return batches
 
+    def as_one_batch(self) -> tuple[Any, ...]:
+        """Returns all rows as one batch, in their order, see `BucketedBatches`."""
+        batches = self.batches(len(self), shuffle=False)
+        ((_, length),) = batches.batches
+        batches.batches = [(np.arange(len(self)), length)]
+        return self.finish(batches)[0]
+
     def labelled(self, labels: Any, sample_weight: Any = None) -> Self:
         """Returns the same rows with other labels and weights."""
         examples = copy.copy(self)

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from bert_keras.checks import as_str
 from bert_keras.layers.initializer import build_parts
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.backbone import Backbone
@@ -20,6 +21,7 @@ from bert_keras.tasks.keyword_options import CompileOptions, EvaluateOptions, Fi
 from bert_keras.tasks.lora import AdaptedTask
 from bert_keras.tasks.saved_task import SavedTask
 from bert_keras.tasks.task_data import TaskData
+from bert_keras.tasks.user_columns import num_examples
 from bert_keras.tasks.wrapped_datasets import wrapped
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.training.averages import averages_in_place
@@ -452,6 +454,57 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         examples = self.data.encode(x, training=False)
         batches = self.data.for_prediction(examples, batch_size)
         return keras.tree.map_structure(batches.restore_order, super().predict(batches, **kwargs))
+
+    # One batch
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Returns the outputs for a dict of arrays or tensors, or for texts.
+
+        Raises:
+            ValueError: the task cuts texts, which `predict` puts together again.
+        """
+        if not isinstance(inputs, dict):
+            inputs = self._inputs_of_texts(inputs)
+        return super().__call__(inputs, *args, **kwargs)
+
+    def _inputs_of_texts(self, texts):
+        inputs, *_ = self.data.one_batch(texts, training=False)
+        if isinstance(inputs, dict) and num_examples(inputs) != num_examples(as_str(texts)):
+            raise ValueError(
+                f"A {type(self).__name__} is called with texts of one row each. Received: "
+                f"{num_examples(as_str(texts))} examples, which make {num_examples(inputs)} rows. "
+                "Use `predict`."
+            )
+        return inputs
+
+    def train_on_batch(
+        self,
+        x: Data,
+        y: Labels | None = None,
+        sample_weight: Weights | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        """Like `keras.Model.train_on_batch`, from raw text or from ready inputs."""
+        return super().train_on_batch(*self.data.one_batch(x, y, sample_weight), *args, **kwargs)
+
+    def test_on_batch(
+        self,
+        x: Data,
+        y: Labels | None = None,
+        sample_weight: Weights | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        """Like `keras.Model.test_on_batch`, from raw text or from ready inputs."""
+        return super().test_on_batch(*self.data.one_batch(x, y, sample_weight), *args, **kwargs)
+
+    def predict_on_batch(self, x: Data) -> Any:
+        """Like `predict`, in one batch."""
+        x, *_ = self.data.in_our_form(x)
+        if not self.data.is_raw(x):
+            return super().predict_on_batch(x)
+        return self.predict(x, batch_size=max(1, num_examples(x)), verbose=0)
 
     def predict_rows(
         self, examples: EncodedExamples, batch_size: int | None = None, verbose: Verbose = 0

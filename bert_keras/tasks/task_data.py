@@ -7,10 +7,11 @@ import keras
 import numpy as np
 
 from bert_keras import distribution
-from bert_keras.checks import check_int, check_labels_given
+from bert_keras.checks import as_str, check_int, check_labels_given
 from bert_keras.engine.compiled_programs import COMPILES_SHAPES
 from bert_keras.inputs import PADDING_MASK, check_keys
 from bert_keras.preprocessing.batching import BucketedBatches, buckets_worth_compiling
+from bert_keras.tasks.compatibility import overrides
 from bert_keras.tasks.encoded_examples import (
     DEFAULT_BATCH_SIZE,
     EncodedExamples,
@@ -63,7 +64,11 @@ class TaskData:
     def in_our_form(
         self, x: Any, y: Labels | None = None, sample_weight: Weights | None = None
     ) -> tuple[Any, Any, Any]:
-        """Returns named columns of other libraries in this package's form, see `named_columns`."""
+        """Returns named columns of other libraries in this package's form, see `named_columns`.
+
+        Strings of each kind become str, see `as_str`.
+        """
+        x = as_str(x)
         has_names = isinstance(x, Mapping) or is_table(x)
         if has_names or (isinstance(x, list) and x and isinstance(x[0], Mapping)):
             return in_our_form(self.task, x, y, sample_weight)
@@ -84,9 +89,10 @@ class TaskData:
         if is_table(x):
             text_columns = getattr(self.task.preprocessor, "text_columns", None)
             x = columns_of_table(x, text_columns, self.task.form)
+        y = as_str(y)
         if isinstance(y, (str, int, float)):  # The label of one text.
             y = [y]
-        elif is_column(y) and not hasattr(y, "__array__"):
+        elif is_column(y) and (is_text(y) or not hasattr(y, "__array__")):
             y = as_column(y, "y")
         return as_columns(x, self.task.form), y
 
@@ -149,6 +155,27 @@ class TaskData:
             sample_weight = np.asarray(inputs[PADDING_MASK], "float32")
         return ReadyInputs(inputs, labels, sample_weight)
 
+    def one_batch(
+        self,
+        x: Data,
+        y: Labels | None = None,
+        sample_weight: Weights | None = None,
+        training: bool = True,
+    ) -> tuple[Any, Any, Any]:
+        """Returns inputs, labels and weights of one batch; ready inputs stay as they are.
+
+        Args:
+            x, y, sample_weight, training: see `encode`; the rows keep their order.
+        """
+        x, y, sample_weight = self.in_our_form(x, y, sample_weight)
+        if not self.is_raw(x):
+            if isinstance(x, dict) and getattr(getattr(y, "dtype", None), "kind", "O") in "OU":
+                # Names, or a list, which Keras would take for several outputs.
+                y = y if y is None else self.task.encode_ready_labels(y, x)
+            return x, y, sample_weight
+        examples = self.encode(x, y, sample_weight, training)
+        return keras.utils.unpack_x_y_sample_weight(examples.as_one_batch())
+
     # Batches
 
     def batches(
@@ -172,7 +199,9 @@ class TaskData:
         task = self.task
         # For XLA, rows of weight 0 in the last batch cost less than compiling a smaller shape.
         # `evaluate` must not pad: Keras averages the losses of batches by rows, not by weights.
-        pads = COMPILES_SHAPES and shuffle and task.ignores_weight_0()
+        # A user's own step need not expect weights, or heed them.
+        has_own_step = overrides(task, "train_step", "compute_loss", "compute_metrics")
+        pads = COMPILES_SHAPES and shuffle and task.ignores_weight_0() and not has_own_step
         batches = examples.batches(
             batch_size,
             shuffle=shuffle,

@@ -4,17 +4,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert_keras.checks import describe
+from bert_keras.checks import as_str, describe, is_int
 from bert_keras.tasks import question_examples
 
 # The methods that return a list, in the libraries that hold columns.
-_TO_LIST = ("to_pylist", "tolist", "to_list")
+_TO_LIST = ("to_pylist", "tolist", "to_list", "numpy")
+
+# How ready inputs look, in messages.
+_IDS = "{'token_ids': ids, 'padding_mask': mask}, with 1 in the mask for each real token"
 
 
 def is_column(values):
     """Whether `values` is a sequence of entries that can be read more than once.
 
-    Lists and tuples, one-dimensional arrays, the columns of pandas, polars, pyarrow and `datasets`.
+    Lists and tuples, one-dimensional arrays and tensors, the columns of pandas, polars, pyarrow and
+    `datasets`.
     """
     if isinstance(values, (list, tuple)):
         return True
@@ -25,7 +29,7 @@ def is_column(values):
 
 
 def as_column(values, name="x"):
-    """Returns a column as a list.
+    """Returns a column as a list, with strings of each kind as str.
 
     Args:
         values: see `is_column`.
@@ -34,6 +38,7 @@ def as_column(values, name="x"):
     Raises:
         TypeError: it is something else.
     """
+    values = as_str(values)
     if isinstance(values, list):
         return values
     if not is_column(values):
@@ -42,7 +47,7 @@ def as_column(values, name="x"):
         )
     for method in _TO_LIST:
         if hasattr(values, method):
-            return getattr(values, method)()
+            return as_str(list(getattr(values, method)()))
     return list(values)
 
 
@@ -53,10 +58,11 @@ def is_table(x):
 
 
 def is_text(x):
-    """Whether `x` is a str, or a column in which some entry is a str.
+    """Whether `x` is a str, or a column in which some entry is a str; see `as_str` for others.
 
     A column of str may have missing texts (None, NaN); the tokenizer's error names them.
     """
+    x = as_str(x)
     if isinstance(x, str) or not is_column(x):
         return isinstance(x, str)
     kind = getattr(getattr(x, "dtype", None), "kind", "O")
@@ -83,6 +89,7 @@ def is_one_pair(x):
 
 def as_batch(x):
     """Returns `x` as columns of texts, and whether it is one example: a str, or a pair of str."""
+    x = as_str(x)
     if isinstance(x, str):
         return [x], True
     return (tuple([text] for text in x), True) if is_one_pair(x) else (x, False)
@@ -173,27 +180,32 @@ def num_examples(x):
 
 def check_is_dataset(x):
     """Raises `TypeError` unless `x` may be a data set that yields batches."""
-    if x is not None and not isinstance(x, (list, tuple, str, bytes, int, float, np.ndarray)):
+    is_array = hasattr(x, "shape") and hasattr(x, "dtype")
+    if x is not None and not (is_array or isinstance(x, (list, tuple, str, int, float))):
         return
     rule = (
         "`x` must be a column of str, a tuple of two such columns for pairs, a dict of arrays as "
         "in bert_keras.inputs, or a dataset."
     )
     if isinstance(x, list) and x and all(isinstance(row, (list, tuple)) for row in x):
-        has_labels = len(x[0]) == 2 and not is_text(x[0][1])
-        advice = (
-            "Turn rows of a text and its label into columns: texts, labels = map(list, zip(*rows))."
-            if has_labels
-            else "Turn rows of pairs into two columns: tuple(map(list, zip(*rows)))."
-        )
+        advice = "Turn rows of pairs into two columns: tuple(map(list, zip(*rows)))."
+        if len(x[0]) == 1:
+            advice = "Make one column: [text for (text,) in rows]."
+        elif all(is_int(entry) for entry in x[0]):
+            advice = f"Pad token ids to one length, as the preprocessor does: {_IDS}."
+        elif len(x[0]) == 2 and not is_text(x[0][1]):
+            advice = (
+                "Turn rows of a text and its label into columns: "
+                "texts, labels = map(list, zip(*rows))."
+            )
         raise TypeError(f"{rule} Received: a list of {len(x)} rows of {len(x[0])}. {advice}")
-    if isinstance(x, np.ndarray) and x.ndim == 2:
-        raise TypeError(
-            f"{rule} Received: an array of the shape {x.shape}. Turn it into columns: tuple(x.T)."
-        )
+    if is_array and x.ndim > 1:
+        columns = "x[:, 0]" if x.shape[-1] == 1 else "tuple(x.T)"
+        is_ids = "int" in str(x.dtype)
+        advice = f"Token ids go into a dict: {_IDS}." if is_ids else f"Make columns: {columns}."
+        raise TypeError(f"{rule} Received: an array of the shape {tuple(x.shape)}. {advice}")
     first = x[0] if isinstance(x, (list, tuple)) and x else x
-    advice = " Decode it: [text.decode() for text in x]." if type(first) is bytes else ""
-    raise TypeError(f"{rule} Received: {type(x).__name__}, beginning with {first!r:.80}.{advice}")
+    raise TypeError(f"{rule} Received: {type(x).__name__}, beginning with {first!r:.80}.")
 
 
 def check_labels_and_weights(x, y, sample_weight=None):

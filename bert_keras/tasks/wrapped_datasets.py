@@ -7,9 +7,9 @@ import contextlib
 from collections.abc import Iterator, Mapping
 
 import keras
-import numpy as np
 
 from bert_keras import distribution
+from bert_keras.checks import as_str
 from bert_keras.engine.tensorflow_data import is_data_loader
 from bert_keras.preprocessing.batching import BucketedBatches
 from bert_keras.tasks.encoded_examples import EncodedExamples
@@ -88,19 +88,17 @@ class _Prepare:
         return self.share(batch)
 
     def _prepared(self, batch):
-        is_inputs_alone = is_text(_as_str(batch)) or not isinstance(batch, (tuple, list))
+        texts = as_str(batch)
+        are_texts = is_text(texts) and all(isinstance(x, (str, float, type(None))) for x in texts)
+        is_inputs_alone = are_texts or not isinstance(batch, (tuple, list))
         x, *rest = self.data.in_our_form(*((batch,) if is_inputs_alone else batch))
         while rest and rest[-1] is None:
             rest.pop()
         if isinstance(x, dict):
             return self._checked_inputs(*keras.tree.map_structure(_as_array, (x, *rest)))
-        columns = [_as_str(column) for column in rest] if self.training else []
-        examples = self.data.encode(_column(_as_str(x)), *columns, training=self.training)
-        # All rows form one batch, in their order.
-        batches = examples.batches(len(examples), shuffle=False)
-        ((_, length),) = batches.batches
-        batches.batches = [(np.arange(len(examples)), length)]
-        return examples.finish(batches)[0]
+        columns = [as_str(column) for column in rest] if self.training else []
+        examples = self.data.encode(_column(as_str(x)), *columns, training=self.training)
+        return examples.as_one_batch()
 
     def _checked_inputs(self, x, y=None, *rest):
         """Returns a batch of ready inputs with labels as the loss takes them."""
@@ -124,7 +122,7 @@ def _column(x):
     if is_text(x) or _is_rows(x):
         return as_column(x)
     # torch's `DataLoader` makes a list of tuples of rows that are tuples.
-    columns = tuple(map(_as_str, x)) if isinstance(x, (list, tuple)) else ()
+    columns = tuple(map(as_str, x)) if isinstance(x, (list, tuple)) else ()
     if columns and all(is_text(column) or _is_rows(column) for column in columns):
         return columns
     raise TypeError(
@@ -231,20 +229,8 @@ def _holds_texts(x):
         first = x[0]
     else:
         first = next(iter(x), ()) if hasattr(x, "__iter__") else ()
-    return any(is_text(_as_str(leaf)) for leaf in keras.tree.flatten(first))
+    return any(is_text(as_str(leaf)) for leaf in keras.tree.flatten(first))
 
 
 def _as_array(value):
     return keras.ops.convert_to_numpy(value) if hasattr(value, "shape") else value
-
-
-def _as_str(column):
-    """Returns a column with bytes, which `tf.data` makes of str, decoded; others unchanged."""
-    is_array = getattr(getattr(column, "dtype", None), "kind", "") in ("O", "S")
-    return _decoded(column.tolist() if is_array else column)
-
-
-def _decoded(value):
-    if isinstance(value, list) and any(isinstance(entry, (bytes, list)) for entry in value):
-        return [_decoded(entry) for entry in value]
-    return value.decode() if isinstance(value, bytes) else value

@@ -393,7 +393,7 @@ def test_bad_labels_are_refused_and_the_weights_survive(options, labels, message
         (["a", None], TypeError, r"\[1\]"),
         (["a", float("nan")], TypeError, r"\[1\]"),
         (["a", b"b"], TypeError, "Decode"),
-        ([b"x"], TypeError, "beginning with"),
+        ([b"\xe9"], ValueError, "must be UTF-8"),
         ([None, None], TypeError, "column of str"),
         (5, TypeError, "beginning with 5"),
         ([("a", "b"), ("c", "d")], TypeError, r"zip\(\*rows\)"),

@@ -18,6 +18,25 @@ pytestmark = pytest.mark.once
 TEXTS = ["a b c", "d e", "h a g g", "b c", "a", "c d e"]
 LABELS = [0, 1, 1, 0, 1, 0]
 NAMES = ["no", "yes"]
+
+
+def tensor(values):
+    import tensorflow as tf
+
+    return tf.constant(values)
+
+
+def from_tf_data(values):
+    import tensorflow as tf
+
+    (batch,) = tf.data.Dataset.from_tensor_slices(values).batch(len(values))
+    return batch
+
+
+def in_bytes(values):
+    return [value.encode() for value in values]
+
+
 COLUMNS = {
     "list": list,
     "tuple": tuple,
@@ -29,6 +48,12 @@ COLUMNS = {
     "polars": pl.Series,
     "pyarrow": pa.array,
     "pyarrow chunked": lambda values: pa.chunked_array([values[:2], values[2:]]),
+    "bytes": in_bytes,
+    "numpy bytes": lambda values: np.array(in_bytes(values)),
+    "numpy object bytes": lambda values: np.array(in_bytes(values), dtype=object),
+    "pandas bytes": lambda values: pd.Series(in_bytes(values)),
+    "tensor": tensor,
+    "batch of tf.data": from_tf_data,
     "datasets": lambda values: datasets.Dataset.from_dict({"column": values})["column"],
 }
 
@@ -50,6 +75,31 @@ def test_labels_may_be_in_every_kind_of_column(make):
         batches = batches_of(classifier, TEXTS, labels)
         assert sorted(batches[0][1].tolist()) == sorted(LABELS)
     classifier.fit(make(TEXTS), make(named), validation_split=0.5, epochs=1, verbose=0)
+
+
+@pytest.mark.parametrize("make", [tensor, in_bytes])
+def test_every_method_reads_strings_of_tensorflow(make):
+    texts, pair = make(TEXTS), (make(TEXTS), make(TEXTS))
+    classifier = tiny_classifier()
+    assert classifier.classify(texts) == classifier.classify(TEXTS)
+    assert classifier.classify(texts[0]) == classifier.classify(TEXTS[0])
+    assert classifier.classify((texts[0], texts[0])) == classifier.classify((TEXTS[0], TEXTS[0]))
+    np.testing.assert_array_equal(
+        classifier.preprocessor(pair)["token_ids"],
+        classifier.preprocessor((TEXTS, TEXTS))["token_ids"],
+    )
+    for name, method, options in [
+        ("TextEmbedder", "embed", {}),
+        ("MaskedLM", "score", {}),
+        ("TokenClassifier", "tag", {"num_classes": 2}),
+        ("ReplacedTokenDetector", "is_replaced", {}),
+        ("QuestionAnswering", "answer", {}),
+        ("NextSentencePrediction", "is_next", {}),
+    ]:
+        method = getattr(tiny_task(name, **options), method)
+        is_pair = name in ("QuestionAnswering", "NextSentencePrediction")
+        given, expected = (pair, (TEXTS, TEXTS)) if is_pair else ((texts,), (TEXTS,))
+        assert str(method(*given)) == str(method(*expected))
 
 
 @pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, datasets.Dataset.from_dict])
