@@ -17,8 +17,7 @@ and NaN on others, so they are checked here, on the host, before anything is com
 
 import numpy as np
 
-from bert_keras.checks import check_shape, refuse_first
-from bert_keras.other_names import renamed_input
+from .checks import check_shape, refuse_first
 
 TOKEN_IDS = "token_ids"
 SEGMENT_IDS = "segment_ids"
@@ -48,6 +47,8 @@ def check_keys(inputs, allowed):
         )
     for key in inputs:
         if key not in allowed:
+            from bert_keras.other_names import renamed_input  # An exported folder lacks it.
+
             raise ValueError(
                 f"The model takes the inputs {list(allowed)}. Received an input {key!r}."
                 f"{renamed_input(key, allowed)}"

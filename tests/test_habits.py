@@ -1,12 +1,10 @@
 """What a user of Keras, KerasHub or transformers writes from habit works, or names the remedy."""
 
 import abc
-import importlib.util
 import inspect
 import operator
 import pathlib
 import re
-import sys
 
 import keras
 import numpy as np
@@ -14,7 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from tiny import Batches, tiny_backbone, tiny_classifier, tiny_preprocessor
+from tiny import Batches, guide_to_tasks, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
 
@@ -437,17 +435,20 @@ def test_dir_lists_the_public_names():
 
 
 @pytest.mark.each_backend
-def test_a_custom_task_takes_forty_lines(tmp_path):
-    path = ROOT / "docs" / "guides" / "a_task_of_your_own.py"
-    spec = importlib.util.spec_from_file_location("a_task_of_your_own", path)
-    guide = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(guide)
-    lines = inspect.getsource(guide.Grader).splitlines()
-    assert sum(bool(line.strip()) for line in lines) <= 40
+def test_a_custom_task_and_its_answers_take_sixty_lines(tmp_path):
+    guide = guide_to_tasks()
+    source = inspect.getsource(guide.GradeAnswerer) + inspect.getsource(guide.Grader)
+    assert sum(bool(line.strip()) for line in source.splitlines()) <= 60
     grader = guide.Grader(tiny_backbone(), tiny_preprocessor(), num_grades=3)
     grader.fit(TEXTS, [1, 2, 3, 1, 2, 3], epochs=1, verbose=0)
     expected = grader.predict(TEXTS, verbose=0)
-    assert set(grader.grade(TEXTS)) <= {1, 2, 3}
+    answers = grader.grade(TEXTS)
+    assert {answer["grade"] for answer in answers} <= {1, 2, 3}
+    assert grader.grade(TEXTS[0], confidence=0.0) == {"grade": 3, "of": 3}
+    with pytest.raises(ValueError, match="`confidence` must be a finite number from 0"):
+        grader.grade(TEXTS, confidence=-1.0)
+    with pytest.raises(ValueError, match="takes confidence"):
+        grader.grade(TEXTS, top_k=3)
     with pytest.raises(ValueError, match="Grades are 1 to 3"):
         grader.fit(TEXTS, [1, 2, 4, 1, 2, 3])
     grader.save_weights(tmp_path / "grader.weights.h5")
@@ -458,6 +459,7 @@ def test_a_custom_task_takes_forty_lines(tmp_path):
         guide.Grader.from_preset(tmp_path / "preset"),
     ):
         np.testing.assert_allclose(again.predict(TEXTS, verbose=0), expected, atol=1e-6)
+        assert again.grade(TEXTS) == answers
 
 
 # Mistakes

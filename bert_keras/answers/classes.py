@@ -1,12 +1,18 @@
 """Logits of whole texts as answers: classes, scores, choices, next sentences."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .probabilities import sigmoid, softmax
+from ..checks import check_same_length, refuse_first
+from ..preprocessing.columns import as_column, is_column
+from ..preprocessing.encoded_rows import DocumentRows, GroupRows
+from .answerer import Answerer, Field, Option, checked_elsewhere
+from .probabilities import activated, sigmoid, softmax
 
 
 def check_threshold(
@@ -99,3 +105,142 @@ def next_sentence_answers(logits: NDArray[Any]) -> list[dict[str, Any]]:
     """
     probabilities = softmax(logits)[:, 0].tolist()
     return [{"is_next": p > 0.5, "probability": p} for p in probabilities]
+
+
+class ClassAnswerer(Answerer):
+    """Classes, labels or scores of texts or pairs.
+
+    Its settings are `problem_type`, `num_classes`, `label_names`, `temperature` and `activation` of
+    `TextClassifier`.
+    """
+
+    method = "classify"
+    fields = (Field("text"), Field("pair", "optional"))
+    options = (
+        Option(
+            "threshold",
+            float,
+            0.5,
+            "The least probability of a label that counts, for several labels.",
+            check=checked_elsewhere,
+        ),
+    )
+    about = (
+        "Give each text, or pair of texts, its class, its labels or its score. For the folder of a "
+        "run with several labels per text, the thresholds are those that `train` tuned."
+    )
+    example = '"What a film!" "Never again."'
+    tag, does = "text-classification", "classifies texts"
+    call = "classify(['A text.'])"
+
+    def __init__(self, settings, packer, **options):
+        super().__init__(settings, packer, **options)
+        self.names = list(settings["label_names"] or range(settings["num_classes"]))
+        self.threshold = check_threshold(self.threshold, self.names)
+
+    def columns(self, *columns):
+        """Returns columns of texts, one or two; a tuple of two str is one pair."""
+        if len(columns) == 1 and isinstance(columns[0], tuple) and len(columns[0]) == 2:
+            [(first, second)] = columns
+            if isinstance(first, str) == isinstance(second, str) and (
+                isinstance(first, str) or (is_column(first) and is_column(second))
+            ):
+                columns = first, second
+        return super().columns(*columns)
+
+    def answers(self, arrays):
+        logits = activated(arrays, self.settings.get("activation", "linear"))
+        logits = logits / self.settings.get("temperature", 1.0)
+        return class_answers(logits, self.settings["problem_type"], self.names, self.threshold)
+
+
+class LogitsAnswerer(ClassAnswerer):
+    """The logits of texts or pairs."""
+
+    method = "logits"
+    about, options, threshold = "", (), 0.5
+
+    def answers(self, arrays):
+        return arrays
+
+    def no_answers(self, *columns):
+        return np.zeros((0, self.settings["num_classes"]), "float32")
+
+
+class DocumentAnswerer(ClassAnswerer):
+    """Classes of documents, which are read in windows.
+
+    Its settings are also `num_windows` and `stride` of `LongTextClassifier`.
+    """
+
+    fields = (Field("text"),)
+
+    def encode(self, texts):
+        if isinstance(texts, tuple):
+            raise ValueError(
+                f"A document is a single text. Received: a tuple of {len(texts)} columns. Join the "
+                "texts of a row, or use a task for pairs."
+            )
+        ids, _ = self.packer.tokenize(texts)
+        return DocumentRows(self.packer, ids, self.settings["num_windows"], self.settings["stride"])
+
+
+class DocumentLogitsAnswerer(LogitsAnswerer, DocumentAnswerer):
+    """The logits of documents."""
+
+
+class ChoiceAnswerer(Answerer):
+    """The best of several choices for each context."""
+
+    method = "choose"
+    fields = (Field("context"), Field("choices", "texts"))
+    about = "Pick the likeliest choice for each context."
+    example = '"She was tired." "She slept." "She ran."'
+    tag, does = "multiple-choice", "picks the choice that fits a text best"
+    call = "choose('A text.', ['One.', 'Two.'])"
+
+    def encode(self, texts):
+        contexts, choices = texts
+        check_same_length(
+            "There must be one list of choices for each context", contexts=contexts, choices=choices
+        )
+        counts = np.array([len(row) for row in choices])
+        refuse_first(counts == 0, choices, "Each context needs at least one choice")
+        ids, _ = self.packer.tokenize(contexts)
+        choice_ids, _ = self.packer.tokenize([text for row in choices for text in row])
+        repeated = np.repeat(np.arange(len(contexts)), counts)
+        return GroupRows(self.packer, ids.take(repeated), choice_ids, counts)
+
+    def answer(self, rows, batches, contexts, choices):
+        logits = rows.collect(batches)
+        rows_of_choices = [as_column(row, "choices") for row in choices]
+        return [
+            choice_answer(row, scores[: len(row)])
+            for row, scores in zip(rows_of_choices, logits, strict=True)
+        ]
+
+
+class NextSentenceAnswerer(Answerer):
+    """Whether the second text of a pair follows the first."""
+
+    method = "is_next"
+    fields = (Field("first"), Field("second"))
+    about = "Say whether the second text follows the first."
+    example = '"She opened the door." "The room was empty."'
+    tag, does = "text-classification", "predicts whether a text follows another"
+    call = "is_next('One.', 'Two.')"
+
+    def columns(self, *columns):
+        """Returns two columns; both must be a str, or both a column."""
+        first, second = columns
+        if isinstance(first, str) != isinstance(second, str):
+            raise TypeError(
+                "First and second must both be a str, or both a column of str. Received: "
+                f"{type(first).__name__} and {type(second).__name__}."
+            )
+        return super().columns(first, second)
+
+    def answers(self, arrays):
+        return next_sentence_answers(
+            arrays["next_sentence"] if isinstance(arrays, dict) else arrays
+        )

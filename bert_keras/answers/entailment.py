@@ -1,12 +1,15 @@
 """Logits of entailment as zero-shot classes: which labels a text entails, as a hypothesis each."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .classes import class_answers
+from .answerer import Answerer, Option, checked_elsewhere
+from .classes import ClassAnswerer, check_threshold, class_answers
 
 
 def check_hypotheses(labels: Sequence[str], hypothesis: str) -> list[str]:
@@ -92,3 +95,41 @@ def entailment_answers(
     if problem_type == "multi_label":
         scores = scores - logits[:, contradicted]
     return class_answers(scores.reshape(-1, len(labels)), problem_type, labels, threshold)
+
+
+class ZeroShotAnswerer(Answerer):
+    """Which labels texts entail; its settings are those of a classifier of pairs."""
+
+    method, command = "zero_shot", "classify"
+    options = (
+        Option(
+            "labels",
+            list,
+            (),
+            "Labels by which a model of entailment classifies texts.",
+            check=checked_elsewhere,
+        ),
+        Option(
+            "hypothesis",
+            str,
+            "This example is {}.",
+            "What a label says of a text, such as 'This example is {}.'.",
+            check=checked_elsewhere,
+        ),
+        Option("multi_label", bool, False, "Whether several of the labels may be right."),
+        ClassAnswerer.options[0],
+    )
+
+    def __init__(self, settings, packer, **options):
+        super().__init__(settings, packer, **options)
+        self.hypotheses = check_hypotheses(self.labels, self.hypothesis)
+        self.threshold = check_threshold(self.threshold, self.labels)
+        entailment_columns(settings["label_names"])
+
+    def texts(self, *columns):
+        (texts,) = columns
+        return [text for text in texts for _ in self.labels], self.hypotheses * len(texts)
+
+    def answers(self, arrays):
+        names = self.settings["label_names"]
+        return entailment_answers(arrays, names, self.labels, self.multi_label, self.threshold)

@@ -1,10 +1,23 @@
 """Prompts: what a checkpoint was trained to see before a text, such as "query: "."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
+from typing import Any
+
+from .answerer import Option, checked_elsewhere
 
 # Names that an embedder without prompts takes too, so that a program need not know which it has.
 _USUAL = ("query", "document")
+# What goes before each text; `prompt_text` checks it.
+PROMPT = Option(
+    "prompt",
+    str,
+    None,
+    "Name or text of what goes before each text or query.",
+    check=checked_elsewhere,
+)
 
 
 def check_prompts(prompts: Mapping[str, str] | None, default_prompt: str | None) -> dict[str, str]:
@@ -57,17 +70,18 @@ def prompt_text(
     return prompts.get(prompt, "" if prompt in _USUAL else prompt)
 
 
-def split_marker(ids: Mapping[str, int], marker: str) -> tuple[list[int], str]:
+def split_marker(tokenizer: Any, marker: str) -> tuple[list[int], str]:
     """Returns the id of a marker that is a token, and the text of one that is none.
 
     Args:
-        ids: dict, token -> id.
+        tokenizer: a `TextEncoder`.
         marker: a token such as `"[unused0]"`, or a text such as `"query: "`.
 
     Returns:
         A list of at most one id, and a str.
     """
     for token in (marker, marker.strip()):
-        if token and token in ids:
-            return [ids[token]], ""
+        id = tokenizer.find(token) if token else None
+        if id is not None:
+            return [id], ""
     return [], marker

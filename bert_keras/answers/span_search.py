@@ -1,35 +1,22 @@
 """The best spans of contexts, and how likely there is none, from the logits of windows."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import as_texts, check_pairs, check_same_length
+from ..preprocessing.columns import as_column
+from ..preprocessing.question_windows import QuestionWindows
+from ..preprocessing.windows import document_positions, max_context
+from .answerer import Answerer, Field, Option
 from .probabilities import log_sum_exp
-from .windows import Windows, document_positions, max_context
 
 NORMALIZATIONS = ("document", "per_window")
 # Scores of spans computed at once, which bounds the memory: 16 MB.
 _SCORES_AT_ONCE = 2**22
-
-
-class ContextWindows(NamedTuple):
-    """Contexts of questions, read in windows.
-
-    Fields:
-        contexts: list of str, one per question.
-        offsets: for each question an int array `(num_tokens, 2)`: the first character of each token
-            of the context, and the character after its last.
-        windows: `Windows`, whose `documents` are the questions; those of a question lie one after
-            the other.
-        first_columns: int64 `(num_windows,)`, the column of the window's first context token.
-    """
-
-    contexts: Sequence[str]
-    offsets: Sequence[NDArray[np.int64]]
-    windows: Windows
-    first_columns: NDArray[np.int64]
 
 
 class Span(NamedTuple):
@@ -95,7 +82,7 @@ def span_answers(
 
 
 def find_spans(
-    questions: ContextWindows,
+    questions: QuestionWindows,
     start_logits: NDArray[Any],
     end_logits: NDArray[Any],
     *,
@@ -309,3 +296,54 @@ def _collect(questions, logits, positions, found, null_scores, null_logits, size
         no_answer = Span("", None, None, *nulls[question])
         results.append(NBest(best, no_answer, margins[question]))
     return results
+
+
+class SpanAnswerer(Answerer):
+    """Spans of contexts that answer questions.
+
+    Its settings are `stride`, `max_question_length`, `max_answer_length`, `normalization` and
+    `no_answer_threshold` of `QuestionAnswering`.
+    """
+
+    method = "answer"
+    fields = (Field("question"), Field("context"))
+    options = (Option("top_k", int, 1, "Number of answers.", 1),)
+    about = "Answer each question with a part of its context."
+    example = '"Who lived in London?" "Ada Lovelace lived in London."'
+    tag, does = "question-answering", "finds answers in texts"
+    call = "answer('What is it?', 'It is a text.')"
+
+    def columns(self, *columns):
+        """Returns questions and contexts; a str is the context of all questions."""
+        (questions, *_), is_one = super().columns(columns[0])
+        contexts = columns[1]
+        contexts = [contexts] * len(questions) if isinstance(contexts, str) else contexts
+        contexts = as_column(contexts, "context")
+        rule = "Questions and contexts must be equally many"
+        check_same_length(rule, question=questions, context=contexts)
+        return (questions, contexts), is_one
+
+    def encode(self, texts):
+        names = ("stride", "max_question_length")
+        questions, contexts = (as_texts(column) for column in texts)
+        check_pairs(questions, contexts)
+        rows = QuestionWindows(
+            self.packer, questions, contexts, **{name: self.settings[name] for name in names}
+        )
+        rows.check_has_tokens()
+        return rows
+
+    def answer(self, rows, batches, questions, contexts):
+        threshold, arrays = self.settings["no_answer_threshold"], rows.collect(batches)
+        return [span_answers(best, self.top_k, threshold) for best in self.n_best(rows, arrays)]
+
+    def n_best(self, rows, arrays):
+        """Returns an `NBest` of `top_k` spans for each question."""
+        return find_spans(
+            rows,
+            arrays["start_logits"],
+            arrays["end_logits"],
+            size=self.top_k,
+            max_answer_length=self.settings["max_answer_length"],
+            normalization=self.settings["normalization"],
+        )

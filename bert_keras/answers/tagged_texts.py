@@ -1,11 +1,18 @@
 """Logits of words as answers: tags, and the entities that they mark."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import describe
+from ..preprocessing.columns import as_column, is_column
+from ..preprocessing.word_windows import WordRows
+from ..tokenizers.words import find_words, join_words
+from .answerer import Answerer
 from .entity_tags import entity_readings, extract_entities
 from .viterbi import Chain, best_tags, tag_probabilities
 
@@ -49,3 +56,104 @@ def tagged_texts(
 def named_tags(numbers: NDArray[np.integer], label_names: Sequence[str] | None) -> list[Any]:
     """Returns tags by their names, or without `label_names` as ints."""
     return [label_names[number] for number in numbers] if label_names else numbers.tolist()
+
+
+class TagAnswerer(Answerer):
+    """The words of sentences with their tags, and the entities that these mark.
+
+    Its settings are `label_names` and `stride` of `TokenClassifier`, and `crf`: the weights of the
+    conditional random field, see `bert_keras.answers.viterbi`, or `[]`.
+    """
+
+    method = "tag"
+    about = "Tag the words of each text: named entities, or parts of speech."
+    example = '"Ada Lovelace lived in London."'
+    tag, does = "token-classification", "tags words"
+    call = "tag(['A text.'])"
+
+    def columns(self, *columns):
+        """Returns a column of sentences, each a str or a list of words."""
+        (sentences,) = columns
+        return (as_sentences(sentences),), isinstance(sentences, str)
+
+    def encode(self, texts):
+        return WordRows(self.packer, texts, self.settings["stride"])
+
+    def answer(self, rows, batches, sentences):
+        placed, names = place_words(self.tokenizer, sentences), self.settings["label_names"]
+        chain = [np.array(weights, "float32") for weights in self.settings["crf"]] or None
+        return tagged_texts(placed, rows.collect(batches), names, chain)
+
+
+class PieceLogitsAnswerer(TagAnswerer):
+    """The logits of every token of texts."""
+
+    method, about = "piece_logits", ""
+
+    def encode(self, texts):
+        return WordRows(self.packer, texts, self.settings["stride"], are_pieces=True)
+
+    def answer(self, rows, batches, sentences):
+        return rows.collect(batches)
+
+
+def as_sentences(x):
+    """Returns sentences as a list of str or of lists of str, after checking every entry.
+
+    Args:
+        x: a str, or a list, NumPy array or pandas column whose entries are str (plain texts) or
+            lists of str (words; for Chinese, characters).
+
+    Raises:
+        TypeError: a sentence is neither.
+    """
+    if isinstance(x, str):
+        return [x]
+    if not is_column(x):
+        raise TypeError(
+            f"Sentences must be a list of lists of words, or of texts. Received: {describe(x)}."
+        )
+    return [_as_sentence(row, index) for index, row in enumerate(as_column(x))]
+
+
+def _as_sentence(row, index):
+    if isinstance(row, str):
+        return row
+    if not is_column(row):
+        raise TypeError(
+            "A sentence must be a list of words, or a str. Received as sentence "
+            f"{index}: {describe(row)}."
+        )
+    words = as_column(row)
+    for place, word in enumerate(words):
+        if not isinstance(word, str):
+            raise TypeError(
+                f"A word must be a str. Received as word {place} of sentence {index}: "
+                f"{describe(word)}."
+            )
+    return words
+
+
+def place_words(tokenizer, sentences):
+    """Returns where the words of each sentence are in its text.
+
+    A list of words is joined by `join_words`. A plain text is split as the tokenizer splits it
+    before it cuts words into pieces, as BERT's does at white space, around punctuation and around
+    every Chinese character; see `bert_keras.tokenizers.words.number_words` for tokenizers that
+    separate no words.
+
+    Args:
+        tokenizer: a `Tokenizer`.
+        sentences: list of str or of lists of str.
+
+    Returns:
+        For each sentence its text, and a list of `(start, end)`, the characters of each word.
+    """
+    texts = [sentence for sentence in sentences if isinstance(sentence, str)]
+    encodings = iter(tokenizer.encode_sentences(texts))
+
+    def placed(text):
+        encoding = next(encodings)
+        return text, find_words(text, encoding.word_ids, encoding.offsets)
+
+    return [placed(each) if isinstance(each, str) else join_words(each) for each in sentences]

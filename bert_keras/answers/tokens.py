@@ -1,11 +1,16 @@
 """Logits of single tokens as answers: what a mask hides, and which tokens were replaced."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import check_int, refuse_first
+from ..preprocessing.encoded_rows import MaskRows, TokenRows
+from .answerer import Answerer, Option, checked_elsewhere
 from .probabilities import sigmoid, softmax
 
 
@@ -79,3 +84,73 @@ def judged_tokens(
             tokens, offsets, sigmoid(logits).tolist(), strict=True
         )
     ]
+
+
+class MaskAnswerer(Answerer):
+    """The likeliest tokens for each `[MASK]` of texts."""
+
+    method = "fill_mask"
+    options = (
+        Option("top_k", int, 5, "Number of tokens for each mask.", 1),
+        Option("targets", list, None, "The only tokens to return.", check=checked_elsewhere),
+    )
+    about = "Fill each [MASK] with the likeliest tokens."
+    example = '"She opened the [MASK]." --top_k 3'
+    tag, does = "fill-mask", "predicts masked tokens"
+    call = "fill_mask({mask!r})"
+
+    def __init__(self, settings, packer, **options):
+        super().__init__(settings, packer, **options)
+        tokenizer = self.tokenizer
+        if self.targets is not None:
+            unknown_id = tokenizer.find(tokenizer.unknown_token)
+            self.targets = ids_of_targets(self.targets, tokenizer.find, tokenizer, unknown_id)
+        check_int("top_k", self.top_k, 1, tokenizer.vocabulary_size)
+
+    @classmethod
+    def sample(cls, tokenizer, text):
+        return (f"{tokenizer.mask_token} {text}",), {}
+
+    @property
+    def values_per_token(self):
+        """The size of the vocabulary: each token has a logit for each."""
+        return self.tokenizer.vocabulary_size
+
+    def encode(self, texts):
+        return MaskRows.of_texts(self.packer, texts)
+
+    def answer(self, rows, batches, texts):
+        rule = f"Each text needs a {self.tokenizer.mask_token} to fill"
+        counts, found = rows.positions.lengths, [None] * len(rows)
+        refuse_first(counts == 0, texts, rule)
+        size, readable = self.tokenizer.vocabulary_size, self.tokenizer.readable
+        for indices, outputs in batches:
+            logits = outputs["masked_lm"] if isinstance(outputs, dict) else outputs
+            for row, of_text in zip(indices, logits, strict=True):
+                found[row] = [
+                    likeliest_tokens(scores, self.top_k, size, readable, self.targets)
+                    for scores in of_text[: counts[row]]
+                ]
+        return found
+
+
+class ReplacedTokenAnswerer(Answerer):
+    """How likely each token of texts was replaced."""
+
+    method = "is_replaced"
+    about = "Say for each token whether it seems out of place."
+    example = '"She drank the door."'
+    tag, does = "token-classification", "finds tokens that were replaced"
+    call = "is_replaced('A text.')"
+
+    def encode(self, texts):
+        return TokenRows(self.packer, *self.packer.tokenize(texts))
+
+    def answer(self, rows, batches, texts):
+        self.packer.check_all_fit(rows.ids)
+        first, judged = len(self.tokenizer.layout.before), []
+        encodings = self.tokenizer.encode(texts, special_tokens=False)
+        for logits, (ids, _, offsets, *_) in zip(rows.collect(batches), encodings, strict=True):
+            tokens = list(map(self.tokenizer.readable, ids))
+            judged.append(judged_tokens(tokens, offsets, logits[first : first + len(ids)]))
+        return judged

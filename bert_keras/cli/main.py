@@ -29,107 +29,28 @@ KERAS_BACKEND selects the backend.
 import difflib
 import functools
 import importlib
-import inspect
 import logging
 import os
 import subprocess
 import sys
 import warnings
-from typing import NamedTuple
 
-import bert_keras
-from bert_keras.checks import check_exists, refuse_unused
+from bert_keras.answers.catalog import ANSWERERS
+from bert_keras.checks import check_exists
 from bert_keras.cli import marked_rows, mistakes, serve, sources, start, text_rows
 from bert_keras.cli.options import LAYOUT, TRACEBACK, Option, parse_all, wants_help, wants_traceback
 from bert_keras.cli.start import WITH_OWN_FLAGS
 from bert_keras.export import runtime
 
 
-class Command(NamedTuple):
-    """A task's method as a command.
-
-    Attributes:
-        task: str, the class.
-        method: str.
-        about: str, what the command does, for its `-h`.
-        example: str, its arguments after SOURCE, for its `-h`.
-        columns: tuple of str, the fields of a row that it takes.
-        own: tuple of str, the flags in `OF_SOME` that it takes.
-    """
-
-    task: str
-    method: str
-    about: str
-    example: str
-    columns: tuple[str, ...] = ("text",)
-    own: tuple[str, ...] = ()
+def _command_of(cls):
+    return cls.command or cls.method.replace("_", "-")
 
 
-COMMANDS = {
-    "classify": Command(
-        "TextClassifier",
-        "classify",
-        "Give each text, or pair of texts, its class, its labels or its score. For the folder of a "
-        "run with several labels per text, the thresholds are those that `train` tuned.",
-        '"What a film!" "Never again."',
-        own=("labels", "hypothesis", "multi_label"),
-    ),
-    "tag": Command(
-        "TokenClassifier",
-        "tag",
-        "Tag the words of each text: named entities, or parts of speech.",
-        '"Ada Lovelace lived in London."',
-    ),
-    "answer": Command(
-        "QuestionAnswering",
-        "answer",
-        "Answer each question with a part of its context.",
-        '"Who lived in London?" "Ada Lovelace lived in London."',
-        ("question", "context"),
-        ("top_k",),
-    ),
-    "choose": Command(
-        "MultipleChoice",
-        "choose",
-        "Pick the likeliest choice for each context.",
-        '"She was tired." "She slept." "She ran."',
-        ("context", "choices"),
-    ),
-    "fill-mask": Command(
-        "MaskedLM",
-        "fill_mask",
-        "Fill each [MASK] with the likeliest tokens.",
-        '"She opened the [MASK]." --top_k 3',
-        own=("top_k",),
-    ),
-    "embed": Command(
-        "TextEmbedder",
-        "embed",
-        "Turn each text into a vector, into weights of tokens, or into a vector for each token.",
-        "--input texts.csv --columns body --output vectors.npy",
-        own=("prompt", "sparse", "top_k"),
-    ),
-    "is-next": Command(
-        "NextSentencePrediction",
-        "is_next",
-        "Say whether the second text follows the first.",
-        '"She opened the door." "The room was empty."',
-        ("first", "second"),
-    ),
-    "is-replaced": Command(
-        "ReplacedTokenDetector",
-        "is_replaced",
-        "Say for each token whether it seems out of place.",
-        '"She drank the door."',
-    ),
-    "rerank": Command(
-        "Reranker",
-        "rank",
-        "Order texts by how well they answer a query, best first.",
-        '"Who eats?" --input documents.txt --top_k 3',
-        own=("prompt", "top_k"),
-    ),
-}
+# The name of a command -> the answers that it may give; which one, the model decides.
+COMMANDS = {}
+for _cls in ANSWERERS:
+    COMMANDS.setdefault(_command_of(_cls), []).append(_cls)
 CONVERT = (
     Option("to", tuple(sources.TARGETS), None, "Format that `convert` writes."),
     Option("overwrite", bool, False, "Let `convert` replace what is there."),
@@ -150,43 +71,40 @@ ANSWERS = (
     ),
     *LAYOUT,
     Option("batch_size", int, 32, "Texts in a batch.", 1),
-    Option(
-        "prompt",
-        str,
-        None,
-        "Name or text of what goes before each text, for `embed`, or each query, for `rerank`.",
-    ),
-    Option("sparse", bool, False, "Weights of tokens instead of a vector, for `embed`: SPLADE."),
-    Option(
-        "top_k",
-        int,
-        None,
-        "Number of answers, for `answer`, `fill-mask` and `rerank`, or of tokens, for `embed` with "
-        "sparse vectors.",
-        1,
-    ),
-    Option(
-        "labels",
-        str,
-        None,
-        "Labels by which a model of entailment classifies texts, for `classify`.",
-        many="list",
-    ),
-    Option("hypothesis", str, None, "What a label says of a text, such as 'This example is {}.'."),
-    Option("multi_label", bool, None, "Whether several of the --labels may be right."),
 )
 INFO = (
     Option("load", bool, False, "Load the weights for `info` too, and say which parts they lack."),
 )
+SPARSE = Option("sparse", bool, False, "Weights of tokens instead of a vector: SPLADE.")
+
+
+def _flag_of(option):
+    """Returns an option of an answer as a flag, which has no value unless it is given."""
+    many = "list" if option.type is list else None
+    kind = str if option.type is list else option.type
+    return Option(option.name, kind, None, option.about, option.least, option.most, many)
+
+
+def _own_flags(command):
+    """Returns the flags of a command's own options, `--sparse` included."""
+    own = {x.name: _flag_of(x) for cls in COMMANDS[command] for x in cls.options}
+    return [*own.values(), *([SPARSE] if command == "embed" else [])]
+
+
+# Command -> its flags besides `--traceback`.
+TAKEN = {
+    "info": INFO,
+    "convert": CONVERT,
+    "serve": serve.OPTIONS,
+    **{command: (*ANSWERS, *_own_flags(command)) for command in COMMANDS},
+}
 GROUPS = {
-    "Commands that answer": ANSWERS,
+    "Commands that answer": list({x.name: x for c in COMMANDS for x in TAKEN[c]}.values()),
     "info": INFO,
     "convert": CONVERT,
     "serve": serve.OPTIONS,
     "All commands": (TRACEBACK,),
 }
-# The flags of `ANSWERS` that not every command takes.
-OF_SOME = ("prompt", "sparse", "top_k", "labels", "hypothesis", "multi_label")
 # What the help of a command says above its flags: what it does, and its arguments after SOURCE.
 HELP = {
     "info": (
@@ -202,14 +120,7 @@ HELP = {
         "Answer over HTTP. Each SOURCE may be NAME=SOURCE.",
         "[SOURCE ...] --port 8080",
     ),
-    **{name: (command.about, command.example) for name, command in COMMANDS.items()},
-}
-# The flags that each command takes besides `--traceback`.
-TAKEN = {
-    "info": INFO,
-    "convert": CONVERT,
-    "serve": serve.OPTIONS,
-    **dict.fromkeys(COMMANDS, ANSWERS),
+    **{name: (answers[0].about, answers[0].example) for name, answers in COMMANDS.items()},
 }
 
 
@@ -232,7 +143,6 @@ def run():
 def help_of(command):
     """Returns the text of a command's help, and its flags by title, see `parse_all`."""
     about, example = HELP[command]
-    unused = () if command not in COMMANDS else {*OF_SOME} - {*COMMANDS[command].own}
     text = (
         f"{about}\n\n    {f'bert-keras {command} SOURCE {example}'.rstrip()}\n\n"
         "SOURCE is a registered name, a folder, a hub address, a `.keras` file or the folder of a "
@@ -242,8 +152,7 @@ def help_of(command):
         text += (
             "Texts come from the arguments, from --input, or from standard input, one per line.\n"
         )
-    flags = [option for option in TAKEN[command] if option.name not in unused]
-    return text, {command: flags, "All commands": (TRACEBACK,)}
+    return text, {command: TAKEN[command], "All commands": (TRACEBACK,)}
 
 
 def main(arguments):
@@ -321,33 +230,32 @@ def _answer(name, flags, source, arguments):
         if not arguments:
             raise ValueError("Write `rerank SOURCE QUERY`, then texts, or --input. Received none.")
         query, *arguments = arguments
-    columns = tuple(flags.columns or COMMANDS[name].columns)
-    _check_texts(name, flags, columns, arguments)
+    fields = ("text",) if query is not None else _fields_of(name)
+    columns = tuple(flags.columns or fields)
+    _check_texts(name, flags, fields, columns, arguments)
     path, is_shown, output_format = _output(name, flags)
-    model, method = _model(name, flags, source)
-    ask = _zero_shot(name, model, flags)
-    if output_format == "vectors":
-        from bert_keras.search import write_vectors
-
-        ask = functools.partial(write_vectors, model)
-    options = _options(name, flags, ask or getattr(model, method))
-    if name == "classify" and ask is None and (thresholds := sources.thresholds_of(source)):
-        options["threshold"] = thresholds
+    model, answerer, options = _model(name, flags, source)
+    if answerer.method == "classify" and (thresholds := sources.thresholds_of(source)):
+        options.setdefault("threshold", thresholds)
     rows = _rows(name, flags, columns, arguments)
     if name == "fill-mask":
-        mask = (getattr(model, "tokenizer", None) or model).mask_token or "[MASK]"
-        rows = (row.replaced("[MASK]", mask) for row in rows)
+        rows = (row.replaced("[MASK]", model.tokenizer.mask_token or "[MASK]") for row in rows)
     if query is not None:
         rows = list(rows)
         with text_rows.answers_to(path, output_format) as write:
-            for hit in model.rank(query, [text for (text,) in rows], **options):
+            question = (query, *(text for (text,) in rows))
+            [hits] = model.ask_rows(answerer.method, [question], **options)
+            for hit in hits:
                 row = rows[hit["index"]]
                 write({**hit, "text": row[0]}, row)
         return
     has_progress = not is_shown and sys.stderr.isatty()
     if output_format == "vectors":
+        from bert_keras.search import write_vectors
+
         show = functools.partial(print, "\r", sep="", end="", file=sys.stderr, flush=True)
-        ask((text for (text,) in rows), path, progress=show if has_progress else None, **options)
+        texts, progress = (text for (text,) in rows), show if has_progress else None
+        write_vectors(model, texts, path, progress=progress, **options)
         if has_progress:
             print(file=sys.stderr)
         return
@@ -356,12 +264,9 @@ def _answer(name, flags, source, arguments):
     num_done, chunk_size = 0, 16 * flags.batch_size if flags.batch_size > 1 else 1
     with text_rows.answers_to(path, output_format) as write:
         for chunk in text_rows.chunks(rows, chunk_size):
-            if ask is not None:
-                answers = ask([text for (text,) in chunk], **options)
-            else:
-                answers = runtime.ask(model, method, chunk, **options)
+            answers = model.ask_rows(answerer.method, chunk, **options)
             for row, answer in zip(chunk, answers, strict=True):
-                write(_written(answer, method, output_format), row)
+                write(_written(answer, answerer.method, output_format), row)
             sys.stdout.flush()
             num_done += len(chunk)
             if has_progress:
@@ -370,18 +275,9 @@ def _answer(name, flags, source, arguments):
         print(file=sys.stderr)
 
 
-def _options(name, flags, ask):
-    """Returns the flags as arguments of a function; refuses those that it does not take."""
-    options = {"batch_size": flags.batch_size}
-    options |= {x: flags[x].value for x in ("prompt", "top_k") if flags[x].value is not None}
-    parameters = inspect.signature(ask).parameters
-    if "prompt" in options and "kind" in parameters:  # A query or a document.
-        options["kind"] = options.pop("prompt")
-    if unknown := options.keys() - parameters.keys():
-        takes = "takes no prompt" if "prompt" in unknown else "gives one answer"
-        received = ", ".join(f"--{x}={options[x]}" for x in sorted(unknown))
-        raise ValueError(f"`{name}` {takes}. Received: {received}.")
-    return options
+def _fields_of(name):
+    """Returns the names of the fields that a command needs."""
+    return tuple(field.name for field in COMMANDS[name][0].fields if field.kind != "optional")
 
 
 def _rows(name, flags, columns, arguments):
@@ -408,27 +304,8 @@ def _written(answer, method, output_format):
     return {"csv": {"weights": weights}, "text": [answer]}.get(output_format, weights)
 
 
-def _zero_shot(name, model, flags):
-    """Returns what classifies texts by `--labels`, or `None` without them."""
-    if flags.labels is None:
-        options = {f"--{x}": flags[x].value for x in ("hypothesis", "multi_label")}
-        advice = "Name them, such as --labels sports,politics."
-        refuse_unused("--hypothesis and --multi_label are for --labels", options, advice)
-        return None
-    if name != "classify" or len(flags.columns or ()) > 1:
-        rule = f"--labels is for `classify` of single texts, not for this `{name}`"
-        refuse_unused(rule, {"--labels": flags.labels})
-    if isinstance(model, runtime.ExportedTask):
-        method = model.zero_shot
-    else:
-        method = bert_keras.ZeroShotClassifier(model).classify
-    names = [x for x in ("hypothesis", "multi_label") if flags[x].value is not None]
-    return functools.partial(method, labels=flags.labels, **{x: flags[x].value for x in names})
-
-
-def _check_texts(name, flags, columns, arguments):
+def _check_texts(name, flags, fields, columns, arguments):
     """Refuses columns and inputs that do not fit a command."""
-    fields = COMMANDS[name].columns
     if len(columns) != len(fields) and (name, len(columns)) != ("classify", 2):
         raise ValueError(
             f"--columns of `{name}` must name the fields to read as {', '.join(fields)}. Received: "
@@ -441,25 +318,32 @@ def _check_texts(name, flags, columns, arguments):
 
 
 def _model(name, flags, source):
-    """Returns a model of a source, and the method by which it answers a command."""
-    command = COMMANDS[name]
-    if name != "embed":
-        refuse_unused(
-            f"--sparse is for `embed`, not for `{name}`", {"--sparse": flags.sparse or None}
-        )
-    if flags.sparse:
-        command = command._replace(task="SparseTextEmbedder", method="token_weights")
-    model, warned = sources.load(source, command.task)
+    """Returns a model of a source, the answerer of a command, and the options of the answer."""
+    given = {x.name: flags[x.name].value for x in _own_flags(name) if flags[x.name].present}
+    is_sparse = given.pop("sparse", False)
+    known = COMMANDS[name]
+    known = tuple(cls for cls in known if not is_sparse or cls.method == "token_weights")
+    model, warned = sources.load(source, known)
     sources.refuse_untrained(source, name, warned)
-    answers = runtime.answers_of(model)
-    is_sparse = name == "embed" and "token_weights" in answers
-    method = "token_weights" if is_sparse else command.method
-    is_exported = isinstance(model, runtime.ExportedTask)  # It refuses other methods itself.
-    if not is_exported and method not in answers:
+    answerers = getattr(model, "answerers", ())
+    answerers = list(answerers.values() if isinstance(answerers, dict) else answerers)
+    own = [cls for cls in answerers if _command_of(cls) == name and (cls.about or given)]
+    own = [cls for cls in own if not is_sparse or cls.method == "token_weights"]
+    if not own:
+        methods = " and ".join(cls.method for cls in answerers if cls.about) or "nothing"
         raise ValueError(
-            f"`{name}` is for a {command.task}. Received: {source}, a {type(model).__name__}."
+            f"`{name}` needs a model that answers by {known[0].method}. Received: {source}, a "
+            f"{sources.name_of(model)}, which answers by {methods}."
         )
-    return model, method
+    takes = {cls: {option.name for option in cls.options} for cls in own}
+    if "kind" in set().union(*takes.values()) and "prompt" in given:  # A query or a document.
+        given["kind"] = given.pop("prompt")
+    answerer = next((cls for cls in own if given.keys() <= takes[cls]), None)
+    if answerer is None:
+        names = ", ".join(f"--{x}" for x in sorted(takes[own[0]])) or "no options"
+        received = ", ".join(f"--{x}={value}" for x, value in given.items())
+        raise ValueError(f"`{name}` of this model takes {names}. Received: {received}.")
+    return model, answerer, {"batch_size": flags.batch_size, **given}
 
 
 def _output(name, flags):

@@ -8,7 +8,7 @@ import tempfile
 
 from absl import logging
 
-import bert_keras
+from bert_keras.answers.catalog import ANSWERERS
 from bert_keras.checks import require
 from bert_keras.cli import sources
 from bert_keras.cli.options import Option
@@ -18,20 +18,8 @@ from bert_keras.export import runtime
 # The environment variable with a server's keys, separated by spaces: arguments of a process are
 # visible to all users.
 KEYS = "BERT_KERAS_API_KEYS"
-# The command that answers with a task -> the task's class.
-TASKS = {
-    "classify": "TextClassifier",
-    "tag": "TokenClassifier",
-    "answer": "QuestionAnswering",
-    "choose": "MultipleChoice",
-    "fill-mask": "MaskedLM",
-    "embed": "TextEmbedder",
-    "embed-sparse": "SparseTextEmbedder",
-    "embed-all": "MultiVectorEmbedder",
-    "is-next": "NextSentencePrediction",
-    "is-replaced": "ReplacedTokenDetector",
-    "rerank": "Reranker",
-}
+# What a served model answers -> the classes of these answers.
+TASKS = {(cls.route or cls.method).replace("_", "-"): (cls,) for cls in ANSWERERS if cls.about}
 OPTIONS = (
     Option("host", str, "127.0.0.1", "Address to listen at; 0.0.0.0 for all networks."),
     Option("port", int, 8080, "Port to listen at.", 0, 65535),
@@ -82,7 +70,7 @@ def serve(named_sources, flags):
     wait, keys = flags.wait_ms / 1000, tuple(os.environ.get(KEYS, "").split())
     limits = flags.max_waiting, flags.deadline, flags.max_body, flags.max_text
     settings = Settings(flags.max_batch, wait, *limits, keys)
-    models = models_of(named_sources, settings, flags.runtime, TASKS.get(flags.task))
+    models = models_of(named_sources, settings, flags.runtime, flags.task)
     listening = bound(flags.host, flags.port)
     for model in models:
         print(f"{model.name}: loading {model.source}", flush=True)
@@ -142,10 +130,11 @@ def models_of(named_sources, settings, engine="auto", task=None):
 
 def _described(model):
     """Returns a model's task, how it answers, and what computes the answers."""
+    from bert_keras.serving.served import answerers_of
+
     is_program = isinstance(model, runtime.ExportedTask)
-    name = model.config["task"] if is_program else type(model).__name__
-    methods = ", ".join(x.replace("_", "-") for x in runtime.answers_of(model))
-    return f"{name} ({methods}) on {'ONNX Runtime' if is_program else 'Keras'}"
+    methods = ", ".join(x.replace("_", "-") for x in answerers_of(model))
+    return f"{sources.name_of(model)} ({methods}) on {'ONNX Runtime' if is_program else 'Keras'}"
 
 
 def loaded(source, engine="auto", task=None):
@@ -154,32 +143,29 @@ def loaded(source, engine="auto", task=None):
     Args:
         source: str, see `sources.load`.
         engine: `"keras"`, `"onnx"` or `"auto"`, what computes the answers.
-        task: str, the name of a task's class, or `None` for the checkpoint's own; one without a
-            head becomes a `TextEmbedder`.
+        task: str, a key of `TASKS`, what it must answer; `None` for the checkpoint's own answer. A
+            checkpoint without a head becomes a `TextEmbedder`.
 
     Returns:
-        A task, or an `ExportedTask`, whose `tokenizer` is a `Tokenizer`. If it was exported here,
-        its `source_task` is the task.
+        A task, or an `ExportedTask`. If it was exported here, its `source_task` is the task.
     """
     import keras
 
     from bert_keras.preprocessing import TextPreprocessor
-    from bert_keras.tokenizers import Tokenizer
+    from bert_keras.serving.served import answerers_of
 
-    model, warned = sources.load(source, task, headless="TextEmbedder")
-    command = next((x for x, found in TASKS.items() if found == task), "serve")
-    sources.refuse_untrained(source, command, warned)
-    is_program = isinstance(model, runtime.ExportedTask)
-    name = model.config["task"] if is_program else type(model).__name__
-    fits = name == task or (
-        not is_program and task and isinstance(model, getattr(bert_keras, task))
-    )
-    if task is not None and not fits:
-        raise ValueError(f"--task needs a {task}. Received: {source}, a {name}. Leave it out.")
-    if is_program:
+    model, warned = sources.load(source, TASKS.get(task, ()), headless=TASKS["embed"])
+    sources.refuse_untrained(source, task or "serve", warned)
+    answers = answerers_of(model)
+    if task is not None and task.replace("-", "_") not in answers:
+        names = ", ".join(answers) or "nothing"
+        raise ValueError(
+            f"--task needs a model that answers by {task}. Received: {source}, which answers by "
+            f"{names}. Leave it out."
+        )
+    if isinstance(model, runtime.ExportedTask):
         if engine == "keras":
             raise ValueError(f"{source} is a program, which Keras cannot run. Serve its task.")
-        model.tokenizer = Tokenizer.load(os.path.join(source, "tokenizer.json"))
         return model
     model.applies_sigmoid = _gets_sigmoid(source, model)
     program = None if engine == "keras" else _program_of(model, engine == "onnx")
@@ -187,7 +173,7 @@ def loaded(source, engine="auto", task=None):
         program.source_task = model  # It shows what happens inside, which a program cannot.
         program.applies_sigmoid = model.applies_sigmoid
         return program
-    needs_padding = hasattr(model, "query_marker")  # Queries are filled up with [MASK].
+    needs_padding = "token_vectors" in answers  # Queries are filled up with [MASK].
     is_torch = keras.backend.backend() == "torch"
     if is_torch and type(model.preprocessor) is TextPreprocessor and not needs_padding:
         # Texts asked at the same time differ in length. Other backends would compile a program for
@@ -213,8 +199,9 @@ def _gets_sigmoid(source, model):
 def _program_of(model, is_asked_for):
     """Returns a task as a program for ONNX Runtime, or `None` if Keras should answer."""
     from bert_keras import distribution
+    from bert_keras.serving.served import answerers_of
 
-    answers = runtime.answers_of(model)
+    answers = answerers_of(model)
     # The program would decode every token instead of the masks only.
     is_slower = distribution.has_accelerator() or "fill_mask" in answers
     if is_slower and not is_asked_for:
@@ -224,7 +211,7 @@ def _program_of(model, is_asked_for):
         with progress(message), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             model.export(folder, format="onnx", verbose=False)
             program = loaded(folder, "onnx")
-        if program.answers != answers:
+        if answerers_of(program).keys() != answers.keys():
             raise ValueError(f"The program answers by {program.answers}, the task by {answers}.")
         return program
     except Exception as error:

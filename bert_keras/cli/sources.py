@@ -63,15 +63,15 @@ def refuse_untrained(source, command, warned):
     )
 
 
-def load(source, class_name=None, headless=None):
+def load(source, answerers=(), headless=()):
     """Returns a model and the warnings from loading it.
 
     Args:
         source: str, a `.keras` file, the folder of a run of `train`, or a source of `from_preset`.
-        class_name: name of the class to load if the source holds no such task; `None` for the
-            source's own class.
-        headless: name of the class to load, without `class_name`, if the source holds no task at
-            all; `None` for its backbone.
+        answerers: list of classes of answers, one of which the model must give; if the source holds
+            no such task, it is loaded as a task of the first. `()` for the source's own class.
+        headless: likewise, without `answerers`, if the source holds no task at all; `()` for its
+            backbone.
 
     Raises:
         ValueError: the source is of a kind that cannot answer.
@@ -89,8 +89,14 @@ def load(source, class_name=None, headless=None):
         if str(source).endswith(".keras"):
             model = bert_keras.load_model(source)
         else:
-            model = _class_of(open_preset(source), class_name, headless).from_preset(source)
+            model = _class_of(open_preset(source), answerers, headless).from_preset(source)
     return model, [str(x.message) for x in caught if issubclass(x.category, UserWarning)]
+
+
+def name_of(model):
+    """Returns the name of a model's class, of an exported task that of the task."""
+    is_program = isinstance(model, runtime.ExportedTask)
+    return model.config["task"] if is_program else type(model).__name__
 
 
 def thresholds_of(source):
@@ -113,19 +119,22 @@ def _check_source(source):
         )
 
 
-def _class_of(preset, class_name, headless):
+def tasks_of(answerers):
+    """Returns the package's tasks that mainly answer by one of some classes."""
+    tasks = [x for x in vars(bert_keras).values() if isinstance(x, type) and "answerers" in vars(x)]
+    return tuple(task for cls in answerers for task in tasks if cls in task.answerers[:1])
+
+
+def _class_of(preset, answerers, headless):
     import keras
 
     from bert_keras.models.backbone import Backbone
-    from bert_keras.tasks.embedder import Embedder
 
     saved_class = keras.saving.get_registered_object(preset.task_name() or "")
-    if class_name is None and (saved_class is not None or headless is None):
+    if not answerers and (saved_class is not None or not headless):
         return saved_class or preset.backbone_class(Backbone)
-    cls = getattr(bert_keras, class_name or headless)
-    # An embedder of another kind embeds too.
-    kinds = (cls, Embedder) if cls is bert_keras.TextEmbedder else cls
-    return saved_class if saved_class is not None and issubclass(saved_class, kinds) else cls
+    tasks = tasks_of(answerers or headless)
+    return saved_class if saved_class is not None and issubclass(saved_class, tasks) else tasks[0]
 
 
 def description(source):

@@ -18,11 +18,11 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from bert_keras.answers.words import find_words, number_words
 from bert_keras.checks import is_int, require
 from bert_keras.datasets.files import read_lines
 from bert_keras.datasets.table import as_text, kind_of, read_records, shorten
 from bert_keras.datasets.tag_columns import SENTENCE_NAMES, TAG_NAMES, WORD_NAMES, find_header
+from bert_keras.tokenizers.words import find_words, number_words
 from bert_keras.types import Path
 
 _TEXT_NAMES = ("text", "data", "sentence", "content")

@@ -1,47 +1,53 @@
 """A folder that answers without Keras: a program, a tokenizer, settings, and what reads them."""
 
+import ast
+import inspect
 import pathlib
 import shutil
+import sys
 
+import bert_keras
 from bert_keras.engine.atomic_files import replacing_files, write_json
 from bert_keras.export import program_formats as formats
 from bert_keras.export import runtime
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.tokenizers.text_encoder import ROLES
 from bert_keras.version import __version__
 
-# Attributes of tasks that answers depend on; each task has some.
-_SETTINGS = ("problem_type", "num_classes", "label_names", "num_windows", "stride")
-_SETTINGS += ("max_question_length", "max_answer_length", "normalization", "no_answer_threshold")
-_SETTINGS += ("temperature",)
 _WEIGHTS = "model.onnx.data"
-_ROLES = ("pad_token", "mask_token", "unknown_token")
+_ROOT = pathlib.Path(bert_keras.__file__).parent
+# What `runtime` imports by name.
+_ALWAYS = ("answers.answerer", "checks", "tokenizers.text_encoder", "preprocessing.text_packer")
+# The module of a user's own answers in the folder.
+_OWN = "answers.own"
 
 
 def write_folder(model, folder, verbose=None):
     """Writes what `bert_keras.export.runtime.load` reads, all files or none.
 
     Args:
-        model: a `BuiltModel`; its `answer_config()`, where it has one, returns further settings.
+        model: a `Task` with `answerers`.
         folder: str or path, made when missing.
         verbose: see `keras.Model.export`.
 
     Raises:
-        ValueError: the model has no tokenizer, or no answer that `runtime` knows, or its own or its
-            preprocessor's class is the user's, so that `runtime` cannot know what it does with
-            texts.
+        ValueError: the model has no tokenizer or no answer; its own or its preprocessor's class
+            changes how texts become rows; or an answer of the user needs more than a folder has.
     """
     config = _config_of(model)
+    library = library_of(model.answerers)
     formats.check_packages("onnx")
     folder = pathlib.Path(folder)
     # Another version's copy may have had further files.
-    copied = [path.relative_to(folder) for path in folder.glob("answers/*.py")]
+    copied = [path.relative_to(folder) for path in folder.glob("library/**/*.py")]
     with replacing_files(folder, stale=[_WEIGHTS, *copied]) as new:
         formats.write_onnx(model, str(new / "model.onnx"), verbose)
         model.preprocessor.save_assets(new)
         shutil.copyfile(runtime.__file__, new / "runtime.py")
-        (new / "answers").mkdir()
-        for path in pathlib.Path(runtime.answers.__file__).parent.glob("*.py"):
-            shutil.copyfile(path, new / "answers" / path.name)
+        for name, source in library.items():
+            path = new / "library" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(source, encoding="utf-8")
         write_json(new / "config.json", config)
         _split_off_weights(new / "model.onnx")
 
@@ -57,18 +63,17 @@ def _split_off_weights(path):
 
 def _config_of(model):
     preprocessor, name = getattr(model, "preprocessor", None), type(model).__name__
-    is_composite = hasattr(model, "part_names") or getattr(model, "further_inputs", ())
-    answers = [] if is_composite else runtime.answers_of(model)
-    if preprocessor is None or not answers:
+    answerers = () if getattr(model, "further_inputs", ()) else getattr(model, "answerers", ())
+    if preprocessor is None or not answerers:
         raise ValueError(
-            "A folder answers from text: it needs one task, with a preprocessor, that answers by "
-            f"one of {', '.join(runtime.ANSWERS)}. Received: {name}. Export the program alone by a "
-            "path that ends with .onnx, or one of the tasks that it is made of."
+            "A folder answers from text: it needs one task with `answerers` and a preprocessor. "
+            f"Received: {name}. Export the program alone by a path that ends with .onnx, or one of "
+            "the tasks that it is made of."
         )
     # The config holds what these classes do with texts, but not what another class does.
-    modules = [getattr(type(model), method).__module__ for method in ("encode_texts", *answers)]
+    readers = [getattr(type(model), name) for name in ("encode_texts", "predict_question")]
     if type(preprocessor) is not TextPreprocessor or not all(
-        module.startswith("bert_keras.") for module in modules
+        reader.__module__.startswith("bert_keras.") for reader in readers
     ):
         raise ValueError(
             "A folder answers as the package's own classes do with texts. Received: a "
@@ -76,17 +81,112 @@ def _config_of(model):
             "program alone by a path that ends with .onnx."
         )
     tokenizer = preprocessor.tokenizer
-    tokens = {role: getattr(tokenizer, role) for role in _ROLES}
     return {
         "format": runtime.FORMAT,
         "version": __version__,
         "task": name,
-        "answers": answers,
-        "max_length": preprocessor.max_length,
-        "truncation": preprocessor.truncation,
-        **tokenizer.layout._asdict(),
-        **{f"{r}_id": token and tokenizer.token_to_id(token) for r, token in tokens.items()},
-        "is_wordpiece": tokenizer.settings["model"]["type"] == "WordPiece",
-        **{name: getattr(model, name) for name in _SETTINGS if hasattr(model, name)},
-        **getattr(model, "answer_config", dict)(),
+        "answerers": [f"{cls.__module__}.{cls.__qualname__}" for cls in answerers],
+        "settings": model.answer_settings(),
+        "packer": {
+            "max_length": preprocessor.max_length,
+            "truncation": preprocessor.truncation,
+            "input_names": preprocessor.input_names,
+        },
+        "layout": tokenizer.layout._asdict(),
+        "tokens": {role: getattr(tokenizer, role) for role in ROLES},
     }
+
+
+def library_of(answerers):
+    """Returns the modules that answerers need, a dict from paths to their sources."""
+    own = [cls for cls in answerers if not cls.__module__.startswith("bert_keras.")]
+    library = {"answers/own.py": _own_source(own)} if own else {}
+    todo = [*_ALWAYS, *(x.__module__.partition(".")[2] for x in answerers if x not in own)]
+    todo += _imported(_OWN, ast.parse(library["answers/own.py"])) if own else []
+    found = set()
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            path = f"{name.replace('.', '/')}.py"
+            library[path] = source = (_ROOT / path).read_text(encoding="utf-8")
+            todo += _imported(name, ast.parse(source))
+    folders = {pathlib.PurePath(path).parent.as_posix() for path in library}
+    return library | {f"{folder}/__init__.py".removeprefix("./"): "" for folder in {*folders, "."}}
+
+
+def _imported(name, tree):
+    """Returns the modules of this package that a module imports, which it does relatively."""
+    found = []
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            parts = [*name.split(".")[: -node.level], *filter(None, [node.module])]
+            module = ".".join(parts)
+            for alias in node.names:
+                path = _ROOT.joinpath(*module.split("."), f"{alias.name}.py")
+                found.append(f"{module}.{alias.name}" if path.is_file() else module)
+    return found
+
+
+def _own_source(classes):
+    """Returns a module with a user's answerers, and what they use of their modules.
+
+    Raises:
+        ValueError: one is not at the top of its module, or uses a package that a folder lacks.
+    """
+    if nested := [cls.__qualname__ for cls in classes if "." in cls.__qualname__]:
+        raise ValueError(
+            "An answer in a folder must be a class at the top of a module, which the folder holds "
+            f"a copy of. Received: {nested[0]}. Move it out of the function or class."
+        )
+    bodies = []
+    for module in dict.fromkeys(sys.modules[cls.__module__] for cls in classes):
+        tree = ast.parse(inspect.getsource(module))
+        names = [cls.__qualname__ for cls in classes if cls.__module__ == module.__name__]
+        bodies += _used(tree.body, names)
+    return "\n".join(map(ast.unparse, bodies)) + "\n"
+
+
+def _used(nodes, names):
+    """Returns the statements that define names, and those that define what they use."""
+    used, todo = [], [*names]
+    while todo:
+        name = todo.pop()
+        for node in nodes:
+            if name not in _defined(node) or node in used:
+                continue
+            used.append(node)
+            todo += [x.id for x in ast.walk(node) if isinstance(x, ast.Name)]
+    return [_relative(node) for node in nodes if node in used]
+
+
+def _defined(node):
+    """Returns the names that a statement defines."""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+    if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+        return {node.name}
+    targets = getattr(node, "targets", [getattr(node, "target", None)])
+    parts = [part for target in targets if target for part in ast.walk(target)]
+    return {part.id for part in parts if isinstance(part, ast.Name)}
+
+
+def _relative(node):
+    """Returns a statement as it is in a folder: imports of this package are relative."""
+    if isinstance(node, ast.ClassDef):
+        node.decorator_list = []
+    if not isinstance(node, (ast.Import, ast.ImportFrom)):
+        return node
+    is_from = isinstance(node, ast.ImportFrom)
+    modules = [node.module] if is_from else [alias.name for alias in node.names]
+    for name in modules:
+        top = name.partition(".")[0]
+        if top == "bert_keras" and is_from:
+            return ast.ImportFrom(name.partition(".")[2], node.names, 2)
+        if top != "numpy" and top not in sys.stdlib_module_names:
+            raise ValueError(
+                "An answer in a folder can use NumPy, the standard library and modules of "
+                f"bert_keras without Keras, imported by `from bert_keras.answers... import`. "
+                f"Received: {name}. Import it in the task instead."
+            )
+    return node

@@ -44,7 +44,8 @@ def check(model: keras.Model, format: str, input_signature: Any, options: dict[s
 
 def _says_answer(cls):
     """Whether the last class that changes how texts become examples also states its answer."""
-    parts = [part for part in cls.__mro__ if {"text_answer", "encode_texts"} & vars(part).keys()]
+    names = {"text_answer", "encode_texts", "answerers"}
+    parts = [part for part in cls.__mro__ if names & vars(part).keys()]
     return bool(parts) and "text_answer" in vars(parts[0])
 
 

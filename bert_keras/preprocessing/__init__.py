@@ -1,9 +1,13 @@
 """From text to model inputs: truncation, packing, windows, batching and masking."""
 
-from bert_keras.preprocessing.batching import BucketedBatches as BucketedBatches
-from bert_keras.preprocessing.batching import length_buckets as length_buckets
-from bert_keras.preprocessing.batching import sorted_batches as sorted_batches
-from bert_keras.preprocessing.masking import Masking as Masking
-from bert_keras.preprocessing.packing import pack as pack
-from bert_keras.preprocessing.ragged import Ragged as Ragged
-from bert_keras.preprocessing.text_preprocessor import TextPreprocessor as TextPreprocessor
+import bert_keras
+
+# Without Keras there is only what exported folders need, imported from its modules.
+if hasattr(bert_keras, "_keras"):
+    from bert_keras.preprocessing.batching import BucketedBatches as BucketedBatches
+    from bert_keras.preprocessing.batching import length_buckets as length_buckets
+    from bert_keras.preprocessing.batching import sorted_batches as sorted_batches
+    from bert_keras.preprocessing.masking import Masking as Masking
+    from bert_keras.preprocessing.packing import pack as pack
+    from bert_keras.preprocessing.ragged import Ragged as Ragged
+    from bert_keras.preprocessing.text_preprocessor import TextPreprocessor as TextPreprocessor

@@ -6,11 +6,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bert_keras.checks import check_choice, check_int, check_pairs, refuse_first
-from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
-from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.tokenizers.layout import Layout
-from bert_keras.types import Truncation
+from ..checks import check_choice, check_int, check_pairs, refuse_first
+from ..inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
+from ..tokenizers.layout import Layout
+from ..types import Truncation
+from .ragged import Ragged
 
 INPUT_NAMES = (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)
 

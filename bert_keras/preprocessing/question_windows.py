@@ -2,15 +2,21 @@
 
 import numpy as np
 
-from bert_keras.answers.windows import cut_windows
-from bert_keras.answers.words import with_marks
-from bert_keras.checks import check_int, check_not_empty
-from bert_keras.preprocessing.packing import pack
-from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.tokenizers.tokenizer import TEXTS_AT_ONCE
+from ..checks import check_int, check_not_empty
+from ..tokenizers.text_encoder import TEXTS_AT_ONCE
+from ..tokenizers.words import with_marks
+from .encoded_rows import Rows
+from .packing import pack
+from .ragged import Ragged
+from .windows import cut_windows
+
+# The outputs of a model that answers questions.
+OUTPUTS = ("start_logits", "end_logits")
+# The logit of a column that is padding.
+PADDING_LOGIT = -1e9
 
 
-class QuestionWindows:
+class QuestionWindows(Rows):
     """Pairs of a question and a window over its context, for contexts of any length.
 
     A context that is longer than the room left by its question is cut into overlapping windows, one
@@ -18,7 +24,7 @@ class QuestionWindows:
     once.
 
     Args:
-        preprocessor: a `TextPreprocessor`; its `max_length` is that of a window.
+        packer: a `TextPacker`; its `max_length` is that of a window.
         questions: list of str.
         contexts: list of str, as many.
         stride: int, tokens between the starts of two windows.
@@ -26,7 +32,12 @@ class QuestionWindows:
             half of the room for text, so that the context has the other half.
 
     Attributes:
-        contexts, offsets, windows, first_columns: see `bert_keras.answers.ContextWindows`.
+        contexts: list of str, one per question.
+        offsets: for each question an int array `(num_tokens, 2)`: the first character of each token
+            of the context, and the character after its last.
+        windows: `Windows`, whose `documents` are the questions; those of a question lie one after
+            the other.
+        first_columns: int64 `(num_windows,)`, the column of the window's first context token.
         lengths: int64 `(num_windows,)`, packed lengths.
         without_tokens: dict from the indices of questions that cannot be answered to `("question",
             text)` or `("context", text)`, the text of which the tokenizer leaves nothing.
@@ -35,15 +46,14 @@ class QuestionWindows:
         ValueError: there is no question, or `max_length` is too small.
     """
 
-    def __init__(self, preprocessor, questions, contexts, *, stride, max_question_length):
-        room, layout = preprocessor.room(is_pair=True), preprocessor.tokenizer.layout
+    def __init__(self, packer, questions, contexts, *, stride, max_question_length):
+        room, layout = packer.room(is_pair=True), packer.tokenizer.layout
         least = layout.num_special(is_pair=True) + 2
         advice = "There must be room for a question and a context."
-        check_int("max_length", preprocessor.max_length, least, advice=advice)
+        check_int("max_length", packer.max_length, least, advice=advice)
         check_not_empty(questions, "At least one question is needed")
         self.contexts = contexts
-        self._preprocessor = preprocessor
-        tokenizer = preprocessor.tokenizer
+        self._packer, tokenizer = packer, packer.tokenizer
         question_ids = Ragged.from_flat(*tokenizer.flat_ids(questions))
         kept_lengths = np.minimum(question_ids.lengths, min(max_question_length, room // 2))
         self._question_ids = Ragged(question_ids.values, question_ids.starts, kept_lengths)
@@ -63,10 +73,7 @@ class QuestionWindows:
         self._window_ids = self._tokens.take(self._text_of).windows(self.windows)
         columns = len(layout.before) + kept_lengths + len(layout.between)
         self.first_columns = columns[self.windows.documents]
-        self.lengths = self.first_columns + self.windows.lengths + len(layout.after)
-
-    def __len__(self):
-        return len(self.lengths)
+        super().__init__(self.first_columns + self.windows.lengths + len(layout.after))
 
     def check_has_tokens(self):
         """Raises `ValueError` if the tokenizer leaves nothing of a question or a context."""
@@ -79,23 +86,27 @@ class QuestionWindows:
             "the tokenizer leaves nothing. Leave such examples out."
         )
 
-    def pack(self, rows, length):
-        """Returns the inputs of some windows, see `bert_keras.preprocessing.packing.pack`.
-
-        Args:
-            rows: int64 `(size,)`, indices of windows.
-            length: int, the length to pad to.
-        """
-        preprocessor = self._preprocessor
+    def inputs(self, indices, length):
+        packer = self._packer
         return pack(
-            self._question_ids.take(self.windows.documents[rows]),
-            self._window_ids.take(rows),
-            layout=preprocessor.tokenizer.layout,
-            pad_id=preprocessor.tokenizer.pad_token_id,
-            max_length=preprocessor.max_length,
+            self._question_ids.take(self.windows.documents[indices]),
+            self._window_ids.take(indices),
+            layout=packer.tokenizer.layout,
+            pad_id=packer.tokenizer.pad_token_id,
+            max_length=packer.max_length,
             length=length,
-            input_names=preprocessor.input_names,
+            input_names=packer.input_names,
         )
+
+    def collect(self, batches):
+        """Returns a dict `start_logits`, `end_logits`: float32 `(num_windows, longest)`."""
+        longest = int(self.lengths.max())
+        logits = np.full((len(OUTPUTS), len(self), longest), PADDING_LOGIT, "float32")
+        for rows, outputs in batches:
+            for part, name in zip(logits, OUTPUTS, strict=True):
+                length = min(longest, outputs[name].shape[1])
+                part[rows, :length] = outputs[name][:, :length]
+        return dict(zip(OUTPUTS, logits, strict=True))
 
     def tokens_of(self, questions, starts, ends):
         """Returns the tokens that cover spans of characters.

@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from bert_keras.answers.windows import Windows, positions_of
-from bert_keras.checks import check_int
-from bert_keras.types import Array
+from ..checks import check_int
+from ..types import Array
+from .windows import Windows, positions_of
 
 
 class Ragged:

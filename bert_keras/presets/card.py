@@ -16,10 +16,9 @@ Reference: https://huggingface.co/docs/hub/model-cards.
 
 import json
 import pathlib
-from typing import NamedTuple
 
+import bert_keras
 from bert_keras.checks import check_choice, check_number
-from bert_keras.presets.families import kind_of
 
 README = "README.md"
 # A README.md without this line is someone else's, and is kept.
@@ -31,45 +30,6 @@ _FIELDS = {
     "datasets": ((list, tuple), "a list of str"),
     "tags": ((list, tuple), "a list of str"),
     "metrics": ((dict,), "a dict of numbers by their names"),
-}
-
-
-class _Task(NamedTuple):
-    """A task on a card: its name on the Hub, what it does, and an example call."""
-
-    tag: str
-    does: str
-    call: str
-
-
-_TASKS = {
-    "MaskedLM": _Task("fill-mask", "predicts masked tokens", "fill_mask({mask!r})"),
-    "MultiVectorEmbedder": _Task(
-        "sentence-similarity",
-        "maps the tokens of texts to vectors",
-        "score('A query.', ['A text.'])",
-    ),
-    "MultipleChoice": _Task(
-        "multiple-choice",
-        "picks the choice that fits a text best",
-        "choose('A text.', ['One.', 'Two.'])",
-    ),
-    "NextSentencePrediction": _Task(
-        "text-classification", "predicts whether a text follows another", "is_next('One.', 'Two.')"
-    ),
-    "QuestionAnswering": _Task(
-        "question-answering", "finds answers in texts", "answer('What is it?', 'It is a text.')"
-    ),
-    "ReplacedTokenDetector": _Task(
-        "token-classification", "finds tokens that were replaced", "is_replaced('A text.')"
-    ),
-    "Reranker": _Task("text-ranking", "ranks texts", "rank('A query.', ['A text.'])"),
-    "SparseTextEmbedder": _Task(
-        "feature-extraction", "maps texts to sparse vectors", "token_weights('A text.', top_k=5)"
-    ),
-    "TextClassifier": _Task("text-classification", "classifies texts", "classify(['A text.'])"),
-    "TextEmbedder": _Task("sentence-similarity", "maps texts to vectors", "embed(['A text.'])"),
-    "TokenClassifier": _Task("token-classification", "tags words", "tag(['A text.'])"),
 }
 
 
@@ -119,7 +79,8 @@ def _check_card(card):
 
 def _front_matter(model, name, card, library):
     """Returns the YAML front matter. Each value is written as JSON, which is also YAML."""
-    tag = _TASKS.get(kind_of(model, _TASKS), _Task("feature-extraction", "", "")).tag
+    answerer = _answerer_of(model)
+    tag = answerer.tag if answerer else "feature-extraction"
     fields = {"library_name": library, "pipeline_tag": tag}
     fields |= {key: card[key] for key in ("license", "language", "datasets") if key in card}
     fields["tags"] = list(dict.fromkeys(("bert_keras", "keras", *card.get("tags", ()))))
@@ -135,10 +96,9 @@ def _front_matter(model, name, card, library):
 def _body(model, name, card, code):
     backbone = getattr(model, "backbone", model)
     preprocessor = getattr(model, "preprocessor", None)
-    kind = kind_of(model, _TASKS)
-    task = _TASKS.get(kind)
+    answerer, kind = _answerer_of(model), _class_of(model).__name__
     facts = [
-        f"Model: {f'a `{kind}`, which {task.does}, on ' if task else ''}a "
+        f"Model: {f'a `{kind}`, which {answerer.does}, on ' if answerer else ''}a "
         f"`{type(backbone).__name__}` with {backbone.num_layers} layers, {backbone.hidden_dim} "
         f"wide, {backbone.num_heads} heads, {model.count_params():,} parameters",
     ]
@@ -154,7 +114,7 @@ def _body(model, name, card, code):
         facts.append(f"Data: {', '.join(card['datasets'])}")
     facts += [f"{metric}: {value:g}" for metric, value in card.get("metrics", {}).items()]
     fact_list = "\n".join(f"- {fact}" for fact in facts)
-    own_code = _own_code(kind if task else type(backbone).__name__, task, preprocessor)
+    own_code = _own_code(_class_of(model if answerer else backbone), answerer, preprocessor)
     blocks = "\n\n".join(f"```python\n{block}\n```" for block in (own_code, code) if block)
     paragraphs = [
         MARK,
@@ -166,11 +126,24 @@ def _body(model, name, card, code):
     return "\n\n".join(filter(None, paragraphs)) + "\n"
 
 
-def _own_code(kind, task, preprocessor):
-    has_text = task is not None and preprocessor is not None
-    options = "" if has_text or task is None else ", preprocessor=None"
-    lines = ["import bert_keras", "", f'model = bert_keras.{kind}.from_preset("."{options})']
-    if has_text:
+def _answerer_of(model):
+    """Returns how a task mainly answers, or `None` for a backbone."""
+    return next(iter(getattr(model, "answerers", ())), None)
+
+
+def _class_of(model):
+    """Returns the class of the package that reads a folder: a subclass is saved as its parent."""
+    public = [cls for cls in type(model).__mro__ if hasattr(bert_keras, cls.__name__)]
+    is_own = not public or public[0] is bert_keras.Task
+    return type(model) if is_own else public[0]
+
+
+def _own_code(cls, answerer, preprocessor):
+    has_text = answerer is not None and preprocessor is not None
+    options = "" if has_text or answerer is None else ", preprocessor=None"
+    name = f"bert_keras.{cls.__name__}" if hasattr(bert_keras, cls.__name__) else cls.__name__
+    lines = ["import bert_keras", "", f'model = {name}.from_preset("."{options})']
+    if has_text and answerer.call:
         mask = f"A {preprocessor.tokenizer.mask_token}."
-        lines.append(f"print(model.{task.call.format(mask=mask)})")
+        lines.append(f"print(model.{answerer.call.format(mask=mask)})")
     return "\n".join(lines)

@@ -241,12 +241,13 @@ class _MultiVector:
 
 def _kind_of(embedder):
     """Returns the class that stores the vectors of an embedder."""
-    is_program, answers = isinstance(embedder, runtime.ExportedTask), runtime.answers_of(embedder)
-    if "embed" in answers:
-        has_markers = hasattr(embedder, "query_marker")
-        has_markers = "query_marker" in embedder.config if is_program else has_markers
-        return _MultiVector if has_markers else _Dense
-    if "token_weights" in answers and not is_program:
+    is_program = isinstance(embedder, runtime.ExportedTask)
+    answerers = getattr(embedder, "answerers", ())
+    classes = answerers.values() if is_program else answerers
+    names = {cls.route or cls.method for cls in classes}
+    if "embed" in names or "token_vectors" in names:
+        return _Dense if "embed" in names else _MultiVector
+    if "token_weights" in names and not is_program:
         return _Sparse
     name = f"exported {embedder.config['task']}" if is_program else type(embedder).__name__
     raise ValueError(

@@ -4,22 +4,23 @@ import asyncio
 
 import numpy as np
 from fastapi import APIRouter, Request
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from bert_keras.serving import bodies
 from bert_keras.serving.inside import instruments_of
-from bert_keras.serving.rows import METHODS, check, check_num_rows
+from bert_keras.serving.rows import Refusal, check, check_num_rows
 from bert_keras.serving.server import as_json
 
 
 class Question(bodies.Body):
     """Rows of texts, in the order in which the model's method takes its fields.
 
-    A row of a single text may be that text, and so may be a list of one row.
+    A row of a single text may be that text, and so may be a list of one row. Other keys are options
+    of the answer, such as `top_k`, `threshold` or `prompt`.
     """
 
+    model_config = ConfigDict(extra="allow")
     rows: str | bodies.Sequences
-    top_k: int | None = None
 
 
 class Texts(bodies.Body):
@@ -54,9 +55,7 @@ def router(server):
     @routes.post("/answers/{name:path}", summary="What the task's own method returns")
     async def answer(request: Request, name: str, body: Question):
         served = server.find(name)
-        takes_top_k = served.method in ("fill_mask", "answer")
-        check(body.top_k is None or takes_top_k, f"top_k: {served.method} gives one answer.")
-        options = {} if body.top_k is None else {"top_k": body.top_k}
+        options = _checked_options(served, body)
         rows = [body.rows] if isinstance(body.rows, str) else body.rows
         rows = [(row,) if isinstance(row, str) else tuple(row) for row in rows]
         answers = await server.ask(request, served, served.method, rows, **options)
@@ -93,6 +92,21 @@ def router(server):
     return routes
 
 
+def _checked_options(served, body):
+    """Returns the options of a body; raises `Refusal`, 422, for one that does not fit."""
+    known = {option.name: option for option in served.options(served.method)}
+    options = {name: x for name, x in (body.model_extra or {}).items() if x is not None}
+    names = ", ".join(known) or "no options"
+    for name, value in options.items():
+        check(name in known, f"{name}: {served.method} takes {names}.")
+        check(not isinstance(value, dict), f"{name}: a text, a number or a list is needed.")
+        try:
+            options[name] = known[name].checked(value)
+        except (TypeError, ValueError) as error:
+            raise Refusal(422, f"{name}: {error}") from error
+    return {name: tuple(x) if isinstance(x, list) else x for name, x in options.items()}
+
+
 def _with_instrument(server, name, instrument):
     """Returns the model of a name, and what `instruments_of` says about one of its instruments."""
     served = server.find(name)
@@ -121,7 +135,8 @@ def _described(served):
     return {
         "name": served.name,
         "method": served.method,
-        "fields": METHODS[served.method],
+        "fields": [x.name for x in served.fields(served.method) if x.kind != "optional"],
+        "options": [option.name for option in served.options(served.method)],
         "mask": served.mask_token if served.method == "fill_mask" else None,
         "instruments": instruments_of(served.model),
     }

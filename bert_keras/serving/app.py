@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from bert_keras.serving import answers, open_inference, openai, text_embeddings
+from bert_keras.serving import answers, openai, text_embeddings
 from bert_keras.serving import huggingface_api as huggingface
 from bert_keras.serving.guard import Guard
 from bert_keras.serving.numbers import Numbers
@@ -48,7 +48,7 @@ def make_app(models, settings, reload_every=None):
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _failed)
-    for protocol in (huggingface, openai, text_embeddings, open_inference, answers):
+    for protocol in (huggingface, openai, text_embeddings, answers):
         app.include_router(protocol.router(server))
 
     @app.get("/metrics", tags=["bert_keras"], summary="Prometheus")

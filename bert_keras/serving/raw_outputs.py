@@ -1,4 +1,4 @@
-"""What a model computes besides its answers: logits, and vectors of tokens."""
+"""What a model computes besides its answers: vectors of tokens, and changed settings."""
 
 import contextlib
 
@@ -8,18 +8,6 @@ import numpy as np
 from bert_keras.export import runtime
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.serving.rows import check
-from bert_keras.tasks.zero_shot_classifier import class_logits
-
-
-def logits(model, rows):
-    """Returns the logits of texts or pairs, float32 `(num_rows, num_classes)`."""
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    return class_logits(model, tuple(columns) if len(columns) == 2 else columns[0])
-
-
-def piece_logits(model, rows):
-    """Returns for each text the logits of its tokens, float32 `(num_tokens, num_tags)`."""
-    return model.piece_logits([text for (text,) in rows])
 
 
 def token_vectors(model, rows, prompt=None):
@@ -31,7 +19,7 @@ def token_vectors(model, rows, prompt=None):
         prompt: `"query"` or `"document"` for a `MultiVectorEmbedder`; the default is `"document"`.
     """
     if has_token_vectors(model):
-        return model.embed([text for (text,) in rows], prompt or "document")
+        return model.ask_rows("embed", rows, kind=prompt or "document")
     check(
         not isinstance(model, runtime.ExportedTask),
         "This program returns vectors of whole texts only. Serve the model that it was made from.",
@@ -44,11 +32,15 @@ def token_vectors(model, rows, prompt=None):
 
 def has_token_vectors(model):
     """Whether a task or an `ExportedTask` embeds each token: a `MultiVectorEmbedder`."""
-    config = model.config if isinstance(model, runtime.ExportedTask) else {}
-    return "query_marker" in config or hasattr(model, "query_marker")
+    return "query_marker" in model.answer_settings()
 
 
-RAW_OUTPUTS = {"logits": logits, "piece_logits": piece_logits, "token_vectors": token_vectors}
+def packer_of(model):
+    """Returns the `TextPacker` of a task or of an `ExportedTask`."""
+    return model.packer if isinstance(model, runtime.ExportedTask) else model.preprocessor
+
+
+RAW_OUTPUTS = {"token_vectors": token_vectors}
 
 
 @contextlib.contextmanager
@@ -59,20 +51,22 @@ def changed(model, settings):
         model: a task or an `ExportedTask`, which no other thread asks meanwhile.
         settings: dict, name -> value.
     """
-    if isinstance(model, runtime.ExportedTask):
-        before = model.config
-        model.config = {**before, **settings}
-        try:
-            yield
-        finally:
-            model.config = before
-        return
-    holders = {x: model.preprocessor if x == "truncation" else model for x in settings}
-    before = {name: getattr(holder, name) for name, holder in holders.items()}
+    is_program = isinstance(model, runtime.ExportedTask)
+    before, packer = model.answer_settings(), packer_of(model)
+    truncation = packer.truncation
+    packer.truncation = settings.get("truncation", truncation)
+    of_task = {name: value for name, value in settings.items() if name != "truncation"}
+
+    def set_all(values):
+        if is_program:
+            model.config["settings"] = values
+        else:
+            for name in of_task:
+                setattr(model, name, values[name])
+
     try:
-        for name, holder in holders.items():
-            setattr(holder, name, settings[name])
+        set_all({**before, **of_task})
         yield
     finally:
-        for name, holder in holders.items():
-            setattr(holder, name, before[name])
+        set_all(before)
+        packer.truncation = truncation

@@ -1,21 +1,9 @@
 """Checks of rows before anything is computed: what each method takes, and how much of it."""
 
-# Method of a task -> the fields of a row that it takes.
-METHODS = {
-    "classify": ("text",),
-    "tag": ("text",),
-    "answer": ("question", "context"),
-    "choose": ("context", "choices"),
-    "fill_mask": ("text",),
-    "embed": ("text",),
-    "token_weights": ("text",),
-    "token_vectors": ("text",),
-    "is_next": ("first", "second"),
-    "is_replaced": ("text",),
-    "rank": ("query", "texts"),
-}
-# Methods and instruments that take a text or a pair.
-TAKE_PAIRS = ("classify", "logits", "saliency", "attention")
+from bert_keras.answers.answerer import Field
+
+# Instruments take a text or a pair.
+_TEXT_OR_PAIR = (Field("text"), Field("pair", "optional"))
 # Limits for short requests with long answers: the answers to one mask or question, and the
 # characters of all candidates for masks with their sentences.
 MOST_ANSWERS, MOST_CANDIDATES = 100, 2**22
@@ -47,7 +35,7 @@ def check_rows(served, method, rows, settings, top_k=5, **options):
 
     Args:
         served: `Served`.
-        method: str, a key of `METHODS` or one of `TAKE_PAIRS`.
+        method: str, an answer of the model, or the name of an instrument.
         rows: list of tuples of str.
         settings: `Settings`.
         top_k: the number of answers to each mask or question.
@@ -57,10 +45,11 @@ def check_rows(served, method, rows, settings, top_k=5, **options):
         Refusal: 422, the rows or `top_k` do not fit; 413, there are too many, or they are too long.
     """
     check_num_rows(rows, settings)
-    fields = METHODS.get(method, ("text",))
-    # Each choice is an example, and all choices of a row are in one batch.
-    most = {"choose": 1 + settings.max_batch} | dict.fromkeys(TAKE_PAIRS, 2)
-    most = most.get(method, len(fields))
+    kinds = served.fields(method) or _TEXT_OR_PAIR
+    fields = [field.name for field in kinds if field.kind != "optional"]
+    # Several texts of a field are examples of one batch.
+    has_list = kinds[-1].kind == "texts"
+    most = len(kinds) - 1 + settings.max_batch if has_list else len(kinds)
     names = ", ".join(f'"{field}"' for field in fields)
     advice = f" Write each row as a list: [[{names}]]." if len(fields) > 1 else ""
     for place, row in enumerate(rows):

@@ -8,8 +8,8 @@ from bert_keras.answers.prompts import prompt_text, split_marker
 from bert_keras.export import runtime
 from bert_keras.serving.batcher import Batcher
 from bert_keras.serving.inside import INSTRUMENTS
-from bert_keras.serving.raw_outputs import RAW_OUTPUTS, changed, has_token_vectors
-from bert_keras.serving.rows import METHODS, Refusal, check
+from bert_keras.serving.raw_outputs import RAW_OUTPUTS, changed, has_token_vectors, packer_of
+from bert_keras.serving.rows import Refusal, check
 
 
 class Settings(NamedTuple):
@@ -29,7 +29,7 @@ class Served:
 
     Args:
         name: str.
-        load: function that returns a task, or an `ExportedTask` whose `tokenizer` is a `Tokenizer`.
+        load: function that returns a task, or an `ExportedTask`.
         source: str, the path that `load` reads. `reload_if_changed` watches it.
         settings: `Settings`.
         observe: see `Batcher`.
@@ -62,8 +62,17 @@ class Served:
 
     @property
     def method(self):
-        """The model's first answer, a key of `METHODS`."""
-        return methods_of(self.model)[0]
+        """The model's first answer."""
+        return next(iter(answerers_of(self.model)))
+
+    def fields(self, method):
+        """Returns the `Field`s of a row for a method; `()` if it is no answer of the model."""
+        cls = answerers_of(self.model).get(method)
+        return () if cls is None else cls.fields
+
+    def options(self, method):
+        """Returns the `Option`s of an answer of the model."""
+        return answerers_of(self.model)[method].options
 
     @property
     def mask_token(self):
@@ -79,10 +88,8 @@ class Served:
         return longest + more_windows * stride
 
     def setting(self, name):
-        """Returns a setting of the task by name, or `None`."""
-        if isinstance(self.model, runtime.ExportedTask):
-            return self.model.config.get(name)
-        return getattr(self.model, name, None)
+        """Returns a setting of the task by name, or `None`; see `Task.answer_settings`."""
+        return self.model.answer_settings().get(name)
 
     @property
     def applies_sigmoid(self):
@@ -118,14 +125,13 @@ class Served:
         """Returns the prompt before each text, and the most tokens of a whole row with it."""
         if not has_token_vectors(self.model):
             return self.prompt(prompt), self.max_length
-        kind, tokenizer = prompt or "document", self.model.tokenizer
-        ids = {token: id for id, token in enumerate(tokenizer.vocabulary)}
-        marker, before = split_marker(ids, self.setting(f"{kind}_marker"))
+        kind = prompt or "document"
+        marker, before = split_marker(self.model.tokenizer, self.setting(f"{kind}_marker"))
         return before, (self.setting(f"{kind}_length") or self.max_length) - len(marker)
 
     def has(self, method):
         """Whether the model has an answer of this name."""
-        return method in methods_of(self.model)
+        return method in answerers_of(self.model)
 
     async def ask(self, method, rows, client=None, **options):
         """Returns the answers to rows.
@@ -137,7 +143,8 @@ class Served:
             **options: options of the method, and `changes`, a tuple of pairs of the name and the
                 value of a setting of the model, see `changed`.
         """
-        if method == "choose":  # Each choice is an example in its batch.
+        fields = self.fields(method)
+        if fields and fields[-1].kind == "texts":  # Each text is an example in its batch.
             options["batch_size"] = max(1, self.settings.max_batch // len(rows[0]))
         # An instrument gets one row at a time, so that other requests are answered in between.
         alike = rows[0] if method in INSTRUMENTS else len(rows[0])
@@ -146,16 +153,17 @@ class Served:
 
     def _load_warm(self):
         model = self.load()
-        method = next(iter(methods_of(model)), None)
-        if method not in METHODS:
+        answerers = answerers_of(model)
+        if not answerers:
             raise ValueError(
-                f"A served model must have one of {', '.join(METHODS)}. Received: a "
-                f"{type(model).__name__} as {self.name!r}."
+                "A served model must answer from text: a task with `answerers` and a preprocessor. "
+                f"Received: a {type(model).__name__} as {self.name!r}."
             )
-        first = f"{model.tokenizer.mask_token} " if method == "fill_mask" else ""
         for length in (1, _max_length(model) // 8):
-            row = [first + " ".join(["a"] * length)] * len(METHODS[method])
-            _computed(model, method, [tuple(row)])
+            text = " ".join(["a"] * max(1, length))
+            method, cls = next(iter(answerers.items()))
+            row, options = cls.sample(model.tokenizer, text)
+            _computed(model, method, [row], **options)
         return model
 
     def _answer(self, key, rows):
@@ -176,21 +184,21 @@ class Served:
             return _computed(model, method, rows, **options)[:num_rows]
 
 
-def methods_of(model):
-    """Returns the names of a model's answers, keys of `METHODS`."""
-    own_name = "token_vectors" if has_token_vectors(model) else "embed"
-    return [own_name if name == "embed" else name for name in runtime.answers_of(model)]
+def answerers_of(model):
+    """Returns a model's answers, a dict from the names that a server has for them to answerers."""
+    answerers = getattr(model, "answerers", {})
+    classes = answerers.values() if isinstance(answerers, dict) else answerers
+    return {cls.route or cls.method: cls for cls in classes if cls.about}
 
 
 def _computed(model, method, rows, **options):
     if method in RAW_OUTPUTS:
         return RAW_OUTPUTS[method](model, rows, **options)
-    return runtime.ask(model, method, rows, **options)
+    return model.ask_rows(method, rows, **options)
 
 
 def _max_length(model):
-    preprocessor = getattr(model, "preprocessor", None)
-    return preprocessor.max_length if preprocessor else model.config["max_length"]
+    return packer_of(model).max_length
 
 
 def state_of(source):

@@ -38,7 +38,7 @@ def entities_of_pieces(rows, logits, strategy, ignored, served):
 def _pieces_of(tokenizer, text, first):
     """Returns the `Piece`s of a text, the first of which is at `first` in the input."""
     encoding = tokenizer.encode(text, special_tokens=False)
-    is_wordpiece = tokenizer.settings["model"]["type"] == "WordPiece"
+    is_wordpiece = tokenizer.is_wordpiece
     unknown, pieces = tokenizer.unknown_token, []
     for place, piece in enumerate(encoding.pieces):
         start, end = encoding.offsets[place]

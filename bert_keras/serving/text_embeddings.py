@@ -297,7 +297,7 @@ async def _scores(server, request, body):
     rerankers = [*(x for x in models if x.has("rank")), *scorers]
     served = rerankers[0] if rerankers else server.find(None, "classify", "embed")
     options = body.options()
-    if not served.has("classify"):
+    if served.has("embed"):
         rows = [(body.query,), *((text,) for text in body.texts)]
         check(not body.raw_scores, f"raw_scores: {served.name!r} has cosines only.")
         return similarities(await server.ask(request, served, "embed", rows, **options))

@@ -15,7 +15,7 @@ encoded rows                             encoded_examples.py  made by the task's
   v  rows of similar length together     task_data.py         TaskData.batches
 batches                                  ../preprocessing/batching.py   BucketedBatches
   |
-  v  one batch                           encoded_examples.py  EncodedExamples.rows, called by
+  v  one batch                           encoded_examples.py  EncodedExamples.inputs, called by
   |                                                           BucketedBatches as `make_inputs`
 {token_ids, segment_ids, padding_mask}   ../preprocessing/packing.py    pack
   |
@@ -35,5 +35,6 @@ loss                                     ../training/losses.py, as ../training/r
 Data sets that yield batches (`PyDataset`, `tf.data`, `DataLoader`, generators) are wrapped by
 `wrapped_datasets.py`, and each batch goes the same way. A task defines its head, its loss and its
 labels; one whose texts do not each become one row (windows, choices, masked texts) overrides
-`encode_texts`, and nothing else about data. `docs/guides/a_task_of_your_own.py` is an example.
+`encode_texts`, and nothing else about data. An `Answerer` of `bert_keras.answers` answers, for the
+task, an exported folder and a server alike. `docs/guides/a_task_of_your_own.py` is an example.
 """

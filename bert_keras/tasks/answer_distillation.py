@@ -6,12 +6,13 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from bert_keras.preprocessing.columns import as_column
 from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.joint_task import check_two_backbones
 from bert_keras.tasks.multi_vector_embedder import MultiVectorEmbedder
 from bert_keras.tasks.reranker import Reranker
 from bert_keras.tasks.text_embedder import TextEmbedder
-from bert_keras.tasks.user_columns import as_column, is_columns, is_text
+from bert_keras.tasks.user_columns import is_columns, is_text
 from bert_keras.training.teacher_losses import EmbeddingMSE, MarginMSE
 from bert_keras.types import Data
 

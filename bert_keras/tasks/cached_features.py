@@ -16,6 +16,7 @@ import numpy as np
 
 from bert_keras.engine.prediction import Prediction
 from bert_keras.inputs import PADDING_MASK
+from bert_keras.preprocessing.encoded_rows import Rows
 from bert_keras.tasks.encoded_examples import EncodedExamples, take
 from bert_keras.tasks.joint_task import JointTask
 from bert_keras.tasks.task import Task
@@ -28,27 +29,22 @@ from bert_keras.types import Data, Dtype, Labels, Verbose, Weights
 FEATURES = "features"
 
 
-class EncodedFeatures(EncodedExamples):
-    """What a head reads of each example, computed once.
+class FeatureRows(Rows):
+    """What a head reads of each example.
 
-    `rows` returns a dict with `features`, float32 `(size, hidden_dim)`, or `(size, length,
+    `inputs` returns a dict with `features`, float32 `(size, hidden_dim)`, or `(size, length,
     hidden_dim)` for a head that reads each token.
 
     Args:
+        lengths: int `(num_rows,)`.
         vectors: list of float32 arrays, `(hidden_dim,)` or `(num_tokens, hidden_dim)` each.
-        examples: the `EncodedExamples` that they were computed from.
-        source: backbone and pooling of the task that computed them.
     """
 
-    keeps_buckets = True  # A step of a head is too cheap to save padding.
+    def __init__(self, lengths, vectors):
+        super().__init__(lengths)
+        self.vectors = vectors
 
-    def __init__(self, vectors, examples, source):
-        super().__init__(
-            examples.lengths, examples.labels, examples.sample_weight, examples.buckets
-        )
-        self.vectors, self.source, self.are_sorted = vectors, source, examples.are_sorted
-
-    def rows(self, indices, length):
+    def inputs(self, indices, length):
         vectors = [self.vectors[index] for index in indices]
         if vectors[0].ndim == 1:
             return {FEATURES: np.stack(vectors)}
@@ -57,13 +53,29 @@ class EncodedFeatures(EncodedExamples):
             row[: len(token_vectors)] = token_vectors
         return {FEATURES: padded}
 
+
+class EncodedFeatures(EncodedExamples):
+    """What a head reads of each example, computed once.
+
+    Args:
+        rows: `FeatureRows`.
+        examples: the `EncodedExamples` that they were computed from.
+        source: backbone and pooling of the task that computed them.
+    """
+
+    keeps_buckets = True  # A step of a head is too cheap to save padding.
+
+    def __init__(self, rows, examples, source):
+        super().__init__(rows, examples.labels, examples.sample_weight)
+        self.buckets, self.source = examples.buckets, source
+        self.are_sorted = examples.are_sorted
+
     def __getitem__(self, part):
         """Returns the examples of a slice, for `validation_split`."""
         indices = np.arange(len(self))[part]
         labels, weights = (take(column, indices) for column in (self.labels, self.sample_weight))
-        examples = self.labelled(labels, weights)
-        examples.lengths, examples.vectors = self.lengths[part], self.vectors[part]
-        return examples
+        rows = FeatureRows(self.lengths[part], self.rows.vectors[part])
+        return EncodedFeatures(rows, self.labelled(labels, weights), self.source)
 
 
 def encode_features(
@@ -129,7 +141,8 @@ def encode_features(
                 vector = vector[: inputs[PADDING_MASK][place].sum()]
             vectors[row] = vector.copy()  # A view would keep the padding in memory.
         bar.update(number + 1)
-    return EncodedFeatures(vectors, examples, _feature_source(task))
+    rows = FeatureRows(examples.lengths, vectors)
+    return EncodedFeatures(rows, examples, _feature_source(task))
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")

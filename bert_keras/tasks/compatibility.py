@@ -1,6 +1,6 @@
 """Whether a task's backbone, head, preprocessor and tokenizer belong together."""
 
-from bert_keras.checks import check_choice, check_int, check_type, refuse_first, refuse_unused
+from bert_keras.checks import check_choice, check_int, check_type, refuse_unused
 from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.layers.pooler import OF_FIRST_TOKEN
@@ -125,11 +125,3 @@ def check_pads(preprocessor, rule):
     """
     unpadded = getattr(preprocessor, "unpadded", None) or None
     refuse_unused(rule, {"unpadded": unpadded}, "Make the preprocessor with unpadded=False.")
-
-
-def check_all_fit(preprocessor, ids, pair_ids=None):
-    """Raises `ValueError` if a text would be cut, see `TextPreprocessor.tokenize`."""
-    room = preprocessor.room(is_pair=pair_ids is not None)
-    lengths = ids.lengths if pair_ids is None else ids.lengths + pair_ids.lengths
-    rule = f"Texts to score must fit whole: at most {room} tokens"
-    refuse_first(lengths > room, lengths, rule, "Split the text into sentences.")

@@ -2,13 +2,13 @@
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, ClassVar, Unpack, overload
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from bert_keras.answers.prompts import check_prompts, prompt_text
+from bert_keras.answers.prompts import check_prompts
 from bert_keras.checks import (
     as_texts,
     check_choice,
@@ -22,17 +22,17 @@ from bert_keras.checks import (
 from bert_keras.engine.remat import in_chunks
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
+from bert_keras.preprocessing.encoded_rows import GroupRows, TextRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import check_pads
-from bert_keras.tasks.encoded_examples import EncodedTexts
 from bert_keras.tasks.encoded_labels import as_label_array, one_column
-from bert_keras.tasks.groups import EncodedGroups, merge_groups
+from bert_keras.tasks.groups import merge_groups
 from bert_keras.tasks.keyword_options import RunOptions, TaskOptions
 from bert_keras.tasks.task import Task
-from bert_keras.tasks.user_columns import as_column, is_columns, is_empty, is_text, num_examples
+from bert_keras.tasks.user_columns import is_columns, is_empty, is_text, num_examples
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
 from bert_keras.training.teacher_losses import EmbeddingMSE, MarginMSE
-from bert_keras.types import AsArray, Data, Frozen, Hit, Objective, Texts, Verbose
+from bert_keras.types import AsArray, Data, Frozen, Objective, Texts, Verbose
 
 # Objective that has a teacher -> what its labels are.
 _TEACHER_LABELS = {
@@ -205,9 +205,10 @@ class Embedder(Task):
             [text for row in zip(*columns, strict=True) for text in row]
         )
         if not is_columns(x):
-            return EncodedTexts(self.preprocessor, ids, None, labels, sample_weight)
+            return self.examples_of(TextRows(self.preprocessor, ids), labels, sample_weight)
         counts = np.full(len(columns[0]), len(columns))
-        return EncodedGroups(self.preprocessor, ids, None, counts, labels, sample_weight)
+        rows = GroupRows(self.preprocessor, ids, None, counts)
+        return self.examples_of(rows, labels, sample_weight)
 
     def check_columns(self, columns: list[list[str]], training: bool) -> None:
         """Raises `ValueError` if columns differ in length, or a negative equals its positive."""
@@ -276,34 +277,14 @@ class Embedder(Task):
         vectors = predict(merged, batch_size, **kwargs)
         return vectors.reshape(*np.shape(x[TOKEN_IDS])[:2], *vectors.shape[1:])
 
-    @overload
     def semantic_search(
         self,
-        queries: str,
+        queries: str | AsArray | Texts,
         documents: Texts,
         top_k: int = 5,
         batch_size: int | None = None,
         verbose: Verbose = 0,
-    ) -> list[Hit]: ...
-    @overload
-    def semantic_search(
-        self,
-        queries: AsArray,
-        documents: Texts,
-        top_k: int = 5,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-    ) -> Any: ...
-    @overload
-    def semantic_search(
-        self,
-        queries: Texts,
-        documents: Texts,
-        top_k: int = 5,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-    ) -> list[list[Hit]]: ...
-    def semantic_search(self, queries, documents, top_k=5, batch_size=None, verbose=0):
+    ) -> Any:
         """Finds the documents most similar to each query, see `similarities`.
 
         Texts get the prompts `"query"` and `"document"` where the embedder has them.
@@ -396,13 +377,8 @@ class Embedder(Task):
         """
         return self.embed(texts, kind if kind in self.prompts else None, batch_size, verbose)
 
-    def _prompted(self, texts, prompt):
-        """Returns the prompt and a list of texts that begin with it."""
-        prompt = prompt_text(prompt, self.prompts, self.default_prompt)
-        return prompt, [prompt + text for text in as_texts(as_column(texts, "texts"))]
-
-    def answer_config(self) -> dict[str, Any]:
-        """Returns what an exported folder needs to know of the prompts."""
+    def answer_settings(self):
+        """Returns the prompts."""
         return {"prompts": self.prompts, "default_prompt": self.default_prompt}
 
 

@@ -6,64 +6,64 @@ from typing import Any, Literal, Self
 
 import keras
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from bert_keras import distribution
 from bert_keras.checks import check_choice, check_number, is_int
 from bert_keras.engine.compiled_programs import COMPILES_SHAPES
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.preprocessing.batching import BucketedBatches, length_buckets
+from bert_keras.preprocessing.encoded_rows import Rows
 from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.types import Array, Inputs
 
 DEFAULT_BATCH_SIZE = 32
 
 
 class EncodedExamples:
-    """All examples of a data set, encoded. A subclass holds the token ids and packs some rows.
-
-    A row is one entry of a batch: a text or a pair, a window, a question with its choices.
+    """All examples of a data set, encoded, with their labels.
 
     Args:
-        lengths: int `(num_rows,)`, packed lengths.
+        rows: `Rows`: an entry of a batch each, such as a text or a pair, a window, or a question
+            with its choices.
         labels: labels as the loss takes them: an array `(num_rows, ...)`, a `Ragged` with one label
             per token, a dict of these, or `None`.
         sample_weight: weights in the same form.
-        buckets: increasing ints, the lengths that batches are padded to; `None` for the longest
-            row's length alone.
+        max_length: int, the longest sequence, for rows made from texts: batches are padded to the
+            lengths of `buckets_of`. `None` pads them to the longest row.
 
     Attributes:
-        sequences_per_row: int, sequences in the longest row: 1 except for choices and windows.
         are_sorted: bool, whether rows of similar length share a batch. Ready arrays keep their
             order.
         keeps_buckets: bool, whether batches must be padded to `buckets` and no other lengths,
             because results depend on the padded length, or because a step costs next to nothing.
     """
 
-    sequences_per_row = 1
     are_sorted = True
     keeps_buckets = False
 
     def __init__(
         self,
-        lengths: ArrayLike,
+        rows: Rows,
         labels: Any = None,
         sample_weight: Any = None,
-        buckets: tuple[int, ...] | None = None,
+        max_length: int | None = None,
     ) -> None:
-        self.lengths = np.asarray(lengths, np.int64)
+        self.rows, self.lengths = rows, rows.lengths
+        self.sequences_per_row = rows.sequences_per_row
         self.labels, self.sample_weight = labels, sample_weight
-        self.buckets = buckets or (int(self.lengths.max(initial=1)),)
+        longest = (int(self.lengths.max(initial=1)),)
+        buckets = longest if max_length is None else buckets_of(max_length)
+        self.buckets = buckets + rows.further_lengths
 
-    def rows(self, indices: NDArray[np.int64], length: int) -> dict[str, Array]:
+    def inputs(self, indices: NDArray[np.int64], length: int) -> dict[str, Array]:
         """Returns the inputs of some rows, padded to a length.
 
         Args:
             indices: int64 `(size,)`, the rows.
             length: int, one of `buckets`.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define `rows`.")
+        return self.rows.inputs(indices, length)
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -77,7 +77,7 @@ class EncodedExamples:
         """
         return BucketedBatches(
             self.lengths,
-            make_inputs=self.rows,
+            make_inputs=self.inputs,
             labels=self.labels,
             sample_weight=self.sample_weight,
             batch_size=DEFAULT_BATCH_SIZE if batch_size is None else batch_size,
@@ -136,49 +136,22 @@ class EncodedExamples:
         return self.labelled(self.labels, weights)
 
 
-class EncodedTexts(EncodedExamples):
-    """Tokenized texts or pairs.
+class ReadyRows(Rows):
+    """A dict of checked NumPy arrays, see `bert_keras.inputs`."""
 
-    Args:
-        preprocessor: the `TextPreprocessor` that packs them.
-        ids: `Ragged` of token ids, one row per text, see `TextPreprocessor.tokenize`.
-        pair_ids: `Ragged` with the second texts, or `None`.
-        labels, sample_weight: see `EncodedExamples`.
-    """
+    def __init__(self, arrays: Inputs) -> None:
+        num_rows, *_, length = arrays[TOKEN_IDS].shape
+        super().__init__(np.full(num_rows, length))
+        self.arrays = arrays
 
-    def __init__(
-        self,
-        preprocessor: TextPreprocessor,
-        ids: Ragged,
-        pair_ids: Ragged | None = None,
-        labels: Any = None,
-        sample_weight: Any = None,
-    ) -> None:
-        lengths = preprocessor.packed_lengths(ids, pair_ids)
-        super().__init__(lengths, labels, sample_weight, buckets_of(preprocessor.max_length))
-        self.preprocessor, self.ids, self.pair_ids = preprocessor, ids, pair_ids
-
-    def rows(self, indices, length):
-        return self.packed(indices, length)
-
-    def packed(self, indices: NDArray[np.int64], length: int) -> dict[str, Array]:
-        """Returns the inputs of some texts, padded to a length, see `rows`."""
-        pairs = None if self.pair_ids is None else self.pair_ids.take(indices)
-        return self.preprocessor.pack(self.ids.take(indices), pairs, length=length)
+    def inputs(self, indices, length):
+        return {name: array[indices] for name, array in self.arrays.items()}
 
 
 class ReadyInputs(EncodedExamples):
-    """A dict of checked NumPy arrays, see `bert_keras.inputs`."""
+    """Ready inputs as examples, which keep their order."""
 
     are_sorted = False
-
-    def __init__(self, inputs: Inputs, labels: Any = None, sample_weight: Any = None) -> None:
-        num_rows, *_, length = inputs[TOKEN_IDS].shape
-        super().__init__(np.full(num_rows, length), labels, sample_weight)
-        self.inputs = inputs
-
-    def rows(self, indices, length):
-        return {name: array[indices] for name, array in self.inputs.items()}
 
 
 def take(column: Any, indices: NDArray[np.int64]) -> Any:

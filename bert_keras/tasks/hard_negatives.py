@@ -13,9 +13,9 @@ from bert_keras.checks import (
     check_same_length,
     check_type,
 )
+from bert_keras.preprocessing.columns import as_column
 from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.reranker import Reranker
-from bert_keras.tasks.user_columns import as_column
 from bert_keras.types import Texts, Verbose
 
 

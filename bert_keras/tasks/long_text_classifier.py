@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 from keras.saving import register_keras_serializable
 
-from bert_keras.answers.windows import document_windows
+from bert_keras.answers.classes import DocumentAnswerer, DocumentLogitsAnswerer
 from bert_keras.checks import check_choice, check_int, refuse_first
 from bert_keras.heads.window import WindowHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
@@ -15,10 +15,9 @@ from bert_keras.layers.pooler import OF_FIRST_TOKEN, POOLINGS, pool
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import head_for
-from bert_keras.tasks.groups import EncodedGroups, merge_groups
+from bert_keras.tasks.groups import merge_groups
 from bert_keras.tasks.keyword_options import LongTextClassifierOptions, TaskOptions
 from bert_keras.tasks.text_classifier import TextClassifier
-from bert_keras.tasks.user_columns import is_columns
 from bert_keras.types import Combination, Frozen, Path, Pooling, ProblemType
 
 _MOST_WINDOWS = 2**16
@@ -35,7 +34,7 @@ class LongTextClassifier(TextClassifier):
     A document of more than `num_windows` windows is not read in full. The preprocessor's
     `truncation` determines which windows stay: `"head"` (and the default) the first ones, `"tail"`
     the last ones, `"head_tail"` equally many of both, see
-    `bert_keras.answers.windows.document_windows`.
+    `bert_keras.preprocessing.windows.document_windows`.
 
     A batch costs as much as `batch_size * number of windows` sequences. Documents of similar length
     share a batch, and those of a single window are padded to few different lengths.
@@ -82,6 +81,7 @@ class LongTextClassifier(TextClassifier):
     """
 
     head_arguments = ("num_classes", "pooling", "combine")
+    answerers = (DocumentAnswerer, DocumentLogitsAnswerer)
     decided_arguments = {"head_options": None}  # noqa: RUF012
     num_input_axes = 3  # Texts, windows, tokens.
 
@@ -141,49 +141,10 @@ class LongTextClassifier(TextClassifier):
         rule = "Every document needs a window that is not all padding"
         refuse_first(~mask.any(axis=(1, 2)), mask.sum(axis=(1, 2)), rule)
 
-    def encode_texts(self, x, y=None, sample_weight=None, training=False):
-        """Returns documents as rows of windows, see `Task`."""
-        if is_columns(x):
-            raise ValueError(
-                "A document is a single text. Received: a tuple of "
-                f"{len(x)} columns. Join the texts of a row, or use `TextClassifier` for pairs."
-            )
-        labels = self.encode_labels(y) if training else None
-        ids, _ = self.preprocessor.tokenize(x)
-        return EncodedDocuments(
-            self.preprocessor, ids, self.num_windows, self.stride, labels, sample_weight
-        )
-
-
-class EncodedDocuments(EncodedGroups):
-    """Documents as rows of windows.
-
-    A document's length stands for both the number and the length of its windows, so that batches of
-    similar documents have few different shapes: up to `max_length` it is the length of the
-    document's only window, and beyond that `max_length` times the number of its windows.
-
-    Args:
-        preprocessor: a `TextPreprocessor`; its `max_length` is that of a window.
-        ids: `Ragged` of token ids, one row per document.
-        num_windows, stride: see `LongTextClassifier`.
-        labels, sample_weight: see `EncodedExamples`.
-    """
-
-    def __init__(self, preprocessor, ids, num_windows, stride, labels=None, sample_weight=None):
-        max_length, room = preprocessor.max_length, preprocessor.room()
-        windows = document_windows(
-            ids.lengths, room, stride or room, num_windows, preprocessor.truncation
-        )
-        counts = np.bincount(windows.documents, minlength=len(ids))
-        super().__init__(preprocessor, ids.windows(windows), None, counts, labels, sample_weight)
-        self.sequences_per_row = 1  # Lengths count the tokens of all windows.
-        self.lengths = np.where(counts == 1, self.lengths, counts * max_length)
-        self.buckets += tuple(range(2 * max_length, num_windows * max_length + 1, max_length))
-
-    def rows(self, indices, length):
-        max_length = self.preprocessor.max_length
-        inputs = super().rows(indices, min(length, max_length))
-        return {key: x[:, : max(1, length // max_length)] for key, x in inputs.items()}
+    def answer_settings(self):
+        """Returns the settings of `DocumentAnswerer`."""
+        windows = {"num_windows": self.num_windows, "stride": self.stride}
+        return {**super().answer_settings(), **windows}
 
 
 def _check_windows(num_windows, stride, pooling):

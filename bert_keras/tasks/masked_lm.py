@@ -2,30 +2,31 @@
 
 import types
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import keras
 import numpy as np
 from numpy.typing import NDArray
 
 from bert_keras.answers.probabilities import log_softmax
-from bert_keras.answers.tokens import ids_of_targets, likeliest_tokens
-from bert_keras.checks import check_choice, check_int, check_shape, refuse_first, refuse_unused
+from bert_keras.answers.tokens import MaskAnswerer
+from bert_keras.checks import check_choice, check_shape, refuse_first, refuse_unused
 from bert_keras.heads.masked_tokens import MaskedLMHead
-from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
+from bert_keras.inputs import MASK_POSITIONS, TOKEN_IDS
 from bert_keras.metrics.streaming import MaskedPerplexity, TokenAccuracy
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
+from bert_keras.preprocessing.encoded_rows import MaskRows, TextRows
 from bert_keras.preprocessing.masked_batches import WORD_STARTS, MaskedBatches
 from bert_keras.preprocessing.masking import Masking, TokenKinds
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
-from bert_keras.tasks.compatibility import check_all_fit, head_for
-from bert_keras.tasks.encoded_examples import EncodedExamples, EncodedTexts, buckets_of
+from bert_keras.tasks.compatibility import head_for
+from bert_keras.tasks.encoded_examples import EncodedExamples
 from bert_keras.tasks.keyword_options import MaskedLMOptions, TaskOptions
 from bert_keras.tasks.task import Task
-from bert_keras.tasks.user_columns import as_column, as_columns, is_empty, num_examples
+from bert_keras.tasks.user_columns import as_columns, is_empty, num_examples
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Array, Frozen, Inputs, Labels, Outputs, Path, Tensor, Texts, Verbose
 
@@ -86,6 +87,7 @@ class MaskedLM(Task):
     needs_labels = False
     is_fine_tuned = False
     has_classes = False
+    answerers = (MaskAnswerer,)
     # Whether examples are pairs of texts with a label.
     has_next_sentence = False
 
@@ -203,50 +205,23 @@ class MaskedLM(Task):
         """
         if training:
             return MaskedTexts(self, x, self.row_labels(x, y), sample_weight)
-        packed, positions = self._hidden_tokens(x)
-        return PackedTexts(packed, positions, buckets_of(self.preprocessor.max_length))
+        rows = MaskRows.of_texts(self.preprocessor, x, self._padded_length)
+        return self.examples_of(rows)
 
-    def _hidden_tokens(self, texts):
-        """Returns packed texts, and a `Ragged` of the positions of their `[MASK]` tokens."""
-        tokenizer = self.preprocessor.tokenizer
-        mask_id = TokenKinds.from_tokenizer(tokenizer).mask_id
-        ids, pair_ids = self.preprocessor.tokenize(texts)
-        packed = self._packed(ids, pair_ids)
-        rows, columns = np.nonzero(packed[TOKEN_IDS] == mask_id)
-        counts = np.bincount(rows, minlength=len(ids))
-        counts_before = sum(_counts(part, mask_id) for part in (ids, pair_ids) if part is not None)
-        num_lost, longest = counts_before - counts, self.preprocessor.max_length
-        rule = f"No {tokenizer.mask_token} may fall off the end of a text, max_length={longest}"
-        refuse_first(num_lost > 0, num_lost, rule, "Shorten the text around it.")
-        return packed, Ragged.from_flat(columns.astype("int32"), counts)
-
-    def _packed(self, ids, pair_ids):
-        """Returns all texts in one array, padded to one of the lengths of training."""
-        longest = int(self.preprocessor.packed_lengths(ids, pair_ids).max(initial=1))
-        length = int(bucket_lengths(longest, length_buckets(self.preprocessor.max_length)))
-        return self.preprocessor.pack(ids, pair_ids, length=length)
+    def _padded_length(self, longest):
+        """Returns one of the lengths of training, the next one from `longest`."""
+        return int(bucket_lengths(longest, length_buckets(self.preprocessor.max_length)))
 
     # Answers
 
-    @overload
     def fill_mask(
         self,
-        text: str,
+        text: str | Texts,
         top_k: int = 5,
         batch_size: int | None = None,
         verbose: Verbose = 0,
         targets: Sequence[str] | None = None,
-    ) -> list[list[tuple[str, float]]]: ...
-    @overload
-    def fill_mask(
-        self,
-        text: Texts,
-        top_k: int = 5,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-        targets: Sequence[str] | None = None,
-    ) -> list[list[list[tuple[str, float]]]]: ...
-    def fill_mask(self, text, top_k=5, batch_size=None, verbose=0, targets=None):
+    ) -> Any:
         """Returns the likeliest tokens for each `[MASK]`.
 
         Args:
@@ -270,40 +245,10 @@ class MaskedLM(Task):
         model.fill_mask("The [MASK] barks.", top_k=2)  # [[("dog", 0.61), ("wolf", 0.05)]]
         ```
         """
-        if isinstance(text, str):
-            return self.fill_mask([text], top_k, batch_size, verbose, targets)[0]
-        self.data.check_has_preprocessor()
-        tokenizer = self.preprocessor.tokenizer
-        check_int("top_k", top_k, 1, tokenizer.vocabulary_size)
-        if targets is not None:
-            ids = {token: id for id, token in enumerate(tokenizer.vocabulary)}
-            unknown_id = ids.get(tokenizer.unknown_token)
-            targets = ids_of_targets(targets, ids.get, tokenizer, unknown_id)
-        text = as_column(text, "text")
-        if not text:
-            return []
-        _, positions = self._hidden_tokens(text)
-        rule = f"Each text needs a {tokenizer.mask_token} to fill"
-        refuse_first(positions.lengths == 0, text, rule)
-        answers = []
-        width = int(positions.lengths.max(initial=1))
-        at_once = max(1, _LOGITS_AT_ONCE // (width * self.backbone.vocabulary_size))
-        for start in range(0, len(text), at_once):
-            part = text[start : start + at_once]
-            logits = self.token_logits(self.predict(part, batch_size, verbose=verbose))
-            counts = positions.lengths[start : start + at_once]
-            for row, count in zip(logits, counts, strict=True):
-                arguments = top_k, tokenizer.vocabulary_size, tokenizer.readable, targets
-                answers.append([likeliest_tokens(scores, *arguments) for scores in row[:count]])
-        return answers
+        options = {"top_k": top_k, "targets": targets}
+        return self.ask("fill_mask", text, batch_size=batch_size, verbose=verbose, **options)
 
-    @overload
-    def score(self, texts: str, batch_size: int | None = None, verbose: Verbose = 0) -> float: ...
-    @overload
-    def score(
-        self, texts: Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> list[float]: ...
-    def score(self, texts, batch_size=None, verbose=0):
+    def score(self, texts: str | Texts, batch_size: int | None = None, verbose: Verbose = 0) -> Any:
         """Returns how likely texts are: their pseudo-log-likelihood.
 
         `score = sum over i of log p(token i | all other tokens)`: each token is masked in turn,
@@ -338,8 +283,9 @@ class MaskedLM(Task):
             return []
         tokenizer = self.preprocessor.tokenizer
         ids, pair_ids = self.preprocessor.tokenize(as_columns(texts))
-        check_all_fit(self.preprocessor, ids, pair_ids)
-        packed = self._packed(ids, pair_ids)
+        self.preprocessor.check_all_fit(ids, pair_ids)
+        longest = int(self.preprocessor.packed_lengths(ids, pair_ids).max(initial=1))
+        packed = self.preprocessor.pack(ids, pair_ids, length=self._padded_length(longest))
         layout, mask_id = tokenizer.layout, TokenKinds.from_tokenizer(tokenizer).mask_id
         special_ids = {*layout.before, *layout.between, *layout.after}
         not_scored = [*special_ids, tokenizer.pad_token_id, mask_id]
@@ -360,7 +306,7 @@ class MaskedLM(Task):
         inputs = {name: array[rows] for name, array in packed.items()}
         inputs[TOKEN_IDS][np.arange(len(rows)), columns] = mask_id
         positions = Ragged.from_flat(columns.astype("int32"), np.ones(len(rows), int))
-        examples = PackedTexts(inputs, positions, buckets_of(self.preprocessor.max_length))
+        examples = self.examples_of(MaskRows(inputs, positions))
         log_probabilities = np.zeros(len(rows))
         for indices, outputs in self.predict_rows(examples, batch_size, verbose):
             labels = packed[TOKEN_IDS][rows[indices], columns[indices]]
@@ -376,7 +322,28 @@ class MaskedLM(Task):
         return {**super().get_config(), "masking": self.masking.get_config()}
 
 
-class MaskedTexts(EncodedTexts):
+class TextsToMask(TextRows):
+    """Texts with where their words start, if the vocabulary does not say so.
+
+    Args:
+        packer: a `TextPacker`.
+        texts: texts or pairs.
+        needs_starts: bool, whether to find the starts of words.
+    """
+
+    def __init__(self, packer, texts, needs_starts):
+        super().__init__(packer, *packer.tokenize(texts))
+        self.word_starts = packer.word_starts(texts) if needs_starts else None
+
+    def inputs(self, indices, length):
+        inputs = super().inputs(indices, length)
+        if self.word_starts is None:
+            return inputs
+        starts = [None if part is None else part.take(indices) for part in self.word_starts]
+        return {**inputs, WORD_STARTS: self.packer.pack_word_starts(*starts, length=length)}
+
+
+class MaskedTexts(EncodedExamples):
     """Texts whose batches are masked when they are read.
 
     Args:
@@ -391,47 +358,12 @@ class MaskedTexts(EncodedTexts):
 
     def __init__(self, task, x, labels, sample_weight):
         preprocessor = task.preprocessor
-        super().__init__(preprocessor, *preprocessor.tokenize(x), labels, sample_weight)
-        # The same on each backend.
-        self.buckets = length_buckets(preprocessor.max_length)
         self.masking, self.has_next_sentence = task.masking, task.has_next_sentence
         self.kinds = TokenKinds.from_tokenizer(preprocessor.tokenizer)
         needs_starts = self.kinds.continues_word is None and self.masking.strategy != "pieces"
-        self.word_starts = preprocessor.word_starts(x) if needs_starts else None
-
-    def rows(self, indices, length):
-        inputs = super().rows(indices, length)
-        if self.word_starts is None:
-            return inputs
-        starts = [None if part is None else part.take(indices) for part in self.word_starts]
-        return {
-            **inputs,
-            WORD_STARTS: self.preprocessor.pack_word_starts(*starts, length=length),
-        }
+        super().__init__(TextsToMask(preprocessor, x, needs_starts), labels, sample_weight)
+        # The same on each backend.
+        self.buckets = length_buckets(preprocessor.max_length)
 
     def finish(self, batches):
         return MaskedBatches(batches, self.masking, self.kinds, self.has_next_sentence)
-
-
-class PackedTexts(EncodedExamples):
-    """Packed texts with the positions of their hidden tokens.
-
-    Args:
-        inputs: dict of int32 arrays `(num_rows, length)`, see `TextPreprocessor.pack`.
-        positions: `Ragged` of int32, one row per text.
-        buckets: see `EncodedExamples`.
-    """
-
-    def __init__(self, inputs, positions, buckets):
-        super().__init__(inputs[PADDING_MASK].sum(axis=1), buckets=buckets)
-        self.inputs, self.positions = inputs, positions
-        self.width = max(1, int(positions.lengths.max(initial=0)))
-
-    def rows(self, indices, length):
-        inputs = {name: array[indices, :length] for name, array in self.inputs.items()}
-        return {**inputs, MASK_POSITIONS: self.positions.take(indices).to_dense(self.width)}
-
-
-def _counts(ids, token_id):
-    """Returns how often an id occurs in each row of a `Ragged`: int `(num_rows,)`."""
-    return np.array([np.count_nonzero(ids[row] == token_id) for row in range(len(ids))], int)

@@ -9,23 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bert_keras.answers.similarity import maxsim_matrix
+from bert_keras.answers.text_vectors import TokenVectorsAnswerer, marked_ids
 from bert_keras.checks import as_texts, check_bool, check_choice, check_int, check_shape
 from bert_keras.heads.token_vectors import TokenVectorsHead
 from bert_keras.inputs import PADDING_MASK, SCORING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
+from bert_keras.preprocessing.encoded_rows import MarkedGroupRows, MarkedRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import late_interaction
 from bert_keras.tasks.compatibility import check_pads, head_for
 from bert_keras.tasks.embedder import Embedder, stripped
 from bert_keras.tasks.keyword_options import MultiVectorEmbedderOptions, TaskOptions
-from bert_keras.tasks.marked_texts import MarkedGroups, MarkedTexts, marked_ids
-from bert_keras.tasks.user_columns import as_column, is_columns, num_examples
+from bert_keras.tasks.user_columns import is_columns, num_examples
 from bert_keras.training.contrastive import MultipleNegativesRanking
 from bert_keras.training.teacher_losses import MarginMSE
 from bert_keras.types import Card, Data, FileDtype, Frozen, Objective, Path, Texts, Verbose
-
-KINDS = ("query", "document")
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -83,6 +82,7 @@ class MultiVectorEmbedder(Embedder):
         [Santhanam et al., 2021](https://arxiv.org/abs/2112.01488).
     """
 
+    answerers = (TokenVectorsAnswerer,)
     head_arguments = ("dim",)
     needed_roles = ("mask_token",)
     # An input for each token beside those of the backbone.
@@ -143,12 +143,6 @@ class MultiVectorEmbedder(Embedder):
         check_pads(preprocessor, "Queries that are filled up with [MASK] need rows with padding")
 
     @property
-    def skipped_ids(self) -> list[int]:
-        """The ids of `skipped_tokens` that are in the vocabulary."""
-        vocabulary = set(self.tokenizer.vocabulary)
-        return [self.tokenizer.token_to_id(x) for x in self.skipped_tokens if x in vocabulary]
-
-    @property
     def input_names(self) -> tuple[str, ...]:
         """Names of the inputs that this task takes: the backbone's and `scoring_mask`."""
         return (*self.backbone.input_names, SCORING_MASK)
@@ -176,13 +170,15 @@ class MultiVectorEmbedder(Embedder):
     def _encoded(self, columns, kinds, labels=None, sample_weight=None):
         """Returns rows with one text of each column; `kinds` says what each column holds."""
         is_query = np.tile(np.array(kinds) == "query", len(columns[0]))
-        ids = marked_ids(
-            self, [text for row in zip(*columns, strict=True) for text in row], is_query
-        )
+        texts = [text for row in zip(*columns, strict=True) for text in row]
+        settings, packer = self.answer_settings(), self.preprocessor
+        ids = marked_ids(settings, packer, texts, is_query)
         if len(columns) == 1:
-            return MarkedTexts(self, is_query, ids, None, labels, sample_weight)
-        counts = np.full(len(columns[0]), len(columns))
-        return MarkedGroups(self, is_query, ids, None, counts, labels, sample_weight)
+            rows = MarkedRows(settings, is_query, packer, ids)
+        else:
+            counts = np.full(len(columns[0]), len(columns))
+            rows = MarkedGroupRows(settings, is_query, packer, ids, None, counts)
+        return self.examples_of(rows, labels, sample_weight)
 
     # Answers
 
@@ -229,21 +225,12 @@ class MultiVectorEmbedder(Embedder):
             TypeError: something is not text.
             ValueError: `kind` is unknown.
         """
-        check_choice("kind", kind, KINDS)
-        self.data.check_has_preprocessor()
-        if isinstance(texts, str):
-            return self.embed([texts], kind, batch_size, verbose)[0]
-        texts = as_texts(as_column(texts, "texts"))
-        if not texts:
-            return []
-        examples, embeddings = self._encoded(stripped([texts]), [kind]), [None] * len(texts)
-        batches = self.data.for_prediction(examples, batch_size)
-        outputs = self.predict_batches(batches, verbose=verbose)
-        for (rows, length), vectors in zip(batches.batches, outputs, strict=True):
-            masks = examples.rows(rows, length)[SCORING_MASK]
-            for row, mask, all_tokens in zip(rows, masks, vectors, strict=False):
-                embeddings[row] = all_tokens[mask == 1]
-        return embeddings
+        return self.ask("embed", texts, batch_size=batch_size, verbose=verbose, kind=kind)
+
+    def predict_question(self, answerer, texts, batch_size=None, verbose=0):
+        """Returns rows and their outputs, see `Task`; the answerer knows the kind of the texts."""
+        examples = self.examples_of(answerer.encode(texts))
+        return examples.rows, self.predict_rows(examples, batch_size, verbose)
 
     def embed_as(self, kind, texts, batch_size=None, verbose=0):
         """Returns the vectors of texts as queries or documents, see `embed`."""
@@ -295,8 +282,8 @@ class MultiVectorEmbedder(Embedder):
             check_shape("Each text's vectors", array, shape, "f", advice)
         return arrays, is_one
 
-    def answer_config(self) -> dict[str, Any]:
-        """Returns what an exported folder needs to know of queries and documents."""
+    def answer_settings(self):
+        """Returns the settings of `TokenVectorsAnswerer`."""
         names = ("query_marker", "document_marker", "query_length", "document_length")
         names += ("query_expansion", "attend_to_expansion", "skipped_tokens")
         return {name: getattr(self, name) for name in names}

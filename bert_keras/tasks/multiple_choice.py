@@ -1,13 +1,13 @@
 """Choosing the text that fits a context best."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import keras
 import numpy as np
 from keras import ops
 
-from bert_keras.answers.classes import choice_answer
+from bert_keras.answers.classes import ChoiceAnswerer
 from bert_keras.checks import (
     as_texts,
     check_not_empty,
@@ -18,15 +18,15 @@ from bert_keras.checks import (
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
+from bert_keras.preprocessing.columns import as_column
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_settings
 from bert_keras.tasks.encoded_labels import one_column
-from bert_keras.tasks.groups import EncodedGroups, merge_groups
+from bert_keras.tasks.groups import merge_groups
 from bert_keras.tasks.keyword_options import MultipleChoiceOptions, TaskOptions
 from bert_keras.tasks.task import Task
-from bert_keras.tasks.user_columns import as_column, is_empty
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Choice, Frozen, HeadOptions, Path, Pooling, Texts, Verbose
+from bert_keras.types import Frozen, HeadOptions, Path, Pooling, Texts, Verbose
 
 # The logit of a missing choice: its probability is 0, and every number stays finite.
 NO_CHOICE = -1e9
@@ -78,6 +78,7 @@ class MultipleChoice(Task):
 
     head_arguments = ("pooling", "head_options")
     num_input_axes = 3  # Texts, choices, tokens.
+    answerers = (ChoiceAnswerer,)
     form = "choices"
 
     if TYPE_CHECKING:
@@ -140,14 +141,10 @@ class MultipleChoice(Task):
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
         """Returns contexts with their choices as rows of pairs, see `Task`."""
-        contexts, choices = _checked_columns(x)
-        counts = np.array([len(row) for row in choices])
-        exists = np.arange(counts.max()) < counts[:, None]
-        labels = self._checked_labels(y, exists) if training else None
-        context_ids, _ = self.preprocessor.tokenize(contexts)
-        choice_ids, _ = self.preprocessor.tokenize([text for row in choices for text in row])
-        pairs = context_ids.take(np.repeat(np.arange(len(contexts)), counts)), choice_ids
-        return EncodedGroups(self.preprocessor, *pairs, counts, labels, sample_weight)
+        columns = _checked_columns(x)
+        rows = self.answerer().encode(columns)
+        labels = self._checked_labels(y, rows.exists) if training else None
+        return self.examples_of(rows, labels, sample_weight)
 
     def encode_ready_labels(self, labels, inputs):
         """Returns the labels of ready inputs, each of which must be one of the choices."""
@@ -166,19 +163,13 @@ class MultipleChoice(Task):
                 f"from {counts.min()} to {counts.max()} choices. Compile with label_smoothing=0.0."
             )
 
-    @overload
-    def choose(
-        self, context: str, choices: Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> Choice: ...
-    @overload
     def choose(
         self,
-        context: Texts,
-        choices: Iterable[Texts],
+        context: str | Texts,
+        choices: Texts | Iterable[Texts],
         batch_size: int | None = None,
         verbose: Verbose = 0,
-    ) -> list[Choice]: ...
-    def choose(self, context, choices, batch_size=None, verbose=0):
+    ) -> Any:
         """Returns the best choice for each context.
 
         Args:
@@ -191,15 +182,7 @@ class MultipleChoice(Task):
             For a str one dict, for a column a list of dicts: `{"choice": text, "index": its
             position, "probabilities": [float, ...]}`, one probability for each choice given.
         """
-        if isinstance(context, str):
-            return self.choose([context], [choices], batch_size, verbose)[0]
-        if is_empty((context, choices)):
-            return []
-        logits = self.predict((context, choices), batch_size=batch_size, verbose=verbose)
-        return [
-            choice_answer(row, scores[: len(row)])
-            for row, scores in zip(choices, logits, strict=True)
-        ]
+        return self.ask("choose", context, choices, batch_size=batch_size, verbose=verbose)
 
 
 def _checked_columns(x):

@@ -12,7 +12,8 @@ import numpy as np
 
 from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.other_names import our_input
-from bert_keras.tasks.user_columns import as_column, is_table, is_text
+from bert_keras.preprocessing.columns import as_column, is_table
+from bert_keras.tasks.user_columns import is_text
 
 # Form of a task's raw examples -> names of columns to read, and of columns of labels. The first
 # match in a table is taken. Without a match, what the columns hold decides, see `columns_of_table`.

@@ -1,13 +1,13 @@
 """Predicting whether one text follows another."""
 
 import types
-from typing import TYPE_CHECKING, Any, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import keras
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bert_keras.answers.classes import next_sentence_answers
+from bert_keras.answers.classes import NextSentenceAnswerer
 from bert_keras.checks import check_shape, refuse_first
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.models.backbone import Backbone
@@ -17,9 +17,9 @@ from bert_keras.tasks.encoded_labels import one_column
 from bert_keras.tasks.keyword_options import PresetOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_answer import TextAnswer
-from bert_keras.tasks.user_columns import is_columns, is_empty
+from bert_keras.tasks.user_columns import is_columns
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Frozen, IsNext, Path, Texts, Verbose
+from bert_keras.types import Frozen, Path, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -55,6 +55,7 @@ class NextSentencePrediction(Task):
     """
 
     reads_pooled_output = True
+    answerers = (NextSentenceAnswerer,)
     text_answer = TextAnswer("logits", ("next", "random"), (2,))
     is_fine_tuned = False
     takes_head_of = types.MappingProxyType({"Pretraining": {"head/": "head/next_sentence/"}})
@@ -96,15 +97,13 @@ class NextSentencePrediction(Task):
         check_pairs(x)
         return super().encode_texts(x, y, sample_weight, training)
 
-    @overload
     def is_next(
-        self, first: str, second: str, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> IsNext: ...
-    @overload
-    def is_next(
-        self, first: Texts, second: Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> list[IsNext]: ...
-    def is_next(self, first, second, batch_size=None, verbose=0):
+        self,
+        first: str | Texts,
+        second: str | Texts,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> Any:
         """Returns whether texts follow others.
 
         Args:
@@ -117,11 +116,7 @@ class NextSentencePrediction(Task):
             For two str a dict, for columns a list of dicts: `{"is_next": bool, "probability":
             float}`, the probability that the second follows the first.
         """
-        x, is_one = as_pairs(first, second)
-        if is_empty(x):
-            return []
-        answers = next_sentence_answers(self.predict(x, batch_size=batch_size, verbose=verbose))
-        return answers[0] if is_one else answers
+        return self.ask("is_next", first, second, batch_size=batch_size, verbose=verbose)
 
 
 def check_pairs(x: Any) -> None:
@@ -131,21 +126,6 @@ def check_pairs(x: Any) -> None:
             "Next sentence prediction takes pairs, a tuple of two columns: (first texts, second "
             f"texts). Received: {type(x).__name__}."
         )
-
-
-def as_pairs(first: str | Texts, second: str | Texts) -> tuple[tuple[list[str], list[str]], bool]:
-    """Returns a tuple of two columns, and whether they hold one pair of str.
-
-    Raises:
-        TypeError: one is a str and the other a column.
-    """
-    is_one = isinstance(first, str)
-    if is_one != isinstance(second, str):
-        raise TypeError(
-            "First and second must both be a str, or both a column of str. Received: "
-            f"{type(first).__name__} and {type(second).__name__}."
-        )
-    return (([first], [second]) if is_one else (first, second)), is_one
 
 
 def encode_next_labels(labels: ArrayLike) -> NDArray[np.int32]:

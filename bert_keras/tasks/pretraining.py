@@ -1,20 +1,20 @@
 """BERT's pre-training: masked tokens and next sentences together."""
 
 import types
-from typing import overload
+from typing import Any
 
 import keras
 
-from bert_keras.answers.classes import next_sentence_answers
+from bert_keras.answers.classes import NextSentenceAnswerer
+from bert_keras.answers.tokens import MaskAnswerer
 from bert_keras.checks import check_labels_given
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.pretraining_heads import PretrainingHead
 from bert_keras.tasks import next_sentence_prediction as next_sentence
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.masked_lm import MaskedLM
-from bert_keras.tasks.user_columns import is_empty
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import IsNext, Texts, Verbose
+from bert_keras.types import Texts, Verbose
 
 OUTPUTS = ("masked_lm", "next_sentence")
 
@@ -61,6 +61,7 @@ class Pretraining(MaskedLM):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3.1.
     """
 
+    answerers = (MaskAnswerer, NextSentenceAnswerer)
     has_next_sentence = True
     losses_share_weights = False
     reads_pooled_output = True
@@ -117,22 +118,15 @@ class Pretraining(MaskedLM):
         check_labels_given(y, "Pretraining", "Pass a label for each pair: 0 is next, 1 is random.")
         return next_sentence.encode_next_labels(y)
 
-    @overload
     def is_next(
-        self, first: str, second: str, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> IsNext: ...
-    @overload
-    def is_next(
-        self, first: Texts, second: Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> list[IsNext]: ...
-    def is_next(self, first, second, batch_size=None, verbose=0):
+        self,
+        first: str | Texts,
+        second: str | Texts,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> Any:
         """Returns whether texts follow others, see `NextSentencePrediction.is_next`."""
-        x, is_one = next_sentence.as_pairs(first, second)
-        if is_empty(x):
-            return []
-        outputs = self.predict(x, batch_size=batch_size, verbose=verbose)
-        answers = next_sentence_answers(outputs["next_sentence"])
-        return answers[0] if is_one else answers
+        return self.ask("is_next", first, second, batch_size=batch_size, verbose=verbose)
 
     def token_logits(self, outputs):
         """Returns the logits of masked tokens among the outputs."""

@@ -1,13 +1,13 @@
 """Answering questions by a span of a text: extractive question answering."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import keras
 import numpy as np
 
 from bert_keras.answers import span_search
-from bert_keras.answers.span_search import NBest
+from bert_keras.answers.span_search import NBest, SpanAnswerer
 from bert_keras.checks import (
     check_choice,
     check_int,
@@ -18,23 +18,22 @@ from bert_keras.checks import (
     refuse_first,
     refuse_smoothing,
 )
-from bert_keras.heads.span import MASKED_LOGIT, SpanHead
+from bert_keras.heads.span import SpanHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.spans import squad_v2_scores
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.question_windows import QuestionWindows
-from bert_keras.preprocessing.text_preprocessor import TextPreprocessor, split_pairs
+from bert_keras.preprocessing.encoded_rows import SomeRows
+from bert_keras.preprocessing.question_windows import OUTPUTS, QuestionWindows
+from bert_keras.preprocessing.text_packer import split_pairs
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
 from bert_keras.tasks import question_examples
 from bert_keras.tasks.compatibility import head_for
-from bert_keras.tasks.encoded_examples import EncodedExamples, buckets_of
-from bert_keras.tasks.keyword_options import QuestionAnsweringOptions, RunOptions, TaskOptions
+from bert_keras.tasks.keyword_options import QuestionAnsweringOptions, TaskOptions
 from bert_keras.tasks.task import Task
-from bert_keras.tasks.user_columns import as_column, as_columns
+from bert_keras.tasks.user_columns import as_columns
 from bert_keras.training.losses import SpanCrossentropy
-from bert_keras.types import Answer, Data, Frozen, Labels, Normalization, Path, Texts, Verbose
-
-OUTPUTS = ("start_logits", "end_logits")
+from bert_keras.types import Frozen, Labels, Normalization, Path, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -94,6 +93,7 @@ class QuestionAnswering(Task):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), sections 4.2 and 4.3.
     """
 
+    answerers = (SpanAnswerer,)
     form = "questions"
     has_classes = False
     targets_are_rare = True
@@ -186,24 +186,6 @@ class QuestionAnswering(Task):
 
     # From text to windows
 
-    def predict(self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]) -> Any:
-        """Returns the logits; for raw text, those of all windows, question by question.
-
-        Args:
-            x: see the class.
-            batch_size: int, 32 by default.
-            **kwargs: `verbose`, and for ready inputs `steps`, `callbacks`, see `Task.predict`.
-
-        Returns:
-            Dict `start_logits`, `end_logits`: float32 `(batch, seq_len)`; for raw text
-            `(num_windows, longest)`.
-        """
-        x, *_ = self.data.in_our_form(x)
-        if not self.data.is_raw(x):
-            return super().predict(x, batch_size=batch_size, **kwargs)
-        columns, verbose = self.data.columns(x)[0], self.data.verbosity(**kwargs)
-        return self._predict_windows(self.cut(columns), batch_size, verbose)
-
     def cut(self, x: Any) -> QuestionWindows:
         """Returns the windows over questions and contexts, a `QuestionWindows`.
 
@@ -231,13 +213,8 @@ class QuestionAnswering(Task):
         return questions, contexts or []
 
     def _windows_of(self, questions, contexts):
-        return QuestionWindows(
-            self.preprocessor,
-            questions,
-            contexts,
-            stride=self.stride,
-            max_question_length=self.max_question_length,
-        )
+        sizes = {"stride": self.stride, "max_question_length": self.max_question_length}
+        return QuestionWindows(self.preprocessor, questions, contexts, **sizes)
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
         """Returns questions and contexts as rows of windows, see `Task`.
@@ -246,7 +223,7 @@ class QuestionAnswering(Task):
         training, with a warning.
         """
         if not training:
-            return EncodedWindows(self.cut(x), self)
+            return self.examples_of(self.cut(x))
         x, y = question_examples.as_columns(x, y)
         advice = "Pass (text, start character) for each question, or None for no answer."
         check_labels_given(y, "QuestionAnswering", advice)
@@ -273,16 +250,13 @@ class QuestionAnswering(Task):
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight, "float32")[usable[documents[rows]]]
         labels = {name: column[rows] for name, column in zip(OUTPUTS, columns, strict=True)}
-        return EncodedWindows(windows, self, rows, labels, sample_weight)
+        return self.examples_of(SomeRows(windows, rows), labels, sample_weight)
 
-    def _predict_windows(self, windows, batch_size=None, verbose=0):
-        longest = int(windows.lengths.max())
-        logits = np.full((2, len(windows), longest), MASKED_LOGIT, "float32")
-        for rows, outputs in self.predict_rows(EncodedWindows(windows, self), batch_size, verbose):
-            for part, name in zip(logits, OUTPUTS, strict=True):
-                length = min(longest, outputs[name].shape[1])
-                part[rows, :length] = outputs[name][:, :length]
-        return dict(zip(OUTPUTS, logits, strict=True))
+    def examples_of(self, rows, labels=None, sample_weight=None):
+        """Returns windows as examples; without `mask_padding` results depend on their padding."""
+        examples = super().examples_of(rows, labels, sample_weight)
+        examples.keeps_buckets = not self.mask_padding
+        return examples
 
     # From windows to answers
 
@@ -303,58 +277,22 @@ class QuestionAnswering(Task):
         Raises:
             TypeError, ValueError: texts do not fit, are blank, or have no token.
         """
-        check_int("size", size, advice="It is the number of answers.")
+        answerer = self.answerer("answer", top_k=check_int("size", size))
         columns = self._questions_of(as_columns(x))
         if not columns[0]:
             return []
-        windows = self.cut(columns)
-        logits = self._predict_windows(windows, batch_size, verbose=verbose)
-        return span_search.find_spans(
-            windows,
-            logits["start_logits"],
-            logits["end_logits"],
-            size=size,
-            max_answer_length=self.max_answer_length,
-            normalization=self.normalization,
-        )
+        rows = self.cut(columns)
+        batches = self.predict_rows(self.examples_of(rows), batch_size, verbose)
+        return answerer.n_best(rows, rows.collect(batches))
 
-    @overload
     def answer(
         self,
-        question: str,
-        context: str,
-        top_k: Literal[1] = 1,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-    ) -> Answer: ...
-    @overload
-    def answer(
-        self,
-        question: str,
-        context: str,
-        top_k: int,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-    ) -> list[Answer]: ...
-    @overload
-    def answer(
-        self,
-        question: Texts,
+        question: str | Texts,
         context: str | Texts,
-        top_k: Literal[1] = 1,
+        top_k: int = 1,
         batch_size: int | None = None,
         verbose: Verbose = 0,
-    ) -> list[Answer]: ...
-    @overload
-    def answer(
-        self,
-        question: Texts,
-        context: str | Texts,
-        top_k: int,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-    ) -> list[list[Answer]]: ...
-    def answer(self, question, context, top_k=1, batch_size=None, verbose=0):
+    ) -> Any:
         """Returns the best answers to questions.
 
         Args:
@@ -373,13 +311,13 @@ class QuestionAnswering(Task):
         Raises:
             TypeError, ValueError: texts do not fit, or are blank.
         """
-        is_one = isinstance(question, str)
-        questions = [question] if is_one else as_column(question, "question")
-        contexts = [context] * len(questions) if isinstance(context, str) else context
-        n_best = self.n_best((questions, contexts), top_k, batch_size, verbose)
-        threshold = self.no_answer_threshold
-        answers = [span_search.span_answers(best, top_k, threshold) for best in n_best]
-        return answers[0] if is_one else answers
+        options = {"batch_size": batch_size, "verbose": verbose, "top_k": top_k}
+        return self.ask("answer", question, context, **options)
+
+    def answer_settings(self):
+        """Returns the settings of `SpanAnswerer`."""
+        names = ("stride", "max_question_length", "max_answer_length", "normalization")
+        return {name: getattr(self, name) for name in (*names, "no_answer_threshold")}
 
     def has_no_answer(self, best: NBest) -> bool:
         """Returns whether an `NBest` says "no answer" at this task's threshold."""
@@ -436,27 +374,6 @@ class QuestionAnswering(Task):
             threshold = min(no_answer_scores.values()) - 1.0
         self.no_answer_threshold = threshold = float(threshold)
         return {"threshold": threshold, metric: best}
-
-
-class EncodedWindows(EncodedExamples):
-    """Windows over questions and contexts.
-
-    Args:
-        windows: `QuestionWindows`.
-        task: a `QuestionAnswering`.
-        window_indices: int64 `(num_rows,)`, the windows that are rows; `None` for all.
-        labels, sample_weight: see `EncodedExamples`.
-    """
-
-    def __init__(self, windows, task, window_indices=None, labels=None, sample_weight=None):
-        self.windows = windows
-        self.window_indices = np.arange(len(windows)) if window_indices is None else window_indices
-        self.keeps_buckets = not task.mask_padding
-        buckets = buckets_of(task.preprocessor.max_length)
-        super().__init__(windows.lengths[self.window_indices], labels, sample_weight, buckets)
-
-    def rows(self, indices, length):
-        return self.windows.pack(self.window_indices[indices], length)
 
 
 def _answer_tokens(windows, starts, ends):

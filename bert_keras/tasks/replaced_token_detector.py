@@ -1,23 +1,22 @@
 """Finding the tokens of a text that were replaced: ELECTRA's discriminator."""
 
-from typing import TYPE_CHECKING, Any, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import keras
 import numpy as np
 
-from bert_keras.answers.tokens import judged_tokens
+from bert_keras.answers.tokens import ReplacedTokenAnswerer
 from bert_keras.checks import check_shape, refuse_first
 from bert_keras.heads.replaced_token import ReplacedTokenHead
 from bert_keras.metrics.streaming import TokenRate
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
-from bert_keras.tasks.compatibility import check_all_fit, head_for
-from bert_keras.tasks.keyword_options import PresetOptions, RunOptions, TaskOptions
+from bert_keras.tasks.compatibility import head_for
+from bert_keras.tasks.keyword_options import PresetOptions, TaskOptions
 from bert_keras.tasks.task import Task
-from bert_keras.tasks.user_columns import as_column
 from bert_keras.training.losses import SigmoidCrossentropy
-from bert_keras.types import Data, Frozen, JudgedToken, Path, Texts, Verbose
+from bert_keras.types import Frozen, Path, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -52,6 +51,7 @@ class ReplacedTokenDetector(Task):
         [Clark et al., 2020](https://arxiv.org/abs/2003.10555), section 2.
     """
 
+    answerers = (ReplacedTokenAnswerer,)
     form = "sentences"
     label_per_token = True
     has_classes = False
@@ -118,36 +118,9 @@ class ReplacedTokenDetector(Task):
             )
         return super().encode_texts(x)
 
-    def predict(self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]) -> Any:
-        """Returns the logits of tokens.
-
-        Args:
-            x: texts or ready inputs, see the class.
-            batch_size: int, 32 by default.
-            **kwargs: `verbose`, and for ready inputs `steps`, `callbacks`, see `Task.predict`.
-
-        Returns:
-            float32 `(batch, seq_len)`; for texts a list of float32 `(num_tokens,)`, one array a
-            text, special tokens included.
-        """
-        if not self.data.is_raw(x):
-            return super().predict(x, batch_size=batch_size, **kwargs)
-        examples, verbose = self.data.encode(x, training=False), self.data.verbosity(**kwargs)
-        logits = [None] * len(examples)
-        for rows, outputs in self.predict_rows(examples, batch_size, verbose):
-            for row, values in zip(rows, outputs, strict=True):
-                logits[row] = values[: examples.lengths[row]]
-        return logits
-
-    @overload
     def is_replaced(
-        self, text: str, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> list[JudgedToken]: ...
-    @overload
-    def is_replaced(
-        self, text: Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> list[list[JudgedToken]]: ...
-    def is_replaced(self, text, batch_size=None, verbose=0):
+        self, text: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> Any:
         """Returns how likely each token was replaced.
 
         Args:
@@ -169,16 +142,4 @@ class ReplacedTokenDetector(Task):
         # {"token": "ate", "start": 9, "end": 12, "probability": 0.71}
         ```
         """
-        if isinstance(text, str):
-            return self.is_replaced([text], batch_size, verbose)[0]
-        self.data.check_has_preprocessor()
-        texts = as_column(text, "text")
-        check_all_fit(self.preprocessor, *self.preprocessor.tokenize(texts))
-        first = len(self.tokenizer.layout.before)
-        answers = []
-        all_logits = self.predict(texts, batch_size, verbose=verbose) if texts else []
-        encodings = self.tokenizer.encode(texts, special_tokens=False)
-        for logits, (ids, _, offsets, *_) in zip(all_logits, encodings, strict=True):
-            tokens = list(map(self.tokenizer.readable, ids))
-            answers.append(judged_tokens(tokens, offsets, logits[first : first + len(ids)]))
-        return answers
+        return self.ask("is_replaced", text, batch_size=batch_size, verbose=verbose)

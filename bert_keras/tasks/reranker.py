@@ -2,20 +2,24 @@
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 import keras
 import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from bert_keras.answers.probabilities import SCORES, activated
-from bert_keras.answers.prompts import check_prompts, prompt_text
-from bert_keras.answers.ranked_texts import ranked
+from bert_keras.answers.probabilities import SCORES
+from bert_keras.answers.prompts import check_prompts
+from bert_keras.answers.ranked_texts import (
+    PairClassAnswerer,
+    PairLogitsAnswerer,
+    RankAnswerer,
+    ScoreAnswerer,
+)
 from bert_keras.checks import (
     as_texts,
     check_choice,
-    check_int,
     check_labels_given,
     check_shape,
     refuse_first,
@@ -23,15 +27,17 @@ from bert_keras.checks import (
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.metrics.streaming import RelevanceAccuracy
 from bert_keras.models.backbone import Backbone
+from bert_keras.preprocessing.columns import as_column
+from bert_keras.preprocessing.encoded_rows import GroupRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.embedder import check_equally_long, refuse_equal_negatives
-from bert_keras.tasks.groups import EncodedGroups, merge_groups
+from bert_keras.tasks.groups import merge_groups
 from bert_keras.tasks.keyword_options import RerankerOptions, TaskOptions
 from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.text_classifier import TextClassifier
-from bert_keras.tasks.user_columns import as_column, is_columns, is_text
+from bert_keras.tasks.user_columns import is_columns, is_text
 from bert_keras.training.list_losses import RelevanceCrossentropy
 from bert_keras.types import (
     Card,
@@ -96,6 +102,7 @@ text, `(num_examples, num_texts)` |
         [Nogueira and Cho, 2019](https://arxiv.org/abs/1901.04085).
     """
 
+    answerers = (RankAnswerer, ScoreAnswerer, PairClassAnswerer, PairLogitsAnswerer)
     form = "candidates"
     needs_labels = False  # Positives and negatives are labels themselves.
     head_arguments = ("num_classes", "pooling", "head_options")
@@ -218,7 +225,6 @@ text, `(num_examples, num_texts)` |
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
         """Returns pairs, or lists of pairs, as rows of token ids, see `Task`."""
-        x = self._prompted(x, None)
         has_columns = is_columns(x)
         if not has_columns or (len(x) == 2 and is_text(x[1])):
             return super().encode_texts(x, y, sample_weight, training)
@@ -228,6 +234,7 @@ text, `(num_examples, num_texts)` |
                 "Call `score(query, texts)` or `rank(query, texts)`."
             )
         queries, *columns = map(as_column, x)
+        queries = self.answerer("score").prompted(queries)
         if len(columns) > 1:
             check_equally_long([queries, *columns])
             lists = list(zip(*columns, strict=True))
@@ -244,20 +251,20 @@ text, `(num_examples, num_texts)` |
         text_ids, _ = self.preprocessor.tokenize([text for texts in lists for text in texts])
         ids = ids.take(np.repeat(np.arange(len(queries)), counts))
         counts = np.asarray(counts, int)
-        return EncodedGroups(self.preprocessor, ids, text_ids, counts, labels, sample_weight)
+        rows = GroupRows(self.preprocessor, ids, text_ids, counts)
+        return self.examples_of(rows, labels, sample_weight)
 
-    def _prompted(self, x, prompt):
-        """Returns columns whose first one, the queries, begins with a prompt."""
-        before = prompt_text(prompt, self.prompts, self.default_prompt)
-        if not before or not is_columns(x):
-            return x
-        queries, *columns = x
-        return [before + query for query in as_texts(as_column(queries), "queries")], *columns
+    def answer_settings(self):
+        """Returns the settings of `RankAnswerer`."""
+        prompts = {"prompts": self.prompts, "default_prompt": self.default_prompt}
+        return {**super().answer_settings(), **prompts}
 
-    def answer_config(self) -> dict[str, Any]:
-        """Returns what an exported folder needs to know of the scores and the prompts."""
-        names = ("activation", "prompts", "default_prompt")
-        return {name: getattr(self, name) for name in names}
+    def predict_question(self, answerer, texts, batch_size=None, verbose=0):
+        """Returns rows and their outputs, see `Task`; a prompt of the question comes first."""
+        if getattr(answerer, "prompt", None) is None:
+            return super().predict_question(answerer, texts, batch_size, verbose)
+        examples = self.examples_of(answerer.encode(texts))
+        return examples.rows, self.predict_rows(examples, batch_size, verbose)
 
     def score(
         self,
@@ -284,19 +291,8 @@ text, `(num_examples, num_texts)` |
             TypeError: something is not text.
             ValueError: there are not as many queries as texts, or no prompt of that name.
         """
-        texts = as_column(texts, "texts")
-        queries = [queries] * len(texts) if isinstance(queries, str) else queries
-        pairs = (as_column(queries, "queries"), texts)
-        if prompt is None:
-            logits = self.predict(pairs, batch_size, verbose=verbose)[:, 0]
-        else:
-            check_equally_long(pairs)
-            self.data.check_has_preprocessor()
-            examples = super().encode_texts(self._prompted(pairs, prompt))
-            logits = np.zeros(len(texts), "float32")
-            for rows, outputs in self.predict_rows(examples, batch_size, verbose):
-                logits[rows] = outputs[:, 0]
-        return activated(logits, self.activation)
+        options = {"batch_size": batch_size, "verbose": verbose, "prompt": prompt}
+        return self.ask("score", queries, texts, **options)
 
     def rank(
         self,
@@ -324,7 +320,5 @@ text, `(num_examples, num_texts)` |
             TypeError: something is not text.
             ValueError: `top_k` is below 1, or there is no prompt of that name.
         """
-        if top_k is not None:
-            check_int("top_k", top_k)
-        scores = self.score(query, texts, batch_size, verbose, prompt)
-        return ranked(scores, top_k)
+        options = {"batch_size": batch_size, "verbose": verbose, "prompt": prompt, "top_k": top_k}
+        return self.ask("rank", query, texts, **options)

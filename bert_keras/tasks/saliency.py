@@ -9,9 +9,10 @@ import numpy as np
 from bert_keras.checks import check_choice, check_int, check_same_length
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
+from bert_keras.preprocessing.columns import as_column
 from bert_keras.tasks.long_text_classifier import LongTextClassifier
 from bert_keras.tasks.text_classifier import TextClassifier
-from bert_keras.tasks.user_columns import as_batch, as_column, is_columns
+from bert_keras.tasks.user_columns import as_batch, is_columns
 from bert_keras.types import OneText, Texts
 
 _Baseline: TypeAlias = Literal["mask", "pad", "zero"]
@@ -162,7 +163,7 @@ def _rows(classifier, texts):
     examples = classifier.encode_texts(texts)
     lengths = bucket_lengths(examples.lengths, length_buckets(classifier.preprocessor.max_length))
     for row, length in enumerate(lengths):
-        yield examples.rows(np.array([row]), int(length))
+        yield examples.inputs(np.array([row]), int(length))
 
 
 def _saliency(classifier, gradients, row, target, steps, baseline, batch_size):

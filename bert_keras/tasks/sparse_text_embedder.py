@@ -3,14 +3,15 @@
 import functools
 import types
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 import keras
 import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from bert_keras.checks import check_bool, check_choice, check_int, check_number, require
+from bert_keras.answers.text_vectors import SparseAnswerer
+from bert_keras.checks import check_bool, check_choice, check_number, require
 from bert_keras.engine.whole_steps import inner_optimizer
 from bert_keras.heads.splade import SpladeHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
@@ -27,7 +28,6 @@ from bert_keras.tasks.static_queries import (
     vectors_of_texts,
     weight_table,
 )
-from bert_keras.tasks.user_columns import is_empty
 from bert_keras.training.contrastive import MultipleNegativesRanking
 from bert_keras.types import Card, FileDtype, Frozen, Objective, Path, Texts, Verbose
 
@@ -94,6 +94,7 @@ class SparseTextEmbedder(Embedder):
         [Paria et al., 2020](https://arxiv.org/abs/2004.05665).
     """
 
+    answerers = (SparseAnswerer,)
     # Family settings and presets treat this head as that of a `MaskedLM`.
     head_of = "MaskedLM"
     takes_head_of = types.MappingProxyType(
@@ -243,13 +244,12 @@ class SparseTextEmbedder(Embedder):
             ValueError: there is no prompt of that name.
         """
         sparse = require("scipy.sparse", "return sparse vectors")
-        is_static = prompt == "query" and self.query_weights is not None
-        if is_static:
-            prompt = self.prompts.get(prompt, "")
-        _, texts = self._prompted([texts] if isinstance(texts, str) else texts, prompt)
-        if is_empty(texts):
+        answerer = self.answerer(prompt=prompt)
+        columns, _ = answerer.columns(texts)
+        texts = answerer.texts(*columns)
+        if not texts:
             return sparse.csr_array((0, self.dim), dtype="float32")
-        if is_static:
+        if answerer.is_static:
             return vectors_of_texts(texts, self.query_table, self.preprocessor)
         examples = self.data.encode(texts, training=False)
         rows, parts = [], []
@@ -258,25 +258,14 @@ class SparseTextEmbedder(Embedder):
             parts.append(sparse.csr_array(weights))
         return sparse.vstack(parts, format="csr")[np.argsort(np.concatenate(rows))]
 
-    @overload
     def token_weights(
         self,
-        text: str,
+        text: str | Texts,
         top_k: int | None = None,
         prompt: str | None = None,
         batch_size: int | None = None,
         verbose: Verbose = 0,
-    ) -> list[tuple[str, float]]: ...
-    @overload
-    def token_weights(
-        self,
-        text: Texts,
-        top_k: int | None = None,
-        prompt: str | None = None,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-    ) -> list[list[tuple[str, float]]]: ...
-    def token_weights(self, text, top_k=None, prompt=None, batch_size=None, verbose=0):
+    ) -> Any:
         """Returns the tokens that a text has weights for.
 
         Args:
@@ -290,15 +279,8 @@ class SparseTextEmbedder(Embedder):
             For a str a list of pairs (token, weight), the heaviest first; for a column a list of
             such lists.
         """
-        if top_k is not None:
-            check_int("top_k", top_k)
-        vectors, answers = self.embed(text, prompt, batch_size, verbose), []
-        for start, end in zip(vectors.indptr[:-1], vectors.indptr[1:], strict=True):
-            ids, values = vectors.indices[start:end], vectors.data[start:end]
-            order = np.argsort(-values, kind="stable")[:top_k]
-            tokens = map(self.tokenizer.id_to_token, ids[order].tolist())
-            answers.append(list(zip(tokens, values[order].tolist(), strict=True)))
-        return answers[0] if isinstance(text, str) else answers
+        options = {"top_k": top_k, "prompt": prompt}
+        return self.ask("token_weights", text, batch_size=batch_size, verbose=verbose, **options)
 
     def similarities(self, queries: Any, documents: Any) -> Any:
         """Returns the dot products of sparse vectors, an array `(num_queries, num_documents)`."""
@@ -325,10 +307,10 @@ class SparseTextEmbedder(Embedder):
             return self.embed(texts, kind, batch_size, verbose)
         return super().embed_as(kind, texts, batch_size, verbose)
 
-    def answer_config(self) -> dict[str, Any]:
-        """Returns what an exported folder needs to know of the prompts and the queries."""
-        weights = self.query_weights and dict(self.query_weights)
-        return {**super().answer_config(), "query_weights": weights}
+    def answer_settings(self):
+        """Returns the settings of `SparseAnswerer`."""
+        weights = None if self.query_weights is None else dict(self.query_weights)
+        return {**super().answer_settings(), "query_weights": weights}
 
     # Files
 

@@ -3,20 +3,23 @@
 import inspect
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Unpack
+from typing import Any, ClassVar, Literal, Unpack
 
 import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from bert_keras.answers.answerer import Answerer
 from bert_keras.checks import as_str
 from bert_keras.layers.initializer import build_parts
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import VARIADIC, BuiltModel
+from bert_keras.preprocessing.columns import is_table
+from bert_keras.preprocessing.encoded_rows import Rows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import compatibility, freezing
-from bert_keras.tasks.encoded_examples import EncodedExamples, EncodedTexts
+from bert_keras.tasks.encoded_examples import EncodedExamples
 from bert_keras.tasks.keyword_options import CompileOptions, EvaluateOptions, FitOptions, RunOptions
 from bert_keras.tasks.lora import AdaptedTask
 from bert_keras.tasks.saved_task import SavedTask
@@ -94,6 +97,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
     takes_head_of = types.MappingProxyType({})
     # Roles of special tokens that the tokenizer must have, besides those that every tokenizer has.
     needed_roles = ()
+    # How the task answers, the main answer first.
+    answerers: ClassVar[tuple[type[Answerer], ...]] = ()
     # The form of raw examples, one of `user_columns.FORMS`.
     form = "texts"
     # Whether raw examples need labels to train on.
@@ -219,8 +224,13 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             TypeError, ValueError: texts or labels do not fit.
         """
         labels = self.encode_labels(y) if training else None
-        ids = self.preprocessor.tokenize(x)
-        return EncodedTexts(self.preprocessor, *ids, labels, sample_weight)
+        return self.examples_of(self.answerer().encode(x), labels, sample_weight)
+
+    def examples_of(
+        self, rows: Rows, labels: Any = None, sample_weight: Weights | None = None
+    ) -> EncodedExamples:
+        """Returns rows made from texts as examples, see `EncodedExamples`."""
+        return EncodedExamples(rows, labels, sample_weight, self.preprocessor.max_length)
 
     def encode_labels(self, labels: Any) -> Any:
         """Returns labels as the array that the loss takes, after checking every one of them."""
@@ -452,6 +462,10 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             dataset = wrapped(self.data, x, training=False)
             return super().predict(dataset, batch_size=batch_size, **kwargs)
         examples = self.data.encode(x, training=False)
+        if type(examples.rows).collect is not Rows.collect:
+            verbose = self.data.verbosity(**kwargs)
+            batches = self.predict_rows(examples, batch_size, verbose) if len(examples) else ()
+            return examples.rows.collect(batches)
         batches = self.data.for_prediction(examples, batch_size)
         return keras.tree.map_structure(batches.restore_order, super().predict(batches, **kwargs))
 
@@ -515,6 +529,80 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         for (rows, _), output in zip(batches.batches, outputs, strict=True):
             # Rows that only fill up the last batch come last.
             yield rows, keras.tree.map_structure(lambda x, rows=rows: x[: len(rows)], output)
+
+    # Answers
+
+    def answer_settings(self) -> dict[str, Any]:
+        """Returns the settings that answers depend on, as plain data; see `Answerer`."""
+        return {}
+
+    def answerer(self, method: str | None = None, **options: Any) -> Answerer:
+        """Returns what answers by a method of `answerers`, the first by default.
+
+        Raises:
+            ValueError: the task has no such answer, or an option does not fit.
+        """
+        self.data.check_has_preprocessor()
+        for cls in self.answerers or (Answerer,):
+            if method is None or cls.method == method:
+                return cls(self.answer_settings(), self.preprocessor, **options)
+        names = " and ".join(cls.method for cls in self.answerers) or "nothing"
+        raise ValueError(f"This {type(self).__name__} answers by {names}. Received: {method}.")
+
+    def ask(
+        self,
+        method: str,
+        *columns: Any,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+        **options: Any,
+    ) -> Any:
+        """Returns the answer to one example, or to columns of examples.
+
+        Args:
+            method: str, a method of `answerers`.
+            *columns: for each of its fields a str, or a column of str.
+            batch_size: int, 32 by default.
+            verbose: see `keras.Model.predict`.
+            **options: options of the answer.
+
+        Raises:
+            TypeError, ValueError: texts or options do not fit; before any compute.
+        """
+
+        def read(answerer, texts):
+            return self.predict_question(answerer, texts, batch_size, verbose)
+
+        columns = (self.data.columns(x)[0] if is_table(x) else x for x in columns)
+        return self.answerer(method, **options).ask(read, *columns)
+
+    def ask_rows(self, method: str, rows: Sequence[Sequence[str]], **options: Any) -> Any:
+        """Returns the answers to rows of texts, one text for each field, see `ask`.
+
+        Args:
+            method: str, a method of `answerers`.
+            rows: list of tuples of str: a text or a pair, question and context, context and
+                choices, query and texts.
+            **options: see `ask`.
+        """
+        (cls,) = (cls for cls in self.answerers if cls.method == method)
+        return self.ask(method, *cls.columns_of(rows), **options) if rows else []
+
+    def predict_question(
+        self, answerer: Answerer, texts: Any, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> tuple[Rows, Iterable[Any]]:
+        """Returns what an answerer reads as rows, as `encode_texts` makes them, and their outputs.
+
+        Args:
+            answerer: an `Answerer`.
+            texts: what its `texts` returned.
+            batch_size, verbose: see `ask`.
+        """
+        if type(answerer).encode is self.answerers[0].encode:
+            examples = self.data.encode(texts, training=False)
+        else:
+            examples = self.examples_of(answerer.encode(texts))
+        return examples.rows, self.predict_rows(examples, batch_size, verbose)
 
     def quantize(
         self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any

@@ -11,22 +11,21 @@ from bert_keras.checks import as_str, check_int, check_labels_given
 from bert_keras.engine.compiled_programs import COMPILES_SHAPES
 from bert_keras.inputs import PADDING_MASK, check_keys
 from bert_keras.preprocessing.batching import BucketedBatches, buckets_worth_compiling
+from bert_keras.preprocessing.columns import as_column, is_column, is_table
 from bert_keras.tasks.compatibility import overrides
 from bert_keras.tasks.encoded_examples import (
     DEFAULT_BATCH_SIZE,
     EncodedExamples,
     ReadyInputs,
+    ReadyRows,
     check_class_weight,
 )
 from bert_keras.tasks.named_columns import are_rows, columns_of_table, in_our_form
 from bert_keras.tasks.user_columns import (
     FORMS,
-    as_column,
     as_columns,
     check_labels_and_weights,
     class_weight_by_index,
-    is_column,
-    is_table,
     is_text,
     split_off_end,
 )
@@ -153,7 +152,7 @@ class TaskData:
         labels = task.encode_ready_labels(y, inputs) if training else None
         if training and sample_weight is None and task.label_per_token and PADDING_MASK in inputs:
             sample_weight = np.asarray(inputs[PADDING_MASK], "float32")
-        return ReadyInputs(inputs, labels, sample_weight)
+        return ReadyInputs(ReadyRows(inputs), labels, sample_weight)
 
     def one_batch(
         self,
@@ -169,7 +168,8 @@ class TaskData:
         """
         x, y, sample_weight = self.in_our_form(x, y, sample_weight)
         if not self.is_raw(x):
-            if isinstance(x, dict) and getattr(getattr(y, "dtype", None), "kind", "O") in "OU":
+            kind = getattr(getattr(y, "dtype", None), "kind", "O" if isinstance(y, list) else "i")
+            if isinstance(x, dict) and kind in "OU":
                 # Names, or a list, which Keras would take for several outputs.
                 y = y if y is None else self.task.encode_ready_labels(y, x)
             return x, y, sample_weight

@@ -1,15 +1,15 @@
 """Classification and regression of texts and pairs of texts."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import keras
 import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from bert_keras.answers.classes import check_threshold, class_answers, class_probabilities
-from bert_keras.answers.probabilities import activated
+from bert_keras.answers.classes import ClassAnswerer, LogitsAnswerer, class_probabilities
+from bert_keras.answers.entailment import ZeroShotAnswerer
 from bert_keras.checks import check_choice, check_number, refuse_smoothing, refuse_unused
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
@@ -21,7 +21,7 @@ from bert_keras.tasks.compatibility import dropout_of, head_for, head_settings
 from bert_keras.tasks.keyword_options import RunOptions, TaskOptions, TextClassifierOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_answer import TextAnswer
-from bert_keras.tasks.user_columns import as_batch, is_empty
+from bert_keras.tasks.user_columns import is_empty
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.training.short_runs import start_at_shares
 from bert_keras.types import (
@@ -92,6 +92,7 @@ class TextClassifier(Task):
     """
 
     head_arguments = ("num_classes", "pooling", "head_options")
+    answerers = (ClassAnswerer, LogitsAnswerer, ZeroShotAnswerer)
     # From the outputs of a regression to its scores, see `Reranker`.
     activation = "linear"
 
@@ -264,23 +265,13 @@ class TextClassifier(Task):
         advice = "A regression has scores, no probabilities. Use `predict`."
         check_choice("problem_type", self.problem_type, ("single_label", "multi_label"), advice)
 
-    @overload
     def classify(
         self,
-        texts: OneText,
+        texts: OneText | Texts,
         batch_size: int | None = None,
         threshold: Threshold = 0.5,
         verbose: Verbose = 0,
-    ) -> dict[str, Any]: ...
-    @overload
-    def classify(
-        self,
-        texts: Texts,
-        batch_size: int | None = None,
-        threshold: Threshold = 0.5,
-        verbose: Verbose = 0,
-    ) -> list[dict[str, Any]]: ...
-    def classify(self, texts, batch_size=None, threshold=0.5, verbose=0):
+    ) -> Any:
         """Returns answers that a person can read.
 
         Args:
@@ -300,12 +291,13 @@ class TextClassifier(Task):
             TypeError, ValueError: texts do not fit, or `threshold` is neither one finite number
                 nor one for each label.
         """
-        threshold = check_threshold(threshold, self._names())
-        texts, is_one = as_batch(texts)
-        logits = activated(self.predict(texts, batch_size, verbose=verbose), self.activation)
-        logits = logits / self.temperature
-        answers = class_answers(logits, self.problem_type, self._names(), threshold)
-        return answers[0] if is_one else answers
+        options = {"batch_size": batch_size, "verbose": verbose, "threshold": threshold}
+        return self.ask("classify", texts, **options)
+
+    def answer_settings(self):
+        """Returns the settings of `ClassAnswerer` and those that read its logits."""
+        names = ("problem_type", "num_classes", "label_names", "temperature", "activation")
+        return {name: getattr(self, name) for name in names}
 
     def _names(self):
         return list(self.label_names or range(self.num_classes))

@@ -9,7 +9,8 @@ from keras import ops
 from numpy.typing import ArrayLike, NDArray
 
 from bert_keras.answers.similarity import SIMILARITIES, l2_normalize
-from bert_keras.checks import check_bool, check_choice, check_int
+from bert_keras.answers.text_vectors import EmbedAnswerer
+from bert_keras.checks import check_bool, check_choice
 from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.retrieval import similarity_matrix
@@ -109,6 +110,7 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         [Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084).
     """
 
+    answerers = (EmbedAnswerer,)
     head_arguments = ("projection",)
     text_answer = TextAnswer("vectors", None, (1,))
 
@@ -215,17 +217,8 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
             TypeError: something is not text.
             ValueError: there is no prompt of that name, or `dim` is beyond the vectors.
         """
-        if dim is not None:
-            check_int("dim", dim, most=self.dim, advice="No vector has more values.")
-            return self.shortened(self.embed(texts, prompt, batch_size, verbose), dim)
-        if isinstance(texts, str):
-            return self.embed([texts], prompt, batch_size, verbose)[0]
-        prompt, texts = self._prompted(texts, prompt)
-        if not texts:
-            return np.zeros((0, self.dim), "float32")
-        if prompt and self._skips_prompt:
-            return self._embed_after(prompt, texts, batch_size, verbose)
-        return self.predict(texts, batch_size=batch_size, verbose=verbose)
+        options = {"batch_size": batch_size, "verbose": verbose, "prompt": prompt, "dim": dim}
+        return self.ask("embed", texts, **options)
 
     def shortened(self, vectors: NDArray[np.float32], dim: int) -> NDArray[np.float32]:
         """Returns the first values of vectors, of length 1 again if `normalize`, see `embed`."""
@@ -235,25 +228,28 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
     def _skips_prompt(self):
         return not self.include_prompt and self.pooling != "pooler"
 
-    def _embed_after(self, prompt, texts, batch_size, verbose):
-        """Returns the vectors of texts that begin with a prompt, pooled without its tokens."""
-        self.data.check_has_preprocessor()
-        num_skipped = len(self.tokenizer.layout.before) + len(self.tokenizer(prompt.strip()))
+    def predict_question(self, answerer, texts, batch_size=None, verbose=0):
+        """Returns rows and their outputs, see `Task`; some prompts' tokens are not pooled."""
+        if not answerer.before or not self._skips_prompt:
+            return super().predict_question(answerer, texts, batch_size, verbose)
         examples = self.data.encode(texts, training=False)
-        vectors = np.zeros((len(texts), self.dim), "float32")
+        return examples.rows, self._pooled_after(answerer.before, examples, batch_size, verbose)
+
+    def _pooled_after(self, prompt, examples, batch_size, verbose):
+        """Yields the indices and the vectors of texts, pooled without the prompt's tokens."""
+        num_skipped = len(self.tokenizer.layout.before) + len(self.tokenizer(prompt.strip()))
         batches = examples.batches(batch_size, shuffle=False)
         outputs = self.backbone.predict_batches(batches, verbose)
         for (rows, length), states in zip(batches.batches, outputs, strict=True):
             start = min(num_skipped, length - 1)
             after = {"sequence_output": states["sequence_output"][:, start:]}
-            mask = examples.rows(rows, length)[PADDING_MASK][:, start:]
-            vectors[rows] = ops.convert_to_numpy(self.head(after, padding_mask=mask))
-        return vectors
+            mask = examples.inputs(rows, length)[PADDING_MASK][:, start:]
+            yield rows, ops.convert_to_numpy(self.head(after, padding_mask=mask))
 
-    def answer_config(self) -> dict[str, Any]:
-        """Returns what an exported folder needs to know of the prompts and the similarity."""
-        settings = {"skips_prompt": self._skips_prompt, "similarity": self.similarity}
-        return {**super().answer_config(), **settings}
+    def answer_settings(self):
+        """Returns the settings of `EmbedAnswerer`, and the similarity."""
+        own = {"skips_prompt": self._skips_prompt, "dim": self.dim, "normalize": self.normalize}
+        return {**super().answer_settings(), **own, "similarity": self.similarity}
 
     # Files
 

@@ -1,7 +1,7 @@
 """Tags for words: named entities, parts of speech, word segmentation."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import keras
 import numpy as np
@@ -9,7 +9,13 @@ from keras import ops
 from numpy.typing import NDArray
 
 from bert_keras.answers.entity_tags import entity_readings, find_odd_tags, is_entity_tag
-from bert_keras.answers.tagged_texts import named_tags, tagged_texts
+from bert_keras.answers.tagged_texts import (
+    PieceLogitsAnswerer,
+    TagAnswerer,
+    as_sentences,
+    named_tags,
+    place_words,
+)
 from bert_keras.answers.viterbi import best_tags
 from bert_keras.checks import (
     check_int,
@@ -26,30 +32,24 @@ from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.entities import entity_scores
 from bert_keras.metrics.streaming import TokenAccuracy
 from bert_keras.models.backbone import Backbone
+from bert_keras.preprocessing.columns import as_column, is_column
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.preprocessing.word_windows import cut_words
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_settings
-from bert_keras.tasks.encoded_examples import EncodedTexts
 from bert_keras.tasks.encoded_labels import check_label_names
 from bert_keras.tasks.keyword_options import (
     AllCompileOptions,
-    RunOptions,
     TaskOptions,
     TokenClassifierOptions,
 )
-from bert_keras.tasks.tagging_words import as_sentences, place_words
 from bert_keras.tasks.task import Task
-from bert_keras.tasks.user_columns import as_column, is_column
 from bert_keras.training.losses import AsComputed, SparseCrossentropy
 from bert_keras.types import (
-    Data,
     Frozen,
     Inputs,
     Outputs,
     Path,
     Scheme,
-    TaggedText,
     Tensor,
     Texts,
     Verbose,
@@ -126,6 +126,7 @@ class TokenClassifier(Task):
     """
 
     head_arguments = ("num_classes", "crf")
+    answerers = (TagAnswerer, PieceLogitsAnswerer)
     form = "sentences"
     label_per_token = True
 
@@ -286,38 +287,28 @@ class TokenClassifier(Task):
             sample_weight: float `(num_sentences,)`, or `None`.
             training: bool.
         """
-        windows = self._cut(x)
-        examples = EncodedTexts(self.preprocessor, windows.ids)
+        sentences = as_sentences(x)
+        rows = self.answerer().encode(sentences)
         if not training:
-            return examples
-        labels = self._tag_indices(self._words_of(x), y)
+            return self.examples_of(rows)
+        labels = self._tag_indices(self._words_of(sentences), y)
         check_not_empty(labels, "There must be words to train or to measure on")
-        words = windows.words.values
+        words = rows.words.values
         weights = (words >= 0).astype("float32")
         if sample_weight is not None:
-            window_weights = np.asarray(sample_weight, "float32")[windows.sentences]
-            weights *= np.repeat(window_weights, windows.words.lengths)
+            window_weights = np.asarray(sample_weight, "float32")[rows.sentences]
+            weights *= np.repeat(window_weights, rows.words.lengths)
         # Where there is no word, index -1 finds the 0 at the end.
         values = np.append(labels, np.int32(0))[words]
-        return examples.labelled(
-            Ragged.from_flat(values, windows.words.lengths),
-            Ragged.from_flat(weights, windows.words.lengths),
+        flat = Ragged.from_flat
+        return self.examples_of(
+            rows, flat(values, rows.words.lengths), flat(weights, rows.words.lengths)
         )
 
     def _words_of(self, sentences):
         """Returns sentences as lists of words."""
-        return [_slices(text, spans) for text, spans in self._placed(sentences)]
-
-    def _placed(self, sentences):
-        self.data.check_has_preprocessor()
-        return place_words(self.preprocessor.tokenizer, as_sentences(sentences))
-
-    def _cut(self, sentences, are_pieces=False):
-        self.data.check_has_preprocessor()
-        tokenizer, max_length = self.preprocessor.tokenizer, self.preprocessor.max_length
-        stride = self.stride or max(1, self.preprocessor.room() // 2)
-        sentences = as_sentences(sentences)
-        return cut_words(tokenizer, sentences, max_length, stride, are_pieces)
+        placed = place_words(self.preprocessor.tokenizer, sentences)
+        return [_slices(text, spans) for text, spans in placed]
 
     def _tag_indices(self, sentences, tags):
         """Returns the indices of all sentences' tags, int32 `(num_words,)`, checked one by one."""
@@ -350,28 +341,6 @@ class TokenClassifier(Task):
 
     # Answers
 
-    def predict(self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]) -> Any:
-        """Returns the logits of tokens, or for raw sentences those of their words.
-
-        Args:
-            x: sentences or ready inputs, see the class.
-            batch_size: int, 32 by default.
-            **kwargs: `verbose`, and for ready inputs `steps`, `callbacks`, see
-                `keras.Model.predict`.
-
-        Returns:
-            float32 `(batch, seq_len, num_classes)`; for raw sentences a list of float32
-            `(num_words, num_classes)`, one array a sentence. With a CRF these are the emissions.
-
-        Raises:
-            TypeError, ValueError: sentences or inputs do not fit; before any compute.
-        """
-        x, *_ = self.data.in_our_form(x)
-        if not self.data.is_raw(x):
-            return super().predict(x, batch_size=batch_size, **kwargs)
-        sentences, verbose = self.data.columns(x)[0], self.data.verbosity(**kwargs)
-        return self._predict_words(sentences, batch_size, verbose)
-
     def piece_logits(
         self, texts: Texts, batch_size: int | None = None
     ) -> list[NDArray[np.float32]]:
@@ -386,18 +355,7 @@ class TokenClassifier(Task):
         Returns:
             A list of float32 `(num_tokens, num_classes)`, one array a text.
         """
-        return self._predict_words(texts, batch_size, are_pieces=True)
-
-    def _predict_words(self, sentences, batch_size=None, verbose=0, are_pieces=False):
-        windows = self._cut(sentences, are_pieces)
-        if not (num_words := windows.num_words):
-            return []
-        examples = EncodedTexts(self.preprocessor, windows.ids)
-        logits = np.zeros((sum(num_words), self.num_classes), "float32")
-        for rows, outputs in self.predict_rows(examples, batch_size, verbose):
-            words = windows.words.take(rows).to_dense(outputs.shape[1], padding=-1)
-            logits[words[words >= 0]] = outputs[words >= 0]
-        return np.split(logits, np.cumsum(num_words)[:-1])
+        return self.ask("piece_logits", texts, batch_size=batch_size)
 
     def predict_tags(
         self, sentences: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
@@ -413,18 +371,17 @@ class TokenClassifier(Task):
             For each sentence a list with one tag a word: its name, or its number where the task
             has no `label_names`.
         """
-        logits = self._predict_words(sentences, batch_size, verbose=verbose)
+        logits = self._predict_words(sentences, batch_size, verbose)
         return [named_tags(tags, self.label_names) for tags in best_tags(logits, self._chain())]
 
-    @overload
+    def _predict_words(self, sentences, batch_size, verbose):
+        """Returns the logits of each sentence's words; for no sentences an empty list."""
+        sentences = as_sentences(sentences)
+        return self.predict(sentences, batch_size, verbose=verbose) if sentences else []
+
     def tag(
-        self, sentences: str, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> TaggedText: ...
-    @overload
-    def tag(
-        self, sentences: Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> list[TaggedText]: ...
-    def tag(self, sentences, batch_size=None, verbose=0):
+        self, sentences: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> Any:
         """Returns the words of sentences with their tags, and the entities that these mark.
 
         Args:
@@ -453,14 +410,13 @@ class TokenClassifier(Task):
         #  {"type": "LOC", "text": "London", "start": 22, "end": 28, "score": 0.98}]
         ```
         """
-        placed = self._placed(sentences)
-        logits = self._predict_words(sentences, batch_size, verbose=verbose)
-        answers = tagged_texts(placed, logits, self.label_names, self._chain())
-        return answers[0] if isinstance(sentences, str) else answers
+        return self.ask("tag", sentences, batch_size=batch_size, verbose=verbose)
 
-    def answer_config(self) -> dict[str, Any]:
-        """Returns what `tag` needs beside the logits, for an exported folder."""
-        return {"crf": [weights.tolist() for weights in self._chain() or ()]}
+    def answer_settings(self):
+        """Returns the settings of `TagAnswerer`."""
+        crf = [weights.tolist() for weights in self._chain() or ()]
+        names = ("num_classes", "label_names", "stride")
+        return {"crf": crf, **{name: getattr(self, name) for name in names}}
 
     def _chain(self):
         """Returns the field's weights as arrays, see `answers.viterbi.Chain`, or `None`."""
@@ -520,10 +476,12 @@ class TokenClassifier(Task):
                 any compute.
         """
         names = self._entity_tags(scheme)
+        self.data.check_has_preprocessor()
+        sentences = as_sentences(sentences)
         words = self._words_of(sentences)
         check_same_length("Each sentence needs a list of tags", sentences=words, lists=tags)
         true = check_not_empty(self._tag_indices(words, tags), "There must be words to measure on")
-        logits = self._predict_words(sentences, batch_size, verbose=verbose)
+        logits = self._predict_words(sentences, batch_size, verbose)
         decoded = best_tags(logits, self._chain())
         scores = {"accuracy": float(np.mean(np.concatenate(decoded) == true))}
         if names:

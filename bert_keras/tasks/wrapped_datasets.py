@@ -12,8 +12,9 @@ from bert_keras import distribution
 from bert_keras.checks import as_str
 from bert_keras.engine.tensorflow_data import is_data_loader
 from bert_keras.preprocessing.batching import BucketedBatches
+from bert_keras.preprocessing.columns import as_column
 from bert_keras.tasks.encoded_examples import EncodedExamples
-from bert_keras.tasks.user_columns import as_column, check_is_dataset, is_text
+from bert_keras.tasks.user_columns import check_is_dataset, is_text
 
 
 def wrapped(data, x, training=True):

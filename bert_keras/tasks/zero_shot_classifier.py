@@ -2,18 +2,10 @@
 
 from typing import Any, Self
 
-import numpy as np
-
-from bert_keras.answers.classes import check_threshold
-from bert_keras.answers.entailment import (
-    check_hypotheses,
-    entailment_answers,
-    entailment_columns,
-)
+from bert_keras.answers.entailment import entailment_columns
 from bert_keras.checks import refuse_unused
 from bert_keras.models.doors import exported_task
 from bert_keras.tasks.text_classifier import TextClassifier
-from bert_keras.tasks.user_columns import as_column
 from bert_keras.types import Path, Texts, Threshold
 
 
@@ -45,10 +37,9 @@ class ZeroShotClassifier:
     """
 
     def __init__(self, classifier: Any) -> None:
-        is_exported = not isinstance(classifier, TextClassifier)
-        names = classifier.config["label_names"] if is_exported else classifier.label_names
-        entailment_columns(names)
-        self.classifier, self.label_names = classifier, names
+        self.classifier = classifier
+        self.label_names = classifier.answer_settings()["label_names"]
+        entailment_columns(self.label_names)
 
     @classmethod
     def from_preset(cls, source: Path, **kwargs: Any) -> Self:
@@ -97,26 +88,6 @@ class ZeroShotClassifier:
         Raises:
             TypeError, ValueError: texts, labels, the hypothesis or the threshold do not fit.
         """
-        hypotheses = check_hypotheses(labels, hypothesis)
-        threshold = check_threshold(threshold, labels)
-        is_one = isinstance(texts, str)
-        texts = [texts] if is_one else as_column(texts, "texts")
-        if not texts:
-            return []
-        pairs = [text for text in texts for _ in labels], hypotheses * len(texts)
-        logits = class_logits(self.classifier, pairs, batch_size)
-        answers = entailment_answers(logits, self.label_names, labels, multi_label, threshold)
-        return answers[0] if is_one else answers
-
-
-def class_logits(classifier, texts, batch_size=None):
-    """Returns the logits of texts or pairs, float32 `(num_texts, num_classes)`.
-
-    Args:
-        classifier: a `TextClassifier`, or its export.
-        texts: list of str, or a tuple of two such.
-        batch_size: int, 32 by default.
-    """
-    if isinstance(classifier, TextClassifier):
-        return classifier.predict(texts, batch_size=batch_size, verbose=0)
-    return np.asarray(classifier.logits(texts, batch_size or 32))
+        options = {"hypothesis": hypothesis, "multi_label": multi_label, "threshold": threshold}
+        options |= {"batch_size": batch_size, "labels": labels}
+        return self.classifier.ask("zero_shot", texts, **options)

@@ -24,6 +24,7 @@ from bert_keras.tokenizers.keras_hub_settings import (
     read_keras_hub_tokenizer,
 )
 from bert_keras.tokenizers.layout import Layout
+from bert_keras.tokenizers.text_encoder import ROLES
 
 TOKENIZER_FILE = "tokenizer.json"
 SENTENCE_PIECE_FILES = ("sentencepiece.bpe.model", "spiece.model", "spm.model")
@@ -36,14 +37,6 @@ TOKENIZER_FILES = (*VOCABULARY_FILES, *_SETTINGS, *_OTHERS)
 # The file in which sentence-transformers says how it reads texts. Old folders name their family.
 _FAMILIES = ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 SENTENCE_FILES = tuple(f"sentence_{family}_config.json" for family in _FAMILIES)
-# The usual tokens of each role, for files that name none.
-ROLES = {
-    "cls_token": ("[CLS]", "<s>"),
-    "sep_token": ("[SEP]", "</s>"),
-    "pad_token": ("[PAD]", "<pad>"),
-    "mask_token": ("[MASK]", "<mask>"),
-    "unknown_token": ("[UNK]", "<unk>"),
-}
 ARGUMENTS = (*ROLES, "model_max_length")
 # Argument -> section, type and key in tokenizer.json.
 _PLACES = (

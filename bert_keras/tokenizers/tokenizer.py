@@ -3,91 +3,34 @@
 from __future__ import annotations
 
 import copy
-import functools
 import hashlib
 import inspect
-import itertools
 import json
-import operator
 import os
-import re
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Unpack, overload
+from collections.abc import Iterable
+from typing import Any, Unpack
 
 import keras
 import numpy as np
 import tokenizers
-from numpy.typing import NDArray
 
-from bert_keras.answers.sentence_tokens import Pieces, after_spaces, encode_sentences, needs_space
-from bert_keras.answers.words import number_words
-from bert_keras.checks import as_texts, check_int, check_pairs, check_type
+from bert_keras.checks import check_int, check_type
 from bert_keras.engine.atomic_files import of_one_state, reading, write_text
 from bert_keras.other_names import WithOtherNames
 from bert_keras.tokenizers import saved as files
 from bert_keras.tokenizers.building_blocks import bert_template, require_tokens
 from bert_keras.tokenizers.harmless import check_harmless
 from bert_keras.tokenizers.layout import read_layout
+from bert_keras.tokenizers.text_encoder import HIDDEN, ROLES, TextEncoder
 from bert_keras.tokenizers.vocabulary import without_line
-from bert_keras.types import Array, Path, Texts, TokenizerOptions
+from bert_keras.types import Path, TokenizerOptions
 
-# The library's results take many times the memory of the arrays made from them.
-TEXTS_AT_ONCE = 2048
-# Starts the name of a token that must not be found in text, see `plain`.
-_HIDDEN = "\0"
-# Characters that BERT splits: not the letters and the half-width kana among full-width forms.
-_CHINESE = (
-    "[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff0f\uff1a-\uff20"
-    "\uff3b-\uff40\uff5b-\uff65\U00020000-\U0002fa1f]"
-)
-_BETWEEN_CHINESE = re.compile(f"(?<={_CHINESE}) (?={_CHINESE})")
 # File -> the subclass that is made from it.
 _MAKERS = {}
 
 
-class Encoding(NamedTuple):
-    """A text, or a pair of texts, as a model sees it.
-
-    All fields are lists of the same length with one entry per piece, including special tokens
-    unless they are left out.
-
-    Fields:
-        ids: int, the id in the vocabulary.
-        pieces: str, the piece itself.
-        offsets: (start, end), the characters `text[start:end]` of the original text that the piece
-            stands for, or of its word for `encode_words`. (0, 0) for special tokens. Pieces that
-            are parts of one character all have the offsets of that character.
-        word_ids: int, the index of the piece's word, from 0 in each text. None for special tokens.
-            Except for WordPiece, a run of punctuation is a word of its own, and so is each piece in
-            scripts without spaces between words.
-        segment_ids: int, 0, or 1 for the second text of a pair if the tokenizer has segments.
-    """
-
-    ids: list[int]
-    pieces: list[str]
-    offsets: list[tuple[int, int]]
-    word_ids: list[int | None]
-    segment_ids: list[int]
-
-
-def _role_id(role: str, meaning: str) -> property:
-    """Returns the property `<role>_id`."""
-
-    def get(tokenizer: Tokenizer) -> int:
-        token = getattr(tokenizer, role)
-        if token not in tokenizer._ids:
-            raise ValueError(
-                f"The vocabulary must hold a `{role}`. Received: {tokenizer.vocabulary_size} tokens"
-                f" without {token or files.ROLES[role]}. Add one, or pass the name that it has: "
-                f"`Tokenizer.load(folder, {role}=...)`."
-            )
-        return tokenizer._ids[token]
-
-    return property(get, doc=f"Id of the token that {meaning}.")
-
-
 @keras.saving.register_keras_serializable(package="bert_keras")
-class Tokenizer(WithOtherNames):
+class Tokenizer(TextEncoder, WithOtherNames):
     """Turns text into the tokens of a model's vocabulary, and ids back into text.
 
     One file, tokenizer.json, defines how text is cleaned, split into words and pieces, and
@@ -235,29 +178,9 @@ class Tokenizer(WithOtherNames):
         """The number of ids, which is the number of rows that an embedding table needs."""
         return len(self._vocabulary)
 
-    @functools.cached_property
-    def continues_word(self) -> NDArray[np.bool_] | None:
-        """Bool `(vocabulary_size,)`, whether each token continues a word, such as those with `##`.
-
-        None if that depends on the text, not on the vocabulary.
-        """
-        prefix = self.settings["model"].get("continuing_subword_prefix")
-        if self.settings["model"]["type"] != "WordPiece" or not prefix:
-            return None
-        return np.array([token.startswith(prefix) for token in self._vocabulary])
-
-    def get_vocabulary(self) -> list[str]:
-        """Returns the tokens, a list of str; the index is the id."""
-        return self.vocabulary
-
-    def token_to_id(self, token: str) -> int:
-        """Returns the id of a token; raises a ValueError if the vocabulary does not hold it."""
-        if token not in self._ids:
-            raise ValueError(
-                f"The vocabulary does not hold {token!r}. It has {len(self._vocabulary)} tokens, "
-                f"the last are {self._vocabulary[-3:]}."
-            )
-        return self._ids[token]
+    def find(self, token):
+        """Returns the id of a token, or `None` if the vocabulary does not hold it."""
+        return self._ids.get(token)
 
     def id_to_token(self, id: int) -> str:
         """Returns the token of an id; raises a ValueError if there is none."""
@@ -265,234 +188,8 @@ class Tokenizer(WithOtherNames):
             raise ValueError(f"An id must be in [0, {len(self._vocabulary)}). Received: {id}.")
         return self._vocabulary[id]
 
-    def readable(self, id: int) -> str:
-        """Returns the token of an id in readable form: `é` for the bytes `Ã©`, without `▁`.
-
-        `##` is kept. A token that would become empty, or is half a character, is not changed.
-        """
-        token = self.id_to_token(id)
-        if self.settings["model"]["type"] == "WordPiece":
-            return token
-        text = self._backend.decode([id], skip_special_tokens=False).strip()
-        return token if "\ufffd" in text else text or token
-
-    cls_token_id = _role_id("cls_token", "starts every sequence")
-    sep_token_id = _role_id("sep_token", "ends every text")
-    pad_token_id = _role_id("pad_token", "pads a batch")
-    mask_token_id = _role_id("mask_token", "hides a word in pretraining")
-    unknown_token_id = _role_id("unknown_token", "replaces what the vocabulary cannot spell")
-
-    @property
-    def special_token_ids(self) -> list[int]:
-        """The sorted ids of the special tokens in the vocabulary."""
-        return sorted({self._ids[token] for token in self._role_tokens() if token in self._ids})
-
     def _role_tokens(self):
-        return [getattr(self, role) for role in files.ROLES]
-
-    # Text to ids
-
-    @overload
-    def __call__(self, texts: str) -> list[int]: ...
-    @overload
-    def __call__(self, texts: Texts) -> list[list[int]]: ...
-    def __call__(self, texts):
-        """Returns the ids of a text, or of each text in a column, without special tokens.
-
-        Args:
-            texts: str, or a list, array or column of str.
-
-        Returns:
-            A list of int, or a list of such lists.
-        """
-        if isinstance(texts, str):
-            return self([texts])[0]
-        return [encoding.ids for encoding in self._run(as_texts(texts), fast=True)]
-
-    def flat_ids(self, texts: Texts, word_starts: bool = False) -> tuple[Array, ...]:
-        """Tokenizes a column of texts into one flat array, which is faster than lists.
-
-        Args:
-            texts: list, array or column of str.
-            word_starts: bool, also return where words start.
-
-        Returns:
-            ids: int32 `(total,)`, the concatenated ids of all texts, without special tokens.
-            lengths: int64 `(num_texts,)`, the number of ids of each text.
-            starts: bool `(total,)`, whether a word starts at each token; only if `word_starts`.
-        """
-        texts = as_texts(texts)
-        # Word ids cost a quarter of the time, so the vocabulary is used if it is enough.
-        by_text = word_starts and self.continues_word is None
-        ids, lengths, starts = [np.empty(0, np.int32)], [np.empty(0, np.int64)], [np.empty(0, bool)]
-        for begin in range(0, len(texts), TEXTS_AT_ONCE):
-            batch = texts[begin : begin + TEXTS_AT_ONCE]
-            part = self._run(batch, fast=not by_text)
-            rows = list(map(operator.attrgetter("ids"), part))
-            lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
-            ids.append(np.fromiter(itertools.chain.from_iterable(rows), np.int32))
-            for text, encoding in zip(batch, part, strict=True) if by_text else ():
-                words = number_words(text, encoding.word_ids, encoding.offsets)
-                starts.append(np.diff(words, prepend=-1) != 0)
-        ids, lengths = np.concatenate(ids), np.concatenate(lengths)
-        if not word_starts:
-            return ids, lengths
-        return ids, lengths, np.concatenate(starts) if by_text else ~self.continues_word[ids]
-
-    @overload
-    def tokenize(self, text: str) -> list[str]: ...
-    @overload
-    def tokenize(self, text: Texts) -> list[list[str]]: ...
-    def tokenize(self, text):
-        """Returns the pieces of a text, or of each text in a column, as str."""
-        if isinstance(text, str):
-            return self.tokenize([text])[0]
-        return [encoding.tokens for encoding in self._run(as_texts(text))]
-
-    @overload
-    def encode(
-        self, text: str, pair: str | None = None, special_tokens: bool = True
-    ) -> Encoding: ...
-    @overload
-    def encode(
-        self, text: Texts, pair: Texts | None = None, special_tokens: bool = True
-    ) -> list[Encoding]: ...
-    def encode(self, text, pair=None, special_tokens=True):
-        """Returns the `Encoding` of a text or a pair, or of each in a column.
-
-        Args:
-            text: str, or a list, array or column of str.
-            pair: str or column of str of the same length, or None.
-            special_tokens: bool, whether to add special tokens around the texts.
-
-        Returns:
-            An `Encoding`, or a list of them for a column.
-        """
-        if isinstance(text, str):
-            pair = None if pair is None else as_texts([pair], "pair")
-            return self.encode([text], pair, special_tokens)[0]
-        texts = as_texts(text, "text")
-        if pair is not None:
-            pairs = as_texts(pair, "pair")
-            check_pairs(texts, pairs)
-            texts = list(zip(texts, pairs, strict=True))
-        found = self._run(texts, special_tokens)
-        encodings = _encodings(found)
-        for encoding, e, text in zip(encodings, found, texts, strict=True):
-            if self.continues_word is None:
-                _number_words(encoding, e.sequence_ids, (text,) if isinstance(text, str) else text)
-        return encodings
-
-    @overload
-    def encode_words(self, words: Sequence[str], special_tokens: bool = True) -> Encoding: ...
-    @overload
-    def encode_words(
-        self, words: Sequence[Sequence[str]], special_tokens: bool = True
-    ) -> list[Encoding]: ...
-    def encode_words(self, words, special_tokens=True):
-        """Returns the `Encoding` of a text given as words, or of each in a list of such texts.
-
-        `word_ids` count the given words, even if a word contains spaces or punctuation, and offsets
-        count characters within the word. A word that is empty, or has only control characters, has
-        no pieces. If spaces are parts of tokens, every word is tokenized as after a space; where
-        nothing else puts one before the first word of a text, every word but the first.
-
-        Args:
-            words: list of str, or a list of such lists.
-            special_tokens: bool, whether to add special tokens around the texts.
-        """
-        if not isinstance(words, (list, tuple)) and hasattr(words, "tolist"):
-            words = words.tolist()
-        check_type("words", words, (list, tuple), "a list of str or a list of such lists")
-        if not words or isinstance(words[0], str):
-            as_texts(words, "words")
-            return self.encode_words([words], special_tokens)[0]
-        rows = [as_texts(row, f"words[{index}]") for index, row in enumerate(words)]
-        spaced = list(map(after_spaces, rows)) if self._needs_space else rows
-        found = _encodings(self._run(spaced, special_tokens, True, backend=self._word_backend))
-        for encoding, row, words in zip(found, spaced, rows, strict=True):
-            shifts = [len(text) - len(word) for text, word in zip(row, words, strict=True)]
-            for i, word in enumerate(encoding.word_ids if any(shifts) else ()):
-                shift = shifts[word or 0]
-                encoding.offsets[i] = tuple(max(0, x - shift) for x in encoding.offsets[i])
-        return found
-
-    def encode_sentences(self, sentences: Sequence[str | Sequence[str]]) -> Iterable[Pieces]:
-        """Returns the `Pieces` of sentences, given as texts or as lists of words.
-
-        Words are tokenized as `encode_words` does. If it puts a space before every word, a text
-        begins with one too.
-        """
-
-        def encode(batch, are_words):
-            return self._run(batch, are_words=are_words, backend=self._word_backend)
-
-        separates_words = self.continues_word is not None
-        return encode_sentences(encode, sentences, separates_words, self._needs_space)
-
-    @functools.cached_property
-    def _word_backend(self):
-        text = self._backend.to_str()
-        prefixed = text.replace('"add_prefix_space":false', '"add_prefix_space":true')
-        return self._backend if prefixed == text else tokenizers.Tokenizer.from_str(prefixed)
-
-    @functools.cached_property
-    def _needs_space(self):
-        return needs_space(self._backend, self._word_backend)
-
-    def _run(self, texts, special_tokens=False, are_words=False, fast=False, backend=None):
-        backend = backend or self._backend
-        # The fast variant skips pieces, words and offsets, which cost a quarter of the time.
-        encode_batch = backend.encode_batch_fast if fast else backend.encode_batch
-        options = {"is_pretokenized": are_words, "add_special_tokens": special_tokens}
-        try:
-            return encode_batch(texts, **options)
-        except TypeError:
-            # All are str by now, so the library refused lone surrogates.
-            return encode_batch(_without_surrogates(texts), **options)
-        except BaseException as error:  # A panic of the library is not an `Exception`.
-            if type(error).__name__ != "PanicException":
-                raise
-            raise ValueError(
-                "This tokenizer's settings fail on one of the texts. Received: "
-                f"{error!s} Leave the text out, or use another tokenizer.json."
-            ) from error
-
-    @overload
-    def detokenize(self, ids: Sequence[int], special_tokens: bool = False) -> str: ...
-    @overload
-    def detokenize(
-        self, ids: Sequence[Sequence[int]], special_tokens: bool = False
-    ) -> list[str]: ...
-    @overload
-    def detokenize(self, ids: NDArray[Any], special_tokens: bool = False) -> Any: ...
-    def detokenize(self, ids, special_tokens=False):
-        """Joins the pieces of ids to a text, without `[CLS]`, `[SEP]` and padding.
-
-        Case, accents and spaces that normalization removed are not restored. There is no space
-        between Chinese characters, each of which is a word to BERT.
-
-        Args:
-            ids: list or array of int, or a batch of them.
-            special_tokens: bool, whether to keep `[CLS]`, `[SEP]` and padding.
-
-        Returns:
-            str, or a list of str for a batch.
-        """
-        if hasattr(ids, "tolist"):
-            ids = ids.tolist()
-        if ids and isinstance(ids[0], (list, tuple, np.ndarray)):
-            return [self.detokenize(row, special_tokens) for row in ids]
-        left_out = () if special_tokens else (self.cls_token, self.sep_token, self.pad_token)
-        kept = [int(id) for id in ids if self.id_to_token(int(id)) not in left_out]
-        text = self._backend.decode(kept, skip_special_tokens=False)
-        is_wordpiece = self.settings["model"]["type"] == "WordPiece"
-        return _BETWEEN_CHINESE.sub("", text) if is_wordpiece else text
-
-    def join(self, pieces: Sequence[str]) -> str:
-        """Returns the text of pieces, such as `"unhappy"` for `["un", "##happy"]`."""
-        decoder = self._backend.decoder
-        return " ".join(pieces) if decoder is None else decoder.decode(list(pieces))
+        return [getattr(self, role) for role in ROLES]
 
     def plain(self) -> Tokenizer:
         """Returns a tokenizer to which `[SEP]` and all other special tokens in text are characters.
@@ -508,9 +205,9 @@ class Tokenizer(WithOtherNames):
             content, id = token["content"], token["id"]
             # Unigram would find the piece in text, so it gets a name that no text contains.
             if isinstance(vocabulary, list) and id < len(vocabulary):
-                vocabulary[id][0] = _HIDDEN + content
+                vocabulary[id][0] = HIDDEN + content
             elif content not in vocabulary:
-                token["content"] = _HIDDEN + content
+                token["content"] = HIDDEN + content
         kept = [token for token in saved["added_tokens"] if token["content"] not in tokens]
         saved["added_tokens"] = kept
         plain = copy.copy(self)
@@ -665,7 +362,7 @@ def _tokens(saved):
     is_list = isinstance(pairs, list)
     pairs = [(token, id) for id, (token, _) in enumerate(pairs)] if is_list else [*pairs.items()]
     pairs += [(token["content"], token["id"]) for token in saved["added_tokens"]]
-    pairs = [(token.removeprefix(_HIDDEN), id) for token, id in pairs]
+    pairs = [(token.removeprefix(HIDDEN), id) for token, id in pairs]
     ids, tokens = dict(pairs), {id: token for token, id in pairs}
     missing = [id for id in range(len(tokens)) if id not in tokens]  # An id may be huge.
     if missing:
@@ -706,31 +403,3 @@ def _check_sides(saved, pad_token):
             f"Texts are truncated and padded on the right, with {pad_token!r}. Received: a "
             f"tokenizer.json with {padding=} and {truncation=}. Remove both from the file."
         )
-
-
-def _encodings(found):
-    return [Encoding(e.ids, e.tokens, e.offsets, e.word_ids, e.type_ids) for e in found]
-
-
-def _number_words(encoding, sequences, texts):
-    """Changes the `word_ids` of an `Encoding` to those of `number_words`."""
-    for number, text in enumerate(texts):
-        places = [place for place, sequence in enumerate(sequences) if sequence == number]
-        words, offsets = ([row[i] for i in places] for row in (encoding.word_ids, encoding.offsets))
-        for place, word in zip(places, number_words(text, words, offsets).tolist(), strict=True):
-            encoding.word_ids[place] = word
-
-
-def replace_surrogates(text):
-    """Replaces each lone surrogate, which UTF-8 cannot encode, with U+FFFD.
-
-    BERT's normalizer drops U+FFFD, so such characters disappear from the pieces, but the offsets of
-    all other pieces stay the same.
-    """
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _without_surrogates(texts):
-    if isinstance(texts, str):
-        return replace_surrogates(texts)
-    return type(texts)(_without_surrogates(text) for text in texts)

@@ -9,16 +9,23 @@
 #
 # A task is a backbone, a head, and what only you can define: the labels, the loss, and how an answer
 # reads. `bert_keras.Task` brings the rest: raw text in, batches by length, BERT's recipe, `.keras`
-# files and presets.
+# files, presets, exported folders, the server and the model card.
 #
 # Here a review has a grade from 1 to 5. For each grade except the last, the head predicts whether
 # the review is above it, so that an error of one grade costs less than one of four (Cao et al.,
 # 2020, https://arxiv.org/abs/1901.07884, with a weight for each threshold).
 #
-# Each text becomes one row of token ids. A task in which it does not, for instance because it cuts
-# texts into windows, overrides one more method, `encode_texts(x, y, sample_weight, training)`, which
-# returns the rows, an `EncodedExamples`. The way from texts to the loss is drawn at the top of
-# `bert_keras/tasks/__init__.py`.
+# Two classes describe it:
+#
+# - The **task** trains. It makes the head, and defines labels, loss and metrics.
+# - The **answerer** turns the outputs for some texts into answers. It knows the task only by
+#   `settings`, plain data, and it uses NumPy alone. The task calls it with `predict`, an exported
+#   folder with ONNX Runtime, the server with its batches.
+#
+# An answerer also says which fields a row has, and which options the answer takes: Python, the
+# server and the exported folder check the same bounds. Its `answers` gets the outputs of all texts
+# as one array. Each text becomes one row of token ids; an answerer whose texts do not, for instance
+# because it cuts them into windows, overrides `encode(texts)`, which returns `Rows`, and `answer`.
 
 # %%
 import os
@@ -28,6 +35,20 @@ import keras
 import numpy as np
 
 import bert_keras
+from bert_keras.answers.answerer import Answerer, Option
+
+
+class GradeAnswerer(Answerer):
+    """The grade of each text, at least as sure as `confidence`."""
+
+    method, about, does = "grade", "Grade texts.", "grades texts"
+    options = (Option("confidence", float, 0.5, "Probability from which a grade counts.", 0.0),)
+
+    def answers(self, arrays):
+        above = 1 / (1 + np.exp(-arrays)) >= self.confidence
+        return [
+            {"grade": 1 + int(count), "of": 1 + arrays.shape[1]} for count in above.sum(axis=-1)
+        ]
 
 
 # Registered, so that files can name the class. Each argument of the constructor is kept as an
@@ -36,6 +57,7 @@ import bert_keras
 class Grader(bert_keras.Task):
     """Gives texts a grade from 1 to `num_grades`."""
 
+    answerers = (GradeAnswerer,)
     # A preset with another number of grades has another head.
     head_arguments = ("num_grades",)
 
@@ -63,9 +85,15 @@ class Grader(bert_keras.Task):
             raise ValueError(f"Grades are 1 to {self.num_grades}. Received: {np.unique(labels)}.")
         return (labels[:, None] > np.arange(1, self.num_grades)).astype("float32")
 
-    def grade(self, texts):
-        return (1 + (self.predict(texts, verbose=0) > 0).sum(axis=-1)).tolist()
+    def grade(self, texts, **options):
+        return self.ask("grade", texts, **options)
 
+
+# %% [markdown]
+# `export` writes a folder that answers without Keras and without this package; it holds a copy of
+# the answerer. `bert-keras serve` takes the `.keras` file or the folder, once the program has
+# imported the classes: `python -c "import my_task; from bert_keras.cli.main import run; run()"`
+# with the arguments of `bert-keras`.
 
 # %%
 if __name__ == "__main__":
@@ -78,3 +106,4 @@ if __name__ == "__main__":
         grader.save(os.path.join(folder, "grader.keras"))
         again = keras.models.load_model(os.path.join(folder, "grader.keras"))
     print(again.grade(texts[:5]))
+    print(again.grade("It works.", confidence=0.9))

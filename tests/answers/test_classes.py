@@ -1,7 +1,12 @@
 import numpy as np
 import pytest
 
-from bert_keras.answers import check_threshold, choice_answer, class_answers, next_sentence_answers
+from bert_keras.answers.classes import (
+    check_threshold,
+    choice_answer,
+    class_answers,
+    next_sentence_answers,
+)
 from bert_keras.answers.probabilities import log_softmax, sigmoid, softmax
 
 LOGITS = np.array([[0.0, 2.0, 2.0], [3.0, -1.0, 0.0]], "float32")

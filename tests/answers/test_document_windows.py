@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bert_keras.answers.windows import document_windows
+from bert_keras.preprocessing.windows import document_windows
 
 
 def starts_of(length, num_windows, truncation="longest_first", stride=4):

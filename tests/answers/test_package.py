@@ -1,26 +1,37 @@
-"""The package can be copied: NumPy and the standard library are all that it needs."""
+"""An exported folder has copies of modules that need NumPy and `tokenizers` alone."""
 
 import doctest
 import importlib
 import pathlib
-import shutil
 import subprocess
 import sys
 
 import pytest
 
 from bert_keras import answers
+from bert_keras.answers.catalog import ANSWERERS
+from bert_keras.export.runtime_folder import library_of
 
 FOLDER = pathlib.Path(answers.__file__).parent
 MODULES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")
 
 
 @pytest.mark.once
-def test_a_copy_imports_only_numpy(tmp_path):
-    shutil.copytree(FOLDER, tmp_path / "copied", ignore=shutil.ignore_patterns("__pycache__"))
+def test_a_copy_imports_only_numpy_and_tokenizers(tmp_path):
+    library = library_of(ANSWERERS)
+    for name, source in library.items():
+        path = tmp_path / "copied" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source)
+    names = [
+        name.removesuffix(".py").replace("/", ".") for name in library if "__init__" not in name
+    ]
+    assert {"answers.answerer", "preprocessing.packing", "tokenizers.text_encoder"} <= {*names}
+    assert not [name for name in names if name.startswith(("tasks", "models", "engine"))]
     code = (
-        "import sys, numpy, numpy.typing; before = {*sys.modules, *sys.stdlib_module_names}\n"
-        f"import {', '.join(f'copied.{name}' for name in MODULES)}\n"
+        "import sys, numpy, numpy.typing, tokenizers\n"
+        "before = {*sys.modules, *sys.stdlib_module_names}\n"
+        f"import {', '.join(f'copied.{name}' for name in names)}\n"
         "new = {name.partition('.')[0] for name in sys.modules.keys() - before}\n"
         "print(sorted(new - {'copied', 'numpy', *sys.stdlib_module_names}))"
     )

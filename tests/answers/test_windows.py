@@ -2,13 +2,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_keras.answers.windows import (
+from bert_keras.preprocessing import Ragged, pack
+from bert_keras.preprocessing.windows import (
     cut_windows,
     document_positions,
     document_windows,
     max_context,
 )
-from bert_keras.preprocessing import Ragged, pack
 from bert_keras.tokenizers import Layout
 
 documents = st.lists(st.integers(0, 30), min_size=1, max_size=5)

@@ -113,7 +113,7 @@ def test_a_pair_has_two_columns(command, preset, write):
 def test_each_task_answers(command, tmp_path, name, cls, arguments):
     model = cls(tiny_backbone(), preprocessor=tiny_preprocessor())
     model.save(tmp_path / "x.keras")
-    method = getattr(model, main.COMMANDS[name].method)
+    method = getattr(model, main.COMMANDS[name][0].method)
     given = [arguments[0], arguments[1:]] if name == "choose" else arguments
     given = [argument.removeprefix("--prompt=") for argument in given] if name == "embed" else given
     (found,) = json_lines(command(name, tmp_path / "x.keras", *arguments))
@@ -157,8 +157,11 @@ def test_embed_writes_the_vectors_of_each_kind_of_embedder(command, write, tmp_p
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), dense.embed(texts))
 
     for arguments, message in [
-        (("embed", paths["TextEmbedder"], "x", "--sparse"), "is for a SparseTextEmbedder"),
-        (("fill-mask", paths["MaskedLM"], "x", "--sparse"), "is for `embed`"),
+        (
+            ("embed", paths["TextEmbedder"], "x", "--sparse"),
+            "needs a model that answers by token_weights",
+        ),
+        (("fill-mask", paths["MaskedLM"], "x", "--sparse"), "Received: --sparse"),
         (("embed", paths["TextEmbedder"], "x", "--output", "x.npz"), "a .npy file"),
         ((*asked[:2], "x", "--output", "x.npz", "--top_k", 2), "--top_k=2"),
         ((*asked[:2], "x", "--prompt", "title"), "`kind` must be"),
@@ -212,9 +215,9 @@ def test_the_folder_of_a_run_and_a_model_without_a_head_are_served(command, tmp_
     tiny_preprocessor().save_assets(bare)
     assert isinstance(serve.loaded(str(bare), "keras"), bert_keras.TextEmbedder)
     with pytest.raises(ValueError, match=r"bare lacks a part .* has no head for this task"):
-        serve.loaded(str(bare), "keras", "MaskedLM")
-    with pytest.raises(ValueError, match=r"needs a MaskedLM\. Received: .*a TextClassifier"):
-        serve.loaded(str(run), "keras", "MaskedLM")
+        serve.loaded(str(bare), "keras", "fill-mask")
+    with pytest.raises(ValueError, match=r"answers by fill-mask\. Received: .*answers by classify"):
+        serve.loaded(str(run), "keras", "fill-mask")
 
 
 @pytest.mark.parametrize(
@@ -293,8 +296,8 @@ def test_convert_measures_the_files_that_it_wrote(command, preset, tmp_path, to)
         (("classify", "nowhere/at all", "x"), "nowhere"),
         (("tag", "PRESET", "x"), "num_classes"),
         (("fill-mask", "PRESET", "x"), "start at random"),
-        (("embed", "TAGGER", "x"), "is for a TextEmbedder"),
-        (("classify", "TAGGER", "x"), "is for a TextClassifier"),
+        (("embed", "TAGGER", "x"), "needs a model that answers by embed"),
+        (("classify", "TAGGER", "x"), "a TokenClassifier, which answers by tag"),
         (
             ("classify", "PRESET", "--input", "LATIN"),
             "x.txt, line 1, byte 0: 0xe9 is not UTF-8. Convert",
@@ -303,8 +306,8 @@ def test_convert_measures_the_files_that_it_wrote(command, preset, tmp_path, to)
         (("classify", "x.pt2", "x"), "without a tokenizer"),
         (("info", "PRESET", "x"), "Write `info SOURCE`"),
         (("classify", "PRESET", "--input", "nothing.txt"), "not found"),
-        (("classify", "PRESET", "x", "--top_k", "2"), "gives one answer"),
-        (("classify", "PRESET", "x", "--prompt", "query"), "takes no prompt"),
+        (("classify", "PRESET", "x", "--top_k", "2"), "Received: --top_k"),
+        (("classify", "PRESET", "x", "--prompt", "query"), "Received: --prompt"),
         (("classify", "PRESET", "x", "--columns", "a,b,c"), "--columns"),
         (("convert", "PRESET", "x"), "one of keras, preset,"),
         (("classify", "PRESET", "a", "b", "c", "--columns", "x,y"), "one text each for x and y"),
@@ -313,8 +316,11 @@ def test_convert_measures_the_files_that_it_wrote(command, preset, tmp_path, to)
         (("classify", "PRESET", "x", "--to", "onnx", "--port", "1"), "Received: --to, --port."),
         (("info", "PRESET", "--top_k", "2"), "`info` takes --load. Received: --top_k"),
         (("classify", "PRESET", "x", "--labels", "a,b"), "named 'entailment'"),
-        (("classify", "PRESET", "x", "--hypothesis", "{}"), "are for --labels"),
-        (("tag", "TAGGER", "x", "--labels", "a"), "is for `classify`"),
+        (
+            ("classify", "PRESET", "x", "--hypothesis", "{}"),
+            "`labels` must be different names, at least one",
+        ),
+        (("tag", "TAGGER", "x", "--labels", "a"), "Received: --labels"),
         (("serve", "x=PRESET", "x=PRESET"), "its own name"),
         (("serve", "nowhere/at all"), "nowhere"),
         (("classify", "PRESET", "x", "--batch_size", "0"), "--batch_size=0"),

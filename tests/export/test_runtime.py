@@ -16,9 +16,10 @@ import pytest
 from programs import programs_of
 from small_tokenizers import byte_pair_tokenizer
 from test_text_in import Lowering, OfUpperCase
-from tiny import tiny_backbone, tiny_preprocessor
+from tiny import guide_to_tasks, tiny_backbone, tiny_preprocessor
 
 import bert_keras
+from bert_keras.answers.answerer import Answerer
 from bert_keras.export import program_formats as formats
 from bert_keras.export import runtime
 
@@ -53,6 +54,11 @@ def roberta_task_of(name, *, max_length=24, **options):
     backbone = bert_keras.RobertaBackbone(tokenizer.vocabulary_size, **sizes)
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=max_length)
     return biased(getattr(bert_keras, name)(backbone, preprocessor=preprocessor, **options))
+
+
+def own_task_of(name, **options):
+    """Returns a task of the guide to one's own tasks."""
+    return biased(getattr(guide_to_tasks(), name)(tiny_backbone(), tiny_preprocessor(), **options))
 
 
 def case(name, method, *arguments, make=task_of, **options):
@@ -115,6 +121,7 @@ CASES = {
     "is_next": case("NextSentencePrediction", "is_next", TEXTS, TEXTS[::-1]),
     "is_next_both": case("Pretraining", "is_next", "a b", "c"),
     "is_replaced": case("ReplacedTokenDetector", "is_replaced", TEXTS[:3]),
+    "own": case("Grader", "grade", TEXTS, make=own_task_of, num_grades=3),
 }
 
 
@@ -166,7 +173,8 @@ for name, (method, arguments) in pickle.loads((folder / "asked").read_bytes()).i
     spec = importlib.util.spec_from_file_location("runtime", folder / name / "runtime.py")
     runtime = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(runtime)
-    assert runtime.answers.__file__ == str(folder / name / "answers" / "__init__.py")
+    copied = sys.modules[runtime.PACKAGE].__file__
+    assert copied == str(folder / name / "library" / "__init__.py")
     answers[name] = getattr(runtime.load(folder / name), method)(*arguments)
 (folder / "answers").write_bytes(pickle.dumps(answers))
 """
@@ -237,7 +245,7 @@ def test_a_folder_answers_from_the_shell(folder):
         output = subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder)
         (answer,) = map(json.loads, output.stdout.splitlines())
         task = runtime.load(folder / name)
-        assert answer == runtime.ask(task, task.answers[0], [texts])[0]
+        assert answer == task.ask_rows(task.answers[0], [texts])[0]
 
 
 def test_triton_s_example_names_the_inputs_and_outputs_of_a_program(folder):
@@ -299,23 +307,52 @@ def test_without_keras_the_runtime_imports_and_the_rest_says_what_it_needs():
     assert last.startswith("ModuleNotFoundError: bert_keras.TextClassifier needs Keras")
 
 
+def test_the_code_of_a_folder_does_not_run_in_this_library(folder):
+    code = "import sys; from bert_keras.export import runtime; runtime.load(sys.argv[1])"
+    done = run_python(code, folder / "own")
+    assert "a_task_of_your_own.GradeAnswerer, which this program does not know" in done.stderr
+    # Here the class has been imported.
+    assert runtime.load(folder / "own").grade(TEXTS, 0.9) == runtime.load(folder / "own").grade(
+        TEXTS, confidence=0.9
+    )
+
+
+class OfKeras(Answerer):
+    """An answer that a folder cannot hold."""
+
+    method = about = "own"
+
+    def answers(self, arrays):
+        return keras.ops.argmax(arrays)
+
+
+def test_an_answer_in_a_folder_needs_numpy_alone_and_a_module(tmp_path):
+    class Nested(Answerer):
+        method = about = "own"
+
+    for cls, message in ((OfKeras, "NumPy, the standard library"), (Nested, "top of a module")):
+        own = type("Own", (guide_to_tasks().Grader,), {"answerers": (cls,)})
+        with pytest.raises(ValueError, match=message):
+            own(tiny_backbone(), tiny_preprocessor()).export(tmp_path / "own", format="onnx")
+    assert not list(tmp_path.iterdir())
+
+
 MISTAKES = [
-    ("fill_mask", "tag", ["a"], "answers by fill_mask"),
-    ("fill_mask", "fill_mask", ["a b"], "Received: 0 within"),
+    ("fill_mask", "fill_mask", ["a b"], "needs a .MASK. to fill"),
     ("fill_mask", "fill_mask", ["[MASK]", -1], "`top_k` must be an int from 1"),
-    ("one", "classify", [["a", None]], "A text must be a str"),
-    ("one", "classify", [[("a", "b")]], "A text must be a str"),
-    ("long", "classify", [("a", "b")], "Documents are single texts"),
-    ("multi", "classify", ["a", 1, {"a": 0.5}], "each label's name"),
+    ("one", "classify", [["a", None]], "must hold str only"),
+    ("one", "classify", [[("a", "b")]], "must hold str only"),
+    ("long", "classify", [(["a"], ["b"])], "takes text. Received: 2 columns"),
+    ("multi", "classify", ["a", {"a": 0.5}], "each label's name"),
     ("choose", "choose", ["a", []], "at least one choice"),
     ("is_replaced", "is_replaced", ["a " * 15], "at most 14 tokens"),
-    ("answer", "answer", ["", "a"], "need a token each"),
+    ("answer", "answer", ["", "a"], "question needs a token"),
 ]
 
 
 @pytest.mark.parametrize(("name", "method", "arguments", "message"), MISTAKES)
 def test_wrong_arguments_are_refused(folder, name, method, arguments, message):
-    error = TypeError if "must be a str" in message else ValueError
+    error = TypeError if "str only" in message else ValueError
     with pytest.raises(error, match=message):
         getattr(runtime.load(folder / name), method)(*arguments)
 
@@ -334,13 +371,20 @@ def test_folders_of_another_kind_or_version_are_refused(folder, tmp_path):
     with pytest.raises(ValueError, match="that `export"):
         runtime.load(tmp_path)
     (tmp_path / "model.onnx").touch()
-    (tmp_path / "config.json").write_text('{"format": 2, "version": "9"}')
+    (tmp_path / "config.json").write_text('{"format": 1, "version": "9"}')
     with pytest.raises(ValueError, match="of version 9"):
         runtime.load(tmp_path)
     config = runtime.load(folder / "answer").config
-    for wrong in ({"answers": ["run"]}, {"answers": 1}, {"stride": 0}, {"max_answer_length": "1"}):
+    settings = [{**config["settings"], **x} for x in ({"stride": 0}, {"max_answer_length": "1"})]
+    for wrong, message in (
+        ({"answerers": 1}, "'answerers': 1"),
+        ({"settings": settings[0]}, "'stride': 0"),
+        ({"settings": settings[1]}, "'max_answer_length': '1'"),
+        ({"answerers": ["os.system"]}, "answers by os.system, which"),
+        ({"answerers": ["bert_keras.answers.classes.check_threshold"]}, "cannot be read"),
+    ):
         (tmp_path / "config.json").write_text(json.dumps({**config, **wrong}))
-        with pytest.raises(ValueError, match=re.escape(repr(next(iter(wrong.values()))))):
+        with pytest.raises(ValueError, match=re.escape(message)):
             runtime.load(tmp_path)
 
 
@@ -403,7 +447,7 @@ def test_an_export_replaces_a_folder_as_a_whole_or_not_at_all(
     task.export(tmp_path / "served", format="onnx")
     before = files()
     # A module of another version is removed; a file of the user stays.
-    for name in ("answers/older.py", "notes.txt"):
+    for name in ("library/answers/older.py", "notes.txt"):
         (tmp_path / "served" / name).touch()
     task.export(tmp_path / "served", format="onnx")
     assert files().keys() - before.keys() == {pathlib.Path("notes.txt")}
@@ -413,6 +457,6 @@ def test_an_export_replaces_a_folder_as_a_whole_or_not_at_all(
         exported_tasks["single"].export(tmp_path / "served", format="onnx")
     assert files() == before
     for model in (tiny_backbone(), bert_keras.TextClassifier(tiny_backbone())):
-        with pytest.raises(ValueError, match="needs one task, with a preprocessor"):
+        with pytest.raises(ValueError, match="needs one task with `answerers`"):
             model.export(tmp_path / "other", format="onnx")
     assert [path.name for path in tmp_path.iterdir()] == ["served"]

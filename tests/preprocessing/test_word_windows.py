@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_keras.preprocessing.word_windows import cut_words
+from bert_keras.preprocessing.text_packer import TextPacker
+from bert_keras.preprocessing.word_windows import WordRows
 from bert_keras.tokenizers import WordPieceTokenizer
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##b", "##c", "."]
@@ -16,27 +17,27 @@ def tokenizer():
 
 
 def test_each_word_is_assigned_to_its_first_piece(tokenizer):
-    windows = cut_words(tokenizer, [["abc", "b"], ["a"]], max_length=10, stride=4)
+    windows = WordRows(TextPacker(tokenizer, 10), [["abc", "b"], ["a"]], stride=4)
     assert windows.ids.to_lists() == [[A, B_INSIDE, C_INSIDE, B], [A]]
     assert windows.words.to_lists() == [[-1, 0, -1, -1, 1, -1], [-1, 2, -1]]
     assert windows.sentences.tolist() == [0, 1]
 
 
 def test_a_word_of_several_tokens_is_still_one_word(tokenizer):
-    windows = cut_words(tokenizer, [["a.b c", "a"]], max_length=10, stride=4)
+    windows = WordRows(TextPacker(tokenizer, 10), [["a.b c", "a"]], stride=4)
     assert windows.words.to_lists()[0] == [-1, 0, -1, -1, -1, 1, -1]
 
 
 def test_words_without_tokens_become_unknown(tokenizer):
     sentences = [["", "a", "\x00"], [], ["\x00"], ["b", "", "", "b"]]
-    windows = cut_words(tokenizer, sentences, max_length=10, stride=4)
+    windows = WordRows(TextPacker(tokenizer, 10), sentences, stride=4)
     assert windows.ids.to_lists() == [[UNK, A, UNK], [], [UNK], [B, UNK, UNK, B]]
     words = [[w for w in row if w >= 0] for row in windows.words.to_lists()]
     assert words == [[0, 1, 2], [], [3], [4, 5, 6, 7]]
 
 
 def test_no_sentences_give_no_windows(tokenizer):
-    windows = cut_words(tokenizer, [], max_length=10, stride=4)
+    windows = WordRows(TextPacker(tokenizer, 10), [], stride=4)
     assert len(windows.ids) == len(windows.words) == len(windows.sentences) == 0
 
 
@@ -50,7 +51,7 @@ def test_every_word_counts_once_at_its_first_piece(tokenizer, byte_pair, kind, m
         tokenizer, choices = byte_pair, ["New", "York", "", "Hemingway's", "sea", "."]
         first_ids = {text[:1]: tokenizer(" " + text)[0] if text else 3 for text in choices}
     sentences = [list(rng.choice(choices, rng.integers(0, 30))) for _ in range(20)]
-    windows = cut_words(tokenizer, sentences, max_length, stride)
+    windows = WordRows(TextPacker(tokenizer, max_length), sentences, stride)
     assert windows.words.lengths.max() <= max_length
     texts = [word for sentence in sentences for word in sentence]
     found = []

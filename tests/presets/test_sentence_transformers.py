@@ -168,7 +168,7 @@ def test_a_folder_brings_its_similarity(folder, name):
     metric = {"euclidean": "euclidean", "manhattan": "cityblock"}.get(name)
     for embedder in written(bert_keras.TextEmbedder.from_preset(folder), folder):
         assert embedder.similarity == (name or "cosine")
-        assert embedder.answer_config()["similarity"] == embedder.similarity
+        assert embedder.answer_settings()["similarity"] == embedder.similarity
         x, y = embedder.embed(TEXTS, "query"), embedder.embed(TEXTS, "document")
         expected = -distance.cdist(x, y, metric) if metric else x @ y.T
         if embedder.similarity == "cosine":

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 from tiny import tiny_task
 
+from bert_keras.answers.text_vectors import EmbedAnswerer, SparseAnswerer, TokenVectorsAnswerer
 from bert_keras.search import read_multi_vectors, write_vectors
 
 pytestmark = pytest.mark.once
@@ -14,7 +15,7 @@ TEXTS = [f"{'a' * (1 + n % 5)} {n}" for n in range(41)]
 class Dense:
     """Embeds texts by their characters, and counts the texts."""
 
-    count = 0
+    answerers, count = (EmbedAnswerer,), 0
 
     def embed(self, texts, prompt=None, batch_size=32):
         self.count += len(texts)
@@ -23,7 +24,7 @@ class Dense:
 
 
 class Sparse(Dense):
-    dim = 300
+    answerers, dim = (SparseAnswerer,), 300
 
     def embed(self, texts, prompt=None, batch_size=32):
         rows = scipy.sparse.lil_array((len(texts), self.dim), dtype="float32")
@@ -31,12 +32,9 @@ class Sparse(Dense):
             rows[row, ord(texts[row][-1])] = vector[0]
         return rows.tocsr()
 
-    def token_weights(self, text):
-        """Marks an embedder of sparse vectors; only its name is read."""
-
 
 class MultiVector(Dense):
-    query_marker = "q"
+    answerers = (TokenVectorsAnswerer,)
 
     def embed(self, texts, kind="document", batch_size=32):
         vectors = super().embed(texts, kind)

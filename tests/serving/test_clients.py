@@ -258,9 +258,6 @@ def test_sparse_and_multi_vector_embedders_are_served(tmp_path):
             for one, other in zip(found, tasks["tokens"].embed(texts, kind), strict=True):
                 close(one, other)
         assert post("/embed_all", inputs=TEXT) == post("/answers/tokens", rows=TEXT)
-        tensors = [{"name": "text", "shape": [1], "datatype": "BYTES", "data": [TEXT]}]
-        answer = post("/v2/models/tokens/infer", inputs=tensors)["outputs"][0]["data"][0]
-        close(json.loads(answer), tasks["tokens"].embed(TEXT))
         for path, status, words, options in [
             ("/embed", 422, "the method embed", {}),
             ("/embed_all", 422, "query or document", {"prompt_name": "title"}),

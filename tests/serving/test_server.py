@@ -21,13 +21,13 @@ import langchain_openai
 import numpy as np
 import openai
 import pytest
-import tritonclient.http
 import uvicorn
 from huggingface_hub import InferenceClient
 from programs import programs_of
-from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
+from tiny import VOCABULARY, guide_to_tasks, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
+from bert_keras.answers.classes import ClassAnswerer
 from bert_keras.cli import serve
 from bert_keras.export import program_formats, runtime
 from bert_keras.serving.app import make_app
@@ -157,27 +157,6 @@ def test_langchain_gets_the_models_embeddings(address, unit_vectors):
     close(embeddings.embed_query("b c"), unit_vectors[1])
 
 
-@pytest.mark.parametrize("is_binary", [True, False])
-def test_tritons_client_gets_answers_as_json_and_as_binary(tasks, address, vectors, is_binary):
-    triton = tritonclient.http.InferenceServerClient(address.removeprefix("http://"))
-    assert triton.is_server_ready()
-    assert triton.is_model_ready("reader")
-
-    def infer(model, **columns):
-        inputs = []
-        for name, texts in columns.items():
-            inputs.append(tritonclient.http.InferInput(name, [len(texts)], "BYTES"))
-            inputs[-1].set_data_from_numpy(np.array(texts, object), binary_data=is_binary)
-        wanted = [tritonclient.http.InferRequestedOutput("answer", binary_data=is_binary)]
-        return triton.infer(model, inputs, outputs=wanted).as_numpy("answer")
-
-    columns = {"question": ["a", "b é"], "context": ["c d e", "f g"]}
-    expected = tasks["reader"].answer(*columns.values())
-    found = infer("reader", **columns)
-    assert [json.loads(x)["answer"] for x in found] == [x["answer"] for x in expected]
-    close(infer("embedder", text=TEXTS), vectors)
-
-
 def test_each_api_of_embeddings_takes_the_name_of_a_prompt(session, tasks):
     expected = tasks["embedder"].embed(TEXTS, prompt="query")
     body = {"inputs": TEXTS, "prompt_name": "query"}
@@ -298,9 +277,7 @@ def test_ranking_needs_a_single_score_and_truncation_can_be_turned_off():
         ("/embed", {"inputs": "a " * 13, "prompt_name": "query", "truncate": False}, 413,
          "Received: 17"),
         ("/answers/reader", {"rows": [["a"]]}, 422, "question, context"),
-        ("/answers/classifier", {"rows": [["a"]], "top_k": 3}, 422, "one answer"),
-        ("/v2/models/reader/infer", {"inputs": []}, 422, "question, context"),
-        ("/v2/models/reader/infer", {"inputs": 3}, 422, "inputs"),
+        ("/answers/classifier", {"rows": [["a"]], "top_k": 3}, 422, "takes threshold"),
         ("/embed", {"inputs": ["a", "a " * 15], "truncate": False}, 413, "inputs[1]: at most 16"),
         ("/predict", {"inputs": [["a", "a " * 13]], "truncate": False}, 413, "Received: 17"),
         ("/models/embedder", {"inputs": "a " * 15, "truncate": False}, 413, "at most 16 tokens"),
@@ -363,6 +340,20 @@ def test_a_key_is_required_except_for_health_checks(guarded, authorization, stat
     assert httpx.get(f"{guarded}/health", headers=headers).status_code == 200
 
 
+def test_a_task_of_the_user_is_served_with_its_options():
+    grader = guide_to_tasks().Grader(tiny_backbone(), tiny_preprocessor(), num_grades=3)
+    with serving({"grader": grader}) as address, httpx.Client(base_url=address) as client:
+        [described] = client.get("/answers").json()
+        wanted = {"method": "grade", "fields": ["text"], "options": ["confidence"]}
+        assert described | wanted == described
+        body = {"rows": TEXTS, "confidence": 0.4}
+        found = client.post("/answers/grader", json=body).json()
+        assert found == grader.grade(TEXTS, confidence=0.4)
+        for wrong, message in (({"confidence": -1}, "from 0"), ({"top_k": 2}, "takes confidence")):
+            response = client.post("/answers/grader", json={"rows": TEXTS, **wrong})
+            assert response.status_code == 422 and message in response.json()["error"]
+
+
 class Slow:
     """A task that takes some seconds for each answer and fails on one text."""
 
@@ -372,7 +363,15 @@ class Slow:
     def __init__(self, seconds):
         self.seconds, self.asked = seconds, []
 
-    def classify(self, texts, batch_size=None):
+    answerers = (ClassAnswerer,)
+
+    def answer_settings(self):
+        return {}
+
+    def ask_rows(self, method, rows, **options):
+        return self.classify([text for (text,) in rows])
+
+    def classify(self, texts):
         time.sleep(self.seconds)
         self.asked += texts
         if "poison" in texts:
@@ -401,7 +400,7 @@ class Held(Slow):
         self.begun, self.go = threading.Event(), threading.Event()
         self.go.set()
 
-    def classify(self, texts, batch_size=None):
+    def classify(self, texts):
         self.begun.set()
         assert self.go.wait(60)
         return super().classify(texts)
@@ -730,15 +729,6 @@ def post(path, body, **headers):
     return f"POST {path} HTTP/1.1\r\nHost: x\r\n{lines}\r\n".encode() + body
 
 
-INFER = "/v2/models/classifier/infer"
-
-
-def tensor(data='"data": ["a"]', further=""):
-    """Returns a question of one text in the Open Inference Protocol, bytes."""
-    named = '"name": "text", "datatype": "BYTES", "shape": [1]'
-    return f'{{"inputs": [{{{named}, {data}}}]{further}}}'.encode()
-
-
 def labels(names, template="{}"):
     """Returns a question with labels and the template of their hypotheses, bytes."""
     parameters = {"candidate_labels": names, "hypothesis_template": template}
@@ -775,14 +765,6 @@ def labels(names, template="{}"):
         ("/tokens/classifier", b'{"inputs": [' + b'"",' * 2000 + b'""]}', 413),
         ("/embed", b'{"inputs": [' + b"1," * 9**6 + b"1]}", 422),
         ("/embed", json.dumps({"inputs": "a", **dict.fromkeys(map(str, range(99)))}).encode(), 422),
-        (INFER, tensor(), 200),
-        (INFER, tensor(further=', "outputs": 3'), 422),
-        (INFER, tensor(further=', "id": NaN'), 422),
-        (INFER, tensor('"data": ["a", "b"]'), 422),
-        *(
-            (INFER, tensor(f'"parameters": {{"binary_data_size": {x}}}'), 422)
-            for x in (-1, 10**9, '"a"', "NaN", 0)
-        ),
         ("/nowhere", b"{}", 404),
         ("/health", b"", 405),
     ],
@@ -794,17 +776,6 @@ def test_a_hostile_body_gets_a_status_and_a_reason(session, path, body, status):
     if status != 200:
         assert 0 < len(response.json()["error"]) <= 1000
     assert "x-header" not in response.headers
-
-
-@pytest.mark.parametrize(
-    ("length", "raw"),
-    [("-5", b""), ("9" * 5000, b""), ("a", b""), (None, b"\x09\x00\x00\x00a"), (None, b"\x01")],
-)
-def test_binary_data_must_have_the_length_that_the_header_states(session, length, raw):
-    head = tensor(f'"parameters": {{"binary_data_size": {len(raw)}}}')
-    headers = {"Inference-Header-Content-Length": length or str(len(head))}
-    response = session.post(INFER, content=head + raw, headers=headers)
-    assert response.status_code == 422
 
 
 @pytest.fixture(scope="module")
@@ -936,9 +907,9 @@ def test_a_preset_is_served_as_a_program_where_that_is_faster(tasks, tmp_path, c
     tasks["filler"].tokenizer.save(tmp_path / "bare")
     advice = "Train a model first: `bert-keras train text_classification --preset .*bare --train_f"
     with pytest.raises(ValueError, match=advice):
-        serve.loaded(str(tmp_path / "bare"), task="TextClassifier")
+        serve.loaded(str(tmp_path / "bare"), task="classify")
     with pytest.raises(ValueError, match="Or name a checkpoint that was trained for `fill-mask`"):
-        serve.loaded(str(tmp_path / "bare"), task="MaskedLM")
+        serve.loaded(str(tmp_path / "bare"), task="fill-mask")
 
 
 def test_an_exported_program_answers_like_its_task_but_has_no_instruments(tasks, exported):

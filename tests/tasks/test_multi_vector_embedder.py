@@ -80,7 +80,7 @@ def test_scores_are_maxsim(shared):
     assert shared.embed([]) == [] and shared.score([], TEXTS).shape == (0, 3)
     # The loss sees the same numbers: vectors that do not count are zeros.
     examples = shared.data.encode((TEXTS, TEXTS))
-    vectors = to_numpy(call(shared, examples.rows(np.arange(3), 12)))
+    vectors = to_numpy(call(shared, examples.inputs(np.arange(3), 12)))
     from bert_keras.training.similarities import similarity_matrix
 
     found = compute(functools.partial(similarity_matrix, "maxsim"), vectors[:, 0], vectors[:, 1])
@@ -124,7 +124,7 @@ def test_each_layout_gives_the_embedder_back(tmp_path, layout, options):
     embedder = tiny_embedder(document_length=9, **SIMPLE | options)
     embedder.export_to_huggingface(tmp_path, layout=layout)
     again = bert_keras.MultiVectorEmbedder.from_preset(tmp_path)
-    assert again.answer_config() == embedder.answer_config() and again.dim == 6
+    assert again.answer_settings() == embedder.answer_settings() and again.dim == 6
     for kind in ("query", "document"):
         for one, other in zip(again.embed(TEXTS, kind), embedder.embed(TEXTS, kind), strict=True):
             np.testing.assert_allclose(one, other, atol=1e-6)

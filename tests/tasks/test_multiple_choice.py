@@ -90,7 +90,7 @@ REFUSED = [
     (lambda m: m.fit(BOTH), ValueError, "needs labels"),
     (lambda m: m.fit(BOTH, [0, 1]), ValueError, "as many labels"),
     (lambda m: m.fit((CONTEXTS, CHOICES[:2]), [0, 1, 0]), ValueError, "one list of choices for"),
-    (lambda m: m.choose([], [["a"]]), ValueError, "at least one context"),
+    (lambda m: m.choose([], [["a"]]), ValueError, "must be equally many"),
     (
         lambda m: m.fit((CONTEXTS, [["a"], [], ["b"]]), [0, 0, 0]),
         ValueError,

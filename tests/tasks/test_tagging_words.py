@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from bert_keras.answers.words import join_words
-from bert_keras.tasks.tagging_words import as_sentences, place_words
+from bert_keras.answers.tagged_texts import as_sentences, place_words
 from bert_keras.tokenizers import WordPieceTokenizer
+from bert_keras.tokenizers.words import join_words
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "don", "'", "t", "stop", "##s", "."]
 

@@ -10,11 +10,11 @@ from small_tokenizers import byte_pair_tokenizer, sentence_pieces
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 import bert_keras
-from bert_keras.answers.words import find_words, number_words
+from bert_keras.answers.tagged_texts import place_words
 from bert_keras.export import runtime
 from bert_keras.preprocessing.masking import Masking, TokenKinds
-from bert_keras.tasks.tagging_words import place_words
 from bert_keras.tokenizers import Tokenizer, UnigramTokenizer
+from bert_keras.tokenizers.words import find_words, number_words
 
 LINES = ["我 爱 北京 天安门", "the cat sat", "東京 に 行く", "ไป กรุงเทพ"] * 60 + ["我爱北京"] * 40
 LINES += ["on (mat).", "sat,"] * 20

@@ -1,0 +1,220 @@
+"""The one path from texts to answers: texts → rows → arrays → answers. No Keras.
+
+A task, an exported folder and a server share it. Only what computes the arrays differs: Keras's
+`predict`, ONNX Runtime, or a server's batches. An exported folder has a copy of this package and of
+the modules that it imports, so imports of this package are relative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ..checks import (
+    as_str,
+    check_bool,
+    check_choice,
+    check_int,
+    check_number,
+    check_same_length,
+    check_type,
+)
+from ..preprocessing.columns import as_column
+from ..preprocessing.encoded_rows import Batch, Rows, TextRows
+from ..preprocessing.text_packer import TextPacker
+
+# All subclasses of `Answerer` in this process, by their modules and names.
+KNOWN: dict[str, type[Answerer]] = {}
+# Encodes what an answerer's `texts` returned, and computes the outputs of the rows.
+Read = Callable[["Answerer", Any], tuple[Rows, Iterable[Batch]]]
+
+
+class Field(NamedTuple):
+    """A field of a row of texts.
+
+    Fields:
+        name: str.
+        kind: `"text"`; `"texts"` for a list of them, in the last field; or `"optional"`.
+    """
+
+    name: str
+    kind: str = "text"
+
+
+def checked_elsewhere(value: Any) -> Any:
+    """Returns the value: what it must be depends on other settings."""
+    return value
+
+
+class Option(NamedTuple):
+    """An option of an answer, with its bounds: Python, server and command line check the same.
+
+    Fields:
+        name: str.
+        type: `int`, `float`, `bool` or `str`; or a tuple of choices.
+        default: its value when left out.
+        about: str, what it does, for the command's help.
+        least, most: limits of a number.
+        check: function of the value that raises `TypeError` or `ValueError`, for other rules.
+    """
+
+    name: str
+    type: Any
+    default: Any
+    about: str
+    least: float | None = None
+    most: float | None = None
+    check: Callable[[Any], Any] | None = None
+
+    def checked(self, value: Any) -> Any:
+        """Returns the value; raises `TypeError` or `ValueError` if it does not fit."""
+        if self.check is not None:
+            return self.check(value)
+        if value is None and self.default is None:
+            return value
+        if isinstance(self.type, tuple):
+            return check_choice(self.name, value, self.type)
+        if self.type is int:
+            return check_int(self.name, value, self.least, self.most)
+        if self.type is float:
+            least = -np.inf if self.least is None else self.least
+            return check_number(self.name, value, least)
+        if self.type is bool:
+            return check_bool(self.name, value)
+        return check_type(self.name, value, self.type, f"a {self.type.__name__}")
+
+
+class Answerer:
+    """How one kind of question about texts is read and answered.
+
+    An answerer belongs to one question: it knows the task's settings and the question's options. A
+    subclass names the method, its fields and options, and turns arrays into answers. One whose
+    texts are not one row each also overrides `encode`.
+
+    Args:
+        settings: mapping, the settings of the task that the answer depends on; plain data.
+        packer: a `TextPacker`.
+        **options: values of `options`.
+
+    Attributes:
+        method: str, the name of the task's method.
+        fields: tuple of `Field`, what a row has.
+        options: tuple of `Option`.
+        about, example: str, for the help of the command: what it does, and arguments of it. An
+            answerer without them is a step of others: it has no command and no route.
+        command: str, the name of the command; by default the method's.
+        route: str, the name that a server has for the answer; by default the method's.
+        tag, does, call: str, for the model card: the pipeline tag of the Hugging Face Hub, what
+            the task does, and an example of a call, in which `{mask}` is the mask token.
+    """
+
+    method: ClassVar[str]
+    fields: ClassVar[tuple[Field, ...]] = (Field("text"),)
+    options: ClassVar[tuple[Option, ...]] = ()
+    about: ClassVar[str] = ""
+    example: ClassVar[str] = ""
+    command: ClassVar[str | None] = None
+    route: ClassVar[str | None] = None
+    tag: ClassVar[str] = "feature-extraction"
+    does: ClassVar[str] = ""
+    call: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        KNOWN[f"{cls.__module__}.{cls.__qualname__}"] = cls
+
+    def __init__(self, settings: Mapping[str, Any], packer: TextPacker, **options: Any) -> None:
+        self.settings, self.packer = settings, packer
+        names = [option.name for option in self.options]
+        if unknown := sorted(options.keys() - set(names)):
+            raise ValueError(
+                f"`{self.method}` takes {', '.join(names) or 'no options'}. Received: "
+                f"{', '.join(f'{name}={options[name]!r:.60}' for name in unknown)}."
+            )
+        for option in self.options:
+            setattr(self, option.name, option.checked(options.get(option.name, option.default)))
+
+    @property
+    def tokenizer(self) -> Any:
+        """The `TextEncoder` of the packer."""
+        return self.packer.tokenizer
+
+    @property
+    def values_per_token(self) -> int:
+        """How many numbers a program computes for each token of a row, where they are many."""
+        return 1
+
+    def columns(self, *columns: Any) -> tuple[tuple[list[Any], ...], bool]:
+        """Returns columns as lists, and whether they are one example: begin with a str.
+
+        Args:
+            *columns: for each field a str, or a column of str.
+        """
+        if is_one := isinstance(columns[0], str):
+            columns = tuple([column] for column in columns)
+        names = [field.name for field in self.fields]
+        if len(columns) > len(names):
+            raise ValueError(
+                f"`{self.method}` takes {', '.join(names)}. Received: {len(columns)} columns of "
+                "texts. Join the texts of a row."
+            )
+        named = {name: as_column(x, name) for name, x in zip(names, columns, strict=False)}
+        check_same_length(f"{' and '.join(named)} must be equally many", **named)
+        return tuple(named.values()), is_one
+
+    @classmethod
+    def sample(cls, tokenizer: Any, text: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """Returns a row with a text in each field, and options: a question to compile with."""
+        return (text,) * sum(field.kind != "optional" for field in cls.fields), {}
+
+    @classmethod
+    def columns_of(cls, rows: Sequence[Sequence[str]]) -> tuple[list[Any], ...]:
+        """Returns rows of texts as columns, a list of texts for a field that holds several."""
+        if cls.fields[-1].kind != "texts":
+            return tuple(map(list, zip(*rows, strict=True)))
+        count = len(cls.fields) - 1
+        first = zip(*(row[:count] for row in rows), strict=True)
+        return *map(list, first), [list(row[count:]) for row in rows]
+
+    def texts(self, *columns: list[Any]) -> Any:
+        """Returns what the model reads: a column of texts, or a tuple of columns of pairs."""
+        return columns[0] if len(columns) == 1 else columns
+
+    def encode(self, texts: Any) -> Rows:
+        """Returns what `texts` returned as rows of token ids."""
+        return TextRows(self.packer, *self.packer.tokenize(texts))
+
+    def answer(self, rows: Rows, batches: Iterable[Batch], *columns: list[Any]) -> Any:
+        """Returns the answers, one for each example.
+
+        Args:
+            rows: what `encode` returned.
+            batches: yields the indices of rows and their outputs, until each row has come.
+            *columns: what `columns` returned.
+        """
+        return self.answers(rows.collect(batches))
+
+    def answers(self, arrays: Any) -> Any:
+        """Returns the answers for what `Rows.collect` returned, by default that itself."""
+        return arrays
+
+    def no_answers(self, *columns: list[Any]) -> Any:
+        """Returns the answers if there are no texts to read."""
+        return []
+
+    def ask(self, read: Read, *columns: Any) -> Any:
+        """Returns the answer to one example, or to columns of examples.
+
+        Args:
+            read: see `Read`.
+            *columns: see `columns`.
+        """
+        columns, is_one = self.columns(*map(as_str, columns))
+        texts = self.texts(*columns)
+        if len(texts[0] if isinstance(texts, tuple) else texts):
+            answers = self.answer(*read(self, texts), *columns)
+        else:
+            answers = self.no_answers(*columns)
+        return answers[0] if is_one else answers

@@ -1,0 +1,166 @@
+"""Vectors of texts as answers: dense, sparse, or one for each token."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..checks import as_texts, check_int
+from ..preprocessing.encoded_rows import MarkedRows
+from ..preprocessing.ragged import Ragged
+from .answerer import Answerer, Option, checked_elsewhere
+from .prompts import PROMPT, prompt_text, split_marker
+from .similarity import l2_normalize
+
+KINDS = ("query", "document")
+
+
+class EmbedAnswerer(Answerer):
+    """A vector for each text, after a prompt.
+
+    Its settings are `prompts`, `default_prompt`, `dim` and `normalize` of `TextEmbedder`, and
+    `skips_prompt`: whether the prompt's tokens are left out of the pooling.
+    """
+
+    method = "embed"
+    options = (
+        PROMPT,
+        Option(
+            "dim", int, None, "How many values of each vector to keep.", check=checked_elsewhere
+        ),
+    )
+    about = "Turn each text into a vector, into weights of tokens, or into a vector for each token."
+    example = "--input texts.csv --columns body --output vectors.npy"
+    tag, does = "sentence-similarity", "maps texts to vectors"
+    call = "embed(['A text.'])"
+
+    def __init__(self, settings, packer, **options):
+        super().__init__(settings, packer, **options)
+        if self.dim is not None:
+            check_int("dim", self.dim, most=settings["dim"], advice="No vector has more values.")
+        self.before = prompt_text(self.prompt, settings["prompts"], settings["default_prompt"])
+
+    def texts(self, *columns):
+        return [self.before + text for text in as_texts(columns[0])]
+
+    def encode(self, texts):
+        if self.before and self.settings["skips_prompt"]:
+            raise ValueError(
+                "This program pools all tokens, but its task pools those after the prompt. "
+                f"Received: the prompt {self.before[:60]!r}. Pass prompt='', or ask the task."
+            )
+        return super().encode([text.strip() for text in texts])
+
+    def answers(self, arrays):
+        if self.dim is None:
+            return arrays
+        vectors = arrays[:, : self.dim]
+        return l2_normalize(vectors) if self.settings["normalize"] else vectors
+
+    def no_answers(self, *columns):
+        return np.zeros((0, self.dim or self.settings["dim"]), "float32")
+
+
+class SparseAnswerer(Answerer):
+    """The tokens that each text has weights for, the heaviest first.
+
+    Its settings are `prompts`, `default_prompt` and `query_weights` of `SparseTextEmbedder`.
+    """
+
+    method = "token_weights"
+    options = (Option("top_k", int, None, "Number of tokens of a sparse vector.", 1), PROMPT)
+    about = EmbedAnswerer.about
+    example = EmbedAnswerer.example
+    tag, does = "feature-extraction", "maps texts to sparse vectors"
+    call = "token_weights('A text.', top_k=5)"
+    command = "embed"
+
+    def __init__(self, settings, packer, **options):
+        super().__init__(settings, packer, **options)
+        self.is_static = self.prompt == "query" and settings["query_weights"] is not None
+        prompt = settings["prompts"].get("query", "") if self.is_static else self.prompt
+        self.before = prompt_text(prompt, settings["prompts"], settings["default_prompt"])
+
+    @property
+    def values_per_token(self):
+        """The size of the vocabulary: each token has a logit for each."""
+        return self.tokenizer.vocabulary_size
+
+    def texts(self, *columns):
+        return [self.before + text for text in as_texts(columns[0])]
+
+    def encode(self, texts):
+        return super().encode([text.strip() for text in texts])
+
+    def answer(self, rows, batches, texts):
+        found = [None] * len(rows)
+        for indices, weights in batches:
+            for row, of_text in zip(indices, weights, strict=True):
+                found[row] = self._heaviest(*np.nonzero(of_text), of_text)
+        return found
+
+    def _heaviest(self, ids, weights):
+        ids = ids[np.argsort(-weights[ids], kind="stable")][: self.top_k]
+        tokens = map(self.tokenizer.id_to_token, ids.tolist())
+        return list(zip(tokens, weights[ids].tolist(), strict=True))
+
+    def ask(self, read, *columns):
+        """Returns the weights; those of static queries need no model."""
+        if not self.is_static:
+            return super().ask(read, *columns)
+        (texts,), is_one = self.columns(*columns)
+        ids, _ = self.packer.tokenize(self.texts(texts)) if texts else ([], None)
+        answers = [self._of_query(row[: self.packer.max_length]) for row in ids]
+        return answers[0] if is_one else answers
+
+    def _of_query(self, ids):
+        table = self.settings["query_weights"]
+        tokens = map(self.tokenizer.id_to_token, np.unique(ids).tolist())
+        found = [(token, table[token]) for token in tokens if table.get(token)]
+        return sorted(found, key=lambda pair: -pair[1])[: self.top_k]
+
+
+class TokenVectorsAnswerer(Answerer):
+    """A vector for each token that counts, of queries or of documents.
+
+    Its settings are `query_marker`, `document_marker`, `query_length`, `document_length`,
+    `query_expansion`, `attend_to_expansion` and `skipped_tokens` of `MultiVectorEmbedder`.
+    """
+
+    method = "embed"
+    route = "token_vectors"
+    options = (Option("kind", KINDS, "document", "Whether the texts are queries or documents."),)
+    about = EmbedAnswerer.about
+    example = EmbedAnswerer.example
+    tag, does = "sentence-similarity", "maps the tokens of texts to vectors"
+    call = "score('A query.', ['A text.'])"
+
+    def columns(self, *columns):
+        (texts,), is_one = super().columns(*columns)
+        return (as_texts(texts),), is_one
+
+    def encode(self, texts):
+        is_query = np.full(len(texts), self.kind == "query")
+        texts = [text.strip() for text in texts]
+        ids = marked_ids(self.settings, self.packer, texts, is_query)
+        return MarkedRows(self.settings, is_query, self.packer, ids)
+
+
+def marked_ids(settings, packer, texts, is_query):
+    """Returns the token ids of queries and documents with their markers, a `Ragged`.
+
+    Args:
+        settings: see `TokenVectorsAnswerer`.
+        packer: a `TextPacker`.
+        texts: list of str.
+        is_query: bool `(num_texts,)`.
+    """
+    kinds = [KINDS[0] if query else KINDS[1] for query in is_query]
+    markers = {kind: split_marker(packer.tokenizer, settings[f"{kind}_marker"]) for kind in KINDS}
+    ids, _ = packer.tokenize(
+        [markers[kind][1] + text for kind, text in zip(kinds, texts, strict=True)]
+    )
+    rows, special = [], packer.tokenizer.layout.num_special(False)
+    for kind, row in zip(kinds, ids, strict=True):
+        row = [*markers[kind][0], *row]
+        rows.append(row[: (settings[f"{kind}_length"] or len(row) + special) - special])
+    return Ragged.from_rows(rows)
