@@ -66,7 +66,7 @@ def test_questions_and_contexts_are_packed_in_the_layout(preprocessor, byte_pair
     context = "The old 😀 man  and the sea. " * 3
     options = {"stride": 3, "max_question_length": 5}
     windows = QuestionWindows(preprocessor, ["Who came?"], [context], **options)
-    packed = windows.pack(np.arange(len(windows)), 16)
+    packed = windows.inputs(np.arange(len(windows)), 16)
     assert sorted(packed) == ["padding_mask", "token_ids"]
     question, ids = byte_pair("Who came?")[:5], byte_pair(context)
     places = zip(windows.windows.starts, windows.windows.lengths, strict=True)

@@ -31,7 +31,7 @@ def windows_of(questions, contexts, max_length=12, **options):
 
 
 def pieces(windows, row):
-    ids = windows.pack(np.array([row]), int(windows.lengths[row]))["token_ids"][0]
+    ids = windows.inputs(np.array([row]), int(windows.lengths[row]))["token_ids"][0]
     return " ".join(VOCABULARY[i] for i in ids)
 
 
@@ -43,7 +43,7 @@ def test_a_window_is_the_question_and_a_part_of_the_context():
         "[CLS] c [SEP] h [SEP]",
     ]
     assert windows.lengths.tolist() == [10, 10, 5]
-    packed = windows.pack(np.array([2, 0]), 10)
+    packed = windows.inputs(np.array([2, 0]), 10)
     assert packed["segment_ids"].tolist() == [[0] * 3 + [1, 1] + [0] * 5, [0] * 4 + [1] * 6]
     assert packed["padding_mask"].sum(1).tolist() == [5, 10]
 
@@ -71,7 +71,7 @@ def test_the_windows_equal_those_of_hugging_faces_tokenizer():
         return_overflowing_tokens=True,
         padding="max_length",
     )
-    packed = ours.pack(np.arange(len(ours)), 16)
+    packed = ours.inputs(np.arange(len(ours)), 16)
     names = {"token_ids": "input_ids", "segment_ids": "token_type_ids"}
     for name, array in packed.items():
         np.testing.assert_array_equal(array, encoded[names.get(name, "attention_mask")])

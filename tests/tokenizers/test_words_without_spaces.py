@@ -1,7 +1,5 @@
 """Words of tokenizers that separate none: of SentencePiece, of Gemma's kind, of bytes."""
 
-import types
-
 import keras
 import numpy as np
 import pytest
@@ -11,9 +9,9 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 import bert_keras
 from bert_keras.answers.tagged_texts import place_words
-from bert_keras.export import runtime
 from bert_keras.preprocessing.masking import Masking, TokenKinds
 from bert_keras.tokenizers import Tokenizer, UnigramTokenizer
+from bert_keras.tokenizers.text_encoder import ROLES, TextEncoder
 from bert_keras.tokenizers.words import find_words, number_words
 
 LINES = ["我 爱 北京 天安门", "the cat sat", "東京 に 行く", "ไป กรุงเทพ"] * 60 + ["我爱北京"] * 40
@@ -136,14 +134,10 @@ def test_a_text_is_tagged_by_its_own_pieces_here_and_in_an_exported_folder(kinds
     task.compile()
     task.fit(texts, [["O"] * len(row) for row in words], epochs=1, verbose=0)
     task.fit(words, [["O"] * len(row) for row in words], epochs=1, verbose=0)
-    exported = types.SimpleNamespace(
-        _tokenizer=tokenizer._backend, config={"is_wordpiece": False}, answers=["tag"]
-    )
-    for name in ("_sentence_tokenizer", "_needs_space"):
-        setattr(exported, name, vars(runtime.ExportedTask)[name].func(exported))
-    exported._encode = lambda *args: runtime.ExportedTask._encode(exported, *args)
+    roles = {role: getattr(tokenizer, role) for role in ROLES}
+    exported = TextEncoder(tokenizer._backend, tokenizer.layout, roles)
     sentences = [*texts, *words]
-    theirs = list(runtime.ExportedTask._encode_sentences(exported, sentences))
+    theirs = list(exported.encode_sentences(sentences))
     assert theirs == list(tokenizer.encode_sentences(sentences))
 
 
