@@ -40,13 +40,10 @@ def classify() -> str:
 def answer() -> list[str]:
     tagger = bert_keras.TokenClassifier.from_preset("p", num_classes=3, crf=True)
     places = [(entity["start"], entity["end"]) for entity in tagger.tag("Ada")["entities"]]
-    tagger.tag("Ada")["entity"]  # wrong
     model = bert_keras.MaskedLM.from_preset("p", masking={"rate": 0.3})
     (token, probability), *_ = model.fill_mask("a [MASK]", top_k=3)[0]
-    assert_type(model.score(TEXTS), list[float])
     reader = bert_keras.QuestionAnswering.from_preset("p", normalization="per_window")
     best = reader.answer("who?", "Ada")
-    best["score"]  # wrong
     several = reader.answer(["who?"], "Ada", top_k=2)
     chooser = bert_keras.MultipleChoice.from_preset("p", frozen="backbone")
     bert_keras.MultipleChoice.from_preset("p", frozen="everything")  # wrong

@@ -79,12 +79,12 @@ shown(lambda: classifier.fit(texts, [[0, 1], [1, 0]]))
 # %% [markdown]
 # ## Texts
 #
-# In a pandas column, a missing text is `None` or `nan`. Drop such rows, or fill them in. Decode
-# bytes to `str`.
+# In a pandas column, a missing text is `None` or `nan`. Drop such rows, or fill them in. Bytes must
+# be UTF-8; decode others to `str`.
 
 # %%
 shown(lambda: classifier.fit(["A ship came in.", None], [0, 1]))
-shown(lambda: classifier.fit([b"A ship came in.", b"The horse was lame."], [0, 1]))
+shown(lambda: classifier.fit(["Un café.".encode("latin-1"), b"A horse."], [0, 1]))
 
 # %% [markdown]
 # ## Too long
