@@ -71,7 +71,7 @@ class Worker:
             "KERAS_BACKEND": backend or "torch",
             # As the command line sets it (cli/start.py), unless the caller does.
             "TF_ENABLE_ONEDNN_OPTS": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1"),
-            # As `bert-keras train` sets it (cli/huge_pages.py), unless the caller does.
+            # As docs/en/guides/speed.md advises, unless the caller sets it.
             "GLIBC_TUNABLES": os.environ.get("GLIBC_TUNABLES", HUGE_PAGES if huge_pages else ""),
         }
         self._log = open(os.path.join(folder, f"{side}.log"), "a", encoding="utf-8")  # noqa: SIM115

@@ -7,7 +7,6 @@ import signal
 import sys
 import warnings
 
-from bert_keras.cli import huge_pages
 from bert_keras.cli.options import wants_help
 from bert_keras.export.runtime import is_exported
 
@@ -30,8 +29,6 @@ def prepare():
     The package calls it when it is imported by its command, `bert-keras` or `python -m bert_keras`.
     Until `started` is called, Ctrl-C ends the process at once.
     """
-    if sys.argv[1:2] in (["train"], ["pretrain"]):
-        huge_pages.restart()
     if "--traceback" not in sys.argv:
         _silence_libraries()
         warnings.formatwarning = lambda message, *rest, **further: f"{message}\n"

@@ -82,7 +82,7 @@ def main(arguments):
     task = TASKS[name]
     about = ABOUT.format(name=name, about=task.about)
     flags = parse(f"train {name}", about, groups(task), arguments[1:])
-    keep_freed_memory()  # For processes that did not start with huge pages.
+    keep_freed_memory()
     # JAX reports missing accelerators in words that look like errors.
     logging.getLogger("jax").setLevel(logging.WARNING)
     devices.share(flags.devices, ["train", *arguments])

@@ -3,7 +3,7 @@
 Why: glibc returns free memory at the end of its heap to the kernel, and maps blocks above at most
 32 MiB anew each time. The hidden states of a batch are freed and allocated at every step, so at
 every step the kernel zeroes the same pages again. docs/benchmarks.md has the times, also of huge
-pages, which the commands `train` and `pretrain` start with (cli/huge_pages.py).
+pages.
 
 Kept memory costs memory: XLA takes all it needs for a step as one block, and if something small was
 allocated inside the block of the last step, the next block is taken beside it. TensorFlow keeps
@@ -37,8 +37,8 @@ def keep_freed_memory() -> bool:
     For a program that trains or predicts on a CPU: call it once, right after the imports. It saves
     time if large arrays are allocated and freed at every step, see docs/benchmarks.md. Importing
     the package does not call it, because it changes the whole process. If Python starts with
-    `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` in the environment, as it does for the commands `train`
-    and `pretrain`, there is nothing left to save.
+    `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` in the environment, there is nothing left to save. The
+    commands `train` and `pretrain` call it.
 
     The process then stays at its peak size, and a large block that is reused for zeros must be
     zeroed. Other parts of the program reuse the memory; other programs get it when this one ends or

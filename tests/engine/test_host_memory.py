@@ -9,13 +9,12 @@ import sys
 import keras
 import pytest
 
-from bert_keras.cli import huge_pages, start
+from bert_keras.cli import start
 from bert_keras.engine import host_memory
 
 pytestmark = pytest.mark.once
 
 PAGE_FAULTS = pathlib.Path(__file__).with_name("page_faults.py")
-HUGE_PAGES = huge_pages.HUGE_PAGES
 
 
 @pytest.mark.each_backend
@@ -61,30 +60,6 @@ def test_nothing_is_done_with_another_c_library(monkeypatch):
     assert not host_memory.keep_freed_memory()
 
 
-@pytest.mark.parametrize(
-    ("options", "gains"),
-    [
-        ({}, True),
-        ({"glibc": "glibc 3.0"}, True),
-        ({"glibc": "glibc 2.34"}, False),
-        ({"kernel": "[always] madvise never"}, False),  # They come unasked.
-        ({"kernel": "always madvise [never]"}, False),
-        # What the user said stays, and a process that has begun anew does not again.
-        ({"BERT_KERAS_KEEP_MEMORY": "0"}, False),
-        ({"GLIBC_TUNABLES": HUGE_PAGES}, False),
-    ],
-)
-def test_huge_pages_are_asked_for_where_kernel_and_glibc_give_them(
-    options, gains, write, monkeypatch
-):
-    found = {"kernel": "always [madvise] never", "glibc": "glibc 2.36", **options}
-    monkeypatch.setattr(huge_pages, "KERNEL_GIVES", write("enabled", found.pop("kernel")))
-    glibc = found.pop("glibc")
-    monkeypatch.setattr(host_memory, "has_glibc", lambda: True)
-    monkeypatch.setattr(os, "confstr", lambda name: glibc, raising=False)
-    assert huge_pages.would_gain(found) == gains
-
-
 @pytest.fixture
 def keras_stays(monkeypatch):
     """`info` begins without Keras, and so would the tests that follow."""
@@ -116,25 +91,3 @@ def test_the_command_imports_keras_without_packages_for_its_wrappers_and_plots(m
     ((name, names),) = found
     assert name == "keras" and names >= {"matplotlib", "sklearn"}
     assert not {"matplotlib", "sklearn"} & sys.modules.keys()
-
-
-@pytest.mark.usefixtures("keras_stays")
-@pytest.mark.parametrize(("command", "begins"), [("train", True), ("info", False)])
-def test_training_commands_restart_with_their_own_arguments(command, begins, monkeypatch):
-    calls = []
-    monkeypatch.setattr(huge_pages, "would_gain", lambda environment: True)
-    monkeypatch.setattr(os, "execve", lambda *arguments: calls.append(arguments))
-    monkeypatch.setattr(sys, "argv", ["bert-keras", command, "--traceback"])
-    monkeypatch.setattr(sys, "orig_argv", ["python", "-X", "dev", "-m", "bert_keras", command])
-    monkeypatch.setattr(os, "environ", {**os.environ, "GLIBC_TUNABLES": "glibc.pthread.rseq=0"})
-    start.prepare()
-    if not begins:
-        assert not calls
-        return
-    ((program, arguments, environment),) = calls
-    assert [program, *arguments] == [sys.executable] * 2 + sys.orig_argv[1:]
-    # Where another program takes the tunables out, it begins no third time.
-    monkeypatch.setattr(os, "environ", {**environment, "GLIBC_TUNABLES": ""})
-    start.prepare()
-    assert len(calls) == 1
-    assert environment["GLIBC_TUNABLES"] == f"glibc.pthread.rseq=0:{HUGE_PAGES}"
