@@ -3,18 +3,23 @@
 import abc
 import difflib
 import inspect
+import sys
 
 # Endings of class names in KerasHub and transformers.
 _CLASSES = {
     "ForSequenceClassification": "TextClassifier",
-    "TextClassifier": "TextClassifier",
+    "Classifier": "TextClassifier",
     "ForTokenClassification": "TokenClassifier",
+    "TokenClassifier": "TokenClassifier",
     "ForQuestionAnswering": "QuestionAnswering",
+    "SpanLabeler": "QuestionAnswering",
     "ForMultipleChoice": "MultipleChoice",
     "ForMaskedLM": "MaskedLM",
     "MaskedLM": "MaskedLM",
     "ForNextSentencePrediction": "NextSentencePrediction",
     "ForPreTraining": "Pretraining",
+    "Pretrainer": "Pretraining",
+    "MaskGenerator": "MaskedLM",
     "CrossEncoder": "Reranker",
     "SentenceTransformer": "TextEmbedder",
     "SparseEncoder": "SparseTextEmbedder",
@@ -22,10 +27,14 @@ _CLASSES = {
     "ColBERT": "MultiVectorEmbedder",
     "TextEmbedder": "TextEmbedder",
     "Preprocessor": "TextPreprocessor",
+    "PackInputs": "TextPreprocessor",
     "Tokenizer": "Tokenizer",
     "TokenizerFast": "Tokenizer",
     "Config": "BertBackbone",
     "Model": "BertBackbone",
+    "Backbone": "models.backbone.Backbone",
+    "Encoder": "BertBackbone",
+    "upload_preset": "Task.export_to_huggingface",
     "Trainer": "TextClassifier.fit",
     "pipeline": "TextClassifier.classify",
 }
@@ -34,6 +43,7 @@ _METHODS = {
     "from_pretrained": "from_preset",
     "save_pretrained": "export_to_huggingface",
     "push_to_hub": "export_to_huggingface",
+    "upload_preset": "export_to_huggingface",
     "export_to_transformers": "export_to_huggingface",
     "encode_plus": "encode",
     "batch_encode_plus": "encode",
@@ -54,6 +64,8 @@ _METHODS = {
 # Inputs of models.
 _INPUTS = {
     "input_ids": "token_ids",
+    "input_word_ids": "token_ids",
+    "input_type_ids": "segment_ids",
     "token_type_ids": "segment_ids",
     "attention_mask": "padding_mask",
     "input_mask": "padding_mask",
@@ -95,6 +107,21 @@ def renamed_class(name):
     """
     endings = [ending for ending in _CLASSES if name.endswith(ending)]
     return f" Here it is `bert_keras.{_CLASSES[max(endings, key=len)]}`." if endings else ""
+
+
+def hints_of_module(module):
+    """Returns a `__getattr__` for a package: the error says where the library has the name.
+
+    Args:
+        module: str, such as `"bert_keras.models"`.
+    """
+
+    def find(name):
+        is_ours = name[:1].isupper() and name in vars(sys.modules["bert_keras"])
+        hint = f" Here it is `bert_keras.{name}`." if is_ours else renamed_class(name)
+        raise AttributeError(f"module {module!r} has no attribute {name!r}.{hint}")
+
+    return find
 
 
 def our_input(name):

@@ -1,6 +1,7 @@
 """What a user of Keras, KerasHub or transformers writes from habit works, or names the remedy."""
 
 import abc
+import copy
 import inspect
 import operator
 import pathlib
@@ -351,14 +352,41 @@ def test_a_folder_without_a_tokenizer_says_how_to_load_it_anyway(tmp_path, class
 
 
 @pytest.mark.each_backend
-def test_an_error_says_how_to_make_a_functional_model(classifier):
-    for model in (classifier, classifier.backbone):
-        for name in ("inputs", "output"):
-            with pytest.raises(AttributeError, match=r"keras\.Model\(inputs, model\(inputs\)\)"):
-                getattr(model, name)
-        with pytest.raises(AttributeError, match="nothing_of_the_kind"):
-            _ = model.nothing_of_the_kind
-    assert classifier.get_layer("head") is classifier.head
+def test_a_functional_model_begins_with_the_inputs_of_a_model(tmp_path):
+    task = tiny_classifier(tiny_backbone(max_sequence_length=128, dropout=0.0))
+    backbone, inputs = task.backbone, task.preprocessor(TEXTS)
+    scores = keras.layers.Dense(3)(backbone.output["pooled_output"])
+    model = keras.Model(backbone.input, scores)
+    vectors = keras.ops.convert_to_numpy(backbone(inputs)["pooled_output"])
+    kernel, bias = model.layers[-1].get_weights()
+    expected = vectors @ kernel + bias
+    np.testing.assert_allclose(model.predict(inputs, verbose=0), expected, atol=1e-5)
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.fit(inputs, np.array(LABELS), epochs=1, verbose=0)
+    expected = model.predict(inputs, verbose=0)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(again.predict(inputs, verbose=0), expected, atol=1e-5)
+    on_lists = keras.Model(task.inputs, task.outputs)
+    found = on_lists.predict(inputs, verbose=0)
+    found = found[0] if isinstance(found, list) else found
+    np.testing.assert_allclose(found, task.predict(inputs, verbose=0), atol=1e-5)
+    # The task and its copies work as before.
+    np.testing.assert_allclose(
+        copy.deepcopy(task).predict(TEXTS, verbose=0), task.predict(TEXTS, verbose=0), atol=1e-5
+    )
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        _ = task.nothing_of_the_kind
+    assert task.get_layer("head") is task.head
+
+
+@pytest.mark.each_backend
+def test_a_clone_takes_the_vocabulary_of_its_original(classifier):
+    clone = keras.models.clone_model(classifier)
+    clone.preprocessor = classifier.preprocessor
+    clone.set_weights(classifier.get_weights())
+    found, expected = (task.predict(TEXTS, verbose=0) for task in (clone, classifier))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_tokenizers_and_preprocessors_come_from_presets():
@@ -381,6 +409,17 @@ def test_tokenizers_and_preprocessors_come_from_presets():
         ("AutoModelForQuestionAnswering", "QuestionAnswering"),
         ("BertTextClassifierPreprocessor", "TextPreprocessor"),
         ("BertModel", "BertBackbone"),
+        ("BertClassifier", "TextClassifier"),
+        ("RobertaClassifier", "TextClassifier"),
+        ("Backbone", "models.backbone.Backbone"),
+        ("XLMRobertaBackbone", "models.backbone.Backbone"),
+        ("BertEncoder", "BertBackbone"),
+        ("BertTokenClassifier", "TokenClassifier"),
+        ("BertSpanLabeler", "QuestionAnswering"),
+        ("BertPretrainer", "Pretraining"),
+        ("BertPackInputs", "TextPreprocessor"),
+        ("MaskedLMMaskGenerator", "MaskedLM"),
+        ("upload_preset", "Task.export_to_huggingface"),
         *((name, f"training.{name}") for name in ("Lamb", "BestOnMetric", "SeveralMasks")),
     ],
 )
@@ -390,6 +429,20 @@ def test_a_name_of_another_package_or_module_leads_to_ours(name, here):
     assert operator.attrgetter(here)(bert_keras)
     with pytest.raises(AttributeError, match="no attribute 'anything'"):
         _ = bert_keras.anything
+
+
+@pytest.mark.parametrize(
+    ("name", "here"),
+    [
+        ("models.BertBackbone", "BertBackbone"),
+        ("models.BertTextClassifier", "TextClassifier"),
+        ("layers.MaskedLMMaskGenerator", "MaskedLM"),
+        ("tokenizers.BertTokenizer", "Tokenizer"),
+    ],
+)
+def test_a_name_in_the_module_where_keras_hub_has_it_leads_to_ours(name, here):
+    with pytest.raises(AttributeError, match=rf"Here it is `bert_keras\.{here}`"):
+        operator.attrgetter(name)(bert_keras)
 
 
 class WithEncode(bert_keras.TextEmbedder):
@@ -408,6 +461,7 @@ def test_a_missing_method_names_its_counterpart_and_stays_missing(classifier):
         (classifier.tokenizer, "decode", "detokenize"),
         (bert_keras.WordPieceTokenizer, "batch_decode", "detokenize"),
         (classifier, "predict_proba", "classify"),
+        (classifier.backbone, "upload_preset", "export_to_huggingface"),
         (bert_keras.TokenClassifier, "classify", "tag"),
         (tagger, "classify", "tag"),
         (classifier, "freeze", r"from_preset\(..., frozen='backbone'\)"),
@@ -506,6 +560,12 @@ PROBABILITIES = keras.losses.SparseCategoricalCrossentropy()
         (fit(["é".encode("latin-1")], [0]), "must be UTF-8"),
         (fit(TEXTS, np.eye(2)[LABELS]), r"One-hot rows: labels\.argmax\(axis=-1\)"),
         (fit(TEXTS, LABELS, class_weight="auto"), "`class_weight` must be"),
+        (lambda task: task({"input_word_ids": IDS["token_ids"]}), "Did you mean 'token_ids'"),
+        (lambda task: task({**IDS, "input_type_ids": 0}), "Did you mean 'segment_ids'"),
+        (
+            lambda task: keras.models.clone_model(task).classify(TEXTS),
+            r"`new.preprocessor = task.preprocessor`",
+        ),
         (fit(UNKNOWN_LABEL, steps_per_epoch=1), r"Batch 0 of .*must be one of.*'maybe'"),
         (trained_on_scores, "objective='similarity'"),
         (compiled(loss=PROBABILITIES), r"SparseCategoricalCrossentropy\(from_logits=True\)"),
@@ -550,6 +610,10 @@ def test_a_wrong_value_is_refused_with_the_remedy(classifier, call, remedy):
         (lambda _: bert_keras.BertBackbone(**MISSPELT), "no argument 'dropuot'"),
         (lambda _: bert_keras.BertBackbone.from_preset(MINI, num_layer=1), "no argument 'num_l"),
         (lambda _: bert_keras.TextClassifier.from_preset(MINI, freeze=1), "Here: `frozen`"),
+        (
+            lambda _: bert_keras.TextPreprocessor.from_preset(MINI, sequence_length=8),
+            "Here: `max_length`",
+        ),
         (lambda task: task.compile(lr=1e-3), "Here: `learning_rate`"),
         (fit(TEXTS, LABELS, batchsize=2), "Here: `batch_size`"),
         (fit(TEXTS, LABELS, learning_rate=1e-3), r"compile\(learning_rate"),

@@ -436,9 +436,7 @@ def _shard_arrays(index, segments):
         arrays["is_random_next"] = segments.not_next
     if word_starts is not None:
         documents = documents._replace(token_ids=word_starts)
-        word_starts, _ = sentence_pairs.pack_segments(
-            documents, segments, tokenizer.layout.of_ones()
-        )
+        word_starts, _ = sentence_pairs.pack_segments(documents, segments, tokenizer.layout.of(1))
         arrays["word_starts"] = word_starts.values
     if settings["masking"] is not None:
         arrays |= _masked(rows, word_starts, index)

@@ -76,13 +76,35 @@ class BuiltModel(Doors, SafeModel, WithOtherNames):
         if self._is_complete:
             super()._lock_state()
 
+    @property
+    def input(self) -> Any:
+        """Symbolic inputs by name, from which a functional model may begin, see `output`."""
+        return self._symbolic_call()[0]
+
+    @property
+    def output(self) -> Any:
+        """Symbolic outputs for `input`, in the structure of a call, for a functional model.
+
+        Example:
+        ```python
+        logits = keras.layers.Dense(3)(backbone.output["pooled_output"])
+        model = keras.Model(backbone.input, logits)
+        ```
+        """
+        return self._symbolic_call()[1]
+
+    def _symbolic_call(self):
+        if "_symbolic" not in vars(self):
+            if self._inbound_nodes:  # A call of the user's, as Keras has it.
+                return super().input, super().output
+            options = {"shape": (None,) * (self.num_input_axes - 1), "dtype": "int32"}
+            inputs = {name: keras.Input(**options, name=name) for name in self.input_names}
+            vars(self)["_symbolic"] = inputs, self(inputs)
+        return vars(self)["_symbolic"]
+
     def __getattr__(self, name):
-        if name in ("input", "inputs", "output", "outputs"):
-            raise AttributeError(
-                f"{type(self).__name__} is a subclassed model, which has no symbolic `{name}`. For "
-                "a functional model call it: inputs = {name: keras.Input((None,), dtype='int32', "
-                "name=name) for name in model.input_names}; keras.Model(inputs, model(inputs))."
-            )
+        if name in ("inputs", "outputs"):
+            return keras.tree.flatten(getattr(self, name[:-1]))
         try:
             return super().__getattr__(name)  # PyTorch keeps layers there.
         except AttributeError:

@@ -9,7 +9,9 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bert_keras import distribution
 from bert_keras.checks import check_choice, check_int, check_not_empty, check_same_length
+from bert_keras.engine.compiled_programs import COMPILES_SHAPES
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.unpadded_batches import without_padding
 from bert_keras.types import Array
@@ -36,6 +38,17 @@ def length_buckets(max_length: int, step: int = 8, first: int = 16) -> tuple[int
         range(64, min(128, max_length), 2 * step),
     )
     return (*short, *middle, *range(128, max_length, 4 * step), max_length)
+
+
+def buckets_of(max_length: int) -> tuple[int, ...]:
+    """Returns the lengths that batches are padded to: finer on PyTorch, which compiles nothing.
+
+    They do not depend on the data, so that several calls of `evaluate` share most compiled lengths.
+    On an accelerator they are multiples of 8, as its attention kernels need.
+    """
+    if COMPILES_SHAPES or distribution.has_accelerator():
+        return length_buckets(max_length, first=8)
+    return length_buckets(max_length, step=4, first=4)
 
 
 def bucket_lengths(lengths: ArrayLike, buckets: Sequence[int]) -> NDArray[np.int64]:

@@ -101,9 +101,13 @@ class TextPacker:
         Returns:
             Bool `(batch, length)`, True at special tokens and padding.
         """
-        options = {"layout": self.tokenizer.layout.of_ones(), "pad_id": 1}
+        return self._pack_values(1, starts, pair_starts, length).astype(bool)
+
+    def _pack_values(self, fill, values, pair_values, length):
+        """Packs a value for each token as `pack` packs tokens, and `fill` for all others."""
+        options = {"layout": self.tokenizer.layout.of(fill), "pad_id": fill}
         options |= {"input_names": (TOKEN_IDS,), **self._lengths(length)}
-        return packing.pack(starts, pair_starts, **options)[TOKEN_IDS].astype(bool)
+        return packing.pack(values, pair_values, **options)[TOKEN_IDS]
 
     def _lengths(self, length):
         max_length = self.max_length if length is None else length

@@ -9,8 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bert_keras.checks import check_bool, check_choice, check_int, check_type
+from bert_keras.engine.compiled_programs import COMPILES_SHAPES
+from bert_keras.other_names import check_arguments
 from bert_keras.preprocessing import packing
-from bert_keras.preprocessing.text_packer import TextPacker
+from bert_keras.preprocessing.batching import bucket_lengths, buckets_of
+from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.preprocessing.text_packer import TextPacker, split_pairs
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.types import Path, PreprocessorOptions, Texts, Truncation
 
@@ -100,7 +104,8 @@ class TextPreprocessor(TextPacker):
                 `pairs`, a tuple of two such columns, first and second texts.
             pairs: the second texts in the same form, or None.
             length: int, the length to pad to, which is then also the limit for truncation. None
-                pads to the longest row.
+                pads to the longest row; on JAX and TensorFlow, which compile a program for each
+                length, to the next of the lengths that `fit` pads texts to.
 
         Returns:
             A dict of int32 arrays `(batch, length)`: see `pack`. A single str is a batch of one.
@@ -110,7 +115,43 @@ class TextPreprocessor(TextPacker):
             ValueError: there are not as many second as first texts, or `length` is above
                 `max_length`.
         """
-        return self.pack(*self.tokenize(texts, pairs), length=length)
+        ids, pair_ids = self.tokenize(texts, pairs)
+        return self.pack(ids, pair_ids, length=self._padded_length(ids, pair_ids, length))
+
+    def offsets(
+        self, texts: str | Texts, pairs: str | Texts | None = None, length: int | None = None
+    ) -> NDArray[np.int32]:
+        """Returns the characters of each token of a call with the same arguments.
+
+        Args:
+            texts, pairs, length: as for a call.
+
+        Returns:
+            int32 `(batch, length, 2)`, where each token begins and ends in its text, the first or
+            the second; 0 and 0 for special tokens and padding.
+
+        Example:
+        ```python
+        inputs = preprocessor(questions, contexts)
+        offsets = preprocessor.offsets(questions, contexts)
+        start, end = offsets[0, 7]
+        contexts[0][start:end]  # Where inputs["segment_ids"][0, 7] is 1.
+        ```
+        """
+        starts, ends = [], []
+        for column in split_pairs(texts, pairs):
+            found = column and self.tokenizer.encode(column, special_tokens=False)
+            for bounds, end in ((starts, 0), (ends, 1)):
+                rows = column and [[offset[end] for offset in row.offsets] for row in found]
+                bounds.append(None if column is None else Ragged.from_rows(rows))
+        length = self._padded_length(*starts, length)
+        return np.stack([self._pack_values(0, *x, length) for x in (starts, ends)], axis=-1)
+
+    def _padded_length(self, ids, pair_ids, length):
+        if length is not None or not COMPILES_SHAPES:
+            return length
+        longest = self.packed_lengths(ids, pair_ids).max(initial=1)
+        return int(bucket_lengths(longest, buckets_of(self.max_length)))
 
     @classmethod
     def from_preset(cls, preset: Path, **kwargs: Unpack[_Options]) -> Self:
@@ -119,7 +160,11 @@ class TextPreprocessor(TextPacker):
         Args:
             preset: str or path, see `Task.from_preset`.
             **kwargs: arguments of the constructor.
+
+        Raises:
+            TypeError: there is no such argument.
         """
+        check_arguments(kwargs, cls)
         return cls(Tokenizer.from_preset(preset), **kwargs)
 
     def save_assets(self, folder: Path) -> None:

@@ -8,11 +8,9 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from bert_keras import distribution
 from bert_keras.checks import check_choice, check_number, is_int
-from bert_keras.engine.compiled_programs import COMPILES_SHAPES
 from bert_keras.inputs import TOKEN_IDS
-from bert_keras.preprocessing.batching import BucketedBatches, length_buckets
+from bert_keras.preprocessing.batching import BucketedBatches, buckets_of
 from bert_keras.preprocessing.encoded_rows import Rows
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.types import Array, Inputs
@@ -180,14 +178,3 @@ def check_class_weight(class_weight, num_classes=None):
         )
     for key, weight in class_weight.items():
         check_number(f"class_weight[{key}]", weight)
-
-
-def buckets_of(max_length: int) -> tuple[int, ...]:
-    """Returns the lengths that batches are padded to: finer on PyTorch, which compiles nothing.
-
-    They do not depend on the data, so that several calls of `evaluate` share most compiled lengths.
-    On an accelerator they are multiples of 8, as its attention kernels need.
-    """
-    if COMPILES_SHAPES or distribution.has_accelerator():
-        return length_buckets(max_length, first=8)
-    return length_buckets(max_length, step=4, first=4)

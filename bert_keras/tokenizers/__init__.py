@@ -1,6 +1,7 @@
 """Text to token ids and back, and the training of vocabularies."""
 
 import bert_keras
+from bert_keras.other_names import hints_of_module
 
 # Without Keras there is only what exported folders need, imported from its modules.
 if hasattr(bert_keras, "_keras"):
@@ -12,3 +13,5 @@ if hasattr(bert_keras, "_keras"):
     from bert_keras.tokenizers.vocabulary import read_vocabulary as read_vocabulary
     from bert_keras.tokenizers.vocabulary import write_vocabulary as write_vocabulary
     from bert_keras.tokenizers.wordpiece import WordPieceTokenizer as WordPieceTokenizer
+
+__getattr__ = hints_of_module(__name__)

@@ -26,9 +26,9 @@ class Layout(NamedTuple):
         """Returns the number of special tokens around a text, or around a pair."""
         return len(self.before) + len(self.after) + (len(self.between) if is_pair else 0)
 
-    def of_ones(self) -> Layout:
-        """Returns the layout with 1 for every id, for flags that are packed like tokens."""
-        return Layout(*((1,) * len(part) for part in self[:3]), self.second_segment)
+    def of(self, value: int) -> Layout:
+        """Returns the layout with a value for every id, for values that are packed like tokens."""
+        return Layout(*((value,) * len(part) for part in self[:3]), self.second_segment)
 
 
 def read_layout(saved: dict[str, Any] | None) -> Layout | None:

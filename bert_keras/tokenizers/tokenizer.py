@@ -158,9 +158,11 @@ class Tokenizer(TextEncoder, WithOtherNames):
         if name not in ("settings", "layout", "_vocabulary", "_ids", "_backend"):
             return super().__getattr__(name)
         raise ValueError(
-            "This tokenizer has no vocabulary yet, because a config does not hold one. Call "
-            "`load_assets(folder)` first. To copy a model with its vocabulary use `copy.deepcopy`; "
-            "`keras.models.clone_model` makes a new model from the config."
+            "This tokenizer has no vocabulary: it was made from a config, which holds none, as "
+            "`keras.models.clone_model`, `from_config` and `model_from_json` do. Give the new task "
+            "the old one's, `new.preprocessor = task.preprocessor`, or that of a preset, "
+            "`TextPreprocessor.from_preset(preset)`. `copy.deepcopy(task)` copies the weights too. "
+            "`load_assets(folder)` reads a tokenizer alone."
         )
 
     @property

@@ -79,7 +79,7 @@ REFUSALS = [
     (lambda: preprocessor(truncation="cut"), "truncation"),
     (lambda: preprocessor(input_names=("token",)), "`input_names` .* one of .* Received: 'token'"),
     (lambda: preprocessor("vocab.txt"), "must be a `Tokenizer`"),
-    (lambda: preprocessor(Tokenizer()).room(), "no vocabulary yet"),
+    (lambda: preprocessor(Tokenizer()).room(), "has no vocabulary"),
     (lambda: preprocessor(max_length=8)(["a"], length=9), r"`length` .* from 0 to 8\. .*: 9"),
 ]
 

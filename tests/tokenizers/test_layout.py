@@ -80,5 +80,5 @@ def test_without_a_template_the_layout_is_berts(processor):
     assert tokenizer.get_config() == expected.get_config()
 
 
-def test_a_layout_of_ones_has_the_same_lengths():
-    assert Layout((7,), (8, 8), (9,), 0).of_ones() == Layout((1,), (1, 1), (1,), 0)
+def test_a_layout_of_one_value_has_the_same_lengths():
+    assert Layout((7,), (8, 8), (9,), 0).of(1) == Layout((1,), (1, 1), (1,), 0)

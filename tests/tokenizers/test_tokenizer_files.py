@@ -303,7 +303,7 @@ def test_a_folder_without_a_vocabulary_is_an_error(tmp_path, name):
 def test_a_tokenizer_needs_a_vocabulary_and_a_layout(tmp_path):
     uses = {"layout": (), "settings": (), "vocabulary_size": (), "plain": (), "__call__": ("a",)}
     for name, arguments in {**uses, "encode": ("a",), "save": (tmp_path,)}.items():
-        with pytest.raises(ValueError, match="no vocabulary yet"):
+        with pytest.raises(ValueError, match="has no vocabulary"):
             getattr(Tokenizer(), name)(*arguments)
     with pytest.raises(TypeError, match="must be a `tokenizers"):
         Tokenizer("vocab.txt")
