@@ -45,14 +45,13 @@ print({name: array.shape for name, array in preprocessor(["Great!"]).items()})
 # ignoring padding, and adds two dense layers.
 
 # %%
-inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in backbone.input_names}
-tokens = backbone(inputs)["sequence_output"]
-mask = ops.cast(inputs["padding_mask"], "float32")[..., None]
+tokens = backbone.output["sequence_output"]
+mask = ops.cast(backbone.input["padding_mask"], "float32")[..., None]
 mean = ops.sum(tokens * mask, axis=1) / ops.sum(mask, axis=1)
 highest = ops.max(tokens - 1e4 * (1 - mask), axis=1)
 x = layers.Dropout(0.2)(layers.Concatenate()([mean, highest]))
 x = layers.Dense(128, activation="gelu")(x)
-model = keras.Model(inputs, layers.Dense(2)(x))
+model = keras.Model(backbone.input, layers.Dense(2)(x))
 
 # %% [markdown]
 # ## Train

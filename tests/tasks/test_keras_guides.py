@@ -1,4 +1,4 @@
-"""Keras's guides on custom steps and on subclassing, with a task in place of their model."""
+"""Keras's guides and tutorials, each with a model of this package and at a small size."""
 
 import keras
 import numpy as np
@@ -25,7 +25,7 @@ class TensorFlowStep:
             y_pred = self(x, training=True)
             loss = self.compute_loss(y=y, y_pred=y_pred, sample_weight=sample_weight)
         variables = self.trainable_variables
-        self.optimizer.apply(tape.gradient(loss, variables), variables)
+        self.update(tape.gradient(loss, variables), variables)
         for metric in self.metrics:
             metric.update_state(*((loss,) if metric.name == "loss" else (y, y_pred)))
         return {metric.name: metric.result() for metric in self.metrics}
@@ -44,7 +44,7 @@ class TorchStep:
         loss.backward()
         variables = list(self.trainable_weights)
         with torch.no_grad():
-            self.optimizer.apply([variable.value.grad for variable in variables], variables)
+            self.update([variable.value.grad for variable in variables], variables)
         for metric in self.metrics:
             metric.update_state(*((loss,) if metric.name == "loss" else (y, y_pred)))
         return {metric.name: metric.result() for metric in self.metrics}
@@ -82,6 +82,9 @@ Step = {"tensorflow": TensorFlowStep, "torch": TorchStep, "jax": JaxStep}[keras.
 
 
 class OwnStep(Step, bert_keras.TextClassifier):
+    def update(self, gradients, variables):
+        self.optimizer.apply(gradients, variables)
+
     def unpacked(self, data):
         x, y = data  # What `fit` was given, and no weights.
         return x, y, None
@@ -106,18 +109,39 @@ class OwnMetrics(OwnStep):
         return [self.loss_tracker, self.hits]
 
 
+class TwoOptimizers(OwnStep):
+    """Its `compile` takes an optimizer for the head, and one for the rest."""
+
+    def compile(self, optimizer, head_optimizer):
+        super().compile(optimizer)
+        self.head_optimizer = head_optimizer
+
+    def update(self, gradients, variables):
+        in_head = {id(variable) for variable in self.head.trainable_variables}
+        pairs = list(zip(gradients, variables, strict=True))
+        self.optimizer.apply(*zip(*[x for x in pairs if id(x[1]) not in in_head], strict=True))
+        self.head_optimizer.apply(*zip(*[x for x in pairs if id(x[1]) in in_head], strict=True))
+
+
 def trained(task_class, **options):
     """Returns a task after two epochs with plain SGD, and the logs."""
     keras.utils.set_random_seed(0)
     task = task_class(tiny_backbone(dropout=0.0), preprocessor=tiny_preprocessor())
-    task.compile(keras.optimizers.SGD(0.5))
+    optimizers = [keras.optimizers.SGD(0.5) for _ in range(1 + (task_class is TwoOptimizers))]
+    task.compile(*optimizers)
     history = task.fit(TEXTS, LABELS, batch_size=2, epochs=2, verbose=0, **options).history
     return task, history
 
 
 @pytest.mark.parametrize(
     ("task_class", "options"),
-    [(OwnStep, {}), (OwnMetrics, {}), (WeightedStep, {"sample_weight": WEIGHTS})],
+    [
+        (OwnStep, {}),
+        (OwnMetrics, {}),
+        (WeightedStep, {"sample_weight": WEIGHTS}),
+        # Keras's guide for JAX has no second optimizer, whose state would have to pass through.
+        *([] if keras.backend.backend() == "jax" else [(TwoOptimizers, {})]),
+    ],
 )
 def test_a_step_of_one_s_own_trains_as_the_task_s_step_does(task_class, options):
     task, logs = trained(task_class, **options)
@@ -130,3 +154,164 @@ def test_a_step_of_one_s_own_trains_as_the_task_s_step_does(task_class, options)
         np.testing.assert_allclose(accuracy, expected_logs["accuracy"], atol=1e-6)
     # Ready inputs go the same way.
     task.fit(task.preprocessor(TEXTS), LABELS, batch_size=2, epochs=1, verbose=0, **options)
+
+
+# The guide on subclassing
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class PenalizedLinear(keras.layers.Layer):
+    """A layer that makes its weights in `build`, and adds a loss in `call`."""
+
+    def __init__(self, units, rate, **kwargs):
+        super().__init__(**kwargs)
+        self.units, self.rate = units, rate
+
+    def build(self, input_shape):
+        self.kernel = self.add_weight((input_shape[-1], self.units), "glorot_uniform")
+
+    def call(self, inputs):
+        outputs = keras.ops.matmul(inputs, self.kernel)
+        self.add_loss(self.rate * keras.ops.mean(keras.ops.square(outputs)))
+        return outputs
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units, "rate": self.rate}
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Block(keras.layers.Layer):
+    def __init__(self, units, rate, **kwargs):
+        super().__init__(**kwargs)
+        self.units, self.rate = units, rate
+        self.layers_of_block = [PenalizedLinear(units, rate) for _ in range(2)]
+
+    def call(self, inputs):
+        for layer in self.layers_of_block:
+            inputs = keras.ops.relu(layer(inputs))
+        return inputs
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Subclass(bert_keras.TextClassifier):
+    def __init__(self, *args, rate=0.0, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.rate = rate
+        self.block = Block(self.num_classes, rate)
+
+    def call(self, inputs, training=None):
+        return super().call(inputs, training=training) + self.block(
+            self.backbone(inputs, training=training)["sequence_output"][:, 0]
+        )
+
+
+def test_layers_of_one_s_own_in_a_subclass_add_their_losses(tmp_path):
+    task = Subclass(tiny_backbone(dropout=0.0), preprocessor=tiny_preprocessor(), rate=0.5)
+    without = Subclass(task.backbone, preprocessor=task.preprocessor)
+    without.set_weights(task.get_weights())
+    losses = [x.evaluate(TEXTS, LABELS, verbose=0)[0] for x in (task, without)]
+    hidden = task.backbone.predict(task.preprocessor(TEXTS), verbose=0)["sequence_output"][:, 0]
+    penalty = 0.0
+    for layer in task.block.layers_of_block:
+        outputs = hidden @ keras.ops.convert_to_numpy(layer.kernel)
+        penalty, hidden = penalty + 0.5 * np.square(outputs).mean(), np.maximum(outputs, 0)
+    assert losses[0] - losses[1] == pytest.approx(penalty, rel=1e-3)
+    task.fit(TEXTS, LABELS, epochs=1, verbose=0)
+    task.save(tmp_path / "task.keras")
+    again = keras.models.load_model(tmp_path / "task.keras")
+    np.testing.assert_allclose(
+        again.predict(TEXTS, verbose=0), task.predict(TEXTS, verbose=0), atol=1e-6
+    )
+
+
+# Tutorials
+
+
+def long_backbone():
+    return tiny_backbone(max_sequence_length=128, dropout=0.0)
+
+
+@pytest.mark.filterwarnings("error:Gradients do not exist")
+def test_semantic_similarity_with_a_recurrent_layer_on_pairs():
+    backbone, preprocessor = long_backbone(), tiny_preprocessor()
+    pairs = preprocessor(TEXTS, TEXTS[::-1])
+    x = keras.layers.Bidirectional(keras.layers.LSTM(4, return_sequences=True))(
+        backbone.output["sequence_output"]
+    )
+    x = keras.layers.concatenate(
+        [keras.layers.GlobalAveragePooling1D()(x), keras.layers.GlobalMaxPooling1D()(x)]
+    )
+    model = keras.Model(backbone.input, keras.layers.Dense(3, activation="softmax")(x))
+    kernel = keras.ops.convert_to_numpy(backbone.token_embedding.embeddings).copy()
+    for is_trained in (False, True):
+        backbone.trainable = is_trained
+        backbone.pooler.trainable = False  # Nothing reads it.
+        model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+        model.fit(pairs, LABELS, epochs=1, verbose=0)
+        change = keras.ops.convert_to_numpy(backbone.token_embedding.embeddings) - kernel
+        assert (np.abs(change).max() > 0) == is_trained
+    np.testing.assert_allclose(model.predict(pairs, verbose=0).sum(axis=1), 1, atol=1e-5)
+
+
+def test_text_extraction_with_a_span_head_of_one_s_own():
+    contexts, answers = ["a b cd e", "f gh", "c d ab"], ["cd", "f", "ab"]
+    questions = ["a", "b c", "d"]
+    backbone, preprocessor = long_backbone(), tiny_preprocessor()
+    inputs = preprocessor(questions, contexts, length=16)
+    offsets = preprocessor.offsets(questions, contexts, length=16)
+    # The first and the last token of each answer, from their characters.
+    starts = np.array([c.index(a) for c, a in zip(contexts, answers, strict=True)])
+    ends = starts + [len(answer) for answer in answers]
+    is_context = inputs["segment_ids"] == 1
+    first = (is_context & (offsets[..., 0] == starts[:, None])).argmax(axis=1)
+    last = (is_context & (offsets[..., 1] == ends[:, None])).argmax(axis=1)
+    states = backbone.output["sequence_output"]
+    scores = [keras.layers.Dense(1, use_bias=False)(states)[..., 0] for _ in "ab"]
+    model = keras.Model(backbone.input, scores)
+    loss = [keras.losses.SparseCategoricalCrossentropy(from_logits=True) for _ in scores]
+    model.compile(keras.optimizers.Adam(1e-2), loss)
+    history = model.fit(inputs, [first, last], epochs=60, verbose=0).history
+    assert history["loss"][-1] < 0.2 * history["loss"][0]
+    found = [x.argmax(axis=1) for x in model.predict(inputs, verbose=0)]
+    for row, (context, answer) in enumerate(zip(contexts, answers, strict=True)):
+        start, end = offsets[row, found[0][row], 0], offsets[row, found[1][row], 1]
+        assert context[start:end] == answer
+
+
+def strings_of_tf_data(labels):
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensor_slices((TEXTS, labels)).batch(2)
+
+
+def test_many_labels_from_strings_of_tf_data():
+    labels = np.array([[1, 0, 1], [0, 1, 0], [0, 1, 1], [1, 0, 0], [0, 0, 1]])
+    task = bert_keras.TextClassifier(
+        tiny_backbone(), 3, tiny_preprocessor(), problem_type="multi_label"
+    )
+    dataset = strings_of_tf_data(labels)
+    task.fit(dataset, validation_data=dataset, epochs=1, verbose=0)
+    expected = task.evaluate(TEXTS, labels, batch_size=2, verbose=0, return_dict=True)
+    assert task.evaluate(dataset, verbose=0, return_dict=True) == pytest.approx(expected, abs=1e-5)
+
+
+def test_classify_text_from_a_batch_of_strings_of_tensorflow():
+    task = bert_keras.TextClassifier(
+        tiny_backbone(), preprocessor=tiny_preprocessor(), label_names=["no", "yes"]
+    )
+    ((texts, labels), *_) = strings_of_tf_data(LABELS)
+    task.compile(keras.optimizers.Adam(1e-2))
+    task.fit(texts, labels, epochs=2, verbose=0)
+    expected = task.predict(TEXTS[:2], verbose=0)
+    np.testing.assert_allclose(task.predict(texts, verbose=0), expected, atol=1e-6)
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(task(texts)), expected, atol=1e-5)
+    assert task.classify(texts) == task.classify(TEXTS[:2])
+
+
+def test_masked_language_modeling_and_then_a_classifier():
+    model = bert_keras.MaskedLM(tiny_backbone(), preprocessor=tiny_preprocessor())
+    model.fit(TEXTS, epochs=1, verbose=0)
+    ((token, probability),) = model.fill_mask("a [MASK] c", top_k=1)[0]
+    assert isinstance(token, str) and 0 < probability < 1
+    task = bert_keras.TextClassifier(model.backbone, preprocessor=model.preprocessor)
+    task.fit(TEXTS, LABELS, validation_split=0.4, epochs=1, verbose=0)
