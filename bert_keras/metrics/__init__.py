@@ -1,6 +1,24 @@
 """Scores of predictions, each equal to its reference implementation.
 
-Only scores that scikit-learn and SciPy lack are here.
+Only scores that scikit-learn, SciPy and Keras lack are here. Keras has precision, recall, F1 and the
+area under the ROC curve. A task passes each metric probabilities, classes or one-hot labels, as it
+expects, so that it equals scikit-learn's score, or refuses it, see `metrics.label_kinds`:
+
+```python
+classifier.compile(metrics=["accuracy", "precision", "recall", "f1_score", "auc"])
+```
+
+A metric of your own gets the labels as the loss takes them, and the outputs, which are logits. For
+another form set its attribute `reads`, on a function too: a pair of `"classes"`, `"one_hot"`,
+`"probabilities"` and `"logits"`, for the labels and the predictions.
+
+```python
+def brier(y_true, y_pred):
+    return keras.ops.mean(keras.ops.square(y_true - y_pred), axis=-1)
+
+brier.reads = ("probabilities", "probabilities")
+classifier.compile(metrics=[brier])
+```
 """
 
 from bert_keras.answers.entity_tags import extract_entities as extract_entities

@@ -115,6 +115,8 @@ class ConfusionMatrixMetric(keras.metrics.Metric):
         sample_weight: optional tensor of `y_true`'s shape, or `(batch,)`.
     """
 
+    reads = ("classes", "logits")  # See `LabelKind.adapt`.
+
     def __init__(self, num_classes: int, name: str | None = None, dtype: Dtype = "float32") -> None:
         super().__init__(name=name, dtype=dtype)
         self.num_classes = check_int("num_classes", num_classes, 2)

@@ -213,6 +213,11 @@ class HeadTask(JointTask):
         """Returns the task's metrics."""
         return self.task.default_metrics()
 
+    @property
+    def label_kind(self):
+        """What the task's labels are, see `LabelKind`."""
+        return self.task.label_kind
+
     def learning_rate_multipliers(self):
         """Returns the task's multipliers."""
         return self.task.learning_rate_multipliers()

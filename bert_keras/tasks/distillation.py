@@ -161,6 +161,11 @@ class Distillation(JointTask):
         """Returns the student's metrics."""
         return {"hard": self.student.default_metrics()}
 
+    @property
+    def label_kind(self):
+        """What the student's labels are, see `LabelKind`."""
+        return {"hard": self.student.label_kind}
+
     def _targets(self, x, y, y_pred, sample_weight):
         """Returns labels, outputs and weights, each a dict by the losses' names."""
         parts = [name for name in ("soft", "hard", "cosine") if name in y_pred]

@@ -21,6 +21,7 @@ from bert_keras.checks import (
 )
 from bert_keras.engine.remat import in_chunks
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
+from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.encoded_rows import GroupRows, TextRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -31,6 +32,7 @@ from bert_keras.tasks.keyword_options import RunOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import is_columns, is_empty, is_text, num_examples
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
+from bert_keras.training.similarities import cosine
 from bert_keras.training.teacher_losses import EmbeddingMSE, MarginMSE
 from bert_keras.types import AsArray, Data, Frozen, Objective, Texts, Verbose
 
@@ -156,6 +158,13 @@ class Embedder(Task):
         """Returns the loss of `objective`."""
         refuse_smoothing(label_smoothing, "Embeddings have no labels of classes to smooth")
         return self.objectives[self.objective][0]()
+
+    @property
+    def label_kind(self):
+        """What the labels are, see `LabelKind`: scores of pairs, or nothing to measure."""
+        if self.objective != "similarity":
+            return LabelKind("none")
+        return LabelKind("scores", scores_of=lambda x: cosine(x[:, 0], x[:, 1])[:, None])
 
     def encode_labels(self, labels):
         """Returns the labels of the objective.

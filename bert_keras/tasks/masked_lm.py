@@ -13,6 +13,7 @@ from bert_keras.answers.tokens import MaskAnswerer
 from bert_keras.checks import check_choice, check_shape, refuse_first, refuse_unused
 from bert_keras.heads.masked_tokens import MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, TOKEN_IDS
+from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.metrics.streaming import MaskedPerplexity, TokenAccuracy
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
@@ -88,6 +89,7 @@ class MaskedLM(Task):
     is_fine_tuned = False
     has_classes = False
     answerers = (MaskAnswerer,)
+    label_kind = LabelKind("places", per_token=True)
     # Whether examples are pairs of texts with a label.
     has_next_sentence = False
 

@@ -17,6 +17,7 @@ from bert_keras.checks import (
 )
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
+from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.columns import as_column
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -80,6 +81,7 @@ class MultipleChoice(Task):
     num_input_axes = 3  # Texts, choices, tokens.
     answerers = (ChoiceAnswerer,)
     form = "choices"
+    label_kind = LabelKind("places")
 
     if TYPE_CHECKING:
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from bert_keras.answers.classes import NextSentenceAnswerer
 from bert_keras.checks import check_shape, refuse_first
 from bert_keras.heads.next_sentence import NextSentenceHead
+from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import head_for
@@ -56,6 +57,7 @@ class NextSentencePrediction(Task):
 
     reads_pooled_output = True
     answerers = (NextSentenceAnswerer,)
+    label_kind = LabelKind("classes", 2)
     text_answer = TextAnswer("logits", ("next", "random"), (2,))
     is_fine_tuned = False
     takes_head_of = types.MappingProxyType({"Pretraining": {"head/": "head/next_sentence/"}})

@@ -64,6 +64,12 @@ class Pretraining(MaskedLM):
     answerers = (MaskAnswerer, NextSentenceAnswerer)
     has_next_sentence = True
     losses_share_weights = False
+    label_kind = types.MappingProxyType(
+        {
+            "masked_lm": MaskedLM.label_kind,
+            "next_sentence": next_sentence.NextSentencePrediction.label_kind,
+        }
+    )
     reads_pooled_output = True
     takes_head_of = types.MappingProxyType(
         {

@@ -1,5 +1,6 @@
 """Answering questions by a span of a text: extractive question answering."""
 
+import types
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
@@ -20,6 +21,7 @@ from bert_keras.checks import (
 )
 from bert_keras.heads.span import SpanHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
+from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.metrics.spans import squad_v2_scores
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.encoded_rows import SomeRows
@@ -96,6 +98,7 @@ class QuestionAnswering(Task):
     answerers = (SpanAnswerer,)
     form = "questions"
     has_classes = False
+    label_kind = types.MappingProxyType(dict.fromkeys(OUTPUTS, LabelKind("places")))
     targets_are_rare = True
     needs_labels = False  # `QuestionExample`s have theirs.
 

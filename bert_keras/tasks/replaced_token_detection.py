@@ -166,6 +166,11 @@ class ReplacedTokenDetection(JointTask):
         metrics = (task.default_metrics() for task in self.tasks)
         return dict(zip(OUTPUTS, metrics, strict=True))
 
+    @property
+    def label_kind(self):
+        """What the labels of each task are, see `LabelKind`."""
+        return dict(zip(OUTPUTS, (task.label_kind for task in self.tasks), strict=True))
+
     def _targets(self, x, y, y_pred, sample_weight):
         """Returns labels, outputs and weights, each a dict of both tasks."""
         positions, token_ids = x[MASK_POSITIONS], x[TOKEN_IDS]

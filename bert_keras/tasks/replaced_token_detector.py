@@ -8,6 +8,7 @@ import numpy as np
 from bert_keras.answers.tokens import ReplacedTokenAnswerer
 from bert_keras.checks import check_shape, refuse_first
 from bert_keras.heads.replaced_token import ReplacedTokenHead
+from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.metrics.streaming import TokenRate
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -55,6 +56,7 @@ class ReplacedTokenDetector(Task):
     form = "sentences"
     label_per_token = True
     has_classes = False
+    label_kind = LabelKind("several", per_token=True)
     is_fine_tuned = False
 
     if TYPE_CHECKING:
@@ -88,7 +90,7 @@ class ReplacedTokenDetector(Task):
         """
         return [
             TokenRate("fake_rate"),
-            keras.metrics.AUC(from_logits=True, name="auc"),
+            keras.metrics.AUC(name="auc"),
         ]
 
     def encode_labels(self, labels):

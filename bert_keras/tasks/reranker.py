@@ -25,6 +25,7 @@ from bert_keras.checks import (
     refuse_first,
 )
 from bert_keras.inputs import TOKEN_IDS
+from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.metrics.streaming import RelevanceAccuracy
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.columns import as_column
@@ -156,6 +157,11 @@ text, `(num_examples, num_texts)` |
     def default_metrics(self):
         """Returns accuracy, for relevance of 0 or 1."""
         return [RelevanceAccuracy("accuracy")]
+
+    @property
+    def label_kind(self):
+        """What the labels are, see `LabelKind`: with another loss they may be any numbers."""
+        return LabelKind("several" if self.recipe.uses_task_loss else "none", per_token=True)
 
     def export_to_huggingface(
         self, folder: Path, dtype: FileDtype | None = None, card: Card | None = None

@@ -62,6 +62,7 @@ class SpanBoundary(MaskedLM):
     """
 
     further_inputs = (MASK_POSITIONS,)
+    label_kind = types.MappingProxyType(dict.fromkeys(OUTPUTS, MaskedLM.label_kind))
     takes_head_of = types.MappingProxyType(
         {
             "MaskedLM": {"head/masked_lm/": "head/"},

@@ -113,6 +113,9 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
     targets_are_rare = False
     # Whether `fit` may choose the number of epochs and the rate, see `short_runs`.
     is_fine_tuned = True
+    # What its labels are, so that Keras's metrics can read them: a `metrics.label_kinds.LabelKind`,
+    # or a dict of them by output. `None`: metrics get labels and outputs as they are.
+    label_kind = None
     # Other tasks that this one trains, and weights that it does not train, see `freezing`.
     tasks = left_alone = ()
 
@@ -291,14 +294,20 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             label_smoothing: float from 0 to below 1, for `loss="auto"`.
             weighted_metrics: `"auto"` for the task's own, or a list of Keras metrics; for several
                 outputs a dict of such lists.
-            **kwargs: `metrics`, `jit_compile`, `run_eagerly`, `steps_per_execution`, see
+            **kwargs: `metrics`, by name or as objects, which get probabilities or classes as they
+                expect, see `bert_keras.metrics`; `jit_compile`, `run_eagerly`, `steps_per_execution`, see
                 `keras.Model.compile`.
 
         Raises:
             ValueError: an argument is out of range, or would have no effect.
         """
-        recipe = self.recipe = Recipe(optimizer, loss, label_smoothing, weighted_metrics, **kwargs)
-        self.compile_with(recipe.make_optimizer(self) if recipe.makes_optimizer else optimizer)
+        recipe = Recipe(optimizer, loss, label_smoothing, weighted_metrics, **kwargs)
+        previous, self.recipe = getattr(self, "recipe", None), recipe
+        try:
+            self.compile_with(recipe.make_optimizer(self) if recipe.makes_optimizer else optimizer)
+        except ValueError:
+            self.recipe = previous  # What is refused changes nothing.
+            raise
 
     def compile_with(self, optimizer: Any) -> None:
         """Compiles with another optimizer and the other arguments of the last `compile`."""

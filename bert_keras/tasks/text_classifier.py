@@ -14,6 +14,7 @@ from bert_keras.checks import check_choice, check_number, refuse_smoothing, refu
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.calibration import best_temperature, expected_calibration_error
+from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import encoded_labels
@@ -167,9 +168,14 @@ class TextClassifier(Task):
         if self.problem_type == "single_label":
             return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
         if self.problem_type == "multi_label":
-            # The outputs are logits: 0 stands for a probability of one half.
-            return [keras.metrics.BinaryAccuracy(threshold=0.0, name="accuracy")]
+            return [keras.metrics.BinaryAccuracy(name="accuracy")]
         return [keras.metrics.RootMeanSquaredError(name="rmse")]
+
+    @property
+    def label_kind(self):
+        """What the labels are, see `LabelKind`."""
+        kinds = {"single_label": "classes", "multi_label": "several", "regression": "scores"}
+        return LabelKind(kinds[self.problem_type], self.num_classes)
 
     def prepare_head(self, batches):
         """Starts a new head for several labels at their shares, see `training.short_runs`."""

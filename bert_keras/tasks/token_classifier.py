@@ -30,6 +30,7 @@ from bert_keras.checks import (
 from bert_keras.heads.token import TokenHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.entities import entity_scores
+from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.metrics.streaming import TokenAccuracy
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.columns import as_column, is_column
@@ -200,6 +201,11 @@ class TokenClassifier(Task):
         """Returns the accuracy of tags; with a CRF, of the emissions before decoding."""
         name = "emission_accuracy" if self.crf else "accuracy"
         return [TokenAccuracy(name)]
+
+    @property
+    def label_kind(self):
+        """What the labels are, see `LabelKind`."""
+        return LabelKind("classes", self.num_classes, per_token=True)
 
     def learning_rate_multipliers(self):
         """Returns the optimizer's multipliers: the field learns faster than the encoder."""

@@ -3,6 +3,7 @@
 import random
 import re
 import warnings
+from collections.abc import Mapping
 
 import keras
 import numpy as np
@@ -118,7 +119,7 @@ class Recipe:
 
     def arguments(self, task):
         """Returns the arguments of `keras.Model.compile` except the optimizer, a dict."""
-        loss, metrics = self._loss, self._metrics
+        loss = self._loss
         if loss == "auto":
             loss = task.default_loss(self.label_smoothing)
         elif isinstance(loss, PER_SCORE) and isinstance(task.default_loss(0.0), SparseCrossentropy):
@@ -133,14 +134,37 @@ class Recipe:
         share = distribution.share_of(task)
         if share.has_own_losses:
             loss = _of_all_devices(loss, share, task)
-        if metrics != "auto":
-            return {"loss": loss, "weighted_metrics": metrics, **self._keras_arguments}
-        metrics, arguments = task.default_metrics(), dict(self._keras_arguments)
-        if isinstance(arguments.get("metrics"), (list, tuple)):
-            # A metric by name is the task's own, for which padding does not count.
-            own_names = [m.name for m in keras.tree.flatten(metrics)]
-            arguments["metrics"] = [m for m in arguments["metrics"] if m not in own_names]
-        return {"loss": loss, "weighted_metrics": metrics, **arguments}
+        return {**self._keras_arguments, "loss": loss, **self._metrics_for(task)}
+
+    def _metrics_for(self, task):
+        """Returns `metrics` and `weighted_metrics`, which read labels as `LabelKind.adapt` says."""
+        is_auto = isinstance(self._metrics, str) and self._metrics == "auto"
+        weighted = task.default_metrics() if is_auto else self._metrics
+        given = {"metrics": self._keras_arguments.get("metrics"), "weighted_metrics": weighted}
+        kinds = task.label_kind
+        if kinds is None:  # A task of the user's own: its metrics read what there is.
+            own_names = {m.name for m in keras.tree.flatten(weighted or [])} if is_auto else ()
+            if isinstance(given["metrics"], (list, tuple)):
+                given["metrics"] = [m for m in given["metrics"] if m not in own_names]
+            return given
+        kinds = kinds if isinstance(kinds, Mapping) else {None: kinds}
+        found = {argument: {name: [] for name in kinds} for argument in given}
+        for argument, metrics in given.items():
+            is_weighted = argument == "weighted_metrics"
+            for output, values in _by_output(metrics, kinds).items():
+                kind = kinds.get(output)
+                own = _by_output(weighted, kinds).get(output) if is_auto else None
+                # A metric by name is the task's own, for which padding does not count.
+                own_names = {} if is_weighted else {m.name for m in keras.tree.flatten(own or [])}
+                for metric in keras.tree.flatten(values):
+                    if isinstance(metric, str) and metric in own_names:
+                        continue
+                    adapted = metric if kind is None else kind.adapt(metric, is_weighted)
+                    # Keras passes weights, and with them the padding, to weighted metrics only.
+                    skips_padding = adapted is not metric and getattr(kind, "per_token", False)
+                    goal = "weighted_metrics" if skips_padding else argument
+                    found[goal].setdefault(output, []).append(adapted)
+        return {name: x[None] if None in x else x for name, x in found.items()}
 
     def make_optimizer(self, task, total_steps=None):
         """Returns a new optimizer; until `fit` knows the number of steps, its rate is constant."""
@@ -355,6 +379,20 @@ def _as_loss_of_logits(loss):
         f"which takes probabilities. Pass {type(loss).__name__}(from_logits=True), or leave `loss` "
         "out for the task's own."
     )
+
+
+def _by_output(metrics, kinds):
+    """Returns metrics as a dict by output, with the key `None` for a single output."""
+    if None in kinds:
+        return {None: [] if metrics is None else metrics}
+    if isinstance(metrics, (list, tuple)) and len(metrics) == len(kinds):
+        return dict(zip(sorted(kinds), metrics, strict=True))  # In Keras's order.
+    if metrics and not isinstance(metrics, dict):
+        raise ValueError(
+            f"Metrics of several outputs must be a dict with some of {sorted(kinds)}. Received: "
+            f"{metrics!r}."
+        )
+    return metrics or {}
 
 
 def _of_all_devices(loss, share, task):

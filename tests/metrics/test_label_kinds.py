@@ -1,0 +1,546 @@
+"""Each metric of Keras gives scikit-learn's number on a task's labels, or `compile` refuses it."""
+
+import types
+
+import keras
+import numpy as np
+import pytest
+import scipy.special
+import scipy.stats
+import sklearn.metrics as sk
+from keras import metrics as km
+from keras import ops
+
+import bert_keras
+from bert_keras.metrics import MatthewsCorrelation, SparseF1Score
+from bert_keras.metrics.label_kinds import LabelKind
+
+WORDS = [f"w{i}" for i in range(60)]
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+# Keras's curves have 200 thresholds. These probabilities lie between them, no two at one place.
+STEP = 199
+SIZES = {"two": 2, "three": 3, "several": 3, "score": 1, "scores": 3}
+
+
+def outputs(kind):
+    """Returns a logit, or a score, for each word."""
+    rng, count = np.random.default_rng(0), len(VOCABULARY)
+    if kind in ("score", "scores"):
+        return rng.uniform(0.5, 3.0, (count, SIZES[kind]))
+    if kind == "three":
+        cuts = [np.sort(rng.choice(np.arange(1, STEP - 2), 2, False)) for _ in range(count)]
+        places = np.array([(a, b - a, STEP - 1 - b) for a, b in cuts])
+        return np.log((places + 1 / 3) / STEP) + rng.normal(0, 2, (count, 1))
+    places = np.delete(np.arange(STEP), STEP // 2)  # Without one half.
+    p = (rng.permuted(np.tile(places, (3, 1)), axis=1)[:, :count].T + 0.5) / STEP
+    if kind == "several":
+        return np.log(p / (1 - p))
+    return np.log(np.stack([1 - p[:, 0], p[:, 0]], -1)) + rng.normal(0, 2, (count, 1))
+
+
+class Told:
+    """Mixin of a task: its outputs are a row of a table for each word."""
+
+    table = None
+
+    def call(self, inputs, *args, training=None, **kwargs):
+        ids = inputs["token_ids"] if self.label_per_token else inputs["token_ids"][:, 1]
+        return ops.take(ops.convert_to_tensor(self.table, "float32"), ids, axis=0)
+
+
+class ToldClassifier(Told, bert_keras.TextClassifier):
+    pass
+
+
+class ToldTagger(Told, bert_keras.TokenClassifier):
+    pass
+
+
+def task_of(kind, of_tokens=False):
+    """Returns a task whose outputs are those of `outputs`."""
+    backbone = bert_keras.BertBackbone(
+        vocabulary_size=len(VOCABULARY),
+        num_layers=1,
+        num_heads=2,
+        hidden_dim=8,
+        intermediate_dim=8,
+        max_sequence_length=16,
+    )
+    tokenizer = bert_keras.WordPieceTokenizer(VOCABULARY)
+    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=16)
+    types_ = {"several": "multi_label", "score": "regression", "scores": "regression"}
+    options = {} if of_tokens else {"problem_type": types_.get(kind, "single_label")}
+    make = ToldTagger if of_tokens else ToldClassifier
+    task = make(backbone, SIZES[kind], preprocessor=preprocessor, **options)
+    task.table = outputs(kind)
+    return task
+
+
+def data_of(kind):
+    """Returns the labels of all words, and their outputs in each form."""
+    z = outputs(kind)[5:]
+    rng, count, size = np.random.default_rng(1), *z.shape
+    data = types.SimpleNamespace(z=z, size=size)
+    if kind in ("score", "scores"):
+        data.y = np.abs(z + rng.normal(0, 0.5, z.shape)) + 0.1
+        data.p = z
+    elif kind == "several":
+        data.p = scipy.special.expit(z)
+        data.y = (data.p + rng.normal(0, 0.3, z.shape) > 0.5).astype(int)
+        data.true, data.pred, data.decision = data.y.ravel(), (z > 0).ravel(), z.ravel()
+        data.shares = data.p.ravel().round(9)  # Equal ones stay equal.
+    else:
+        data.p = scipy.special.softmax(z, axis=-1)
+        data.y = np.where(rng.random(count) < 0.7, z.argmax(-1), rng.integers(0, size, count))
+        one_hot = np.eye(size, dtype=int)
+        data.true, data.pred = (one_hot[x].ravel() for x in (data.y, z.argmax(-1)))
+        data.shares = data.p.ravel().round(9)  # Equal ones stay equal.
+        if size == 2:
+            data.true, data.pred = data.y, z.argmax(-1)
+            data.decision, data.shares = z[:, 1] - z[:, 0], data.p[:, 1]
+    return data
+
+
+def of_classes(function):
+    """Returns the scores of a function of classes: of two, of three, of several labels."""
+    return {"two": function, "three": function}
+
+
+def of_yes_or_no(function, three=True):
+    return {"two": function, "several": function, **({"three": function} if three else {})}
+
+
+def of_scores(function):
+    return {"score": function, "scores": function}
+
+
+def counts(which):
+    return of_yes_or_no(lambda d: sk.confusion_matrix(d.true, d.pred).ravel()[which])
+
+
+def best(values, limited, least):
+    return max(v for v, limit in zip(values, limited, strict=True) if limit >= least - 1e-9)
+
+
+def roc(d, least, swap):
+    fall_out, recall, _ = sk.roc_curve(d.true, d.shares, drop_intermediate=False)
+    return best(*((1 - fall_out, recall) if swap else (recall, 1 - fall_out)), least)
+
+
+def curve(d, least, swap):
+    precision, recall, _ = sk.precision_recall_curve(d.true, d.shares)
+    return best(*((recall, precision) if swap else (precision, recall)), least)
+
+
+def hinge(d):
+    return sk.hinge_loss(d.y, d.decision if d.size == 2 else d.z)
+
+
+def binary_hinge(d, power=1):
+    return np.mean(np.maximum(0, 1 - (2 * d.true - 1) * d.decision) ** power)
+
+
+def jaccard(average, labels=None):
+    return lambda d: sk.jaccard_score(d.y, d.z.argmax(-1), average=average, labels=labels)
+
+
+def rows(function):
+    return lambda d: np.mean([function(y, z) for y, z in zip(d.y, d.z, strict=True)])
+
+
+def concordance(y, z):
+    return 2 * np.cov(y, z, bias=True)[0, 1] / (y.var() + z.var() + (y.mean() - z.mean()) ** 2)
+
+
+def poisson(d):
+    return sk.mean_poisson_deviance(d.y.ravel(), d.z.ravel()) / 2 + np.mean(
+        d.y - scipy.special.xlogy(d.y, d.y)
+    )
+
+
+def accuracy(d):
+    return sk.accuracy_score(d.y, d.z.argmax(-1))
+
+
+def log_loss(d):
+    return sk.log_loss(d.y, d.p)
+
+
+def top_2(d):
+    return 1.0 if d.size == 2 else sk.top_k_accuracy_score(d.y, d.p, k=2)
+
+
+def auc(average):
+    return lambda d: sk.roc_auc_score(
+        np.eye(d.size)[d.y] if d.y.ndim == 1 else d.y, d.p.round(9), average=average
+    )
+
+
+def f_score(average, beta=1):
+    def score(d):
+        predicted = d.z.argmax(-1) if d.y.ndim == 1 else d.z > 0
+        return sk.fbeta_score(d.y, predicted, beta=beta, average=average)
+
+    return score
+
+
+def beyond_half(d):
+    true = np.eye(d.size)[d.y] if d.y.ndim == 1 else d.y
+    return sk.f1_score(true, d.p > 0.5, average="macro")
+
+
+def of_class(function, number):
+    return lambda d: function(
+        *(
+            (d.y == number, d.z.argmax(-1) == number)
+            if d.y.ndim == 1
+            else (d.y[:, number], d.z[:, number] > 0)
+        )
+    )
+
+
+def at_threshold(function, threshold):
+    return lambda d: function(d.true, d.shares > threshold)
+
+
+# A metric, and scikit-learn's score for each kind of labels that it fits. `compile` refuses others.
+EXPECTED = [
+    (lambda n: km.Accuracy(), of_classes(accuracy)),
+    (lambda n: km.SparseCategoricalAccuracy(), of_classes(accuracy)),
+    (lambda n: km.CategoricalAccuracy(), of_classes(accuracy)),
+    (lambda n: km.SparseTopKCategoricalAccuracy(min(2, n)), of_classes(top_2)),
+    (lambda n: km.TopKCategoricalAccuracy(min(2, n)), of_classes(top_2)),
+    (lambda n: km.SparseCategoricalCrossentropy(), of_classes(log_loss)),
+    (lambda n: km.SparseCategoricalCrossentropy(from_logits=True), of_classes(log_loss)),
+    (lambda n: km.CategoricalCrossentropy(), of_classes(log_loss)),
+    (lambda n: km.CategoricalCrossentropy(from_logits=True), of_classes(log_loss)),
+    (lambda n: km.CategoricalHinge(), of_classes(hinge)),
+    (lambda n: km.F1Score(), of_classes(f_score(None))),
+    (lambda n: km.F1Score("macro"), of_classes(f_score("macro"))),
+    (lambda n: km.F1Score("macro", threshold=0.5), of_yes_or_no(beyond_half)),
+    (lambda n: km.FBetaScore("micro", 0.5), of_classes(f_score("micro", 0.5))),
+    (lambda n: km.FBetaScore("weighted", 2.0), of_classes(f_score("weighted", 2))),
+    (lambda n: km.IoU(max(n, 2), [1]), of_classes(jaccard("macro", [1]))),
+    (
+        lambda n: km.IoU(max(n, 2), [0, 1], sparse_y_pred=False),
+        of_classes(jaccard("macro", [0, 1])),
+    ),
+    (lambda n: km.MeanIoU(n), of_classes(jaccard("macro"))),
+    (lambda n: km.OneHotIoU(max(n, 2), [1]), of_classes(jaccard("macro", [1]))),
+    (lambda n: km.OneHotMeanIoU(n), of_classes(jaccard("macro"))),
+    (
+        lambda n: km.BinaryAccuracy(),
+        of_yes_or_no(lambda d: sk.accuracy_score(d.true, d.pred), False),
+    ),
+    (
+        lambda n: km.BinaryAccuracy(threshold=0.0),
+        of_yes_or_no(lambda d: sk.accuracy_score(d.true, d.pred), False),
+    ),
+    (
+        lambda n: km.BinaryCrossentropy(),
+        of_yes_or_no(lambda d: sk.log_loss(d.true, d.shares), False),
+    ),
+    (
+        lambda n: km.BinaryCrossentropy(from_logits=True),
+        of_yes_or_no(lambda d: sk.log_loss(d.true, d.shares), False),
+    ),
+    (
+        lambda n: km.BinaryIoU(),
+        of_yes_or_no(lambda d: sk.jaccard_score(d.true, d.pred, average="macro"), False),
+    ),
+    (lambda n: km.Hinge(), of_yes_or_no(binary_hinge, False)),
+    (lambda n: km.SquaredHinge(), of_yes_or_no(lambda d: binary_hinge(d, 2), False)),
+    (lambda n: km.AUC(), of_yes_or_no(lambda d: sk.roc_auc_score(d.true, d.shares))),
+    (lambda n: km.AUC(multi_label=True), of_yes_or_no(auc("macro"))),
+    (
+        lambda n: km.AUC(from_logits=True),
+        of_yes_or_no(lambda d: sk.roc_auc_score(d.true, d.shares), False),
+    ),
+    (lambda n: km.Precision(), of_yes_or_no(lambda d: sk.precision_score(d.true, d.pred))),
+    (lambda n: km.Precision(class_id=0), of_yes_or_no(of_class(sk.precision_score, 0))),
+    (lambda n: km.Precision(thresholds=0.6), of_yes_or_no(at_threshold(sk.precision_score, 0.6))),
+    (
+        lambda n: km.Precision(thresholds=0),
+        of_yes_or_no(lambda d: sk.precision_score(d.true, d.pred), False),
+    ),
+    (
+        lambda n: km.Precision(top_k=1, class_id=1),
+        of_yes_or_no(
+            lambda d: sk.precision_score(
+                d.y == 1 if d.y.ndim == 1 else d.y[:, 1], d.z.argmax(-1) == 1
+            )
+        ),
+    ),
+    (lambda n: km.Recall(), of_yes_or_no(lambda d: sk.recall_score(d.true, d.pred))),
+    (lambda n: km.Recall(class_id=1), of_yes_or_no(of_class(sk.recall_score, 1))),
+    (lambda n: km.TrueNegatives(), counts(0)),
+    (lambda n: km.FalsePositives(), counts(1)),
+    (lambda n: km.FalseNegatives(), counts(2)),
+    (lambda n: km.TruePositives(), counts(3)),
+    (lambda n: km.SensitivityAtSpecificity(0.8), of_yes_or_no(lambda d: roc(d, 0.8, False))),
+    (lambda n: km.SpecificityAtSensitivity(0.8), of_yes_or_no(lambda d: roc(d, 0.8, True))),
+    (lambda n: km.PrecisionAtRecall(0.8), of_yes_or_no(lambda d: curve(d, 0.8, False))),
+    (lambda n: km.RecallAtPrecision(0.8), of_yes_or_no(lambda d: curve(d, 0.8, True))),
+    (lambda n: km.MeanSquaredError(), of_scores(lambda d: sk.mean_squared_error(d.y, d.z))),
+    (
+        lambda n: km.RootMeanSquaredError(),
+        of_scores(lambda d: sk.mean_squared_error(d.y, d.z) ** 0.5),
+    ),
+    (lambda n: km.MeanAbsoluteError(), of_scores(lambda d: sk.mean_absolute_error(d.y, d.z))),
+    (
+        lambda n: km.MeanAbsolutePercentageError(),
+        of_scores(lambda d: 100 * sk.mean_absolute_percentage_error(d.y, d.z)),
+    ),
+    (
+        lambda n: km.MeanSquaredLogarithmicError(),
+        of_scores(lambda d: sk.mean_squared_log_error(d.y, d.z)),
+    ),
+    (lambda n: km.LogCoshError(), of_scores(lambda d: np.log(np.cosh(d.z - d.y)).mean())),
+    (lambda n: km.Poisson(), of_scores(poisson)),
+    (lambda n: km.R2Score(), of_scores(lambda d: sk.r2_score(d.y, d.z))),
+    (
+        lambda n: km.CosineSimilarity(),
+        {"scores": lambda d: 1 - sk.pairwise.paired_cosine_distances(d.y, d.z).mean()},
+    ),
+    (
+        lambda n: km.PearsonCorrelation(),
+        {"scores": rows(lambda y, z: scipy.stats.pearsonr(y, z)[0])},
+    ),
+    (lambda n: km.ConcordanceCorrelation(), {"scores": rows(concordance)}),
+    (lambda n: km.KLDivergence(), {}),
+    (lambda n: km.Mean(), {}),
+    (lambda n: km.Sum(), {}),
+    (lambda n: km.Metric(), {}),
+    (
+        lambda n: km.MeanMetricWrapper(km.binary_accuracy),
+        of_yes_or_no(lambda d: sk.accuracy_score(d.true, d.pred), False),
+    ),
+    (lambda n: km.MeanMetricWrapper(km.top_k_categorical_accuracy, k=min(2, n)), of_classes(top_2)),
+    (lambda n: km.huber, of_scores(lambda d: scipy.special.huber(1, d.z - d.y).mean())),
+    (lambda n: SparseF1Score(max(n, 2), "macro"), of_classes(f_score("macro"))),
+    (
+        lambda n: MatthewsCorrelation(max(n, 2)),
+        of_classes(lambda d: sk.matthews_corrcoef(d.y, d.z.argmax(-1))),
+    ),
+]
+REFUSED = "does not fit these labels: .* (Use|Leave)|not a metric of labels|number of classes"
+KINDS = [*((kind, False) for kind in SIZES), ("two", True), ("three", True)]
+
+
+def test_the_table_has_every_metric_of_keras():
+    public = {x for x in vars(km).values() if isinstance(x, type) and issubclass(x, km.Metric)}
+    assert public <= {type(make(2)) for make, _ in EXPECTED}
+
+
+def evaluated(task, kind, data, of_tokens, **compiled):
+    """Returns what `evaluate` says of all words, and the indices of the words that it saw."""
+    task.compile(**compiled)
+    if not of_tokens:
+        return task.evaluate(WORDS, data.y, verbose=0, return_dict=True, batch_size=20)
+    cuts = [0, 1, 3, 6, 10, 20, 32, 40, 53, 60]
+    slices = [slice(*cut) for cut in zip(cuts, cuts[1:], strict=False)]
+    sentences, tags = ([list(x[cut]) for cut in slices] for x in (WORDS, data.y.tolist()))
+    size = 4 if kind == "three" else 9
+    return task.evaluate(sentences, tags, verbose=0, return_dict=True, batch_size=size)
+
+
+@pytest.mark.parametrize(("kind", "of_tokens"), KINDS)
+def test_metrics_equal_scikit_learn_s(kind, of_tokens):
+    task, data = task_of(kind, of_tokens), data_of(kind)
+    fitting = [(make(SIZES[kind]), fits[kind]) for make, fits in EXPECTED if kind in fits]
+    names = []
+    for number, (metric, _) in enumerate(fitting):
+        names.append(f"{number}_{getattr(metric, 'name', '')}")
+        if isinstance(metric, km.Metric):
+            metric.name = names[-1]
+        else:
+            names[-1] = metric.__name__
+    found = evaluated(task, kind, data, of_tokens, metrics=[metric for metric, _ in fitting])
+    for name, (_, score) in zip(names, fitting, strict=True):
+        expected = score(data)
+        np.testing.assert_allclose(
+            np.asarray(found[name]), expected, rtol=1e-6, atol=1e-6, err_msg=name
+        )
+
+
+@pytest.mark.parametrize(("kind", "of_tokens"), KINDS)
+def test_metrics_that_do_not_fit_are_refused_with_one_that_does(kind, of_tokens):
+    task = task_of(kind, of_tokens)
+    before = task.recipe
+    for make, fits in EXPECTED:
+        if kind not in fits:
+            metric = make(SIZES[kind])
+            for argument in ("metrics", "weighted_metrics"):
+                name = getattr(metric, "name", metric)
+                with pytest.raises(ValueError, match=REFUSED):
+                    task.compile(**{argument: [metric]})
+                    pytest.fail(f"{name} was taken")
+    assert task.recipe is before
+
+
+def test_weights_count_as_in_scikit_learn():
+    task, data = task_of("two"), data_of("two")
+    weights = np.random.default_rng(0).uniform(0, 2, len(WORDS)).astype("float32")
+    names = [
+        "precision",
+        "recall",
+        "auc",
+        "accuracy",
+        "sparse_categorical_crossentropy",
+        "f1_score",
+    ]
+    task.compile(weighted_metrics=names)
+    found = task.evaluate(WORDS, data.y, 20, weights, verbose=0, return_dict=True)
+    options = {"sample_weight": weights}
+    classes, shares = (data.y, data.pred), (data.y, data.shares)
+    for name, expected in {
+        "precision": sk.precision_score(*classes, **options),
+        "recall": sk.recall_score(*classes, **options),
+        "auc": sk.roc_auc_score(*shares, **options),
+        "accuracy": sk.accuracy_score(*classes, **options),
+        "sparse_categorical_crossentropy": sk.log_loss(*shares, **options),
+        "f1_score": sk.f1_score(*classes, average=None, **options),
+    }.items():
+        np.testing.assert_allclose(np.asarray(found[name]), expected, rtol=1e-6, err_msg=name)
+    with pytest.raises(ValueError, match="dtype='float32'"):
+        task.compile(weighted_metrics=[km.MeanIoU(2)])
+    with pytest.raises(ValueError, match=r"no metric 'f1'.*'f1_score'"):
+        task.compile(metrics=["f1"])
+    # A history holds the score of each class.
+    task = bert_keras.TextClassifier(task.backbone, 2, preprocessor=task.preprocessor)
+    task.compile(metrics=["f1_score"])
+    assert np.shape(task.fit(WORDS, data.y, epochs=1, verbose=2).history["f1_score"]) == (1, 2)
+
+
+def brier(y_true, y_pred):
+    return ops.mean(ops.square(y_true - y_pred), axis=-1)
+
+
+class Share(km.Mean):
+    """The mean of the outputs themselves."""
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        super().update_state(ops.mean(y_pred, axis=-1))
+
+
+def test_a_metric_of_one_s_own_reads_what_its_attribute_says():
+    task, data = task_of("two"), data_of("two")
+    brier.reads = ("probabilities", "probabilities")
+    task.compile(metrics=[brier, Share(name="raw")])
+    found = task.evaluate(WORDS, data.y, 20, verbose=0, return_dict=True)
+    assert found["brier"] == pytest.approx(sk.brier_score_loss(data.y, data.shares), rel=1e-6)
+    assert found["raw"] == pytest.approx(data.z.mean(), rel=1e-5)
+    brier.reads = ("anything", "probabilities")
+    with pytest.raises(ValueError, match="reads of brier"):
+        task.compile(metrics=[brier])
+    brier.reads = ("one_hot", "probabilities")
+    with pytest.raises(ValueError, match="does not fit"):
+        task_of("score").compile(metrics=[brier])
+    for metric, size in ((SparseF1Score(3), 3), (km.MeanIoU(3), 3)):
+        with pytest.raises(ValueError, match=f"number of classes, 2.*num_classes={size}"):
+            task.compile(metrics=[metric])
+    with pytest.raises(ValueError, match="`class_id` must be from 0 to 1"):
+        task.compile(metrics=[km.Recall(class_id=2)])
+    with pytest.raises(ValueError, match="`k` must be at most 2"):
+        task.compile(metrics=["sparse_top_k_categorical_accuracy"])
+
+
+TEXTS = ["w1 w2", "w3 w4 w5", "w6", "w7 w8", "w9 w10 w11 w12", "w13"]
+LISTS = [["w1", "w2 w3"], ["w4 w5", "w6", "w7"], ["w8"]]
+IDS = {"token_ids": np.random.default_rng(0).integers(5, 65, (6, 4))}
+REPLACED = np.random.default_rng(1).integers(0, 2, (6, 4))
+
+
+@pytest.mark.parametrize(
+    ("name", "x", "y", "metric", "expected"),
+    [
+        (
+            "NextSentencePrediction",
+            (TEXTS, TEXTS[::-1]),
+            [0, 1, 1, 0, 1, 0],
+            "recall",
+            lambda z, y: sk.recall_score(y, z.argmax(-1)),
+        ),
+        (
+            "MultipleChoice",
+            (TEXTS, [["w1", "w2"], ["w3", "w4", "w5"]] * 3),
+            [0, 2, 1, 0, 1, 1],
+            "sparse_categorical_crossentropy",
+            lambda z, y: sk.log_loss(y, scipy.special.softmax(z, -1), labels=[0, 1, 2]),
+        ),
+        (
+            "Reranker",
+            (TEXTS, TEXTS[::-1]),
+            [0, 1, 1, 0, 1, 0],
+            km.AUC(num_thresholds=100_001),
+            lambda z, y: sk.roc_auc_score(y, z[:, 0]),
+        ),
+        (
+            "ReplacedTokenDetector",
+            IDS,
+            REPLACED,
+            "binary_crossentropy",
+            lambda z, y: sk.log_loss(y.ravel(), scipy.special.expit(z).ravel()),
+        ),
+        (
+            "TextEmbedder",
+            (TEXTS, TEXTS[::-1]),
+            np.linspace(-1, 1, 6),
+            "mae",
+            lambda z, y: np.abs(
+                1 - sk.pairwise.paired_cosine_distances(z[:, 0], z[:, 1]) - y
+            ).mean(),
+        ),
+    ],
+)
+def test_other_tasks_with_labels_have_keras_s_metrics_too(name, x, y, metric, expected):
+    classifier = task_of("two")
+    options = {"objective": "similarity"} if name == "TextEmbedder" else {}
+    backbone = bert_keras.BertBackbone.from_config(
+        {**classifier.backbone.get_config(), "initializer_range": 0.5}
+    )
+    task = getattr(bert_keras, name)(backbone, preprocessor=classifier.preprocessor, **options)
+    task.compile(metrics=[metric])
+    found = task.evaluate(x, y, batch_size=3, verbose=0, return_dict=True)
+    name = getattr(metric, "name", metric)
+    assert found[name] == pytest.approx(
+        expected(np.asarray(task.predict(x, verbose=0)), y), rel=1e-5
+    )
+    with pytest.raises(ValueError, match="does not fit these labels"):
+        task.compile(metrics=[km.KLDivergence()])
+
+
+def test_texts_that_lists_do_not_have_do_not_count():
+    classifier = task_of("two")
+    task = bert_keras.Reranker(classifier.backbone, preprocessor=classifier.preprocessor)
+    queries, labels = TEXTS[:3], [[1, 0], [0, 1, 1], [1]]
+    pairs = [(q, text) for q, texts in zip(queries, LISTS, strict=True) for text in texts]
+    scores = task.predict(tuple(map(list, zip(*pairs, strict=True))), verbose=0)[:, 0]
+    task.compile(metrics=["binary_crossentropy", "recall"])
+    found = task.evaluate((queries, LISTS), labels, verbose=0, return_dict=True)
+    true = np.concatenate(labels)
+    expected = sk.log_loss(true, scipy.special.expit(scores))
+    assert found["binary_crossentropy"] == pytest.approx(expected, rel=1e-6)
+    assert found["recall"] == pytest.approx(sk.recall_score(true, scores > 0))
+    with pytest.raises(ValueError, match="no classes and no scores"):
+        task.compile(loss="mse", metrics=["recall"])
+
+
+def test_metrics_of_several_outputs_are_given_by_output():
+    classifier = task_of("two")
+    task = bert_keras.QuestionAnswering(classifier.backbone, preprocessor=classifier.preprocessor)
+    labels = {
+        "start_logits": np.array([0, 1, 2, 3, 1, 0]),
+        "end_logits": np.array([1, 1, 3, 3, 2, 0]),
+    }
+    top = [km.SparseTopKCategoricalAccuracy(2, name="top")]
+    for metrics in ({"start_logits": top}, [[], top]):
+        task.compile(metrics=metrics)
+        found = task.evaluate(IDS, labels, verbose=0, return_dict=True)
+        logits = task.predict(IDS, verbose=0)["start_logits"]
+        expected = sk.top_k_accuracy_score(labels["start_logits"], logits, k=2, labels=range(4))
+        assert found["start_logits_top"] == pytest.approx(expected)
+    with pytest.raises(ValueError, match="one of several places"):
+        task.compile(metrics={"start_logits": ["precision"]})
+    with pytest.raises(ValueError, match=r"dict with some of \['end_logits', 'start_logits'\]"):
+        task.compile(metrics=["accuracy"])
