@@ -1,8 +1,8 @@
 """Scores of predictions, each equal to its reference implementation.
 
-Only scores that scikit-learn, SciPy and Keras lack are here. Keras has precision, recall, F1 and the
-area under the ROC curve. A task passes each metric probabilities, classes or one-hot labels, as it
-expects, so that it equals scikit-learn's score, or refuses it, see `metrics.label_kinds`:
+Only scores that scikit-learn, SciPy and Keras lack are here. Keras has precision, recall, F1 and
+the area under the ROC curve. A task passes each metric probabilities, classes or one-hot labels, as
+it expects, so that it equals scikit-learn's score, or refuses it, see `metrics.label_kinds`:
 
 ```python
 classifier.compile(metrics=["accuracy", "precision", "recall", "f1_score", "auc"])

@@ -295,8 +295,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             weighted_metrics: `"auto"` for the task's own, or a list of Keras metrics; for several
                 outputs a dict of such lists.
             **kwargs: `metrics`, by name or as objects, which get probabilities or classes as they
-                expect, see `bert_keras.metrics`; `jit_compile`, `run_eagerly`, `steps_per_execution`, see
-                `keras.Model.compile`.
+                expect, see `bert_keras.metrics`; `jit_compile`, `run_eagerly`,
+                `steps_per_execution`, see `keras.Model.compile`.
 
         Raises:
             ValueError: an argument is out of range, or would have no effect.

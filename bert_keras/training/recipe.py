@@ -164,7 +164,7 @@ class Recipe:
                     skips_padding = adapted is not metric and getattr(kind, "per_token", False)
                     goal = "weighted_metrics" if skips_padding else argument
                     found[goal].setdefault(output, []).append(adapted)
-        return {name: x[None] if None in x else x for name, x in found.items()}
+        return {name: x.get(None, x) for name, x in found.items()}
 
     def make_optimizer(self, task, total_steps=None):
         """Returns a new optimizer; until `fit` knows the number of steps, its rate is constant."""

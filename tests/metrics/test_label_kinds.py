@@ -1,8 +1,8 @@
 """Each metric of Keras gives scikit-learn's number on a task's labels, or `compile` refuses it."""
 
+import itertools
 import types
 
-import keras
 import numpy as np
 import pytest
 import scipy.special
@@ -13,7 +13,6 @@ from keras import ops
 
 import bert_keras
 from bert_keras.metrics import MatthewsCorrelation, SparseF1Score
-from bert_keras.metrics.label_kinds import LabelKind
 
 WORDS = [f"w{i}" for i in range(60)]
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
@@ -338,7 +337,7 @@ def evaluated(task, kind, data, of_tokens, **compiled):
     if not of_tokens:
         return task.evaluate(WORDS, data.y, verbose=0, return_dict=True, batch_size=20)
     cuts = [0, 1, 3, 6, 10, 20, 32, 40, 53, 60]
-    slices = [slice(*cut) for cut in zip(cuts, cuts[1:], strict=False)]
+    slices = [slice(*cut) for cut in itertools.pairwise(cuts)]
     sentences, tags = ([list(x[cut]) for cut in slices] for x in (WORDS, data.y.tolist()))
     size = 4 if kind == "three" else 9
     return task.evaluate(sentences, tags, verbose=0, return_dict=True, batch_size=size)
