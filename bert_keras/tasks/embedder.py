@@ -18,6 +18,7 @@ from bert_keras.checks import (
     describe,
     refuse_first,
     refuse_smoothing,
+    refuse_unused,
 )
 from bert_keras.engine.remat import in_chunks
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
@@ -66,6 +67,8 @@ class Embedder(Task):
     """
 
     chunk_size = None
+    # Whether groups of one or two values are groups, and no scores.
+    few_groups_are_meant = False
     has_classes = False
     is_fine_tuned = False
     needs_labels = False  # Only some objectives have labels.
@@ -242,12 +245,28 @@ class Embedder(Task):
         required = {"similarity": "a score for each pair", **_TEACHER_LABELS}.get(self.objective)
         if required:
             check_labels_given(labels, type(self).__name__, f"Pass {required}.")
+        if labels is not None and self.objective == "triplet":
+            refuse_unused("The objective 'triplet' has no labels", {"y": labels})
+        if labels is not None and self.objective == "ranking" and num_texts == 2:
+            self._check_are_groups(labels)
         labels = self.encode_labels(np.arange(count) if labels is None else labels)
         sizes = {"distillation": num_texts - 1, "vectors": self.dim}
         if self.objective in sizes:
             name = f"Labels of the objective {self.objective!r}"
             check_shape(name, labels, ("num_examples", sizes[self.objective]))
         return labels
+
+    def _check_are_groups(self, labels):
+        """Raises `ValueError` if the labels of pairs seem to say whether the pairs are similar."""
+        values, count = np.unique(as_label_array(labels, "group")), len(labels)
+        is_few = len(values) <= 2 and (count > 8 or set(values.tolist()) <= {0, 1})
+        if is_few and not self.few_groups_are_meant:
+            raise ValueError(
+                "With objective='ranking' each pair is similar, and labels are groups: pairs of "
+                "one group are not negatives of each other. Received labels with the values "
+                f"{values.tolist()}. If they say how similar the texts of a pair are, make the "
+                "embedder with objective='similarity'. If all pairs are similar, leave out `y`."
+            )
 
     def ignores_weight_0(self):
         """Whether rows of weight 0 do not count, see `Task`.

@@ -116,6 +116,8 @@ class EncodedExamples:
             ValueError: see `check_class_weight`.
         """
         labels = self.labels.values if isinstance(self.labels, Ragged) else self.labels
+        if labels.ndim == 2 and labels.dtype.kind == "f":  # As in Keras, the likeliest class.
+            labels = labels.argmax(axis=1)
         count = num_classes or int(labels.max(initial=0)) + 1
         check_class_weight(class_weight, count)
         if isinstance(class_weight, str):

@@ -3,6 +3,8 @@
 import numpy as np
 
 from bert_keras.checks import check_int, check_shape, refuse_first
+from bert_keras.tasks.user_columns import as_column, is_column
+from bert_keras.training.short_runs import bias_of_new
 
 PROBLEM_TYPES = ("single_label", "multi_label", "regression")
 
@@ -33,8 +35,11 @@ def check_label_names(label_names, num_classes):
 def check_num_classes(num_classes, problem_type):
     """Returns the number of classes, labels or scores, checked for the type of problem."""
     least = 2 if problem_type == "single_label" else 1
-    advice = "For a score: problem_type='regression'." if least == 2 else ""
-    return check_int("num_classes", num_classes, least, 2**20, advice)
+    advice = (
+        "Two classes are num_classes=2 with the default loss. One label that is yes or no, with a "
+        "binary loss: problem_type='multi_label'. A score: problem_type='regression'."
+    )
+    return check_int("num_classes", num_classes, least, 2**20, advice if least == 2 else "")
 
 
 def encode_labels(labels, problem_type, num_classes, label_names=None):
@@ -49,7 +54,8 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
         label_names: tuple of str, or `None`.
 
     Returns:
-        int32 `(n,)` for classes; float32 `(n, num_classes)` for several labels and for scores.
+        int32 `(n,)` for classes; float32 `(n, num_classes)` for several labels and for scores, and
+        for classes given as one-hot rows or as rows of probabilities.
 
     Raises:
         ValueError: a label is missing, not a number, not a class, or of the wrong shape.
@@ -59,12 +65,14 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
     labels = as_label_array(labels)
     if problem_type == "single_label":
         labels = one_column(labels)
+        if labels.ndim == 2 and labels.dtype.kind in "iufb" and labels.shape[1] == num_classes:
+            return _shares(labels)
         if labels.ndim != 1:
             what = "name" if labels.dtype.kind in "OUS" else "class"
             raise ValueError(
                 "Labels of a single_label problem must have the shape (num_examples,), one "
-                f"{what} per example. Received {labels.shape}. One-hot rows: "
-                "labels.argmax(axis=-1). For several labels per example, use "
+                f"{what} per example, or (num_examples, {num_classes}), a probability per class. "
+                f"Received {labels.shape}. For several labels per example, use "
                 "problem_type='multi_label' and a matrix of 0 and 1 with one column per label."
             )
         if labels.dtype.kind in "OUS":
@@ -83,8 +91,9 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
         return labels.astype("int32")
     if problem_type == "multi_label":
         name = "Labels of a multi_label problem"
-        check_shape(name, labels, ("num_examples", num_classes))
-        refuse_first((labels != 0) & (labels != 1), labels, f"{name} must be 0 or 1")
+        if num_classes > 1 or labels.ndim != 1:
+            check_shape(name, labels, ("num_examples", num_classes))
+        refuse_first((labels < 0) | (labels > 1), labels, f"{name} must be 0 or 1, or between them")
     elif num_classes != 1 or labels.ndim != 1:
         name = f"Labels of a regression with num_classes={num_classes} scores"
         advice = "For one score per example, use num_classes=1."
@@ -92,12 +101,82 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
     return labels.reshape(-1, num_classes).astype("float32")
 
 
+def _shares(labels):
+    """Returns rows with a probability per class as float32, after checking them."""
+    wrong = ~np.isfinite(labels).all(axis=1) | (labels < 0).any(axis=1)
+    wrong |= np.abs(labels.sum(axis=1) - 1) > 1e-2
+    advice = "For labels of which several apply, use problem_type='multi_label'."
+    refuse_first(wrong, labels, "A row of labels must be probabilities whose sum is 1", advice)
+    return (labels / labels.sum(axis=1, keepdims=True)).astype("float32")
+
+
+def as_classes(labels):
+    """Returns class indices; one-hot rows, see `encode_labels`, become indices too.
+
+    Raises:
+        ValueError: a row has several classes.
+    """
+    if labels.ndim == 1:
+        return labels
+    rule = "Each text must have one class here, a name, a number or a one-hot row"
+    refuse_first(labels.max(axis=1) < 1, labels, rule)
+    return labels.argmax(axis=1).astype("int32")
+
+
+def names_of(labels, are_several=False):
+    """Returns the different names among labels, sorted; `()` if some label is no name.
+
+    Args:
+        labels: a column of names, or of lists of names.
+        are_several: bool, whether a str may hold several names, between commas.
+    """
+    rows = as_column(labels, "y") if is_column(labels) else ()
+    rows = [row.tolist() if hasattr(row, "tolist") else row for row in rows]
+    if are_several:
+        rows = [row.split(",") if isinstance(row, str) else row for row in rows]
+    rows = [row if isinstance(row, (list, tuple, set)) else [row] for row in rows]
+    names = [name for row in rows for name in row]
+    if not all(isinstance(name, str) for name in names):
+        return ()
+    return tuple(sorted({name.strip() for name in names} - {""}))
+
+
+def learn_label_names(task, labels):
+    """Gives a new head the names among labels, sorted; returns a line that says so, or `None`.
+
+    Args:
+        task: a classifier with a `head`, `num_classes` and `label_names`.
+        labels: see `names_of`.
+
+    Raises:
+        ValueError: there is another number of names than the user chose classes.
+    """
+    if task.label_names is not None or bias_of_new(getattr(task, "head", None)) is None:
+        return None
+    are_several = getattr(task, "problem_type", None) == "multi_label"
+    names = names_of(labels, are_several)
+    if not names or getattr(task, "problem_type", None) == "regression":
+        return None
+    if len(names) != task.num_classes:
+        least = 1 if are_several else 2
+        if not getattr(task, "_may_count_classes", False) or len(names) < least:
+            raise ValueError(
+                f"Without `label_names` the labels must have num_classes={task.num_classes} "
+                f"different names. Received {len(names)}: {list(names[:20])}. Pass "
+                "label_names=[...] with all classes when making the task."
+            )
+        task.set_num_classes(len(names))
+    task.label_names = names
+    return "Labels by class: " + ", ".join(f"{i} {name!r}" for i, name in enumerate(names))
+
+
 def _class_indices(names, label_names):
     """Returns the class indices of labels given by name."""
     if label_names is None:
         raise ValueError(
             "Labels given by name need `label_names`. Received the label "
-            f"{str(names.flat[0])!r}. Pass label_names=[...] when making the classifier."
+            f"{str(names.flat[0])!r}. Pass label_names=[...], in the order of the classes, when "
+            "making the classifier; `fit` learns them from `y` only for a new head."
         )
     index_of = {name: number for number, name in enumerate(label_names)}
     indices = [index_of.get(name, index_of.get(name.strip(), -1)) for name in names.tolist()]

@@ -14,6 +14,7 @@ from bert_keras.answers.probabilities import softmax
 from bert_keras.checks import as_texts, check_int, check_labels_given, check_same_length, describe
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.tasks.encoded_labels import as_classes, learn_label_names
 from bert_keras.tasks.keyword_options import FewShotClassifierOptions, TaskOptions
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.text_embedder import TextEmbedder
@@ -81,7 +82,7 @@ class FewShotClassifier(TextClassifier):
     def __init__(
         self,
         backbone: Backbone,
-        num_classes: int = 2,
+        num_classes: int | None = None,
         preprocessor: TextPreprocessor | None = None,
         label_names: Sequence[str] | None = None,
         pooling: Pooling = "mean",
@@ -150,6 +151,7 @@ class FewShotClassifier(TextClassifier):
                 num_pairs = default_num_pairs(len(texts), self.recipe.peak_rate(embedder, 1))
             first, second = pairs_of(labels, num_pairs, random.getrandbits(31))
             columns = [[texts[row] for row in rows] for rows in (first, second)]
+            embedder.few_groups_are_meant = True
             embedder.recipe = copy.copy(self.recipe)
             embedder.compile_with(self.recipe.fresh_optimizer(self))
             sizes = {"batch_size": batch_size or 16, "epochs": 1 if epochs is None else epochs}
@@ -179,7 +181,9 @@ class FewShotClassifier(TextClassifier):
                 "the texts of a row, or use `TextClassifier` for pairs."
             )
         check_labels_given(y, "FewShotClassifier", "Pass one label for each text.")
-        texts, labels = as_texts(texts), self.encode_labels(y)
+        if (note := learn_label_names(self, y)) and keras.config.is_interactive_logging_enabled():
+            print(note)
+        texts, labels = as_texts(texts), as_classes(self.encode_labels(y))
         check_same_length("Each text needs one label", texts=texts, labels=labels)
         missing = np.setdiff1d(np.arange(self.num_classes), labels)
         if missing.size:

@@ -100,7 +100,7 @@ class PresetOptions(TaskOptions, PreprocessorOptions, total=False):
 class _ClassifierOptions(PresetOptions, total=False):
     """Options that classifiers share."""
 
-    num_classes: int
+    num_classes: int | None
     label_names: Sequence[str] | None
     dropout: float | None
 
@@ -128,7 +128,7 @@ class RerankerOptions(PresetOptions, total=False):
 class FewShotClassifierOptions(PresetOptions, total=False):
     """Options of `FewShotClassifier.from_preset`."""
 
-    num_classes: int
+    num_classes: int | None
     label_names: Sequence[str] | None
     pooling: Pooling
     temperature: float

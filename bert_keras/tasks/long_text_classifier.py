@@ -93,7 +93,7 @@ class LongTextClassifier(TextClassifier):
     def __init__(
         self,
         backbone: Backbone,
-        num_classes: int = 2,
+        num_classes: int | None = None,
         preprocessor: TextPreprocessor | None = None,
         num_windows: int = 4,
         stride: int | None = None,

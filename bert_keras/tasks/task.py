@@ -20,6 +20,7 @@ from bert_keras.preprocessing.encoded_rows import Rows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import compatibility, freezing
 from bert_keras.tasks.encoded_examples import EncodedExamples
+from bert_keras.tasks.encoded_labels import learn_label_names
 from bert_keras.tasks.keyword_options import CompileOptions, EvaluateOptions, FitOptions, RunOptions
 from bert_keras.tasks.lora import AdaptedTask
 from bert_keras.tasks.saved_task import SavedTask
@@ -386,6 +387,9 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
         x, y, sample_weight = self.data.in_our_form(x, y, sample_weight)
+        says = kwargs.get("verbose", "auto") and keras.config.is_interactive_logging_enabled()
+        if hasattr(self, "label_names") and (note := learn_label_names(self, y)) and says:
+            print(note)
         if sort_window is not None:
             self.data.check_sort_window(sort_window, x, shuffle)
         self.recipe.begin(initial_epoch, sort_window, epochs, steps_per_epoch)
@@ -403,7 +407,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         if epochs > initial_epoch == 0:
             self.prepare_head(arguments["x"])
         note = self.recipe.start_run(self, arguments["x"], steps_per_epoch, epochs, initial_epoch)
-        if note and kwargs.get("verbose", "auto") and keras.config.is_interactive_logging_enabled():
+        if note and says:
             print(note)
         callbacks = self.recipe.callbacks(self, callbacks, steps_per_epoch is not None)
         arguments |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}

@@ -13,6 +13,7 @@ from bert_keras.answers.entailment import ZeroShotAnswerer
 from bert_keras.checks import check_choice, check_number, refuse_smoothing, refuse_unused
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
+from bert_keras.layers.initializer import build_parts
 from bert_keras.metrics.calibration import best_temperature, expected_calibration_error
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
@@ -52,17 +53,21 @@ class TextClassifier(Task):
 
     | problem_type | labels | loss | output |
     |---|---|---|---|
-    | `"single_label"` | int `(batch,)`, or names | cross-entropy | logits `(batch, num_classes)` |
-    | `"multi_label"` | 0 or 1, `(batch, num_classes)`, or names | binary cross-entropy | as above |
+    | `"single_label"` | int `(batch,)`, names, or probabilities `(batch, num_classes)` | \
+cross-entropy | logits `(batch, num_classes)` |
+    | `"multi_label"` | 0 to 1, `(batch, num_classes)`, or names | binary cross-entropy | as above |
     | `"regression"` | float `(batch,)`, `(batch, num_classes)` | squared error | scores |
 
     Args:
         backbone: a `Backbone`.
-        num_classes: int, the number of classes, labels, or scores.
+        num_classes: int, the number of classes, labels, or scores; by default that of
+            `label_names`, or else 2, and 1 for a regression.
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
         dropout: float, rate before the dense layer; `None` takes the backbone's.
         problem_type: `"single_label"`, `"multi_label"` or `"regression"`.
-        label_names: list of `num_classes` str, or `None` to use numbers.
+        label_names: list of `num_classes` str, or `None` to use numbers. A new head without them
+            learns them from the names in `y` of `fit`, in their order in the alphabet; without
+            `num_classes` it gets as many classes.
         pooling: `"pooler"` as in the paper, `"cls"`, `"mean"` or `"max"`; `None` takes the whole
             head of the backbone's family, for RoBERTa a tanh layer on the first token. By default
             `from_preset` gives a new head the pooling that the checkpoint was trained with, such
@@ -108,7 +113,7 @@ class TextClassifier(Task):
     def __init__(
         self,
         backbone: Backbone,
-        num_classes: int = 2,
+        num_classes: int | None = None,
         preprocessor: TextPreprocessor | None = None,
         dropout: float | None = None,
         problem_type: ProblemType = "single_label",
@@ -127,6 +132,11 @@ class TextClassifier(Task):
         self.problem_type = check_choice("problem_type", problem_type, encoded_labels.PROBLEM_TYPES)
         self.has_classes = problem_type == "single_label"
         self.targets_are_rare = problem_type == "multi_label"
+        # Whether `fit` may make the head anew for as many classes as it finds names.
+        self._may_count_classes = num_classes is None and label_names is None
+        if num_classes is None:
+            default = 1 if problem_type == "regression" else 2
+            num_classes = max(default, len(tuple(label_names or ())))
         self.num_classes = encoded_labels.check_num_classes(num_classes, problem_type)
         self.label_names = encoded_labels.check_label_names(label_names, num_classes)
         self.pooling, self.head_options = head_settings(self, pooling, head_options)
@@ -193,7 +203,28 @@ class TextClassifier(Task):
     def encode_labels(self, labels):
         """Returns labels as the array that the loss takes, see `tasks.encoded_labels`."""
         settings = self.problem_type, self.num_classes, self.label_names
-        return encoded_labels.encode_labels(labels, *settings)
+        labels = encoded_labels.encode_labels(labels, *settings)
+        if self.has_classes and labels.ndim == 2:
+            self.recipe.check_takes_shares()
+        return labels
+
+    def set_num_classes(self, num_classes: int) -> None:
+        """Makes a new head for another number of classes, and compiles for it.
+
+        Raises:
+            ValueError: a metric is for the present number of classes; nothing was changed.
+        """
+        before, self.num_classes = self.num_classes, num_classes
+        try:
+            self.recipe.arguments(self)
+        except ValueError:
+            self.num_classes = before
+            raise
+        old, new = self.head, self.make_head()
+        build_parts([new], (None, self.backbone.hidden_dim))
+        self._tracker.replace_tracked_value("layers", old, new)
+        self.head = new
+        self.compile_with(self.recipe.fresh_optimizer(self))
 
     def predict(
         self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]
@@ -259,6 +290,7 @@ class TextClassifier(Task):
         """
         self._check_has_probabilities()
         labels = self.encode_labels(y)
+        labels = encoded_labels.as_classes(labels) if self.has_classes else labels
         logits = self.predict(x, batch_size=batch_size, verbose=verbose)
         before, self.temperature = self.temperature, best_temperature(logits, labels)
         found = {"temperature": self.temperature}

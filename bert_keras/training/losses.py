@@ -71,7 +71,8 @@ class SparseCrossentropy(SmoothedLoss):
         **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
 
     Call arguments:
-        y_true: int, `(batch, ...)`, labels.
+        y_true: int, `(batch, ...)`, labels; or float, `(batch, ..., num_classes)`, probabilities
+            `q` of the classes, for which `log p[y]` is the sum over k of `q[k] * log p[k]`.
         y_pred: float, `(batch, ..., num_classes)`, logits.
         sample_weight: float, `(batch, ...)`, or `None` for 1 everywhere.
 
@@ -83,7 +84,10 @@ class SparseCrossentropy(SmoothedLoss):
     """
 
     def call(self, y_true, y_pred):
-        loss = kernels.crossentropy(y_true, y_pred)
+        if len(y_true.shape) == len(y_pred.shape) and y_true.shape[-1] != 1:
+            loss = -ops.sum(ops.cast(y_true, y_pred.dtype) * ops.log_softmax(y_pred), axis=-1)
+        else:
+            loss = kernels.crossentropy(y_true, y_pred)
         if not self.label_smoothing:
             return loss
         uniform = -ops.mean(ops.log_softmax(y_pred), axis=-1)
@@ -275,6 +279,24 @@ class OfAllDevices(keras.losses.Loss):
         loss = self.loss(y_true, y_pred, sample_weight)
         by_weight = self.reduction == "mean_with_sample_weight"
         return distribution.times_share(loss, sample_weight if by_weight else None)
+
+
+class OfOneHot(keras.losses.Loss):
+    """Passes a loss one-hot labels where there are class indices.
+
+    Args:
+        loss: a `keras.losses.Loss` of labels `(batch, ..., num_classes)`.
+    """
+
+    def __init__(self, loss):
+        super().__init__(name=loss.name, reduction=loss.reduction)
+        self.loss = loss
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """Returns the loss, a scalar, see `keras.losses.Loss`."""
+        if len(y_true.shape) < len(y_pred.shape):
+            y_true = ops.one_hot(ops.cast(y_true, "int32"), y_pred.shape[-1], dtype=y_pred.dtype)
+        return self.loss(y_true, y_pred, sample_weight)
 
 
 def consistency_loss(first_logits: Tensor, second_logits: Tensor) -> Tensor:

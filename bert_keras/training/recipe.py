@@ -13,7 +13,7 @@ from bert_keras.checks import check_int, check_number, refuse_unused
 from bert_keras.engine.whole_steps import inner_optimizer
 from bert_keras.other_names import check_arguments
 from bert_keras.training.averages import steps_done
-from bert_keras.training.losses import OfAllDevices, SparseCrossentropy
+from bert_keras.training.losses import FocalCrossentropy, OfAllDevices, OfOneHot, SparseCrossentropy
 from bert_keras.training.optimizer import AdamW, Lamb
 from bert_keras.training.random_state import OwnStateInEachProcess, RestoreState, as_json
 from bert_keras.training.schedules import WarmupDecay
@@ -33,9 +33,10 @@ PROBABILITY_LOSSES = {
         "sparse_categorical_crossentropy",
     )
 }
-# Losses whose labels have the shape of the scores. A loss that is still a str when it is checked is
-# one of them, because `_as_loss_of_logits` has turned the other names into objects.
-PER_SCORE = (str, *(cls for name, cls in PROBABILITY_LOSSES.items() if "sparse" not in name))
+# Losses of one-hot labels, and those of scores. A loss that is still a str when it is checked is
+# one of the latter, because `_as_loss_of_logits` has turned the other names into objects.
+OF_ONE_HOT = (keras.losses.CategoricalCrossentropy, keras.losses.CategoricalFocalCrossentropy)
+PER_SCORE = (str, keras.losses.BinaryCrossentropy, keras.losses.BinaryFocalCrossentropy)
 # The arguments of `Task.compile` that configure the optimizer.
 DEFAULTS = {
     "learning_rate": None,  # See `short_runs`.
@@ -117,6 +118,15 @@ class Recipe:
         """Whether the loss is the task's own."""
         return self._loss == "auto"
 
+    def check_takes_shares(self):
+        """Raises `ValueError` if the loss takes class indices, not a probability per class."""
+        if isinstance(self._loss, (keras.losses.SparseCategoricalCrossentropy, FocalCrossentropy)):
+            raise ValueError(
+                f"The labels of {type(self._loss).__name__} must be classes, (num_examples,). "
+                "Received rows with a probability per class. Compile without `loss`, or with "
+                "'categorical_crossentropy'."
+            )
+
     def arguments(self, task):
         """Returns the arguments of `keras.Model.compile` except the optimizer, a dict."""
         loss = self._loss
@@ -126,11 +136,14 @@ class Recipe:
             raise ValueError(
                 "This task's labels are class indices, and its outputs have one score per class. "
                 f"Received: loss={loss!r}, whose labels have the shape of the scores. Leave it out "
-                "for cross-entropy; to predict numbers, use problem_type='regression'."
+                "for cross-entropy, which of two classes is binary cross-entropy; to predict "
+                "numbers, use problem_type='regression'."
             )
         else:
             smoothing = {"label_smoothing": self.label_smoothing or None}
             refuse_unused("`label_smoothing` is for loss='auto'", smoothing, "Set it in your loss.")
+            if isinstance(loss, OF_ONE_HOT):
+                loss = OfOneHot(loss)
         share = distribution.share_of(task)
         if share.has_own_losses:
             loss = _of_all_devices(loss, share, task)

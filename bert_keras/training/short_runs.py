@@ -61,6 +61,12 @@ def default_rate(num_steps: int, hidden_dim: int) -> float:
     return RATE * min(max(ENOUGH_STEPS / max(1, num_steps), 1.0), most)
 
 
+def bias_of_new(head: keras.layers.Layer) -> keras.Variable | None:
+    """Returns the bias of a head's last layer, or `None` if it has none or was trained."""
+    bias = getattr(getattr(head, "dense", None), "bias", None)
+    return None if bias is None or keras.ops.convert_to_numpy(bias).any() else bias
+
+
 def start_at_shares(head: keras.layers.Layer, labels: ArrayLike) -> None:
     """Sets the bias of a new head to `log(p / (1 - p))`, for the share p of texts with each label.
 
@@ -74,8 +80,8 @@ def start_at_shares(head: keras.layers.Layer, labels: ArrayLike) -> None:
     Reference:
         [Lin et al., 2017](https://arxiv.org/abs/1708.02002), section 4.1, "Initialization".
     """
-    bias = getattr(getattr(head, "dense", None), "bias", None)
-    if bias is None or not bias.trainable or keras.ops.convert_to_numpy(bias).any():
+    bias = bias_of_new(head)
+    if bias is None or not bias.trainable:
         return
     share = (np.sum(labels, axis=0) + 1) / (len(labels) + 2)
     bias.assign(np.log(share / (1 - share)))

@@ -357,7 +357,8 @@ BAD_LABELS = [
     ({}, [0.5] * 24, "0 to 1"),
     ({}, [float("nan")] * 24, "index 0"),
     ({}, [0] * 23, "as many labels"),
-    ({}, [[0, 1]] * 24, "one class"),
+    ({}, [[0, 1, 0]] * 24, r"one class.*\(24, 3\)"),
+    ({}, [[0, 1]] * 23 + [[0.5, 0.6]], "probabilities whose sum is 1.*at the index 23"),
     ({}, ["with a"] * 24, "label_names"),
     ({"label_names": NAMES}, ["with b"] * 24, "'with b' at the index 0"),
     ({"label_names": NAMES}, [0] * 23 + [None], "None at the index 23"),
@@ -365,7 +366,6 @@ BAD_LABELS = [
     ({"label_names": NAMES}, [NAMES] * 24, r"one name per example.*\(24, 2\)"),
     ({}, [[0], [0, 1]] * 12, "rows of different lengths"),
     ({}, None, "needs labels"),
-    ({"problem_type": "multi_label"}, [["a"], ["a", "b"]] * 12, "matrix of 0 and 1"),
     ({"problem_type": "multi_label", "label_names": NAMES}, [["with a", "b"]] * 24, "'b' at the"),
     ({"problem_type": "multi_label"}, [[0, 1]] * 23 + [None], "None at the index 23"),
     ({"problem_type": "multi_label"}, [[0, 1]] * 23 + [[0, None]], "None at the index 23"),
@@ -373,8 +373,130 @@ BAD_LABELS = [
     ({"problem_type": "multi_label"}, [0] * 24, r"\(num_examples, 2\)"),
     ({"problem_type": "multi_label"}, [[0, 2]] * 24, "0 or 1"),
     ({"problem_type": "regression", "num_classes": 1}, [float("inf")] * 24, "index 0"),
-    ({"problem_type": "regression"}, [0.1] * 24, "num_classes=1"),
+    ({"problem_type": "regression", "num_classes": 2}, [0.1] * 24, "num_classes=1"),
 ]
+
+
+SHARES = np.array([[0.9, 0.1], [0.3, 0.7], [0.5, 0.5], [0.0, 1.0], [1.0, 0.0], [0.25, 0.75]] * 4)
+
+
+@pytest.mark.each_backend
+def test_labels_may_be_one_hot_or_shares_of_classes():
+    classifier = tiny_classifier(tiny_backbone(initializer_range=0.3))
+    logits = classifier.predict(TEXTS, verbose=0)
+    log_p = scipy.special.log_softmax(logits, axis=-1)
+    one_hot = np.eye(2)[LABELS]
+    classifier.compile(metrics=["categorical_crossentropy"])
+    found = classifier.evaluate(TEXTS, SHARES, verbose=0, return_dict=True)
+    expected = -np.sum(SHARES * log_p, axis=-1).mean()
+    assert found["loss"] == pytest.approx(expected, rel=1e-5)
+    assert found["categorical_crossentropy"] == pytest.approx(expected, rel=1e-5)
+    likeliest = SHARES.argmax(-1) == logits.argmax(-1)
+    assert found["accuracy"] == pytest.approx(likeliest.mean(), rel=1e-6)
+    for loss in ("auto", "categorical_crossentropy"):
+        classifier.compile(loss=loss)
+        losses = [classifier.evaluate(TEXTS, y, verbose=0)[0] for y in (LABELS, one_hot)]
+        assert losses == pytest.approx(
+            [-log_p[np.arange(len(LABELS)), LABELS].mean()] * 2, rel=1e-5
+        )
+    history = classifier.fit(TEXTS, SHARES, epochs=1, class_weight={0: 2.0}, verbose=0).history
+    assert np.isfinite(history["loss"]).all()
+    classifier.compile(loss="sparse_categorical_crossentropy")
+    with pytest.raises(ValueError, match="'categorical_crossentropy'"):
+        classifier.fit(TEXTS, SHARES)
+
+
+def test_class_weights_of_one_hot_labels_are_those_of_their_classes():
+    classifier = tiny_classifier()
+    weights = [
+        classifier.data.encode(TEXTS, labels).weighted("balanced", 2).sample_weight
+        for labels in (LABELS, np.eye(2)[LABELS])
+    ]
+    np.testing.assert_array_equal(*weights)
+    found = [
+        classifier.calibrate(TEXTS, labels) for labels in (LABELS, np.eye(2, dtype=int)[LABELS])
+    ]
+    assert found[0]["after"] == pytest.approx(found[1]["after"])
+    with pytest.raises(ValueError, match=r"one class here.*at the index 0"):
+        classifier.calibrate(TEXTS, SHARES)
+
+
+@pytest.mark.each_backend
+def test_several_labels_may_be_shares():
+    classifier = tiny_classifier(problem_type="multi_label")
+    p = scipy.special.expit(classifier.predict(TEXTS, verbose=0))
+    expected = -np.mean(SHARES * np.log(p) + (1 - SHARES) * np.log(1 - p))
+    classifier.compile(metrics=["precision"])
+    found = classifier.evaluate(TEXTS, SHARES, verbose=0, return_dict=True)
+    assert found["loss"] == pytest.approx(expected, rel=1e-5)
+    assert found["accuracy"] == pytest.approx(np.mean((p > 0.5) == (SHARES > 0.5)), rel=1e-6)
+    classifier.fit(TEXTS, SHARES, epochs=1, verbose=0)
+    one = tiny_classifier(problem_type="multi_label", num_classes=1)
+    one.compile(loss="binary_crossentropy")
+    one.fit(TEXTS, LABELS, epochs=1, verbose=0)
+
+
+@pytest.mark.each_backend
+@pytest.mark.parametrize(
+    ("options", "labels", "names"),
+    [
+        ({}, ["b", "a"] * 12, ["a", "b"]),
+        ({}, np.array(["c", " a", "b"] * 8), ["a", "b", "c"]),
+        (
+            {"problem_type": "multi_label"},
+            [["x", "b"], [], ["a"], ["c, d"]] * 6,
+            ["a", "b", "c, d", "x"],
+        ),
+    ],
+)
+def test_a_new_head_learns_the_names_of_labels(tmp_path, capsys, options, labels, names):
+    classifier = tiny_classifier(**options)
+    classifier.fit(TEXTS, labels, epochs=1, verbose=2)
+    assert ", ".join(f"{i} {name!r}" for i, name in enumerate(names)) in capsys.readouterr().out
+    assert list(classifier.label_names) == names and classifier.num_classes == len(names)
+    classifier.save(tmp_path / "a.keras")
+    again = keras.models.load_model(tmp_path / "a.keras")
+    assert list(again.label_names) == names
+    np.testing.assert_array_equal(
+        again.predict(TEXTS, verbose=0), classifier.predict(TEXTS, verbose=0)
+    )
+    assert set(again.classify("a b")["probabilities"]) == set(names)
+    for task in (classifier, again):
+        with pytest.raises(ValueError, match="must be one of"):
+            task.fit(TEXTS, ["other"] * 24, epochs=1, verbose=0)
+        task.fit(TEXTS, labels, epochs=1, verbose=0)
+
+
+def test_a_head_that_exists_learns_no_names():
+    classifier = tiny_classifier()
+    classifier.fit(TEXTS, LABELS, epochs=1, verbose=0)
+    with pytest.raises(ValueError, match="only for a new head"):
+        classifier.fit(TEXTS, ["b", "a"] * 12)
+    assert classifier.label_names is None
+    for options, labels in (
+        ({"num_classes": 3}, ["b", "a"] * 12),
+        ({"num_classes": 3, "problem_type": "multi_label"}, [["a"], ["b"]] * 12),
+        ({}, ["a"] * 24),
+    ):
+        with pytest.raises(ValueError, match=r"different names\. Received .*'a'.*label_names"):
+            tiny_classifier(**options).fit(TEXTS, labels)
+    classifier = tiny_classifier()
+    classifier.compile(metrics=[bert_keras.metrics.SparseF1Score(2)])
+    with pytest.raises(ValueError, match="number of classes, 3"):
+        classifier.fit(TEXTS, [*"abc"] * 8)
+    assert classifier.predict(TEXTS[:1], verbose=0).shape == (1, 2)
+    tagger = bert_keras.TokenClassifier(tiny_backbone(), 2, preprocessor=tiny_preprocessor())
+    tagger.fit([["a", "b"], ["c"]], [["O", "X"], ["O"]], epochs=1, verbose=0)
+    assert tagger.label_names == ("O", "X")
+
+
+def test_a_regression_has_one_score_by_default():
+    classifier = tiny_classifier(problem_type="regression")
+    assert classifier.num_classes == 1
+    classifier.fit(TEXTS, np.linspace(0, 1, 24), epochs=1, verbose=0)
+    assert set(classifier.classify("a")) == {"score"}
+    with pytest.raises(ValueError, match=r"num_classes=2.*'multi_label'.*'regression'"):
+        tiny_classifier(num_classes=1)
 
 
 @pytest.mark.parametrize(("options", "labels", "message"), BAD_LABELS)
