@@ -3,7 +3,7 @@
 import numpy as np
 
 from bert_keras.checks import check_int, check_shape, refuse_first
-from bert_keras.tasks.user_columns import as_column, is_column
+from bert_keras.preprocessing.columns import as_column, is_column
 from bert_keras.training.short_runs import bias_of_new
 
 PROBLEM_TYPES = ("single_label", "multi_label", "regression")
