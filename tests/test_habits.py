@@ -324,6 +324,14 @@ def test_a_summary_lists_each_part_with_its_shape_and_parameters(monkeypatch):
     assert not task.backbone._inbound_nodes and "call" not in vars(task.backbone)
 
 
+def test_one_hot_labels_and_keras_s_names_of_losses_and_metrics_work():
+    task = tiny_classifier()
+    names = ["accuracy", "precision", "recall", "auc"]
+    task.compile("adam", loss="categorical_crossentropy", metrics=names)
+    history = task.fit(TEXTS, np.eye(2)[LABELS], epochs=1, verbose=0).history
+    assert {*names, "loss"} == set(history) and all(0 <= history[x][0] <= 1 for x in names)
+
+
 def test_a_summary_works_without_known_shapes():
     class Strange(bert_keras.TextClassifier):
         input_names = ("something_else",)

@@ -136,7 +136,7 @@ cross-entropy | logits `(batch, num_classes)` |
         self._may_count_classes = num_classes is None and label_names is None
         if num_classes is None:
             default = 1 if problem_type == "regression" else 2
-            num_classes = max(default, len(tuple(label_names or ())))
+            num_classes = max(default, len(() if label_names is None else tuple(label_names)))
         self.num_classes = encoded_labels.check_num_classes(num_classes, problem_type)
         self.label_names = encoded_labels.check_label_names(label_names, num_classes)
         self.pooling, self.head_options = head_settings(self, pooling, head_options)
