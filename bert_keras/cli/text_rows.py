@@ -9,13 +9,14 @@ import os
 import sys
 
 from bert_keras.checks import refuse_unused
-from bert_keras.datasets.files import read_lines
-from bert_keras.datasets.table import as_text, read_records
+from bert_keras.datasets.files import COMPRESSED_NAMES, read_lines
+from bert_keras.datasets.table import as_text, find_name, read_records
 from bert_keras.engine.atomic_files import replacing
 
 # The format of a file by the ending of its name.
 FORMATS = {
     **{".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".parquet": "parquet"},
+    **{".feather": "feather", ".xlsx": "excel", ".xlsm": "excel"},
     **{".csv": "csv", ".tsv": "tsv", ".txt": "text"},
 }
 
@@ -49,7 +50,7 @@ def read_and_write_utf8():
 
 def format_of(path, default):
     """Returns the format of a file, one of those in `FORMATS`."""
-    name = (path or "").lower().removesuffix(".gz")
+    name = COMPRESSED_NAMES.sub("", (path or "").lower())
     return FORMATS.get(os.path.splitext(name)[1], default)
 
 
@@ -93,13 +94,15 @@ def read_rows(path, kind, columns, has_list=False, separator=None, quoting=None)
         return
     for place, record in read_records(path, separator, quoting, columns, kind, stream):
         place = f"{path}, {place}:"
-        missing = [name for name in columns if name not in record]
+        keys = [find_name(list(record), name) for name in columns]
+        missing = [name for name, found in zip(columns, keys, strict=True) if len(found) != 1]
         if missing:
             raise ValueError(
                 f"{place} a row must have the fields {list(columns)}. Received: {list(record)}. "
                 "Name the fields to read by --columns."
             )
-        fields = [record[name] for name in columns]
+        cells = list(record.values())
+        fields = [cells[position] for (position,) in keys]
         if has_list and isinstance(fields[-1], list):
             fields = [*fields[:-1], *fields[-1]]
         row = _checked(fields, columns, has_list, place)

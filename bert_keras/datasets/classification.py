@@ -1,5 +1,6 @@
 """Reading labelled texts: published sets in their known layouts, and files with named columns."""
 
+import collections
 import dataclasses
 import math
 import re
@@ -9,9 +10,17 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bert_keras.checks import check_not_empty, refuse_first
-from bert_keras.datasets.label_cells import is_missing, read_labels
+from bert_keras.datasets.label_cells import is_missing, read_labels, remark_on_names
 from bert_keras.datasets.labelled_texts import LabelledTexts
-from bert_keras.datasets.table import Table, has_names, is_number, read_rows, shorten
+from bert_keras.datasets.table import (
+    Table,
+    accepted,
+    find_name,
+    has_names,
+    is_number,
+    read_rows,
+    shorten,
+)
 from bert_keras.types import Array, Path, ProblemType
 
 TSV_FILES = {split: (f"{split}.tsv",) for split in ("train", "dev", "test")}
@@ -196,6 +205,9 @@ def read_texts(
     rows = read_rows(path, separator, quoting, names, surplus=surplus)
     table = Table(path, list(rows), has_header)
     check_not_empty(table.rows, f"{path} must have rows after its header")
+    if has_names(path) and "answer" in table.first and "answer" not in columns:
+        is_out = [not x for x in accepted(table.column(table.first.index("answer")))]
+        table.rows = _kept_rows(path, table.rows, is_out, "are rejected or ignored in `answer`")
     texts = [table.find(column, _COLUMN_ADVICE) for column in texts]
     if may_lack_labels and all(_lacks_label(table, texts, label) for label in labels):
         return LabelledTexts(_texts(table, texts), None, label_names or (), problem_type)
@@ -212,7 +224,20 @@ def read_texts(
             refuse_first(missing, table.column(labels[0]), rule, places=table.places)
         print(f"{path} has no labels to measure by.")
         return LabelledTexts(_texts(table, texts), None, label_names, problem_type)
-    table.rows = _kept_rows(path, table.rows, missing, "have no label")
+    cells = [table.column(label) for label in labels]
+    words = collections.Counter(
+        str(x)
+        for row, out in zip(zip(*cells, strict=True), missing, strict=True)
+        if out
+        for x in row
+    )
+    shown = ", ".join(f"{word!r}" for word, _ in words.most_common(5) if word.strip())
+    why = (
+        f"have no label ({shown}; name it in label_names if it is one)"
+        if shown
+        else "have no label"
+    )
+    table.rows = _kept_rows(path, table.rows, missing, why)
     values = [value for value in values if value is not None]
     if problem_type == "regression":
         labels, names = _scores(table, values, score_range), ()
@@ -284,6 +309,7 @@ def _classes_of(path, values):
         ValueError: there is a single class.
     """
     names = tuple(sorted({*values}))
+    remark_on_names(path, values)
     if len(names) < 2:
         raise ValueError(
             f"{path} must have at least two classes to tell apart. Received in the label's column: "
@@ -302,6 +328,7 @@ def _classes_of(path, values):
 def _labels_of(path, rows):
     """Returns the labels that occur in sets of labels, in alphabetical order."""
     names = tuple(sorted({name for row in rows for name in row}))
+    remark_on_names(path, (name for row in rows for name in row))
     return check_not_empty(names, f"{path} must have labels: the fields of their column are empty")
 
 
@@ -325,12 +352,12 @@ def _lacks_label(table, texts, label):
     if isinstance(label, int):
         # A number from the end may name the column of a text in a file without labels.
         return not -size <= label < size or label % size in texts
-    if label not in table.first:
+    if not find_name(table.first, label):
         print(
             f"{table.path} has no column {label!r} to measure by; its first row, {table.first}, is "
             "taken for the header."
         )
-    return label not in table.first
+    return not find_name(table.first, label)
 
 
 def _kept_rows(path, rows, is_left_out, why):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from bert_keras.checks import check_not_empty
 from bert_keras.datasets.files import read_lines
+from bert_keras.datasets.label_cells import remark_on_names
 from bert_keras.datasets.labelled_texts import ExampleSet
 from bert_keras.datasets.tag_columns import (
     CONLL_2012_ENTITIES,
@@ -124,6 +125,14 @@ def read_conll(
         )
     words = [[word for word, _ in sentence] for sentence in sentences]
     _check_words(path, words)
+    tags = [tag for sentence in sentences for _, tag in sentence if tag is not None]
+    if len(tags) >= 20 and len({*tags}) > 0.8 * len(tags):
+        raise ValueError(
+            f"{path} must have a column of tags. Received: {len({*tags})} different values for "
+            f"{len(tags)} words, such as {tags[0]!r}. Name the columns by word_column and "
+            "tag_column."
+        )
+    remark_on_names(path, tags, may_be_joined=False)
     if _has_segment_index(words) if segment_index is None else segment_index:
         words = [[word[:-1] for word in sentence] for sentence in words]
     has_tags = [sentence[0][1] is not None for sentence in sentences]
@@ -189,6 +198,11 @@ def tag_layout(
     Raises:
         ValueError: that is in doubt.
     """
+    if os.fspath(path).lower().endswith(".ann"):
+        raise ValueError(
+            f"{path} has brat's positions of entities in another file, {os.fspath(path)[:-4]}.txt. "
+            "Export the project as CoNLL, or write rows with `text` and `spans` in JSON lines."
+        )
     has_names = any(isinstance(column, str) for column in (word_column, tag_column))
     if has_names or has_records(path):
         return find_fields(path, word_column, tag_column)

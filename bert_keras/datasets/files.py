@@ -1,10 +1,12 @@
 """Files decoded to text, line by line, with errors that name the file, the line and the byte."""
 
+import bz2
 import codecs
 import contextlib
 import gzip
 import io
 import json
+import lzma
 import os
 import re
 import warnings
@@ -24,9 +26,43 @@ BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _NOT_TEXT = {
-    b"PK\x03\x04": "a ZIP archive, such as an Excel workbook. Unpack it, or save the sheet as CSV.",
+    b"PK\x03\x04": "a ZIP archive. Unpack it; the name of an Excel workbook must end in .xlsx.",
     b"PAR1": "a Parquet file. Its name must end in .parquet.",
+    b"ARROW1": "a Feather file. Its name must end in .feather.",
+    b"\xd0\xcf\x11\xe0": "an Excel workbook of the old kind. Save it as .xlsx or CSV.",
+    b"\x28\xb5\x2f\xfd": "a file compressed by zstd. Unpack it by `zstd -d`.",
+    b"\x80\x02": "a pickle, which may run code. Save it as CSV or Parquet.",
+    b"\x80\x03": "a pickle, which may run code. Save it as CSV or Parquet.",
+    b"\x80\x04\x95": "a pickle, which may run code. Save it as CSV or Parquet.",
+    b"\x80\x05\x95": "a pickle, which may run code. Save it as CSV or Parquet.",
+    b"SQLite format 3": "an SQLite database. Export its table as CSV.",
+    b"\x89HDF": "an HDF5 file. Save its table as CSV or Parquet.",
+    b"\x93NUMPY": "a NumPy array. Save it as CSV.",
+    b"Obj\x01": "an Avro file. Save it as JSON lines or Parquet.",
+    b"ORC": "an ORC file. Save it as Parquet.",
+    b"%PDF": "a PDF file. Copy its text into a text file.",
+    b"{\\rtf": "a document in RTF. Save it as plain text.",
+    b"\x89PNG": "a picture.",
+    b"7z\xbc\xaf": "a 7-Zip archive. Unpack it.",
+    b"Rar!": "a RAR archive. Unpack it.",
 }
+# First bytes -> what decompresses.
+_COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+COMPRESSED_NAMES = re.compile(r"\.(gz|bz2|xz)$")
+# Encodings that are tried on bytes that are not UTF-8, for the advice.
+_ENCODINGS = [
+    "gb18030",
+    "big5",
+    "shift_jis",
+    "euc_jp",
+    "euc_kr",
+    "cp1251",
+    "koi8_r",
+    "cp1252",
+    "cp1253",
+    "cp1256",
+    "cp1250",
+]
 
 
 def read_lines(
@@ -35,7 +71,7 @@ def read_lines(
     stream: BinaryIO | None = None,
     allow_nul: bool = False,
 ) -> Iterator[str]:
-    r"""Yields the lines of a text file, plain or gzip, each with its line ending.
+    r"""Yields the lines of a text file, plain or compressed, each with its line ending.
 
     `"\n"` ends a line. `"\r"` ends one too if the beginning of the file has more lone `"\r"` than
     `"\n"`, as in files of old Macs. Nothing else does: U+0085, U+2028, form feeds and others, at
@@ -43,8 +79,8 @@ def read_lines(
     streamed, so a corpus may be larger than memory.
 
     Args:
-        path: the file, or an address such as `s3://bucket/file`, see `remote`; gzip is recognised
-            by its first bytes, not by its name.
+        path: the file, or an address such as `s3://bucket/file`, see `remote`; gzip, bzip2
+            and xz are recognized by their first bytes, not by the name.
         errors: `"strict"` or `"replace"`: what to do with bytes that are not UTF-8 (or UTF-16 or
             UTF-32, if the file begins with that byte order mark). `"replace"` puts U+FFFD
             in their place and warns once with the number of lines affected.
@@ -68,9 +104,12 @@ def read_lines(
         stack.enter_context(reading(path, "Fetch or compress it again."))
         if stream is None:
             stream = stack.enter_context(open_bytes(path))
-        if stream.peek(2).startswith(b"\x1f\x8b"):
-            stream = stack.enter_context(gzip.open(stream))
-        head = stream.peek(4)
+        head = stream.peek(6)
+        for mark, decompress in _COMPRESSED.items():
+            if head.startswith(mark):
+                stream = stack.enter_context(decompress(stream))
+                head = stream.peek(6)
+                break
         for mark, kind in _NOT_TEXT.items():
             if head.startswith(mark):
                 raise ValueError(f"{path} must be a text file. Received: {kind}")
@@ -106,8 +145,7 @@ def decode_lines(
             if errors == "strict":
                 raise ValueError(
                     f"{path}, line {number}, byte {offset + error.start}: "
-                    f"0x{raw[error.start]:02x} is not UTF-8. Convert the file to UTF-8, probably "
-                    f"with `iconv -f {_likely_encoding(raw)} -t utf-8`."
+                    f"0x{raw[error.start]:02x} is not UTF-8. {_encoding_advice(raw, error.start)}"
                 ) from error
             num_replaced += 1
             line = raw.decode("utf-8", errors="replace")
@@ -145,13 +183,19 @@ def read_json_lines(
     for number, line in enumerate(read_lines(path) if lines is None else lines, start=1):
         if not line.strip():
             continue
-        record = parse_json(line, path, number)
+        record = as_record(parse_json(line, path, number))
         if not isinstance(record, dict):
             raise ValueError(
                 f"{path}, line {number}: each line must be one JSON object. "
                 f"Received a {type(record).__name__}."
             )
         yield number, record
+
+
+def as_record(value: Any) -> Any:
+    """Returns spaCy's pair of a text and its entities as a dict, and any other value unchanged."""
+    is_pair = isinstance(value, list) and [type(x) for x in value] == [str, dict]
+    return {"text": value[0], **value[1]} if is_pair and "entities" in value[1] else value
 
 
 def parse_json(text: str, path: Path, line: int = 1) -> Any:
@@ -208,10 +252,17 @@ def _in_utf8(raw, path, encoding, errors):
     return io.BufferedReader(io.BytesIO(text.encode()))
 
 
-def _likely_encoding(line):
-    """Returns the likely encoding of a line that is not UTF-8: Chinese, or Western Windows."""
-    if re.search(rb"[\x81-\xfe]{4}", line):
+def _encoding_advice(line, start):
+    """Returns how the line reads in each encoding that may be meant: several often fit."""
+    start, found = max(0, start - 8), {}
+    start += len(line[start:]) - len(line[start:].lstrip(bytes(range(128, 192)))) if start else 0
+    for encoding in _ENCODINGS:
         with contextlib.suppress(UnicodeDecodeError):
-            line.decode("gb18030")
-            return "gb18030"
-    return "cp1252"
+            line.decode(encoding)
+            text = line[start : start + 40].decode(encoding, errors="ignore").strip()
+            found.setdefault(text, encoding)
+    shown = ", ".join(f"{name}: {text!r}" for text, name in found.items())
+    advice = (
+        "Convert the file by `iconv -f ENCODING -t utf-8`, with the one in which it reads right"
+    )
+    return f"{advice}; here it would be {shown}." if found else f"{advice}."

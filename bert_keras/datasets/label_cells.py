@@ -1,17 +1,43 @@
 """Labels in the cells of a table: one name, several, a score, or 0 and 1 in a column per label."""
 
+import collections
 import contextlib
 import json
 import re
-from collections.abc import Sequence
+import unicodedata
+import warnings
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bert_keras.checks import refuse_first
 from bert_keras.datasets.table import Table, as_text
-from bert_keras.types import ProblemType
+from bert_keras.types import Path, ProblemType
 
-# Texts that mean "no label": NaN, and SNLI's mark on rows whose annotators disagreed.
+# Texts that mean "no label": SNLI's mark on rows whose annotators disagreed, NaN, what pandas reads
+# as missing, and what databases write.
 _MISSING = ("-", "nan")
+_MISSING_WORDS = frozenset(
+    [
+        r"#N/A",
+        r"N/A",
+        r"NA",
+        r"n/a",
+        r"#NA",
+        r"NULL",
+        r"null",
+        r"None",
+        r"<NA>",
+        r"-NaN",
+        r"-nan",
+        r"1.#IND",
+        r"-1.#IND",
+        r"1.#QNAN",
+        r"-1.#QNAN",
+        r"\N",
+    ]
+)
+# What may stand between several labels in a cell.
+_BETWEEN_LABELS = "#;|、/,"
 _LIST = re.compile(r"[\[({](.*)[\])}]", re.DOTALL)
 # A name in quotation marks in a list that was written as text.
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
@@ -48,7 +74,9 @@ def read_labels(
             [None if is_missing(x) else _bit(_label_text(x, place)) for x in row]
             for row, place in zip(rows, table.places, strict=True)
         ]
-        values = [None if {None, "", "-1"} & {*row} else row for row in rows]
+        values = [
+            None if {None, "-1"} & {*row} or any(map(means_missing, row)) else row for row in rows
+        ]
         names = names or tuple(str(table.first[x]) if table.has_header else str(x) for x in columns)
         return _names_of_ones(
             table, values, names, "in columns of labels, each field must be 0 or 1"
@@ -77,6 +105,49 @@ def is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and value != value)
 
 
+def means_missing(text: str) -> bool:
+    """Whether a text in the place of a label says that there is none."""
+    return text.casefold() in ("", *_MISSING) or text in _MISSING_WORDS
+
+
+def remark_on_names(path: Path, values: Iterable[str], may_be_joined: bool = True) -> None:
+    """Warns of names that look the same, and of several names that stand in one cell.
+
+    Args:
+        path: the file.
+        values: the name of each row.
+        may_be_joined: bool, whether a name may be several names with a separator between them.
+    """
+    counts, alike = collections.Counter(values), collections.defaultdict(list)
+    for name in sorted(counts):
+        text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+        text = "".join(x for x in text if unicodedata.category(x) != "Cf")
+        alike[
+            " ".join(re.sub(r"[\u2010-\u2015\u2212]", "-", text).replace("_", " ").split())
+        ].append(name)
+    groups = [names for names in alike.values() if len(names) > 1]
+    if groups:
+        shown = "; ".join(", ".join(f"{x!a} ({counts[x]})" for x in names) for names in groups[:5])
+        warnings.warn(
+            f"{path}: labels that differ only in case, width, blanks or characters that one does "
+            f"not see are labels of their own: {shown}. Write them alike if they mean the same.",
+            stacklevel=2,
+        )
+    for mark in _BETWEEN_LABELS if may_be_joined else "":
+        parts = {name: [x.strip() for x in name.split(mark)] for name in counts if mark in name}
+        known = collections.Counter(x for found in parts.values() for x in {*found} if x)
+        known.update(name for name in counts if name not in parts)
+        joined = [name for name, found in parts.items() if all(known[x] > 1 for x in found)]
+        if joined:
+            number = sum(counts[name] for name in joined)
+            warnings.warn(
+                f"{path}: {number} rows seem to have several labels with {mark!r} between them, "
+                f"such as {joined[0]!r}, and are read as one label. Choose the problem type "
+                f"multi_label with label_separator={mark!r} to read them one by one.",
+                stacklevel=2,
+            )
+
+
 def _label_text(value, place):
     """Returns a label as text without blanks around it. 1.0 becomes "1", and `True` "true"."""
     text = str(value).lower() if isinstance(value, bool) else as_text(value, place)
@@ -99,13 +170,13 @@ def _label_of_cell(value, place, problem_type, separator, names):
                 "choose the problem type multi_label."
             )
         name = _label_text("".join(map(str, value)) if is_list else value, place)
-        return None if name not in names and name.casefold() in ("", *_MISSING) else name
+        return None if name not in names and means_missing(name) else name
     if is_list:
         return [_label_text(int(each) if isinstance(each, bool) else each, place) for each in value]
     text = _label_text(value, place)
     if text in names:
         return [text]
-    if text.casefold() in _MISSING:
+    if text and means_missing(text):
         return None
     return [name for each in _names_in(text, separator) if (name := _label_text(each, place))]
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import io
 import itertools
 import json
 import os
@@ -11,7 +12,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, Literal
 
 from bert_keras.checks import check_choice, refuse_unused, require
-from bert_keras.datasets.files import parse_json, read_json_lines, read_lines
+from bert_keras.datasets.files import (
+    COMPRESSED_NAMES,
+    as_record,
+    parse_json,
+    read_json_lines,
+    read_lines,
+)
 from bert_keras.engine.atomic_files import reading
 from bert_keras.types import Path
 
@@ -19,7 +26,8 @@ from bert_keras.types import Path
 _LONGEST_FIELD = 2**31 - 1
 # The ending of a name -> the kind of table. A file with any other ending is a "tsv".
 _KINDS = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-_KINDS |= {".parquet": "parquet"}
+_KINDS |= {".parquet": "parquet", ".feather": "feather", ".xlsx": "excel", ".xlsm": "excel"}
+_BINARY = ("parquet", "feather", "excel")
 # A first line that tells Excel what separates the columns.
 _SEPARATOR_LINE = re.compile('"?sep=(.)"?[\r\n]*')
 # A field between tabs and in quotation marks.
@@ -64,9 +72,10 @@ class Table:
         """
         names, size = self.first if self.has_header else [], len(self.first)
         is_number = isinstance(column, int)
-        if (-size <= column < size) if is_number else names.count(column) == 1:
-            return column % size if is_number else names.index(column)
-        problem = "more than one column" if column in names else "no column"
+        places = [] if is_number else find_name(names, column)
+        if (-size <= column < size) if is_number else len(places) == 1:
+            return column % size if is_number else places[0]
+        problem = "more than one column" if places else "no column"
         advice = advice or "Where the first row is data, columns are numbers from 0."
         raise ValueError(
             f"{self.path} has {problem} {column!r}. Its first row has {size} columns: "
@@ -150,8 +159,9 @@ def read_rows(
 
     Args:
         path: the file. The ending of its name tells the format: `.json` (a list of objects, one
-            under the key `data`, or an object per line), `.jsonl`, `.ndjson`, `.parquet`, else
-            text. All but Parquet may be gzip. Text is UTF-8, or UTF-16 with a byte order mark.
+            under the key `data`, or an object per line), `.jsonl`, `.ndjson`, `.parquet`,
+            `.feather`, `.xlsx`, else text. Text and JSON may be gzip, bzip2 or xz. Text is UTF-8,
+            or UTF-16 with a byte order mark.
         delimiter: str of one character, for text. By default that of a first line such as `sep=;`;
             else whichever of comma, tab, `;` and `|` splits the first row into `names`; else a tab
             if the first row has one; else in a `.csv` file a comma, or `;` or `|` if the first row
@@ -218,11 +228,8 @@ def read_records(
         ValueError: see `read_rows`. Text lacks one of `names`.
     """
     kind = kind or kind_of(path)
-    if kind == "parquet":
-        parquet = require("pyarrow.parquet", f"read {path}")
-        with reading(path):
-            rows = parquet.read_table(path).to_pylist()
-        yield from ((f"row {number}", row) for number, row in enumerate(rows, 1))
+    if kind in _BINARY:
+        yield from _binary_records(path, kind, stream)
     elif kind in ("json", "jsonl"):
         yield from _json_records(path, kind, stream)
     else:
@@ -235,14 +242,14 @@ def read_records(
                 [str(number) for number in range(len(header))],
                 itertools.chain([first], rows),
             )
-        missing = [name for name in names if name not in header]
+        missing = [name for name in names if not find_name(header, name)]
         if missing:
             raise ValueError(
                 f"The header of {path} must have the fields {list(names)}. Received: "
                 f"{shorten(header)}. Name the fields to read by --columns, or number them from 0 "
                 "if the first row is data; --separator is what separates them."
             )
-        repeated = [name for name in names or header if name and header.count(name) > 1]
+        repeated = [x for x in names or header if x and len(find_name(header, x)) > 1]
         if repeated:
             raise ValueError(
                 f"{path} has more than one column {repeated[0]!r}. Its first row has "
@@ -253,6 +260,25 @@ def read_records(
             yield place, dict(zip(header, fields, strict=True))
 
 
+def find_name(names: Sequence[Any], wanted: str) -> list[int]:
+    """Returns the positions of a name: exact, else without blanks around it, else in any case."""
+    for form in (str, _without_blanks, lambda name: _without_blanks(name).casefold()):
+        found = [place for place, name in enumerate(names) if form(str(name)) == form(wanted)]
+        if found:
+            return found
+    return []
+
+
+def _without_blanks(name):
+    return name.strip().strip("\ufeff\u200b\u2060").strip()
+
+
+def accepted(answers: Sequence[Any]) -> list[bool]:
+    """Returns which rows annotators accepted, by Prodigy's field `answer`; all of other files."""
+    is_prodigy = {*map(str, answers)} <= {"accept", "reject", "ignore"}
+    return [not is_prodigy or answer == "accept" for answer in answers]
+
+
 def is_number(column: str | int) -> bool:
     """Whether a column is given by its number, as an int or a str."""
     return re.fullmatch(r"-?\d+", str(column)) is not None
@@ -260,7 +286,7 @@ def is_number(column: str | int) -> bool:
 
 def kind_of(path: Path) -> str:
     """Returns the kind of a table by the ending of its name, `"tsv"` if that says nothing."""
-    name = os.fspath(path).lower().removesuffix(".gz")
+    name = COMPRESSED_NAMES.sub("", os.fspath(path).lower())
     return _KINDS.get(os.path.splitext(name)[1], "tsv")
 
 
@@ -333,7 +359,7 @@ def _guess_delimiter(line, kind, names):
     found = {each: line.rstrip("\r\n").split(each) for each in usual}
     with contextlib.suppress(csv.Error), _long_fields_allowed():
         found = {each: next(_reader([line], each, skips_blanks=True)) for each in usual}
-    fitting = [each for each in usual if names and names <= {*found[each]}]
+    fitting = [x for x in usual if names and all(find_name(found[x], name) for name in names)]
     if fitting:
         return max(fitting, key=lambda each: len(found[each]))
     if "\t" in line or kind != "csv":
@@ -481,6 +507,38 @@ def _long_fields_allowed():
         csv.field_size_limit(previous)
 
 
+# Rows of Parquet, Feather and Excel
+
+
+def _binary_records(path, kind, stream):
+    """Yields the place and the fields of each row of the first table or sheet."""
+    source = path if stream is None else io.BytesIO(stream.read())
+    if kind == "excel":
+        openpyxl = require("openpyxl", f"read {path}", "data")
+        with reading(path):
+            sheet = openpyxl.load_workbook(source, read_only=True, data_only=True).worksheets[0]
+            rows = [(n, row) for n, row in enumerate(sheet.iter_rows(values_only=True), 1)]
+        rows = [(number, row) for number, row in rows if any(x is not None for x in row)]
+        header = ["" if name is None else str(name) for name in rows[0][1]] if rows else []
+        width = max((n for n, name in enumerate(header, 1) if name), default=0)
+        for number, row in rows[1:]:
+            cells = [_of_cell(x) for x in row]
+            if any(x is not None for x in cells[width:]):
+                raise ValueError(f"{path}, row {number}: a cell has no name above its column.")
+            yield f"row {number}", dict(zip(header[:width], cells[:width], strict=True))
+        return
+    module = require(f"pyarrow.{kind}", f"read {path}", "data")
+    with reading(path):
+        rows = module.read_table(source).to_pylist()
+    yield from ((f"row {number}", row) for number, row in enumerate(rows, 1))
+
+
+def _of_cell(value):
+    """Returns the value of a cell of Excel: text, a number, a bool, or a date as text."""
+    is_plain = value is None or isinstance(value, (str, int, float))
+    return value if is_plain else str(value)
+
+
 # Rows of JSON
 
 
@@ -493,11 +551,12 @@ def _json_records(path, kind, stream):
             break
     lines = itertools.chain(head, lines)
     if head and _is_a_record(head[-1], kind):
-        for line, record in read_json_lines(path, lines):
-            yield f"line {line}", record
+        records = ((f"line {n}", record) for n, record in read_json_lines(path, lines))
+        yield from _without_heading(path, records)
         return
     content = parse_json("".join(lines) or "[]", path)
     rows = content.get("data") if isinstance(content, dict) else content
+    rows = [*map(as_record, rows)] if isinstance(rows, list) else rows
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         found = f"an object with {list(content)[:20]}" if isinstance(content, dict) else content
         raise ValueError(
@@ -517,7 +576,22 @@ def _is_a_record(line, kind):
         value = json.loads(line)
     except (ValueError, RecursionError):  # The first line of a document over several lines.
         return kind == "jsonl" and line.strip() != "["
+    value = as_record(value)
     return isinstance(value, dict) and not isinstance(value.get("data"), list)
+
+
+def _without_heading(path, records):
+    """Yields records without a first one that shares no key with the second, as MRQA has it."""
+    records = iter(records)
+    head = [*itertools.islice(records, 2)]
+    if len(head) == 2 and head[0][1].keys().isdisjoint(head[1][1]) and all(x[1] for x in head):
+        place, heading = head.pop(0)
+        warnings.warn(
+            f"{path}, {place} has other keys than the next line, {list(heading)[:9]}. It is taken "
+            "for a heading and not read.",
+            stacklevel=2,
+        )
+    yield from itertools.chain(head, records)
 
 
 def shorten(value: object, longest: int = 200) -> str:

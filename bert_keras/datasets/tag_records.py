@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from bert_keras.checks import is_int, require
 from bert_keras.datasets.files import read_lines
-from bert_keras.datasets.table import as_text, kind_of, read_records, shorten
+from bert_keras.datasets.table import accepted, as_text, kind_of, read_records, shorten
 from bert_keras.datasets.tag_columns import SENTENCE_NAMES, TAG_NAMES, WORD_NAMES, find_header
 from bert_keras.tokenizers.words import find_words, number_words
 from bert_keras.types import Path
@@ -175,7 +175,41 @@ def read_tag_records(
 def _records(path):
     """Yields the place and the fields of each row."""
     is_json = kind_of(path) == "tsv" and _first_line(path).startswith(_OBJECT)
-    yield from read_records(path, kind="jsonl" if is_json else None)
+    left_out = []
+    for place, record in read_records(path, kind="jsonl" if is_json else None):
+        record = _of_label_studio(f"{path}, {place}", record)
+        if record is None or not all(accepted([record.get("answer", "accept")])):
+            left_out.append(place)
+        else:
+            yield place, record
+    if left_out:
+        warnings.warn(
+            f"{path}: {len(left_out)} rows are left out, since annotators rejected, ignored or "
+            f"cancelled them ({left_out[0]} is the first).",
+            stacklevel=2,
+        )
+
+
+def _of_label_studio(where, record):
+    """Returns a task of Label Studio as a text with spans, and any other record unchanged.
+
+    `None` stands for a task whose annotations were all cancelled.
+    """
+    data, annotations = record.get("data"), record.get("annotations", record.get("completions"))
+    if not isinstance(data, dict) or not isinstance(annotations, list):
+        return record
+    kept = [x for x in annotations if not x.get("was_cancelled")]
+    if not kept:
+        return None
+    if len(kept) > 1:
+        raise ValueError(
+            f"{where}: a text must have one annotation. Received: {len(kept)}. Cancel the others "
+            "in Label Studio, or export only the one to read."
+        )
+    texts = {name: value for name, value in data.items() if isinstance(value, str)}
+    text = texts.get("text", next(iter(texts.values()), None))
+    spans = [x["value"] for x in kept[0].get("result", ()) if "start" in x.get("value", {})]
+    return {"text": text, "spans": spans}
 
 
 def _first_line(path):

@@ -1,6 +1,9 @@
 """The layouts of tables and labels that people have, and what each gives: see "Your own data"."""
 
+import bz2
 import gzip
+import lzma
+import pickle
 import warnings
 
 import pytest
@@ -24,6 +27,15 @@ def case(about, name, content, texts=("a", "b"), labels=(1, 0), names="no yes", 
 
 def parquet(path):
     pytest.importorskip("pandas").DataFrame(ROWS).to_parquet(path)
+
+
+def feather(path):
+    pytest.importorskip("pandas").DataFrame(ROWS).to_feather(path)
+
+
+def excel(path):
+    pytest.importorskip("openpyxl")
+    pytest.importorskip("pandas").DataFrame(ROWS).to_excel(path, index=False)
 
 
 def tsv(*rows):
@@ -76,6 +88,19 @@ LAYOUTS = [
     case("JSON list in lines", "a.json", str(ROWS).replace("'", '"').replace(",", ",\n"), **PLAIN),
     case("JSON under data", "a.json", {"data": ROWS}, **PLAIN),
     case("Parquet", "a.parquet", parquet, **PLAIN),
+    case("Feather", "a.feather", feather, **PLAIN),
+    case("Excel", "a.xlsx", excel, **PLAIN),
+    case("bzip2", "a.csv.bz2", bz2.compress(LINES.encode()), **PLAIN),
+    case("xz", "a.csv.xz", lzma.compress(LINES.encode()), **PLAIN),
+    case("blanks around a header", "a.csv", "text , Label\na,yes\nb,no\n", label="label"),
+    case("a heading before JSON lines", "a.jsonl", [{"header": {"v": 1}}, *ROWS], **PLAIN),
+    case("Prodigy's answers", "a.jsonl", [{"text": x, "label": y, "answer": z} for x, y, z in (
+        ("a", "yes", "accept"), ("x", "no", "reject"), ("y", "no", "ignore"),
+        ("b", "no", "accept"))]),
+    *(case(f"missing: {word}", "a.csv", f"text,label\na,yes\nx,{word}\nb,no\n")
+      for word in ("NULL", "NA", "N/A", "n/a", "None", "#N/A", r"\N", "<NA>", "null")),
+    case("a label called None", "a.csv", "text,label\na,None\nb,yes\n", labels=[0, 1],
+         names="None yes", label_names=("None", "yes")),
     # Labels.
     case("blanks around names", "a.csv", "text,label\na, yes\nb,no \nc,yes\n", "abc", [1, 0, 1]),
     case("1 and 1.0", "a.csv", "text,label\na,1\nb,0.0\nc,1.0\n", "abc", [1, 0, 1], "0 1"),
@@ -133,7 +158,7 @@ def test_a_layout_gives_these_texts_and_labels(
         assert found.texts == texts
         assert found.labels.tolist() == labels and found.label_names == names
         # `classify --input` reads the same texts, and answers rows without a label too.
-        if not any("left out" in str(warning.message) for warning in warned):
+        if not any(x in str(y.message) for y in warned for x in ("left out", "heading")):
             layout = {key: options[key] for key in ("separator", "quoting") if key in options}
             kind = "tsv" if name.endswith(".txt") else text_rows.format_of(name, None)
             rows = text_rows.read_rows(str(path), kind, (text,), **layout)
@@ -170,9 +195,9 @@ LISTS = [{"text": "a", "label": ["x", "y"]}]
 @pytest.mark.parametrize(
     ("name", "content", "options", "message"),
     [
-        ("a.csv", WESTERN, {}, "line 2, byte 14: 0xe9 is not UTF-8. .* `iconv -f cp1252 -t utf-8`"),
-        ("a.csv", CHINESE, {}, "line 2, byte 11: .* `iconv -f gb18030 -t utf-8`"),
-        ("a.csv", b"PK\x03\x04\x14", {}, "must be a text file. .*Excel workbook.* save the sheet"),
+        ("a.csv", WESTERN, {}, "line 2, byte 14: 0xe9 is not UTF-8. .*iconv.* cp1252: 'café,yes'"),
+        ("a.csv", CHINESE, {}, "line 2, byte 11: .*iconv.* gb18030: '酒店不错,yes', big5"),
+        ("a.csv", b"PK\x03\x04\x14", {}, r"must be a text file. .*Excel workbook.* \.xlsx"),
         ("a.csv", b"PAR1\x15", {}, r"must be a text file.* must end in \.parquet"),
         ("a.csv.gz", gzip.compress(LINES.encode() * 99)[:-9], {}, "a.csv.gz cannot be read .*EOF"),
         ("a.csv", "text,label\na, b,yes\n", {}, "line 2: .* Received 3: .*in quotation marks"),
@@ -196,3 +221,55 @@ def test_wrong_neighbours_are_refused_by_line_with_what_helps(
 ):
     with pytest.raises(ValueError, match=rf"(?s){message}"):
         read_texts(write(name, content), ["text"], **{"label_column": "label", **options})
+
+
+@pytest.mark.parametrize(
+    ("labels", "shown"),
+    [
+        (("Praise", "praise", "Bug"), r"'Praise' \(1\), 'praise' \(1\)"),
+        (("1", "\uff11", "2"), r"'1' \(1\), '\\uff11' \(1\)"),
+        (("caf\u00e9", "cafe\u0301", "bar"), r"u0301"),
+        (("neg", "\u200bneg", "pos"), r"200bneg"),
+        (("very good", "very_good", "bad"), "very_good"),
+        (("red;blue", "red", "blue", "blue"), "label_separator=';'"),
+        (("a|b", "b|c", "a|c"), r"label_separator='\|'"),
+        (("红、蓝", "红", "蓝"), "label_separator='、'"),
+    ],
+)
+def test_names_that_stand_for_the_same_or_for_several_are_remarked(write, labels, shown):
+    rows = "".join(f"text {n},{label}\n" for n, label in enumerate(labels))
+    with pytest.warns(UserWarning, match=shown):
+        found = read_texts(write("a.csv", "text,label\n" + rows), ["text"], "label")
+    assert found.label_names == tuple(sorted({*labels}))
+
+
+def test_other_names_are_not_remarked(write):
+    rows = "".join(f"text,{x}\n" for x in ("sci/tech", "C", "C++", "C#", "-1", "1", "a-b", "x;y"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_texts(write("a.csv", "text,label\n" + rows), ["text"], "label")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        (
+            "a.xls",
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504),
+            "Excel workbook of the old kind",
+        ),
+        ("a.csv.zst", b"\x28\xb5\x2f\xfd\x24\x13\x99", "zstd"),
+        ("a.pkl", pickle.dumps({"text": ["a"]}), "pickle"),
+        ("a.db", b"SQLite format 3\x00", "SQLite"),
+    ],
+)
+def test_files_of_other_kinds_are_called_by_their_kind(write, name, content, kind):
+    with pytest.raises(ValueError, match=f"must be a text file. Received: .*{kind}"):
+        read_texts(write(name, content), ["text"], "label")
+
+
+def test_a_name_that_fits_two_columns_is_refused(write):
+    path = write("a.csv", "Text,TEXT,label\na,b,yes\nc,d,no\n")
+    assert read_texts(path, ["Text"], "label").texts == ["a", "c"]
+    with pytest.raises(ValueError, match="more than one column 'text'"):
+        read_texts(path, ["text"], "label")

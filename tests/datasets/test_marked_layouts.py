@@ -2,6 +2,7 @@
 
 import json
 import unicodedata
+import warnings
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -354,3 +355,63 @@ def test_a_folder_of_files_and_labels_beside_a_file_are_read(write, tmp_path):
 def test_xml_that_is_not_copa_is_refused(write, content):
     with pytest.raises(ValueError, match="not the XML of COPA"):
         read_multiple_choice(write("a.xml", content))
+
+
+def _label_studio(*annotations):
+    return [{"id": 1, "data": {"text": "Ada lives in Rome"}, "annotations": [*annotations]}]
+
+
+_FOUND = {
+    "result": [
+        {"type": "labels", "value": {"start": 0, "end": 3, "labels": ["PER"]}},
+        {"type": "labels", "value": {"start": 13, "end": 17, "labels": ["LOC"]}},
+    ]
+}
+_SPANS = [{"start": 0, "end": 3, "label": "PER"}, {"start": 13, "end": 17, "label": "LOC"}]
+_TEXT = "Ada lives in Rome"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "num_left_out"),
+    [
+        ("a.json", _label_studio({"result": [], "was_cancelled": True}, _FOUND), 0),
+        ("a.json", [*_label_studio({"was_cancelled": True}), *_label_studio(_FOUND)], 1),
+        ("a.json", [[_TEXT, {"entities": [[0, 3, "PER"], [13, 17, "LOC"]]}]], 0),
+        ("a.jsonl", [[_TEXT, {"entities": [[0, 3, "PER"], [13, 17, "LOC"]]}]], 0),
+        (
+            "a.jsonl",
+            [
+                {"text": _TEXT, "spans": _SPANS, "answer": "accept"},
+                {"text": "Monday", "spans": [], "answer": "reject"},
+                {"text": "Bo", "spans": [], "answer": "ignore"},
+            ],
+            2,
+        ),
+    ],
+)
+def test_annotation_tools_are_read_without_what_was_rejected(write, name, content, num_left_out):
+    text = json.dumps(content) if name == "a.json" else "\n".join(map(json.dumps, content))
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        found = read_conll(write(name, text))
+    assert found.words == [_TEXT.split()] and found.tags == [["B-PER", "O", "O", "B-LOC"]]
+    assert [
+        str(x.message) for x in warned if f"{num_left_out} rows are left" in str(x.message)
+    ] or (not num_left_out and not warned)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.ann", "T1\tPER 0 3\tAda\n", "brat's positions"),
+        (
+            "a.txt",
+            "".join(f"word{n} tag{n}\n" for n in range(30)),
+            "must have a column of tags",
+        ),
+        ("a.json", json.dumps(_label_studio(_FOUND, _FOUND)), "must have one annotation"),
+    ],
+)
+def test_files_without_tags_to_learn_are_refused(write, name, content, message):
+    with pytest.raises(ValueError, match=message):
+        read_conll(write(name, content))
