@@ -33,6 +33,7 @@ _Reader = TypeVar("_Reader", bound=Callable[..., Any])
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 # Errors of a disk, which may name no file.
 _DISK_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EROFS, getattr(errno, "EDQUOT", None)}
+_PACKAGE = str(pathlib.Path(__file__).resolve().parent.parent) + os.sep
 # A folder without this file is not a checkpoint.
 _MARKER = pathlib.Path("config.json")
 
@@ -304,7 +305,8 @@ def reading(path, advice="Download or save it again."):
 
     Raises:
         ValueError: instead of any error that does not name the path, including a panic of a Rust
-            library, which is not an `Exception`. Errors of the system stay as they are.
+            library, which is not an `Exception`. Errors of the system stay as they are, and so does
+            what this package refuses, which is no damage: only the path is added.
     """
     try:
         yield
@@ -316,10 +318,23 @@ def reading(path, advice="Download or save it again."):
         is_system = is_system and not isinstance(error, gzip.BadGzipFile)
         if not is_error or names_path or is_system or isinstance(error, ImportError):
             raise
+        if _is_refusal(error):
+            if os.path.dirname(os.path.abspath(path)) in str(error):  # It names another file.
+                raise
+            raise type(error)(f"{path}: {error}") from error
         raise ValueError(
             f"{path} cannot be read ({type(error).__name__}: {error!s:.500}). Is it damaged, or a "
             f"file of another kind? {advice}"
         ) from error
+
+
+def _is_refusal(error):
+    """Whether this package raised an error that says what it received."""
+    trace = error.__traceback__
+    while trace.tb_next:
+        trace = trace.tb_next
+    is_own = trace.tb_frame.f_code.co_filename.startswith(_PACKAGE)
+    return is_own and type(error) in (ValueError, TypeError) and "Received" in str(error)
 
 
 def read_json(path, kind=dict):

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import pathlib
+import warnings
 
 import tokenizers
 
@@ -56,6 +57,44 @@ _FLAGS = {
     "split_punctuation": "split_by_punct",
 }
 _FURTHER = ("extra_special_tokens", "additional_special_tokens")
+# Keys of tokenizer_config.json that would change ids -> the values that change nothing here. Any
+# other value is refused. Those above, and `word_tokenizer_type` and its kin, are read.
+FIXED_KEYS = {
+    "truncation_side": (None, "right"),
+    "do_basic_tokenize": (None, True),
+    "do_word_tokenize": (None, True),
+    "do_subword_tokenize": (None, True),
+    "never_split": (None, [], {}),
+    "remove_space": (None, True),
+    "normalization": (None, False),
+    "sp_model_kwargs": (None, {}),
+    "add_bos_token": (None, True),
+    "add_eos_token": (None, True),
+    "add_cross_lingual": (None, False),
+    "do_lower_case_words": (None, False),
+}
+READ_KEYS = {*_FLAGS.values(), *_FURTHER, "keep_accents", "word_tokenizer_type"}
+READ_KEYS |= {"subword_tokenizer_type", "added_tokens_decoder", "model_max_length"}
+READ_KEYS |= {"tokenizer_class", "model_input_names", "split_special_tokens"}
+READ_KEYS |= {role.replace("unknown", "unk") for role in ROLES}
+# Keys that change no ids: files, names, padding, decoding, and arguments of a later call.
+OTHER_KEYS = {
+    *("name_or_path", "special_tokens_map_file", "tokenizer_file", "full_tokenizer_file"),
+    *("vocab_file", "merges_file", "vocab_type", "use_fast", "from_slow", "backend", "is_local"),
+    *("auto_map", "processor_class", "local_files_only", "_commit_hash", "init_inputs", "legacy"),
+    *("padding_side", "padding", "pad_to_multiple_of", "pad_token_type_id", "pad_token_id"),
+    *("pad_token_segment_id", "cls_token_box", "cls_token_segment_id", "verbose", "max_len"),
+    *("max_length", "stride", "truncation", "truncation_strategy", "return_token_type_ids"),
+    *("clean_up_tokenization_spaces", "spaces_between_special_tokens", "chat_template", "errors"),
+    *("trim_offsets", "wordpieces_prefix", "mecab_kwargs", "sudachi_kwargs", "jumanpp_kwargs"),
+    *("bos_token", "eos_token", "sep_token_extra", "tokenizer_type", "device_map", "revision"),
+    *("use_auth_token", "trust_remote_code", "add_special_tokens", "token", "fix_mistral_regex"),
+    *("local_rank", "tokenizer_version", "is_fast", "model_type", "do_normalize", "cache_dir"),
+}
+# Keys of sentence_bert_config.json, the same: what changes ids and is not read must be empty.
+FIXED_SENTENCE_KEYS = ("tokenizer_args", "processor_args", "processing_kwargs", "processor_kwargs")
+# Settings that change a tokenizer after it was made.
+_AFTERWARDS = ("one_segment", "splits_special_tokens")
 _BERT_PARTS = ["BertNormalizer", "BertPreTokenizer"]
 # Hugging Face writes 1e30 for an unknown length.
 _ENDLESS = 1_000_000
@@ -93,7 +132,8 @@ def read_tokenizer(source, overrides):
         own = [token["content"] for token in json.loads(backend.to_str())["added_tokens"]]
         missing = [token for token in settings["further_tokens"] if token.content not in own]
         add_further_tokens(backend, missing, settings["added_ids"])
-        return TOKENIZER_FILE, arguments_of(settings) | {"backend": backend}
+        kept = {name: settings[name] for name in _AFTERWARDS if name in settings}
+        return TOKENIZER_FILE, arguments_of(settings) | kept | {"backend": backend}
     lines = vocabulary.read_vocabulary(path)
     settings["vocabulary"] = lines
     if not any(line.startswith("##") for line in lines):
@@ -124,7 +164,13 @@ def read_sentence_settings(folder):
     """Returns sentence-transformers' settings of an encoder's folder, `{}` if there are none."""
     paths = (pathlib.Path(folder) / name for name in SENTENCE_FILES)
     path = next((path for path in paths if path.is_file()), None)
-    return {} if path is None else read_json(path, dict)
+    settings = {} if path is None else read_json(path, dict)
+    if changed := {key: settings[key] for key in FIXED_SENTENCE_KEYS if settings.get(key)}:
+        raise ValueError(
+            f"{path} must leave the tokenizer as its own files define it. Received: {changed}. Put "
+            "the settings into tokenizer_config.json or tokenizer.json, and leave the keys out."
+        )
+    return settings
 
 
 def lowercases_first(folder):
@@ -211,8 +257,13 @@ def write_saved(folder, tokenizer, input_names):
     added = [token["content"] for token in settings["added_tokens"] if token["special"]]
     if others := [token for token in added if token not in roles.values()]:
         saved["additional_special_tokens"] = others
-    if input_names is not None and "segment_ids" not in input_names:
-        saved["model_input_names"] = ["input_ids", "attention_mask"]
+    # Without the list, transformers 5 makes no segments for most classes.
+    if input_names is None:
+        has_segments = tokenizer.layout.second_segment > 0
+    else:
+        has_segments = "segment_ids" in input_names
+    names = ["input_ids", *["token_type_ids"] * has_segments, "attention_mask"]
+    saved["model_input_names"] = names
     write_json(os.path.join(folder, "tokenizer_config.json"), saved)
 
 
@@ -248,7 +299,15 @@ def _read_configs(folder):
             "tokenize words with `encode_words`. For mecab the tool is the package fugashi, with "
             "the dictionary unidic-lite."
         )
+    _check_keys(config, path)
     settings = {"num_rows": model.get("vocab_size"), "split_characters": pieces == "character"}
+    inputs = config.get("model_input_names")
+    num_segments = model.get("type_vocab_size")
+    if inputs and "token_type_ids" not in inputs and is_int(num_segments) and num_segments > 1:
+        # Transformers then gives the model no segments, which it takes for zeros.
+        settings["one_segment"] = True
+    if config.get("split_special_tokens"):
+        settings["splits_special_tokens"] = True
     if config.get("tokenizer_class") == "BertJapaneseTokenizer":
         config = {"do_lower_case": False} | config | {"tokenize_chinese_chars": False}
     settings |= {"made_for": f"{config.get('tokenizer_class')} {model.get('model_type')}".lower()}
@@ -271,6 +330,27 @@ def _read_configs(folder):
     if length is not None and check_number(f"model_max_length` in `{path}", length, 1) < _ENDLESS:
         settings["model_max_length"] = int(length)
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def _check_keys(config, path):
+    """Refuses settings that would change ids and are not supported; tells of unknown ones.
+
+    Raises:
+        ValueError: a key of `FIXED_KEYS` has another value.
+    """
+    for key, values in FIXED_KEYS.items():
+        if config.get(key) not in values:
+            raise ValueError(
+                f"`{key}` in {path} must be one of {values}, since others would give other ids. "
+                f"Received: {config[key]!r}. Convert the tokenizer to a tokenizer.json that does "
+                "so, and leave the key out."
+            )
+    if unknown := sorted(config.keys() - FIXED_KEYS.keys() - READ_KEYS - OTHER_KEYS):
+        warnings.warn(
+            f"{path} has the keys {unknown}, which are unknown here and were not read. If they "
+            "change ids, the model reads texts otherwise than it was trained.",
+            stacklevel=4,
+        )
 
 
 def _read_added(folder, config, special, roles):
@@ -346,6 +426,11 @@ def _changed(path, lines_path, settings, overrides):
     backend = open_backend(path)
     saved = json.loads(backend.to_str())
     model = saved["model"]
+    if model.get("dropout"):
+        raise ValueError(
+            f"A tokenizer must split a text in the same way each time. Received: {path} with "
+            f"dropout={model['dropout']}, which is for training. Set it to null in the file."
+        )
     allowed, is_changed = {*ARGUMENTS}, False
     for name, part, kind, key in _PLACES:
         if (saved[part] or {}).get("type") == kind:

@@ -20,7 +20,7 @@ from bert_keras.other_names import WithOtherNames
 from bert_keras.tokenizers import saved as files
 from bert_keras.tokenizers.building_blocks import bert_template, require_tokens
 from bert_keras.tokenizers.harmless import check_harmless
-from bert_keras.tokenizers.layout import read_layout
+from bert_keras.tokenizers.layout import in_one_segment, read_layout
 from bert_keras.tokenizers.text_encoder import HIDDEN, ROLES, TextEncoder
 from bert_keras.tokenizers.vocabulary import without_line
 from bert_keras.types import Path, TokenizerOptions
@@ -193,12 +193,19 @@ class Tokenizer(TextEncoder, WithOtherNames):
     def _role_tokens(self):
         return [getattr(self, role) for role in ROLES]
 
-    def plain(self) -> Tokenizer:
+    def plain(self, all_special: bool = False) -> Tokenizer:
         """Returns a tokenizer to which `[SEP]` and all other special tokens in text are characters.
 
         Ids, roles and layout are the same.
+
+        Args:
+            all_special: bool, whether added tokens without a role are characters too if they are
+                special, as `split_special_tokens` of transformers says.
         """
         saved, tokens = json.loads(self._backend.to_str()), self._role_tokens()
+        if all_special:
+            added = saved["added_tokens"]
+            tokens = [token["content"] for token in added if token["special"]] + tokens
         special = [token for token in saved["added_tokens"] if token["content"] in tokens]
         if not special:
             return self
@@ -225,14 +232,19 @@ class Tokenizer(TextEncoder, WithOtherNames):
         if normalizer["type"] == "BertNormalizer":
             strips = normalizer["strip_accents"]
             strips = normalizer["lowercase"] if strips is None else strips
-            saved["normalizer"] = normalizer | {"lowercase": True, "strip_accents": strips}
+            normalizer = normalizer | {"lowercase": True, "strip_accents": strips}
         else:
             steps = normalizer.get("normalizers", [normalizer])
-            steps = [{"type": "Lowercase"}, *steps]
-            saved["normalizer"] = {"type": "Sequence", "normalizers": steps}
-        lowercased = copy.copy(self)
-        lowercased._use(tokenizers.Tokenizer.from_str(json.dumps(saved)))
-        return lowercased
+            normalizer = {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, *steps]}
+        return self._with(normalizer=lambda _: normalizer)
+
+    def _with(self, **parts):
+        """Returns a copy with parts of the tokenizer.json changed by functions, by their names."""
+        saved = json.loads(self._backend.to_str())
+        saved |= {name: change(saved[name]) for name, change in parts.items()}
+        changed = copy.copy(self)
+        changed._use(tokenizers.Tokenizer.from_str(json.dumps(saved)))
+        return changed
 
     # Files
 
@@ -282,7 +294,11 @@ class Tokenizer(TextEncoder, WithOtherNames):
     @classmethod
     def _loaded(cls, source, overrides):
         made_of, settings = files.read_tokenizer(source, overrides)
-        in_text = overrides.get("special_tokens_in_text")
+        splits, has_one = (
+            settings.pop("splits_special_tokens", None),
+            settings.pop("one_segment", 0),
+        )
+        in_text = overrides.get("special_tokens_in_text", False if splits else None)
         if made_of != files.TOKENIZER_FILE:
             maker = _MAKERS[made_of]
             known = inspect.signature(maker).parameters
@@ -300,7 +316,9 @@ class Tokenizer(TextEncoder, WithOtherNames):
             tokenizer._use(tokenizer._backend)
         if "lowercase" not in overrides and files.lowercases_first(source):
             tokenizer = tokenizer.lowercased()
-        return tokenizer.plain() if in_text is False else tokenizer
+        if has_one:
+            tokenizer = tokenizer._with(post_processor=in_one_segment)
+        return tokenizer.plain(bool(splits)) if in_text is False else tokenizer
 
     @classmethod
     def _settings_for(cls, name):

@@ -320,3 +320,42 @@ def test_ordinary_added_tokens_are_not_exported_as_special(tmp_path):
     Tokenizer(backend).save(tmp_path)
     config = read_json(tmp_path / "tokenizer_config.json")
     assert config["additional_special_tokens"] == ["[E8]"]
+
+
+@pytest.mark.parametrize(("key", "value"), [("truncation_side", "left"), ("remove_space", False)])
+def test_a_setting_that_would_change_ids_is_refused_by_name(tmp_path, key, value):
+    write_json(tmp_path / "tokenizer_config.json", {key: value})
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
+    with pytest.raises(ValueError, match=f"`{key}` in .* must be one of .* Received: {value!r}"):
+        Tokenizer.load(tmp_path)
+    write_json(tmp_path / "tokenizer_config.json", {"new_setting": 1})
+    with pytest.warns(UserWarning, match=r"\['new_setting'\], which are unknown here"):
+        Tokenizer.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "names", [["input_ids", "attention_mask"], ["input_ids", "token_type_ids"]]
+)
+def test_a_list_of_inputs_without_segments_gives_none(tmp_path, names):
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n")
+    write_json(tmp_path / "config.json", {"model_type": "bert", "type_vocab_size": 2})
+    config = {"tokenizer_class": "BertTokenizer", "model_input_names": names}
+    write_json(tmp_path / "tokenizer_config.json", config)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)("a", "b")
+    expected = theirs.get("token_type_ids", [0] * 5)
+    tokenizer = Tokenizer.load(tmp_path)
+    assert tokenizer.encode("a", "b").segment_ids == expected
+    tokenizer.save(tmp_path / "saved")
+    again = transformers.AutoTokenizer.from_pretrained(tmp_path / "saved")("a", "b")
+    assert again["input_ids"] == theirs["input_ids"]
+    assert again.get("token_type_ids", [0] * 5) == expected
+
+
+def test_special_tokens_in_text_are_split_if_the_files_say_so(tmp_path):
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n[\n]\n")
+    config = {"tokenizer_class": "BertTokenizer", "split_special_tokens": True}
+    write_json(tmp_path / "tokenizer_config.json", config)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    for text in ("a [SEP] a", "[MASK]a"):
+        expected = theirs(text, add_special_tokens=False)["input_ids"]
+        assert Tokenizer.load(tmp_path)(text) == expected

@@ -42,6 +42,7 @@ _PYLATE_MODULES = {"": _MODULES[""], "1_Dense": "pylate.models.Dense.Dense"}
 def is_late_interaction(kinds):
     """Whether a folder whose modules have these kinds makes a vector for each token."""
     return kinds[:2] == ["Transformer", "Dense"] and {*kinds[2:]} <= {
+        "Dense",
         "MultiVectorMask",
         "Normalize",
     }
@@ -77,6 +78,12 @@ def read_modules(root, folder, modules):
     path = root / SENTENCES_FILE
     config = read_json(path, dict) if path.is_file() else {}
     folders = dict(modules)
+    if len(denses := [str(folder) for kind, folder in modules if kind == "Dense"]) > 1:
+        raise ValueError(
+            "A multi-vector model must have one Dense module after its encoder. Received: "
+            f"{denses} in {root / 'modules.json'}. Two linear layers without an activation between "
+            "them are one: multiply their weights, and leave the second out of modules.json."
+        )
     _check_dense(folders["Dense"])
     if "query_prefix" in config or config.get("model_type") == "ColBERT":
         return _read_pylate(config)

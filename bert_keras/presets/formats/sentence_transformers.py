@@ -59,6 +59,21 @@ _SPARSE_PACKAGE = "sentence_transformers.sparse_encoder.models"
 # Their activation of SPLADE's logits -> our `log_twice`.
 _LOG_TWICE = {"relu": False, "log1p_relu": True}
 _ROWS = (("head/dense", "linear", "dense"),)
+# Heads that other libraries pickle beside an encoder -> the tasks that they are of, and advice.
+_FRESH = "For a new head, copy the folder without this file."
+_UNREAD_HEADS = {
+    "model_head.pkl": (
+        ("TextClassifier", "FewShotClassifier"),
+        "It is scikit-learn's, of a SetFit model. Train one on the same examples: "
+        f"`FewShotClassifier.from_preset(...)`, then `fit(texts, labels)`. {_FRESH}",
+    ),
+    "sparse_linear.pt": (("SparseTextEmbedder",), f"It scores tokens. {_FRESH}"),
+    "colbert_linear.pt": (
+        ("MultiVectorEmbedder",),
+        "It is one linear layer: write it as `1_Dense/model.safetensors`, `linear.weight` and "
+        f"`linear.bias`. {_FRESH}",
+    ),
+}
 _EMBEDDERS = ("TextEmbedder", "SparseTextEmbedder")
 
 
@@ -86,6 +101,11 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         is_embedder = [kind for kind, _ in self._modules()][:2] == ["Transformer", "Pooling"]
         return "bert_keras>TextEmbedder" if is_embedder else super().task_name()
 
+    def _is_routed(self):
+        """Whether queries and documents have encoders of their own."""
+        with contextlib.suppress(ValueError):
+            return [kind for kind, _ in self._modules()][:1] in (["Router"], ["Asym"])
+
     def _is_late(self):
         return late_interaction.is_late_interaction([kind for kind, _ in self._modules()])
 
@@ -108,9 +128,9 @@ class SentenceTransformersFolder(HuggingFaceFolder):
             ValueError: a file is damaged, or the folder makes vectors in another way.
         """
         if _is_one_of(task, "MultiVectorEmbedder") and self._is_late():
+            found = late_interaction.read_modules(self.root, self.folder, self._modules())
             self._dense = dict(self._modules())["Dense"]
             shape = read_weights(self._dense).shapes.get("linear.weight", (0,))
-            found = late_interaction.read_modules(self.root, self.folder, self._modules())
             return {"dim": shape[0], **found}
         if not _is_one_of(task, *_EMBEDDERS):
             return super().task_arguments(task, chosen)
@@ -123,17 +143,22 @@ class SentenceTransformersFolder(HuggingFaceFolder):
                 own["query_weights"] = self._query_weights(queries)
             return super().task_arguments(task, chosen) | settings | own
         settings["similarity"] = self._similarity(SIMILARITIES)
-        if {"pooling", "normalize"} <= set(chosen):
+        if {"pooling", "normalize"} <= set(chosen) and not self._is_routed():
             return settings
         modules = self._modules()
         kinds, folders = tuple(kind for kind, _ in modules), [folder for _, folder in modules]
         has_dense = kinds[2:3] == ("Dense",)
         known = ("Transformer", "Pooling", *("Dense",) * has_dense, "Normalize")
         if kinds not in (known, known[:-1]):
+            advice = "Pass both `pooling` and `normalize` to ignore its modules."
+            if kinds[:1] in (("Router",), ("Asym",)):
+                advice = (
+                    "It has encoders of their own for queries and documents. Save each as a folder "
+                    "with its own modules.json, and load two embedders."
+                )
             raise ValueError(
                 f"{self.root / 'modules.json'} makes embeddings with the modules {list(kinds)}. "
-                "Supported: Transformer, Pooling, and then Dense, Normalize, or both. Pass both "
-                "`pooling` and `normalize` to ignore its modules."
+                "Supported: Transformer, Pooling, and then Dense, Normalize, or both. " + advice
             )
         settings |= {**_read_pooling(folders[1]), "normalize": kinds[-1] == "Normalize"}
         if has_dense:
@@ -160,7 +185,18 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         return super().pooling_of_new_head(task, has_weights)
 
     def load_head_weights(self, task):
-        """Assigns the weights of the embedder's dense layer, or of another task's head."""
+        """Assigns the weights of the embedder's dense layer, or of another task's head.
+
+        Raises:
+            ValueError: the folder has the task's head in a file that is not read.
+        """
+        for name, (kinds, advice) in _UNREAD_HEADS.items():
+            if (self.root / name).is_file() and _is_one_of(task, *kinds):
+                raise ValueError(
+                    f"A head must be read from its file or be made anew by choice. Received: "
+                    f"{self.root / name}, which holds a {type(task).__name__}'s head, and is a "
+                    f"pickle, which is not read here. {advice}"
+                )
         if self._dense is None or not _is_one_of(task, "TextEmbedder", "MultiVectorEmbedder"):
             super().load_head_weights(task)
         else:
@@ -219,8 +255,9 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         if kinds != ["SparseStaticEmbedding"]:
             raise ValueError(
                 f"{folder.parent / ROUTER_FILE} embeds queries with {kinds}. Supported: "
-                "SparseStaticEmbedding. Pass `query_weights`, or `query_weights=None` for queries "
-                "that the model reads."
+                "SparseStaticEmbedding. A query encoder of its own is not read: its vectors would "
+                "differ from those of the document encoder. Pass `query_weights` to embed queries "
+                "by weights of your own."
             )
         path = folder / "config.json"
         name = (read_json(path, dict) if path.is_file() else {}).get("path")
