@@ -9,8 +9,8 @@ from bert_keras.tokenizers.protocol_buffers import fields
 # Field numbers of sentencepiece_model.proto.
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
 _SCORE, _TYPE, _MODEL_TYPE, _CHARSMAP = 2, 3, (_TRAINER, 3), (_NORMALIZER, 2)
-# Types of pieces that stand for themselves in text.
-_CONTROL, _USER_DEFINED = 3, 4
+# Types of pieces.
+_ORDINARY, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 3, 4, 5, 6
 # Settings that the `tokenizers` library does not support -> the values they must have.
 _FIXED = {
     (_TRAINER, 24): ("treat_whitespace_as_suffix", 0),
@@ -33,7 +33,9 @@ def read_sentence_pieces(path, without_bytes=None):
     Returns:
         pieces: list of (str, float), the pieces and their scores by id.
         control: list of str, the pieces that are special tokens.
-        user_defined: list of str, the pieces that are never split in text.
+        not_in_text: set of str, the pieces that are found in no text: bytes and unused ones.
+        user_defined: list of str, the pieces that are never split in text. Their scores are those
+            with which SentencePiece prefers them to all others.
         normalizer: the normalizer of characters, tested on all of them, or None.
 
     Raises:
@@ -44,14 +46,15 @@ def read_sentence_pieces(path, without_bytes=None):
     """
     with open(path, "rb") as file:
         data = file.read()
-    pieces, types, settings = [], {_CONTROL: [], _USER_DEFINED: []}, {}
+    pieces, types, settings = [], {}, {}
     try:
         for field, value in fields(data):
             part = dict(fields(value))
             if field == _PIECES:
                 score = struct.unpack("<f", part.get(_SCORE, 0).to_bytes(4, "little"))[0]
                 pieces.append((part[1].decode("utf-8"), score))
-                types.setdefault(part.get(_TYPE), []).append(pieces[-1][0])
+                kind = part.get(_TYPE, _ORDINARY)
+                types.setdefault(kind, []).append(pieces[-1][0])
             else:
                 settings |= {(field, number): value for number, value in part.items()}
         table = settings.get(_CHARSMAP)
@@ -77,4 +80,11 @@ def read_sentence_pieces(path, without_bytes=None):
             f"A SentencePiece model must {rule}. Received: {found} in {path}, which splits text by "
             "other rules. Convert it to a tokenizer.json."
         )
-    return pieces, types[_CONTROL], types[_USER_DEFINED], normalizer
+    control, user_defined = types.get(_CONTROL, []), types.get(_USER_DEFINED, [])
+    not_in_text = {*types.get(_UNUSED, ()), *types.get(_BYTE, ())}
+    # `EncodeOptimized` in sentencepiece's unigram_model.cc.
+    ordinary = {*types.get(_ORDINARY, ())}
+    best = max((score for piece, score in pieces if piece in ordinary), default=0.0)
+    scores = {piece: len(piece.encode()) * best - 0.1 for piece in user_defined}
+    pieces = [(piece, scores.get(piece, score)) for piece, score in pieces]
+    return pieces, control, not_in_text, user_defined, normalizer

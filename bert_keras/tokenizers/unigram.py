@@ -10,7 +10,7 @@ from bert_keras.checks import check_bool, check_choice
 from bert_keras.tokenizers.building_blocks import add_special_tokens
 from bert_keras.tokenizers.saved import refuse
 from bert_keras.tokenizers.sentence_pieces import read_sentence_pieces
-from bert_keras.tokenizers.tokenizer import Tokenizer
+from bert_keras.tokenizers.tokenizer import HIDDEN, Tokenizer
 from bert_keras.types import Path
 
 
@@ -61,9 +61,12 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
     backquotes or quotes into `"`, strips accents, and lowercases. Pieces that end with a digit and
     a comma are not used, so that the comma becomes a piece of its own.
 
-    DeBERTa's (v2 and v3) has BERT's layout and segments too. In place of the file's normalization
-    it merges white space and composes characters (NFC). It adds `[MASK]` at the end, and spells no
-    bytes, even if the file could.
+    DeBERTa's (v2 and v3) has BERT's layout and segments too. It adds `[MASK]` at the end, and
+    spells no bytes, even if the file could. Characters are normalized as the file says, as in
+    Microsoft's code and transformers 4; transformers 5 only composes them (NFC).
+
+    Symbols that the file defines are never split. Its control symbols are
+    special tokens, as in transformers. Unused pieces and bytes are found in no text.
 
     The pieces equal SentencePiece's own except for ties between equally probable splits, and for
     combining marks after characters that they do not join. There the `tokenizers` library, and so
@@ -100,7 +103,9 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
         strip_accents: bool | None = None,
         split_punctuation: bool | None = None,
     ) -> None:
-        pieces, control, user_defined, normalizer = read_sentence_pieces(model, _DEBERTA)
+        pieces, control, not_in_text, user_defined, normalizer = read_sentence_pieces(
+            model, _DEBERTA
+        )
         begins = tuple(piece for piece, _ in pieces[: len(_ALBERT)])
         if ids is None:
             named = {_ALBERT: "albert", _DEBERTA: "deberta"}
@@ -119,10 +124,15 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
         words = [pre_tokenizers.WhitespaceSplit()]
         if ids == "albert":
             scores = [(piece, score - 100 * _ends_a_number(piece)) for piece, score in scores]
-            normalizer, user_defined = _albert_normalizer(lowercase, strip_accents, normalizer), ()
+            normalizer = _albert_normalizer(lowercase, strip_accents, normalizer)
         elif ids == "deberta":
-            normalizer = _deberta_normalizer(lowercase)
+            normalizer = _deberta_normalizer(lowercase, normalizer)
             words = [pre_tokenizers.Punctuation("isolated")] if split_punctuation else []
+        roles = {*kind.first, *kind.last}
+        scores = [
+            (HIDDEN + piece if piece in not_in_text - roles else piece, score)
+            for piece, score in scores
+        ]
         backend = tokenizers.Tokenizer(
             models.Unigram(scores, unk_id=kind.first.index(kind.unknown), byte_fallback=False)
         )
@@ -142,7 +152,11 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
             backend.add_special_tokens([*special, mask_token])
         else:
             add_special_tokens(backend, special, mask_token)
-        backend.add_tokens([tokenizers.AddedToken(t, normalized=False) for t in user_defined])
+        # The model finds the others, with the spaces around them as they are.
+        changed = [t for t in user_defined if normalizer and normalizer.normalize_str(t) != t]
+        changed = user_defined if split_punctuation else changed
+        changed = [tokenizers.AddedToken(t, normalized=False) for t in changed if t not in roles]
+        backend.add_tokens(changed)
         super().__init__(backend, model_max_length=model_max_length)
 
     @classmethod
@@ -164,8 +178,9 @@ def _albert_normalizer(lowercase, strip_accents, of_file):
     return normalizers.Sequence([*parts, *([] if of_file is None else [of_file])])
 
 
-def _deberta_normalizer(lowercase):
+def _deberta_normalizer(lowercase, of_file):
     is_lowercased = lowercase is not None and check_bool("lowercase", lowercase)
     parts = [normalizers.Lowercase()] if is_lowercased else []
+    parts += [] if of_file is None else [of_file]
     spaces = normalizers.Replace(tokenizers.Regex(r"\s{2,}|[\n\r\t]"), " ")
-    return normalizers.Sequence([*parts, spaces, normalizers.NFC(), normalizers.Strip(left=False)])
+    return normalizers.Sequence([*parts, spaces, normalizers.Strip()])

