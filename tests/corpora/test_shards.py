@@ -109,7 +109,7 @@ def test_missing_cut_and_altered_shards_are_named(folder):
     ("changes", "message"),
     [
         ({"num_examples": 3}, "cannot be read .*do not add up"),
-        ({"version": 99}, "cannot be read .*`version` .* Received: 99"),
+        ({"version": 99}, "`version` .* Received: 99"),
         ({"shards": [{}]}, "cannot be read .*damaged"),
         (
             {"shards": [{"file": "../x", "num_examples": 2, "bytes": 1, "sha256": ""}]},
@@ -119,7 +119,7 @@ def test_missing_cut_and_altered_shards_are_named(folder):
 )
 def test_damaged_manifests_are_refused(folder, changes, message):
     change_json(folder / "manifest.json", **changes)
-    with pytest.raises(ValueError, match=rf"manifest\.json {message}"):
+    with pytest.raises(ValueError, match=rf"manifest\.json:? ?{message}"):
         read_manifest(folder)
 
 
