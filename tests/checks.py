@@ -41,7 +41,13 @@ def to_numpy(tensor):
 
 
 def assert_close(actual, expected, atol=1e-6):
-    np.testing.assert_allclose(to_numpy(actual), to_numpy(expected), rtol=0, atol=atol)
+    """Differences are at most `atol` times the largest expected magnitude, or 1 if that is more.
+
+    Values that are sums have the rounding errors of their largest terms, also where they are small.
+    """
+    actual, expected = to_numpy(actual), to_numpy(expected)
+    largest = np.abs(expected[np.isfinite(expected)]).max(initial=1)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=atol * largest)
 
 
 def assert_same_structure_close(actual, expected, atol=1e-6):

@@ -72,8 +72,12 @@ QUICK_COMPILATION = {
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
 # A processor without AVX-512 and bfloat16 instructions has other kernels, which round differently.
+# TensorFlow reads from the processor whether oneDNN can multiply bfloat16, not from oneDNN's limit,
+# and crashes where a lower limit forbids it: so it does without oneDNN. PyTorch's oneDNN may use
+# AVX-512, where it multiplies bfloat16 without instructions for it.
 AVX2 = {
-    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "TF_ENABLE_ONEDNN_OPTS": "0",
+    "ONEDNN_MAX_CPU_ISA": "AVX512_CORE",
     "MKL_ENABLE_INSTRUCTIONS": "AVX2",
     "ATEN_CPU_CAPABILITY": "avx2",
     "XLA_FLAGS": f"{QUICK_COMPILATION['XLA_FLAGS']} --xla_cpu_max_isa=AVX2",

@@ -117,7 +117,7 @@ class BM25Index:
 
         Args:
             queries: a str, or a column of str.
-            top_k: int, hits for each query at most.
+            top_k: int, hits for each query at most, see `Index.search`.
 
         Returns:
             For each query a list of `{"id", "score", "payload"}`, best first, see `Index.search`;

@@ -7,7 +7,7 @@ from bert_keras.answers.similarity import similarity_matrix
 # Values in a block of scores, at most 128 MB in float32.
 _SCORES = 2**25
 # Engines that approximate find other hits if they are asked for more. With this many at least, the
-# first hits do not depend on `top_k`.
+# first hits do not depend on `top_k` below it, as the docstring of `Index.search` promises.
 _LEAST = 32
 
 
@@ -17,6 +17,8 @@ class ExactVectors:
     Args:
         similarity: one of `SIMILARITIES`; for the cosine, vectors and queries have the length 1.
     """
+
+    scores_all = True
 
     def __init__(self, similarity):
         self._similarity = "dot" if similarity == "cosine" else similarity
@@ -61,17 +63,19 @@ def highest(scores_of, queries, k):
     return tuple(map(np.concatenate, zip(*found, strict=True)))
 
 
-def best_of(search, num_vectors, top_k):
+def best_of(search, num_vectors, top_k, scores_all=True):
     """Returns the best scores of each query and their positions, best first.
 
     Equal scores keep the order of the vectors, and `top_k` does not change which hits come first:
-    the search is asked for more, and again while the last one has the score of the k-th.
+    the search is asked for more, and again while the last one has the score of the k-th. A search
+    that approximates is asked once, since more hits could be others.
 
     Args:
         search: function of a number of hits; returns floats and ints `(num_queries, number)`, the
             highest scores in any order, and position -1 where nothing was found.
         num_vectors: int.
         top_k: int.
+        scores_all: bool, whether the search scores all vectors.
     """
     k = min(top_k, num_vectors)
     number = min(num_vectors, max(k + 1, _LEAST))
@@ -80,6 +84,6 @@ def best_of(search, num_vectors, top_k):
         order = np.lexsort((positions, -scores, positions < 0))
         scores, positions = (np.take_along_axis(x, order, axis=1) for x in (scores, positions))
         is_tied = (scores[:, k - 1] == scores[:, -1]) & (positions[:, -1] >= 0)
-        if number == num_vectors or not is_tied.any():
+        if number == num_vectors or not (scores_all and is_tied.any()):
             return scores[:, :k], positions[:, :k]
         number = min(num_vectors, 4 * number)

@@ -25,6 +25,11 @@ class FaissVectors:
         metrics = {"euclidean": faiss.METRIC_L2, "manhattan": faiss.METRIC_L1}
         self._metric = metrics.get(similarity, faiss.METRIC_INNER_PRODUCT)
 
+    @property
+    def scores_all(self):
+        """Whether a search scores all vectors, so that it finds the same however many it is asked."""
+        return self._is_exact or self._factory in ("Flat", "SQ8")
+
     def add(self, vectors):
         index, is_exact = self._index, self._is_exact
         count = len(vectors) + (index.ntotal if index else 0)

@@ -126,7 +126,9 @@ class Index:
 
         Args:
             queries: float array `(num_queries, dim)`, or `(dim,)` for one query.
-            top_k: int, hits for each query at most.
+            top_k: int, hits for each query at most. The hits of a smaller `top_k` are the first
+                hits of a larger one: always where all vectors are scored, up to 31 hits where
+                the search is approximate, as with `"binary"` or `"HNSW32"`.
 
         Returns:
             For each query a list of `{"id", "score", "payload"}`, best first, without `"payload"`
@@ -141,7 +143,8 @@ class Index:
         check_not_empty(self, "An index must have vectors to search", "Call `add`.")
         is_one = np.ndim(queries) == 1
         queries = self._checked("Queries", np.atleast_2d(queries) if is_one else queries)
-        found = best_of(lambda k: self._vectors.search(queries, k), len(self), top_k)
+        vectors = self._vectors
+        found = best_of(lambda k: vectors.search(queries, k), len(self), top_k, vectors.scores_all)
         hits = self._records.hits(*found)
         return hits[0] if is_one else hits
 

@@ -182,7 +182,8 @@ class QdrantIndex:
         Args:
             queries: vectors as in `add`; or a float array `(dim,)`, with MaxSim
                 `(num_tokens, dim)`, for one query.
-            top_k: int, hits for each query at most.
+            top_k: int, hits for each query at most, see `Index.search`. Of equal scores, Qdrant
+                chooses the order.
             **options: for Qdrant's `query_points`, such as `query_filter`.
 
         Raises:

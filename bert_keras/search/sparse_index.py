@@ -77,7 +77,7 @@ class SparseIndex:
 
         Args:
             queries: sparse float matrix `(num_queries, dim)`.
-            top_k: int, hits for each query at most.
+            top_k: int, hits for each query at most, see `Index.search`.
 
         Returns:
             For each query a list of hits, see `Index.search`, without those that share no token

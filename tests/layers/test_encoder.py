@@ -108,7 +108,8 @@ def test_the_first_token_alone_has_the_same_gradients():
         gradients(functools.partial(first_vectors, first_token_only=only), vectors)
         for only in (False, True)
     )
-    assert_same_structure_close(alone, all_tokens, 1e-4)  # They reach 100.
+    # The product of one token with all has a kernel of its own, which sums in another order.
+    assert_same_structure_close(alone, all_tokens, 2e-5)
 
 
 class ParallelBlock(EncoderBlock):

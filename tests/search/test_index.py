@@ -23,7 +23,8 @@ from bert_keras.search import (
 from bert_keras.search.bm25_index import split_into_words
 
 pytestmark = pytest.mark.once
-VECTORS = np.random.default_rng(0).normal(size=(300, 70)).astype("float32")
+# The first vectors of an index show the range of all, which int8 codes need.
+VECTORS = np.random.default_rng(0).uniform(-1, 1, (300, 70)).astype("float32")
 VECTORS /= np.linalg.norm(VECTORS, axis=1, keepdims=True)
 QUERIES, IDS = VECTORS[:20] + 0.01, [f"text {n}" for n in range(300)]
 EXACT = np.argsort(-QUERIES @ VECTORS.T, axis=1)[:, :10]
@@ -62,11 +63,10 @@ def test_an_index_finds_the_nearest_vectors(kind, tmp_path, small_training):
     for row, hits in enumerate(found):
         assert [hit["score"] for hit in hits] == sorted((h["score"] for h in hits), reverse=True)
         assert all(hit["id"] == f"text {hit['payload']['page']}" for hit in hits)
-        exact = [QUERIES[row] @ VECTORS[hit["payload"]["page"]] for hit in hits]
-        np.testing.assert_allclose([h["score"] for h in hits], exact, atol=0.03)
-    for hits, head in zip(found, index.search(QUERIES, 3), strict=True):
-        assert head == hits[:3]
-    assert [hit["id"] for hit in index.search(QUERIES[0], 3)] == [h["id"] for h in found[0][:3]]
+        query = QUERIES[row] / np.linalg.norm(QUERIES[row])
+        exact = [query @ VECTORS[hit["payload"]["page"]] for hit in hits]
+        # 8-bit codes are wrong by half of 255 steps in 0.45: 70 of them by 0.006 at most.
+        np.testing.assert_allclose([h["score"] for h in hits], exact, atol=0.02)
     assert len(index.search(QUERIES[:1], 1000)[0]) <= 300
     if hasattr(index, "save"):
         index.save(tmp_path / "index")
@@ -74,6 +74,30 @@ def test_an_index_finds_the_nearest_vectors(kind, tmp_path, small_training):
         assert loaded.search(QUERIES, 10) == found
         loaded.add(VECTORS[:1], ["new"])
         assert len(loaded) == 301
+
+
+# How to make an index of each kind, and its vectors of rows of numbers.
+FORMS = {kind: (make, np.asarray) for kind, (make, _) in KINDS.items()} | {
+    "sparse": (SparseIndex, scipy.sparse.csr_array),
+    "qdrant sparse": (QdrantIndex, scipy.sparse.csr_array),
+    "qdrant multi": (QdrantIndex, lambda rows: list(rows.reshape(len(rows), 2, 35))),
+    "BM25": (BM25Index, lambda rows: [" ".join(map(str, np.flatnonzero(x > 0.1))) for x in rows]),
+}
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_fewer_hits_are_the_first_of_more(kind, small_training):
+    """Each vector is there twice, so that scores are equal in the last places too.
+
+    Not in Qdrant, where rounding decides between them.
+    """
+    make, form = FORMS[kind]
+    index = make()
+    index.add(form(VECTORS if "qdrant" in kind else np.concatenate([VECTORS, VECTORS])))
+    most = index.search(form(QUERIES), 31)
+    for top_k in (1, 2, 3, 10, 20, 30):
+        for hits, of_more in zip(index.search(form(QUERIES), top_k), most, strict=True):
+            assert [hit["id"] for hit in hits] == [hit["id"] for hit in of_more[:top_k]]
 
 
 # Two vectors before and two behind many equal ones.
@@ -219,7 +243,8 @@ def test_sparse_vectors_are_found_by_their_inner_products(make, tmp_path):
         loaded = SparseIndex.load(tmp_path / "index")
         assert loaded.search(queries, top_k=12) == found
         loaded.add(SPARSE[:1], ["new"])
-        assert loaded.search(queries[[0]], top_k=2)[0][1]["id"] == "new"
+        ids = [hit["id"] for hit in loaded.search(queries[[0]], top_k=301)[0]]
+        assert ids.index("new") == ids.index("text 0") + 1
         np.save(tmp_path / "index/indices.npy", np.full(SPARSE.nnz, 300, "int32"))
         with pytest.raises(ValueError, match="cannot be read"):
             SparseIndex.load(tmp_path / "index")
