@@ -13,7 +13,7 @@ OUTPUT ?= output/sentiment
 SENTENCES ?= "The plot is a joy from start to finish." "The battery died after two days." \
 	"Not bad at all." "I will not come back."
 
-.PHONY: quickstart test test-gpu test-nightly lint format docs check-docs check-page bench bench-full clean
+.PHONY: quickstart test test-margins test-gpu test-nightly lint format docs check-docs check-page bench bench-full clean
 
 quickstart: $(DEMO_VENV)/installed
 	KERAS_BACKEND=$(BACKEND) TF_CPP_MIN_LOG_LEVEL=3 $(DEMO_VENV)/bin/python \
@@ -32,6 +32,10 @@ $(DEMO_VENV)/installed: setup.cfg constraints.txt
 
 test: $(VENV)/installed lint
 	$(VENV)/bin/python tests/run_all.py
+
+# The tests with other random numbers, and with a fourth of each tolerance: which pass by luck?
+test-margins: $(VENV)/installed
+	$(VENV)/bin/python tests/run_all.py --margins
 
 # torch goes first: pinned, so that nothing else chooses its build.
 $(VENV)/installed: setup.cfg constraints.txt pyproject.toml

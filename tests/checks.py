@@ -484,17 +484,16 @@ def check_equals_transformers(reference, inputs, folder):
     mask = inputs["padding_mask"]
     actual = call(backbone, inputs, return_hidden_states=True, return_attentions=True)
     assert_close(actual["hidden_states"][-1], actual["sequence_output"], 0)
+    # All layers sum in another order than transformers: 170 roundings of float32.
     for a, b in zip(actual["hidden_states"], expected.hidden_states, strict=True):
-        np.testing.assert_allclose(to_numpy(a)[mask], b.numpy()[mask], atol=1e-5)
+        assert_close(to_numpy(a)[mask], b.numpy()[mask], 2e-5)
     for a, b in zip(actual["attentions"], expected.attentions, strict=True):
-        np.testing.assert_allclose(to_numpy(a), b.numpy(), atol=1e-5)
+        assert_close(a, b.numpy(), 2e-5)
     fused = {key: to_numpy(array) for key, array in call(backbone, inputs).items()}
     last = expected.last_hidden_state.numpy()
-    np.testing.assert_allclose(fused["sequence_output"][mask], last[mask], atol=1e-5)
+    assert_close(fused["sequence_output"][mask], last[mask], 2e-5)
     if backbone.pooler is not None:
-        np.testing.assert_allclose(
-            fused["pooled_output"], expected.pooler_output.numpy(), atol=1e-5
-        )
+        assert_close(fused["pooled_output"], expected.pooler_output.numpy(), 2e-5)
     return backbone
 
 
@@ -538,7 +537,8 @@ def check_gradients(reference, inputs, folder, **options):
             row = backbone.padding_id or 0  # PyTorch leaves it out.
             array = np.concatenate([array[:row], expected[row : row + 1], array[row + 1 :]])
         largest = max(np.abs(expected).max(), 1)
-        np.testing.assert_allclose(array, expected, rtol=0, atol=1e-5 * largest, err_msg=name)
+        # All layers sum in another order than transformers: 170 roundings of float32.
+        np.testing.assert_allclose(array, expected, rtol=0, atol=2e-5 * largest, err_msg=name)
     return found
 
 

@@ -10,6 +10,7 @@ All extras are installed there, so a test that skips itself fails, see conftest.
    those of several devices.
 """
 
+import itertools
 import os
 import pathlib
 import subprocess
@@ -171,7 +172,11 @@ def wheel_job(folder):
     )
 
 
-def main():
+# The settings of tests/margins.py.
+MARGINS = [{"SHIFT_SEEDS": shift} for shift in ("7", "13", "101")] + [{"DIVIDE_TOLERANCES": "4"}]
+
+
+def main(arguments):
     # The plugin comes with a package of the tests, and takes seconds to import.
     unused = ["-p", "no:cacheprovider", "-p", "no:langsmith_plugin"]
     pytest = [sys.executable, "-m", "pytest", *unused, "--durations=12"]
@@ -183,6 +188,14 @@ def main():
         def add(function, *arguments, **options):
             jobs.append(two_at_a_time.submit(function, *arguments, **options))
 
+        if arguments == ["--margins"]:
+            plugin = [*pytest, "-p", "margins"]
+            for backend, settings in itertools.product(("torch", "jax", "tensorflow"), MARGINS):
+                command = [*plugin, *tests_of_backends(backend)]
+                title = " ".join(f"{name}={value}" for name, value in settings.items())
+                path = str(ROOT / "tests")
+                add(run, f"{backend}, {title}", command, backend, PYTHONPATH=path, **settings)
+            return finish(jobs, started)
         # The longest jobs start first, so that two run until the end.
         for backend in ("torch", "jax", "tensorflow"):
             add(run, f"tests on {backend}", [*pytest, *tests_of_backends(backend)], backend)
@@ -199,11 +212,16 @@ def main():
         for backend in ("tensorflow", "jax"):
             title = f"several devices, and AVX2 only, on {backend}"
             add(run, title, [*pytest, SEVERAL_DEVICES, *ROUNDING], backend, **AVX2)
-        passed = [job.result() for job in jobs]
+        return finish(jobs, started)
+
+
+def finish(jobs, started):
+    """Waits for jobs, prints how many passed, and returns the exit status."""
+    passed = [job.result() for job in jobs]
     print(f"{time.time() - started:.0f} s")
     print(f"{sum(passed)} passed, {len(passed) - sum(passed)} failed")
     return 0 if all(passed) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -27,7 +27,7 @@ class FaissVectors:
 
     @property
     def scores_all(self):
-        """Whether a search scores all vectors, so that it finds the same however many it is asked."""
+        """Whether a search scores all vectors: then the first hits do not depend on how many."""
         return self._is_exact or self._factory in ("Flat", "SQ8")
 
     def add(self, vectors):

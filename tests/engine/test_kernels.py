@@ -29,6 +29,7 @@ def test_values_and_gradients_are_those_of_the_product_and_the_bias(shape, has_b
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.bounded("Half a unit in the last of 8 bits is what rounding once can change.")
 def test_bfloat16_is_rounded_once():
     x, kernel = (ops.cast(array, "bfloat16") for array in arrays((3, 40, 64), (64, 48)))
     found = dense(x, kernel)

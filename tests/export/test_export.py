@@ -5,9 +5,8 @@ import os
 import shutil
 
 import keras
-import numpy as np
 import pytest
-from checks import inputs_of
+from checks import assert_close, inputs_of
 from tiny import VOCABULARY, tiny_backbone, tiny_classifier
 
 import bert_keras
@@ -68,7 +67,7 @@ def check_outputs(found, wanted):
     wanted = wanted if isinstance(wanted, dict) else {"logits": wanted}
     assert found.keys() == wanted.keys()
     for name in wanted:
-        np.testing.assert_allclose(found[name], wanted[name], rtol=0, atol=1e-5)
+        assert_close(found[name], wanted[name], 1e-5)
 
 
 @pytest.mark.parametrize("name", [*TASKS, pytest.param("backbone", marks=pytest.mark.once)])

@@ -172,6 +172,7 @@ def test_pytorch_keeps_nothing_of_a_mask_that_changed(change):
 
 @pytest.mark.once
 @pytest.mark.parametrize("has_bias", [True, False])
+@pytest.mark.bounded("Four deviations of the mean of 3,000 draws.")
 def test_dropout_in_the_kernel_of_accelerators_keeps_the_mean(has_bias):
     """PyTorch's own function with dropout, which is not used on CPUs."""
     import torch

@@ -111,7 +111,9 @@ def test_a_long_sequence_keeps_its_precision():
         sums = np.logaddexp.reduce(paths, axis=0) + row
         best_sums = (best_sums[:, None] + transitions).max(axis=0) + row
     expected = best_sums.max() - np.logaddexp.reduce(sums)
-    np.testing.assert_allclose(likelihood, expected, atol=2e-2)  # of sums around 10,000
+    np.testing.assert_allclose(
+        likelihood, expected, atol=8e-2
+    )  # Of sums around 10,000, where float32 has steps of 0.001.
 
 
 class Chain(keras.Model):

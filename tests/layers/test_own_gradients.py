@@ -39,7 +39,7 @@ def test_gelu_has_the_values_and_slopes_of_its_formula(function, exact, assert_l
     (slope,) = gradients(lambda x: ops.sqrt(function(x) + 10.0), x)  # The sum of g(x) + 10.
     # Central differences in float64.
     differences = (exact(np.float64(x) + 1e-6) - exact(np.float64(x) - 1e-6)) / 2e-6
-    np.testing.assert_allclose(slope, differences, rtol=0, atol=2e-5)
+    np.testing.assert_allclose(slope, differences, rtol=0, atol=4e-5)  # XLA's tanh.
 
 
 @pytest.mark.parametrize(

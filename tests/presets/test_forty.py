@@ -10,7 +10,7 @@ import pytest
 import safetensors.torch
 import torch
 import transformers
-from checks import transformers_outputs
+from checks import assert_close, transformers_outputs
 from forty import FORTY, QUERY, TEXTS, write_encoder
 
 import bert_keras
@@ -113,7 +113,7 @@ def check_masked_lm(task, encoder, model, tokenizer):
     places = np.tile(np.arange(mask.shape[1], dtype="int32"), (len(mask), 1))
     found = keras.ops.convert_to_numpy(task(inputs | {"mask_positions": places}))
     logits = output["prediction_logits" if "prediction_logits" in output else "logits"]
-    np.testing.assert_allclose(found[mask], logits.numpy()[mask], atol=1e-5)
+    assert_close(found[mask], logits.numpy()[mask], 2e-5)  # Sums in another order.
     text = f"the {tokenizer.mask_token} town"
     best = task.fill_mask(text, top_k=1)[0]
     tokens, output = their_outputs(model, tokenizer, [text])

@@ -65,8 +65,9 @@ def test_an_index_finds_the_nearest_vectors(kind, tmp_path, small_training):
         assert all(hit["id"] == f"text {hit['payload']['page']}" for hit in hits)
         query = QUERIES[row] / np.linalg.norm(QUERIES[row])
         exact = [query @ VECTORS[hit["payload"]["page"]] for hit in hits]
-        # 8-bit codes are wrong by half of 255 steps in 0.45: 70 of them by 0.006 at most.
-        np.testing.assert_allclose([h["score"] for h in hits], exact, atol=0.02)
+        # Codes are wrong by half of 255 steps in 0.45: 70 of them by 0.006 at most, and by more if
+        # a later vector has a value beyond the range of the first ones.
+        np.testing.assert_allclose([h["score"] for h in hits], exact, atol=0.04)
     assert len(index.search(QUERIES[:1], 1000)[0]) <= 300
     if hasattr(index, "save"):
         index.save(tmp_path / "index")

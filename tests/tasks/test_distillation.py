@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 import scipy.special
-from checks import to_numpy
+from checks import assert_close, to_numpy
 from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor, tiny_task
 
 import bert_keras
@@ -159,7 +159,7 @@ def test_a_reranker_teaches_the_margins_of_its_logits(name):
         lists = [list(texts) for texts in zip(*columns[1:], strict=True)]
         lists[0], labels = lists[0][:2], model.labels((columns[0], [lists[0][:2], *lists[1:]]))
         wanted = teachers.ravel()[[0, 1, *range(3, 9)]]
-        np.testing.assert_allclose(np.concatenate(labels), wanted, atol=1e-6)
+        assert_close(np.concatenate(labels), wanted, 4e-6)  # Other lengths, other sums.
     else:
         queries = student.embed_as("query", columns[0])
         vectors = [student.embed_as("document", texts) for texts in columns[1:]]

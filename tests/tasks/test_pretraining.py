@@ -4,7 +4,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.special
-from checks import check_task, check_token_metrics, to_numpy
+from checks import assert_close, check_task, check_token_metrics, to_numpy
 from safetensors.numpy import load_file, save_file
 from theirs import outputs_of, reference_model
 from tiny import VOCABULARY, Batches, ready_inputs, tiny_task
@@ -164,7 +164,7 @@ def test_a_checkpoint_of_both_objectives_gives_each_task_its_part(tmp_path):
     for task, name in zip(tasks, ("masked_lm", "next_sentence"), strict=False):
         ours = {key: array for key, array in inputs.items() if key in task.input_names}
         found = task.predict(ours, verbose=0)
-        np.testing.assert_allclose(found, expected[name], atol=1e-5)
+        assert_close(found, expected[name], 2e-5)  # Sums in another order.
     with pytest.warns(UserWarning, match="head/dense/kernel"):
         bert_keras.TextClassifier.from_preset(tmp_path)
 
@@ -203,7 +203,7 @@ def test_tied_tensors_may_come_under_either_name_or_both(tmp_path):
     for change in (both, decoder_only):
         rewrite(tmp_path, change)
         model = bert_keras.MaskedLM.from_preset(tmp_path)
-        np.testing.assert_allclose(model.predict(inputs, verbose=0), expected, atol=1e-5)
+        assert_close(model.predict(inputs, verbose=0), expected, 2e-5)  # Sums in another order.
 
     def untied(tensors):
         tensors[table] = tensors["cls.predictions.decoder.weight"] + 1

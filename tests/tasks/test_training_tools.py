@@ -64,6 +64,7 @@ class Weights(keras.callbacks.Callback):
 
 
 @pytest.mark.each_backend
+@pytest.mark.bounded("bfloat16 rounds to 8 bits in each of eight steps, which Adam magnifies.")
 def test_half_precision_learns_what_float32_does():
     ends, starts = {}, {}
     for dtype in ("float32", "mixed_bfloat16", "mixed_float16"):
@@ -225,7 +226,8 @@ def test_class_weights_of_tags_are_weights_of_their_words(crf):
         keras.utils.set_random_seed(0)
         backbone = tiny_backbone(dropout=0.0, initializer_range=0.3)
         tagger = bert_keras.TokenClassifier(backbone, 2, tiny_preprocessor(), crf=crf)
-        tagger.compile(learning_rate=1e-2, warmup=0)
+        # Not Adam, which magnifies the rounding of a gradient that is 0, as of a key's bias.
+        tagger.compile(keras.optimizers.SGD(0.1))
         tagger.fit(x, y, batch_size=4, epochs=2, shuffle=False, verbose=0, **options)
         return values(tagger)
 
@@ -244,9 +246,7 @@ def test_class_weights_of_tags_are_weights_of_their_words(crf):
         trained(ready, labels, sample_weight=weights, class_weight=class_weight),
     ):
         for path, value in expected.items():
-            # The gradient of a key's bias is 0 up to rounding, and Adam magnifies that.
-            atol = 1e-3 if path.endswith("key/bias") else 1e-5
-            np.testing.assert_allclose(found[path], value, rtol=0, atol=atol, err_msg=path)
+            np.testing.assert_allclose(found[path], value, rtol=0, atol=1e-5, err_msg=path)
 
 
 @pytest.mark.parametrize(
