@@ -135,7 +135,7 @@ def test_training_makes_texts_of_a_row_alike():
     embedder.compile(learning_rate=1e-2)
     before = embedder.evaluate(PAIRS, verbose=0)
     embedder.fit(PAIRS, epochs=8, verbose=0)
-    assert embedder.evaluate(PAIRS, verbose=0) < before
+    assert embedder.evaluate(PAIRS, verbose=0) < before  # Some seeds gain less than a tenth.
 
 
 def test_folders_of_sentence_transformers_are_read_and_written(tmp_path):
