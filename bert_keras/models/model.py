@@ -54,7 +54,8 @@ class BuiltModel(Doors, SafeModel, WithOtherNames):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "__init__" in vars(cls):
+        # A mixin before the model has a constructor of its own, which completes nothing.
+        if "__init__" in vars(cls) or not hasattr(cls.__init__, "completes"):
             cls.__init__ = _completing(cls.__init__)
 
     def complete(self) -> None:
@@ -188,6 +189,7 @@ def _completing(init):
         if type(self).__init__ is completing:
             self.complete()
 
+    completing.completes = True
     completing.__signature__ = inspect.signature(init)  # Keras does not unwrap functions.
     return completing
 
