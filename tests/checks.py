@@ -16,7 +16,7 @@ from bert_keras.preprocessing.unpadded_batches import without_padding
 from bert_keras.presets.assign import relative_path
 from bert_keras.presets.families import record_of
 from bert_keras.presets.formats.checkpoint import Checkpoint
-from bert_keras.presets.formats.huggingface import _KINDS
+from bert_keras.presets.formats.huggingface import KINDS
 from bert_keras.presets.name_map import expand, transformed_back
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -526,7 +526,7 @@ def check_gradients(reference, inputs, folder, **options):
     states = transformers_outputs(reference, inputs, with_gradients=True).last_hidden_state
     ((states * torch.tensor(scale)) ** 2).sum().backward()
     record, arrays = record_of(backbone), {}
-    names = expand(record.rows, _KINDS, i=backbone.num_layers)
+    names = expand(record.rows, KINDS, i=backbone.num_layers)
     for path, gradient in found.items():
         name, transform = names[path]
         arrays[name] = transformed_back(gradient, transform, backbone.num_heads)

@@ -10,6 +10,7 @@ import bert_keras
 from bert_keras.engine.atomic_files import replacing_files, write_json
 from bert_keras.export import program_formats as formats
 from bert_keras.export import runtime
+from bert_keras.inputs import MASK_POSITIONS
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tokenizers.text_encoder import ROLES
 from bert_keras.version import __version__
@@ -63,7 +64,9 @@ def _split_off_weights(path):
 
 def _config_of(model):
     preprocessor, name = getattr(model, "preprocessor", None), type(model).__name__
-    answerers = () if getattr(model, "further_inputs", ()) else getattr(model, "answerers", ())
+    # A program that must be told where masks are has outputs for several tasks.
+    is_composite = MASK_POSITIONS in getattr(model, "further_inputs", ())
+    answerers = () if is_composite else getattr(model, "answerers", ())
     if preprocessor is None or not answerers:
         raise ValueError(
             "A folder answers from text: it needs one task with `answerers` and a preprocessor. "

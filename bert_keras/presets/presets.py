@@ -3,16 +3,13 @@
 import contextlib
 
 from bert_keras.engine.atomic_files import of_one_state, read_json, reading
-from bert_keras.presets.formats import huggingface, keras_hub, own, tf1
+from bert_keras.presets.formats import FORMATS, tf1
 from bert_keras.presets.formats.huggingface import export_to_huggingface
 from bert_keras.presets.formats.own import save_preset
 from bert_keras.presets.formats.sentence_transformers import SentenceTransformersFolder, root_of
 from bert_keras.presets.resolve import CONFIG_FILES, resolve
 
 __all__ = ["export_to_huggingface", "load_backbone", "open_preset", "save_preset"]
-
-# The first that recognizes the config is used. KerasHub's config has our key 'registered_name' too.
-_FORMATS = (keras_hub.KerasHubFolder, own.OwnFolder, huggingface.HuggingFaceFolder)
 
 
 def open_preset(preset):
@@ -35,7 +32,7 @@ def open_preset(preset):
     # One of them exists, or `resolve` would have raised.
     path = next(folder / name for name in names if (folder / name).is_file())
     config = read_json(path)
-    formats = _FORMATS if root_of(folder) is None else (*_FORMATS[:2], SentenceTransformersFolder)
+    formats = FORMATS if root_of(folder) is None else (*FORMATS[:-1], SentenceTransformersFolder)
     for preset_format in (tf1.Tf1Folder,) if is_tf1 else formats:
         if preset_format.recognizes(config):
             with reading(folder):

@@ -16,18 +16,21 @@ import re
 from collections.abc import Iterable
 
 from bert_keras.checks import check_exists, check_type, require, with_extra
+from bert_keras.presets.formats import FORMATS
 from bert_keras.presets.registry import PRESETS, RegisteredPreset
 from bert_keras.presets.torch_pickle import CONVERT, INDEX_FILE
 from bert_keras.tokenizers.saved import SENTENCE_FILES, TOKENIZER_FILES
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
-CONFIG_FILES = ("config.json", "bert_config.json", "albert_config.json")
-# The configs of peft's adapters, which are no whole checkpoint, and of a GLiNER.
-ADAPTERS, _GLINER = "adapter_config.json", "gliner_config.json"
+# The last two are those of TensorFlow 1.
+CONFIG_FILES = (*dict.fromkeys(each.config_file for each in FORMATS),)
+CONFIG_FILES += ("bert_config.json", "albert_config.json")
+# The config of peft's adapters, which are no whole checkpoint.
+ADAPTERS = "adapter_config.json"
 
 # Only these files are downloaded from a Hugging Face repository: those of formats that are read
 # here, without copies of the weights in other formats.
-_SETTINGS = ("config.json", "metadata.json", "preprocessor.json", "task.json")
+_SETTINGS = (*CONFIG_FILES[:-2], "metadata.json", "preprocessor.json", "task.json")
 _EMBEDDERS = ("modules.json", "config_sentence_transformers.json", *SENTENCE_FILES)
 _EMBEDDERS += ("*_Pooling*/config.json", "*_Dense*/config.json")
 _EMBEDDERS += ("*_Dense*/model.safetensors", "*_Dense*/pytorch_model.bin")
@@ -42,7 +45,7 @@ _INNER = tuple(f"{start}0_*/{name}" for start in ("", "document_") for name in _
 DOWNLOADED_FILES = (*_SETTINGS, *TOKENIZER_FILES, *_EMBEDDERS, *_SAFETENSORS, *_HDF5, *_INNER)
 # Google's TensorFlow 1 checkpoint, if a repository has none of the weights above.
 _CHECKPOINTS = ("*.ckpt.index", "*.ckpt.data-*", "*.ckpt-*.index", "*.ckpt-*.data-*")
-DOWNLOADED_TF1_FILES = (*CONFIG_FILES[1:], "checkpoint", *_CHECKPOINTS)
+DOWNLOADED_TF1_FILES = (*CONFIG_FILES[-2:], "checkpoint", *_CHECKPOINTS)
 # PyTorch's weights, if it has no TensorFlow 1 checkpoint either.
 _TORCH = ("pytorch_model.bin", "pytorch_model-*.bin")
 DOWNLOADED_TORCH_FILES = (*_TORCH, INDEX_FILE, *(f"0_*/{name}" for name in (*_TORCH, INDEX_FILE)))
@@ -51,10 +54,6 @@ _READABLE_WEIGHTS = ("*.safetensors", "*.weights.h5", "*.index", *_TORCH)
 _PICKLED_WEIGHTS = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle")
 _OTHER_WEIGHTS = ("*.h5", "*.msgpack", "*.onnx", "*.gguf", "*.ot", "*.tflite")
 
-_NO_GLINER = (
-    "It is a GLiNER, which finds spans by labels that it reads with the text. There is no such "
-    "task here. Fine-tune a TokenClassifier."
-)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # One letter is a drive on Windows.
 # Names of owners, repositories and models. A name with `..` could lead out of the cache folder.
 _NAME = r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]*"
@@ -289,7 +288,7 @@ def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = No
         raise FileNotFoundError(
             f"The folder of a checkpoint must hold {' or '.join(CONFIG_FILES)}. Received: "
             f"{source!r}, which holds: {', '.join(sorted(names)[:20]) or 'nothing'}. "
-            + (_NO_GLINER if _GLINER in names else "Pass the folder that it was saved to.")
+            "Pass the folder that it was saved to."
         )
     if _matching(names, _READABLE_WEIGHTS):
         return folder

@@ -268,9 +268,9 @@ def test_outputs_equal_transformers_and_weights_survive_the_export(
 ROWS = [
     (record, kinds, task)
     for format, kinds in (
-        ("HUGGING_FACE", huggingface._KINDS),
+        ("HUGGING_FACE", huggingface.KINDS),
         ("KERAS_HUB", keras_hub.KINDS),
-        ("TF1", tf1._KINDS),
+        ("TF1", tf1.KINDS),
     )
     for record in records(format)
     for task in ("Backbone", *record.heads)
@@ -297,7 +297,7 @@ def test_the_rows_are_the_weights_of_the_backbone_and_of_each_head(record, kinds
 
 def test_each_transform_is_its_own_inverse():
     array = np.arange(6).reshape(2, 3)
-    for rows in huggingface._KINDS.values():
+    for rows in huggingface.KINDS.values():
         for _, _, transform in rows:
             np.testing.assert_array_equal(
                 transformed(transformed(array, transform), transform), array

@@ -27,7 +27,7 @@ FAMILIES |= {"DeBERTa": "DebertaV2"}
 REASONS = {
     "facebook/bart-large-mnli": "an encoder with a decoder",
     "jinaai/jina-embeddings-v3": "Jina's LoRA.*'hf://jinaai/jina-embeddings-v3-hf'",
-    "urchade/gliner_multi-v2.1": "GLiNER.*TokenClassifier",
+    "urchade/gliner_multi-v2.1": "must hold config.json.*gliner_config.json",
 }
 EACH = ("/all-MiniLM-L6-v2", "/ms-marco-MiniLM-L6-v2", "/bert-base-NER", "/bert-base-chinese")
 

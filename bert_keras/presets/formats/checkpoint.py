@@ -53,6 +53,8 @@ class Preset:
         self.source = f"The preset {name!r}"
 
     registered_name = None
+    # The file that holds the config.
+    config_file = "config.json"
 
     def backbone(self, base, **overrides):
         """Returns a new backbone with initial weights, of a class that derives from `base`.

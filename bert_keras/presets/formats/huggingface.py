@@ -53,7 +53,7 @@ _PROBLEM_TYPES = {
     "multi_label_classification": "multi_label",
     "regression": "regression",
 }
-_KINDS = {
+KINDS = {
     "embedding": [("embeddings", ".weight", None)],
     "norm": [("gamma", ".weight", None), ("beta", ".bias", None)],
     "scale": [("gamma", ".weight", None)],
@@ -66,7 +66,7 @@ _KINDS = {
 class HuggingFaceFolder(Checkpoint):
     """An opened checkpoint folder in Hugging Face's layout."""
 
-    kinds = _KINDS
+    kinds = KINDS
 
     def __init__(self, folder, config, path, name):
         known = {name: record for record in records("HUGGING_FACE") for name in record.names}
@@ -299,7 +299,7 @@ def export_to_huggingface(
     config.setdefault("pad_token_id", 0 if tokenizer is None else tokenizer.pad_token_id)
     config["architectures"] = [next(iter(record.names.values())) + head.architecture]
     architecture = config["architectures"][0]
-    of_backbone, of_head = _named_tensors(record, head, model, variables, dtype, architecture)
+    of_backbone, of_head = named_tensors(record, head, model, variables, dtype, architecture)
     prefix = "" if task is None else record.prefix
     tensors = {prefix + name: array for name, array in of_backbone.items()} | of_head
     config["dtype"] = str(next(iter(tensors.values())).dtype)
@@ -321,7 +321,7 @@ def export_to_huggingface(
             write_text(new / README, readme)
 
 
-def _named_tensors(record, head, model, variables, dtype, architecture):
+def named_tensors(record, head, model, variables, dtype, architecture):
     """Returns the tensors of backbone and head as two dicts by their names in transformers.
 
     Args:
@@ -334,13 +334,13 @@ def _named_tensors(record, head, model, variables, dtype, architecture):
         ValueError: the class has no place for a variable.
     """
     backbone = getattr(model, "backbone", model)
-    names = expand((*record.rows, *head.rows), _KINDS, **record.counts_of(backbone))
+    names = expand((*record.rows, *head.rows), KINDS, **record.counts_of(backbone))
     advice = "Use `save_to_preset`, or make the task without them (a CRF with crf=False)."
     check_have_place(variables, names, f"Hugging Face's {architecture}", advice)
     of_backbone, of_head = {}, {}
     for path, variable in variables.items():
         name, transform = names[path]
-        array = _cast(keras.ops.convert_to_numpy(variable.value), dtype, path)
+        array = cast(keras.ops.convert_to_numpy(variable.value), dtype, path)
         tensors = of_head if path.startswith("head/") else of_backbone
         tensors[name] = transformed(array, transform)
     if record.tables is not None:
@@ -377,7 +377,7 @@ def _task_settings(task, head):
     return settings
 
 
-def _cast(array, dtype, path):
+def cast(array, dtype, path):
     """Returns an array in another dtype, which must hold its values. `path` is for the error."""
     if dtype is None:
         return array
