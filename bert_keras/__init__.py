@@ -67,6 +67,7 @@ else:
     from bert_keras.tasks.text_embedder import TextEmbedder
     from bert_keras.tasks.token_classifier import TokenClassifier
     from bert_keras.tasks.zero_shot_classifier import ZeroShotClassifier
+    from bert_keras.tasks.zero_shot_tagger import ZeroShotTagger
     from bert_keras.tokenizers.byte_pair import BytePairTokenizer
     from bert_keras.tokenizers.tokenizer import Tokenizer
     from bert_keras.tokenizers.unigram import UnigramTokenizer

@@ -55,6 +55,7 @@ from bert_keras.tasks.text_classifier import TextClassifier as TextClassifier
 from bert_keras.tasks.text_embedder import TextEmbedder as TextEmbedder
 from bert_keras.tasks.token_classifier import TokenClassifier as TokenClassifier
 from bert_keras.tasks.zero_shot_classifier import ZeroShotClassifier as ZeroShotClassifier
+from bert_keras.tasks.zero_shot_tagger import ZeroShotTagger as ZeroShotTagger
 from bert_keras.tokenizers.byte_pair import BytePairTokenizer as BytePairTokenizer
 from bert_keras.tokenizers.tokenizer import Tokenizer as Tokenizer
 from bert_keras.tokenizers.unigram import UnigramTokenizer as UnigramTokenizer

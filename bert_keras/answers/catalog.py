@@ -7,11 +7,13 @@ from .span_search import SpanAnswerer
 from .tagged_texts import TagAnswerer
 from .text_vectors import EmbedAnswerer, SparseAnswerer, TokenVectorsAnswerer
 from .tokens import MaskAnswerer, ReplacedTokenAnswerer
+from .zero_shot_spans import ZeroShotTagAnswerer
 
 ANSWERERS = (
     ClassAnswerer,
     ZeroShotAnswerer,
     TagAnswerer,
+    ZeroShotTagAnswerer,
     SpanAnswerer,
     ChoiceAnswerer,
     MaskAnswerer,

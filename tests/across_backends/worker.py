@@ -189,6 +189,14 @@ OTHERS = {
         making("LongTextClassifier", num_classes=2, combine="self_attention"),
         predicting(["a b c d e f g h " * 4] * 3),
     ),
+    "zero_shot_tagger": (
+        making("ZeroShotTagger", dim=8),
+        lambda task: [
+            entity["score"]
+            for answer in task.tag(TEXTS[:6], ["a", "b c"], -1.0)
+            for entity in answer["entities"]
+        ],
+    ),
     "embedder": (making("TextEmbedder"), lambda task: task.embed(TEXTS)),
     "masked_lm": (making("MaskedLM"), lambda task: task.score(TEXTS[:6])),
     "next_sentence": (making("NextSentencePrediction"), predicting((TEXTS[:6], TEXTS[6:12]))),

@@ -324,3 +324,19 @@ def test_keras_averages_unequal_batches_equally():
         model.fit(x, y, size, sample_weight=weights, shuffle=False, verbose=0)
         ends.append(float(model.get_weights()[0][0, 0]))
     np.testing.assert_allclose(ends, [0.2 * 0.9, 0.2 * 0.5], atol=1e-6)
+
+
+def test_keras_exports_no_lstm_of_any_length_from_pytorch():
+    import torch
+    from torch.export import Dim, export
+
+    layer = keras.layers.LSTM(2, return_sequences=True)
+    layer.build((None, None, 3))
+
+    class Program(torch.nn.Module):
+        def forward(self, x):
+            return layer(x)
+
+    free = ({0: Dim("batch"), 1: Dim("steps")},)
+    with pytest.raises(Exception, match="steps"):
+        export(Program(), (torch.ones(2, 5, 3),), dynamic_shapes=free, strict=False)

@@ -93,6 +93,10 @@ CASES = {
     "crf": tagger(TEXTS, label_names=NAMES, crf=True),
     "numbers": tagger(["ab, c"]),
     "words": tagger(PIECES, num_classes=5, label_names=NAMES[:5], make=roberta_task_of),
+    "spans": case(
+        *("ZeroShotTagger", "tag", [*TEXTS, ["a", "b"], "a b " * 20], ["a b", "c"], -1.0),
+        **{"dim": 8, "max_width": 3, "max_words": 6, "max_length": 16},
+    ),
     "answer": answerer(QUESTIONS, CONTEXTS, 3, stride=3, max_answer_length=4),
     "answer_one": answerer(QUESTIONS[0], CONTEXTS[0], stride=2),
     "no_answer": answerer(

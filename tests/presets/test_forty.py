@@ -27,7 +27,6 @@ FAMILIES |= {"DeBERTa": "DebertaV2"}
 REASONS = {
     "facebook/bart-large-mnli": "an encoder with a decoder",
     "jinaai/jina-embeddings-v3": "Jina's LoRA.*'hf://jinaai/jina-embeddings-v3-hf'",
-    "urchade/gliner_multi-v2.1": "must hold config.json.*gliner_config.json",
 }
 EACH = ("/all-MiniLM-L6-v2", "/ms-marco-MiniLM-L6-v2", "/bert-base-NER", "/bert-base-chinese")
 
@@ -160,7 +159,8 @@ CHECKS = {
     [
         pytest.param(x, marks=[pytest.mark.each_backend] * f"/{x}".endswith(EACH))
         for x in FORTY
-        if FORTY[x].task
+        # `tests/tasks/test_zero_shot_tagger.py` compares a GLiNER with its own package.
+        if FORTY[x].task in CHECKS
     ],
 )
 def test_it_loads_and_answers_with_the_references_numbers(name, tmp_path):

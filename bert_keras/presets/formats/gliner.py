@@ -1,0 +1,342 @@
+"""GLiNER's folders: `gliner_config.json`, weights, tokenizer files.
+
+Supported are the span models with one encoder for texts and labels. The config of older folders
+lacks the encoder's own config, and these folders lack a tokenizer: both are read from the encoder's
+checkpoint, which `model_name` names.
+
+Reference: https://github.com/urchade/GLiNER, `gliner/config.py` and `gliner/modeling`.
+"""
+
+import functools
+import re
+
+import keras
+import numpy as np
+import tokenizers
+
+from bert_keras.checks import check_choice, check_int, require
+from bert_keras.engine.atomic_files import read_json, replacing_files, write_json, write_text
+from bert_keras.engine.quantized import check_not_quantized
+from bert_keras.presets.assign import assign, by_path, own_weights
+from bert_keras.presets.card import README, card_of
+from bert_keras.presets.families import kind_of, record_of
+from bert_keras.presets.families.record import Head
+from bert_keras.presets.formats.checkpoint import refuse, written_config
+from bert_keras.presets.formats.huggingface import KINDS, HuggingFaceFolder, cast, named_tensors
+from bert_keras.presets.name_map import expand
+from bert_keras.presets.safetensors_io import weights_files, write_checkpoint
+from bert_keras.tokenizers.saved import (
+    TOKENIZER_FILE,
+    TOKENIZER_FILES,
+    VOCABULARY_FILES,
+    read_tokenizer,
+)
+from bert_keras.tokenizers.tokenizer import Tokenizer
+
+_TASK = "ZeroShotTagger"
+_ENCODER = "token_rep_layer.bert_layer.model."
+_SPAN = "span_rep_layer.span_rep_layer."
+_HEAD = ("token_rep_layer.projection.", "rnn.", "span_rep_layer.", "prompt_rep_layer.")
+# Tensors that are not each one of ours, see `_joined`.
+_JOINED = ("rnn.", f"{_SPAN}out_project.")
+# The reference code makes it, and never calls it.
+_UNUSED = "cross_fuser."
+_ROWS = (
+    ("head/projection", "token_rep_layer.projection", "dense"),
+    ("head/start_hidden", f"{_SPAN}project_start.0", "dense"),
+    ("head/start", f"{_SPAN}project_start.3", "dense"),
+    ("head/end_hidden", f"{_SPAN}project_end.0", "dense"),
+    ("head/end", f"{_SPAN}project_end.3", "dense"),
+    ("head/label_hidden", "prompt_rep_layer.0", "dense"),
+    ("head/label", "prompt_rep_layer.3", "dense"),
+)
+_DIRECTIONS = {"forward": "", "backward": "_reverse"}
+_MARKERS = ("[FLERT]", "<<ENT>>", "<<SEP>>")
+# Key of the config -> the values that are supported, the default first.
+_ALLOWED = {
+    "span_mode": ("markerV0", "marker"),
+    "num_rnn_layers": (1, 0),
+    "subtoken_pooling": ("first",),
+    "embed_ent_token": (True,),
+    "fuse_layers": (False, None),
+    "words_splitter_type": ("whitespace", None),
+}
+_VARIANTS = {
+    "labels_encoder": "a bi-encoder, which reads labels on their own",
+    "labels_decoder": "a model that generates labels",
+    "relations_layer": "a model of relations",
+}
+
+
+class GlinerFolder(HuggingFaceFolder):
+    """An opened folder of a GLiNER."""
+
+    config_file = "gliner_config.json"
+
+    def __init__(self, folder, config, path, name):
+        self._check_variant(config, path)
+        for key, values in _ALLOWED.items():
+            advice = f"A {_TASK} supports no others."
+            check_choice(f"{key}` in `{path}", config.get(key, values[0]), values, advice)
+        self.gliner = config
+        encoder = config.get("encoder_config") or read_json(_file_of_encoder(folder, config), dict)
+        super().__init__(folder, dict(encoder), path, name)
+        # The markers changed the number of rows.
+        table = next(x for ours, x, *_ in self.record.rows if ours.endswith("/token_embedding"))
+        if f"{table}.weight" in self.tensors:
+            self.config["vocab_size"] = self.tensors.shapes[f"{table}.weight"][0]
+
+    @staticmethod
+    def recognizes(config):
+        """Whether a parsed config is of this format."""
+        return "span_mode" in config and "max_width" in config
+
+    @staticmethod
+    def _check_variant(config, path):
+        found = [what for key, what in _VARIANTS.items() if config.get(key)]
+        if config["span_mode"] == "token_level":
+            found.append("a model that tags tokens instead of spans (span_mode='token_level')")
+        if found:
+            raise ValueError(
+                f"A {_TASK} reads GLiNER's span models with one encoder. Received: {path}, which "
+                f"is {found[0]}. Take one such as urchade/gliner_medium-v2.1."
+            )
+
+    def _wrapper(self, checkpoint):
+        return _ENCODER
+
+    def tokenizer(self):
+        """Returns the tokenizer of the folder, or that of its encoder with the markers added."""
+        return self._tokenizer
+
+    @functools.cached_property
+    def _tokenizer(self):
+        config, folder = self.gliner, self.folder
+        if not any((folder / name).is_file() for name in VOCABULARY_FILES):
+            folder = _file_of_encoder(folder, config).parent
+        tokenizer, label_id = _load_tokenizer(folder), config.get("class_token_index", -1)
+        markers = [_MARKERS[0], *self._marker_tokens()]
+        if label_id < 0 or folder != self.folder:
+            backend = tokenizers.Tokenizer.from_str(tokenizer.to_json())
+            backend.add_special_tokens(markers)
+            tokenizer = Tokenizer(backend, **tokenizer.get_config())
+        found = tokenizer.token_to_id(markers[1])
+        if label_id not in (found, -1):
+            raise ValueError(
+                f"The tokenizer must hold {markers[1]!r} by the id of `class_token_index`, "
+                f"{label_id}. Received: the id {found}, in {folder}. Download the folder again."
+            )
+        return tokenizer
+
+    def _marker_tokens(self):
+        keys = zip(("ent_token", "sep_token"), _MARKERS[1:], strict=True)
+        return [self.gliner.get(key) or usual for key, usual in keys]
+
+    def max_length(self, task):
+        """Returns the longest row: room for eight tokens a word, if the tokenizer has no limit."""
+        if kind_of(task, [_TASK]) != _TASK or self._tokenizer.model_max_length:
+            return super().max_length(task)
+        return 8 * self._max_words()
+
+    def _max_words(self):
+        return check_int(f"max_len` in `{self.path}", self.gliner.get("max_len", 384), 1, 2**16)
+
+    def task_name(self):
+        """Returns the registered name of the task."""
+        return f"bert_keras>{_TASK}"
+
+    def task_arguments(self, task, chosen=()):
+        """Returns the arguments of a `ZeroShotTagger`; for other tasks none."""
+        if kind_of(task, [_TASK]) != _TASK:
+            return {}
+        config, (label_token, separator_token) = self.gliner, self._marker_tokens()
+        return {
+            "dim": config["hidden_size"],
+            "max_width": config["max_width"],
+            "max_words": self._max_words(),
+            "max_labels": config.get("max_types", 25),
+            "span_mode": config["span_mode"],
+            "lstm": config.get("num_rnn_layers", 1) == 1,
+            "dropout": config.get("dropout", 0.4),
+            "label_token": label_token,
+            "separator_token": separator_token,
+        }
+
+    def load_head_weights(self, task):
+        if kind_of(task, [_TASK]) != _TASK:
+            return super().load_head_weights(task)
+        weights, names = own_weights(task), expand(_ROWS, self.kinds)
+        joined = _joined(self.tensors, task)
+        of_head = [name for name in self.tensors if name.startswith(_HEAD)]
+        tensors = self.tensors.only(x for x in of_head if not x.startswith(_JOINED))
+        names = {path: names.get(path, (path, None)) for path in weights}
+        assign(weights, names, tensors.updated(joined), source=self.source)
+
+    def _ignorable_head_tensors(self, task):
+        return {name for name in self.tensors if name.startswith((*_HEAD, _UNUSED))}
+
+
+def _load_tokenizer(folder):
+    """Returns the tokenizer in a folder.
+
+    The reference code writes a template in which a pair is two whole texts, `[CLS] A [SEP] [CLS] B
+    [SEP]`, and never uses it. Here it is `[CLS] A [SEP] B [SEP]`.
+    """
+    path = folder / TOKENIZER_FILE
+    saved = read_json(path, dict) if path.is_file() else {}
+    template = saved.get("post_processor") or {}
+    single, pair = ([*map(_token, template.get(name) or ())] for name in ("single", "pair"))
+    if not single or pair != [*single, *("B" if x == "A" else x for x in single)]:
+        return Tokenizer.load(folder)
+    _, settings = read_tokenizer(folder, {})
+    settings["backend"].post_processor = tokenizers.processors.TemplateProcessing(
+        single=[f"{'$A' if x == 'A' else x}:0" for x in single],
+        pair=[f"{'$A' if x == 'A' else x}:0" for x in single]
+        + [f"{'$B' if x == 'A' else x}:1" for x in single[single.index("A") :]],
+        special_tokens=[(x["id"], x["ids"][0]) for x in template["special_tokens"].values()],
+    )
+    return Tokenizer(**settings)
+
+
+def _token(item):
+    """Returns the name of a part of a template: a special token, or `"A"` or `"B"`."""
+    ((_, part),) = item.items()
+    return part["id"]
+
+
+def _file_of_encoder(folder, config):
+    """Returns the path of the config of a GLiNER's encoder, with the tokenizer files beside it.
+
+    They are in the folder itself, or in the Hub's repository that `model_name` names.
+    """
+    path, name = folder / "config.json", str(config.get("model_name"))
+    if path.is_file():
+        return path
+    what = f"read the encoder's config and tokenizer, which {folder} lacks"
+    advice = f"Or copy config.json and the tokenizer files of {name} into the folder."
+    part = r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]*"
+    if not re.fullmatch(f"{part}/{part}", name):
+        raise ValueError(
+            f"{folder} must hold the config and the tokenizer of its encoder. Received: neither, "
+            f"and the encoder's name {name!r:.100}, which is no repository. {advice}"
+        )
+    client = require("huggingface_hub", what, advice=advice)
+    try:
+        found = client.snapshot_download(name, allow_patterns=["config.json", *TOKENIZER_FILES])
+    except Exception as error:  # Its class depends on the client's version.
+        raise OSError(f"Could not {what}, from {name!r}: {error}. {advice}") from error
+    return type(folder)(found) / "config.json"
+
+
+def _joined(tensors, task):
+    """Returns the arrays of our weights whose tensors are split or summed, by path."""
+    arrays = {}
+
+    def add(path, make, *names):
+        if all(name in tensors for name in names):
+            arrays[f"head/{path}"] = make(*(tensors[name] for name in names))
+
+    for direction, ending in _DIRECTIONS.items():
+        names = (f"rnn.lstm.{name}_l0{ending}" for name in ("weight_ih", "weight_hh"))
+        for path, name in zip(("kernel", "recurrent_kernel"), names, strict=True):
+            add(f"lstm/{direction}_{path}", np.transpose, name)
+        biases = (f"rnn.lstm.{name}_l0{ending}" for name in ("bias_ih", "bias_hh"))
+        add(f"lstm/{direction}_bias", np.add, *biases)
+    first, second = _span_layers(task)
+    add("start_to_span/kernel", lambda array: array[:, : task.dim].T, f"{first}.weight")
+    add("end_to_span/kernel", lambda array: array[:, task.dim :].T, f"{first}.weight")
+    add("start_to_span/bias", np.asarray, f"{first}.bias")
+    if second is not None:
+        add("label_to_span/kernel", np.asarray, f"{second}.weight")
+        add("span_bias", np.asarray, f"{second}.bias")
+    return arrays
+
+
+def _split(arrays, task):
+    """Returns the tensors of arrays by our paths, the inverse of `_joined`."""
+    tensors, first, second = {}, *_span_layers(task)
+    for direction, ending in _DIRECTIONS.items() if task.lstm else ():
+        kernel, recurrent_kernel, bias = (
+            arrays[f"head/lstm/{direction}_{name}"]
+            for name in ("kernel", "recurrent_kernel", "bias")
+        )
+        values = kernel.T, recurrent_kernel.T, bias, np.zeros_like(bias)
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        for name, value in zip(names, values, strict=True):
+            tensors[f"rnn.lstm.{name}_l0{ending}"] = value
+    kernels = [arrays[f"head/{name}_to_span/kernel"] for name in ("start", "end")]
+    tensors[f"{first}.weight"] = np.concatenate(kernels).T
+    tensors[f"{first}.bias"] = arrays["head/start_to_span/bias"]
+    if second is not None:
+        tensors[f"{second}.weight"] = arrays["head/label_to_span/kernel"]
+        tensors[f"{second}.bias"] = arrays["head/span_bias"]
+    return tensors
+
+
+def _span_layers(task):
+    """Returns the names of the one or two layers that combine both ends of a span."""
+    name = f"{_SPAN}out_project"
+    return (name, None) if task.span_mode == "marker" else (f"{name}.0", f"{name}.3")
+
+
+def write(task, folder, dtype=None, card=None):
+    """Writes a folder that `gliner.GLiNER.from_pretrained` loads, with merged adapters.
+
+    Args:
+        task: a `ZeroShotTagger` with a preprocessor.
+        folder: str or path, made when missing. Either all files are replaced, or on an error none.
+        dtype, card: see `export_to_huggingface`.
+
+    Raises:
+        ValueError: the encoder's family has no counterpart in transformers, or a weight is too
+            large for the dtype.
+    """
+    check_choice("dtype", dtype, (None, "float32", "float16", "bfloat16"))
+    check_not_quantized(task)
+    task = task.without_adapters()
+    backbone, tokenizer, record = task.backbone, task.tokenizer, record_of(task.backbone)
+    if record is None:
+        refuse(type(backbone).__name__, [], "GLiNER")
+    encoder = {"model_type": next(iter(record.names))}
+    encoder |= written_config(record, backbone, "GLiNER")
+    encoder["pad_token_id"] = tokenizer.pad_token_id
+    of_backbone, _ = named_tensors(
+        *(record, Head(), backbone, by_path(backbone.weights), dtype, "AutoModel")
+    )
+    tensors = {_ENCODER + name: array for name, array in of_backbone.items()}
+    arrays = {
+        path: cast(keras.ops.convert_to_numpy(weight.value), dtype, path)
+        for path, weight in own_weights(task).items()
+    }
+    names = expand(_ROWS, KINDS)
+    tensors |= {names[path][0]: arrays[path].T for path in names if path in arrays}
+    tensors |= _split(arrays, task)
+    settings = task.answer_settings()
+    config = {
+        "model_type": None,
+        "model_name": f"{encoder['model_type']}",
+        "name": "bert_keras",
+        "encoder_config": encoder,
+        "vocab_size": backbone.vocabulary_size,
+        "class_token_index": settings["label_id"],
+        "ent_token": tokenizer.id_to_token(settings["label_id"]),
+        "sep_token": tokenizer.id_to_token(settings["separator_id"]),
+        "hidden_size": task.dim,
+        "max_width": task.max_width,
+        "max_len": task.max_words,
+        "max_types": task.max_labels,
+        "max_neg_type_ratio": task.negative_ratio,
+        "dropout": task.dropout,
+        **{key: values[0] for key, values in _ALLOWED.items()},
+        "span_mode": task.span_mode,
+        "num_rnn_layers": int(task.lstm),
+    }
+    code = 'import gliner\n\nmodel = gliner.GLiNER.from_pretrained(".")'
+    readme = card_of(task, folder, card, "gliner", code)
+    stale = (*weights_files(folder), *TOKENIZER_FILES, "config.json", "task.json", "modules.json")
+    with replacing_files(folder, stale=stale) as new:
+        write_checkpoint(new, tensors, metadata={"format": "pt"})
+        write_json(new / GlinerFolder.config_file, config)
+        tokenizer.save(new, backbone.input_names)
+        if readme is not None:
+            write_text(new / README, readme)
