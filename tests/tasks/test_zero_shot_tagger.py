@@ -295,7 +295,7 @@ def test_training_finds_entities():
     sizes = {"num_layers": 2, "dropout": 0.0, "initializer_range": 0.3}
     task = tiny_tagger(backbone=tiny_backbone(vocabulary_size=len(VOCABULARY), **sizes), dim=32)
     task.compile(learning_rate=5e-3)
-    task.fit(LETTERS * 8, ENTITIES * 8, epochs=40, batch_size=8, verbose=0)
+    task.fit(LETTERS * 8, ENTITIES * 8, epochs=100, batch_size=8, verbose=0)
     assert task.evaluate(LETTERS, ENTITIES, return_dict=True, verbose=0)["f1"] > 0.95
     found = [*map(as_tuples, task.tag(LETTERS[:3], ["one a", "many b"]))]
     assert found == [
