@@ -4,6 +4,8 @@ import abc
 import difflib
 import inspect
 import sys
+from collections.abc import Callable
+from typing import Any
 
 # Endings of class names in KerasHub and transformers.
 _CLASSES = {
@@ -109,7 +111,7 @@ def renamed_class(name):
     return f" Here it is `bert_keras.{_CLASSES[max(endings, key=len)]}`." if endings else ""
 
 
-def hints_of_module(module):
+def hints_of_module(module: str) -> Callable[[str], Any]:
     """Returns a `__getattr__` for a package: the error says where the library has the name.
 
     Args:

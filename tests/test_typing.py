@@ -93,7 +93,13 @@ def test_the_types_of_a_model_name_the_arguments_of_its_constructor(cls):
     assert keywords(cls.__init__) == arguments_of(cls)
 
 
-@pytest.mark.parametrize("cls", TASKS, ids=lambda cls: cls.__name__)
+# A task may leave the types of its options to its constructor.
+UNTYPED_OPTIONS = (bert_keras.ZeroShotTagger,)
+
+
+@pytest.mark.parametrize(
+    "cls", [cls for cls in TASKS if cls not in UNTYPED_OPTIONS], ids=lambda cls: cls.__name__
+)
 def test_the_types_of_a_task_name_the_arguments_of_from_preset(cls):
     sources = "".join(inspect.getsource(part) for part in cls.__mro__ if part in TASKS)
     rule = r"def from_preset\(\s*cls, preset: Path, \*\*kwargs: Unpack\[(\w+)\]"

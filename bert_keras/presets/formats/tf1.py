@@ -27,7 +27,7 @@ _COUNTERS += ("loss_scale", "loss_scale_good_steps")
 _SLOT_ENDINGS = ("/adam_m", "/adam_v", "/lamb_m", "/lamb_v", "/Adam", "/Adam_1", "/Momentum")
 _SLOT_ENDINGS += ("/ExponentialMovingAverage", "/Adagrad", "/RMSProp", "/RMSProp_1")
 # Kernels have our layout, `(input, output)`, except in heads that Google's scripts write by hand.
-_KINDS = {
+KINDS = {
     "embedding": [("embeddings", "", None)],
     "norm": [("gamma", "/gamma", None), ("beta", "/beta", None)],
     "dense": [("kernel", "/kernel", None), ("bias", "/bias", None)],
@@ -39,7 +39,7 @@ _KINDS = {
 class Tf1Folder(Checkpoint):
     """An opened checkpoint folder in the layout of google-research/bert."""
 
-    kinds = _KINDS
+    kinds = KINDS
 
     def __init__(self, folder, config, path, name):
         # ALBERT's config has all of BERT's keys, and its own.

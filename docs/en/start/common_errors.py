@@ -67,14 +67,13 @@ shown(lambda: classifier.compile(lr=1e-3))
 # %% [markdown]
 # ## Labels
 #
-# Pass one label per text: an integer that counts from 0, or a name from `label_names`. One-hot rows
-# raise an error.
+# Pass one label per text: an integer that counts from 0, or a name from `label_names`. A new head
+# without `label_names` learns the names.
 
 # %%
 shown(lambda: classifier.fit(texts, [0]))
 shown(lambda: classifier.fit(texts, [1, 2]))
-shown(lambda: classifier.fit(texts, ["bad", "good"]))
-shown(lambda: classifier.fit(texts, [[0, 1], [1, 0]]))
+shown(lambda: classifier.fit(texts, [[0.9, 0.9], [1, 0]]))
 
 # %% [markdown]
 # ## Texts

@@ -73,13 +73,12 @@ classifier.tokenizer.tokenize("我爱北京天安门。")
 # %% [markdown]
 # ## 标签
 #
-# 标签的个数要与文本相同。可以是从 0 开始的整数，也可以是 `label_names` 里的名字，不能是 one-hot。
+# 标签的个数要与文本相同。可以是从 0 开始的整数，也可以是 `label_names` 里的名字；新的预测头没有 `label_names` 时，会从标签里学到名字。
 
 # %%
 shown(lambda: classifier.fit(texts, [0]))
 shown(lambda: classifier.fit(texts, [1, 2]))
-shown(lambda: classifier.fit(texts, ["差评", "好评"]))
-shown(lambda: classifier.fit(texts, [[0, 1], [1, 0]]))
+shown(lambda: classifier.fit(texts, [[0.9, 0.9], [1, 0]]))
 
 # %% [markdown]
 # ## 空值与编码
