@@ -95,10 +95,11 @@ def router(server):
 def _checked_options(served, body):
     """Returns the options of a body; raises `Refusal`, 422, for one that does not fit."""
     known = {option.name: option for option in served.options(served.method)}
-    options = {name: x for name, x in (body.model_extra or {}).items() if x is not None}
-    names = ", ".join(known) or "no options"
-    for name, value in options.items():
+    extra, names = body.model_extra or {}, ", ".join(known) or "no options"
+    for name in extra:
         check(name in known, f"{name}: {served.method} takes {names}.")
+    options = {name: value for name, value in extra.items() if value is not None}
+    for name, value in options.items():
         check(not isinstance(value, dict), f"{name}: a text, a number or a list is needed.")
         try:
             options[name] = known[name].checked(value)

@@ -48,7 +48,8 @@ def router(server):
         inputs = [inputs] if is_one else inputs
         check_num_rows(inputs, server.settings)
         before = served.prompt(body.prompt_name)
-        texts, num_tokens = await asyncio.to_thread(_texts_of, tokenizer, inputs, before)
+        limit = served.max_length - tokenizer.layout.num_special()
+        texts, num_tokens = await asyncio.to_thread(_texts_of, tokenizer, inputs, before, limit)
         rows, prompt = [(x,) for x in texts], body.prompt_name
         vectors = await server.ask(request, served, "embed", rows, prompt=prompt)
         vectors = shortened(vectors, True, body.dimensions).astype("<f4")
@@ -73,10 +74,11 @@ def _described(name):
     return {"id": name, "object": "model", "created": 0, "owned_by": "bert_keras"}
 
 
-def _texts_of(tokenizer, inputs, prompt):
-    """Returns texts and the total number of their tokens, those of the prompt included."""
+def _texts_of(tokenizer, inputs, prompt, limit):
+    """Returns texts and the total number of tokens that are read, those of the prompt included."""
     texts = [x if isinstance(x, str) else _text_of(tokenizer, x) for x in inputs]
-    return texts, sum(len(ids) for ids in tokenizer([prompt + text for text in texts]))
+    rows = tokenizer([prompt + text for text in texts])
+    return texts, sum(min(limit, len(ids)) for ids in rows)
 
 
 def _text_of(tokenizer, ids):

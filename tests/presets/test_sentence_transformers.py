@@ -351,8 +351,9 @@ def test_tokens_of_a_prompt_that_is_not_pooled_are_left_out(folder, mode, capsys
     write_json(folder / "1_Pooling/config.json", {"pooling_mode": mode, "include_prompt": False})
     embedder, pooled = bert_keras.TextEmbedder.from_preset(folder), []
     for text in ("a b: c d", "a b: h g f e"):
-        outputs = call(embedder.backbone, embedder.preprocessor(text))
-        tokens = to_numpy(outputs["sequence_output"])[0, 4:]
+        inputs = embedder.preprocessor(text)
+        outputs = call(embedder.backbone, inputs)
+        tokens = to_numpy(outputs["sequence_output"])[0, 4 : inputs["padding_mask"].sum()]
         pooled.append({"mean": tokens.mean(0), "max": tokens.max(0), "cls": tokens[0]}[mode])
     bare = embedder.predict(TEXTS, verbose=0)
     for again in written(embedder, folder):

@@ -143,6 +143,8 @@ def test_the_openai_client_embeds_texts_and_token_ids(tasks, address, unit_vecto
             found = embeddings.create(model="embedder", input=inputs, **encoding)
             close([x.embedding for x in found.data], unit_vectors)
     assert found.usage.prompt_tokens == 4
+    # Texts are cut to 16 tokens, two of them special.
+    assert embeddings.create(model="embedder", input="a " * 99).usage.prompt_tokens == 14
     with pytest.raises(openai.NotFoundError, match="There are: classifier"):
         embeddings.create(model="nothing", input="a")
     with pytest.raises(openai.UnprocessableEntityError, match="the model's own tokenizer"):
@@ -278,6 +280,7 @@ def test_ranking_needs_a_single_score_and_truncation_can_be_turned_off():
          "Received: 17"),
         ("/answers/reader", {"rows": [["a"]]}, 422, "question, context"),
         ("/answers/classifier", {"rows": [["a"]], "top_k": 3}, 422, "takes threshold"),
+        ("/answers/classifier", {"rows": [["a"]], "treshold": None}, 422, "takes threshold"),
         ("/embed", {"inputs": ["a", "a " * 15], "truncate": False}, 413, "inputs[1]: at most 16"),
         ("/predict", {"inputs": [["a", "a " * 13]], "truncate": False}, 413, "Received: 17"),
         ("/models/embedder", {"inputs": "a " * 15, "truncate": False}, 413, "at most 16 tokens"),
