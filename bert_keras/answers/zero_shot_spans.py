@@ -308,7 +308,10 @@ def check_labels(labels: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
             f"Received: {labels!r:.100}."
         )
     if not pairs or not all(prompt.strip() for _, prompt in pairs):
-        raise ValueError(f"`labels` must be words. Received: {labels!r:.100}.")
+        raise ValueError(
+            '`labels` must name a kind of span, such as `labels=["person", "city"]`, and '
+            f"none may be blank. Received: {labels!r:.100}."
+        )
     return dict(pairs)
 
 

@@ -718,7 +718,7 @@ IDS = [f"a{i}\tthis is text {i}" for i in range(200)]
         (TEXTS, LABELLED, {"dev_file": "train", "output_dir": "train/x"}, "--output_dir must be a"),
         (TAGS, ["a O", "b B-X", "", "0 0"], {}, "train, line 4: .*Received: '0'"),
         (TAGS, ["a O", "b S-X"], {"scheme": "IOB2"}, "train, line 2: .*IOB2.*d: 'S-X'"),
-        (TAGS, IDS, {}, "train must hold words.*200 different tags"),
+        (TAGS, IDS, {}, "train must have a column of tags. Received: 200 different values"),
         (TAGS, SENTENCES, {}, "train must hold a word and its tag per"),
         (QUESTIONS, six_questions(1), {}, r"two contexts .* 6 questions on 1\. .*--dev_file"),
         (QUESTIONS, [SHIFTED], {"dev_file": "train"}, "None of the 6 answers to train on is in"),

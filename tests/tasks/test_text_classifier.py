@@ -10,8 +10,9 @@ from tiny import VOCABULARY, batches_of, tiny_backbone, tiny_classifier, tiny_pr
 
 import bert_keras
 from bert_keras import distribution
+from bert_keras.preprocessing import batching
 from bert_keras.preprocessing.batching import BucketedBatches, buckets_worth_compiling
-from bert_keras.tasks import encoded_examples, task_data
+from bert_keras.tasks import task_data
 
 pytestmark = pytest.mark.once
 
@@ -74,7 +75,7 @@ def test_backends_pad_to_different_lengths_and_have_the_same_rows(monkeypatch):
     classifier = tiny_classifier(tiny_backbone(max_sequence_length=48), preprocessor=preprocessor)
     texts, rows = ["a " * size for size in range(1, 47)], []
     for compiles in (True, False):
-        for module in (encoded_examples, task_data):
+        for module in (batching, task_data):
             monkeypatch.setattr(module, "COMPILES_SHAPES", compiles)
         data = batches_of(classifier, texts, [0, 1] * 23, shuffle=True, batch_size=4)
         fine, coarse = tuple(range(4, 49, 4)), (8, 16, 24, 32, 40, 48)

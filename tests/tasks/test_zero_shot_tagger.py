@@ -223,8 +223,8 @@ def test_other_models_are_refused_by_name(tmp_path, changes, message):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (("a", []), ValueError, "`labels` must be words"),
-        (("a", [" "]), ValueError, "`labels` must be words"),
+        (("a", []), ValueError, "`labels` must name a kind"),
+        (("a", [" "]), ValueError, "`labels` must name a kind"),
         (("a", ["<<ENT>>"]), ValueError, "none of the markers"),
         (("a", "person"), TypeError, "`labels` must be a list"),
         (("a", [3]), TypeError, "`labels` must be a list"),
