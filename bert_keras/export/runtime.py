@@ -193,12 +193,18 @@ class ExportedTask:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
         cls = self.answerers[name]
-        num_columns = sum(field.kind != "optional" for field in cls.fields)
+        fields = [field.name for field in cls.fields if field.kind != "optional"]
+        names = [*fields, *(option.name for option in cls.options)]
 
         def ask(*arguments, **options):
-            names = [option.name for option in cls.options]
-            named = dict(zip(names, arguments[num_columns:], strict=False))
-            return self.ask(name, *arguments[:num_columns], **named, **options)
+            if len(arguments) > len(names):
+                raise TypeError(
+                    f"`{name}` takes {', '.join(names)}, and `batch_size` by its name. Received: "
+                    f"{len(arguments)} arguments."
+                )
+            named = dict(zip(names, arguments, strict=False))
+            columns = [named.pop(field) for field in fields if field in named]
+            return self.ask(name, *columns, **named, **options)
 
         return ask
 

@@ -496,11 +496,11 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
 
     def _inputs_of_texts(self, texts):
         inputs, *_ = self.data.one_batch(texts, training=False)
-        if isinstance(inputs, dict) and num_examples(inputs) != num_examples(as_str(texts)):
+        num_texts = num_examples(as_str(texts))
+        if isinstance(inputs, dict) and num_examples(inputs) != num_texts:
             raise ValueError(
                 f"A {type(self).__name__} is called with texts of one row each. Received: "
-                f"{num_examples(as_str(texts))} examples, which make {num_examples(inputs)} rows. "
-                "Use `predict`."
+                f"{num_texts} examples, which make {num_examples(inputs)} rows. Use `predict`."
             )
         return inputs
 
