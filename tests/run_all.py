@@ -191,10 +191,13 @@ def main(arguments):
         if arguments == ["--margins"]:
             plugin = [*pytest, "-p", "margins"]
             for backend, settings in itertools.product(("torch", "jax", "tensorflow"), MARGINS):
-                command = [*plugin, *tests_of_backends(backend)]
                 title = " ".join(f"{name}={value}" for name, value in settings.items())
                 path = str(ROOT / "tests")
-                add(run, f"{backend}, {title}", command, backend, PYTHONPATH=path, **settings)
+                groups = [tests_of_backends(backend)]
+                groups.append(ONCE if backend == "torch" else [SEVERAL_DEVICES, *ROUNDING])
+                for files in groups:
+                    command = [*plugin, *files]
+                    add(run, f"{backend}, {title}", command, backend, PYTHONPATH=path, **settings)
             return finish(jobs, started)
         # The longest jobs start first, so that two run until the end.
         for backend in ("torch", "jax", "tensorflow"):
