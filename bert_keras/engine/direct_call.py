@@ -32,7 +32,7 @@ class DirectCall:
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _IS_TORCH and _is_plain(self, args, kwargs):
+        if adds_nothing(self, args, kwargs):
             return self.call(*args, **kwargs)
         return super().__call__(*args, **kwargs)
 
@@ -44,7 +44,7 @@ def call_layer(layer: keras.layers.Layer, *args: Any, **kwargs: Any) -> Any:
         layer: a layer that makes no masks.
         *args, **kwargs: its call arguments.
     """
-    if _IS_TORCH and _is_plain(layer, args, kwargs):
+    if adds_nothing(layer, args, kwargs):
         return layer.call(*args, **kwargs)
     return layer(*args, **kwargs)
 
@@ -52,17 +52,19 @@ def call_layer(layer: keras.layers.Layer, *args: Any, **kwargs: Any) -> Any:
 def calls_only(layer: keras.layers.Layer, x: Any) -> bool:
     """Whether `layer(x)` would call `layer.call(x)` and do nothing else, on JAX or PyTorch."""
     if _IS_TORCH:
-        return _is_plain(layer, (x,), {})
+        return adds_nothing(layer, (x,), {})
     has_dtype_of_x = layer.compute_dtype == keras.backend.standardize_dtype(x.dtype)
     is_simple = layer.built and layer.activity_regularizer is None and not layer._remat_mode
     return has_dtype_of_x and is_simple
 
 
-def _is_plain(layer, args, kwargs):
+def adds_nothing(layer: keras.layers.Layer, args: tuple, kwargs: dict[str, Any]) -> bool:
     """Whether `Layer.__call__` would pass these arguments to `layer.call` and add nothing.
 
-    It adds `training` to the arguments, as Keras does.
+    It puts `training` into `kwargs`, as Keras does. Only PyTorch gains, so elsewhere it is False.
     """
+    if not _IS_TORCH:
+        return False
     context = getattr(GLOBAL_STATE_TRACKER, "current_call_ctx", None)
     if context is None:
         return False

@@ -22,7 +22,7 @@ from bert_keras import distribution
 from bert_keras.checks import check_not_empty
 from bert_keras.engine import forked, quantized, structure
 from bert_keras.engine.atomic_files import replacing, replacing_files
-from bert_keras.engine.direct_call import DirectCall
+from bert_keras.engine.direct_call import adds_nothing
 from bert_keras.engine.prediction import batches_of, prediction_of, resolve_verbose, with_progress
 from bert_keras.engine.summary import output_shapes
 from bert_keras.engine.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
@@ -32,7 +32,7 @@ from bert_keras.types import Data, Inputs, LayerOptions, Path, Verbose
 _FIT_ARGUMENTS = inspect.signature(keras.Model.fit).parameters.keys()
 
 
-class SafeModel(DirectCall, WholeSteps, keras.Model):
+class SafeModel(WholeSteps, keras.Model):
     """A `keras.Model` that nothing leaves half changed.
 
     - Any number of threads may predict at once, since `predict` changes nothing.
@@ -57,6 +57,8 @@ class SafeModel(DirectCall, WholeSteps, keras.Model):
         if forked.is_forked:
             forked.check_not_forked()
         self.check_inputs(inputs)
+        if adds_nothing(self, (inputs, *args), kwargs):
+            return self.call(inputs, *args, **kwargs)
         return super().__call__(inputs, *args, **kwargs)
 
     # Training

@@ -3,7 +3,7 @@
 import inspect
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Unpack
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 import keras
 import numpy as np
@@ -14,7 +14,7 @@ from bert_keras.checks import as_str
 from bert_keras.layers.initializer import build_parts
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.backbone import Backbone
-from bert_keras.models.model import VARIADIC, BuiltModel
+from bert_keras.models.model import VARIADIC, BuiltModel, settings_of
 from bert_keras.preprocessing.columns import is_table
 from bert_keras.preprocessing.encoded_rows import Rows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -22,8 +22,8 @@ from bert_keras.tasks import compatibility, freezing
 from bert_keras.tasks.encoded_examples import EncodedExamples
 from bert_keras.tasks.encoded_labels import learn_label_names
 from bert_keras.tasks.keyword_options import CompileOptions, EvaluateOptions, FitOptions, RunOptions
-from bert_keras.tasks.lora import AdaptedTask
-from bert_keras.tasks.saved_task import SavedTask
+from bert_keras.tasks.loading import load_task
+from bert_keras.tasks.lora import LORA_ARGUMENTS, AdaptedTask
 from bert_keras.tasks.task_data import TaskData
 from bert_keras.tasks.user_columns import num_examples
 from bert_keras.tasks.wrapped_datasets import wrapped
@@ -37,13 +37,14 @@ from bert_keras.types import (
     Labels,
     LayerOptions,
     Outputs,
+    Path,
     Projection,
     Verbose,
     Weights,
 )
 
 
-class Task(SavedTask, AdaptedTask, BuiltModel):
+class Task(AdaptedTask, BuiltModel):
     """A model that `fit` trains from raw text: backbone, head and preprocessor.
 
     A subclass makes `self.head`, defines its loss and metrics (`default_loss`, `default_metrics`)
@@ -626,3 +627,72 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         """
         super().quantize(mode, config=config, filters=filters, **kwargs)
         self.compile_with(self.recipe.fresh_optimizer(self))
+
+    # Files
+
+    def save_assets(self, folder: Path) -> None:
+        """Writes the tokenizer into a `.keras` file's assets."""
+        if self.preprocessor is not None:
+            self.preprocessor.save_assets(folder)
+
+    def load_assets(self, folder: Path) -> None:
+        """Reads the tokenizer from a `.keras` file's assets."""
+        if self.preprocessor is not None:
+            self.preprocessor.load_assets(folder)
+            tokenizer = self.preprocessor.tokenizer
+            compatibility.check_tokenizer(tokenizer, self.backbone, self.needed_roles)
+
+    def get_config(self):
+        by_hand = freezing.frozen_by_hand(self)
+        return {
+            **super().get_config(),
+            "backbone": keras.saving.serialize_keras_object(self.backbone),
+            "preprocessor": keras.saving.serialize_keras_object(self.preprocessor),
+            **settings_of(self, exclude=("backbone", "preprocessor", *LORA_ARGUMENTS)),
+            **self._lora_config(),
+            **({"frozen_weights": by_hand} if by_hand else {}),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        by_hand = config.pop("frozen_weights", ())
+        for name in ("backbone", "preprocessor"):
+            if isinstance(config.get(name), dict):
+                config[name] = keras.saving.deserialize_keras_object(config[name])
+        task = super().from_config(config)
+        freezing.freeze_by_hand(task, by_hand)
+        return task
+
+    @classmethod
+    def from_preset(cls, preset: Path, *, load_weights: bool = True, **kwargs: Any) -> Self:
+        """Returns a task on the backbone and the tokenizer of a preset.
+
+        If the preset has a head for this task, as a fine-tuned checkpoint has, the task takes it
+        with its label names. Otherwise the head starts at random, with a warning, and takes the
+        pooling that the checkpoint was trained with.
+
+        Args:
+            preset: str or path: a registered name, a local folder in this package's, Hugging
+                Face's, Google's TensorFlow 1 or KerasHub's layout, the folder of a run of
+                `bert-keras train`, `"hf://owner/name"` or
+                `"kaggle://owner/model/framework/variation"`.
+            load_weights: bool, `False` keeps random initial weights.
+            **kwargs: arguments of the task (`num_classes=3`, `preprocessor=None`) and of the
+                preprocessor (`max_length=128`); `dtype`, which is also the backbone's; and
+                `backbone`, a dict of settings of the backbone to change, such as
+                `{"dropout": 0.0, "attention_dropout": 0.0}`: `dropout` alone is the head's.
+
+        Returns:
+            An instance of this class.
+
+        Raises:
+            TypeError: an argument belongs to none of them.
+            ValueError: the preset does not exist, is damaged, or does not fit the arguments.
+
+        Example:
+        ```python
+        classifier = bert_keras.TextClassifier.from_preset("minilm_l6_en_uncased", num_classes=3)
+        ```
+        """
+        return load_task(cls, preset, load_weights, kwargs)

@@ -1,101 +1,35 @@
-"""A task in files: its config, its tokenizer, and a task from a preset with or without its head."""
+"""A task from a preset, with or without its head."""
 
 import contextlib
 import warnings
-from typing import Any, Self
 
-import keras
 import numpy as np
 
 from bert_keras.checks import refuse_unused
 from bert_keras.engine.atomic_files import of_one_state, reading
 from bert_keras.engine.keras_file import load_model
 from bert_keras.models.backbone import Backbone
-from bert_keras.models.model import arguments_of, settings_of
+from bert_keras.models.model import arguments_of
 from bert_keras.other_names import renamed_argument
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.assign import NewHead, own_weights
 from bert_keras.presets.resolve import model_of_run
-from bert_keras.tasks import compatibility, freezing
-from bert_keras.tasks.lora import LORA_ARGUMENTS
-from bert_keras.types import Path
 
 
-class SavedTask:
-    """Mixin of `Task`: saving, loading and presets."""
+def load_task(cls, preset, load_weights, arguments):
+    """Returns a task of a class from a preset, or from the folder of a run of `train`.
 
-    def save_assets(self, folder: Path) -> None:
-        """Writes the tokenizer into a `.keras` file's assets."""
-        if self.preprocessor is not None:
-            self.preprocessor.save_assets(folder)
-
-    def load_assets(self, folder: Path) -> None:
-        """Reads the tokenizer from a `.keras` file's assets."""
-        if self.preprocessor is not None:
-            self.preprocessor.load_assets(folder)
-            tokenizer = self.preprocessor.tokenizer
-            compatibility.check_tokenizer(tokenizer, self.backbone, self.needed_roles)
-
-    def get_config(self):
-        by_hand = freezing.frozen_by_hand(self)
-        return {
-            **super().get_config(),
-            "backbone": keras.saving.serialize_keras_object(self.backbone),
-            "preprocessor": keras.saving.serialize_keras_object(self.preprocessor),
-            **settings_of(self, exclude=("backbone", "preprocessor", *LORA_ARGUMENTS)),
-            **self._lora_config(),
-            **({"frozen_weights": by_hand} if by_hand else {}),
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        config = dict(config)
-        by_hand = config.pop("frozen_weights", ())
-        for name in ("backbone", "preprocessor"):
-            if isinstance(config.get(name), dict):
-                config[name] = keras.saving.deserialize_keras_object(config[name])
-        task = super().from_config(config)
-        freezing.freeze_by_hand(task, by_hand)
-        return task
-
-    @classmethod
-    def from_preset(cls, preset: Path, *, load_weights: bool = True, **kwargs: Any) -> Self:
-        """Returns a task on the backbone and the tokenizer of a preset.
-
-        If the preset has a head for this task, as a fine-tuned checkpoint has, the task takes it
-        with its label names. Otherwise the head starts at random, with a warning, and takes the
-        pooling that the checkpoint was trained with.
-
-        Args:
-            preset: str or path: a registered name, a local folder in this package's, Hugging
-                Face's, Google's TensorFlow 1 or KerasHub's layout, the folder of a run of
-                `bert-keras train`, `"hf://owner/name"` or
-                `"kaggle://owner/model/framework/variation"`.
-            load_weights: bool, `False` keeps random initial weights.
-            **kwargs: arguments of the task (`num_classes=3`, `preprocessor=None`) and of the
-                preprocessor (`max_length=128`); `dtype`, which is also the backbone's; and
-                `backbone`, a dict of settings of the backbone to change, such as
-                `{"dropout": 0.0, "attention_dropout": 0.0}`: `dropout` alone is the head's.
-
-        Returns:
-            An instance of this class.
-
-        Raises:
-            TypeError: an argument belongs to none of them.
-            ValueError: the preset does not exist, is damaged, or does not fit the arguments.
-
-        Example:
-        ```python
-        classifier = bert_keras.TextClassifier.from_preset("minilm_l6_en_uncased", num_classes=3)
-        ```
-        """
-        path = model_of_run(preset)
-        if path != preset:
-            return _task_of_run(
-                cls, path, kwargs if load_weights else {**kwargs, "load_weights": 0}
-            )
-        return _make_task(cls, preset, load_weights, kwargs)
+    Args:
+        cls: subclass of `Task`.
+        preset: see `Task.from_preset`.
+        load_weights: bool.
+        arguments: dict, the keywords that `Task.from_preset` received.
+    """
+    path = model_of_run(preset)
+    if path == preset:
+        return _make_task(cls, preset, load_weights, arguments)
+    return _task_of_run(cls, path, arguments if load_weights else {**arguments, "load_weights": 0})
 
 
 def _task_of_run(cls, path, arguments):
@@ -115,14 +49,7 @@ def _task_of_run(cls, path, arguments):
 
 @of_one_state
 def _make_task(cls, preset, load_weights, arguments):
-    """Returns a task of a class on the backbone and the tokenizer of a preset.
-
-    Args:
-        cls: subclass of `Task`.
-        preset: see `Task.from_preset`.
-        load_weights: bool.
-        arguments: dict, the keywords that `Task.from_preset` received.
-    """
+    """Returns a task of a class on the backbone and the tokenizer of a preset, see `load_task`."""
     source = presets.open_preset(preset)
     arguments_by_owner = _split_arguments(cls, source.backbone_class(Backbone), arguments)
     with reading(source.folder):
@@ -173,7 +100,7 @@ def _make_task(cls, preset, load_weights, arguments):
             f"The preset's head has other {changed} than requested, so the new head starts at "
             "random and needs training.",
             NewHead,
-            stacklevel=4,
+            stacklevel=5,
         )
     if not changed:
         with reading(source.folder):
