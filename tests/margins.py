@@ -1,6 +1,7 @@
 """A pytest plugin that finds tests which pass by luck: `make test-margins`, see CONTRIBUTING.md.
 
-- `SHIFT_SEEDS=7` adds 7 to each seed of NumPy, `random`, PyTorch and Keras.
+- `SHIFT_SEEDS=7` adds 7 to each seed of NumPy, `random`, PyTorch and Keras. Lists of
+  seeds, which the package makes of these, stay: its other processes make them too.
 - `DIVIDE_TOLERANCES=4` divides the tolerances of `assert_allclose` and `approx`. A test marked
   `bounded(reason)` keeps its tolerances: they follow from the rounding of a format or the size of a
   sample.
@@ -46,6 +47,14 @@ def shift_seeds_of(module, name):
     setattr(module, name, with_shifted_seed)
 
 
+def shift_seed_generators(initialize=keras.random.SeedGenerator.__init__):
+    def __init__(self, seed=None, *arguments, **options):
+        initialize(self, shifted(seed), *arguments, **options)
+        self._initial_seed = seed  # What a config tells.
+
+    keras.random.SeedGenerator.__init__ = __init__
+
+
 def assert_closer(actual, desired, rtol=1e-7, atol=0, *arguments, **options):
     __tracebackhide__ = True
     assert_allclose(actual, desired, rtol / divisor, atol / divisor, *arguments, **options)
@@ -66,6 +75,7 @@ def pytest_configure():
         shift_seeds_of(np.random, "seed")
         shift_seeds_of(torch, "manual_seed")
         shift_seeds_of(keras.utils, "set_random_seed")
+        shift_seed_generators()
     if DIVISOR != 1:
         np.testing.assert_allclose, pytest.approx = assert_closer, closer
 

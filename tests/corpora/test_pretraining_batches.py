@@ -210,9 +210,18 @@ def test_unshuffled_data_has_the_same_masks_for_any_seed_and_batch_size(folders)
     assert len(set(positions.tolist())) > 5
 
 
-def test_masks_of_shuffled_data_do_not_change_between_versions(folders):
-    batch = PretrainingBatches(folders["dynamic"], 8, seed=5, start_step=23)[0]
-    assert zlib.crc32(np.ascontiguousarray(batch[0]["token_ids"]).tobytes()) == 2256158798
+def test_masks_of_shuffled_data_do_not_change_between_versions(tmp_path, monkeypatch):
+    # What NumPy's function returns, also where `make test-margins` replaces it.
+    monkeypatch.setattr(np.random, "default_rng", lambda x: np.random.Generator(np.random.PCG64(x)))
+    lines = (" ".join(f"w{i * j % 59}" for j in range(1, 9)) for i in range(1, 180))
+    (tmp_path / "corpus.txt").write_text("\n".join(lines))
+    options = {"objective": "full_sentences", "sentences_per_line": True, "examples_per_shard": 16}
+    tokenizer, folder = WordPieceTokenizer(VOCABULARY), str(tmp_path / "data")
+    create_pretraining_data(
+        tmp_path / "corpus.txt", tokenizer, folder, sequence_length=24, **options
+    )
+    batch = PretrainingBatches(folder, 8, seed=5, start_step=23)[0]
+    assert zlib.crc32(np.ascontiguousarray(batch[0]["token_ids"]).tobytes()) == 1553961456
 
 
 @pytest.mark.parametrize("kind", ["dynamic", "static", "single"])

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import h5py
 import numpy as np
 from bundle_writer import write_bundle
-from checks import model_of_transformers, perturbed, to_numpy, transformers_outputs
+from checks import assert_close, model_of_transformers, perturbed, to_numpy, transformers_outputs
 from files import write_json
 from safetensors.numpy import load_file, save_file
 from tiny import VOCABULARY
@@ -82,7 +82,7 @@ def assert_outputs_equal(backbone, expected, atol=1e-5):
     names = {"sequence_output": "last_hidden_state", "pooled_output": "pooler_output"}
     for ours, theirs in names.items():
         mask = IS_TOKEN if ours == "sequence_output" else slice(None)
-        np.testing.assert_allclose(actual[ours][mask], expected[theirs][mask], atol=atol)
+        assert_close(actual[ours][mask], expected[theirs][mask], atol)
 
 
 def first_weights(folder):

@@ -61,7 +61,7 @@ def check_embedder(task, encoder, model, tokenizer):
         texts = [f"{prompt}{text}".strip() for text in TEXTS]
         tokens, output = their_outputs(model, tokenizer, texts)
         expected = pooled(encoder, tokens, output.last_hidden_state)
-        np.testing.assert_allclose(task.embed(TEXTS, name), expected, atol=1e-5)
+        assert_close(task.embed(TEXTS, name), expected, 1e-5)
     hit = task.semantic_search(TEXTS[1], TEXTS)[0]
     assert hit["text"] in TEXTS
 
@@ -71,7 +71,7 @@ def check_reranker(task, encoder, model, tokenizer):
     activation = encoder.keys.get("sentence_transformers", {}).get("activation_fn", "Sigmoid")
     logits = output.logits[:, 0].numpy()
     expected = logits if activation.endswith("Identity") else activated(logits, "sigmoid")
-    np.testing.assert_allclose(task.score(QUERY, TEXTS), expected, atol=1e-5)
+    assert_close(task.score(QUERY, TEXTS), expected, 1e-5)
     assert task.rank(QUERY, TEXTS)[0]["index"] == np.argmax(logits)
 
 
@@ -79,7 +79,7 @@ def check_classifier(task, encoder, model, tokenizer):
     columns = ([QUERY] * len(TEXTS), TEXTS) if encoder.pairs else (TEXTS,)
     logits = their_outputs(model, tokenizer, *columns)[1].logits.numpy()
     ours = columns if encoder.pairs else TEXTS
-    np.testing.assert_allclose(task.predict(ours, verbose=0), logits, atol=1e-5)
+    assert_close(task.predict(ours, verbose=0), logits, 1e-5)
     answers = [answer["label"] for answer in task.classify(ours)]
     assert answers == [encoder.labels[i] for i in logits.argmax(-1)]
 
@@ -101,7 +101,7 @@ def check_tagger(task, encoder, model, tokenizer):
     inputs = outputs_of_tokens(task, tokenizer, tokens)
     mask = inputs["padding_mask"].astype(bool)
     found = keras.ops.convert_to_numpy(task(inputs))
-    np.testing.assert_allclose(found[mask], output.logits.numpy()[mask], atol=1e-5)
+    assert_close(found[mask], output.logits.numpy()[mask], 1e-5)
     assert list(task.label_names) == encoder.labels and len(task.tag(TEXTS)) == len(TEXTS)
 
 
@@ -125,7 +125,7 @@ def check_sparse(task, encoder, model, tokenizer):
     tokens, output = their_outputs(model, tokenizer, TEXTS)
     mask = tokens["attention_mask"][..., None].bool()
     logits = output.logits.masked_fill(~mask, 0.0).clamp(min=0).amax(1)
-    np.testing.assert_allclose(task.embed(TEXTS).toarray(), logits.log1p().numpy(), atol=1e-5)
+    assert_close(task.embed(TEXTS).toarray(), logits.log1p().numpy(), 1e-5)
     token, weight = task.token_weights(TEXTS[0], top_k=1)[0]
     assert tokenizer.convert_tokens_to_ids(token) == int(logits[0].argmax())
     assert weight == pytest.approx(float(logits[0].max().log1p()), abs=1e-5)
@@ -139,7 +139,7 @@ def check_late_interaction(task, encoder, model, tokenizer):
     vectors = states[0] @ kernel["linear.weight"].T
     expected = torch.nn.functional.normalize(vectors, dim=-1).numpy()
     found = task.embed(TEXTS)
-    np.testing.assert_allclose(found[1], expected, atol=1e-5)
+    assert_close(found[1], expected, 1e-5)
     assert np.argmax(task.score(TEXTS[1], found)) in range(3)
 
 
