@@ -1,5 +1,7 @@
 """Accumulated batches make the update of one large batch, whatever each of them weighs."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -47,9 +49,11 @@ def update(case, optimizer, batch_size, loss="auto"):
     ],
 )
 def test_unequal_batches_make_the_update_of_the_whole(case):
-    for make, rate in ((keras.optimizers.SGD, 0.1), (bert_keras.AdamW, 1e-3)):
+    # Gradients of the keys' biases are 0, but for roundings, which the usual epsilon magnifies.
+    adam = functools.partial(bert_keras.AdamW, epsilon=1e-3)
+    for make, rate in ((keras.optimizers.SGD, 0.1), (adam, 1e-3)):
         parts = update(case, make(rate, gradient_accumulation_steps=3), 2)
-        assert_same_structure_close(parts, update(case, make(rate), 6), 2e-5)
+        assert_same_structure_close(parts, update(case, make(rate), 6), 2e-6)
 
 
 def test_a_short_last_batch_and_a_summed_loss_make_the_update_of_the_whole():

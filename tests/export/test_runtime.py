@@ -37,7 +37,9 @@ def biased(task):
     """Returns the task with weights that depend only on its class and give clear answers."""
     for weight in (w for w in task.weights if len(w.shape) > 1 or "crf" in w.path):
         rng = np.random.default_rng(zlib.crc32(weight.path.split("/", 1)[1].encode()))
-        weight.assign(rng.normal(0, 0.5, weight.shape))
+        # Six layers of the spans' head multiply: larger ones would make all probabilities 0 or 1.
+        scale = 0.35 if "zero_shot_tagger" in weight.path else 0.5
+        weight.assign(rng.normal(0, scale, weight.shape))
     return task
 
 
