@@ -25,6 +25,5 @@ from bert_keras.datasets.split import split_indices as split_indices
 from bert_keras.datasets.squad import QuestionExample as QuestionExample
 from bert_keras.datasets.squad import QuestionSet as QuestionSet
 from bert_keras.datasets.squad import read_squad as read_squad
-from bert_keras.datasets.table import Table as Table
-from bert_keras.datasets.table import read_rows as read_rows
+from bert_keras.datasets.table import read_records as read_records
 from bert_keras.datasets.table import read_table as read_table

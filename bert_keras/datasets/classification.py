@@ -2,9 +2,9 @@
 
 import collections
 import dataclasses
+import itertools
 import math
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -13,21 +13,20 @@ from bert_keras.checks import check_not_empty, refuse_first
 from bert_keras.datasets.label_cells import is_missing, read_labels, remark_on_names
 from bert_keras.datasets.labelled_texts import LabelledTexts
 from bert_keras.datasets.table import (
-    Table,
     accepted,
+    as_text,
+    find_column,
     find_name,
     has_names,
     is_number,
-    read_rows,
+    read_records,
     shorten,
+    take_columns,
+    warn_of_rows,
 )
-from bert_keras.types import Array, Path, ProblemType
+from bert_keras.types import Path, ProblemType
 
 TSV_FILES = {split: (f"{split}.tsv",) for split in ("train", "dev", "test")}
-_COLUMN_ADVICE = (
-    "Name the columns by text_column, pair_column and label_column, by numbers from 0 if the first "
-    "row is data; `separator` is what separates them."
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,12 +80,39 @@ class ClassificationTask:
         return tuple(name for _, name in self.labels)
 
 
-def read_examples(path: Path, task: ClassificationTask) -> LabelledTexts:
+class _Rows:
+    """Columns of a file by name, and where each of their rows begins."""
+
+    def __init__(self, path, records, columns):
+        self.path = path
+        self.places, self.columns = take_columns(path, records, columns)
+
+    def leave_out(self, is_out, why):
+        """Removes rows; a warning counts them and says why."""
+        is_out = [*is_out]
+        if not any(is_out):
+            return
+        out = [*itertools.compress(self.places, is_out)]
+        warn_of_rows(self.path, out, len(is_out), f"left out because they {why}")
+        kept = [not x for x in is_out]
+        self.places = [*itertools.compress(self.places, kept)]
+        self.columns = {x: [*itertools.compress(y, kept)] for x, y in self.columns.items()}
+
+    def texts(self, names):
+        """Returns a list of str, or a tuple of two for pairs."""
+        texts = tuple([*map(as_text, self.columns[name], self.places)] for name in names)
+        return texts[0] if len(texts) == 1 else texts
+
+
+def read_examples(
+    path: Path, task: ClassificationTask, num_rows: int | None = None
+) -> LabelledTexts:
     """Reads one file of a labelled text set.
 
     Args:
-        path: the file, see `read_rows`.
+        path: the file, see `read_records`.
         task: `ClassificationTask`.
+        num_rows: int, how many rows to read; by default all.
 
     Returns:
         `LabelledTexts`, with `labels` `None` if the layout has no label column.
@@ -96,50 +122,51 @@ def read_examples(path: Path, task: ClassificationTask) -> LabelledTexts:
             than its layout, a text or label in JSON is neither a str nor a number, or a label does
             not exist. The message names the file and the line.
     """
-    rows = list(read_rows(path))
-    layout, columns, has_header = find_layout(path, rows[0][1], task)
-    num_fields = (len(rows[0][1]),) if has_header else layout.num_fields
-    if task.skips_broken_rows:
-        wrong = [len(fields) not in num_fields for _, fields in rows]
-        rows = _kept_rows(path, rows, wrong, "have a wrong number of fields")
-    table = Table(path, rows, has_header, num_fields)
-    is_labelled = len(columns) > len(layout.texts)
-    if is_labelled and task.undecided is not None:
+    first = next(read_records(path, header=False), ("", {}))[1]
+    names = list(first if has_names(path) else first.values())
+    layout = next((layout for layout in task.layouts if _fits(layout, names)), None)
+    if layout is None:
+        expected = "; or ".join(map(_describe, task.layouts))
+        raise ValueError(
+            f"{path} has none of the layouts of its task: {expected}. Its first row has "
+            f"{len(names)} fields: {shorten(names)}. Name the text and label columns, or another "
+            "task."
+        )
+    is_numbered = isinstance(layout.texts[0], int)
+    columns = [*layout.texts]
+    if layout.label is not None and (is_numbered or layout.label in names):
+        columns.append(layout.label)
+    options = {"header": not is_numbered, "names": columns}
+    wrong = "leave out" if task.skips_broken_rows else "cut"
+    records = itertools.islice(read_records(path, wrong=wrong, **options), num_rows)
+    rows = _Rows(path, records, columns)
+    labels = None
+    if len(columns) > len(layout.texts):
+        values = rows.columns[layout.label]
         why = f"have the label {task.undecided!r}, which says that annotators did not agree"
-        undecided = [value == task.undecided for value in table.column(columns[-1])]
-        table.rows = _kept_rows(path, table.rows, undecided, why)
-    check_not_empty(table.rows, f"{path} must have rows after its header")
-    if is_labelled and {*map(str, table.column(columns[-1]))} <= {"-1", "-1.0"}:
-        is_labelled = False  # A test set of GLUE in other libraries' files.
-    labels = encode_labels(table, columns[-1], task) if is_labelled else None
-    texts = _texts(table, columns[: len(layout.texts)])
-    return LabelledTexts(texts, labels, task.label_names, task.problem_type)
+        rows.leave_out((x is not None and x == task.undecided for x in values), why)
+        check_not_empty(rows.places, f"{path} must have rows with a label")
+        values = rows.texts([layout.label])
+        if task.problem_type == "multi_label":
+            values = [value.split(",") for value in values]
+        # A test set of GLUE has -1 alone in other libraries' files.
+        if not {*map(str, values)} <= {"-1", "-1.0"}:
+            known = [value for value, _ in task.labels]
+            labels = _encoded(values, known, task.problem_type, task.score_range, rows.places)
+    return LabelledTexts(rows.texts(layout.texts), labels, task.label_names, task.problem_type)
 
 
-def find_layout(
-    path: Path, first_row: Sequence[str], task: ClassificationTask
-) -> tuple[Layout, tuple[int, ...], bool]:
-    """Returns `(layout, column positions, whether the first row is a header)` of a file.
+def _fits(layout, names):
+    """Whether a file with these names, or with as many fields, has a layout."""
+    if isinstance(layout.texts[0], int):
+        return len(names) in layout.num_fields
+    return {*layout.texts} <= {*names}
 
-    The positions are those of the texts and, if the file has it, of the label.
 
-    Raises:
-        ValueError: the first row fits none of the task's layouts.
-    """
-    for layout in task.layouts:
-        columns = layout.texts if layout.label is None else (*layout.texts, layout.label)
-        if isinstance(layout.texts[0], int):
-            if len(first_row) in layout.num_fields:
-                return layout, columns, False
-        elif all(column in first_row for column in layout.texts):
-            positions = [first_row.index(column) for column in columns if column in first_row]
-            return layout, tuple(positions), True
-    expected = "; or ".join(_describe(layout) for layout in task.layouts)
-    raise ValueError(
-        f"{path} has none of the layouts of its task: {expected}. Its first row has "
-        f"{len(first_row)} fields: {repr(first_row)[:200]}. Name the text and label columns, or "
-        f"another task."
-    )
+def _describe(layout):
+    if isinstance(layout.texts[0], str):
+        return f"a header with {list(layout.texts)} (label: {layout.label!r})"
+    return f"no header and {' or '.join(map(str, layout.num_fields))} columns"
 
 
 def read_texts(
@@ -153,6 +180,7 @@ def read_texts(
     label_separator: str = ",",
     separator: str | None = None,
     quoting: bool | None = None,
+    encoding: str | None = None,
 ) -> LabelledTexts:
     """Reads a file of texts, or pairs of texts, with their labels.
 
@@ -162,7 +190,7 @@ def read_texts(
     SNLI's "-", and -1 if the other labels are the numbers of three or more classes).
 
     Args:
-        path: CSV, TSV, JSON, JSON lines or Parquet file, see `read_rows`.
+        path: CSV, TSV, Excel, JSON, JSON lines, Parquet or Feather file, see `read_records`.
         text_columns: list of one or two str: names, or numbers from 0, negative from the end. A
             `None` in the list is ignored.
         label_column: str, likewise; for several labels also a list of columns, or their names
@@ -175,8 +203,9 @@ def read_texts(
         may_lack_labels: bool. If `True`, a file without the label's column, or without a label in
             any row, holds texts to predict. If `False`, it is an error.
         label_separator: str, what separates the labels of one field.
-        separator: str of one character, what separates columns; see the `delimiter` of `read_rows`.
-        quoting: bool, whether `"` quotes fields; see `read_rows`.
+        separator: str of one character between columns, the `delimiter` of `read_records`.
+        quoting: bool, whether `"` quotes fields; see `read_records`.
+        encoding: str, the encoding of text; see `read_records`.
 
     Returns:
         `LabelledTexts`.
@@ -185,10 +214,9 @@ def read_texts(
         ValueError: there are no rows or no such column, or a label is not allowed. The message
             names the file and the place, and for columns those that exist.
     """
-    if isinstance(label_column, str):
-        label_column = label_column.split(",")
-    texts = [_column(name) for name in text_columns if name is not None]
-    labels = [_column(name.strip() if isinstance(name, str) else name) for name in label_column]
+    labels = label_column.split(",") if isinstance(label_column, str) else label_column
+    labels = [str(name).strip() for name in labels]
+    texts = [str(name) for name in text_columns if name is not None]
     columns = [*texts, *labels]
     if len({*columns}) < len({*texts}) + len(labels):
         raise ValueError(f"Texts and labels must be different columns. Received: {columns}.")
@@ -197,104 +225,101 @@ def read_texts(
             "Several columns of labels need the problem type multi_label. Received: "
             f"{problem_type}, and the columns {labels}."
         )
-    has_header = has_names(path) or not all(isinstance(column, int) for column in columns)
-    names = [column for column in columns if has_header and isinstance(column, str)]
+    header = not all(map(is_number, columns))
     # In STS-B's own files some rows have more columns. If that moved the label's column, the error
     # would show: what stands there is no number.
-    surplus = not has_header and problem_type == "regression"
-    rows = read_rows(path, separator, quoting, names, surplus=surplus)
-    table = Table(path, list(rows), has_header)
-    check_not_empty(table.rows, f"{path} must have rows after its header")
-    if has_names(path) and "answer" in table.first and "answer" not in columns:
-        is_out = [not x for x in accepted(table.column(table.first.index("answer")))]
-        table.rows = _kept_rows(path, table.rows, is_out, "are rejected or ignored in `answer`")
-    texts = [table.find(column, _COLUMN_ADVICE) for column in texts]
-    if may_lack_labels and all(_lacks_label(table, texts, label) for label in labels):
-        return LabelledTexts(_texts(table, texts), None, label_names or (), problem_type)
-    labels = [table.find(label, _COLUMN_ADVICE) for label in labels]
-    blank = [_lacks_text([fields[x] for x in texts], may_lack_labels) for _, fields in table.rows]
-    table.rows = _kept_rows(path, table.rows, blank, "have no text")
-    check_not_empty(table.rows, f"{path} must have rows with a text")
+    wrong = "cut" if problem_type == "regression" else "refuse"
+    options = {"encoding": encoding, "header": header, "wrong": wrong}
+    records = read_records(path, separator, quoting, texts, **options)
+    first = check_not_empty(next(records, ()), f"{path} must have rows after its header")
+    known = list(first[1])
+    if may_lack_labels and all(_lacks_label(path, known, texts, label) for label in labels):
+        labels = []
+    judged = ["answer"] if has_names(path) and "answer" in known and "answer" not in columns else []
+    rows = _Rows(path, itertools.chain([first], records), [*texts, *labels, *judged])
+    if judged:
+        is_out = (not x for x in accepted(rows.columns["answer"]))
+        rows.leave_out(is_out, "are rejected or ignored in `answer`")
+    if not labels:
+        return LabelledTexts(rows.texts(texts), None, label_names or (), problem_type)
+    pairs = zip(*(rows.columns[name] for name in texts), strict=True)
+    # A text to train on may not be empty, one to predict may be.
+    is_lacking = (
+        any(is_missing(x) or not (may_lack_labels or str(x).strip()) for x in pair)
+        for pair in pairs
+    )
+    rows.leave_out(is_lacking, "have no text")
+    check_not_empty(rows.places, f"{path} must have rows with a text")
     label_names = tuple(str(name).strip() for name in label_names or ())
-    values, names = read_labels(table, labels, problem_type, label_separator, label_names)
+    cells = [rows.columns[label] for label in labels]
+    titles = [known[find_column(path, known, label)] for label in labels]
+    values, names = read_labels(
+        cells, rows.places, titles, problem_type, label_separator, label_names
+    )
     missing = [value is None for value in values]
     if all(missing):
         if not may_lack_labels:
             rule = "at least one row must have a label"
-            refuse_first(missing, table.column(labels[0]), rule, places=table.places)
+            refuse_first(missing, cells[0], rule, places=rows.places)
         print(f"{path} has no labels to measure by.")
-        return LabelledTexts(_texts(table, texts), None, label_names, problem_type)
-    cells = [table.column(label) for label in labels]
-    words = collections.Counter(
-        str(x)
-        for row, out in zip(zip(*cells, strict=True), missing, strict=True)
-        if out
-        for x in row
-    )
-    shown = ", ".join(f"{word!r}" for word, _ in words.most_common(5) if word.strip())
-    why = (
-        f"have no label ({shown}; name it in label_names if it is one)"
-        if shown
-        else "have no label"
-    )
-    table.rows = _kept_rows(path, table.rows, missing, why)
-    values = [value for value in values if value is not None]
+        return LabelledTexts(rows.texts(texts), None, label_names, problem_type)
+    out = itertools.compress(zip(*cells, strict=True), missing)
+    words = collections.Counter(str(x) for row in out for x in row if str(x).strip())
+    shown = ", ".join(f"{word!r}" for word, _ in words.most_common(5))
+    shown = shown and f" ({shown}; name it in label_names if it is one)"
+    rows.columns["", "values"] = values
+    rows.leave_out(missing, f"have no label{shown}")
+    values = rows.columns["", "values"]
     if problem_type == "regression":
-        labels, names = _scores(table, values, score_range), ()
-    elif problem_type == "multi_label":
-        names = names or _labels_of(path, values)
-        labels = _indicators(table, values, names)
-    else:
-        names = names or _classes_of(path, values)
-        labels = _classes(table, values, names)
-    return LabelledTexts(_texts(table, texts), labels, names, problem_type)
+        names = ()
+    elif not names:
+        names = _names_of(path, values, problem_type)
+    labels = _encoded(values, names, problem_type, score_range, rows.places)
+    return LabelledTexts(rows.texts(texts), labels, names, problem_type)
 
 
-def encode_labels(table: Table, column: int, task: ClassificationTask) -> Array:
-    """Returns the labels in a column as the array that `LabelledTexts` describes.
+def _lacks_label(path, header, texts, label):
+    """Whether a file lacks a column of labels; a printed line says so if it was given by name."""
+    if is_number(label):
+        # A number from the end may name the column of a text in a file without labels.
+        size, number = len(header), int(label)
+        return not -size <= number < size or str(number % size) in texts
+    if not find_name(header, label):
+        print(
+            f"{path} has no column {label!r} to measure by; its first row, {header}, is taken for "
+            "the header."
+        )
+        return True
+    return False
+
+
+def _encoded(values, names, problem_type, score_range, places):
+    """Returns labels as the array that `LabelledTexts` describes.
 
     Raises:
-        ValueError: a label does not exist, or a score is not a number in the task's range.
+        ValueError: a label does not exist, or a score is not a number in the range.
     """
-    values, known = table.texts(column), [value for value, _ in task.labels]
-    if task.problem_type == "regression":
-        return _scores(table, values, task.score_range)
-    if task.problem_type == "multi_label":
-        return _indicators(table, [value.split(",") for value in values], known)
-    return _classes(table, values, known)
-
-
-def _classes(table, values, names):
-    """Returns the position in `names` of each label, int32 `(n,)`."""
-    numbers = {name: number for number, name in enumerate(names)}
-    rule = f"a label must be one of {shorten(list(names))}"
-    refuse_first([value not in numbers for value in values], values, rule, places=table.places)
-    return np.array([numbers[value] for value in values], "int32")
-
-
-def _indicators(table, rows, names):
-    """Returns 1 for each label of a row and 0 for all others, int32 `(n, num_labels)`."""
-    numbers = {name: number for number, name in enumerate(names)}
+    if problem_type == "regression":
+        low, high = score_range
+        scores = np.array([*map(_as_float, values)])
+        wrong = ~(np.isfinite(scores) & (low <= scores) & (scores <= high))
+        limits = f" from {low} to {high}" if math.isfinite(high) else ""
+        refuse_first(wrong, values, f"a score must be a number{limits}", places=places)
+        return scores.astype("float32")
+    is_multi, numbers = problem_type == "multi_label", {x: n for n, x in enumerate(names)}
+    rows = values if is_multi else [[value] for value in values]
     unknown = [next((name for name in row if name not in numbers), None) for row in rows]
-    rule = f"each label must be one of {shorten(list(names))}"
-    refuse_first([name is not None for name in unknown], unknown, rule, places=table.places)
+    rule = f"{'each' if is_multi else 'a'} label must be one of {shorten(list(names))}"
+    refuse_first([name is not None for name in unknown], unknown, rule, places=places)
+    if not is_multi:
+        return np.array([numbers[value] for value in values], "int32")
     labels = np.zeros((len(rows), len(names)), "int32")
     for row, found in enumerate(rows):
         labels[row, [numbers[name] for name in found]] = 1
     return labels
 
 
-def _scores(table, values, score_range):
-    """Returns scores, float32 `(n,)`."""
-    low, high = score_range
-    scores = np.array([_as_number(value) for value in values])
-    wrong = ~(np.isfinite(scores) & (low <= scores) & (scores <= high))
-    rule = "a score must be a number" + (f" from {low} to {high}" if math.isfinite(high) else "")
-    refuse_first(wrong, values, rule, places=table.places)
-    return scores.astype("float32")
-
-
-def _as_number(text):
+def _as_float(text):
     try:
         # Python also reads `1_0`, as 10.
         return math.nan if "_" in text else float(text)
@@ -302,14 +327,19 @@ def _as_number(text):
         return math.nan
 
 
-def _classes_of(path, values):
-    """Returns the classes that occur, in alphabetical order; prints a note if they look wrong.
+def _names_of(path, values, problem_type):
+    """Returns the labels that occur, in alphabetical order; remarks on those that look wrong.
 
     Raises:
-        ValueError: there is a single class.
+        ValueError: there are no labels, or there is a single class.
     """
+    if problem_type == "multi_label":
+        values = [name for row in values for name in row]
     names = tuple(sorted({*values}))
     remark_on_names(path, values)
+    check_not_empty(names, f"{path} must have labels: the fields of their column are empty")
+    if problem_type == "multi_label":
+        return names
     if len(names) < 2:
         raise ValueError(
             f"{path} must have at least two classes to tell apart. Received in the label's column: "
@@ -323,58 +353,3 @@ def _classes_of(path, values):
             "choose the problem type regression."
         )
     return names
-
-
-def _labels_of(path, rows):
-    """Returns the labels that occur in sets of labels, in alphabetical order."""
-    names = tuple(sorted({name for row in rows for name in row}))
-    remark_on_names(path, (name for row in rows for name in row))
-    return check_not_empty(names, f"{path} must have labels: the fields of their column are empty")
-
-
-def _column(name):
-    """Returns a column's name, or its number if it is written as one."""
-    return int(name) if is_number(name) else name
-
-
-def _texts(table, columns):
-    texts = tuple(table.texts(column) for column in columns)
-    return texts[0] if len(texts) == 1 else texts
-
-
-def _lacks_text(texts, may_be_empty):
-    """Whether a row lacks a text. One to train on may not be empty, one to predict may be."""
-    return any(is_missing(x) or not (may_be_empty or str(x).strip()) for x in texts)
-
-
-def _lacks_label(table, texts, label):
-    size = len(table.first)
-    if isinstance(label, int):
-        # A number from the end may name the column of a text in a file without labels.
-        return not -size <= label < size or label % size in texts
-    if not find_name(table.first, label):
-        print(
-            f"{table.path} has no column {label!r} to measure by; its first row, {table.first}, is "
-            "taken for the header."
-        )
-    return not find_name(table.first, label)
-
-
-def _kept_rows(path, rows, is_left_out, why):
-    """Returns rows without those that are left out; a warning counts these and says why."""
-    places = [place.split()[-1] for (place, _), out in zip(rows, is_left_out, strict=True) if out]
-    if places:
-        more = ", ..." if len(places) > 10 else ""
-        warnings.warn(
-            f"{path}: rows left out because they {why}: {len(places)} of {len(rows)} (lines "
-            f"{', '.join(places[:10])}{more}).",
-            stacklevel=3,
-        )
-    return [row for row, out in zip(rows, is_left_out, strict=True) if not out]
-
-
-def _describe(layout):
-    if isinstance(layout.texts[0], str):
-        return f"a header with {list(layout.texts)} (label: {layout.label!r})"
-    counts = " or ".join(str(count) for count in layout.num_fields)
-    return f"no header and {counts} columns"

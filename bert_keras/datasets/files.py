@@ -50,19 +50,8 @@ _NOT_TEXT = {
 _COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 COMPRESSED_NAMES = re.compile(r"\.(gz|bz2|xz)$")
 # Encodings that are tried on bytes that are not UTF-8, for the advice.
-_ENCODINGS = [
-    "gb18030",
-    "big5",
-    "shift_jis",
-    "euc_jp",
-    "euc_kr",
-    "cp1251",
-    "koi8_r",
-    "cp1252",
-    "cp1253",
-    "cp1256",
-    "cp1250",
-]
+_ENCODINGS = ("gb18030", "big5", "shift_jis", "euc_jp", "euc_kr", "cp1251", "koi8_r", "cp1252")
+_ENCODINGS += ("cp1253", "cp1256", "cp1250")
 
 
 def read_lines(
@@ -70,23 +59,25 @@ def read_lines(
     errors: Literal["strict", "replace"] = "strict",
     stream: BinaryIO | None = None,
     allow_nul: bool = False,
+    encoding: str | None = None,
 ) -> Iterator[str]:
     r"""Yields the lines of a text file, plain or compressed, each with its line ending.
 
     `"\n"` ends a line. `"\r"` ends one too if the beginning of the file has more lone `"\r"` than
     `"\n"`, as in files of old Macs. Nothing else does: U+0085, U+2028, form feeds and others, at
-    which `str.splitlines` cuts, occur inside the sentences of real corpora. UTF-8 files are
-    streamed, so a corpus may be larger than memory.
+    which `str.splitlines` cuts, occur inside the sentences of real corpora. Files are streamed, so
+    a corpus may be larger than memory, except those in UTF-16 and UTF-32.
 
     Args:
         path: the file, or an address such as `s3://bucket/file`, see `remote`; gzip, bzip2
             and xz are recognized by their first bytes, not by the name.
-        errors: `"strict"` or `"replace"`: what to do with bytes that are not UTF-8 (or UTF-16 or
-            UTF-32, if the file begins with that byte order mark). `"replace"` puts U+FFFD
-            in their place and warns once with the number of lines affected.
+        errors: `"strict"` or `"replace"`: what to do with bytes that are not of the encoding.
+            `"replace"` puts U+FFFD in their place and warns once with the number of lines affected.
         stream: optional buffered binary file object to read, such as `sys.stdin.buffer`. `path` is
             then its name in messages.
         allow_nul: bool, whether a line may hold NUL characters.
+        encoding: str, a name that Python knows; by default UTF-8, or what the file's byte order
+            mark announces.
 
     Yields:
         str, a line with its ending. A byte order mark at the beginning is dropped.
@@ -94,7 +85,8 @@ def read_lines(
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: the file holds bytes of another encoding, NUL characters or broken gzip data,
-            or is no text file. The message names the file, the line and the byte.
+            or is no text file, or Python knows no such encoding. The message names the file, the
+            line and the byte.
     """
     check_choice("errors", errors, ("strict", "replace"))
     path = os.fspath(path)
@@ -104,20 +96,19 @@ def read_lines(
         stack.enter_context(reading(path, "Fetch or compress it again."))
         if stream is None:
             stream = stack.enter_context(open_bytes(path))
-        head = stream.peek(6)
         for mark, decompress in _COMPRESSED.items():
-            if head.startswith(mark):
+            if stream.peek(6).startswith(mark):
                 stream = stack.enter_context(decompress(stream))
-                head = stream.peek(6)
                 break
+        head = stream.peek(16)
         for mark, kind in _NOT_TEXT.items():
             if head.startswith(mark):
                 raise ValueError(f"{path} must be a text file. Received: {kind}")
-        for mark, encoding in BYTE_ORDER_MARKS:
-            if head.startswith(mark):
-                stream = _in_utf8(stream.read(), path, encoding, errors)
-                break
-        yield from decode_lines(_raw_lines(stream), path, errors, allow_nul)
+        marked = next((name for mark, name in BYTE_ORDER_MARKS if head.startswith(mark)), "utf-8")
+        encoding = _known_encoding(encoding or marked)
+        if encoding.startswith(("utf-16", "utf-32")):  # A byte of a character may be a line end.
+            stream, encoding = _in_utf8(stream.read(), path, encoding, errors), "utf-8"
+        yield from decode_lines(_raw_lines(stream), path, errors, allow_nul, encoding)
 
 
 def decode_lines(
@@ -125,30 +116,32 @@ def decode_lines(
     path: Path,
     errors: Literal["strict", "replace"] = "strict",
     allow_nul: bool = False,
+    encoding: str = "utf-8",
 ) -> Iterator[str]:
-    """Yields the lines of a stream of UTF-8 bytes, see `read_lines`.
+    """Yields the lines of a stream of bytes, see `read_lines`.
 
     Args:
         stream: binary file object, or an iterable of lines.
         path: the name of the file, for messages.
         errors: `"strict"` or `"replace"`.
         allow_nul: bool, whether a line may hold NUL characters.
+        encoding: str, one in which no character but the line end has its byte.
     """
-    offset = 0
-    num_replaced = 0
+    offset = num_replaced = 0
     for number, raw in enumerate(stream, start=1):
         if number == 1 and raw.startswith(codecs.BOM_UTF8):
             offset, raw = len(codecs.BOM_UTF8), raw[len(codecs.BOM_UTF8) :]
         try:
-            line = raw.decode("utf-8")
+            line = raw.decode(encoding)
         except UnicodeDecodeError as error:
             if errors == "strict":
                 raise ValueError(
                     f"{path}, line {number}, byte {offset + error.start}: "
-                    f"0x{raw[error.start]:02x} is not UTF-8. {_encoding_advice(raw, error.start)}"
+                    f"0x{raw[error.start]:02x} is not {encoding.upper()}. "
+                    f"{_encoding_advice(raw, error.start)}"
                 ) from error
             num_replaced += 1
-            line = raw.decode("utf-8", errors="replace")
+            line = raw.decode(encoding, errors="replace")
         if "\0" in line and errors == "strict" and not allow_nul:
             raise ValueError(
                 f"{path}, line {number}: holds NUL characters. It is not a text file, or it is "
@@ -158,9 +151,21 @@ def decode_lines(
         yield line
     if num_replaced:
         warnings.warn(
-            f"{path}: {num_replaced} lines hold bytes that are not UTF-8; U+FFFD replaces them.",
+            f"{path}: {num_replaced} lines hold bytes that are not {encoding.upper()}; U+FFFD "
+            "replaces them.",
             stacklevel=2,
         )
+
+
+def _known_encoding(name):
+    """Returns Python's name of an encoding."""
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        raise ValueError(
+            f"`encoding` must be one that Python knows, such as 'cp1252' or 'gb18030'. Received: "
+            f"{name!r}."
+        ) from None
 
 
 def read_text(path: Path) -> str:
@@ -209,24 +214,21 @@ def parse_json(text: str, path: Path, line: int = 1) -> Any:
         if "\\ud" in text.lower():
             # An escape may be half of a surrogate pair, which UTF-8 cannot hold: raises then.
             json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        line, fault = line + error.lineno - 1, f"not JSON ({error.msg})."
+        raise ValueError(f"{path}, line {line}, column {error.colno}: {fault}") from error
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}, {_json_fault(error, line)}") from error
+        fault = "a number is too long to be data."
+        if isinstance(error, UnicodeEncodeError):
+            half = error.object[error.start]
+            fault = (
+                f"holds half of a surrogate pair, {half!r}, which is not a character. Write the "
+                "character itself, or both halves."
+            )
+        elif isinstance(error, RecursionError):
+            fault = "JSON nested too deeply to be data."
+        raise ValueError(f"{path}, line {line}: {fault}") from error
     return value
-
-
-def _json_fault(error, line):
-    if isinstance(error, json.JSONDecodeError):
-        line += error.lineno - 1
-        return f"line {line}, column {error.colno}: not JSON ({error.msg})."
-    if isinstance(error, UnicodeEncodeError):
-        half = error.object[error.start]
-        return (
-            f"line {line}: holds half of a surrogate pair, {half!r}, which is not a character. "
-            "Write the character itself, or both halves."
-        )
-    if isinstance(error, RecursionError):
-        return f"line {line}: JSON nested too deeply to be data."
-    return f"line {line}: a number is too long to be data."
 
 
 def _raw_lines(stream):
@@ -246,8 +248,8 @@ def _in_utf8(raw, path, encoding, errors):
     except UnicodeDecodeError as error:
         number = raw[: error.start].decode(encoding, errors="replace").count("\n") + 1
         raise ValueError(
-            f"{path}, line {number}, byte {error.start}: not {encoding.upper()}, which the file's "
-            f"byte order mark announces ({error.reason}). Convert the file to UTF-8."
+            f"{path}, line {number}, byte {error.start}: not {encoding.upper()}, as the file's "
+            f"byte order mark or `encoding` says ({error.reason}). Convert the file to UTF-8."
         ) from error
     return io.BufferedReader(io.BytesIO(text.encode()))
 
@@ -263,6 +265,7 @@ def _encoding_advice(line, start):
             found.setdefault(text, encoding)
     shown = ", ".join(f"{name}: {text!r}" for text, name in found.items())
     advice = (
-        "Convert the file by `iconv -f ENCODING -t utf-8`, with the one in which it reads right"
+        "Convert the file by `iconv -f ENCODING -t utf-8`, or pass encoding=ENCODING (--encoding), "
+        "with the one in which it reads right"
     )
     return f"{advice}; here it would be {shown}." if found else f"{advice}."

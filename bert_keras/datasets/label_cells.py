@@ -10,32 +10,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bert_keras.checks import refuse_first
-from bert_keras.datasets.table import Table, as_text
+from bert_keras.datasets.table import as_text
 from bert_keras.types import Path, ProblemType
 
 # Texts that mean "no label": SNLI's mark on rows whose annotators disagreed, NaN, what pandas reads
 # as missing, and what databases write.
-_MISSING = ("-", "nan")
-_MISSING_WORDS = frozenset(
-    [
-        r"#N/A",
-        r"N/A",
-        r"NA",
-        r"n/a",
-        r"#NA",
-        r"NULL",
-        r"null",
-        r"None",
-        r"<NA>",
-        r"-NaN",
-        r"-nan",
-        r"1.#IND",
-        r"-1.#IND",
-        r"1.#QNAN",
-        r"-1.#QNAN",
-        r"\N",
-    ]
+_MISSING = ("", "-", "nan")
+_MISSING_WORDS = (
+    r"#N/A N/A NA n/a #NA NULL null None <NA> -NaN -nan 1.#IND -1.#IND 1.#QNAN -1.#QNAN \N"
 )
+_MISSING_WORDS = frozenset(_MISSING_WORDS.split())
 # What may stand between several labels in a cell.
 _BETWEEN_LABELS = "#;|、/,"
 _LIST = re.compile(r"[\[({](.*)[\])}]", re.DOTALL)
@@ -44,8 +28,9 @@ _QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
 
 
 def read_labels(
-    table: Table,
-    columns: Sequence[int],
+    columns: Sequence[Sequence[Any]],
+    places: Sequence[str],
+    titles: Sequence[str],
     problem_type: ProblemType,
     separator: str = ",",
     names: Sequence[str] = (),
@@ -53,8 +38,9 @@ def read_labels(
     """Returns the labels of each row, and the names of all labels if the table tells them.
 
     Args:
-        table: the rows.
-        columns: positions of the labels' columns; several hold 0 or 1 for each label.
+        columns: the cells of each column of labels; several hold 0 or 1 for each label.
+        places: where each row is, for messages.
+        titles: the names of the columns.
         problem_type: the kind of labels.
         separator: what separates several labels in a text.
         names: the labels allowed, none of which is read as missing; empty to allow any.
@@ -69,33 +55,25 @@ def read_labels(
             have one, or another number of 0 and 1 than there are labels.
     """
     if len(columns) > 1:
-        rows = [[fields[column] for column in columns] for _, fields in table.rows]
+        names = tuple(names or titles)
+        rows = zip(places, *columns, strict=True)
         rows = [
-            [None if is_missing(x) else _bit(_label_text(x, place)) for x in row]
-            for row, place in zip(rows, table.places, strict=True)
+            [None if is_missing(x) else _bit(_label_text(x, at)) for x in row] for at, *row in rows
         ]
-        values = [
-            None if {None, "-1"} & {*row} or any(map(means_missing, row)) else row for row in rows
-        ]
-        names = names or tuple(str(table.first[x]) if table.has_header else str(x) for x in columns)
-        return _names_of_ones(
-            table, values, names, "in columns of labels, each field must be 0 or 1"
-        ), names
+        no_bits = [any(x in (None, "-1") or means_missing(x) for x in row) for row in rows]
+        values = [None if out else row for row, out in zip(rows, no_bits, strict=True)]
+        rule = "in columns of labels, each field must be 0 or 1"
+        return _names_of_ones(values, names, rule, places), names
     values = [
         _label_of_cell(value, place, problem_type, separator, names)
-        for value, place in zip(table.column(columns[0]), table.places, strict=True)
+        for value, place in zip(columns[0], places, strict=True)
     ]
-    if problem_type == "multi_label":
-        if _are_bits(values):
-            longest = max(len(row) for row in values if row is not None)
-            names = names or tuple(map(str, range(longest)))
-            values = _names_of_ones(
-                table,
-                values,
-                names,
-                f"a list of 0 and 1 must have {len(names)}, one for each label",
-            )
-    elif _means_no_label("-1", values, names, problem_type):
+    if problem_type == "multi_label" and _are_bits(values):
+        longest = max(len(row) for row in values if row is not None)
+        names = names or tuple(map(str, range(longest)))
+        rule = f"a list of 0 and 1 must have {len(names)}, one for each label"
+        values = _names_of_ones(values, names, rule, places)
+    elif problem_type != "multi_label" and _means_no_label("-1", values, names, problem_type):
         values = [None if value == "-1" else value for value in values]
     return values, tuple(names)
 
@@ -107,7 +85,7 @@ def is_missing(value: Any) -> bool:
 
 def means_missing(text: str) -> bool:
     """Whether a text in the place of a label says that there is none."""
-    return text.casefold() in ("", *_MISSING) or text in _MISSING_WORDS
+    return text.casefold() in _MISSING or text in _MISSING_WORDS
 
 
 def remark_on_names(path: Path, values: Iterable[str], may_be_joined: bool = True) -> None:
@@ -204,15 +182,11 @@ def _are_bits(rows):
     return bits and len(lengths) == 1 and min(lengths) > 1
 
 
-def _names_of_ones(table, rows, names, rule):
+def _names_of_ones(rows, names, rule, places):
     """Returns for each row of 0 and 1 the names of the labels with a 1."""
-    wrong = [
-        row is not None and (len(row) != len(names) or not {*row} <= {"0", "1"}) for row in rows
-    ]
-    refuse_first(wrong, rows, rule, places=table.places)
-    return [
-        row and [name for name, bit in zip(names, row, strict=True) if bit == "1"] for row in rows
-    ]
+    wrong = [row is not None and (len(row) != len(names) or not {*row} <= {*"01"}) for row in rows]
+    refuse_first(wrong, rows, rule, places=places)
+    return [row and [x for x, bit in zip(names, row, strict=True) if bit == "1"] for row in rows]
 
 
 def _means_no_label(number, labels, names, problem_type):

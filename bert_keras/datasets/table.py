@@ -1,4 +1,8 @@
-"""Tables in files: CSV, TSV, JSON, JSON lines and Parquet, with columns by name or by number."""
+"""Tables in files: CSV, TSV, Excel, JSON, JSON lines, Parquet and Feather, read row by row.
+
+Python's `csv` splits text. pandas would fill a row that is too short with empty texts, and read
+`"a" b` as `a b`, both without a word; and its messages do not know the line.
+"""
 
 import contextlib
 import csv
@@ -8,10 +12,10 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Literal
 
-from bert_keras.checks import check_choice, refuse_unused, require
+from bert_keras.checks import check_choice, check_not_empty, refuse_unused, require
 from bert_keras.datasets.files import (
     COMPRESSED_NAMES,
     as_record,
@@ -26,93 +30,27 @@ from bert_keras.types import Path
 _LONGEST_FIELD = 2**31 - 1
 # The ending of a name -> the kind of table. A file with any other ending is a "tsv".
 _KINDS = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-_KINDS |= {".parquet": "parquet", ".feather": "feather", ".xlsx": "excel", ".xlsm": "excel"}
-_BINARY = ("parquet", "feather", "excel")
+_KINDS |= {".parquet": "parquet", ".feather": "feather"}
+_KINDS |= {".xlsx": "excel", ".xlsm": "excel"}
 # A first line that tells Excel what separates the columns.
 _SEPARATOR_LINE = re.compile('"?sep=(.)"?[\r\n]*')
-# A field between tabs and in quotation marks.
-_QUOTED = re.compile('(?<![^\t])"((?:[^"]|"")*)"(?![^\t])')
-
-
-class Table:
-    """The rows of a file, all of one length, and the names or numbers of their columns.
-
-    Args:
-        path: the file, for messages.
-        rows: list of `(place, fields)` as `read_rows` yields them, at least one.
-        has_header: bool, whether the first row names the columns. If not, they have numbers.
-        num_fields: tuple of int, the lengths that a row may have; by default that of the first.
-
-    Attributes:
-        first: list, the first row.
-        rows: list of `(place, fields)`, without the header.
-
-    Raises:
-        ValueError: a row has another length. The message names the file and the place.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        rows: Sequence[tuple[str, list[Any]]],
-        has_header: bool,
-        num_fields: Sequence[int] = (),
-    ) -> None:
-        self.path, self.has_header, self.first = path, has_header, rows[0][1]
-        self.rows = list(rows[has_header:])
-        num_fields = num_fields or (len(self.first),)
-        for place, fields in self.rows:
-            _check_length(path, place, fields, num_fields)
-
-    def find(self, column: str | int, advice: str = "") -> int:
-        """Returns the position of a column that the first row names, or that is counted from 0.
-
-        Raises:
-            ValueError: there is no such column, or two of that name. The message lists the columns.
-        """
-        names, size = self.first if self.has_header else [], len(self.first)
-        is_number = isinstance(column, int)
-        places = [] if is_number else find_name(names, column)
-        if (-size <= column < size) if is_number else len(places) == 1:
-            return column % size if is_number else places[0]
-        problem = "more than one column" if places else "no column"
-        advice = advice or "Where the first row is data, columns are numbers from 0."
-        raise ValueError(
-            f"{self.path} has {problem} {column!r}. Its first row has {size} columns: "
-            f"{shorten(self.first)}. {advice}"
-        )
-
-    @property
-    def places(self) -> list[str]:
-        """Where each row begins, such as `"t.csv, line 3"`."""
-        return [f"{self.path}, {place}" for place, _ in self.rows]
-
-    def column(self, position: int) -> list[Any]:
-        """Returns the fields of a column."""
-        return [fields[position] for _, fields in self.rows]
-
-    def texts(self, position: int) -> list[str]:
-        """Returns the fields of a column as str; raises `ValueError` if one is not text."""
-        return [*map(as_text, self.column(position), self.places)]
 
 
 def read_table(
     path: Path,
     columns: Sequence[str | int] | str | int | None = None,
-    delimiter: str | None = None,
     header: bool | Literal["auto"] = "auto",
-    quoting: bool | None = None,
+    **options: Any,
 ) -> dict[str | int, list[Any]]:
     """Reads columns of a file, by name or by number.
 
     Args:
-        path: the file, see `read_rows`.
+        path: the file, see `read_records`.
         columns: list of str (names in the header) or int (positions from 0, negative from
             the end). By default every column.
-        delimiter: str of one character; see `read_rows` for the default.
         header: bool, whether the first row names the columns. With `"auto"` it does, unless all of
             `columns` are numbers.
-        quoting: bool, whether `"` quotes fields; see `read_rows` for the default.
+        **options: `delimiter`, `quoting`, `encoding` and `kind` of `read_records`.
 
     Returns:
         A dict from each of `columns` to a list, one field per row, in the file's order.
@@ -129,39 +67,75 @@ def read_table(
         ```
     """
     check_choice("header", header, (True, False, "auto"))
-    if isinstance(columns, (str, int)):
-        columns = [columns]
+    columns = [columns] if isinstance(columns, (str, int)) else columns
     if header == "auto":
         header = columns is None or not all(isinstance(column, int) for column in columns)
-    names = [name for name in columns or () if header and isinstance(name, str)]
-    table = Table(path, list(read_rows(path, delimiter, quoting, names)), header)
-    if columns is None:
-        columns = table.first if header else range(len(table.first))
-    return {column: table.column(table.find(column)) for column in columns}
+    records = read_records(path, names=columns or (), header=header, **options)
+    _, found = take_columns(path, records, columns)
+    if columns is None and not header:
+        return {int(name): column for name, column in found.items()}
+    return found
 
 
-def read_rows(
+def take_columns(
+    path: Path,
+    records: Iterable[tuple[str, Mapping[str, Any]]],
+    columns: Iterable[str | int] | None = None,
+) -> tuple[list[str], dict[str | int, list[Any]]]:
+    """Returns where each row begins, such as `"t.csv, line 3"`, and the fields of columns.
+
+    Args:
+        path: the file, for messages.
+        records: what `read_records` yields.
+        columns: names or numbers; by default the keys of the first record.
+
+    Raises:
+        ValueError: there is no row or no such column, or a JSON object lacks one.
+    """
+    places, taken, keys = [], {}, {}
+    for place, record in records:
+        if not places:
+            header = list(record)
+            columns = header if columns is None else columns
+            keys = {name: header[find_column(path, header, name)] for name in columns}
+            taken = {name: [] for name in keys}
+        places.append(f"{path}, {place}")
+        try:
+            for name, key in keys.items():
+                taken[name].append(record[key])
+        except KeyError:
+            missing = [key for key in keys.values() if key not in record]
+            raise ValueError(
+                f"{path}, {place}: every object must have the keys of the first, {header}. "
+                f"Missing: {missing}"
+            ) from None
+    return check_not_empty(places, f"{path} must have rows after its header"), taken
+
+
+def read_records(
     path: Path,
     delimiter: str | None = None,
     quoting: bool | None = None,
-    names: Sequence[str] = (),
+    names: Sequence[str | int] = (),
     kind: str | None = None,
     stream: BinaryIO | None = None,
-    surplus: bool = False,
-) -> Iterator[tuple[str, list[Any]]]:
-    r"""Yields the place and the fields of every row of a table that is not blank.
+    encoding: str | None = None,
+    header: bool | None = None,
+    wrong: Literal["refuse", "cut", "leave out"] = "cut",
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    r"""Yields the place and the fields, by the names of their columns, of every row of a table.
 
     A quoted field (RFC 4180) may hold delimiters, line ends, and quotation marks, which are doubled
     or, as Spark writes them, follow a backslash. In a TSV a quotation mark may also be a character
     like any other: MRPC and QNLI hold thousands of unbalanced ones. If a blank follows each
     delimiter of the first row, the blanks after the delimiters of all rows are skipped, except in a
-    TSV. JSON and Parquet yield the names of their columns first.
+    TSV. Blank rows are skipped.
 
     Args:
         path: the file. The ending of its name tells the format: `.json` (a list of objects, one
             under the key `data`, or an object per line), `.jsonl`, `.ndjson`, `.parquet`,
-            `.feather`, `.xlsx`, else text. Text and JSON may be gzip, bzip2 or xz. Text is UTF-8,
-            or UTF-16 with a byte order mark.
+            `.feather`, `.xlsx` and `.xlsm` (the first sheet), else text.
+            Text and JSON may be gzip, bzip2 or xz.
         delimiter: str of one character, for text. By default that of a first line such as `sep=;`;
             else whichever of comma, tab, `;` and `|` splits the first row into `names`; else a tab
             if the first row has one; else in a `.csv` file a comma, or `;` or `|` if the first row
@@ -169,95 +143,72 @@ def read_rows(
         quoting: bool, whether `"` quotes fields. By default it does, except between tabs: there it
             does if every field with a quotation mark is quoted, all rows then have the same length,
             and either some field needs its quotation marks or all texts have them.
-        names: columns that the first row names.
-        kind: `"csv"`, `"tsv"`, `"json"`, `"jsonl"` or `"parquet"`; by default by the name's ending.
+        names: columns that must be there.
+        kind: `"csv"`, `"tsv"`, `"json"`, `"jsonl"`, `"excel"`, `"parquet"` or `"feather"`; by
+            default by the name's ending.
         stream: optional buffered binary file object to read, see `read_lines`.
-        surplus: bool, whether rows of a TSV without quoted fields are cut to the length of the
-            first, with a warning, as in STS-B's own files.
+        encoding: str, of text and JSON; by default UTF-8, or what a byte order mark announces.
+        header: bool, whether the first row of text or of a sheet names the columns. By default it
+            does, unless all `names` are numbers. Else columns are called "0", "1" and so on.
+        wrong: what to do with a row that is not as long as the first. It is an error, except that
+            with `"leave out"` it is left out, and with `"cut"` surplus fields are dropped if the
+            columns have no names and tabs separate them, as in STS-B. A warning counts such rows.
 
     Yields:
-        Pairs of a str, where the row begins, such as `"line 3"`, and a list: of str in text, of
-        JSON values elsewhere.
+        Pairs of a str, where the row begins, such as `"line 3"`, and a dict: of str in text, of
+        values elsewhere. JSON objects may have different keys.
 
     Raises:
         ValueError: the file is empty, of another format or encoding, has a quotation mark that is
-            never closed, or an object without a key of the first one. The message names the file
-            and the place.
+            never closed, a row of another length, or not one column of each of `names`. The message
+            names the file and the place.
     """
     kind = kind or kind_of(path)
-    if kind in ("csv", "tsv"):
-        yield from _rows_of_text(path, delimiter, quoting, {*names}, kind, stream, surplus)
+    if kind not in ("csv", "tsv"):
+        refuse_unused(f"{path} has no delimiter", {"delimiter": delimiter})
+    if kind in ("parquet", "feather"):
+        yield from _records_of_arrow(path, kind, stream)
         return
-    refuse_unused(f"{path} has no delimiter", {"delimiter": delimiter})
-    keys = None
-    for place, record in read_records(path, kind=kind, stream=stream):
-        if keys is None:
-            keys = list(record)
-            yield place, keys
-        missing = [key for key in keys if key not in record]
-        if missing:
-            raise ValueError(
-                f"{path}, {place}: every object must have the keys of the first, {keys}. "
-                f"Missing: {missing}"
-            )
-        yield place, [record[key] for key in keys]
-    if keys is None:
-        raise ValueError(f"{path} is empty: it needs at least one JSON object.")
+    lines = read_lines(path, stream=stream, encoding=encoding)
+    if kind in ("json", "jsonl"):
+        yield from _records_of_json(path, kind, lines)
+        return
+    header = header if header is not None else not names or not all(map(is_number, names))
+    if kind == "excel":
+        rows = _rows_of_excel(path, stream)
+    else:
+        named = [name for name in names if header and isinstance(name, str)]
+        first, delimiter = _first_line(path, lines, delimiter, kind, named)
+        rows = _rows_of_text(path, first, lines, delimiter, quoting)
+    is_strict = wrong == "cut" and (header or delimiter != "\t")
+    rows = _of_one_length(path, rows, "refuse" if is_strict else wrong)
+    first = next(rows, None)
+    check_not_empty(first or (), f"{path} is empty: a table needs at least one row")
+    known = [*map(str, first[1] if header else range(len(first[1])))]
+    for name in names or filter(None, known):
+        find_column(path, known, name)
+    for place, fields in rows if header else itertools.chain([first], rows):
+        yield place, dict(zip(known, fields, strict=True))
 
 
-def read_records(
-    path: Path,
-    delimiter: str | None = None,
-    quoting: bool | None = None,
-    names: Sequence[str] = (),
-    kind: str | None = None,
-    stream: BinaryIO | None = None,
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the place and the fields, by name, of every row of a table with named columns.
-
-    Args:
-        path: the file. JSON objects may have different keys.
-        delimiter: see `read_rows`.
-        quoting: see `read_rows`.
-        names: columns that must be there. If all of them are numbers, the first row of a text file
-            is data, and its columns are called "0", "1" and so on.
-        kind: see `read_rows`.
-        stream: see `read_rows`.
+def find_column(path: Path, header: Sequence[str], column: str | int) -> int:
+    """Returns the position of a column that a header names, or that is counted from 0.
 
     Raises:
-        ValueError: see `read_rows`. Text lacks one of `names`.
+        ValueError: there is no such column, or two of that name. The message lists the columns.
     """
-    kind = kind or kind_of(path)
-    if kind in _BINARY:
-        yield from _binary_records(path, kind, stream)
-    elif kind in ("json", "jsonl"):
-        yield from _json_records(path, kind, stream)
-    else:
-        is_numbered = len(names) > 0 and all(map(is_number, names))
-        rows = read_rows(path, delimiter, quoting, names, kind, stream, is_numbered)
-        first = next(rows)
-        header = first[1]
-        if is_numbered:
-            header, rows = (
-                [str(number) for number in range(len(header))],
-                itertools.chain([first], rows),
-            )
-        missing = [name for name in names if not find_name(header, name)]
-        if missing:
-            raise ValueError(
-                f"The header of {path} must have the fields {list(names)}. Received: "
-                f"{shorten(header)}. Name the fields to read by --columns, or number them from 0 "
-                "if the first row is data; --separator is what separates them."
-            )
-        repeated = [x for x in names or header if x and len(find_name(header, x)) > 1]
-        if repeated:
-            raise ValueError(
-                f"{path} has more than one column {repeated[0]!r}. Its first row has "
-                f"{len(header)} columns: {shorten(header)}. Rename one."
-            )
-        for place, fields in rows:
-            _check_length(path, place, fields, (len(header),))
-            yield place, dict(zip(header, fields, strict=True))
+    size = len(header)
+    places = [] if isinstance(column, int) else find_name(header, column)
+    if not places and is_number(column) and -size <= int(column) < size:
+        places = [int(column) % size]
+    if len(places) == 1:
+        return places[0]
+    raise ValueError(
+        f"The header of {path} has {'more than one' if places else 'no'} column {column!r}. Its "
+        f"first row has {size} columns: {shorten([*header])}. Name those to read (--columns, or "
+        "text_column, pair_column and label_column); where the first row is data, columns are "
+        "numbers from 0. `separator` (--separator) is what separates them."
+    )
 
 
 def find_name(names: Sequence[Any], wanted: str) -> list[int]:
@@ -292,7 +243,7 @@ def kind_of(path: Path) -> str:
 
 def has_names(path: Path) -> bool:
     """Whether a file's format (JSON, Parquet) names the columns, so that no first row has to."""
-    return kind_of(path) not in ("csv", "tsv")
+    return kind_of(path) not in ("csv", "tsv", "excel")
 
 
 def as_text(value: Any, place: str) -> str:
@@ -308,57 +259,104 @@ def as_text(value: Any, place: str) -> str:
     return str(value)
 
 
-def _check_length(path, place, fields, num_fields):
-    if len(fields) not in num_fields:
-        raise ValueError(
-            f"{path}, {place}: every row must have as many fields as the first, "
-            f"{' or '.join(map(str, num_fields))}. Received {len(fields)}: {shorten(fields)}. A "
-            "field that holds the separator must be in quotation marks; say what separates columns "
-            "by `separator`, and whether they are quoted by `quoting`."
-        )
+def warn_of_rows(path: Path, places: Sequence[str], count: int, what: str) -> None:
+    """Warns of some of `count` rows: how many, and where the first ten are."""
+    numbers = ", ".join(place.split()[-1] for place in places[:10])
+    more = ", ..." if len(places) > 10 else ""
+    warnings.warn(
+        f"{path}: rows {what}: {len(places)} of {count} (lines {numbers}{more}).", stacklevel=4
+    )
 
 
-# Rows of text
+def shorten(value: object, longest: int = 200) -> str:
+    """Returns a value as text for a message, cut to `longest` characters."""
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= longest else text[:longest] + "..."
 
 
-def _rows_of_text(path, delimiter, quoting, names, kind, stream, surplus):
-    """Yields the place and the fields of each row that is not blank, see `read_rows`."""
-    lines = enumerate(read_lines(path, stream=stream), start=1)
-    first = next((item for item in lines if item[1].strip("\r\n")), None)
-    if first and (found := _SEPARATOR_LINE.fullmatch(first[1])):
-        delimiter = delimiter or found[1]
-        first = next(lines, None)
-    if first is None:
-        raise ValueError(f"{path} is empty: a table needs at least one row.")
-    delimiter = _guess_delimiter(first[1], kind, names) if delimiter is None else delimiter
+# Rows of text, of Excel, and of Parquet and Feather
+
+
+def _first_line(path, lines, delimiter, kind, names):
+    """Returns the lines before the first row and its line, and what separates columns."""
+    number, line = next((item for item in enumerate(lines) if item[1].strip("\r\n")), (0, ""))
+    if found := _SEPARATOR_LINE.fullmatch(line):
+        number, line, delimiter = number + 1, next(lines, ""), delimiter or found[1]
+    delimiter = _guess_delimiter(line, kind, names) if delimiter is None else delimiter
     if not isinstance(delimiter, str) or len(delimiter) != 1:
         raise ValueError(f"`delimiter` must be one character. Received: {delimiter!r}")
-    rows = _split(itertools.chain([first], lines), path, delimiter, quoting)
-    yield from _without_surplus(rows, path) if surplus and delimiter == "\t" else rows
+    return (number, line), delimiter
 
 
-def _without_surplus(rows, path):
-    """Yields rows cut to the length of the first; warns of those that were longer."""
-    size, places = 0, []
-    for place, fields in rows:
+def _rows_of_text(path, first, lines, delimiter, quoting):
+    """Yields the place and the fields of each row that is not blank, see `read_records`."""
+    (number, line), mark = first, re.escape(delimiter)
+    # Blanks belong to the delimiter if one follows each in the first row.
+    is_spaced = delimiter not in "\t " and delimiter in line
+    is_spaced = is_spaced and not re.search(f"{mark}(?! )", line.strip("\r\n"))
+    blanks = " *" if is_spaced else ""
+    quoted = re.compile(rf'(?<![^{mark}\n]){blanks}"([^"]*+(?:""[^"]*+)*+)"(?![^{mark}\r\n])')
+    quoting = True if quoting is None and delimiter != "\t" else quoting
+    lines = _in_rfc_4180(itertools.chain([line], lines), delimiter, quoted, quoting)
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=is_spaced, strict=True)
+    fields = []
+    while fields is not None:
+        place = f"line {number + reader.line_num + 1}"
+        try:
+            with _LongFields():
+                fields = next(reader, None)
+        except csv.Error as error:
+            advice = "Look for a quotation mark that is never closed"
+            if "new-line" in str(error):
+                advice = "A carriage return (\\r) inside a row must be in quotation marks"
+            raise ValueError(
+                f"{path}, {place}: the row that begins here is not CSV ({error}). {advice}, or "
+                "read it with `quoting=False`."
+            ) from error
+        if fields:
+            yield place, fields
+
+
+def _of_one_length(path, rows, wrong):
+    """Yields rows with as many fields as the first, see `read_records`."""
+    size, places, count = 0, [], 0
+    for count, (place, fields) in enumerate(rows, 1):  # noqa: B007
         size = size or len(fields)
-        if len(fields) > size:
+        if len(fields) != size:
+            if wrong == "refuse" or (wrong == "cut" and len(fields) < size):
+                raise ValueError(
+                    f"{path}, {place}: every row must have as many fields as the first, {size}. "
+                    f"Received {len(fields)}: {shorten(fields)}. A field that holds the separator "
+                    "must be in quotation marks; say what separates columns by `separator`, and "
+                    "whether they are quoted by `quoting`."
+                )
             places.append(place)
+            if wrong == "leave out":
+                continue
         yield place, fields[:size]
     if places:
-        warnings.warn(
-            f"{path}: rows with more fields than the first, {size}: {len(places)} ({places[0]} is "
-            "the first). The surplus fields are not read.",
-            stacklevel=1,
-        )
+        done = "cut to the length of the first" if wrong == "cut" else "left out"
+        warn_of_rows(path, places, count, f"{done} because they have a wrong number of fields")
+
+
+class _LongFields:
+    """A context without csv's limit, which is global to the process: other users keep theirs."""
+
+    def __enter__(self):
+        self.previous = csv.field_size_limit(_LONGEST_FIELD)
+
+    def __exit__(self, *error):
+        csv.field_size_limit(self.previous)
 
 
 def _guess_delimiter(line, kind, names):
     """Returns what separates the columns in the first row, see `read_rows`."""
     usual = ",;|\t" if kind == "csv" else "\t,;|"
     found = {each: line.rstrip("\r\n").split(each) for each in usual}
-    with contextlib.suppress(csv.Error), _long_fields_allowed():
-        found = {each: next(_reader([line], each, skips_blanks=True)) for each in usual}
+    with contextlib.suppress(csv.Error), _LongFields():
+        found = {
+            each: next(csv.reader([line], delimiter=each, skipinitialspace=True)) for each in usual
+        }
     fitting = [x for x in usual if names and all(find_name(found[x], name) for name in names)]
     if fitting:
         return max(fitting, key=lambda each: len(found[each]))
@@ -367,194 +365,117 @@ def _guess_delimiter(line, kind, names):
     return "," if "," in line else max(",;|", key=line.count)
 
 
-def _split(lines, path, delimiter, quoting):
-    """Yields the place and the fields of each of the numbered lines.
+def _in_rfc_4180(lines, delimiter, quoted, quoting, escapes=None):
+    """Yields lines in which quotation marks enclose fields, and are doubled inside them.
 
-    Lines without a quotation mark are split alike, whether marks quote fields or not. That is found
-    out from all lines beginning with the first that has such a mark.
-    """
-    if quoting is None and delimiter != "\t":
-        quoting = True
-    size, escapes, has_comma, skips_blanks = 0, None, False, None
-    while (item := next(lines, None)) is not None:
-        number, line = item
-        bare = line.removesuffix("\n").removesuffix("\r")
-        if not bare:
-            continue
-        if skips_blanks is None:
-            skips_blanks = delimiter not in "\t " and _has_blanks(bare, delimiter)
-        if (quoting is None and '"' in bare) or (quoting and escapes is None and '\\"' in bare):
-            rest = [line, *(later for _, later in lines)]
-            layout = delimiter, skips_blanks, size, quoting, has_comma
-            quoting, escapes = _quoting_of(rest, *layout)
-            lines = enumerate(rest, start=number)
-            continue
-        if quoting and ('"' in bare or "\r" in bare):
-            record = itertools.chain([line], (later for _, later in lines))
-            fields = _quoted_fields(record, path, number, delimiter, skips_blanks, escapes)
-        else:
-            fields = bare.split(delimiter)
-            fields = [field.lstrip(" ") for field in fields] if skips_blanks else fields
-            has_comma = has_comma or "," in bare
-        size = size or len(fields)
-        yield f"line {number}", fields
-
-
-def _has_blanks(line, delimiter):
-    """Whether a blank follows each delimiter of the given line, the first row."""
-    return re.search(rf"{re.escape(delimiter)}(?! )", line) is None and delimiter in line
-
-
-def _reader(lines, delimiter, skips_blanks, strict=False):
-    options = {"skipinitialspace": skips_blanks, "strict": strict}
-    return csv.reader(lines, delimiter=delimiter, **options)
-
-
-def _quoted_fields(lines, path, number, delimiter, skips_blanks, escapes):
-    """Returns the fields of the row that begins with the first of the lines."""
-    try:
-        return next(_records(lines, delimiter, skips_blanks, escapes))[1]
-    except csv.Error as error:
-        advice = "Look for a quotation mark that is never closed"
-        if "new-line" in str(error):
-            advice = "A carriage return (\\r) inside a row must be in quotation marks"
-        raise ValueError(
-            f"{path}, line {number}: the row that begins here is not CSV ({error}). {advice}, or "
-            "read it with `quoting=False`."
-        ) from error
-
-
-def _records(lines, delimiter, skips_blanks, escapes):
-    """Yields the text of each row and its fields.
+    What they mean is found out from all lines that follow the first where that is in doubt.
 
     Args:
-        lines: iterable of str.
+        lines: iterator of str.
         delimiter: str of one character.
-        skips_blanks: bool, whether blanks before a field do not belong to it.
-        escapes: bool, whether a quotation mark inside a field follows a backslash.
+        quoted: a pattern, a field in quotation marks.
+        quoting: bool, whether quotation marks quote fields; `None` to find out.
+        escapes: bool, whether backslashes escape them; `None` to find out.
     """
-    taken = []
-
-    def take(line):
-        taken.append(re.sub(r'(\\+)"', _as_rfc_4180, line) if escapes else line)
-        return taken[-1]
-
-    reader = _reader(map(take, lines), delimiter, skips_blanks, strict=True)
-    while True:
-        with _long_fields_allowed():
-            fields = next(reader, None)
-        if fields is None:
+    width, has_comma = None, False
+    for line in lines:
+        is_unknown = quoting is None or (quoting and escapes is None and '\\"' in line)
+        if '"' in line and is_unknown:
+            rest = [line, *lines]
+            meaning = _meaning_of_quotes(rest, delimiter, quoted, quoting, width, has_comma)
+            yield from _in_rfc_4180(iter(rest), delimiter, quoted, *meaning)
             return
-        yield "".join(taken), fields
-        taken.clear()
+        if width is None:
+            width = quoted.sub("", line).count(delimiter)
+        has_comma = has_comma or "," in line
+        if '"' in line and not quoting:
+            fields = line.rstrip("\r\n").replace('"', '""').split(delimiter)
+            line = delimiter.join(f'"{field}"' for field in fields) + "\n"
+        yield _unescaped(line) if escapes else line
 
 
-def _as_rfc_4180(match):
-    """Returns backslashes and the quotation mark after them, doubled instead of escaped."""
-    number = len(match[1])
-    return "\\" * (number // 2) + '"' * (1 + number % 2)
-
-
-def _quoting_of(lines, delimiter, skips_blanks, size, quoting, has_comma):
+def _meaning_of_quotes(lines, delimiter, quoted, quoting, width, has_comma):
     """Returns whether quotation marks quote fields, and whether a backslash escapes them.
+
+    They quote fields of a TSV if all rows then have the same length, and a program that quotes only
+    what needs it (pandas), commas too (Excel), or all texts may have written them.
 
     Args:
         lines: the lines from the first one with a quotation mark.
         delimiter: str of one character.
-        skips_blanks: bool, see `_records`.
-        size: number of fields in the first row, 0 if that row begins with these lines.
-        quoting: bool, or `None` to detect it.
-        has_comma: bool, whether a line before these has a comma.
+        quoted: a pattern, a field in quotation marks.
+        quoting: bool, or `None` to find it out.
+        width: int, the number of delimiters in the first row; `None` if it is among the lines.
+        has_comma: bool, whether an earlier line has a comma.
     """
     for escapes in (False, True):
-        with contextlib.suppress(csv.Error):
-            records = _records(lines, delimiter, skips_blanks, escapes)
-            records = [record for record in records if record[1]]
-            is_regular = {len(fields) for _, fields in records} == {size or len(records[0][1])}
-            if is_regular and (quoting or _are_quoted(records, size, has_comma)):
-                return True, escapes
+        text = "".join(map(_unescaped, lines) if escapes else lines)
+        fields, bare = quoted.findall(text), quoted.sub("", text)
+        rows = [*filter(None, re.split("[\r\n]+", bare))]
+        expected = width if width is not None else rows[0].count(delimiter) if rows else 0
+        if '"' in bare or {row.count(delimiter) for row in rows} - {expected}:
+            continue
+        is_needed = any(re.search('""|[\t\r\n]', field) for field in fields)
+        are_numbers = all(re.fullmatch(r"[\t\d.eE+-]*", row) for row in rows)
+        for_commas = not has_comma and "," not in bare and any("," in field for field in fields)
+        is_usual = expected and ((width is None and are_numbers) or for_commas)
+        if quoting or is_needed or is_usual:
+            return True, escapes
     return bool(quoting), False
 
 
-def _are_quoted(records, size, has_comma):
-    """Whether rows of a TSV were written with quotation marks around fields.
+def _unescaped(line):
+    r"""Returns a line in which quotation marks after a backslash, `\"`, are doubled instead."""
 
-    A program quotes only the fields that need it (pandas), those with commas too (Excel), or all
-    texts.
-    """
-    quoted, bare = [], []
-    for text, _ in records:
-        quoted += _QUOTED.findall(text.rstrip("\r\n"))
-        bare.append(_QUOTED.sub("", text.rstrip("\r\n")))
-    if any('"' in text for text in bare):
-        return False
-    if any(re.search('""|[\t\r\n]', field) for field in quoted):
-        return True
-    if len(records[0][1]) == 1:
-        return False
-    has_comma = has_comma or any("," in text for text in bare)
-    is_whole = not size and all(re.fullmatch(r"[\t\d.eE+-]*", text) for text in bare)
-    return is_whole or (not has_comma and any("," in field for field in quoted))
+    def doubled(match):
+        number = len(match[1])
+        return "\\" * (number // 2) + '"' * (1 + number % 2)
+
+    return re.sub(r'(\\+)"', doubled, line)
 
 
-@contextlib.contextmanager
-def _long_fields_allowed():
-    # The limit is global to the process. Restore it, so that other users of csv keep theirs.
-    previous = csv.field_size_limit(_LONGEST_FIELD)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(previous)
-
-
-# Rows of Parquet, Feather and Excel
-
-
-def _binary_records(path, kind, stream):
-    """Yields the place and the fields of each row of the first table or sheet."""
-    source = path if stream is None else io.BytesIO(stream.read())
-    if kind == "excel":
-        openpyxl = require("openpyxl", f"read {path}", "data")
-        with reading(path):
-            sheet = openpyxl.load_workbook(source, read_only=True, data_only=True).worksheets[0]
-            rows = [(n, row) for n, row in enumerate(sheet.iter_rows(values_only=True), 1)]
-        rows = [(number, row) for number, row in rows if any(x is not None for x in row)]
-        header = ["" if name is None else str(name) for name in rows[0][1]] if rows else []
-        width = max((n for n, name in enumerate(header, 1) if name), default=0)
-        for number, row in rows[1:]:
-            cells = [_of_cell(x) for x in row]
-            if any(x is not None for x in cells[width:]):
-                raise ValueError(f"{path}, row {number}: a cell has no name above its column.")
-            yield f"row {number}", dict(zip(header[:width], cells[:width], strict=True))
-        return
-    module = require(f"pyarrow.{kind}", f"read {path}", "data")
+def _rows_of_excel(path, stream):
+    """Yields the place and the cells of each row of the first sheet that is not blank."""
+    pandas = require("pandas", f"read {path}", "data")
     with reading(path):
-        rows = module.read_table(source).to_pylist()
-    yield from ((f"row {number}", row) for number, row in enumerate(rows, 1))
+        source = path if stream is None else io.BytesIO(stream.read())
+        # Without `na_filter` an empty cell is an empty text, as in CSV, and NA stays a text.
+        sheet = pandas.read_excel(source, header=None, dtype=object, na_filter=False)
+    for number, row in enumerate(sheet.itertuples(index=False, name=None), 1):
+        if any(cell != "" for cell in row):
+            # A date becomes text; numbers and bools stay, so that 1.0 and 1 are the same label.
+            plain = (str, int, float)
+            yield f"row {number}", [x if isinstance(x, plain) else str(x) for x in row]
 
 
-def _of_cell(value):
-    """Returns the value of a cell of Excel: text, a number, a bool, or a date as text."""
-    is_plain = value is None or isinstance(value, (str, int, float))
-    return value if is_plain else str(value)
+def _records_of_arrow(path, kind, stream):
+    source = path if stream is None else io.BytesIO(stream.read())
+    pyarrow = require(f"pyarrow.{kind}", f"read {path}", "data")
+    with reading(path):
+        if kind == "feather":
+            batches = pyarrow.read_table(source).to_batches()
+        else:
+            batches = pyarrow.ParquetFile(source).iter_batches()
+        rows = itertools.chain.from_iterable(batch.to_pylist() for batch in batches)
+        yield from ((f"row {number}", row) for number, row in enumerate(rows, 1))
 
 
 # Rows of JSON
 
 
-def _json_records(path, kind, stream):
-    lines = read_lines(path, stream=stream)
+def _records_of_json(path, kind, lines):
+    """Yields the place and the value of each object, in lines of their own or in a list."""
     head = []
     for line in lines:
         head.append(line)
         if line.strip():
             break
     lines = itertools.chain(head, lines)
-    if head and _is_a_record(head[-1], kind):
+    if _is_a_record("".join(head), kind):
         records = ((f"line {n}", record) for n, record in read_json_lines(path, lines))
         yield from _without_heading(path, records)
         return
-    content = parse_json("".join(lines) or "[]", path)
+    content = parse_json("".join(lines), path)
     rows = content.get("data") if isinstance(content, dict) else content
     rows = [*map(as_record, rows)] if isinstance(rows, list) else rows
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -564,8 +485,7 @@ def _json_records(path, kind, stream):
             f"per line. Received: {shorten(found, 80)}. pandas writes such a list with "
             '`to_json(path, orient="records")`.'
         )
-    for number, row in enumerate(rows, 1):
-        yield f"row {number}", row
+    yield from ((f"row {number}", row) for number, row in enumerate(rows, 1))
 
 
 def _is_a_record(line, kind):
@@ -573,16 +493,14 @@ def _is_a_record(line, kind):
     if not line.strip():
         return True
     try:
-        value = json.loads(line)
+        value = as_record(json.loads(line))
     except (ValueError, RecursionError):  # The first line of a document over several lines.
         return kind == "jsonl" and line.strip() != "["
-    value = as_record(value)
     return isinstance(value, dict) and not isinstance(value.get("data"), list)
 
 
 def _without_heading(path, records):
     """Yields records without a first one that shares no key with the second, as MRQA has it."""
-    records = iter(records)
     head = [*itertools.islice(records, 2)]
     if len(head) == 2 and head[0][1].keys().isdisjoint(head[1][1]) and all(x[1] for x in head):
         place, heading = head.pop(0)
@@ -592,9 +510,3 @@ def _without_heading(path, records):
             stacklevel=2,
         )
     yield from itertools.chain(head, records)
-
-
-def shorten(value: object, longest: int = 200) -> str:
-    """Returns a value as text for a message, cut to `longest` characters."""
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= longest else text[:longest] + "..."

@@ -1,13 +1,13 @@
 """Data for measuring a search: a corpus, queries, and which documents answer them."""
 
+import itertools
 import pathlib
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from bert_keras.checks import check_not_empty
-from bert_keras.datasets.files import read_json_lines
-from bert_keras.datasets.table import read_rows
+from bert_keras.datasets.files import read_json_lines, read_lines
 from bert_keras.types import Path
 
 
@@ -49,11 +49,13 @@ def read_beir(folder: Path, split: str = "test") -> RetrievalData:
     corpus = _read_texts(folder / "corpus.jsonl")
     queries = _read_texts(folder / "queries.jsonl")
     path, relevance = folder / "qrels" / f"{split}.tsv", {}
-    for place, fields in list(read_rows(path, "\t", False))[1:]:
+    lines = enumerate(read_lines(path), start=1)
+    for number, line in itertools.islice(filter(lambda item: item[1].strip(), lines), 1, None):
+        fields = line.rstrip("\r\n").split("\t")
         if len(fields) != 3 or fields[0] not in queries or not re.fullmatch("-?[0-9]+", fields[2]):
             raise ValueError(
-                f"{path}, {place}: a judgement must be the id of a query in queries.jsonl, the id "
-                f"of a document and an int. Received: {fields!r:.200}. The first line is a header."
+                f"{path}, line {number}: a judgement must be the id of a query in queries.jsonl, "
+                f"the id of a document and an int. Received: {fields!r:.200}. The first line is a header."
             )
         relevance.setdefault(fields[0], {})[fields[1]] = int(fields[2])
     check_not_empty(relevance, f"{path} must have judgements after its header")

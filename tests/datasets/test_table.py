@@ -5,7 +5,7 @@ import gzip
 
 import pytest
 
-from bert_keras.datasets import read_rows, read_table
+from bert_keras.datasets import read_records, read_table
 
 STARRED = "gj04\t1\t\tFirst.\ngj04\t0\t*\tSecond."
 
@@ -52,9 +52,8 @@ def test_csv_equals_what_the_csv_module_wrote(tmp_path):
 
 
 def test_rows_know_the_line_on_which_they_begin(write):
-    rows = dict(read_rows(write("t.csv", '\na,b\n"one\ntwo",1\n\nthree,2\n')))
-    expected = [["a", "b"], ["one\ntwo", "1"], ["three", "2"]]
-    assert rows == dict(zip(("line 2", "line 3", "line 6"), expected, strict=True))
+    rows = dict(read_records(write("t.csv", '\na,b\n"one\ntwo",1\n\nthree,2\n')))
+    assert rows == {"line 3": {"a": "one\ntwo", "b": "1"}, "line 6": {"a": "three", "b": "2"}}
 
 
 @pytest.mark.parametrize(
