@@ -52,6 +52,7 @@ def read_pair_file(flags, path, label_names=None, may_lack_labels=False):
         may_lack_labels=may_lack_labels,
         separator=flags.separator,
         quoting=flags.quoting,
+        encoding=flags.encoding,
     )
     return _scaled(pairs, flags.highest_score)
 

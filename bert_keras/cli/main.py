@@ -41,6 +41,7 @@ from bert_keras.cli import marked_rows, mistakes, serve, sources, start, text_ro
 from bert_keras.cli.options import LAYOUT, TRACEBACK, Option, parse_all, wants_help, wants_traceback
 from bert_keras.cli.start import WITH_OWN_FLAGS
 from bert_keras.export import runtime
+from bert_keras.version import __version__
 
 
 def _command_of(cls):
@@ -160,6 +161,9 @@ def main(arguments):
     name = "".join(arguments[:1])
     if name in TAKEN and wants_help(arguments):
         parse_all(f"bert-keras {name}", *help_of(name), arguments)
+    if name == "--version":
+        print(__version__)
+        return
     flags, words = parse_all("bert-keras", __doc__, GROUPS, arguments)
     command, source, *more_words = [*words, None, None][: max(2, len(words))]
     names = ("info", "convert", "serve", *WITH_OWN_FLAGS, *COMMANDS)
@@ -237,12 +241,12 @@ def _answer(name, flags, source, arguments):
     model, answerer, options = _model(name, flags, source)
     if answerer.method == "classify" and (thresholds := sources.thresholds_of(source)):
         options.setdefault("threshold", thresholds)
-    rows = _rows(name, flags, columns, arguments)
+    rows, layout = _rows(name, flags, columns, arguments, output_format)
     if name == "fill-mask":
         rows = (row.replaced("[MASK]", model.tokenizer.mask_token or "[MASK]") for row in rows)
     if query is not None:
         rows = list(rows)
-        with text_rows.answers_to(path, output_format) as write:
+        with text_rows.answers_to(path, output_format, *layout) as write:
             question = (query, *(text for (text,) in rows))
             [hits] = model.ask_rows(answerer.method, [question], **options)
             for hit in hits:
@@ -262,7 +266,7 @@ def _answer(name, flags, source, arguments):
     # A chunk of several batches is sorted by length. With a batch size of 1 each text is answered
     # as it comes.
     num_done, chunk_size = 0, 16 * flags.batch_size if flags.batch_size > 1 else 1
-    with text_rows.answers_to(path, output_format) as write:
+    with text_rows.answers_to(path, output_format, *layout) as write:
         for chunk in text_rows.chunks(rows, chunk_size):
             answers = model.ask_rows(answerer.method, chunk, **options)
             for row, answer in zip(chunk, answers, strict=True):
@@ -280,18 +284,22 @@ def _fields_of(name):
     return tuple(field.name for field in COMMANDS[name][0].fields if field.kind != "optional")
 
 
-def _rows(name, flags, columns, arguments):
-    """Returns an iterable of `Row` from the arguments, a file or standard input."""
+def _rows(name, flags, columns, arguments, output_format):
+    """Returns the rows in the arguments, a file or standard input, and its layout for answers."""
     if arguments:
-        return text_rows.rows_of_arguments(arguments, columns, name == "choose")
+        return text_rows.rows_of_arguments(arguments, columns, name == "choose"), ()
     input_format = flags.input_format or text_rows.format_of(flags.input, "text")
-    layout, rows = (flags.separator, flags.quoting), None
-    if not (flags.columns or flags.input_format or any(x is not None for x in layout)):
+    options = {option.name: flags[option.name].value for option in LAYOUT}
+    rows, layout = None, ()
+    if not (flags.columns or flags.input_format or any(x is not None for x in options.values())):
         rows = marked_rows.read_rows(name, flags.input, input_format, columns)
     if rows is None:
         has_list = name == "choose"
-        rows = text_rows.read_rows(flags.input, input_format, columns, has_list, *layout)
-    return rows
+        rows = text_rows.read_rows(flags.input, input_format, columns, has_list, **options)
+    if output_format == "csv":
+        options.pop("quoting")
+        layout = text_rows.layout_of(flags.input, input_format, columns, **options)
+    return rows, layout
 
 
 def _written(answer, method, output_format):

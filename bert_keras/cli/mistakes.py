@@ -13,7 +13,7 @@ from bert_keras.cli.options import wants_traceback
 # Arguments of the readers, as their messages name them, that are flags here. In quotation marks
 # they are a user's words.
 _ARGUMENTS = re.compile(
-    r"(?<![\w'\"-])((?:text|pair|label|word|tag)_column|(?<=`)(?:separator|quoting))\b"
+    r"(?<![\w'\"-])((?:text|pair|label|word|tag)_column|(?<=`)(?:separator|quoting|encoding))\b"
 )
 
 

@@ -38,6 +38,7 @@ class Option(NamedTuple):
 LAYOUT = (
     Option("separator", str, None, "What separates columns; by default it is detected."),
     Option("quoting", bool, None, 'Whether " quotes fields; by default it is detected.'),
+    Option("encoding", str, None, "Encoding of text, such as cp1252 or gb18030, if not UTF-8."),
 )
 TRACEBACK = Option("traceback", bool, False, "Show where in the code a mistake was found.")
 

@@ -1,5 +1,6 @@
 """The rows that a command reads, and the answers that it writes, one at a time."""
 
+import codecs
 import contextlib
 import csv
 import io
@@ -9,8 +10,8 @@ import os
 import sys
 
 from bert_keras.checks import refuse_unused
-from bert_keras.datasets.files import COMPRESSED_NAMES, read_lines
-from bert_keras.datasets.table import as_text, find_name, read_records
+from bert_keras.datasets.files import BYTE_ORDER_MARKS, COMPRESSED_NAMES, read_lines
+from bert_keras.datasets.table import as_text, find_delimiter, find_name, read_records
 from bert_keras.engine.atomic_files import replacing
 
 # The format of a file by the ending of its name.
@@ -61,7 +62,26 @@ def rows_of_arguments(texts, columns, has_list):
     return [_checked(texts, columns, has_list, "The arguments")]
 
 
-def read_rows(path, kind, columns, has_list=False, separator=None, quoting=None):
+def layout_of(path, kind, columns, separator=None, encoding=None):
+    """Returns what begins a table that answers to another one, and what separates its columns.
+
+    They are those of the other one, so that Excel shows both alike. See `read_rows`.
+    """
+    if kind not in ("csv", "tsv"):
+        return "", ","
+    with contextlib.ExitStack() as stack:
+        if path in (None, "-"):
+            head = _standard_input().peek()
+            lines = read_lines("standard input", "replace", io.BufferedReader(io.BytesIO(head)))
+        else:
+            head = stack.enter_context(open(path, "rb")).read(4)
+            lines = read_lines(path, encoding=encoding)
+        has_mark = head.startswith((codecs.BOM_UTF8, *(mark for mark, _ in BYTE_ORDER_MARKS)))
+        _, separator = find_delimiter(path, lines, separator, kind, columns)
+        return "\ufeff" if has_mark else "", separator
+
+
+def read_rows(path, kind, columns, has_list=False, separator=None, quoting=None, encoding=None):
     """Yields the rows of a file, or of standard input.
 
     Args:
@@ -69,8 +89,9 @@ def read_rows(path, kind, columns, has_list=False, separator=None, quoting=None)
         kind: a result of `format_of`. In `"text"` each line is a row, with tabs between its fields.
         columns: names of the fields.
         has_list: bool, whether the last field holds a list, or in a text file the rest of the line.
-        separator: see the `delimiter` of `datasets.read_rows`.
-        quoting: see `datasets.read_rows`.
+        separator: see the `delimiter` of `datasets.read_records`.
+        quoting: see `datasets.read_records`.
+        encoding: see `datasets.read_records`.
 
     Yields:
         `Row`.
@@ -86,13 +107,13 @@ def read_rows(path, kind, columns, has_list=False, separator=None, quoting=None)
     if path in (None, "-"):
         path, stream = "standard input", _standard_input()
     if kind == "text":
-        lines = read_lines(path, stream=stream, allow_nul=True)
+        lines = read_lines(path, stream=stream, allow_nul=True, encoding=encoding)
         for number, line in enumerate(lines, start=1):
             line = line.rstrip("\r\n")
             fields = line.split("\t") if len(columns) > 1 else [line]
             yield _checked(fields, columns, has_list, f"{path}, line {number}:")
         return
-    for place, record in read_records(path, separator, quoting, columns, kind, stream):
+    for place, record in read_records(path, separator, quoting, columns, kind, stream, encoding):
         place = f"{path}, {place}:"
         keys = [find_name(list(record), name) for name in columns]
         missing = [name for name, found in zip(columns, keys, strict=True) if len(found) != 1]
@@ -112,8 +133,10 @@ def read_rows(path, kind, columns, has_list=False, separator=None, quoting=None)
 
 def _standard_input():
     """Returns standard input as a buffered stream of bytes."""
-    stream = getattr(sys.stdin, "buffer", None)
-    return stream or io.BufferedReader(io.BytesIO(sys.stdin.read().encode()))
+    if not hasattr(sys.stdin, "buffer"):
+        text = io.BytesIO(sys.stdin.read().encode())
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(text))
+    return sys.stdin.buffer
 
 
 def _checked(fields, columns, has_list, place):
@@ -136,7 +159,7 @@ def chunks(rows, size):
 
 
 @contextlib.contextmanager
-def answers_to(path, kind):
+def answers_to(path, kind, mark="", separator=","):
     """Yields a function that writes an answer to standard output, or to a file.
 
     The file is written whole or not at all.
@@ -145,7 +168,9 @@ def answers_to(path, kind):
         path: str, or `None` for standard output.
         kind: `"text"`, `"csv"`, or `"jsonl"` or `"json"` for JSON lines. The header of a CSV is the
             columns of the first row and the keys of its answer, with `answer_` before keys that are
-            columns too; lists and objects are cells of JSON.
+            columns too; lists and objects are cells of JSON. A class has its probability beside it.
+        mark: str, what a CSV begins with.
+        separator: str, what separates the columns of a CSV.
     """
     with contextlib.nullcontext(sys.stdout) if path is None else _writing(path) as file:
         table, columns = None, ()
@@ -157,15 +182,20 @@ def answers_to(path, kind):
                 words = "  ".join((in_words(answer), *map(" ".join, texts)))
                 file.write(f"{words if kind == 'text' else as_json(answer)}\n")
                 return
-            answer = answer if isinstance(answer, dict) else {"answer": answer}
+            answer = dict(answer) if isinstance(answer, dict) else {"answer": answer}
+            if "label" in answer and "probabilities" in answer:
+                probabilities = answer.pop("probabilities")
+                answer["probability"] = probabilities[answer["label"]]
+                answer["probabilities"] = probabilities
             record = getattr(row, "record", {})
             if table is None:
                 columns = tuple(record)
             answer = {f"answer_{x}" if x in columns else x: value for x, value in answer.items()}
             answer = {**record, **answer}
             if table is None:
+                file.write(mark)
                 options = {"lineterminator": "\n", "extrasaction": "ignore"}
-                table = csv.DictWriter(file, list(answer), **options)
+                table = csv.DictWriter(file, list(answer), delimiter=separator, **options)
                 table.writeheader()
             table.writerow({name: _in_a_cell(value) for name, value in answer.items()})
 

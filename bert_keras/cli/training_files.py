@@ -14,7 +14,7 @@ from bert_keras.datasets.sentiment import SENTIMENT_SENTENCES_FILES
 
 COLUMN_FLAGS = (
     *("text_column", "pair_column", "label_column"),
-    *("problem_type", "label_separator", "separator", "quoting", "highest_score"),
+    *("problem_type", "label_separator", "separator", "quoting", "encoding", "highest_score"),
 )
 
 
@@ -158,7 +158,7 @@ def read_text_file(flags, path, label_names=None, may_lack_labels=False, **optio
     if name or (folder and not (_is_sentiment(folder) or _is_imdb(folder))):
         name = name or datasets.detect_glue_task(folder)
         return datasets.read_examples(path, datasets.get_glue_task(name))
-    names = ("problem_type", "label_separator", "separator", "quoting")
+    names = ("problem_type", "label_separator", "separator", "quoting", "encoding")
     options = {name: flags[name].value for name in names if name in flags} | options
     columns = [flags.text_column, *([flags.pair_column] if "pair_column" in flags else [])]
     return datasets.read_texts(

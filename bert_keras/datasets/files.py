@@ -264,8 +264,5 @@ def _encoding_advice(line, start):
             text = line[start : start + 40].decode(encoding, errors="ignore").strip()
             found.setdefault(text, encoding)
     shown = ", ".join(f"{name}: {text!r}" for text, name in found.items())
-    advice = (
-        "Convert the file by `iconv -f ENCODING -t utf-8`, or pass encoding=ENCODING (--encoding), "
-        "with the one in which it reads right"
-    )
-    return f"{advice}; here it would be {shown}." if found else f"{advice}."
+    advice = "Convert it by `iconv -f ENCODING -t utf-8`, or pass as `encoding` that of the file"
+    return f"{advice}. It reads as {shown}." if found else f"{advice}."

@@ -178,7 +178,7 @@ def read_records(
         rows = _rows_of_excel(path, stream)
     else:
         named = [name for name in names if header and isinstance(name, str)]
-        first, delimiter = _first_line(path, lines, delimiter, kind, named)
+        first, delimiter = find_delimiter(path, lines, delimiter, kind, named)
         rows = _rows_of_text(path, first, lines, delimiter, quoting)
     is_strict = wrong == "cut" and (header or delimiter != "\t")
     rows = _of_one_length(path, rows, "refuse" if is_strict else wrong)
@@ -207,7 +207,7 @@ def find_column(path: Path, header: Sequence[str], column: str | int) -> int:
         f"The header of {path} has {'more than one' if places else 'no'} column {column!r}. Its "
         f"first row has {size} columns: {shorten([*header])}. Name those to read (--columns, or "
         "text_column, pair_column and label_column); where the first row is data, columns are "
-        "numbers from 0. `separator` (--separator) is what separates them."
+        "numbers from 0. `separator` is what separates them."
     )
 
 
@@ -277,8 +277,18 @@ def shorten(value: object, longest: int = 200) -> str:
 # Rows of text, of Excel, and of Parquet and Feather
 
 
-def _first_line(path, lines, delimiter, kind, names):
-    """Returns the lines before the first row and its line, and what separates columns."""
+def find_delimiter(
+    path: Path, lines: Iterator[str], delimiter: str | None, kind: str, names: Sequence[str]
+) -> tuple[tuple[int, str], str]:
+    """Returns the number of lines before the first row and its line, and what separates columns.
+
+    Args:
+        path: the file, for messages.
+        lines: its lines, which are consumed up to the first row.
+        delimiter: see `read_records`.
+        kind: `"csv"` or `"tsv"`.
+        names: columns that the first row names.
+    """
     number, line = next((item for item in enumerate(lines) if item[1].strip("\r\n")), (0, ""))
     if found := _SEPARATOR_LINE.fullmatch(line):
         number, line, delimiter = number + 1, next(lines, ""), delimiter or found[1]

@@ -55,7 +55,8 @@ def read_beir(folder: Path, split: str = "test") -> RetrievalData:
         if len(fields) != 3 or fields[0] not in queries or not re.fullmatch("-?[0-9]+", fields[2]):
             raise ValueError(
                 f"{path}, line {number}: a judgement must be the id of a query in queries.jsonl, "
-                f"the id of a document and an int. Received: {fields!r:.200}. The first line is a header."
+                f"the id of a document and an int. Received: {fields!r:.200}. The first line is a "
+                "header."
             )
         relevance.setdefault(fields[0], {})[fields[1]] = int(fields[2])
     check_not_empty(relevance, f"{path} must have judgements after its header")

@@ -78,7 +78,9 @@ def test_texts_come_from_arguments_files_and_standard_input(
             rows = list(csv.DictReader(file))
         assert [row["label"] for row in rows] == [x["label"] for x in expected]
         own = {"x.csv": ["id", "review"], "x.jsonl": ["text"], "x.txt": []}[name]
-        assert list(rows[0]) == [*own, "label", "probabilities"]
+        assert list(rows[0]) == [*own, "label", "probability", "probabilities"]
+        for row in rows:
+            assert row["probability"] == str(json.loads(row["probabilities"])[row["label"]])
         assert all([row[column] for row in rows] == TEXTS for column in own[-1:])
 
 
@@ -86,9 +88,28 @@ def test_answers_stand_beside_columns_of_their_name(command, preset, write, tmp_
     path, output = write("x.csv", "text;label\ngood;yes\nbad;\n"), tmp_path / "answers.csv"
     command("classify", preset, "--input", path, "--output", output)
     with output.open() as file:
-        rows = list(csv.DictReader(file))
+        rows = list(csv.DictReader(file, delimiter=";"))
     assert [row["label"] for row in rows] == ["yes", ""]
     assert all(row["answer_label"] in ("no", "yes") and row["probabilities"] for row in rows)
+
+
+@pytest.mark.parametrize("source", ["x.csv", "-"])
+@pytest.mark.parametrize("separator", [";", "\t", ","])
+@pytest.mark.parametrize("mark", ["\ufeff", ""])
+def test_answers_to_a_table_begin_and_separate_as_it_does(
+    command, preset, write, tmp_path, monkeypatch, source, separator, mark
+):
+    table = f"{mark}id{separator}text\n1{separator}good\n"
+    path, output = write("x.csv", table), tmp_path / "answers.csv"
+    monkeypatch.setattr(sys, "stdin", io.StringIO(table))
+    path = "-" if source == "-" else path
+    command("classify", preset, "--input", path, "--input_format", "csv", "--output", output)
+    first = output.read_text(encoding="utf-8").splitlines()[0]
+    assert first.startswith(separator.join((f"{mark}id", "text", "label", "probability")))
+
+
+def test_the_version_is_told(command):
+    assert command("--version") == bert_keras.__version__ + "\n"
 
 
 def test_a_pair_has_two_columns(command, preset, write):

@@ -59,6 +59,10 @@ LAYOUTS = [
     case("Mac line ends", "a.csv", LINES.replace("\n", "\r"), **PLAIN),
     case("byte order mark", "a.csv", LINES.encode("utf-8-sig"), **PLAIN),
     case("UTF-16", "a.csv", LINES.replace(",", "\t").encode("utf-16"), **PLAIN),
+    *(case(each, "a.csv", "text,label\nÜber,ja\nNö,nein\n".encode(each), ["Über", "Nö"],
+           names="ja nein", labels=[0, 1], encoding=each) for each in ("cp1252", "utf-16-be")),
+    case("gb18030", "a.csv", "text,label\n酒店,好\n房,坏\n".encode("gb18030"), ["酒店", "房"],
+         names="坏 好", encoding="gbk"),
     case("gzip", "a.csv.gz", gzip.compress(LINES.encode()), **PLAIN),
     # Quotation marks.
     case("CSV", "a.csv", 'text,label\n"a, ""b""\nc",yes\nb,no\n', ['a, "b"\nc', "b"]),
@@ -159,7 +163,9 @@ def test_a_layout_gives_these_texts_and_labels(
         assert found.labels.tolist() == labels and found.label_names == names
         # `classify --input` reads the same texts, and answers rows without a label too.
         if not any(x in str(y.message) for y in warned for x in ("left out", "heading")):
-            layout = {key: options[key] for key in ("separator", "quoting") if key in options}
+            layout = {
+                key: options[key] for key in ("separator", "quoting", "encoding") if key in options
+            }
             kind = "tsv" if name.endswith(".txt") else text_rows.format_of(name, None)
             rows = text_rows.read_rows(str(path), kind, (text,), **layout)
             assert [row[0] for row in rows] == texts
@@ -204,6 +210,8 @@ LISTS = [{"text": "a", "label": ["x", "y"]}]
         ("a.csv", "text,label\nx\ry,yes\nb,no\n", {}, r"line 2: .*carriage return \(\\r\)"),
         ("a.csv", "text,la\rbel\na,yes\nb,no\n", {}, r"line 1: .*carriage return \(\\r\)"),
         ("a.csv", "text,label\n ,yes\n,no\n", {}, "a.csv must have rows with a text"),
+        ("a.csv", WESTERN, {"encoding": "cp0"}, "Python knows.* Received: 'cp0'"),
+        ("a.csv", WESTERN, {"encoding": "gbk"}, "line 2, byte 14: 0xe9 is not GBK"),
         ("a.csv", 'text,label\n"a,yes\n', {}, "line 2: .*never closed, or .*quoting=False"),
         ("a.json", '{"text": {"0": "a"}, "label": {"0": 1}}\n{"text": 1}\n', {}, "line 2: .*keys"),
         ("a.json", '{\n"text": {"0": "a"}}', {}, r'list of JSON objects.*orient="records"'),
