@@ -1,30 +1,54 @@
 """Tagged sentences in files: CoNLL's column files, and rows with named fields."""
 
+import collections
 import dataclasses
-import itertools
 import os
 import re
 import warnings
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from bert_keras.checks import check_not_empty
 from bert_keras.datasets.files import read_lines
 from bert_keras.datasets.label_cells import remark_on_names
 from bert_keras.datasets.labelled_texts import ExampleSet
-from bert_keras.datasets.tag_columns import (
-    CONLL_2012_ENTITIES,
-    LINES_LOOKED_AT,
-    TagColumns,
-    find_columns,
-    hold_entity_tags,
-    is_conll_2012,
-    is_conllu,
+from bert_keras.datasets.tag_records import (
+    TAG_NAMES,
+    WORD_NAMES,
+    TagFields,
+    find_fields,
+    has_records,
+    tag_sentences,
 )
-from bert_keras.datasets.tag_records import TagFields, find_fields, has_records, read_tag_records
 from bert_keras.types import Path
 
 # Such as `# text`, `###MEDLINE:95369245` (JNLPBA), `#begin document` (CoNLL-2012), `#sent_id=1`.
 _COMMENT = re.compile(r"#([\s#]|$|begin |end |\w+ ?=)")
+_LINES_LOOKED_AT = 1000
+# In fewer words, how often values recur does not tell words from tags.
+_FEWEST_WORDS = 20
+# Columns of CoNLL-2012: document, part, number, word, ..., and entities: `(PERSON*`, `*`, `*)`.
+_WORDS_2012, _ENTITIES_2012 = 3, 10
+_BRACKETS = re.compile(r"(\([^()*\s]+)*\*?\)*")
+_ENTITY_TAG = re.compile("O|[BIESLUM][-_].+")
+_ADVICE = "Name the columns, from 0, by word_column and tag_column."
+
+
+class TagColumns(NamedTuple):
+    """Where a column file has words and tags.
+
+    Args:
+        words: int, the words' column.
+        tags: int, the tags' column.
+        has_header: bool, whether the first line names the columns.
+    """
+
+    words: int
+    tags: int
+    has_header: bool = False
+
+    def __str__(self) -> str:
+        return f"words in column {self.words}, tags in column {self.tags}, counted from 0"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,10 +96,11 @@ def read_conll(
       numbers the words (Universal NER), or alone holds tags of entities (MIT). In doubt that is an
       error, which names these arguments.
 
-    Rows with named fields (JSON, JSON lines, Parquet, CSV with a header) are sentences (`tokens`,
-    `ner_tags`), texts with the spans of their entities (doccano, Label Studio, CLUENER), or words
-    with the number of their sentence (Kaggle). Spans become IOB2 tags of words, which white space,
-    punctuation and the borders of entities separate.
+    Rows with named fields (JSON, JSON lines, Parquet, CSV and Excel with a header) are sentences
+    (`tokens`, `ner_tags`), texts with the spans of their entities (doccano, Label Studio, CLUENER),
+    or words with the number of their sentence (Kaggle). A name that ends in `.ann` is brat's file
+    of entities beside a text of the same name in `.txt`, each line of which is a sentence. Spans
+    become IOB2 tags of words, which white space, punctuation and the borders of entities separate.
 
     Words are kept as they are, with their white space (the Broad Twitter Corpus has `"ke s"`).
     Empty words are kept, since other tools count them too, and reported in a warning.
@@ -108,25 +133,17 @@ def read_conll(
         train.words[0][:2], train.tags[0][:2]  # (['@paulwalk', 'It'], ['O', 'O'])
         ```
     """
-    sentences, empty_words = [[]], []
-    for place, word, tag in _read_words(path, word_column, tag_column, may_lack_tags, label_names):
-        if word is None:
-            sentences.append([])
-            continue
-        if not word.strip():
-            empty_words.append(place)
-        sentences[-1].append((word, tag))
-    sentences = [sentence for sentence in sentences if sentence]
-    check_not_empty(sentences, f"{path} must hold words")
-    if empty_words:
+    found = _sentences(path, word_column, tag_column, may_lack_tags, label_names)
+    found = check_not_empty([*filter(None, found)], f"{path} must hold words")
+    empty = [place for sentence in found for place, word, _ in sentence if not word.strip()]
+    if empty:
         warnings.warn(
-            f"{path}: {len(empty_words)} words are empty ({empty_words[0]} is the first).",
-            stacklevel=2,
+            f"{path}: {len(empty)} words are empty ({empty[0]} is the first).", stacklevel=2
         )
-    words = [[word for word, _ in sentence] for sentence in sentences]
+    words = [[word for _, word, _ in sentence] for sentence in found]
     _check_words(path, words)
-    tags = [tag for sentence in sentences for _, tag in sentence if tag is not None]
-    if len(tags) >= 20 and len({*tags}) > 0.8 * len(tags):
+    tags = [tag for sentence in found for _, _, tag in sentence if tag is not None]
+    if len(tags) >= _FEWEST_WORDS and len({*tags}) > 0.8 * len(tags):
         raise ValueError(
             f"{path} must have a column of tags. Received: {len({*tags})} different values for "
             f"{len(tags)} words, such as {tags[0]!r}. Name the columns by word_column and "
@@ -135,7 +152,7 @@ def read_conll(
     remark_on_names(path, tags, may_be_joined=False)
     if _has_segment_index(words) if segment_index is None else segment_index:
         words = [[word[:-1] for word in sentence] for sentence in words]
-    has_tags = [sentence[0][1] is not None for sentence in sentences]
+    has_tags = [sentence[0][2] is not None for sentence in found]
     if not any(has_tags):
         return TaggedSentences(words)
     if not all(has_tags):
@@ -143,7 +160,7 @@ def read_conll(
             f"{path}: either all sentences have tags or none has. Received without tags: "
             f"{words[has_tags.index(False)][:8]}."
         )
-    return TaggedSentences(words, [[tag for _, tag in sentence] for sentence in sentences])
+    return TaggedSentences(words, [[tag for _, _, tag in sentence] for sentence in found])
 
 
 def find_tag(
@@ -165,7 +182,8 @@ def find_tag(
     Returns:
         A str such as `"line 3"`, or `None`.
     """
-    words = _read_words(path, word_column, tag_column, True, label_names)
+    found = _sentences(path, word_column, tag_column, True, label_names)
+    words = (word for sentence in found for word in sentence)
     return next((place for place, _, found in words if found == tag), None)
 
 
@@ -198,15 +216,10 @@ def tag_layout(
     Raises:
         ValueError: that is in doubt.
     """
-    if os.fspath(path).lower().endswith(".ann"):
-        raise ValueError(
-            f"{path} has brat's positions of entities in another file, {os.fspath(path)[:-4]}.txt. "
-            "Export the project as CoNLL, or write rows with `text` and `spans` in JSON lines."
-        )
     has_names = any(isinstance(column, str) for column in (word_column, tag_column))
     if has_names or has_records(path):
         return find_fields(path, word_column, tag_column)
-    return find_columns(path, _read_fields(path), word_column, tag_column)
+    return _find_columns(path, _read_fields(path), word_column, tag_column)
 
 
 def is_tagged(path: Path) -> bool:
@@ -216,46 +229,61 @@ def is_tagged(path: Path) -> bool:
     hold tags of entities.
     """
     name = os.fspath(path).lower().removesuffix(".gz")
-    if name.endswith((".conll", ".conllu", ".bio", ".iob", ".iob2", ".bmes", ".bioes")):
+    if name.endswith((".conll", ".conllu", ".bio", ".iob", ".iob2", ".bmes", ".bioes", ".ann")):
         return True
     try:
         layout = tag_layout(path)
         if isinstance(layout, TagFields):
             return True
-        rows = itertools.islice(_read_fields(path), LINES_LOOKED_AT)
-        words = [fields for _, fields in rows if fields and len(fields) > 1]
+        words = [fields for _, fields in _read_fields(path) if fields and len(fields) > 1]
     except ValueError:
         return False
-    is_2012 = bool(words) and is_conll_2012(words[0])
-    return is_2012 or (bool(words) and hold_entity_tags([fields[layout.tags] for fields in words]))
+    words = words[:_LINES_LOOKED_AT]
+    is_2012 = bool(words) and _is_conll_2012(words[0])
+    return is_2012 or (bool(words) and _hold_entity_tags([x[layout.tags] for x in words]))
 
 
-def _read_words(path, word_column, tag_column, may_lack_tags, label_names=None):
-    """Yields `(place, word, tag)`; at the end of a sentence the word is `None`."""
+def _sentences(path, word_column, tag_column, may_lack_tags, label_names=None):
+    """Yields sentences, lists of `(place, word, tag)`; some may be empty."""
     layout = tag_layout(path, word_column, tag_column)
     if isinstance(layout, TagFields):
-        yield from read_tag_records(path, layout, label_names, may_lack_tags)
+        yield from tag_sentences(path, layout, label_names, may_lack_tags)
         return
-    conllu, entity, skipped = is_conllu(path), None, int(layout.has_header)
-    for line, fields in _read_fields(path):
-        place = f"line {line}"
+    sentence, entity = [], None
+    is_2012 = layout.tags == _ENTITIES_2012
+    for line, fields in _read_fields(path)[layout.has_header :]:
         if fields is None:
-            entity = None
-            yield place, None, None
-        elif skipped:
-            skipped -= 1
+            yield sentence
+            sentence, entity = [], None
         elif len(fields) == 1 and may_lack_tags:
-            yield place, fields[0], None
-        elif not conllu or fields[0].isdigit():
-            word, tag = _word_and_tag(path, line, fields, layout)
-            if is_conll_2012(fields) and layout.tags == CONLL_2012_ENTITIES:
+            sentence.append((f"line {line}", fields[0], None))
+        elif not _is_conllu(path) or fields[0].isdigit():
+            fault = _fault(fields, layout)
+            if fault:
+                raise ValueError(f"{path}, line {line}: {fault}")
+            tag = fields[layout.tags].strip()
+            if is_2012 and _is_conll_2012(fields):
                 tag, entity = _without_brackets(tag, entity)
-            yield place, word, tag
+            sentence.append((f"line {line}", fields[layout.words], tag))
         elif not re.fullmatch(r"\d+[-.]\d+", fields[0]):
             raise ValueError(
                 f"{path}, line {line}: the first field of CoNLL-U is a word's number, or a "
                 f"range such as 1-2. Received: {fields[0]!r}"
             )
+    yield sentence
+
+
+def _fault(fields, layout):
+    """Returns what is wrong with the fields of a line, `None` if they are a word and its tag."""
+    for name, column in (("word_column", layout.words), ("tag_column", layout.tags)):
+        if not -len(fields) <= column < len(fields):
+            return f"there are {len(fields)} columns, numbered from 0. Received {name}={column}."
+    if len(fields) == 1:
+        rule = "a line must hold a word and its tag, separated by a tab or a space"
+        return f"{rule}. Received: {fields[0]!r}"
+    if not fields[layout.tags].strip():
+        return f"the tag of {fields[layout.words]!r} is empty."
+    return None
 
 
 def _without_brackets(tag, entity):
@@ -268,31 +296,120 @@ def _without_brackets(tag, entity):
 
 
 def _read_fields(path):
-    """Yields `(line number, fields)`; at the end of a sentence the fields are `None`."""
-    split, first = _find_separator(path)
+    """Returns `(line number, fields)` of each line; at the end of a sentence fields are `None`."""
+    lines = [(n, line.rstrip("\r\n")) for n, line in enumerate(read_lines(path), 1)]
+    is_end = [not line.strip(" \t") or line.startswith("-DOCSTART-") for _, line in lines]
+    words = (x for (_, x), ends in zip(lines, is_end, strict=True) if not ends and x[0] != "#")
+    first = next(words, None)
+    if first is None:
+        raise ValueError(f"{path} must hold words. Received: none.")
+    # Not str.split(): words may hold U+3000 or U+00A0, which are not separators.
+    separator = re.compile("\t" if "\t" in first else "[ \t]+")
+    blanks = "" if "\t" in first else " \t"
+    first, rows = separator.split(first.strip(blanks) if blanks else first), []
     # In CoNLL-2012 the number of columns differs by sentence: each predicate has one.
-    varies = is_conll_2012(first)
-    for number, line in _numbered_lines(path):
-        if _ends_sentence(line):
-            yield number, None
-            continue
-        fields = split(line)
-        if len(fields) == len(first) or (varies and is_conll_2012(fields)):
-            yield number, fields
-        elif not _is_comment(path, line):
+    varies, is_comment = _is_conll_2012(first), _COMMENT.match
+    if _is_conllu(path):
+        is_comment = re.compile("#").match
+    for (number, line), ends in zip(lines, is_end, strict=True):
+        fields = None if ends else separator.split(line.strip(blanks) if blanks else line)
+        if ends or len(fields) == len(first) or (varies and _is_conll_2012(fields)):
+            rows.append((number, fields))
+        elif not is_comment(line):
             raise ValueError(
                 f"{path}, line {number}: every word's line must have as many fields as the first, "
                 f"{len(first)}. Received {len(fields)}: {fields}"
             )
+    return rows
 
 
-def _find_separator(path):
-    """Returns how to split lines, and the fields of the first that is not a comment."""
-    for _, line in _numbered_lines(path):
-        if not _ends_sentence(line) and not line.startswith("#"):
-            split = _split_white_space if "\t" not in line else lambda line: line.split("\t")
-            return split, split(line)
-    raise ValueError(f"{path} must hold words. Received: none.")
+def _is_conllu(path):
+    return os.fspath(path).lower().removesuffix(".gz").endswith(".conllu")
+
+
+def _is_conll_2012(fields):
+    """Whether the fields of a word's line are those of CoNLL-2012."""
+    if len(fields) < 12 or not (fields[1].isdigit() and fields[2].isdigit()):
+        return False
+    return _BRACKETS.fullmatch(fields[10]) is not None
+
+
+# Which columns hold words and tags
+
+
+def _find_columns(path, rows, word_column, tag_column):
+    """Returns where a column file has words and tags, from its name and its first lines."""
+    rows = rows[:_LINES_LOOKED_AT]
+    words = [(line, fields) for line, fields in rows if fields is not None]
+    first = words[0][1]
+    names = [field.strip().lower() for field in first]
+    found = [
+        next((names.index(name) for name in wanted if name in names), None)
+        for wanted in (WORD_NAMES, TAG_NAMES)
+    ]
+    has_header = None not in found
+    if has_header:
+        pass
+    elif _is_conllu(path):
+        found = 1, 3  # ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC.
+    elif _is_conll_2012(first):
+        found = _WORDS_2012, _ENTITIES_2012
+    elif word_column is None and _are_numbered(rows):
+        found = 1, 2
+        wrong = [row for row in words if not _ENTITY_TAG.fullmatch(row[1][2])]
+        if wrong and tag_column is None:
+            line, fields = wrong[-1]
+            raise ValueError(
+                f"{path}, line {line}: the first column numbers the words, and the third is not "
+                f"the tag of an entity. Received: {fields}. {_ADVICE}"
+            )
+    elif word_column is None and tag_column is None:
+        found = _by_content(path, [fields for _, fields in words])
+    else:
+        found = 0, len(first) - 1
+    given = (word_column, tag_column)
+    columns = (x if x is not None else y for x, y in zip(given, found, strict=True))
+    return TagColumns(*columns, has_header)
+
+
+def _are_numbered(rows):
+    """Whether the first column numbers the words of each sentence."""
+    number = 0
+    for _, fields in rows:
+        number = 0 if fields is None else number + 1
+        if fields and (len(fields) < 3 or fields[0] != str(number)):
+            return False
+    return True
+
+
+def _by_content(path, rows):
+    """Returns the columns by what they hold; words are first and tags last if nothing else is."""
+    columns = [*zip(*rows, strict=True)]
+    last = len(columns) - 1
+    tags = [place for place, column in enumerate(columns) if _hold_entity_tags(column)]
+    doubt = None
+    if last and not tags:
+        first, other = (len({*columns[place]}) for place in (0, -1))
+        if len(rows) >= _FEWEST_WORDS and 4 * first < other:  # Tags recur, words vary.
+            doubt = f"the first column has {first} different values and the last {other}"
+    elif last and 0 in tags and (len(tags) > 1 or last > 1):
+        doubt = f"the columns {tags} hold tags"
+    if doubt:
+        raise ValueError(
+            f"{path}: {doubt}, so that it is in doubt which holds the words. Received first: "
+            f"{rows[0]}. {_ADVICE}"
+        )
+    if last and tags:
+        return (1, 0) if tags == [0] else (0, tags[-1])
+    return 0, last
+
+
+def _hold_entity_tags(column):
+    """Whether a column holds tags of entities."""
+    if all(_ENTITY_TAG.fullmatch(value) for value in column):
+        return True
+    # Tags may be types without a prefix. Then "O" is the most frequent, as in any text.
+    return collections.Counter(column).most_common(1)[0][0] == "O"
 
 
 def _check_words(path, sentences):
@@ -305,46 +422,6 @@ def _check_words(path, sentences):
             f"{texts[0][:60]!r}. Name the columns, from 0, by word_column and tag_column, or pass "
             "a file of tagged words."
         )
-
-
-def _numbered_lines(path):
-    for number, line in enumerate(read_lines(path), start=1):
-        yield number, line.rstrip("\r\n")
-
-
-def _is_comment(path, line):
-    return line.startswith("#") if is_conllu(path) else bool(_COMMENT.match(line))
-
-
-def _ends_sentence(line):
-    return not line.strip(" \t") or line.startswith("-DOCSTART-")
-
-
-def _split_white_space(line):
-    # Not str.split(): words may hold U+3000 or U+00A0, which are not separators.
-    return re.split("[ \t]+", line.strip(" \t"))
-
-
-def _word_and_tag(path, line, fields, layout):
-    fault = _fault(fields, layout.words, layout.tags)
-    if fault:
-        raise ValueError(f"{path}, line {line}: {fault}")
-    return fields[layout.words], fields[layout.tags].strip()
-
-
-def _fault(fields, word_column, tag_column):
-    """Returns what is wrong with the fields of a line, `None` if they are a word and its tag."""
-    for name, column in (("word_column", word_column), ("tag_column", tag_column)):
-        if not -len(fields) <= column < len(fields):
-            return f"there are {len(fields)} columns, numbered from 0. Received {name}={column}."
-    if len(fields) == 1:
-        return (
-            "a line must hold a word and its tag, separated by a tab or a space. Received: "
-            f"{fields[0]!r}"
-        )
-    if not fields[tag_column].strip():
-        return f"the tag of {fields[word_column]!r} is empty."
-    return None
 
 
 def _has_segment_index(words):

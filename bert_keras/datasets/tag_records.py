@@ -13,18 +13,22 @@ import ast
 import contextlib
 import itertools
 import json
+import os
 import re
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from bert_keras.checks import is_int, require
-from bert_keras.datasets.files import read_lines
+from bert_keras.datasets.files import read_lines, read_text
 from bert_keras.datasets.table import accepted, as_text, kind_of, read_records, shorten
-from bert_keras.datasets.tag_columns import SENTENCE_NAMES, TAG_NAMES, WORD_NAMES, find_header
 from bert_keras.tokenizers.words import find_words, number_words
 from bert_keras.types import Path
 
+# Names of columns in published sets and in other tools' files, the likeliest first.
+SENTENCE_NAMES = ("sentence #", "sentence_id", "sentence_idx", "sent_id", "sentence")
+WORD_NAMES = ("tokens", "words", "word", "token", "form")
+TAG_NAMES = ("ner_tags", "ner", "tags", "labels", "tag", "label", "upos", "pos_tags", "pos")
 _TEXT_NAMES = ("text", "data", "sentence", "content")
 _SPAN_NAMES = ("label", "labels", "entities", "spans", "annotations")
 # How a line begins that holds a JSON object.
@@ -58,11 +62,12 @@ class TagFields(NamedTuple):
 
 def has_records(path: Path) -> bool:
     """Whether a file of tagged words has rows with named fields, from its name and first line."""
-    if kind_of(path) != "tsv":
+    if kind_of(path) != "tsv" or _is_brat(path):
         return True
     first = _first_line(path)
-    header = find_header(first.replace('"', "").split("\t"))
-    return first.startswith(_OBJECT) or (header is not None and header[0] is not None)
+    names = {name.strip().lower() for name in first.replace('"', "").split("\t")}
+    columns = (SENTENCE_NAMES, WORD_NAMES, TAG_NAMES)
+    return first.startswith(_OBJECT) or all(names & {*wanted} for wanted in columns)
 
 
 def find_fields(
@@ -83,28 +88,27 @@ def find_fields(
         raise ValueError(f"{path} must hold rows. Received: none.")
     names = {name.strip().lower(): name for name in record}
 
-    def find_field(wanted, column, *fits):
+    def find_field(wanted, column, fits=lambda value: True):
         """Returns the field that `column` gives, else the first of those wanted that fits."""
+        if is_int(column) and -len(record) <= column < len(record):
+            return list(record)[column]
         if column is not None:
-            fields = list(record)
-            if is_int(column) and -len(fields) <= column < len(fields):
-                return fields[column]
             return column if column in record else None
         found = (names[name] for name in wanted if name in names)
-        return next((name for name in found if not fits or fits[0](record[name])), None)
+        return next((name for name in found if fits(record[name])), None)
 
-    words = find_field(WORD_NAMES, word_column, _is_words)
-    tags = find_field(TAG_NAMES, tag_column, _is_tags)
+    words = find_field(WORD_NAMES, word_column, _is_list)
+    tags = find_field(TAG_NAMES, tag_column, _is_list)
     text = find_field(_TEXT_NAMES, word_column, lambda value: isinstance(value, str))
-    spans = find_field(_SPAN_NAMES, tag_column, lambda value: not _is_tags(value) or value == [])
-    sentence = find_field(SENTENCE_NAMES, None)
-    if words and _is_words(record[words]):
+    spans = find_field(_SPAN_NAMES, tag_column, _are_spans)
+    if words and _is_list(record[words]):
         return TagFields("sentence", words, tags or tag_column)
-    if text and spans and _is_spans(record[spans]):
+    if text and spans and _are_spans(record[spans]):
         return TagFields("text", text, spans)
-    if text and tags and _is_tags(record[tags]):
+    if text and tags and _is_list(record[tags]):
         return TagFields("sentence", text, tags)
     word, tag = find_field(WORD_NAMES, word_column), find_field(TAG_NAMES, tag_column)
+    sentence = find_field(SENTENCE_NAMES, None)
     if word and tag and sentence and sentence not in (word, tag):
         return TagFields("word", word, tag, sentence)
     raise ValueError(
@@ -114,13 +118,13 @@ def find_fields(
     )
 
 
-def read_tag_records(
+def tag_sentences(
     path: Path,
     fields: TagFields,
     label_names: Sequence[str] | None = None,
     may_lack_tags: bool = False,
-) -> Iterator[tuple[str, str | None, str | None]]:
-    """Yields `(place, word, tag)`; after each sentence the word is `None`.
+) -> Iterator[list[tuple[str, str, str | None]]]:
+    """Yields sentences, lists of `(place, word, tag)`.
 
     Args:
         path: see `read_conll`.
@@ -132,7 +136,7 @@ def read_tag_records(
         ValueError: a row does not fit. The message names the file and the place.
     """
     names = label_names or _names_in_parquet(path, fields.tags)
-    last, cut_places = None, []
+    last, sentence, cut_places = None, [], []
     for place, record in _records(path):
         where = f"{path}, {place}"
         if fields.words not in record:
@@ -141,9 +145,10 @@ def read_tag_records(
         if fields.kind == "word":
             number = record.get(fields.sentence)
             if last is not None and number not in (None, "", last):
-                yield place, None, None
+                yield sentence
+                sentence = []
             last = last if number in (None, "") else number
-            yield place, as_text(words, where), _tag_name(where, tags, names)
+            sentence.append((place, as_text(words, where), _tag_name(where, tags, names)))
             continue
         if fields.kind == "text":
             words, tags, num_cut = _tag_words(where, words, tags)
@@ -161,9 +166,9 @@ def read_tag_records(
                 f"{where}: each word needs one tag. Received {len(words)} words and {len(tags)} "
                 f"tags: {shorten(words, 80)} with {shorten(tags, 80)}."
             )
-        for number, word in enumerate(words):
-            yield place, word, None if tags is None else _tag_name(where, tags[number], names)
-        yield place, None, None
+        tags = [tags and _tag_name(where, tag, names) for tag in tags or [None] * len(words)]
+        yield [(place, word, tag) for word, tag in zip(words, tags, strict=True)]
+    yield sentence
     if cut_places:
         warnings.warn(
             f"{path}: {len(cut_places)} borders of entities lie inside a word ({cut_places[0]} is "
@@ -174,6 +179,9 @@ def read_tag_records(
 
 def _records(path):
     """Yields the place and the fields of each row."""
+    if _is_brat(path):
+        yield from _records_of_brat(path)
+        return
     is_json = kind_of(path) == "tsv" and _first_line(path).startswith(_OBJECT)
     left_out = []
     for place, record in read_records(path, kind="jsonl" if is_json else None):
@@ -188,6 +196,34 @@ def _records(path):
             f"cancelled them ({left_out[0]} is the first).",
             stacklevel=2,
         )
+
+
+def _is_brat(path):
+    return os.fspath(path).lower().endswith(".ann")
+
+
+def _records_of_brat(path):
+    """Yields the lines of a text beside brat's file, with the spans of their entities."""
+    text, spans = read_text(f"{os.fspath(path)[:-4]}.txt"), []
+    for number, line in enumerate(read_lines(path), 1):
+        if found := re.match(r"T\S*\t(\S+) (\d+(?: \d+;\d+)* \d+)\t", line):
+            start, *between, end = map(int, re.findall(r"\d+", found[2]))
+            gaps = zip(between[::2], between[1::2], strict=True)
+            if end > len(text) or any(text[left:right].strip() for left, right in gaps):
+                raise ValueError(
+                    f"{path}, line {number}: an entity must be one stretch of the text. Received: "
+                    f"{line.strip()!r}. Leave it out, or make it one."
+                )
+            spans.append((start, end, found[1]))
+    begin = 0
+    for number, match in enumerate(re.finditer("\n|$", text), 1):
+        place = match.start()
+        if any(start <= place < end for start, end, _ in spans):
+            continue  # An entity goes on in the next line.
+        inside = [[x - begin, y - begin, kind] for x, y, kind in spans if begin <= x <= place]
+        if text[begin:place].strip():
+            yield f"line {number}", {"text": text[begin:place], "spans": inside}
+        begin = match.end()
 
 
 def _of_label_studio(where, record):
@@ -250,22 +286,16 @@ def _check_kind(where, rule, value, kind):
         raise ValueError(f"{where}: {rule}. Received: {shorten(value, 80)}.")
 
 
-def _is_words(value):
+def _is_list(value):
+    """Whether a field may hold words or tags: a list without lists, or one written as text."""
     if isinstance(value, str):
         return value.strip().startswith("[")
-    return isinstance(value, list) and all(isinstance(word, (str, int, float)) for word in value)
+    return isinstance(value, list) and all(isinstance(x, (str, int, float)) for x in value)
 
 
-def _is_tags(value):
-    if isinstance(value, str):
-        return value.strip().startswith("[")
-    return isinstance(value, list) and all(isinstance(tag, str) or is_int(tag) for tag in value)
-
-
-def _is_spans(value):
-    return isinstance(value, dict) or (
-        isinstance(value, list) and all(isinstance(span, (list, dict)) for span in value)
-    )
+def _are_spans(value):
+    parts = value if isinstance(value, list) else [value]
+    return all(isinstance(span, (list, dict)) for span in parts)
 
 
 def _as_words(where, value):

@@ -400,10 +400,21 @@ def test_annotation_tools_are_read_without_what_was_rejected(write, name, conten
     ] or (not num_left_out and not warned)
 
 
+def test_entities_of_brat_are_read_from_the_text_beside_them(write):
+    write("a.txt", "Ada Love\nlace lives.\n\nIn Rome.\n")
+    lines = ("T1\tPER 0 8;9 13\tAda Love lace", "R1\tin Arg1:T1 Arg2:T2", "T2\tLOC 25 29\tRome")
+    path = write("a.ann", "\n".join((*lines, "#1\tNote T1\ta")))
+    found = read_conll(path)
+    assert found.words == [["Ada", "Love", "lace", "lives", "."], ["In", "Rome", "."]]
+    assert found.tags == [["B-PER", "I-PER", "I-PER", "O", "O"], ["O", "B-LOC", "O"]]
+    assert is_tagged(path) and str(tag_layout(path)) == "texts in 'text', spans in 'spans'"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.ann", "T1\tPER 0 3\tAda\n", "brat's positions"),
+        ("a.ann", "T1\tPER 0 3;13 17\tAda Rome\n", "line 1: an entity must be one stretch"),
+        ("a.ann", "T1\tPER 0 99\tAda\n", "line 1: an entity must be one stretch"),
         (
             "a.txt",
             "".join(f"word{n} tag{n}\n" for n in range(30)),
@@ -413,5 +424,7 @@ def test_annotation_tools_are_read_without_what_was_rejected(write, name, conten
     ],
 )
 def test_files_without_tags_to_learn_are_refused(write, name, content, message):
+    if name.endswith(".ann"):
+        write("a.txt", _TEXT)
     with pytest.raises(ValueError, match=message):
         read_conll(write(name, content))
