@@ -295,11 +295,6 @@ class Share(NamedTuple):
         if self.replicas == 1:
             return batch
         inputs, *targets = batch if isinstance(batch, tuple) else (batch,)
-        if "row_places" in inputs:
-            raise ValueError(
-                "Several devices cannot share a batch without padding. Received: unpadded=True. "
-                "Leave it out, or train on one device."
-            )
         num_rows = len(keras.tree.flatten(inputs)[0])
         places = np.arange(-(-num_rows // self.replicas) * self.replicas)
         is_real = places < num_rows

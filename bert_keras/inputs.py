@@ -10,9 +10,8 @@ A model takes a dict of integer arrays:
 
 A `MultiVectorEmbedder` takes `scoring_mask` too, of the same shape: 1 for the tokens that count.
 Models without segments take no `segment_ids`. Multiple choice has an axis `num_choices` after
-`batch`. With `row_places` `(num_rows, seq_len)`, the encoder computes a batch without padding, see
-`bert_keras.preprocessing.unpadded_batches`. Ids outside their table give an error on some backends
-and NaN on others, so they are checked here, on the host, before anything is computed.
+`batch`. Ids outside their table give an error on some backends and NaN on others, so they are
+checked here, on the host, before anything is computed.
 """
 
 import numpy as np
@@ -24,8 +23,6 @@ SEGMENT_IDS = "segment_ids"
 PADDING_MASK = "padding_mask"
 MASK_POSITIONS = "mask_positions"
 SCORING_MASK = "scoring_mask"
-# Keras infers the batch size from the alphabetically first input, which must not be this one.
-ROW_PLACES = "row_places"
 
 
 def check_keys(inputs, allowed):

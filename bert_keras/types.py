@@ -89,7 +89,6 @@ class PreprocessorOptions(TypedDict, total=False):
     max_length: int | None
     truncation: Truncation
     text_columns: str | Sequence[str] | None
-    unpadded: bool
 
 
 class TokenizerOptions(TypedDict, total=False):

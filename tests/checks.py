@@ -12,7 +12,6 @@ import pytest
 import scipy.special
 
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.unpadded_batches import without_padding
 from bert_keras.presets.assign import relative_path
 from bert_keras.presets.families import record_of
 from bert_keras.presets.formats.checkpoint import Checkpoint
@@ -370,7 +369,7 @@ def check_outputs(backbone, inputs):
 
 
 def check_padding(backbone):
-    """Neither padding nor other texts in a row change an output; `hidden_states` are in order."""
+    """Padding does not change an output; `hidden_states` are in order."""
     inputs = random_inputs(
         16, 12, num_segments=backbone.num_segments, padding_id=backbone.padding_id or 0
     )
@@ -378,14 +377,7 @@ def check_padding(backbone):
     row = int(np.flatnonzero((mask.sum(1) > 2) & ~mask[:, -1])[0])
     if "segment_ids" in inputs:
         inputs["segment_ids"][row] = 0  # As in a text without segments.
-    packed = without_padding(inputs)
-    assert len(packed["row_places"]) < len(packed["token_ids"])
-    found = []
-    for batch in (packed, inputs):
-        outputs = call(backbone, batch, return_hidden_states=True)
-        states = [to_numpy(x)[mask] for x in outputs["hidden_states"]]
-        found.append([*states, outputs.get("pooled_output", 0)])
-    assert_same_structure_close(*found, 1e-5)
+    outputs = call(backbone, inputs, return_hidden_states=True)
     assert_close(outputs["hidden_states"][-1], outputs["sequence_output"], 0)
     first = call(backbone, inputs, first_token_only=True)
     assert_close(first.pop("sequence_output"), outputs["sequence_output"][:, :1], 1e-6)
@@ -396,10 +388,6 @@ def check_padding(backbone):
     assert set(alone) == names
     padded = to_numpy(outputs["sequence_output"])[row : row + 1, mask[row]]
     assert_close(padded, alone["sequence_output"], 1e-6)
-    with pytest.raises(ValueError, match="Leave 'row_places' out"):
-        backbone(packed, return_attentions=True)
-    with pytest.raises(ValueError, match="place of each token of the batch once"):
-        backbone({name: array[1:] for name, array in packed.items()})
 
 
 def check_inputs_are_refused(backbone):

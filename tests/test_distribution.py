@@ -106,8 +106,6 @@ def test_shares_are_the_rows_of_a_batch_and_copies_that_weigh_0():
     assert Share()(BATCH) is BATCH
     with pytest.raises(ValueError, match=r"multiple of 2 rows.*5 rows.*weighted_metrics"):
         Share(0, 2, 2, fills=False)(BATCH)
-    with pytest.raises(ValueError, match="unpadded=True"):
-        Share(0, 2, 2)(({"token_ids": np.zeros((4, 2)), "row_places": np.zeros((2, 2))},))
 
 
 def test_batches_are_filled_up_only_where_rows_of_weight_0_do_not_count(monkeypatch):

@@ -77,7 +77,6 @@ MODEL = (
     Option("initializer_range", float, 0.02, "Deviation of the initial weights.", 0.0),
     Option("causal", bool, False, "Let tokens see only those before them; masked tokens only."),
     Option("dtype", str, "float32", "float32, mixed_bfloat16 or mixed_float16."),
-    Option("unpadded", bool, False, "Pack short rows side by side, without padding."),
     Option("remat", bool, False, "Compute the encoder twice per step, to save memory."),
 )
 TRAINING = (
@@ -460,7 +459,6 @@ def make_batches(flags, folder, batch_size, model=None, **options):
         batch_size,
         masking=None if is_masked else masking_of(flags),
         seed=flags.seed,
-        unpadded=flags.unpadded,
         **options,
     )
 

@@ -149,9 +149,7 @@ def loaded(source, engine="auto", task=None):
     Returns:
         A task, or an `ExportedTask`. If it was exported here, its `source_task` is the task.
     """
-    import keras
 
-    from bert_keras.preprocessing import TextPreprocessor
     from bert_keras.serving.served import answerers_of
 
     model, warned = sources.load(source, TASKS.get(task, ()), headless=TASKS["embed"])
@@ -173,12 +171,6 @@ def loaded(source, engine="auto", task=None):
         program.source_task = model  # It shows what happens inside, which a program cannot.
         program.applies_sigmoid = model.applies_sigmoid
         return program
-    needs_padding = "token_vectors" in answers  # Queries are filled up with [MASK].
-    is_torch = keras.backend.backend() == "torch"
-    if is_torch and type(model.preprocessor) is TextPreprocessor and not needs_padding:
-        # Texts asked at the same time differ in length. Other backends would compile a program for
-        # each way to lay texts into rows.
-        model.preprocessor.unpadded = True
     return model
 
 

@@ -17,7 +17,6 @@ from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, SEGMENT_IDS, TOKEN_I
 from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_rows_alike, mask_tokens
 from bert_keras.preprocessing.packing import INPUT_NAMES
 from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.preprocessing.unpadded_batches import without_padding
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.types import Path
 
@@ -63,7 +62,6 @@ class PretrainingBatches(keras.utils.PyDataset):
             for `MaskedLM`. `None` is `True` for pairs and `False` for full sentences.
         input_names: the inputs to make besides `mask_positions`, such as a backbone's; `None` for
             all three.
-        unpadded: bool, whether the encoder computes without padding, see `without_padding`.
 
     Attributes:
         manifest: dict, the content of `manifest.json`.
@@ -104,7 +102,6 @@ class PretrainingBatches(keras.utils.PyDataset):
         verify: bool = True,
         has_next_sentence: bool | None = None,
         input_names: Iterable[str] | None = None,
-        unpadded: bool = False,
     ) -> None:
         super().__init__()
         self.folder = os.fspath(folder)
@@ -122,7 +119,6 @@ class PretrainingBatches(keras.utils.PyDataset):
         self.start_step = check_int("start_step", start_step, 0)
         self.input_names = (*(INPUT_NAMES if input_names is None else input_names), MASK_POSITIONS)
         self.verify = verify
-        self.unpadded = unpadded
         if not has_pairs:
             advice = f"{self.folder} holds full sentences instead of pairs: train a MaskedLM."
             check_choice("has_next_sentence", has_next_sentence, (None, False), advice)
@@ -263,7 +259,6 @@ class PretrainingBatches(keras.utils.PyDataset):
             MASK_POSITIONS: masked[1],
         }
         inputs = {name: inputs[name] for name in inputs if name in self.input_names}
-        inputs = without_padding(inputs) if self.unpadded else inputs
         labels, weights = {"masked_lm": masked[2]}, {"masked_lm": masked[3]}
         if self.has_next_sentence:
             not_next = [arrays["is_random_next"][rows] for arrays, rows in parts]

@@ -21,7 +21,6 @@ from bert_keras.engine import structure
 from bert_keras.engine.forked import check_not_forked
 from bert_keras.engine.interrupts import signals_wait
 from bert_keras.engine.whole_steps import runs_cuda_graphs
-from bert_keras.inputs import ROW_PLACES, TOKEN_IDS
 
 _lock = threading.Lock()
 
@@ -194,9 +193,7 @@ def batches_of(x, batch_size, check):
     if isinstance(x, dict):
         x = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
         check(x)
-        # `row_places` belong to a whole batch.
         size = 32 if batch_size is None else check_int("batch_size", batch_size)
-        size = len(x[TOKEN_IDS]) if ROW_PLACES in x else size
         starts = range(0, len(next(iter(x.values()))), size)
         return [{name: v[start : start + size] for name, v in x.items()} for start in starts]
     if getattr(x, "is_checked", False):

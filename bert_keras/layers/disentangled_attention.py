@@ -120,9 +120,7 @@ class DisentangledAttention(SelfAttention):
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Call arguments:
-        hidden_states, return_attentions, training: see `SelfAttention`.
-        attention_mask: int, `(rows, 1, 1, seq_len)`, the number of each token's text, 0 for
-            padding, or `None` for one text in each row. Tokens see those of their own text.
+        hidden_states, attention_mask, return_attentions, training: see `SelfAttention`.
         relative_vectors: float, `(2 * seq_len + 1, hidden_dim)`, see `RelativeVectors`, or `None`.
 
     Returns:
@@ -177,14 +175,14 @@ class DisentangledAttention(SelfAttention):
             for project in (self.query, self.key, self.value)
         )
         scale = (self.head_dim * (1 + len(self.relative_terms))) ** -0.5
-        bias = mask = None
+        bias = None
         if relative_vectors is not None and self.relative_terms:
             vectors = self.relative_dropout(relative_vectors, training=training)
             bias = self._relative_scores(query * scale, key * scale, vectors)
         if attention_mask is not None:
-            query_texts = ops.transpose(attention_mask, (0, 1, 3, 2))
-            mask = ops.logical_and(query_texts == attention_mask, query_texts > 0)
-        options = (mask, self.dropout, return_attentions, training, bias, scale)
+            # As in the original code, padding sees nothing.
+            attention_mask = ops.logical_and(attention_mask, ops.swapaxes(attention_mask, 2, 3))
+        options = (attention_mask, self.dropout, return_attentions, training, bias, scale)
         context, attentions = attend(query, key, value, *options)
         return self.output_dense(kernels.join_heads(context)), attentions
 

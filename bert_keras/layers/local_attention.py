@@ -1,6 +1,5 @@
 """Local attention: each token attends to its neighbours only, which saves time on long texts."""
 
-import keras
 from keras import ops
 
 from bert_keras.engine import kernels as backends
@@ -19,8 +18,7 @@ def attend_locally(
 
     Args:
         query, key, value: float, `(batch, seq_len, num_heads, head_dim)`.
-        is_token: bool, `(batch, 1, 1, seq_len)`, which keys are real, or `None` for all. For rows
-            of several texts int: a number above 0 for each text, and 0 for padding.
+        is_token: bool, `(batch, 1, 1, seq_len)`, which keys are real, or `None` for all.
         reach: int, from 0, the largest distance of a key.
         dropout, return_attentions, training: see `attend`. Probabilities are for all pairs.
 
@@ -35,7 +33,7 @@ def attend_locally(
     distances = ops.expand_dims(positions, 1) - ops.expand_dims(positions, (0, 1, 2))
     mask = ops.abs(distances) <= reach
     if is_token is not None:
-        mask = ops.logical_and(mask, _seen(is_token, is_token))
+        mask = ops.logical_and(mask, is_token)
     return attend(query, key, value, mask, **options)
 
 
@@ -53,27 +51,9 @@ def _attend_in_blocks(query, key, value, is_token, size, reach, options):
     )
     places = ops.arange(3 * size)
     near = ops.abs(places[size : 2 * size, None] - places) <= reach
-    query_tokens = ops.reshape(_padded(is_token, 0, num_missing), (-1, size, 1, 1))
-    query_tokens, key_tokens = (ops.transpose(x, (0, 2, 3, 1)) for x in (query_tokens, key_tokens))
-    mask = ops.logical_and(near, _seen(query_tokens, key_tokens))
+    mask = ops.logical_and(near, ops.transpose(key_tokens, (0, 2, 3, 1)))
     context, _ = attend(blocks, keys, values, mask, **options)
     return ops.reshape(context, (batch, -1, *heads))[:, :length], None
-
-
-def are_numbers(attention_mask):
-    """Whether a mask holds the number of each token's text, see `bert_keras.layers.unpadding`."""
-    if attention_mask is None:
-        return False
-    return keras.backend.standardize_dtype(attention_mask.dtype) != "bool"
-
-
-def _seen(queries, keys):
-    """Returns which keys each query sees: the real ones, or those of the same text.
-
-    Args:
-        queries, keys: bool or int `(batch, 1, 1, num_queries)` and `(batch, 1, 1, num_keys)`.
-    """
-    return ops.swapaxes(queries, 2, 3) == keys if are_numbers(keys) else keys
 
 
 def _padded(x, before, after):

@@ -4,7 +4,7 @@ import numpy as np
 from keras import ops
 
 
-def rotated(x, base, positions=None, scale=1.0):
+def rotated(x, base, scale=1.0):
     """Returns vectors rotated by their positions, so that products depend on distances.
 
     The elements `a = x[k]` and `b = x[k + head_dim / 2]` of a vector at the position `m` are a
@@ -16,7 +16,6 @@ def rotated(x, base, positions=None, scale=1.0):
     Args:
         x: float, `(batch, seq_len, ..., head_dim)`, with an even `head_dim`.
         base: float; the slowest plane is rotated once in about `2 pi base` positions.
-        positions: int, `(batch, seq_len)`, or `None` for the index in the row.
         scale: float, which positions are divided by, so that longer texts fit the angles of
             shorter ones.
 
@@ -29,8 +28,7 @@ def rotated(x, base, positions=None, scale=1.0):
     half = x.shape[-1] // 2
     speeds = ops.convert_to_tensor(base ** -(np.arange(half) / half) / scale, "float32")
     # bfloat16 cannot count to 8,192.
-    rows = ops.expand_dims(ops.arange(ops.shape(x)[1], dtype="int32"), 0)
-    positions = rows if positions is None else positions
+    positions = ops.expand_dims(ops.arange(ops.shape(x)[1], dtype="int32"), 0)
     axes = tuple(range(2, len(x.shape)))
     angles = ops.expand_dims(ops.cast(positions, "float32"), axes) * speeds
     cos, sin = ops.cos(angles), ops.sin(angles)

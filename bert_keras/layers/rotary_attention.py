@@ -12,9 +12,8 @@ from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.attention import attend
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense, build_parts
-from bert_keras.layers.local_attention import are_numbers, attend_locally
+from bert_keras.layers.local_attention import attend_locally
 from bert_keras.layers.rotary import rotated
-from bert_keras.layers.unpadding import same_text
 from bert_keras.types import LayerOptions
 
 
@@ -40,8 +39,7 @@ class RotaryAttention(DirectCall, keras.layers.Layer):
 
     Call arguments:
         hidden_states: float, `(batch, seq_len, hidden_dim)`.
-        attention_mask: bool, `(batch, 1, 1, seq_len)`, which keys are real, or `None` for all. For
-            rows of several texts int, see `bert_keras.layers.unpadding.numbers_of_texts`.
+        attention_mask: bool, `(batch, 1, 1, seq_len)`, which keys are real, or `None` for all.
         return_attentions: bool, whether the probabilities are returned too.
         training: bool, whether dropout is active.
 
@@ -97,16 +95,11 @@ class RotaryAttention(DirectCall, keras.layers.Layer):
         rows = ops.shape(hidden_states)[:2]
         shape = (*rows, 3, self.num_heads, self.hidden_dim // self.num_heads)
         projected = ops.reshape(self.query_key_value(hidden_states), shape)
-        positions = None
-        if are_numbers(attention_mask):
-            positions = ops.arange(rows[1], dtype="int32") + 1 - attention_mask[:, 0, 0]
-        turned = rotated(projected[:, :, :2], self.rotary_base, positions, self.rotary_scale)
+        turned = rotated(projected[:, :, :2], self.rotary_base, self.rotary_scale)
         vectors = turned[:, :, 0], turned[:, :, 1], projected[:, :, 2]
         options = (self.dropout, return_attentions, training)
         if self.window is None:
-            mask = attention_mask
-            mask = same_text(mask[:, 0, 0]) if are_numbers(mask) else mask
-            context, attentions = attend(*vectors, mask, *options)
+            context, attentions = attend(*vectors, attention_mask, *options)
         else:
             reach = self.window // 2
             context, attentions = attend_locally(*vectors, attention_mask, reach, *options)

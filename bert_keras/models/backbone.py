@@ -8,7 +8,6 @@ import keras
 from keras import ops
 
 from bert_keras import inputs as contract
-from bert_keras.layers import unpadding
 from bert_keras.layers.initializer import build_parts
 from bert_keras.models.adapters import Adaptable
 from bert_keras.models.arguments import check_number_of_parameters, checked_argument
@@ -33,15 +32,14 @@ class Backbone(Adaptable, BuiltModel):
 
     Call arguments:
         inputs: dict of ints, see `bert_keras.inputs`: `token_ids` `(batch, seq_len)`, optionally
-            `padding_mask` and, if `num_segments` is above 1, `segment_ids` of the same shape. With
-            `row_places` the encoder computes without padding.
+            `padding_mask` and, if `num_segments` is above 1, `segment_ids` of the same shape.
         return_hidden_states: bool.
         return_attentions: bool; if `True`, the explicit formula replaces fused attention.
         token_vectors: float `(batch, seq_len, embedding_dim)` in place of the token table's rows,
             or `None`; see `BertEmbeddings`.
         training: bool, whether dropout is active.
         first_token_only: bool, whether the last block may leave out all tokens but the first, which
-            is faster. It has no effect together with `row_places`, `return_hidden_states` or
+            is faster. It has no effect together with `return_hidden_states` or
             `return_attentions`.
 
     Returns:
@@ -126,25 +124,19 @@ class Backbone(Adaptable, BuiltModel):
         training: bool | None = None,
         first_token_only: bool = False,
     ) -> Outputs:
-        token_ids, places = inputs[contract.TOKEN_IDS], inputs.get(contract.ROW_PLACES)
         embedded = self.embeddings(
-            token_ids,
+            inputs[contract.TOKEN_IDS],
             segment_ids=inputs.get(contract.SEGMENT_IDS),
             token_vectors=token_vectors,
             training=training,
         )
-        if places is not None:
-            unpadding.check_no_attentions(return_attentions)
-            embedded = unpadding.to_rows(embedded, places)
         options = {"return_attentions": return_attentions, "training": training}
-        if first_token_only and places is None and not (return_hidden_states or return_attentions):
+        if first_token_only and not (return_hidden_states or return_attentions):
             options["first_token_only"] = True
         hidden_states, attentions = self.encoder(
             embedded, attention_mask=self.attention_mask(inputs), **options
         )
         hidden_states = hidden_states if return_hidden_states else hidden_states[-1:]
-        if places is not None:
-            hidden_states = tuple(unpadding.to_batch(x, places, token_ids) for x in hidden_states)
         outputs = {"sequence_output": hidden_states[-1]}
         if self.pooler is not None:
             outputs["pooled_output"] = self.pooler(hidden_states[-1])
@@ -157,9 +149,7 @@ class Backbone(Adaptable, BuiltModel):
     def attention_mask(self, inputs: Inputs) -> Tensor | None:
         """Returns which keys each query sees: bool, broadcastable to heads, or `None` for all."""
         mask = inputs.get(contract.PADDING_MASK)
-        if contract.ROW_PLACES in inputs:
-            mask = unpadding.same_text(unpadding.numbers_of_texts(inputs[contract.ROW_PLACES]))
-        elif mask is not None:
+        if mask is not None:
             # (batch, 1, 1, seq_len): every head and every query sees the same keys. LiteRT cannot
             # slice bools.
             mask = ops.cast(ops.expand_dims(mask, (1, 2)), "bool")
@@ -185,8 +175,6 @@ class Backbone(Adaptable, BuiltModel):
             num_axes: int, axes of `token_ids`.
         """
         contract.check_arrays(inputs, self, num_axes)
-        if contract.ROW_PLACES in inputs:
-            unpadding.check_places(inputs)
 
     def get_config(self):
         """Returns the constructor's arguments and which layers are quantized."""

@@ -11,14 +11,13 @@ from keras import ops
 
 from bert_keras.checks import check_bool, check_choice, check_int
 from bert_keras.engine.kernels import dense
-from bert_keras.inputs import ROW_PLACES, TOKEN_IDS
+from bert_keras.inputs import TOKEN_IDS
 from bert_keras.layers.activations import get_activation
 from bert_keras.layers.disentangled_attention import TERMS, DisentangledAttention, RelativeVectors
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.encoder import Encoder, EncoderBlock
 from bert_keras.layers.initializer import bert_initializer
 from bert_keras.layers.layer_norm import LayerNorm
-from bert_keras.layers.unpadding import numbers_of_texts
 from bert_keras.models.arguments import own_arguments
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_block, bert_embeddings
@@ -154,13 +153,6 @@ class DebertaV2Backbone(Backbone):
             block_class = functools.partial(ConvolutionBlock, convolution=convolution)
         return bert_block(self, f"layer_{i}", block_class, attention)
 
-    def attention_mask(self, inputs):
-        """Returns the number of each token's text, 0 for padding: int `(rows, 1, 1, seq_len)`."""
-        if ROW_PLACES in inputs:
-            return numbers_of_texts(inputs[ROW_PLACES])[:, None, None, :]
-        mask = super().attention_mask(inputs)
-        return None if mask is None else ops.cast(mask, "int32")
-
     def check_arrays(self, inputs, num_axes=2):
         """Raises as `Backbone.check_arrays` does, and warns of more tokens than were trained."""
         super().check_arrays(inputs, num_axes)
@@ -228,7 +220,7 @@ class TokenConvolution(keras.layers.Layer):
     """Adds a convolution of a block's input to the block's output.
 
     `LayerNorm(output_i + activation(Dropout(b + sum over o of W_o x_(i + o))))`, where `o` goes
-    from `-(size // 2)` to `size // 2` and tokens of other texts and padding count as 0.
+    from `-(size // 2)` to `size // 2` and padding counts as 0.
 
     Args:
         hidden_dim: int, width of input and output.
@@ -242,8 +234,7 @@ class TokenConvolution(keras.layers.Layer):
 
     Call arguments:
         hidden_states, output: float, `(rows, seq_len, hidden_dim)`, a block's input and output.
-        numbers: int, `(rows, 1, 1, seq_len)`, the number of each token's text, 0 for padding, or
-            `None` for one text in each row.
+        is_token: bool, `(rows, 1, 1, seq_len)`, `False` for padding, or `None` for all tokens.
         training: bool, whether dropout is active.
 
     Returns:
@@ -280,15 +271,14 @@ class TokenConvolution(keras.layers.Layer):
         self,
         hidden_states: Tensor,
         output: Tensor,
-        numbers: Tensor | None = None,
+        is_token: Tensor | None = None,
         training: bool | None = None,
     ) -> Tensor:
         size, hidden_dim = self.kernel_shape[:2]
+        if is_token is not None:
+            is_token = ops.cast(is_token, self.compute_dtype)
+            hidden_states = hidden_states * ops.transpose(is_token[:, 0], (0, 2, 1))
         vectors = _around(hidden_states, size)
-        if numbers is not None:
-            numbers = ops.transpose(numbers[:, 0], (0, 2, 1))
-            same = [ops.cast(x == numbers, self.compute_dtype) for x in _around(numbers, size)]
-            vectors = [x * is_same for x, is_same in zip(vectors, same, strict=True)]
         kernel = ops.reshape(self.kernel, (size * hidden_dim, hidden_dim))
         combined = dense(ops.concatenate(vectors, axis=-1), kernel, self.bias)
         return self.norm(output + self.activation(self.dropout(combined, training=training)))

@@ -13,7 +13,7 @@ import numpy as np
 
 from bert_keras.engine import quantized
 from bert_keras.engine.safe_model import SafeModel
-from bert_keras.inputs import ROW_PLACES, TOKEN_IDS, check_keys
+from bert_keras.inputs import TOKEN_IDS, check_keys
 from bert_keras.models.doors import Doors
 from bert_keras.other_names import WithOtherNames, missing_attribute
 from bert_keras.types import Inputs
@@ -113,7 +113,7 @@ class BuiltModel(Doors, SafeModel, WithOtherNames):
 
     def check_names(self, inputs: Inputs) -> None:
         """Raises `TypeError` or `ValueError` unless `inputs` is a dict with known names."""
-        names = *self.input_names, ROW_PLACES
+        names = self.input_names
         if not (isinstance(inputs, dict) and TOKEN_IDS in inputs and inputs.keys() <= {*names}):
             check_keys(inputs, names)
 

@@ -5,12 +5,10 @@ from typing import Unpack
 import keras
 
 from bert_keras.checks import check_int, check_number
-from bert_keras.inputs import ROW_PLACES
 from bert_keras.layers.encoder import Encoder, EncoderBlock
 from bert_keras.layers.gated_feed_forward import GatedFeedForward
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.layers.rotary_attention import RotaryAttention
-from bert_keras.layers.unpadding import numbers_of_texts
 from bert_keras.models.arguments import own_arguments
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_embeddings
@@ -116,12 +114,6 @@ class ModernBertBackbone(Backbone):
             name="encoder",
         )
         self.build()
-
-    def attention_mask(self, inputs):
-        """Returns which keys are real, or in rows of several texts each token's text number."""
-        if ROW_PLACES not in inputs:
-            return super().attention_mask(inputs)
-        return numbers_of_texts(inputs[ROW_PLACES])[:, None, None, :]
 
     def _block(self, i):
         is_global = i % self.global_attention_every == 0

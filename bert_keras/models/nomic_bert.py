@@ -6,13 +6,11 @@ from typing import Unpack
 import keras
 
 from bert_keras.checks import check_number
-from bert_keras.inputs import ROW_PLACES
 from bert_keras.layers.encoder import Encoder
 from bert_keras.layers.feed_forward import FeedForward
 from bert_keras.layers.gated_feed_forward import GatedFeedForward
 from bert_keras.layers.pooler import Pooler
 from bert_keras.layers.rotary_attention import RotaryAttention
-from bert_keras.layers.unpadding import numbers_of_texts
 from bert_keras.models.arguments import own_arguments
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_block, bert_embeddings
@@ -116,9 +114,3 @@ class NomicBertBackbone(Backbone):
         gated = functools.partial(GatedFeedForward, use_bias=self.has_biases)
         feed_forward = gated if self.is_gated else FeedForward
         return bert_block(self, name, attention=attention, feed_forward=feed_forward)
-
-    def attention_mask(self, inputs):
-        """Returns which keys are real, or in rows of several texts each token's text number."""
-        if ROW_PLACES not in inputs:
-            return super().attention_mask(inputs)
-        return numbers_of_texts(inputs[ROW_PLACES])[:, None, None, :]

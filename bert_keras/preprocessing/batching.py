@@ -13,7 +13,6 @@ from bert_keras import distribution
 from bert_keras.checks import check_choice, check_int, check_not_empty, check_same_length
 from bert_keras.engine.compiled_programs import COMPILES_SHAPES
 from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.preprocessing.unpadded_batches import without_padding
 from bert_keras.types import Array
 
 
@@ -199,7 +198,6 @@ class BucketedBatches(keras.utils.PyDataset):
             copies of a row that have weight 0, which saves XLA a shape. Losses and metrics must
             then be weighted means (`reduction="mean_with_sample_weight"`, `weighted_metrics`).
         epoch: int, the number of the first epoch.
-        unpadded: bool, whether the encoder computes without padding, see `without_padding`.
         token_budget: int, or `None`: the most tokens in a batch, in place of `batch_size`, see
             `sorted_batches`. It excludes `shuffle` and `pad_last_batch`.
 
@@ -233,7 +231,6 @@ class BucketedBatches(keras.utils.PyDataset):
         buckets: Sequence[int] | None = None,
         pad_last_batch: bool = False,
         epoch: int = 0,
-        unpadded: bool = False,
         token_budget: int | None = None,
     ) -> None:
         # Without `workers`: batches are cheap to make, and for a model that is not built yet,
@@ -255,7 +252,6 @@ class BucketedBatches(keras.utils.PyDataset):
             check_choice("pad_last_batch", pad_last_batch, (False,), "`token_budget` needs it.")
             check_int("token_budget", token_budget)
         self.token_budget = token_budget
-        self.unpadded = unpadded
         self.shuffle = shuffle
         self.seed = seed
         self.pad_last_batch = pad_last_batch
@@ -311,7 +307,6 @@ class BucketedBatches(keras.utils.PyDataset):
         if self.pad_last_batch:
             rows = np.concatenate([rows, np.repeat(rows[:1], self.batch_size - num_rows)])
         inputs = self.make_inputs(rows, length)
-        inputs = without_padding(inputs) if self.unpadded else inputs
         if self.labels is None:
             return (inputs,)
         labels, weights = pad_labels(self.labels, rows, length), self.sample_weight

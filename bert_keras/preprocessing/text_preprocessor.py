@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from bert_keras.checks import check_bool, check_choice, check_int, check_type
+from bert_keras.checks import check_choice, check_int, check_type
 from bert_keras.engine.compiled_programs import COMPILES_SHAPES
 from bert_keras.other_names import check_arguments
 from bert_keras.preprocessing import packing
@@ -39,10 +39,6 @@ class TextPreprocessor(TextPacker):
         input_names: the inputs to make; a task sets those of its backbone.
         text_columns: name of the column that a task reads in a table, such as a `DataFrame`, or a
             list of one or two names; `None` for the only column that holds str.
-        unpadded: bool, whether a task's encoder computes texts in rows without padding, see
-            `preprocessing.unpadded_batches`. It saves time if lengths differ within a batch, for
-            instance if batches are not sorted by length. Results stay the same up to rounding. A
-            call still returns padded inputs.
 
     Raises:
         TypeError: `tokenizer` is something else.
@@ -64,7 +60,6 @@ class TextPreprocessor(TextPacker):
         truncation: Truncation = "longest_first",
         input_names: Iterable[str] = packing.INPUT_NAMES,
         text_columns: str | Sequence[str] | None = None,
-        unpadded: bool = False,
     ) -> None:
         advice = "Read files with `Tokenizer.load`."
         check_type("tokenizer", tokenizer, Tokenizer, "a `Tokenizer`", advice)
@@ -77,7 +72,6 @@ class TextPreprocessor(TextPacker):
             check_choice("truncation", truncation, packing.STRATEGIES),
             packing.check_input_names(input_names),
         )
-        self.unpadded = check_bool("unpadded", unpadded)
         self.text_columns = [text_columns] if isinstance(text_columns, str) else text_columns
 
     def for_inputs(self, names: Iterable[str]) -> Self:
@@ -183,7 +177,6 @@ class TextPreprocessor(TextPacker):
             "truncation": self.truncation,
             "input_names": list(self.input_names),
             "text_columns": self.text_columns,
-            "unpadded": self.unpadded,
         }
 
     @classmethod

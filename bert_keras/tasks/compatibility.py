@@ -1,6 +1,6 @@
 """Whether a task's backbone, head, preprocessor and tokenizer belong together."""
 
-from bert_keras.checks import check_choice, check_int, check_type, refuse_unused
+from bert_keras.checks import check_choice, check_int, check_type
 from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.layers.pooler import OF_FIRST_TOKEN
@@ -114,14 +114,3 @@ def check_tokenizer(tokenizer, backbone, needed_roles=()):
             f"Received: a tokenizer whose {tokenizer.pad_token!r} has the id "
             f"{tokenizer.pad_token_id}. Use the tokenizer of the same checkpoint."
         )
-
-
-def check_pads(preprocessor, rule):
-    """Raises `ValueError` if a preprocessor, or `None`, makes rows without padding.
-
-    Args:
-        preprocessor: a `TextPreprocessor`, or `None`.
-        rule: str, what needs padding, a sentence without its full stop.
-    """
-    unpadded = getattr(preprocessor, "unpadded", None) or None
-    refuse_unused(rule, {"unpadded": unpadded}, "Make the preprocessor with unpadded=False.")

@@ -10,7 +10,7 @@ import keras
 from keras import ops
 
 from bert_keras.checks import check_int, check_number
-from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, ROW_PLACES, TOKEN_IDS
+from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.presets.assign import by_path, own_weights
 from bert_keras.tasks.answer_distillation import AnswerDistillation
 from bert_keras.tasks.joint_task import JointTask, check_two_backbones
@@ -195,7 +195,7 @@ class Distillation(JointTask):
 
 def _states_and_logits(task, inputs, training):
     """Returns a task's last hidden states, its logits for all tokens, and those its loss takes."""
-    names = (*task.backbone.input_names, ROW_PLACES)
+    names = task.backbone.input_names
     backbone_inputs = {name: inputs[name] for name in names if name in inputs}
     outputs = task.backbone_outputs(backbone_inputs, training=training)
     logits = loss_logits = task.head_outputs(outputs, backbone_inputs, training)

@@ -26,7 +26,6 @@ from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.encoded_rows import GroupRows, TextRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.tasks.compatibility import check_pads
 from bert_keras.tasks.encoded_labels import as_label_array, one_column
 from bert_keras.tasks.groups import merge_groups
 from bert_keras.tasks.keyword_options import RunOptions, TaskOptions
@@ -123,7 +122,6 @@ class Embedder(Task):
             [Gao et al., 2021](https://arxiv.org/abs/2101.06983).
         """
         if chunk_size is not None:
-            check_pads(self.preprocessor, "`chunk_size` is for rows with padding")
             chunk_size = check_int("chunk_size", chunk_size)
         self.chunk_size = chunk_size
         super().compile(optimizer, loss, **kwargs)

@@ -18,7 +18,7 @@ from bert_keras.preprocessing.encoded_rows import MarkedGroupRows, MarkedRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import late_interaction
-from bert_keras.tasks.compatibility import check_pads, head_for
+from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.embedder import Embedder, stripped
 from bert_keras.tasks.keyword_options import MultiVectorEmbedderOptions, TaskOptions
 from bert_keras.tasks.user_columns import is_columns, num_examples
@@ -140,7 +140,6 @@ class MultiVectorEmbedder(Embedder):
         if self.query_length and self.query_expansion:
             advice = "That is `query_length`, which may be raised."
             check_int("query_expansion", self.query_expansion, 3, self.query_length, advice)
-        check_pads(preprocessor, "Queries that are filled up with [MASK] need rows with padding")
 
     @property
     def input_names(self) -> tuple[str, ...]:

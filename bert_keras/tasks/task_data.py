@@ -208,11 +208,10 @@ class TaskData:
             seed=task.recipe.seed or 0,
             window=task.recipe.sort_window if shuffle else None,
             pad_last_batch=pads,
-            unpadded=getattr(task.preprocessor, "unpadded", False),
         )
         num_epochs = task.recipe.choose_epochs(task, batches) if for_fit else None
         cost = COMPILE_COST.get(keras.backend.backend(), 0)
-        if num_epochs and cost and not (batches.unpadded or examples.keeps_buckets):
+        if num_epochs and cost and not examples.keeps_buckets:
             # Always chosen from epoch 0, so that a continued run keeps the lengths it began with.
             price = cost / (task.backbone.hidden_dim**2 * examples.sequences_per_row)
             batches.buckets = buckets_worth_compiling(
@@ -310,7 +309,6 @@ class TaskData:
             shuffle=False,
             # XLA would compile a smaller last batch anew, which costs more than further rows.
             pad_last_batch=COMPILES_SHAPES,
-            unpadded=getattr(self.task.preprocessor, "unpadded", False),
             token_budget=max(1, TOKENS_AT_ONCE[kind] // examples.sequences_per_row)
             if by_tokens
             else None,

@@ -26,7 +26,7 @@ from bert_keras.preprocessing.columns import as_column
 from bert_keras.preprocessing.encoded_rows import Rows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets.formats import gliner
-from bert_keras.tasks.compatibility import check_pads, head_for
+from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.encoded_examples import EncodedExamples
 from bert_keras.tasks.keyword_options import TaskOptions
 from bert_keras.tasks.task import Task
@@ -138,7 +138,6 @@ class ZeroShotTagger(Task):
         **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor, frozen=frozen, **kwargs)
-        check_pads(self.preprocessor, "Rows with labels need padding")
         self.dim = check_int("dim", backbone.hidden_dim if dim is None else dim, 2)
         self.max_width, self.max_words = check_int("max_width", max_width, 1, 256), max_words
         check_int("max_words", max_words)

@@ -180,13 +180,6 @@ def test_replaced_tokens_train_a_discriminator_and_a_generator(run):
     assert (generator.backbone.hidden_dim, detector.backbone.hidden_dim) == (8, 16)
 
 
-def test_rows_without_padding_train_the_same_model(run):
-    values = {"data_dir": "plain", "heldout_dir": "plain", "dropout": 0, "attention_dropout": 0}
-    padded, unpadded = (run(f"{flag}", **values, unpadded=flag)[0] for flag in (False, True))
-    for name in (name for name in padded if name.startswith("heldout_")):
-        assert unpadded[name] == pytest.approx(padded[name], abs=1e-4), name
-
-
 def test_data_with_static_masks_determines_the_model_s_masking(run):
     _, output = run(data_dir="static", heldout_dir="static")
     model = bert_keras.Pretraining.from_preset(output / "final")

@@ -904,7 +904,6 @@ def test_a_preset_is_served_as_a_program_where_that_is_faster(tasks, tmp_path, c
     right, left = (served._answer(key, [("a " * 20 + "b",)])[0] for key in keys)
     assert right.shape == left.shape and not np.allclose(right, left, atol=1e-3)
     assert isinstance(serve.loaded(str(tmp_path / "filler")), bert_keras.MaskedLM)
-    assert serve.loaded(str(tmp_path / "filler"), "keras").preprocessor.unpadded
     with pytest.raises(ValueError, match="Serve its task"):
         serve.loaded(exported, "keras")
     tasks["filler"].backbone.save_to_preset(tmp_path / "bare")

@@ -71,9 +71,6 @@ def test_the_chunk_size_goes_on_in_a_file(reloaded):
     assert reloaded(embedder).chunk_size == 2
     with pytest.raises(ValueError, match="chunk_size"):
         embedder.compile(chunk_size=0)
-    unpadded = bert_keras.TextEmbedder(tiny_backbone(), tiny_preprocessor(unpadded=True))
-    with pytest.raises(ValueError, match="unpadded=False"):
-        unpadded.compile(chunk_size=2)
 
 
 SCORES = np.array([[3.0, -1.0], [2.0, 0.5], [1.0, 1.0], [0.0, -2.0]])

@@ -109,7 +109,7 @@ def make_task(name, **options):
         options["num_classes"] = 2
     if name == "TextEmbedder":
         options["objective"] = "similarity"
-    of_text = {name: options.pop(name) for name in ("text_columns", "unpadded") if name in options}
+    of_text = {name: options.pop(name) for name in ("text_columns",) if name in options}
     return cls(tiny_backbone(), preprocessor=tiny_preprocessor(**of_text), **options)
 
 

@@ -240,7 +240,7 @@ OBJECTIVES = {
     "span_boundary": (lambda: bert_keras.SpanBoundary(backbone()), FULL, {"strategy": "spans"}),
     "replaced_tokens": (replaced_tokens, FULL, {"mask_share": 0.85, "random_share": 0}),
     "distillation": (lambda: bert_keras.distill(masked_lm(num_layers=2), (1,)), FULL, {}),
-    "unpadded": (lambda: masked_lm("ModernBert", num_layers=2, dropout=0.1), NEXT, {"rate": 0.3}),
+    "modernbert": (lambda: masked_lm("ModernBert", num_layers=2, dropout=0.1), NEXT, {"rate": 0.3}),
 }
 
 
@@ -266,7 +266,6 @@ def test_every_objective_resumes_as_if_it_had_not_been_killed(
             start_step=start,
             has_next_sentence=objective in (NEXT, "sentence_order"),
             input_names=make_task().backbone.input_names,
-            unpadded=objective == "unpadded",
         )
 
     options = {"make": make, "batches": batches, "epochs": 2}
