@@ -3,10 +3,8 @@
 from bert_keras.answers.prompts import prompt_text
 from bert_keras.plots import as_written, attention_of
 from bert_keras.serving.rows import check
-from bert_keras.tasks.long_text_classifier import LongTextClassifier
 from bert_keras.tasks.reranker import Reranker
-from bert_keras.tasks.saliency import integrated_gradients
-from bert_keras.tasks.text_classifier import TextClassifier
+from bert_keras.tasks.saliency import has_saliency, integrated_gradients
 
 # The largest number of tokens in a row: gradients take the memory of several passes, and attention
 # grows with the square.
@@ -22,7 +20,7 @@ def instruments_of(model):
     """
     model = _task_of(model)
     instruments, backbone = {}, getattr(model, "backbone", None)
-    if isinstance(model, TextClassifier) and not isinstance(model, LongTextClassifier):
+    if has_saliency(model):
         instruments["saliency"] = {"labels": [str(label) for label in _labels(model)]}
     if hasattr(backbone, "num_layers") and hasattr(backbone, "num_heads"):
         instruments["attention"] = {"layers": backbone.num_layers, "heads": backbone.num_heads}

@@ -12,6 +12,7 @@ from keras import ops
 from bert_keras.checks import check_int, check_number
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.presets.assign import by_path, own_weights
+from bert_keras.presets.families.record import TASKS
 from bert_keras.tasks.answer_distillation import AnswerDistillation
 from bert_keras.tasks.joint_task import JointTask, check_two_backbones
 from bert_keras.tasks.reranker import Reranker
@@ -20,7 +21,7 @@ from bert_keras.tasks.text_embedder import TextEmbedder
 from bert_keras.training.losses import CosineDistance, SoftCrossentropy, SparseCrossentropy
 from bert_keras.types import Card, Data, Dtype, Path
 
-_KINDS = ("MaskedLM", "TextClassifier", "TokenClassifier")
+_KINDS = tuple(TASKS[head] for head in ("masked_tokens", "sequence", "token"))
 
 
 def distill(

@@ -125,8 +125,13 @@ def integrated_gradients(
     return saliencies[0] if is_one else saliencies
 
 
+def has_saliency(task: object) -> bool:
+    """Whether `integrated_gradients` can explain a task's answers."""
+    return isinstance(task, TextClassifier) and not isinstance(task, LongTextClassifier)
+
+
 def _check(classifier, steps, baseline, batch_size):
-    if not isinstance(classifier, TextClassifier) or isinstance(classifier, LongTextClassifier):
+    if not has_saliency(classifier):
         raise TypeError(
             "Integrated gradients are for a `TextClassifier`. Received: "
             f"{type(classifier).__name__}."

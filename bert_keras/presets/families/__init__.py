@@ -65,7 +65,7 @@ def head_options(backbone, task):
 
     Args:
         backbone: a backbone.
-        task: a task, its class, or the class's name, such as `"TextClassifier"`.
+        task: a task, its class, or the class's name.
 
     Returns:
         A dict with some of the keys `pooling`, `hidden_activation`, `dropout_first`, `norm`,

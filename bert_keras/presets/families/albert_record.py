@@ -10,7 +10,7 @@ import math
 
 from bert_keras.checks import check_int
 from bert_keras.presets.families import bert_record as bert
-from bert_keras.presets.families.record import Field, Head, Record, Tables, side_by_side
+from bert_keras.presets.families.record import Field, Head, Record, Tables, of_tasks, side_by_side
 
 _LAYER = {
     "attention/query": "attention.query",
@@ -67,18 +67,18 @@ HUGGING_FACE = Record(
     ),
     counts={"g": "num_groups", "j": "num_inner_layers"},
     prefix="albert.",
-    heads={
-        "MaskedLM": _MASKED_LM,
-        "MultipleChoice": bert.MULTIPLE_CHOICE._replace(dropout=_DROPOUT),
-        "Pretraining": side_by_side(
+    heads=of_tasks(
+        masked_tokens=_MASKED_LM,
+        choice=bert.MULTIPLE_CHOICE._replace(dropout=_DROPOUT),
+        pretraining=side_by_side(
             "ForPreTraining", masked_lm=_MASKED_LM, next_sentence=_SENTENCE_ORDER
         ),
         # transformers has no model for this head alone: exports lack the head for masked tokens.
-        "NextSentencePrediction": _SENTENCE_ORDER,
-        "QuestionAnswering": bert.QUESTION_ANSWERING,
-        "TextClassifier": bert.TEXT_CLASSIFIER._replace(dropout=_DROPOUT),
-        "TokenClassifier": bert.TOKEN_CLASSIFIER._replace(dropout=_DROPOUT),
-    },
+        next_sentence=_SENTENCE_ORDER,
+        span=bert.QUESTION_ANSWERING,
+        sequence=bert.TEXT_CLASSIFIER._replace(dropout=_DROPOUT),
+        token=bert.TOKEN_CLASSIFIER._replace(dropout=_DROPOUT),
+    ),
 )
 
 _SCOPES = {
@@ -169,10 +169,10 @@ KERAS_HUB = Record(
     ),
     counts=HUGGING_FACE.counts,
     optional=(),
-    heads={
-        "MaskedLM": bert.hub_masked_lm("gelu_tanh"),
-        "TextClassifier": bert.hub_text_classifier(bert.HUB_POOLED, bert.POOLER),
-    },
+    heads=of_tasks(
+        masked_tokens=bert.hub_masked_lm("gelu_tanh"),
+        sequence=bert.hub_text_classifier(bert.HUB_POOLED, bert.POOLER),
+    ),
     tables=Tables(_number_by_group, _number_in_sequence),
     tokenizers={"Albert": "Unigram"},
 )

@@ -5,7 +5,7 @@ https://github.com/google-research/bert, `modeling.py` and `run_*.py`;
 https://github.com/keras-team/keras-hub, `models/bert`.
 """
 
-from bert_keras.presets.families.record import Field, Head, Record, side_by_side
+from bert_keras.presets.families.record import TASKS, Field, Head, Record, of_tasks, side_by_side
 
 BACKBONE = "bert_keras>BertBackbone"
 SIZES = {
@@ -108,7 +108,7 @@ TEXT_CLASSIFIER = Head(
     DROPOUT,
 )
 
-_MASKED_LM = masked_lm(
+MASKED_LM = masked_lm(
     "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions"
 )
 _NEXT_SENTENCE = Head(
@@ -122,23 +122,23 @@ HUGGING_FACE = Record(
     allowed=ALLOWED,
     rows=ROWS,
     prefix="bert.",
-    heads={
-        "MaskedLM": _MASKED_LM,
-        "MultiVectorEmbedder": Head(
+    heads=of_tasks(
+        masked_tokens=MASKED_LM,
+        token_vectors=Head(
             (("head/dense", "linear", "kernel"),),
             "HF_ColBERT",
             inferred=("dim",),
             changes_the_encoder=True,
         ),
-        "MultipleChoice": MULTIPLE_CHOICE,
-        "NextSentencePrediction": _NEXT_SENTENCE,
-        "Pretraining": side_by_side(
-            "ForPreTraining", masked_lm=_MASKED_LM, next_sentence=_NEXT_SENTENCE
+        choice=MULTIPLE_CHOICE,
+        next_sentence=_NEXT_SENTENCE,
+        pretraining=side_by_side(
+            "ForPreTraining", masked_lm=MASKED_LM, next_sentence=_NEXT_SENTENCE
         ),
-        "QuestionAnswering": QUESTION_ANSWERING,
-        "TextClassifier": TEXT_CLASSIFIER,
-        "TokenClassifier": TOKEN_CLASSIFIER,
-    },
+        span=QUESTION_ANSWERING,
+        sequence=TEXT_CLASSIFIER,
+        token=TOKEN_CLASSIFIER,
+    ),
 )
 
 
@@ -150,7 +150,7 @@ def scopes(rows, prefix=""):
     )
 
 
-_MASKED_LM_TF1 = Head(scopes(_MASKED_LM.rows))
+_MASKED_LM_TF1 = Head(scopes(MASKED_LM.rows))
 # Heads that are not layers in Google's scripts have kernels `(output, input)`.
 _NEXT_SENTENCE_TF1 = Head((("head/dense", "cls/seq_relationship/output", "by_hand"),))
 TF1 = Record(
@@ -160,15 +160,15 @@ TF1 = Record(
     # "gelu" is the tanh approximation, as in `modeling.gelu`; Hugging Face's is the exact one.
     activation=("hidden_act", {"gelu": "gelu_tanh"} | {n: n for n in ("relu", "tanh", "linear")}),
     rows=scopes(ROWS, "bert/"),
-    heads={
-        "QuestionAnswering": Head((("head/dense", "cls/squad/output", "by_hand"),)),
-        "TextClassifier": Head(
+    heads=of_tasks(
+        span=Head((("head/dense", "cls/squad/output", "by_hand"),)),
+        sequence=Head(
             (("head/dense", "output", "by_hand"),), "", POOLER, ("num_classes", "problem_type")
         ),
-        "Pretraining": side_by_side(masked_lm=_MASKED_LM_TF1, next_sentence=_NEXT_SENTENCE_TF1),
-        "MaskedLM": _MASKED_LM_TF1,
-        "NextSentencePrediction": _NEXT_SENTENCE_TF1,
-    },
+        pretraining=side_by_side(masked_lm=_MASKED_LM_TF1, next_sentence=_NEXT_SENTENCE_TF1),
+        masked_tokens=_MASKED_LM_TF1,
+        next_sentence=_NEXT_SENTENCE_TF1,
+    ),
 )
 
 # KerasHub
@@ -235,13 +235,13 @@ def hub_masked_lm(activation):
         ("head", layer, "bias"),
     )
     options = {"activation": activation, "layer_norm_epsilon": 1e-5}
-    return Head(rows, ("MaskedLM",), options, ("head_options", "masking"))
+    return Head(rows, (TASKS["masked_tokens"],), options, ("head_options", "masking"))
 
 
 def hub_text_classifier(rows, options):
     """Returns the head of a classifier from the rows of its layers and our options."""
     inferred = ("num_classes", "label_names", "problem_type", "dropout", "activation")
-    return Head(rows, ("TextClassifier", "Classifier"), options, inferred, "dropout")
+    return Head(rows, (TASKS["sequence"], "Classifier"), options, inferred, "dropout")
 
 
 HUB_POOLED = (("head/dense", "layers/dense", "dense"),)
@@ -255,12 +255,10 @@ KERAS_HUB = Record(
     fixed={"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12, "causal": False},
     rows=(*HUB_EMBEDDINGS, ("pooler/dense", "layers/dense", "dense"), *HUB_BLOCKS),
     optional=(),
-    heads={
-        "MaskedLM": hub_masked_lm("gelu"),
-        "TextClassifier": hub_text_classifier(HUB_POOLED, POOLER),
-        "TextEmbedder": Head(
-            (), ("TextEmbedder",), {}, ("pooling", "normalize"), None, "pooling_mode"
-        ),
-    },
+    heads=of_tasks(
+        masked_tokens=hub_masked_lm("gelu"),
+        sequence=hub_text_classifier(HUB_POOLED, POOLER),
+        embedding=Head((), ("TextEmbedder",), {}, ("pooling", "normalize"), None, "pooling_mode"),
+    ),
     tokenizers={"Bert": "WordPiece"},
 )

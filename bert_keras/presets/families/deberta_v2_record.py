@@ -6,7 +6,7 @@ https://github.com/microsoft/DeBERTa, `DeBERTa/apps/models`, for the head of v3'
 
 from bert_keras.checks import check_choice
 from bert_keras.presets.families import bert_record as bert
-from bert_keras.presets.families.record import Field, Head, Record, Tables
+from bert_keras.presets.families.record import Field, Head, Record, Tables, of_tasks
 
 _POSITIONS, _DISTANCE = "max_position_embeddings", "max_relative_positions"
 _HAS_POSITIONS = "position_biased_input"
@@ -61,7 +61,6 @@ def _without_unused(tensors, backbone, config):
     return tensors.only(name for name in tensors if name not in unused)
 
 
-_MASKED_LM = bert.HUGGING_FACE.heads["MaskedLM"]
 # The released heads have names that differ from those that transformers writes.
 _RELEASED = {"lm_predictions.lm_head.bias": "cls.predictions.bias"} | {
     f"lm_predictions.lm_head.{name}": f"cls.predictions.transform.{name}"
@@ -134,19 +133,19 @@ HUGGING_FACE = Record(
     ),
     optional=(),
     prefix="deberta.",
-    heads={
-        "MaskedLM": _MASKED_LM._replace(tied=_MASKED_LM.tied | _RELEASED),
-        "MultipleChoice": _MULTIPLE_CHOICE,
-        "QuestionAnswering": bert.QUESTION_ANSWERING,
-        "ReplacedTokenDetector": Head(
+    heads=of_tasks(
+        masked_tokens=bert.MASKED_LM._replace(tied=bert.MASKED_LM.tied | _RELEASED),
+        choice=_MULTIPLE_CHOICE,
+        span=bert.QUESTION_ANSWERING,
+        replaced_token=Head(
             (*_DETECTOR, ("head/layer_norm", "mask_predictions.LayerNorm", "norm")),
             "ForPreTraining",
             {"from_first": True},
         ),
-        "TextClassifier": _MULTIPLE_CHOICE._replace(
+        sequence=_MULTIPLE_CHOICE._replace(
             architecture="ForSequenceClassification", inferred=(*bert.CLASSES, "problem_type")
         ),
-        "TokenClassifier": bert.TOKEN_CLASSIFIER._replace(inferred=bert.CLASSES[:2], dropout=None),
-    },
+        token=bert.TOKEN_CLASSIFIER._replace(inferred=bert.CLASSES[:2], dropout=None),
+    ),
     tables=Tables(_without_unused),
 )

@@ -5,7 +5,7 @@ https://github.com/keras-team/keras-hub, `models/distil_bert`.
 """
 
 from bert_keras.presets.families import bert_record as bert
-from bert_keras.presets.families.record import Head, Record
+from bert_keras.presets.families.record import Head, Record, of_tasks
 
 _LAYER = {
     "attention/query": "attention.q_lin",
@@ -43,20 +43,20 @@ HUGGING_FACE = Record(
     ),
     optional=(),
     prefix="distilbert.",
-    heads={
-        "MaskedLM": bert.masked_lm(
+    heads=of_tasks(
+        masked_tokens=bert.masked_lm(
             "vocab_transform", "vocab_layer_norm", "vocab_projector", has_decoder=False
         ),
-        "MultipleChoice": Head(_CLASSIFIER, "ForMultipleChoice", _OPTIONS, ("dropout",), _DROPOUT),
-        "QuestionAnswering": bert.QUESTION_ANSWERING._replace(
+        choice=Head(_CLASSIFIER, "ForMultipleChoice", _OPTIONS, ("dropout",), _DROPOUT),
+        span=bert.QUESTION_ANSWERING._replace(
             options={"dropout": 0.1}, inferred=("dropout",), dropout="qa_dropout"
         ),
-        "TextClassifier": bert.TEXT_CLASSIFIER._replace(
+        sequence=bert.TEXT_CLASSIFIER._replace(
             rows=_CLASSIFIER, options=_OPTIONS, dropout=_DROPOUT
         ),
         # Its dropout rate is the backbone's.
-        "TokenClassifier": bert.TOKEN_CLASSIFIER._replace(inferred=bert.CLASSES[:2], dropout=None),
-    },
+        token=bert.TOKEN_CLASSIFIER._replace(inferred=bert.CLASSES[:2], dropout=None),
+    ),
 )
 
 KERAS_HUB = Record(
@@ -68,9 +68,9 @@ KERAS_HUB = Record(
     fixed={"activation": "gelu", "layer_norm_epsilon": 1e-12},
     rows=(*bert.HUB_TOKENS_AND_POSITIONS, *bert.HUB_BLOCKS),
     optional=(),
-    heads={
-        "MaskedLM": bert.hub_masked_lm("gelu"),
-        "TextClassifier": bert.hub_text_classifier(bert.HUB_HIDDEN, _OPTIONS),
-    },
+    heads=of_tasks(
+        masked_tokens=bert.hub_masked_lm("gelu"),
+        sequence=bert.hub_text_classifier(bert.HUB_HIDDEN, _OPTIONS),
+    ),
     tokenizers={"DistilBert": "WordPiece"},
 )

@@ -8,10 +8,9 @@ import numpy as np
 
 from bert_keras.presets.families import bert_record as bert
 from bert_keras.presets.families import roberta_record as roberta
-from bert_keras.presets.families.record import Head, Record, Tables
+from bert_keras.presets.families.record import Head, Record, Tables, of_tasks
 
 _OPTIONS = {"pooling": "cls", "hidden_activation": "gelu"}
-_TEXT_CLASSIFIER = roberta.HUGGING_FACE.heads["TextClassifier"]
 
 HUGGING_FACE = Record(
     backbone="bert_keras>ElectraBackbone",
@@ -38,31 +37,31 @@ HUGGING_FACE = Record(
     ),
     optional=(),
     prefix="electra.",
-    heads={
-        "MaskedLM": bert.masked_lm(
+    heads=of_tasks(
+        masked_tokens=bert.masked_lm(
             "generator_predictions.dense",
             "generator_predictions.LayerNorm",
             "generator_lm_head",
             has_decoder=False,
             activation="gelu",
         ),
-        "MultipleChoice": Head(
+        choice=Head(
             bert.hidden_and_dense("sequence_summary.summary", "classifier"),
             "ForMultipleChoice",
             {**_OPTIONS, "dropout": 0.1},
             ("dropout",),
             "summary_last_dropout",
         ),
-        "ReplacedTokenDetector": Head(
+        replaced_token=Head(
             bert.hidden_and_dense(
                 "discriminator_predictions.dense", "discriminator_predictions.dense_prediction"
             ),
             "ForPreTraining",
         ),
-        "QuestionAnswering": bert.QUESTION_ANSWERING,
-        "TextClassifier": _TEXT_CLASSIFIER._replace(options={**_OPTIONS, "dropout_first": True}),
-        "TokenClassifier": bert.TOKEN_CLASSIFIER,
-    },
+        span=bert.QUESTION_ANSWERING,
+        sequence=roberta.TEXT_CLASSIFIER._replace(options={**_OPTIONS, "dropout_first": True}),
+        token=bert.TOKEN_CLASSIFIER,
+    ),
 )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from bert_keras.presets.families import bert_record as bert
 from bert_keras.presets.families import nomic_bert_record as nomic
-from bert_keras.presets.families.record import Tables
+from bert_keras.presets.families.record import Tables, of_tasks
 
 _DEFAULTS = {"attention_probs_dropout_prob": 0.0, "hidden_dropout_prob": 0.1, "type_vocab_size": 1}
 _DEFAULTS |= {"max_position_embeddings": 8192, "rope_theta": 160_000.0}
@@ -36,15 +36,15 @@ HUGGING_FACE = nomic.HUGGING_FACE._replace(
     defaults=_DEFAULTS,
     rows=nomic.rows(("gate_up_proj", "down_proj"), ("gate_up_proj",)),
     prefix="gte.",
-    heads={
-        "MaskedLM": bert.masked_lm(
+    heads=of_tasks(
+        masked_tokens=bert.masked_lm(
             *("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder"),
             has_decoder=False,
             activation="gelu",
         ),
-        "TextClassifier": nomic.pooled_classifier("gte."),
-        "TokenClassifier": bert.TOKEN_CLASSIFIER,
-    },
+        sequence=nomic.pooled_classifier("gte."),
+        token=bert.TOKEN_CLASSIFIER,
+    ),
     tables=Tables(_joined, nomic.split, joins=True),
     native=lambda config: nomic.checked(config, _ALLOWED),
     spellings={

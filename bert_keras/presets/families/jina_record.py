@@ -5,11 +5,10 @@ Reference: https://github.com/huggingface/transformers, `models/jina_embeddings_
 
 from bert_keras.presets.families import nomic_bert_record as nomic
 from bert_keras.presets.families import roberta_record as roberta
-from bert_keras.presets.families.record import Tables
+from bert_keras.presets.families.record import TASKS, Tables
 
 _DEFAULTS = {"attention_probs_dropout_prob": 0.1, "hidden_dropout_prob": 0.1, "type_vocab_size": 1}
 _DEFAULTS |= {"layer_norm_eps": 1e-5, "max_position_embeddings": 8194, "rope_theta": 20_000.0}
-_HEADS = roberta.HUGGING_FACE.heads
 
 
 def _joined(tensors, backbone, config):
@@ -30,7 +29,7 @@ HUGGING_FACE = nomic.HUGGING_FACE._replace(
     rows=(*nomic.rows(("fc1", "fc2")), roberta.HUGGING_FACE.rows[-1]),
     optional=("pooler/",),
     prefix="roberta.",
-    heads={name: head for name, head in _HEADS.items() if name != "MultipleChoice"},
+    heads={k: x for k, x in roberta.HUGGING_FACE.heads.items() if k != TASKS["choice"]},
     tables=Tables(_joined, nomic.split, joins=True),
     native=dict,
     spellings={

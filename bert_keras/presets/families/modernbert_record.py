@@ -12,7 +12,7 @@ Reference: https://github.com/huggingface/transformers, `models/modernbert`.
 """
 
 from bert_keras.presets.families import bert_record as bert
-from bert_keras.presets.families.record import Field, Head, Record
+from bert_keras.presets.families.record import Field, Head, Record, of_tasks
 
 _WINDOW = "local_attention"
 _GLOBAL, _LOCAL = "full_attention", "sliding_attention"
@@ -130,8 +130,8 @@ HUGGING_FACE = Record(
     ),
     optional=(),
     prefix="model.",
-    heads={
-        "MaskedLM": Head(
+    heads=of_tasks(
+        masked_tokens=Head(
             (
                 ("head/dense", "head.dense", "kernel"),
                 ("head/layer_norm", "head.norm", "scale"),
@@ -142,14 +142,12 @@ HUGGING_FACE = Record(
             tied={"decoder.weight": "embeddings.tok_embeddings.weight"},
             parts=("head/dense/", "head/layer_norm/", "head/bias"),
         ),
-        "MultipleChoice": _TEXT_HEAD._replace(architecture="ForMultipleChoice"),
-        "QuestionAnswering": _TOKEN_HEAD._replace(
-            architecture="ForQuestionAnswering", inferred=("dropout",)
-        ),
-        "TextClassifier": _TEXT_HEAD._replace(
+        choice=_TEXT_HEAD._replace(architecture="ForMultipleChoice"),
+        span=_TOKEN_HEAD._replace(architecture="ForQuestionAnswering", inferred=("dropout",)),
+        sequence=_TEXT_HEAD._replace(
             architecture="ForSequenceClassification",
             inferred=(*bert.CLASSES, "problem_type", "activation", "pooling"),
         ),
-        "TokenClassifier": _TOKEN_HEAD._replace(parts=(*_TOKEN_HEAD.parts, "head/crf/")),
-    },
+        token=_TOKEN_HEAD._replace(parts=(*_TOKEN_HEAD.parts, "head/crf/")),
+    ),
 )

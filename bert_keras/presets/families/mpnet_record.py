@@ -8,7 +8,7 @@ Reference: https://github.com/huggingface/transformers, `models/mpnet`.
 
 from bert_keras.presets.families import bert_record as bert
 from bert_keras.presets.families import roberta_record as roberta
-from bert_keras.presets.families.record import Field, Record
+from bert_keras.presets.families.record import Field, Record, of_tasks
 
 _POSITIONS = "max_position_embeddings"
 _LAYER = {
@@ -21,7 +21,6 @@ _LAYER = {
     "feed_forward/output": "output.dense",
     "feed_forward_norm": "output.LayerNorm",
 }
-_HEADS = roberta.HUGGING_FACE.heads
 
 HUGGING_FACE = Record(
     backbone="bert_keras>MPNetBackbone",
@@ -50,15 +49,13 @@ HUGGING_FACE = Record(
         bert.ROWS[-1],
     ),
     prefix="mpnet.",
-    heads={
-        **_HEADS,
+    heads=roberta.HUGGING_FACE.heads
+    | of_tasks(
         # Their dropout rate is the backbone's.
-        "MultipleChoice": _HEADS["MultipleChoice"]._replace(inferred=(), dropout=None),
-        "TextClassifier": _HEADS["TextClassifier"]._replace(
+        choice=bert.MULTIPLE_CHOICE._replace(inferred=(), dropout=None),
+        sequence=roberta.TEXT_CLASSIFIER._replace(
             inferred=("num_classes", "label_names", "problem_type", "activation"), dropout=None
         ),
-        "TokenClassifier": _HEADS["TokenClassifier"]._replace(
-            inferred=bert.CLASSES[:2], dropout=None
-        ),
-    },
+        token=bert.TOKEN_CLASSIFIER._replace(inferred=bert.CLASSES[:2], dropout=None),
+    ),
 )

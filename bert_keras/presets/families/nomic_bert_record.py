@@ -11,7 +11,7 @@ import numpy as np
 
 from bert_keras.checks import check_choice, check_number
 from bert_keras.presets.families import bert_record as bert
-from bert_keras.presets.families.record import Field, Record, Tables
+from bert_keras.presets.families.record import Field, Record, Tables, of_tasks
 
 BACKBONE = "bert_keras>NomicBertBackbone"
 SIZES = {**bert.SIZES, **bert.TABLE_SIZES, "layer_norm_eps": "layer_norm_epsilon"}
@@ -185,13 +185,13 @@ HUGGING_FACE = Record(
     rows=rows(("gate_up_proj", "down_proj"), ("_proj",)),
     optional=(),
     prefix="nomic_bert.",
-    heads={
-        "MaskedLM": bert.masked_lm(
+    heads=of_tasks(
+        masked_tokens=bert.masked_lm(
             f"{_MASKED_LM}.transform.dense", f"{_MASKED_LM}.transform.layer_norm", _MASKED_LM
         ),
-        "TextClassifier": pooled_classifier("nomic_bert."),
-        "TokenClassifier": bert.TOKEN_CLASSIFIER,
-    },
+        sequence=pooled_classifier("nomic_bert."),
+        token=bert.TOKEN_CLASSIFIER,
+    ),
     tables=Tables(joined, split, joins=True),
     native=_native,
     spellings={

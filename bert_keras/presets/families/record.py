@@ -44,6 +44,26 @@ class Tables(NamedTuple):
     joins: bool = False
 
 
+# The heads that records name, and the task of each.
+TASKS = {
+    "choice": "MultipleChoice",
+    "embedding": "TextEmbedder",
+    "masked_tokens": "MaskedLM",
+    "next_sentence": "NextSentencePrediction",
+    "pretraining": "Pretraining",
+    "replaced_token": "ReplacedTokenDetector",
+    "sequence": "TextClassifier",
+    "span": "QuestionAnswering",
+    "token": "TokenClassifier",
+    "token_vectors": "MultiVectorEmbedder",
+}
+
+
+def of_tasks(**heads):
+    """Returns a dict, class name of a task -> `Head`, from heads by their names in `TASKS`."""
+    return {TASKS[name]: head for name, head in heads.items()}
+
+
 class Head(NamedTuple):
     """The head of one task.
 
@@ -94,7 +114,7 @@ class Record(NamedTuple):
         counts: dict, letter in the rows -> attribute of the backbone that counts its numbers.
         optional: prefixes of our paths that a checkpoint may lack, with a warning.
         prefix: what the names of the backbone's tensors begin with in a checkpoint with a head.
-        heads: dict, class name of our task -> `Head`, the more specific first.
+        heads: dict, class name of our task -> `Head`, the more specific first; see `of_tasks`.
         tables: `Tables`, if some tensors do not correspond to one of ours each; or `None`.
         native: function from a config with any of the family's spellings to one with the keys that
             the other attributes name.

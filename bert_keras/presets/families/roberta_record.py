@@ -9,7 +9,7 @@ https://github.com/keras-team/keras-hub, `models/roberta` and `models/xlm_robert
 import numpy as np
 
 from bert_keras.presets.families import bert_record as bert
-from bert_keras.presets.families.record import Field, Record, Tables
+from bert_keras.presets.families.record import Field, Record, Tables, of_tasks
 
 
 def _read_positions(config):
@@ -42,6 +42,10 @@ def _split_joined(tensors, backbone, config):
     return tensors.only(name for name in tensors if name not in joint).updated(arrays)
 
 
+TEXT_CLASSIFIER = bert.TEXT_CLASSIFIER._replace(
+    rows=bert.hidden_and_dense("classifier.dense", "classifier.out_proj"),
+    options={"pooling": "cls", "hidden_activation": "tanh", "dropout_first": True},
+)
 HUGGING_FACE = Record(
     backbone="bert_keras>RobertaBackbone",
     names={"roberta": "Roberta", "xlm-roberta": "XLMRoberta", "camembert": "Camembert"},
@@ -62,18 +66,15 @@ HUGGING_FACE = Record(
     },
     rows=bert.ROWS,
     prefix="roberta.",
-    heads={
-        "MaskedLM": bert.masked_lm(
+    heads=of_tasks(
+        masked_tokens=bert.masked_lm(
             "lm_head.dense", "lm_head.layer_norm", "lm_head", activation="gelu"
         ),
-        "MultipleChoice": bert.MULTIPLE_CHOICE,
-        "QuestionAnswering": bert.QUESTION_ANSWERING,
-        "TextClassifier": bert.TEXT_CLASSIFIER._replace(
-            rows=bert.hidden_and_dense("classifier.dense", "classifier.out_proj"),
-            options={"pooling": "cls", "hidden_activation": "tanh", "dropout_first": True},
-        ),
-        "TokenClassifier": bert.TOKEN_CLASSIFIER,
-    },
+        choice=bert.MULTIPLE_CHOICE,
+        span=bert.QUESTION_ANSWERING,
+        sequence=TEXT_CLASSIFIER,
+        token=bert.TOKEN_CLASSIFIER,
+    ),
     tables=Tables(_split_joined),
     native=_refuse_jina_embeddings,
     spellings={
@@ -116,12 +117,10 @@ KERAS_HUB = Record(
         ("embeddings/segment_embedding", "layers/segment_embedding", "embedding"),
         *bert.HUB_BLOCKS,
     ),
-    heads={
-        "MaskedLM": bert.hub_masked_lm("gelu"),
-        "TextClassifier": bert.hub_text_classifier(
-            bert.HUB_HIDDEN, HUGGING_FACE.heads["TextClassifier"].options
-        ),
-    },
+    heads=of_tasks(
+        masked_tokens=bert.hub_masked_lm("gelu"),
+        sequence=bert.hub_text_classifier(bert.HUB_HIDDEN, TEXT_CLASSIFIER.options),
+    ),
     tables=Tables(_with_padding, _without_padding),
     tokenizers={"Roberta": "BPE", "XLMRoberta": "Unigram"},
 )

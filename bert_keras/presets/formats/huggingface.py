@@ -24,7 +24,7 @@ from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import by_path, own_weights, warn
 from bert_keras.presets.card import README, card_of
 from bert_keras.presets.families import kind_of, record_of, records
-from bert_keras.presets.families.record import Head
+from bert_keras.presets.families.record import TASKS, Head
 from bert_keras.presets.formats.checkpoint import (
     Checkpoint,
     check_have_place,
@@ -151,7 +151,7 @@ class HuggingFaceFolder(Checkpoint):
     def _has_activated_score(self):
         """Whether this is a cross-encoder with an activation between its output and its score."""
         has_activation = not str(self._activation_name() or "Identity").endswith("Identity")
-        return has_activation and self.task_arguments("TextClassifier").get("num_classes") == 1
+        return has_activation and self.task_arguments(TASKS["sequence"]).get("num_classes") == 1
 
     def _activation(self, head):
         name = self._activation_name()
@@ -173,11 +173,11 @@ class HuggingFaceFolder(Checkpoint):
         return read_json(path, dict) if path.is_file() else {}
 
     def load_head_weights(self, task):
-        if type(task).__name__ == "TextClassifier" and self._has_activated_score():
+        if type(task).__name__ == TASKS["sequence"] and self._has_activated_score():
             warn(
                 f"{self.source} is a cross-encoder: it applies {self._activation_name()} to its "
-                "outputs to make scores. A TextClassifier answers with the outputs. Load it as a "
-                "`Reranker` for the scores."
+                f"outputs to make scores. A {TASKS['sequence']} answers with the outputs. Load it "
+                "as a `Reranker` for the scores."
             )
         head = self.record.heads.get(kind_of(task, self.record.heads), Head())
         for name, original in head.tied.items():

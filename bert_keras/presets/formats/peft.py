@@ -37,10 +37,11 @@ _ALLOWED = {
 _OFF = ("use_dora", "use_qalora", "use_bdlora", "lora_bias", "rank_pattern", "alpha_pattern")
 _OFF += ("layer_replication", "trainable_token_indices", "target_parameters", "arrow_config")
 _OFF += ("alora_invocation_tokens", "kasa_config", "monteclora_config")
-_TASK_TYPES = {
-    "QuestionAnswering": "QUESTION_ANS",
-    "TextClassifier": "SEQ_CLS",
-    "TokenClassifier": "TOKEN_CLS",
+# The ending of transformers' class -> peft's name of its task.
+_TYPES = {
+    "ForQuestionAnswering": "QUESTION_ANS",
+    "ForSequenceClassification": "SEQ_CLS",
+    "ForTokenClassification": "TOKEN_CLS",
 }
 
 
@@ -114,9 +115,9 @@ def write_adapters(task, folder, base):
         ValueError: the family, the task or its head has no counterpart there.
     """
     names, record = _tensor_names(task), record_of(task.backbone)
-    kind, prefix = kind_of(task, record.heads), record.prefix
-    if kind not in _TASK_TYPES:
-        refuse(type(task).__name__, sorted(_TASK_TYPES), _LIBRARY)
+    prefix, kinds = record.prefix, [k for k, x in record.heads.items() if x.architecture in _TYPES]
+    if (kind := kind_of(task, record.heads)) not in kinds:
+        refuse(type(task).__name__, sorted(kinds), _LIBRARY)
     check_head(task, record.heads[kind], _LIBRARY)
     adapters, head = by_path(task.backbone.adapter_weights), own_weights(task)
     check_have_place(head, names, _LIBRARY, "Use `save_adapters`.")
@@ -128,7 +129,7 @@ def write_adapters(task, folder, base):
     layers = (path.rpartition("/")[0] for path in adapters)
     config = {
         "peft_type": "LORA",
-        "task_type": _TASK_TYPES[kind],
+        "task_type": _TYPES[record.heads[kind].architecture],
         "base_model_name_or_path": str(base),
         "r": task.backbone.lora["lora_rank"],
         "lora_alpha": task.backbone.lora["lora_alpha"],

@@ -30,6 +30,7 @@ from bert_keras.checks import check_choice, check_int, check_shape
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.presets.assign import assign, own_weights
 from bert_keras.presets.families import kind_of
+from bert_keras.presets.families.record import TASKS
 from bert_keras.presets.formats import late_interaction
 from bert_keras.presets.formats.huggingface import PROMPTS, HuggingFaceFolder, read_weights
 from bert_keras.presets.formats.late_interaction import (
@@ -63,7 +64,7 @@ _ROWS = (("head/dense", "linear", "dense"),)
 _FRESH = "For a new head, copy the folder without this file."
 _UNREAD_HEADS = {
     "model_head.pkl": (
-        ("TextClassifier", "FewShotClassifier"),
+        (TASKS["sequence"],),
         "It is scikit-learn's, of a SetFit model. Train one on the same examples: "
         f"`FewShotClassifier.from_preset(...)`, then `fit(texts, labels)`. {_FRESH}",
     ),
