@@ -1,4 +1,4 @@
-"""Checks of arguments, one function for each recurring kind.
+"""Checks of arguments, one function for each recurring kind, and columns of any library as lists.
 
 Every error states the rule, then what was received, then what to do about it.
 """
@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+# The methods that return a list, in the libraries that hold columns.
+_TO_LIST = ("to_pylist", "tolist", "to_list", "numpy")
 # What messages call arrays of these dtype kinds.
 _DTYPES = {"iu": "ints", "iub": "ints or bools", "f": "floats", "iuf": "numbers", "iufb": "numbers"}
 
@@ -253,6 +255,49 @@ def require(package, to, extra=None, advice=""):
 def with_extra(extra):
     """Returns how to install an extra, a sentence without its full stop."""
     return f"Install the extra {extra!r} from a clone of bert_keras: `pip install '.[{extra}]'`"
+
+
+def is_column(values):
+    """Whether `values` is a sequence of entries that can be read more than once.
+
+    Lists and tuples, one-dimensional arrays and tensors, the columns of pandas, polars, pyarrow and
+    `datasets`.
+    """
+    if isinstance(values, (list, tuple)):
+        return True
+    if isinstance(values, (str, bytes, dict)) or getattr(values, "ndim", 1) != 1:
+        return False
+    is_sequence = isinstance(values, Sequence) or any(hasattr(values, name) for name in _TO_LIST)
+    return is_sequence and not is_table(values)
+
+
+def as_column(values, name="x"):
+    """Returns a column as a list, with strings of each kind as str.
+
+    Args:
+        values: see `is_column`.
+        name: str, the name of the argument, for the message.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    values = as_str(values)
+    if isinstance(values, list):
+        return values
+    if not is_column(values):
+        raise TypeError(
+            f"`{name}` must be a list, tuple, array or column. Received: {describe(values)}."
+        )
+    for method in _TO_LIST:
+        if hasattr(values, method):
+            return as_str(list(getattr(values, method)()))
+    return list(values)
+
+
+def is_table(x):
+    """Whether `x` has named columns: a table of pandas, polars, pyarrow or `datasets`."""
+    has_names = hasattr(x, "columns") or hasattr(x, "column_names")
+    return has_names and hasattr(x, "__getitem__") and hasattr(x, "shape")
 
 
 def as_texts(texts, name="texts"):

@@ -16,6 +16,7 @@ import pytest
 from tiny import Batches, guide_to_tasks, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
+from bert_keras.tasks.encoded_labels import class_weighted
 
 pytestmark = pytest.mark.once
 
@@ -242,8 +243,8 @@ def test_balanced_class_weights_are_scikit_learn_s(classifier):
 
     labels = [0, 0, 0, 0, 1, 0]
     weights = compute_class_weight("balanced", classes=np.array([0, 1]), y=labels)
-    examples = classifier.data.encode(TEXTS, labels).weighted("balanced", 2)
-    np.testing.assert_allclose(examples.sample_weight, weights[labels], rtol=1e-6)
+    found = class_weighted(classifier.encode_labels(labels), None, "balanced", 2)
+    np.testing.assert_allclose(found, weights[labels], rtol=1e-6)
     classifier.fit(TEXTS, labels, class_weight="balanced", epochs=1, verbose=0)
 
 

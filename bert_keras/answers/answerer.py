@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..checks import (
+    as_column,
     as_str,
     check_bool,
     check_choice,
@@ -21,9 +22,8 @@ from ..checks import (
     check_same_length,
     check_type,
 )
-from ..preprocessing.columns import as_column
 from ..preprocessing.encoded_rows import Batch, Rows, TextRows
-from ..preprocessing.text_packer import TextPacker
+from ..preprocessing.packing import TextPacker
 
 # All subclasses of `Answerer` in this process, by their modules and names.
 KNOWN: dict[str, type[Answerer]] = {}
@@ -106,6 +106,8 @@ class Answerer:
             answerer without them is a step of others: it has no command and no route.
         command: str, the name of the command; by default the method's.
         route: str, the name that a server has for the answer; by default the method's.
+        setting_names: tuple of str, the task's attributes that make its settings, see
+            `Task.answer_settings`.
         tag, does, call: str, for the model card: the pipeline tag of the Hugging Face Hub, what
             the task does, and an example of a call, in which `{mask}` is the mask token.
     """
@@ -113,6 +115,7 @@ class Answerer:
     method: ClassVar[str]
     fields: ClassVar[tuple[Field, ...]] = (Field("text"),)
     options: ClassVar[tuple[Option, ...]] = ()
+    setting_names: ClassVar[tuple[str, ...]] = ()
     about: ClassVar[str] = ""
     example: ClassVar[str] = ""
     command: ClassVar[str | None] = None
@@ -127,14 +130,12 @@ class Answerer:
 
     def __init__(self, settings: Mapping[str, Any], packer: TextPacker, **options: Any) -> None:
         self.settings, self.packer = settings, packer
-        names = [option.name for option in self.options]
-        if unknown := sorted(options.keys() - set(names)):
-            raise ValueError(
-                f"`{self.method}` takes {', '.join(names) or 'no options'}. Received: "
-                f"{', '.join(f'{name}={options[name]!r:.60}' for name in unknown)}."
-            )
         for option in self.options:
-            setattr(self, option.name, option.checked(options.get(option.name, option.default)))
+            setattr(self, option.name, option.checked(options.pop(option.name, option.default)))
+        if options:
+            names = ", ".join(option.name for option in self.options) or "no options"
+            received = ", ".join(f"{name}={options[name]!r:.60}" for name in sorted(options))
+            raise ValueError(f"`{self.method}` takes {names}. Received: {received}.")
 
     @property
     def tokenizer(self) -> Any:
@@ -154,14 +155,15 @@ class Answerer:
         """
         if is_one := isinstance(columns[0], str):
             columns = tuple([column] for column in columns)
-        names = [field.name for field in self.fields]
+        names, _ = zip(*self.fields, strict=True)
         if len(columns) > len(names):
             raise ValueError(
                 f"`{self.method}` takes {', '.join(names)}. Received: {len(columns)} columns of "
                 "texts. Join the texts of a row."
             )
-        named = {name: as_column(x, name) for name, x in zip(names, columns, strict=False)}
-        check_same_length(f"{' and '.join(named)} must be equally many", **named)
+        named = dict(zip(names, map(as_column, columns, names), strict=False))
+        if len(named) > 1:
+            check_same_length(f"{' and '.join(named)} must be equally many", **named)
         return tuple(named.values()), is_one
 
     @classmethod

@@ -8,8 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import check_same_length, refuse_first
-from ..preprocessing.columns import as_column, is_column
+from ..checks import (
+    as_column,
+    as_texts,
+    check_not_empty,
+    check_same_length,
+    is_column,
+    refuse_first,
+)
 from ..preprocessing.encoded_rows import DocumentRows, GroupRows
 from .answerer import Answerer, Field, Option, checked_elsewhere
 from .probabilities import activated, sigmoid, softmax
@@ -107,14 +113,23 @@ def next_sentence_answers(logits: NDArray[Any]) -> list[dict[str, Any]]:
     return [{"is_next": p > 0.5, "probability": p} for p in probabilities]
 
 
+def check_are_pairs(texts: Any) -> None:
+    """Raises `ValueError` unless texts are pairs: a tuple of two columns."""
+    if not isinstance(texts, tuple) or not all(map(is_column, texts)):
+        raise ValueError(
+            "Next sentence prediction takes pairs, a tuple of two columns: (first texts, second "
+            f"texts). Received: {type(texts).__name__}."
+        )
+
+
 class ClassAnswerer(Answerer):
     """Classes, labels or scores of texts or pairs.
 
-    Its settings are `problem_type`, `num_classes`, `label_names`, `temperature` and `activation` of
-    `TextClassifier`.
+    Its settings are those of `TextClassifier`.
     """
 
     method = "classify"
+    setting_names = ("problem_type", "num_classes", "label_names", "temperature", "activation")
     fields = (Field("text"), Field("pair", "optional"))
     options = (
         Option(
@@ -170,9 +185,10 @@ class LogitsAnswerer(ClassAnswerer):
 class DocumentAnswerer(ClassAnswerer):
     """Classes of documents, which are read in windows.
 
-    Its settings are also `num_windows` and `stride` of `LongTextClassifier`.
+    Its settings are those of `LongTextClassifier`.
     """
 
+    setting_names = (*ClassAnswerer.setting_names, "num_windows", "stride")
     fields = (Field("text"),)
 
     def encode(self, texts):
@@ -200,10 +216,19 @@ class ChoiceAnswerer(Answerer):
     call = "choose('A text.', ['One.', 'Two.'])"
 
     def encode(self, texts):
-        contexts, choices = texts
-        check_same_length(
-            "There must be one list of choices for each context", contexts=contexts, choices=choices
-        )
+        if not isinstance(texts, (list, tuple)) or len(texts) != 2:
+            raise ValueError(
+                "Multiple choice takes a tuple of contexts and of their choices, (list of str, "
+                f"list of lists of str). Received: {type(texts).__name__} of length {len(texts)}."
+            )
+        contexts = as_texts(texts[0], "contexts")
+        choices = texts[1].tolist() if isinstance(texts[1], np.ndarray) else texts[1]
+        choices = as_column(choices, "choices")
+        check_not_empty(contexts, "There must be at least one context")
+        rule = "There must be one list of choices for each context"
+        check_same_length(rule, contexts=contexts, choices=choices)
+        names = [f"choices[{index}]" for index in range(len(choices))]
+        choices = [as_texts(as_column(x, n), n) for x, n in zip(choices, names, strict=True)]
         counts = np.array([len(row) for row in choices])
         refuse_first(counts == 0, choices, "Each context needs at least one choice")
         ids, _ = self.packer.tokenize(contexts)
@@ -239,6 +264,10 @@ class NextSentenceAnswerer(Answerer):
                 f"{type(first).__name__} and {type(second).__name__}."
             )
         return super().columns(first, second)
+
+    def encode(self, texts):
+        check_are_pairs(texts)
+        return super().encode(texts)
 
     def answers(self, arrays):
         return next_sentence_answers(

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import as_texts, check_same_length
-from ..preprocessing.columns import as_column
+from ..checks import as_column, as_texts, check_same_length
 from .answerer import Answerer, Field, Option
 from .classes import ClassAnswerer, LogitsAnswerer
 from .probabilities import activated
@@ -29,9 +28,10 @@ def ranked(scores: NDArray[Any], top_k: int | None = None) -> list[dict[str, Any
 class _Queries(Answerer):
     """Pairs whose first texts, the queries, begin with a prompt.
 
-    Its settings are `prompts`, `default_prompt` and `activation` of `Reranker`.
+    Its settings are those of `Reranker`.
     """
 
+    setting_names = ("prompts", "default_prompt", "activation")
     prompt = None
 
     def prompted(self, queries):
@@ -71,6 +71,7 @@ class ScoreAnswerer(_Queries):
 class PairClassAnswerer(_Queries, ClassAnswerer):
     """The score of each pair of a query and a text, as a classifier of pairs answers."""
 
+    setting_names = ClassAnswerer.setting_names
     about = ""
 
 

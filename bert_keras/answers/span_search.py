@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import as_texts, check_pairs, check_same_length
-from ..preprocessing.columns import as_column
+from ..checks import as_column, as_texts, check_pairs, check_same_length
 from ..preprocessing.question_windows import QuestionWindows
 from ..preprocessing.windows import document_positions, max_context
 from .answerer import Answerer, Field, Option
@@ -59,26 +58,6 @@ class NBest(NamedTuple):
 def has_no_answer(best: NBest, threshold: float | None) -> bool:
     """Returns whether an `NBest` says "no answer" at a threshold; without one it never does."""
     return threshold is not None and best.no_answer_score > threshold
-
-
-def span_answers(
-    best: NBest, top_k: int = 1, threshold: float | None = None
-) -> dict[str, Any] | list[dict[str, Any]]:
-    """Returns the answers to one question.
-
-    Args:
-        best: `NBest`, of at least `top_k` spans where there are as many.
-        top_k: int, how many answers.
-        threshold: see `has_no_answer`.
-
-    Returns:
-        For `top_k=1` a dict `answer`, `start`, `end`, `probability`; for more a list of such dicts,
-        the best first.
-    """
-    spans = [best.no_answer, *best.spans] if has_no_answer(best, threshold) else best.spans
-    names = "answer", "start", "end", "probability"
-    answers = [dict(zip(names, span[:4], strict=True)) for span in spans[:top_k]]
-    return answers[0] if top_k == 1 else answers
 
 
 def find_spans(
@@ -298,14 +277,34 @@ def _collect(questions, logits, positions, found, null_scores, null_logits, size
     return results
 
 
+def check_not_blank(questions, contexts, unusable=()):
+    """Raises `ValueError` if a question or a context has no character but white space.
+
+    Args:
+        questions: list of str.
+        contexts: list of str.
+        unusable: indices that are not checked.
+    """
+    for name, texts in (("question", questions), ("context", contexts)):
+        for index, text in enumerate(texts):
+            if not text.strip() and index not in unusable:
+                raise ValueError(
+                    f"Every {name} needs text. Received at the index {index}: {text[:40]!r}. Leave "
+                    f"out examples whose {name} is empty or blank."
+                )
+
+
 class SpanAnswerer(Answerer):
     """Spans of contexts that answer questions.
 
-    Its settings are `stride`, `max_question_length`, `max_answer_length`, `normalization` and
-    `no_answer_threshold` of `QuestionAnswering`.
+    Its settings are those of `QuestionAnswering`.
     """
 
     method = "answer"
+    setting_names = (
+        *("stride", "max_question_length", "max_answer_length", "normalization"),
+        "no_answer_threshold",
+    )
     fields = (Field("question"), Field("context"))
     options = (Option("top_k", int, 1, "Number of answers.", 1),)
     about = "Answer each question with a part of its context."
@@ -324,18 +323,26 @@ class SpanAnswerer(Answerer):
         return (questions, contexts), is_one
 
     def encode(self, texts):
-        names = ("stride", "max_question_length")
         questions, contexts = (as_texts(column) for column in texts)
         check_pairs(questions, contexts)
-        rows = QuestionWindows(
-            self.packer, questions, contexts, **{name: self.settings[name] for name in names}
-        )
+        check_not_blank(questions, contexts)
+        rows = self.windows(questions, contexts)
         rows.check_has_tokens()
         return rows
 
+    def windows(self, questions, contexts):
+        """Returns the `QuestionWindows` of questions and contexts, two lists of str."""
+        sizes = {name: self.settings[name] for name in ("stride", "max_question_length")}
+        return QuestionWindows(self.packer, questions, contexts, **sizes)
+
     def answer(self, rows, batches, questions, contexts):
         threshold, arrays = self.settings["no_answer_threshold"], rows.collect(batches)
-        return [span_answers(best, self.top_k, threshold) for best in self.n_best(rows, arrays)]
+        names, answers = ("answer", "start", "end", "probability"), []
+        for best in self.n_best(rows, arrays):
+            first = [best.no_answer] if has_no_answer(best, threshold) else []
+            spans = [*first, *best.spans][: self.top_k]
+            answers.append([dict(zip(names, span[:4], strict=True)) for span in spans])
+        return [found[0] for found in answers] if self.top_k == 1 else answers
 
     def n_best(self, rows, arrays):
         """Returns an `NBest` of `top_k` spans for each question."""

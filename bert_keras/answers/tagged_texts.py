@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import describe
-from ..preprocessing.columns import as_column, is_column
+from ..checks import as_column, describe, is_column
 from ..preprocessing.word_windows import WordRows
 from ..tokenizers.words import find_words, join_words
 from .answerer import Answerer
@@ -61,11 +60,12 @@ def named_tags(numbers: NDArray[np.integer], label_names: Sequence[str] | None) 
 class TagAnswerer(Answerer):
     """The words of sentences with their tags, and the entities that these mark.
 
-    Its settings are `label_names` and `stride` of `TokenClassifier`, and `crf`: the weights of the
-    conditional random field, see `bert_keras.answers.viterbi`, or `[]`.
+    Its settings are those of `TokenClassifier`, and `crf`: the weights of the conditional random
+    field, see `bert_keras.answers.viterbi`, or `[]`.
     """
 
     method = "tag"
+    setting_names = ("num_classes", "label_names", "stride")
     about = "Tag the words of each text: named entities, or parts of speech."
     example = '"Ada Lovelace lived in London."'
     tag, does = "token-classification", "tags words"

@@ -17,11 +17,11 @@ KINDS = ("query", "document")
 class EmbedAnswerer(Answerer):
     """A vector for each text, after a prompt.
 
-    Its settings are `prompts`, `default_prompt`, `dim` and `normalize` of `TextEmbedder`, and
-    `skips_prompt`: whether the prompt's tokens are left out of the pooling.
+    Its settings are those of `TextEmbedder`.
     """
 
     method = "embed"
+    setting_names = ("prompts", "default_prompt", "skips_prompt", "dim", "normalize", "similarity")
     options = (
         PROMPT,
         Option(
@@ -63,10 +63,11 @@ class EmbedAnswerer(Answerer):
 class SparseAnswerer(Answerer):
     """The tokens that each text has weights for, the heaviest first.
 
-    Its settings are `prompts`, `default_prompt` and `query_weights` of `SparseTextEmbedder`.
+    Its settings are those of `SparseTextEmbedder`.
     """
 
     method = "token_weights"
+    setting_names = ("prompts", "default_prompt", "query_weights")
     options = (Option("top_k", int, None, "Number of tokens of a sparse vector.", 1), PROMPT)
     about = EmbedAnswerer.about
     example = EmbedAnswerer.example
@@ -122,11 +123,14 @@ class SparseAnswerer(Answerer):
 class TokenVectorsAnswerer(Answerer):
     """A vector for each token that counts, of queries or of documents.
 
-    Its settings are `query_marker`, `document_marker`, `query_length`, `document_length`,
-    `query_expansion`, `attend_to_expansion` and `skipped_tokens` of `MultiVectorEmbedder`.
+    Its settings are those of `MultiVectorEmbedder`.
     """
 
     method = "embed"
+    setting_names = (
+        *("query_marker", "document_marker", "query_length", "document_length"),
+        *("query_expansion", "attend_to_expansion", "skipped_tokens"),
+    )
     route = "token_vectors"
     options = (Option("kind", KINDS, "document", "Whether the texts are queries or documents."),)
     about = EmbedAnswerer.about

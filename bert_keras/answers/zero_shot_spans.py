@@ -17,13 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from ..preprocessing.encoded_rows import Rows
+from ..preprocessing.packing import TextPacker
 from ..preprocessing.ragged import Ragged
-from ..preprocessing.text_packer import TextPacker
 from ..tokenizers.words import join_words
-from .answerer import Answerer, Option, checked_elsewhere
+from .answerer import Option, checked_elsewhere
 from .classes import check_threshold
 from .probabilities import sigmoid
-from .tagged_texts import as_sentences
+from .tagged_texts import TagAnswerer
 
 WORD_POSITIONS, LABEL_POSITIONS = "word_positions", "label_positions"
 # GLiNER's words. In scripts without spaces between words, a word is a run of characters.
@@ -64,7 +64,7 @@ class SpanPacker:
 
     def encode_words(self, rows: list[list[str]]) -> Any:
         """Returns the `tokenizers.Encoding` of each row of words, tokenized one by one as given."""
-        return self.tokenizer._run(rows, are_words=True)
+        return self.tokenizer.encode_batch(rows, are_words=True)
 
     def place(self, texts: Iterable[str | Sequence[str]]) -> list[PlacedText]:
         """Returns texts, or lists of words, with the places and the tokens of their words."""
@@ -232,14 +232,14 @@ class WordCounts:
         return -(-int(most) // 8) * 8
 
 
-class ZeroShotTagAnswerer(Answerer):
+class ZeroShotTagAnswerer(TagAnswerer):
     """The entities in texts that labels describe.
 
-    Its settings are `max_width`, `max_words`, `num_windows` and `stride` of `ZeroShotTagger`, and
-    the ids of the markers before each label and before the words, `label_id` and `separator_id`.
+    Its settings are those of `ZeroShotTagger`, and the ids of the markers before each label and
+    before the words, `label_id` and `separator_id`.
     """
 
-    method = "tag"
+    setting_names = ("max_width", "max_words", "num_windows", "stride")
     options = (
         Option("labels", list, (), "Labels of the entities to find.", check=checked_elsewhere),
         Option(
@@ -254,18 +254,13 @@ class ZeroShotTagAnswerer(Answerer):
     )
     about = "Find entities of any labels in each text."
     example = '"Ada Lovelace lived in London." --labels person,city'
-    tag, does = "token-classification", "finds entities of any labels"
+    does = "finds entities of any labels"
     call = "tag(['A text.'], ['person', 'city'])"
 
     def __init__(self, settings, packer, **options):
         super().__init__(settings, packer, **options)
         self.prompts = check_labels(self.labels)
         self.threshold = check_threshold(self.threshold, list(self.prompts))
-
-    def columns(self, *columns):
-        """Returns a column of texts, each a str or a list of words."""
-        (texts,) = columns
-        return (as_sentences(texts),), isinstance(texts, str)
 
     def encode(self, texts):
         packer = SpanPacker(self.settings, self.packer)

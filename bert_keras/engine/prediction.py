@@ -17,8 +17,7 @@ from keras.src.trainers import data_adapters
 
 from bert_keras import distribution
 from bert_keras.checks import check_int
-from bert_keras.engine import structure
-from bert_keras.engine.forked import check_not_forked
+from bert_keras.engine import forked, structure
 from bert_keras.engine.interrupts import signals_wait
 from bert_keras.engine.whole_steps import runs_cuda_graphs
 
@@ -42,7 +41,8 @@ class Prediction:
 
     def __call__(self, inputs):
         """Returns the outputs for a dict of arrays."""
-        check_not_forked()
+        if forked.is_forked:
+            forked.check_not_forked()
         shapes = tuple((name, value.shape, value.dtype) for name, value in inputs.items())
         if shapes in self._shapes:
             return self._run(inputs)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import copy
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -12,8 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from bert_keras import distribution
 from bert_keras.checks import check_choice, check_int, check_not_empty, check_same_length
 from bert_keras.engine.compiled_programs import COMPILES_SHAPES
+from bert_keras.preprocessing.encoded_rows import Rows
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.types import Array
+
+DEFAULT_BATCH_SIZE = 32
+# Tokens in a batch of `predict`: measured for PyTorch on the CPU, see docs/benchmarks.md, and an
+# estimate for accelerators. XLA on the CPU gains nothing from more than the default number of rows.
+TOKENS_AT_ONCE = {"cpu": 2048, "accelerator": 16384}
 
 
 def length_buckets(max_length: int, step: int = 8, first: int = 16) -> tuple[int, ...]:
@@ -48,6 +55,13 @@ def buckets_of(max_length: int) -> tuple[int, ...]:
     if COMPILES_SHAPES or distribution.has_accelerator():
         return length_buckets(max_length, first=8)
     return length_buckets(max_length, step=4, first=4)
+
+
+def lengths_of(rows: Rows) -> tuple[int, ...]:
+    """Returns the lengths that batches of rows are padded to: the longest for ready inputs."""
+    longest = int(rows.lengths.max(initial=1))
+    buckets = (longest,) if rows.max_length is None else buckets_of(rows.max_length)
+    return buckets + rows.further_lengths
 
 
 def bucket_lengths(lengths: ArrayLike, buckets: Sequence[int]) -> NDArray[np.int64]:
@@ -143,22 +157,6 @@ def sorted_batches(
         batches.append((order[start : start + size], length))
         start += size
     return batches
-
-
-def restore_order(computed: Array, batches: Iterable[tuple[NDArray[np.int64], int]]) -> Array:
-    """Puts rows that were computed batch by batch back into the order of the data.
-
-    Args:
-        computed: array `(num_rows, ...)`, the concatenated results of the batches.
-        batches: list of pairs of rows and padded length, as `sorted_batches` returns.
-
-    Returns:
-        An array `(num_rows, ...)`.
-    """
-    computed = np.asarray(computed)
-    restored = np.empty_like(computed)
-    restored[np.concatenate([rows for rows, _ in batches])] = computed
-    return restored
 
 
 class BucketedBatches(keras.utils.PyDataset):
@@ -309,35 +307,26 @@ class BucketedBatches(keras.utils.PyDataset):
         inputs = self.make_inputs(rows, length)
         if self.labels is None:
             return (inputs,)
-        labels, weights = pad_labels(self.labels, rows, length), self.sample_weight
-        if isinstance(labels, dict):
-            weights = self._weights_by_name(rows, length)
-        else:
-            weights = self._column_weights(self.labels, weights, rows, length)
-        if weights is None:
-            return inputs, labels
-        for column in weights.values() if isinstance(weights, dict) else [weights]:
-            # Rows that only fill the batch. Selecting rows made a copy, so the weights of the data
-            # set stay as they are.
-            column[num_rows:] = 0
-        return inputs, labels, weights
-
-    def _weights_by_name(self, rows, length):
-        """Returns a dict of weights for a dict of labels, or `None` if all are 1."""
-        weights = {}
-        for key, column in self.labels.items():
-            weight = self.sample_weight
-            weight = weight.get(key) if isinstance(weight, dict) else weight
-            weights[key] = self._column_weights(column, weight, rows, length)
+        is_dict, weights = isinstance(self.labels, dict), self.sample_weight
+        columns = self.labels if is_dict else {None: self.labels}
+        weights = weights if isinstance(weights, dict) else dict.fromkeys(columns, weights)
+        labels = {name: _taken(column, rows, length) for name, column in columns.items()}
+        weights = {
+            name: self._column_weights(column, weights.get(name), rows, length)
+            for name, column in columns.items()
+        }
         if all(weight is None for weight in weights.values()):
-            return None
-        ones = np.ones(len(rows), np.float32)
-        return {key: ones.copy() if weight is None else weight for key, weight in weights.items()}
+            return inputs, labels if is_dict else labels[None]
+        for name, weight in weights.items():
+            # Selecting rows made a copy, so the weights of the data set stay as they are.
+            weights[name] = np.ones(len(rows), np.float32) if weight is None else weight
+            weights[name][num_rows:] = 0  # Rows that only fill the batch.
+        return (inputs, labels, weights) if is_dict else (inputs, labels[None], weights[None])
 
     def _column_weights(self, labels, weights, rows, length):
         """Returns the weights of one column of labels, or `None` if all are 1."""
         if isinstance(weights, Ragged):
-            return pad_labels(weights, rows, length)
+            return _taken(weights, rows, length)
         if isinstance(labels, Ragged):
             has_label = (np.arange(length) < labels.lengths[rows, None]).astype(np.float32)
             return has_label if weights is None else has_label * weights[rows, None]
@@ -355,22 +344,6 @@ class BucketedBatches(keras.utils.PyDataset):
         if self.shuffle and len(self._read) == len(self):
             self.epoch = self._epoch + 1
 
-    def for_prediction(self, token_budget: int | None = None) -> BucketedBatches:
-        """Returns batches of the same rows without labels, unshuffled, the longest first.
-
-        Args:
-            token_budget: int, the most tokens in a batch, in place of `batch_size`, or `None`.
-        """
-        return BucketedBatches(
-            self.lengths,
-            self.make_inputs,
-            batch_size=self.batch_size,
-            shuffle=False,
-            buckets=self.buckets,
-            pad_last_batch=self.pad_last_batch and token_budget is None,
-            token_budget=token_budget,
-        )
-
     def restore_order(self, outputs: ArrayLike) -> Array:
         """Puts the rows of `predict`'s output in the order of the data. Needs `shuffle=False`.
 
@@ -386,22 +359,55 @@ class BucketedBatches(keras.utils.PyDataset):
             sizes = np.array([len(rows) for rows, _ in self.batches])
             row = np.arange(len(outputs))
             outputs = outputs[row % self.batch_size < sizes[row // self.batch_size]]
-        return restore_order(outputs, self.batches)
+        restored = np.empty_like(outputs)
+        restored[np.concatenate([rows for rows, _ in self.batches])] = outputs
+        return restored
 
 
-def pad_labels(labels: Any, rows: NDArray[np.int64], length: int) -> Any:
-    """Returns the labels of some rows; labels per token are padded with 0.
+class PreparedBatches(keras.utils.PyDataset):
+    """A `PyDataset` whose batches pass through a function before a model sees them.
+
+    An id outside its table is an error on some backends and NaN on JAX, where it spreads to every
+    weight. Order, length, workers, and what happens between epochs are the data set's own.
 
     Args:
-        labels: array `(num_rows, ...)`, `Ragged`, or a dict of these.
-        rows: int64 `(size,)`.
-        length: int, the length that labels per token are padded to.
+        batches: a `keras.utils.PyDataset`.
+        prepare: function of a batch and its number that returns the batch, or raises.
     """
-    if isinstance(labels, dict):
-        return {key: pad_labels(column, rows, length) for key, column in labels.items()}
-    if isinstance(labels, Ragged):
-        return labels.take(rows).to_dense(length)
-    return labels[rows]
+
+    def __init__(self, batches, prepare):
+        super().__init__(workers=batches.workers, max_queue_size=batches.max_queue_size)
+        self.batches = batches
+        self.prepare = prepare
+
+    @property
+    def num_batches(self):
+        """The number of batches of an epoch, or `None` for a data set without end."""
+        return self.batches.num_batches
+
+    @property
+    def labels(self):
+        """The labels of all examples, or `None` if the data set does not know them beforehand."""
+        return getattr(self.batches, "labels", None)
+
+    def __len__(self):
+        return len(self.batches)
+
+    def __getitem__(self, index):
+        return self.prepare(self.batches[index], index)
+
+    def on_epoch_begin(self):
+        """Passes the event on."""
+        self.batches.on_epoch_begin()
+
+    def on_epoch_end(self):
+        """Passes the event on."""
+        self.batches.on_epoch_end()
+
+
+def _taken(column, rows, length):
+    """Returns the labels or weights of some rows; those per token are padded with 0."""
+    return column.take(rows).to_dense(length) if isinstance(column, Ragged) else column[rows]
 
 
 def _as_columns(columns, num_rows, name):
@@ -414,3 +420,89 @@ def _as_columns(columns, num_rows, name):
         rule = f"`{name}` must have one entry for each row"
         check_same_length(rule, rows=range(num_rows), **{name: columns})
     return columns
+
+
+class EncodedExamples:
+    """All examples of a data set: rows of token ids, with their labels.
+
+    Args:
+        rows: `Rows`: an entry of a batch each, such as a text or a pair, a window, or a question
+            with its choices.
+        labels: labels as the loss takes them: an array `(num_rows, ...)`, a `Ragged` with one label
+            per token, a dict of these, or `None`.
+        sample_weight: weights in the same form.
+
+    Attributes:
+        keeps_buckets: bool, whether batches must be padded to `buckets` and no other lengths,
+            because results depend on the padded length, or because a step costs next to nothing.
+    """
+
+    keeps_buckets = False
+
+    def __init__(self, rows: Rows, labels: Any = None, sample_weight: Any = None) -> None:
+        self.rows = rows
+        self.labels, self.sample_weight = labels, sample_weight
+        self.buckets = lengths_of(rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def batches(self, batch_size: int | None = None, **options: Any) -> BucketedBatches:
+        """Returns a `BucketedBatches` of these examples.
+
+        Args:
+            batch_size: int, 32 by default.
+            **options: see `BucketedBatches`.
+        """
+        return BucketedBatches(
+            self.rows.lengths,
+            self.rows.inputs,
+            labels=self.labels,
+            sample_weight=self.sample_weight,
+            batch_size=DEFAULT_BATCH_SIZE if batch_size is None else batch_size,
+            buckets=self.buckets,
+            **options,
+        )
+
+    def finish(self, batches: BucketedBatches) -> keras.utils.PyDataset:
+        """Returns the data set that `fit` reads: these batches, unless a subclass masks them."""
+        return batches
+
+    def as_one_batch(self) -> tuple[Any, ...]:
+        """Returns all rows as one batch, in their order, see `BucketedBatches`."""
+        batches = self.batches(len(self), shuffle=False)
+        ((_, length),) = batches.batches
+        batches.batches = [(np.arange(len(self)), length)]
+        return self.finish(batches)[0]
+
+    def labelled(self, labels: Any, sample_weight: Any = None) -> EncodedExamples:
+        """Returns the same rows with other labels and weights."""
+        examples = copy.copy(self)
+        examples.labels, examples.sample_weight = labels, sample_weight
+        return examples
+
+
+def prediction_batches(rows: Rows, batch_size: int | None = None) -> BucketedBatches:
+    """Returns the batches that `predict` reads, without labels, the longest first.
+
+    Args:
+        rows: `Rows`.
+        batch_size: int; by default 32, on an accelerator the number of rows that hold 16,384
+            tokens, on PyTorch on the CPU the number that hold 2,048.
+    """
+    kind = "accelerator" if distribution.has_accelerator() else "cpu"
+    size = DEFAULT_BATCH_SIZE if batch_size is None else check_int("batch_size", batch_size)
+    budget = None
+    if batch_size is None and rows.max_length and (kind != "cpu" or not COMPILES_SHAPES):
+        budget = max(1, TOKENS_AT_ONCE[kind] // rows.sequences_per_row)
+    return BucketedBatches(
+        rows.lengths,
+        rows.inputs,
+        # Round a small number of rows up to a power of two, so that few shapes are compiled.
+        batch_size=min(size, 1 << max(0, len(rows) - 1).bit_length()),
+        buckets=lengths_of(rows),
+        shuffle=False,
+        # XLA would compile a smaller last batch anew, which costs more than further rows.
+        pad_last_batch=COMPILES_SHAPES and budget is None,
+        token_budget=budget,
+    )

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..checks import refuse_first
 from ..inputs import MASK_POSITIONS, PADDING_MASK, SCORING_MASK, TOKEN_IDS
 from ..types import Array
+from .packing import TextPacker
 from .ragged import Ragged
-from .text_packer import TextPacker
 from .windows import document_windows
 
 # The indices of rows, and what a model returns for them.
@@ -28,6 +28,7 @@ class Rows:
 
     Args:
         lengths: int `(num_rows,)`, the length of each row, special tokens included.
+        max_length: int, the longest row that texts can give; `None` for ready inputs.
 
     Attributes:
         sequences_per_row: int, the sequences of the largest row: 1 except for choices.
@@ -37,8 +38,8 @@ class Rows:
     sequences_per_row = 1
     further_lengths: tuple[int, ...] = ()
 
-    def __init__(self, lengths: ArrayLike) -> None:
-        self.lengths = np.asarray(lengths, np.int64)
+    def __init__(self, lengths: ArrayLike, max_length: int | None = None) -> None:
+        self.lengths, self.max_length = np.asarray(lengths, np.int64), max_length
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -73,11 +74,23 @@ class SomeRows(Rows):
     """
 
     def __init__(self, rows: Rows, places: NDArray[np.int64]) -> None:
-        super().__init__(rows.lengths[places])
+        super().__init__(rows.lengths[places], rows.max_length)
         self.rows, self.places = rows, places
 
     def inputs(self, indices, length):
         return self.rows.inputs(self.places[indices], length)
+
+
+class ReadyRows(Rows):
+    """A dict of checked NumPy arrays, see `bert_keras.inputs`."""
+
+    def __init__(self, arrays: dict[str, Array]) -> None:
+        num_rows, *_, length = arrays[TOKEN_IDS].shape
+        super().__init__(np.full(num_rows, length))
+        self.arrays = arrays
+
+    def inputs(self, indices, length):
+        return {name: array[indices] for name, array in self.arrays.items()}
 
 
 class TextRows(Rows):
@@ -90,7 +103,7 @@ class TextRows(Rows):
     """
 
     def __init__(self, packer: TextPacker, ids: Ragged, pair_ids: Ragged | None = None) -> None:
-        super().__init__(packer.packed_lengths(ids, pair_ids))
+        super().__init__(packer.packed_lengths(ids, pair_ids), packer.max_length)
         self.packer, self.ids, self.pair_ids = packer, ids, pair_ids
 
     def inputs(self, indices, length):
@@ -180,23 +193,24 @@ class MaskRows(Rows):
     """Packed texts with the positions of their `[MASK]` tokens.
 
     Args:
+        packer: a `TextPacker`.
         inputs: dict of int32 arrays `(num_rows, length)`, see `TextPacker.pack`.
         positions: `Ragged` of int32, one row per text.
     """
 
-    def __init__(self, inputs: dict[str, Array], positions: Ragged) -> None:
-        super().__init__(inputs[PADDING_MASK].sum(axis=1))
+    def __init__(self, packer: TextPacker, inputs: dict[str, Array], positions: Ragged) -> None:
+        super().__init__(inputs[PADDING_MASK].sum(axis=1), packer.max_length)
         self.packed, self.positions = inputs, positions
+        self.padding = {TOKEN_IDS: packer.tokenizer.pad_token_id}
         self.width = max(1, int(positions.lengths.max(initial=0)))
 
     @classmethod
-    def of_texts(cls, packer: TextPacker, texts: Any, length_of: Any = int) -> MaskRows:
+    def of_texts(cls, packer: TextPacker, texts: Any) -> MaskRows:
         """Returns texts, or pairs, with the positions of their `[MASK]` tokens.
 
         Args:
             packer: a `TextPacker`.
             texts: texts or pairs.
-            length_of: function of the longest row's length that returns the length to pad to.
 
         Raises:
             ValueError: a `[MASK]` lies beyond the end of what is read.
@@ -204,7 +218,7 @@ class MaskRows(Rows):
         ids, pair_ids = packer.tokenize(texts)
         mask_id = packer.tokenizer.mask_token_id
         longest = int(packer.packed_lengths(ids, pair_ids).max(initial=1))
-        packed = packer.pack(ids, pair_ids, length=length_of(longest))
+        packed = packer.pack(ids, pair_ids, length=longest)
         rows, columns = np.nonzero(packed[TOKEN_IDS] == mask_id)
         counts = np.bincount(rows, minlength=len(ids))
         parts = [part for part in (ids, pair_ids) if part is not None]
@@ -214,10 +228,13 @@ class MaskRows(Rows):
             f"max_length={packer.max_length}"
         )
         refuse_first(num_lost > 0, num_lost, rule, "Shorten the text around it.")
-        return cls(packed, Ragged.from_flat(columns.astype("int32"), counts))
+        return cls(packer, packed, Ragged.from_flat(columns.astype("int32"), counts))
 
     def inputs(self, indices, length):
-        inputs = {name: array[indices, :length] for name, array in self.packed.items()}
+        inputs = {}
+        for name, array in self.packed.items():
+            inputs[name] = np.full((len(indices), length), self.padding.get(name, 0), array.dtype)
+            inputs[name][:, : array.shape[1]] = array[indices, :length]
         return {**inputs, MASK_POSITIONS: self.positions.take(indices).to_dense(self.width)}
 
 

@@ -1,15 +1,15 @@
 """Batches of texts with masked tokens, drawn anew in each epoch."""
 
-import keras
 import numpy as np
 
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
+from bert_keras.preprocessing.batching import PreparedBatches
 from bert_keras.preprocessing.masking import mask_rows_alike, mask_tokens
 
 WORD_STARTS = "word_starts"
 
 
-class MaskedBatches(keras.utils.PyDataset):
+class MaskedBatches(PreparedBatches):
     """Masks the batches of a `BucketedBatches`, to `fit` and `evaluate` masked language models.
 
     Shuffled batches are masked anew in each epoch; the masks depend only on the batches' seed and
@@ -31,18 +31,13 @@ class MaskedBatches(keras.utils.PyDataset):
     """
 
     def __init__(self, batches, masking, kinds, has_next_sentence=False):
-        super().__init__()
-        self.batches = batches
-        self.masking = masking
-        self.kinds = kinds
+        super().__init__(batches, self._prepared)
+        self.masking, self.kinds = masking, kinds
         self.has_next_sentence = has_next_sentence
 
-    def __len__(self):
-        return len(self.batches)
-
-    def __getitem__(self, index):
+    def _prepared(self, batch, index):
         """Returns `(inputs, labels, sample_weight)`."""
-        inputs, labels, *weights = self.batches[index]
+        inputs, labels, *weights = batch
         inputs = dict(inputs)
         row_weights = weights[0] if weights else np.ones(len(labels), np.float32)
         batch = inputs[TOKEN_IDS], inputs[PADDING_MASK], inputs.pop(WORD_STARTS, None)
@@ -64,11 +59,3 @@ class MaskedBatches(keras.utils.PyDataset):
             return mask_tokens(token_ids, self.kinds, generator, *arguments)
         rows, _ = self.batches.batches[index]
         return mask_rows_alike(token_ids, self.kinds, rows, *arguments)
-
-    def on_epoch_begin(self):
-        """Starts to note which batches are read, see `BucketedBatches`."""
-        self.batches.on_epoch_begin()
-
-    def on_epoch_end(self):
-        """Reorders and remasks the rows if all batches have been read."""
-        self.batches.on_epoch_end()

@@ -73,7 +73,8 @@ class QuestionWindows(Rows):
         self._window_ids = self._tokens.take(self._text_of).windows(self.windows)
         columns = len(layout.before) + kept_lengths + len(layout.between)
         self.first_columns = columns[self.windows.documents]
-        super().__init__(self.first_columns + self.windows.lengths + len(layout.after))
+        lengths = self.first_columns + self.windows.lengths + len(layout.after)
+        super().__init__(lengths, packer.max_length)
 
     def check_has_tokens(self):
         """Raises `ValueError` if the tokenizer leaves nothing of a question or a context."""

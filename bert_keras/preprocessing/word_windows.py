@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..tokenizers.text_encoder import TEXTS_AT_ONCE
 from .encoded_rows import TextRows
+from .packing import TextPacker
 from .ragged import Ragged
-from .text_packer import TextPacker
 from .windows import Windows, cut_windows, max_context, positions_of
 
 

@@ -5,19 +5,17 @@ The way from a text to the loss, with the files to read, in this order:
 ```
 fit(texts, labels)                       task.py              Task.fit
   |
-  v  other libraries' tables and dicts   named_columns.py     in_our_form
-  v  lists, arrays, columns, tables      task_data.py         TaskData.columns
-columns of texts and labels              user_columns.py
+  v  lists, tables, dicts, datasets      user_columns.py      normalize_columns
+columns of texts and labels
   |
-  v  tokens and labels, checked          task_data.py         TaskData.encode
-encoded rows                             encoded_examples.py  made by the task's `encode_texts`
-  |                                      encoded_labels.py    and `encode_labels`
-  v  rows of similar length together     task_data.py         TaskData.batches
-batches                                  ../preprocessing/batching.py   BucketedBatches
+  v  tokens and labels, checked          task_data.py         TaskData.encode, by the task's
+rows with labels                         encoded_labels.py    `encode_texts` and `encode_labels`
   |
-  v  one batch                           encoded_examples.py  EncodedExamples.inputs, called by
-  |                                                           BucketedBatches as `make_inputs`
-{token_ids, segment_ids, padding_mask}   ../preprocessing/packing.py    pack
+  v  rows of similar length together     ../preprocessing/batching.py       BucketedBatches
+  |
+  v  one batch                           ../preprocessing/encoded_rows.py   TextRows.inputs
+  |                                      ../preprocessing/packing.py        pack
+{token_ids, segment_ids, padding_mask}
   |
   v  optimizer of this run               ../training/recipe.py          Recipe.start_run
   v  Keras's loop, in whole steps        ../engine/safe_model.py        SafeModel.fit

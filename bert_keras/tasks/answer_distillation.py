@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from bert_keras.preprocessing.columns import as_column
+from bert_keras.checks import as_column
 from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.joint_task import check_two_backbones
 from bert_keras.tasks.multi_vector_embedder import MultiVectorEmbedder

@@ -16,14 +16,15 @@ import numpy as np
 
 from bert_keras.engine.prediction import Prediction
 from bert_keras.inputs import PADDING_MASK
+from bert_keras.preprocessing.batching import EncodedExamples
 from bert_keras.preprocessing.encoded_rows import Rows
-from bert_keras.tasks.encoded_examples import EncodedExamples, take
-from bert_keras.tasks.joint_task import JointTask
+from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.tasks.joint_task import JointTask, of_reader
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.task_data import TaskData
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.token_classifier import TokenClassifier
-from bert_keras.tasks.user_columns import split_off_end
+from bert_keras.tasks.user_columns import Columns, split_off_end
 from bert_keras.types import Data, Dtype, Labels, Verbose, Weights
 
 FEATURES = "features"
@@ -68,13 +69,12 @@ class EncodedFeatures(EncodedExamples):
     def __init__(self, rows, examples, source):
         super().__init__(rows, examples.labels, examples.sample_weight)
         self.buckets, self.source = examples.buckets, source
-        self.are_sorted = examples.are_sorted
 
     def __getitem__(self, part):
         """Returns the examples of a slice, for `validation_split`."""
         indices = np.arange(len(self))[part]
-        labels, weights = (take(column, indices) for column in (self.labels, self.sample_weight))
-        rows = FeatureRows(self.lengths[part], self.rows.vectors[part])
+        labels, weights = (_take(column, indices) for column in (self.labels, self.sample_weight))
+        rows = FeatureRows(self.rows.lengths[part], self.rows.vectors[part])
         return EncodedFeatures(rows, self.labelled(labels, weights), self.source)
 
 
@@ -119,13 +119,13 @@ def encode_features(
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 5.3.
     """
     _check_can_be_cached(task)
-    x, y, sample_weight = task.data.in_our_form(x, y, sample_weight)
-    if not task.data.is_whole(x):
+    columns = task.data.normalize(x, y, sample_weight)
+    if columns.kind == "batches":
         raise TypeError(
             "`encode_features` takes all examples at once: texts, or a dict of arrays. "
             f"Received: {type(x).__name__}."
         )
-    examples = task.data.encode(x, y, sample_weight)
+    examples = task.data.encode(columns)
     batches = examples.labelled(None).batches(batch_size, shuffle=False)
     encoder = Prediction(task, lambda inputs: _read(task, inputs))
     bar = keras.utils.Progbar(
@@ -141,7 +141,7 @@ def encode_features(
                 vector = vector[: inputs[PADDING_MASK][place].sum()]
             vectors[row] = vector.copy()  # A view would keep the padding in memory.
         bar.update(number + 1)
-    rows = FeatureRows(examples.lengths, vectors)
+    rows = FeatureRows(examples.rows.lengths, vectors)
     return EncodedFeatures(rows, examples, _feature_source(task))
 
 
@@ -205,26 +205,9 @@ class HeadTask(JointTask):
             outputs = {"sequence_output": features[:, None], "pooled_output": features}
         return self.task.head_outputs(outputs, {}, training)
 
-    def default_loss(self, label_smoothing):
-        """Returns the task's loss."""
-        return self.task.default_loss(label_smoothing)
-
-    def default_metrics(self):
-        """Returns the task's metrics."""
-        return self.task.default_metrics()
-
-    @property
-    def label_kind(self):
-        """What the task's labels are, see `LabelKind`."""
-        return self.task.label_kind
-
-    def learning_rate_multipliers(self):
-        """Returns the task's multipliers."""
-        return self.task.learning_rate_multipliers()
-
-    def check_class_weight(self, class_weight):
-        """Raises `ValueError` if class weights do not fit the task."""
-        self.task.check_class_weight(class_weight)
+    default_loss, default_metrics = of_reader("default_loss"), of_reader("default_metrics")
+    label_kind, check_class_weight = of_reader("label_kind"), of_reader("check_class_weight")
+    learning_rate_multipliers = of_reader("learning_rate_multipliers")
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """Returns the loss, see the task."""
@@ -240,17 +223,19 @@ class HeadTask(JointTask):
 class FeatureData(TaskData):
     """The data of a `HeadTask`, encoded already."""
 
-    def is_whole(self, x):
-        """Returns `False` for what Keras evaluates during `fit`; `encode` checks all else."""
-        return isinstance(x, EncodedFeatures) or not self.task.recipe.is_running
+    def normalize(self, x, y=None, sample_weight=None):
+        """Returns features; what Keras evaluates during `fit` are batches."""
+        is_whole = isinstance(x, EncodedFeatures) or not self.task.recipe.is_running
+        return Columns(x, y, sample_weight, "texts" if is_whole else "batches")
 
-    def split(self, x, y, sample_weight, share):
+    def split(self, columns, share):
         """Returns the features to train on and those at the end."""
-        return split_off_end(self.encode(x, y, sample_weight), None, None, share)
+        parts = split_off_end(self.encode(columns), None, None, share)
+        return [Columns(*part) for part in parts]
 
-    def encode(self, x, y=None, sample_weight=None, training=True):
+    def encode(self, columns, training=True):
         """Returns features as they are; raises if another encoder or pooling computed them."""
-        task = self.task.task
+        (x, y, sample_weight, _), task = columns, self.task.task
         self.task.check_inputs({FEATURES: x} if isinstance(x, EncodedFeatures) else x)
         if y is not None or sample_weight is not None:
             raise ValueError(
@@ -294,3 +279,10 @@ def _read(task, inputs):
     """Returns the features that the task's head reads."""
     outputs = task.outputs_for_head(inputs, training=False)
     return keras.ops.cast(task.head.read(outputs, inputs.get(PADDING_MASK)), "float32")
+
+
+def _take(column, indices):
+    """Returns some rows of labels or weights; `None` stays `None`."""
+    if column is None or isinstance(column, Ragged):
+        return column and column.take(indices)
+    return np.asarray(column)[indices]

@@ -22,7 +22,8 @@ def reads_first_token_only(task):
     """
     if overrides(task, "head_outputs"):
         return False
-    return type(task.head) in (SequenceHead, EmbeddingHead) and task.head.pooling in OF_FIRST_TOKEN
+    head = getattr(task, "head", None)
+    return type(head) in (SequenceHead, EmbeddingHead) and head.pooling in OF_FIRST_TOKEN
 
 
 def overrides(task, *names):

@@ -24,12 +24,12 @@ from bert_keras.engine.remat import in_chunks
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.encoded_rows import GroupRows, TextRows
+from bert_keras.preprocessing.batching import EncodedExamples
+from bert_keras.preprocessing.encoded_rows import GroupRows, Rows, TextRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.encoded_labels import as_label_array, one_column
-from bert_keras.tasks.groups import merge_groups
 from bert_keras.tasks.keyword_options import RunOptions, TaskOptions
-from bert_keras.tasks.task import Task
+from bert_keras.tasks.task import Task, merge_groups
 from bert_keras.tasks.user_columns import is_columns, is_empty, is_text, num_examples
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
 from bert_keras.training.similarities import cosine
@@ -211,14 +211,21 @@ class Embedder(Task):
         labels = self._labels_of(len(columns), y, num_examples(x)) if training else None
         columns = stripped(columns)
         self.check_columns(columns, training)
-        ids, _ = self.preprocessor.tokenize(
-            [text for row in zip(*columns, strict=True) for text in row]
-        )
-        if not is_columns(x):
-            return self.examples_of(TextRows(self.preprocessor, ids), labels, sample_weight)
-        counts = np.full(len(columns[0]), len(columns))
-        rows = GroupRows(self.preprocessor, ids, None, counts)
-        return self.examples_of(rows, labels, sample_weight)
+        texts = [text for row in zip(*columns, strict=True) for text in row]
+        counts = np.full(len(columns[0]), len(columns)) if is_columns(x) else None
+        return EncodedExamples(self.rows_of(texts, counts), labels, sample_weight)
+
+    def rows_of(self, texts: list[str], counts: NDArray[np.integer] | None) -> Rows:
+        """Returns texts as rows.
+
+        Args:
+            texts: list of str, the texts of each example one after the other.
+            counts: int `(num_examples,)`, the texts of each; `None` for single texts.
+        """
+        ids, _ = self.preprocessor.tokenize(texts)
+        if counts is None:
+            return TextRows(self.preprocessor, ids)
+        return GroupRows(self.preprocessor, ids, None, counts)
 
     def check_columns(self, columns: list[list[str]], training: bool) -> None:
         """Raises `ValueError` if columns differ in length, or a negative equals its positive."""
@@ -402,10 +409,6 @@ class Embedder(Task):
             texts, batch_size, verbose: see `embed`.
         """
         return self.embed(texts, kind if kind in self.prompts else None, batch_size, verbose)
-
-    def answer_settings(self):
-        """Returns the prompts."""
-        return {"prompts": self.prompts, "default_prompt": self.default_prompt}
 
 
 def _num_rows(vectors):

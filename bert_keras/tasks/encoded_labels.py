@@ -2,8 +2,17 @@
 
 import numpy as np
 
-from bert_keras.checks import check_int, check_shape, refuse_first
-from bert_keras.preprocessing.columns import as_column, is_column
+from bert_keras.checks import (
+    as_column,
+    check_choice,
+    check_int,
+    check_number,
+    check_shape,
+    is_column,
+    is_int,
+    refuse_first,
+)
+from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.training.short_runs import bias_of_new
 
 PROBLEM_TYPES = ("single_label", "multi_label", "regression")
@@ -274,3 +283,59 @@ def _check_present(value, row, what):
             f"Every example needs a {what}. Received {value!r} at the index {row}. Leave out the "
             "examples without one."
         )
+
+
+def class_weighted(labels, sample_weight, class_weight, num_classes=None):
+    """Returns weights multiplied by those of classes.
+
+    Args:
+        labels: classes as the loss takes them, or a `Ragged` with one for each token.
+        sample_weight: weights in the same form, or `None`.
+        class_weight: dict from the number of a class to its weight, 1 for a class left out; or
+            `"balanced"`, as in scikit-learn: examples / (classes * examples of the class).
+        num_classes: int, or `None` to count the classes in the labels.
+
+    Raises:
+        ValueError: see `check_class_weight`.
+    """
+    of_tokens = isinstance(labels, Ragged)
+    labels = labels.values if of_tokens else labels
+    if labels.ndim == 2 and labels.dtype.kind == "f":  # As in Keras, the likeliest class.
+        labels = labels.argmax(axis=1)
+    count = num_classes or int(labels.max(initial=0)) + 1
+    check_class_weight(class_weight, count)
+    if isinstance(class_weight, str):
+        class_counts = np.bincount(labels, minlength=count)
+        class_weight = dict(enumerate(len(labels) / (count * np.maximum(class_counts, 1))))
+    weight_of_class = np.ones(count, "float32")
+    for key, weight in class_weight.items():
+        weight_of_class[key] = weight
+    weights = weight_of_class[labels]
+    if of_tokens:
+        return Ragged.from_flat(weights * sample_weight.values, sample_weight.lengths)
+    if sample_weight is not None:
+        sample_weight = np.asarray(sample_weight, "float32")
+        new_axes = (1,) * (weights.ndim - sample_weight.ndim)
+        weights = weights * sample_weight.reshape(sample_weight.shape + new_axes)
+    return weights
+
+
+def check_class_weight(class_weight, num_classes=None):
+    """Raises `ValueError` unless class weights are `"balanced"` or a dict of numbers from 0.
+
+    Args:
+        class_weight: see `class_weighted`.
+        num_classes: int, or `None` if it is unknown.
+    """
+    if not isinstance(class_weight, dict):
+        check_choice("class_weight", class_weight, ("balanced",), "Or a dict from class to weight.")
+        return
+    count = np.inf if num_classes is None else num_classes
+    wrong = [key for key in class_weight if not (is_int(key) and 0 <= key < count)]
+    if wrong:
+        raise ValueError(
+            f"`class_weight` must have keys from 0 to {count - 1}, or names of labels. "
+            f"Received: {wrong}."
+        )
+    for key, weight in class_weight.items():
+        check_number(f"class_weight[{key}]", weight)

@@ -168,13 +168,12 @@ class FewShotClassifier(TextClassifier):
     def _labelled_texts(self, x, y):
         """Returns a list of str and labels, int32 `(num_texts,)`, with a text for each class."""
         self.data.check_has_preprocessor()
-        x, y, _ = self.data.in_our_form(x, y)
-        if not self.data.is_raw(x):
+        texts, y, _, kind = self.data.normalize(x, y)
+        if kind != "texts":
             raise TypeError(
                 "FewShotClassifier trains on one column of texts. Received: "
                 f"{describe(x)}. Pass a list of str."
             )
-        texts, y = self.data.columns(x, y)
         if is_columns(texts):
             raise TypeError(
                 f"FewShotClassifier trains on single texts. Received: {len(texts)} columns. Join "

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 
 from bert_keras.checks import (
+    as_column,
     as_texts,
     check_int,
     check_not_empty,
@@ -13,7 +14,6 @@ from bert_keras.checks import (
     check_same_length,
     check_type,
 )
-from bert_keras.preprocessing.columns import as_column
 from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.reranker import Reranker
 from bert_keras.types import Texts, Verbose

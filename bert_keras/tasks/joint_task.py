@@ -15,6 +15,11 @@ def check_two_backbones(teacher, student):
         raise ValueError("Teacher and student must have two backbones. Received: one for both.")
 
 
+def of_reader(name: str) -> property:
+    """Returns a property or a method of a `JointTask`: that of the task that reads the examples."""
+    return property(lambda task: getattr(task.reader, name), doc=f"`{name}` of the reading task.")
+
+
 class JointTask(Task):
     """Tasks in one model: one of them reads the examples, and one is used after training.
 
@@ -45,14 +50,7 @@ class JointTask(Task):
     ) -> None:
         dtype = result.dtype_policy if dtype is None else dtype
         super().__init__(result.backbone, name=name, dtype=dtype, trainable=trainable)
-        self.preprocessor, self.form = reader.preprocessor, reader.form
-        self.needs_labels, self.has_classes = reader.needs_labels, reader.has_classes
-        self.label_per_token = reader.label_per_token
-        self.targets_are_rare = reader.targets_are_rare
-
-    def prepare_head(self, batches):
-        """Prepares the head of the task that reads the labels, see `Task`."""
-        self.reader.prepare_head(batches)
+        self.preprocessor = reader.preprocessor
 
     def build(self, input_shape=None):
         """Does nothing: the parts are built."""
@@ -62,26 +60,15 @@ class JointTask(Task):
         """The task that reads examples and labels."""
         return getattr(self, self.reader_name)
 
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """Names of the inputs that this task takes: those of the task that reads them."""
-        return self.reader.input_names
-
-    def check_arrays(self, inputs):
-        """Raises when NumPy inputs do not fit, see the task that reads them."""
-        self.reader.check_arrays(inputs)
-
-    def encode_labels(self, labels):
-        """Returns labels as the loss takes them, see the task that reads them."""
-        return self.reader.encode_labels(labels)
-
-    def encode_ready_labels(self, labels, inputs):
-        """Returns the labels of ready inputs, see the task that reads them."""
-        return self.reader.encode_ready_labels(labels, inputs)
-
-    def encode_texts(self, x, y=None, sample_weight=None, training=False):
-        """Returns raw examples as rows of token ids, see the task that reads them."""
-        return self.reader.encode_texts(x, y, sample_weight, training)
+    form, needs_labels = of_reader("form"), of_reader("needs_labels")
+    has_classes, label_per_token = of_reader("has_classes"), of_reader("label_per_token")
+    targets_are_rare, prepare_head = of_reader("targets_are_rare"), of_reader("prepare_head")
+    input_names, check_arrays = of_reader("input_names"), of_reader("check_arrays")
+    encode_labels, encode_ready_labels = (
+        of_reader("encode_labels"),
+        of_reader("encode_ready_labels"),
+    )
+    encode_texts = of_reader("encode_texts")
 
     def export(self, *args: Any, **kwargs: Any) -> None:
         """Raises `ValueError`: export the task that is used after training instead."""

@@ -15,8 +15,8 @@ from bert_keras.layers.pooler import OF_FIRST_TOKEN, POOLINGS, pool
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import head_for
-from bert_keras.tasks.groups import merge_groups
 from bert_keras.tasks.keyword_options import LongTextClassifierOptions, TaskOptions
+from bert_keras.tasks.task import merge_groups
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.types import Combination, Frozen, Path, Pooling, ProblemType
 
@@ -140,11 +140,6 @@ class LongTextClassifier(TextClassifier):
         mask = np.asarray(inputs[PADDING_MASK])
         rule = "Every document needs a window that is not all padding"
         refuse_first(~mask.any(axis=(1, 2)), mask.sum(axis=(1, 2)), rule)
-
-    def answer_settings(self):
-        """Returns the settings of `DocumentAnswerer`."""
-        windows = {"num_windows": self.num_windows, "stride": self.stride}
-        return {**super().answer_settings(), **windows}
 
 
 def _check_windows(num_windows, stride, pooling):

@@ -16,7 +16,7 @@ from bert_keras.inputs import MASK_POSITIONS, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.metrics.streaming import MaskedPerplexity, TokenAccuracy
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
+from bert_keras.preprocessing.batching import EncodedExamples, length_buckets
 from bert_keras.preprocessing.encoded_rows import MaskRows, TextRows
 from bert_keras.preprocessing.masked_batches import WORD_STARTS, MaskedBatches
 from bert_keras.preprocessing.masking import Masking, TokenKinds
@@ -24,7 +24,6 @@ from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
 from bert_keras.tasks.compatibility import head_for
-from bert_keras.tasks.encoded_examples import EncodedExamples
 from bert_keras.tasks.keyword_options import MaskedLMOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_columns, is_empty, num_examples
@@ -207,12 +206,7 @@ class MaskedLM(Task):
         """
         if training:
             return MaskedTexts(self, x, self.row_labels(x, y), sample_weight)
-        rows = MaskRows.of_texts(self.preprocessor, x, self._padded_length)
-        return self.examples_of(rows)
-
-    def _padded_length(self, longest):
-        """Returns one of the lengths of training, the next one from `longest`."""
-        return int(bucket_lengths(longest, length_buckets(self.preprocessor.max_length)))
+        return super().encode_texts(x)
 
     # Answers
 
@@ -287,7 +281,7 @@ class MaskedLM(Task):
         ids, pair_ids = self.preprocessor.tokenize(as_columns(texts))
         self.preprocessor.check_all_fit(ids, pair_ids)
         longest = int(self.preprocessor.packed_lengths(ids, pair_ids).max(initial=1))
-        packed = self.preprocessor.pack(ids, pair_ids, length=self._padded_length(longest))
+        packed = self.preprocessor.pack(ids, pair_ids, length=longest)
         layout, mask_id = tokenizer.layout, TokenKinds.from_tokenizer(tokenizer).mask_id
         special_ids = {*layout.before, *layout.between, *layout.after}
         not_scored = [*special_ids, tokenizer.pad_token_id, mask_id]
@@ -308,9 +302,9 @@ class MaskedLM(Task):
         inputs = {name: array[rows] for name, array in packed.items()}
         inputs[TOKEN_IDS][np.arange(len(rows)), columns] = mask_id
         positions = Ragged.from_flat(columns.astype("int32"), np.ones(len(rows), int))
-        examples = self.examples_of(MaskRows(inputs, positions))
+        masked = MaskRows(self.preprocessor, inputs, positions)
         log_probabilities = np.zeros(len(rows))
-        for indices, outputs in self.predict_rows(examples, batch_size, verbose):
+        for indices, outputs in self.predict_rows(masked, batch_size, verbose):
             labels = packed[TOKEN_IDS][rows[indices], columns[indices]]
             by_token = log_softmax(self.token_logits(outputs)[:, 0])
             log_probabilities[indices] = by_token[np.arange(len(indices)), labels]

@@ -19,9 +19,8 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import late_interaction
 from bert_keras.tasks.compatibility import head_for
-from bert_keras.tasks.embedder import Embedder, stripped
+from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.keyword_options import MultiVectorEmbedderOptions, TaskOptions
-from bert_keras.tasks.user_columns import is_columns, num_examples
 from bert_keras.training.contrastive import MultipleNegativesRanking
 from bert_keras.training.teacher_losses import MarginMSE
 from bert_keras.types import Card, Data, FileDtype, Frozen, Objective, Path, Texts, Verbose
@@ -153,31 +152,16 @@ class MultiVectorEmbedder(Embedder):
             counts = keras.ops.ones_like(inputs[TOKEN_IDS])
         return self.head(self.backbone_outputs(inputs, training=training), counts)
 
-    def encode_texts(self, x, y=None, sample_weight=None, training=False):
-        """Returns texts as rows, see `Task`: queries in the first of several columns.
-
-        Without training, one column holds documents.
-        """
-        if not is_columns(x):
-            labels = self._labels_of(1, y, num_examples(x)) if training else None
-            return self._encoded(stripped([x]), ["document"], labels, sample_weight)
-        labels = self._labels_of(len(x), y, num_examples(x)) if training else None
-        columns, kinds = stripped(x), ["query", *["document"] * (len(x) - 1)]
-        self.check_columns(columns, training)
-        return self._encoded(columns, kinds, labels, sample_weight)
-
-    def _encoded(self, columns, kinds, labels=None, sample_weight=None):
-        """Returns rows with one text of each column; `kinds` says what each column holds."""
-        is_query = np.tile(np.array(kinds) == "query", len(columns[0]))
-        texts = [text for row in zip(*columns, strict=True) for text in row]
+    def rows_of(self, texts, counts):
+        """Returns texts as rows: a query and documents in each, or documents alone."""
+        is_query = np.zeros(len(texts), bool)
+        if counts is not None:
+            is_query[:: counts.max(initial=1)] = True
         settings, packer = self.answer_settings(), self.preprocessor
         ids = marked_ids(settings, packer, texts, is_query)
-        if len(columns) == 1:
-            rows = MarkedRows(settings, is_query, packer, ids)
-        else:
-            counts = np.full(len(columns[0]), len(columns))
-            rows = MarkedGroupRows(settings, is_query, packer, ids, None, counts)
-        return self.examples_of(rows, labels, sample_weight)
+        if counts is None:
+            return MarkedRows(settings, is_query, packer, ids)
+        return MarkedGroupRows(settings, is_query, packer, ids, None, counts)
 
     # Answers
 
@@ -195,7 +179,7 @@ class MultiVectorEmbedder(Embedder):
         Raises:
             ValueError: `x` holds texts, whose numbers of vectors differ.
         """
-        if self.data.is_raw(x):
+        if self.data.normalize(x).kind == "texts":
             raise ValueError(
                 "`predict` returns one array, and texts have different numbers of vectors. "
                 "Received: texts. Call `embed`, which returns a list of arrays."
@@ -225,11 +209,6 @@ class MultiVectorEmbedder(Embedder):
             ValueError: `kind` is unknown.
         """
         return self.ask("embed", texts, batch_size=batch_size, verbose=verbose, kind=kind)
-
-    def predict_question(self, answerer, texts, batch_size=None, verbose=0):
-        """Returns rows and their outputs, see `Task`; the answerer knows the kind of the texts."""
-        examples = self.examples_of(answerer.encode(texts))
-        return examples.rows, self.predict_rows(examples, batch_size, verbose)
 
     def embed_as(self, kind, texts, batch_size=None, verbose=0):
         """Returns the vectors of texts as queries or documents, see `embed`."""
@@ -280,12 +259,6 @@ class MultiVectorEmbedder(Embedder):
             shape, advice = ("num_tokens", self.dim), "`embed` returns such arrays."
             check_shape("Each text's vectors", array, shape, "f", advice)
         return arrays, is_one
-
-    def answer_settings(self):
-        """Returns the settings of `TokenVectorsAnswerer`."""
-        names = ("query_marker", "document_marker", "query_length", "document_length")
-        names += ("query_expansion", "attend_to_expansion", "skipped_tokens")
-        return {name: getattr(self, name) for name in names}
 
     # Files
 

@@ -9,9 +9,6 @@ from keras import ops
 
 from bert_keras.answers.classes import ChoiceAnswerer
 from bert_keras.checks import (
-    as_texts,
-    check_not_empty,
-    check_same_length,
     check_shape,
     refuse_first,
 )
@@ -19,13 +16,11 @@ from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.columns import as_column
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_settings
 from bert_keras.tasks.encoded_labels import one_column
-from bert_keras.tasks.groups import merge_groups
 from bert_keras.tasks.keyword_options import MultipleChoiceOptions, TaskOptions
-from bert_keras.tasks.task import Task
+from bert_keras.tasks.task import Task, merge_groups
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Frozen, HeadOptions, Path, Pooling, Texts, Verbose
 
@@ -143,10 +138,10 @@ class MultipleChoice(Task):
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
         """Returns contexts with their choices as rows of pairs, see `Task`."""
-        columns = _checked_columns(x)
-        rows = self.answerer().encode(columns)
-        labels = self._checked_labels(y, rows.exists) if training else None
-        return self.examples_of(rows, labels, sample_weight)
+        examples = super().encode_texts(x, sample_weight=sample_weight)
+        if training:
+            examples.labels = self._checked_labels(y, examples.rows.exists)
+        return examples
 
     def encode_ready_labels(self, labels, inputs):
         """Returns the labels of ready inputs, each of which must be one of the choices."""
@@ -185,27 +180,6 @@ class MultipleChoice(Task):
             position, "probabilities": [float, ...]}`, one probability for each choice given.
         """
         return self.ask("choose", context, choices, batch_size=batch_size, verbose=verbose)
-
-
-def _checked_columns(x):
-    """Returns contexts, a list of str, and choices, a list of lists of str."""
-    if not isinstance(x, (list, tuple)) or len(x) != 2:
-        raise ValueError(
-            "Multiple choice takes a tuple of contexts and of their choices, (list of str, list of "
-            f"lists of str). Received: {type(x).__name__} of length {len(x)}."
-        )
-    contexts = as_texts(x[0], "contexts")
-    rows = x[1].tolist() if isinstance(x[1], np.ndarray) else as_column(x[1], "choices")
-    check_not_empty(contexts, "There must be at least one context")
-    rule = "There must be one list of choices for each context"
-    check_same_length(rule, contexts=contexts, choices=rows)
-    rows = [
-        as_texts(as_column(row, f"choices[{index}]"), f"choices[{index}]")
-        for index, row in enumerate(rows)
-    ]
-    counts = np.array([len(row) for row in rows])
-    refuse_first(counts == 0, rows, "Each context needs at least one choice")
-    return contexts, rows
 
 
 def _existing(inputs):

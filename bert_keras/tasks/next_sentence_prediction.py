@@ -16,9 +16,7 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.encoded_labels import one_column
 from bert_keras.tasks.keyword_options import PresetOptions, TaskOptions
-from bert_keras.tasks.task import Task
-from bert_keras.tasks.text_answer import TextAnswer
-from bert_keras.tasks.user_columns import is_columns
+from bert_keras.tasks.task import Task, TextAnswer
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Frozen, Path, Texts, Verbose
 
@@ -94,11 +92,6 @@ class NextSentencePrediction(Task):
         """Returns labels as int32 `(num_examples,)`, see `encode_next_labels`."""
         return encode_next_labels(labels)
 
-    def encode_texts(self, x, y=None, sample_weight=None, training=False):
-        """Returns pairs as rows of token ids, see `Task`."""
-        check_pairs(x)
-        return super().encode_texts(x, y, sample_weight, training)
-
     def is_next(
         self,
         first: str | Texts,
@@ -119,15 +112,6 @@ class NextSentencePrediction(Task):
             float}`, the probability that the second follows the first.
         """
         return self.ask("is_next", first, second, batch_size=batch_size, verbose=verbose)
-
-
-def check_pairs(x: Any) -> None:
-    """Raises `ValueError` unless texts are pairs: a tuple of two columns."""
-    if not is_columns(x):
-        raise ValueError(
-            "Next sentence prediction takes pairs, a tuple of two columns: (first texts, second "
-            f"texts). Received: {type(x).__name__}."
-        )
 
 
 def encode_next_labels(labels: ArrayLike) -> NDArray[np.int32]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import keras
 
-from bert_keras.answers.classes import NextSentenceAnswerer
+from bert_keras.answers.classes import NextSentenceAnswerer, check_are_pairs
 from bert_keras.answers.tokens import MaskAnswerer
 from bert_keras.checks import check_labels_given
 from bert_keras.heads.next_sentence import NextSentenceHead
@@ -120,7 +120,7 @@ class Pretraining(MaskedLM):
 
     def row_labels(self, x, y):
         """Returns the label of each pair, checked; see `MaskedLM`."""
-        next_sentence.check_pairs(x)
+        check_are_pairs(x)
         check_labels_given(y, "Pretraining", "Pass a label for each pair: 0 is next, 1 is random.")
         return next_sentence.encode_next_labels(y)
 

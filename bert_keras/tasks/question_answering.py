@@ -24,9 +24,10 @@ from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.metrics.spans import squad_v2_scores
 from bert_keras.models.backbone import Backbone
+from bert_keras.preprocessing.batching import EncodedExamples
 from bert_keras.preprocessing.encoded_rows import SomeRows
+from bert_keras.preprocessing.packing import split_pairs
 from bert_keras.preprocessing.question_windows import OUTPUTS, QuestionWindows
-from bert_keras.preprocessing.text_packer import split_pairs
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
 from bert_keras.tasks import question_examples
@@ -198,11 +199,7 @@ class QuestionAnswering(Task):
         Raises:
             TypeError, ValueError: texts do not fit, are blank, or there is no preprocessor.
         """
-        questions, contexts = self._questions_of(x)
-        question_examples.check_not_blank(questions, contexts)
-        windows = self._windows_of(questions, contexts)
-        windows.check_has_tokens()
-        return windows
+        return self.answerer().encode(self._questions_of(x))
 
     def _questions_of(self, x):
         """Returns questions and contexts, two lists of str; both empty for an empty `x`."""
@@ -215,10 +212,6 @@ class QuestionAnswering(Task):
             )
         return questions, contexts or []
 
-    def _windows_of(self, questions, contexts):
-        sizes = {"stride": self.stride, "max_question_length": self.max_question_length}
-        return QuestionWindows(self.preprocessor, questions, contexts, **sizes)
-
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
         """Returns questions and contexts as rows of windows, see `Task`.
 
@@ -226,17 +219,18 @@ class QuestionAnswering(Task):
         training, with a warning.
         """
         if not training:
-            return self.examples_of(self.cut(x))
+            return EncodedExamples(self.cut(x))
         x, y = question_examples.as_columns(x, y)
         advice = "Pass (text, start character) for each question, or None for no answer."
         check_labels_given(y, "QuestionAnswering", advice)
         questions, contexts = self._questions_of(x)
         starts, ends, unusable = question_examples.read_answers(contexts, y)
-        question_examples.check_not_blank(questions, contexts, unusable)
+        span_search.check_not_blank(questions, contexts, unusable)
         usable = np.array([i for i in range(len(questions)) if i not in unusable], np.int64)
         if not len(usable):
             question_examples.report(unusable, len(questions))
-        windows = self._windows_of([questions[i] for i in usable], [contexts[i] for i in usable])
+        texts = ([column[i] for i in usable] for column in (questions, contexts))
+        windows = self.answerer().windows(*texts)
         unusable |= {int(usable[i]): question_examples.NOTHING_LEFT for i in windows.without_tokens}
         has_tokens = np.array([int(i) not in unusable for i in usable])
         has_answer = starts[usable] >= 0
@@ -253,11 +247,8 @@ class QuestionAnswering(Task):
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight, "float32")[usable[documents[rows]]]
         labels = {name: column[rows] for name, column in zip(OUTPUTS, columns, strict=True)}
-        return self.examples_of(SomeRows(windows, rows), labels, sample_weight)
-
-    def examples_of(self, rows, labels=None, sample_weight=None):
-        """Returns windows as examples; without `mask_padding` results depend on their padding."""
-        examples = super().examples_of(rows, labels, sample_weight)
+        examples = EncodedExamples(SomeRows(windows, rows), labels, sample_weight)
+        # Without `mask_padding` results depend on the padded length.
         examples.keeps_buckets = not self.mask_padding
         return examples
 
@@ -285,8 +276,7 @@ class QuestionAnswering(Task):
         if not columns[0]:
             return []
         rows = self.cut(columns)
-        batches = self.predict_rows(self.examples_of(rows), batch_size, verbose)
-        return answerer.n_best(rows, rows.collect(batches))
+        return answerer.n_best(rows, rows.collect(self.predict_rows(rows, batch_size, verbose)))
 
     def answer(
         self,
@@ -316,11 +306,6 @@ class QuestionAnswering(Task):
         """
         options = {"batch_size": batch_size, "verbose": verbose, "top_k": top_k}
         return self.ask("answer", question, context, **options)
-
-    def answer_settings(self):
-        """Returns the settings of `SpanAnswerer`."""
-        names = ("stride", "max_question_length", "max_answer_length", "normalization")
-        return {name: getattr(self, name) for name in (*names, "no_answer_threshold")}
 
     def has_no_answer(self, best: NBest) -> bool:
         """Returns whether an `NBest` says "no answer" at this task's threshold."""

@@ -161,23 +161,6 @@ def _check_lies_inside(context, answer, index):
         )
 
 
-def check_not_blank(questions, contexts, unusable=()):
-    """Raises `ValueError` if a question or a context has no character but white space.
-
-    Args:
-        questions: list of str.
-        contexts: list of str.
-        unusable: indices that are not checked.
-    """
-    for name, texts in (("question", questions), ("context", contexts)):
-        for index, text in enumerate(texts):
-            if not text.strip() and index not in unusable:
-                raise ValueError(
-                    f"Every {name} needs text. Received at the index {index}: {text[:40]!r}. Leave "
-                    f"out examples whose {name} is empty or blank."
-                )
-
-
 def report(unusable, num_examples):
     """Warns about the examples that are left out, counted by reason.
 

@@ -18,6 +18,7 @@ from bert_keras.answers.ranked_texts import (
     ScoreAnswerer,
 )
 from bert_keras.checks import (
+    as_column,
     as_texts,
     check_choice,
     check_labels_given,
@@ -28,15 +29,14 @@ from bert_keras.inputs import TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.metrics.streaming import RelevanceAccuracy
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.columns import as_column
+from bert_keras.preprocessing.batching import EncodedExamples
 from bert_keras.preprocessing.encoded_rows import GroupRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.embedder import check_equally_long, refuse_equal_negatives
-from bert_keras.tasks.groups import merge_groups
 from bert_keras.tasks.keyword_options import RerankerOptions, TaskOptions
-from bert_keras.tasks.text_answer import TextAnswer
+from bert_keras.tasks.task import TextAnswer, merge_groups
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.user_columns import is_columns, is_text
 from bert_keras.training.list_losses import RelevanceCrossentropy
@@ -258,19 +258,7 @@ text, `(num_examples, num_texts)` |
         ids = ids.take(np.repeat(np.arange(len(queries)), counts))
         counts = np.asarray(counts, int)
         rows = GroupRows(self.preprocessor, ids, text_ids, counts)
-        return self.examples_of(rows, labels, sample_weight)
-
-    def answer_settings(self):
-        """Returns the settings of `RankAnswerer`."""
-        prompts = {"prompts": self.prompts, "default_prompt": self.default_prompt}
-        return {**super().answer_settings(), **prompts}
-
-    def predict_question(self, answerer, texts, batch_size=None, verbose=0):
-        """Returns rows and their outputs, see `Task`; a prompt of the question comes first."""
-        if getattr(answerer, "prompt", None) is None:
-            return super().predict_question(answerer, texts, batch_size, verbose)
-        examples = self.examples_of(answerer.encode(texts))
-        return examples.rows, self.predict_rows(examples, batch_size, verbose)
+        return EncodedExamples(rows, labels, sample_weight)
 
     def score(
         self,

@@ -6,10 +6,9 @@ from typing import Literal, NamedTuple, TypeAlias, overload
 import keras
 import numpy as np
 
-from bert_keras.checks import check_choice, check_int, check_same_length
+from bert_keras.checks import as_column, check_choice, check_int, check_same_length
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
-from bert_keras.preprocessing.columns import as_column
 from bert_keras.tasks.long_text_classifier import LongTextClassifier
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.user_columns import as_batch, is_columns
@@ -165,10 +164,10 @@ def _targets(classifier, texts, count, target):
 
 def _rows(classifier, texts):
     """Yields the inputs of each text, `(1, length)`, with few different lengths."""
-    examples = classifier.encode_texts(texts)
-    lengths = bucket_lengths(examples.lengths, length_buckets(classifier.preprocessor.max_length))
+    rows = classifier.encode_texts(texts).rows
+    lengths = bucket_lengths(rows.lengths, length_buckets(classifier.preprocessor.max_length))
     for row, length in enumerate(lengths):
-        yield examples.inputs(np.array([row]), int(length))
+        yield rows.inputs(np.array([row]), int(length))
 
 
 def _saliency(classifier, gradients, row, target, steps, baseline, batch_size):

@@ -251,12 +251,11 @@ class SparseTextEmbedder(Embedder):
             return sparse.csr_array((0, self.dim), dtype="float32")
         if answerer.is_static:
             return vectors_of_texts(texts, self.query_table, self.preprocessor)
-        examples = self.data.encode(texts, training=False)
-        rows, parts = [], []
-        for indices, weights in self.predict_rows(examples, batch_size, verbose):
-            rows.append(indices)
+        order, parts = [], []
+        for indices, weights in self.predict_question(answerer, texts, batch_size, verbose)[1]:
+            order.append(indices)
             parts.append(sparse.csr_array(weights))
-        return sparse.vstack(parts, format="csr")[np.argsort(np.concatenate(rows))]
+        return sparse.vstack(parts, format="csr")[np.argsort(np.concatenate(order))]
 
     def token_weights(
         self,
@@ -306,11 +305,6 @@ class SparseTextEmbedder(Embedder):
         if kind == "query" and self.query_weights is not None:
             return self.embed(texts, kind, batch_size, verbose)
         return super().embed_as(kind, texts, batch_size, verbose)
-
-    def answer_settings(self):
-        """Returns the settings of `SparseAnswerer`."""
-        weights = None if self.query_weights is None else dict(self.query_weights)
-        return {**super().answer_settings(), "query_weights": weights}
 
     # Files
 

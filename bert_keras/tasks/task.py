@@ -1,25 +1,26 @@
 """The one base class of all tasks: a backbone, a head and a preprocessor that train together."""
 
+import functools
 import inspect
+import operator
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self, Unpack
+from typing import Any, ClassVar, Literal, NamedTuple, Self, Unpack
 
 import keras
 import numpy as np
 from numpy.typing import NDArray
 
 from bert_keras.answers.answerer import Answerer
-from bert_keras.checks import as_str
+from bert_keras.checks import as_str, is_table
 from bert_keras.layers.initializer import build_parts
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import VARIADIC, BuiltModel, settings_of
-from bert_keras.preprocessing.columns import is_table
+from bert_keras.preprocessing.batching import EncodedExamples, prediction_batches
 from bert_keras.preprocessing.encoded_rows import Rows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import compatibility, freezing
-from bert_keras.tasks.encoded_examples import EncodedExamples
 from bert_keras.tasks.encoded_labels import learn_label_names
 from bert_keras.tasks.keyword_options import CompileOptions, EvaluateOptions, FitOptions, RunOptions
 from bert_keras.tasks.loading import load_task
@@ -42,6 +43,20 @@ from bert_keras.types import (
     Verbose,
     Weights,
 )
+
+
+class TextAnswer(NamedTuple):
+    """A task's answer to a text in a program; a task class sets its own as `text_answer`.
+
+    Fields:
+        output: str, the name of the model's output.
+        labels: tuple of str, the names of its columns, or `None` if they are not classes.
+        num_texts: tuple of ints: 1 if single texts have an answer, 2 if pairs do.
+    """
+
+    output: str
+    labels: tuple | None
+    num_texts: tuple
 
 
 class Task(AdaptedTask, BuiltModel):
@@ -118,6 +133,8 @@ class Task(AdaptedTask, BuiltModel):
     # What its labels are, so that Keras's metrics can read them: a `metrics.label_kinds.LabelKind`,
     # or a dict of them by output. `None`: metrics get labels and outputs as they are.
     label_kind = None
+    # Whether the head reads no token's vector but the first.
+    reads_first_token_only = False
     # Other tasks that this one trains, and weights that it does not train, see `freezing`.
     tasks = left_alone = ()
 
@@ -146,6 +163,7 @@ class Task(AdaptedTask, BuiltModel):
 
         A subclass whose own `compile` needs arguments is not compiled until it is called.
         """
+        self.reads_first_token_only = compatibility.reads_first_token_only(self)
         super().complete()
         parameters = inspect.signature(self.compile).parameters.values()
         needs_arguments = any(p.default is p.empty and p.kind not in VARIADIC for p in parameters)
@@ -178,7 +196,7 @@ class Task(AdaptedTask, BuiltModel):
         self, inputs: Inputs, training: bool | None = None, **options: Any
     ) -> Outputs:
         """Calls the backbone for what the head reads, which may be the first token only."""
-        options["first_token_only"] = compatibility.reads_first_token_only(self)
+        options["first_token_only"] = self.reads_first_token_only
         return self.backbone_outputs(inputs, training=training, **options)
 
     # What trains, see `freezing`.
@@ -229,13 +247,7 @@ class Task(AdaptedTask, BuiltModel):
             TypeError, ValueError: texts or labels do not fit.
         """
         labels = self.encode_labels(y) if training else None
-        return self.examples_of(self.answerer().encode(x), labels, sample_weight)
-
-    def examples_of(
-        self, rows: Rows, labels: Any = None, sample_weight: Weights | None = None
-    ) -> EncodedExamples:
-        """Returns rows made from texts as examples, see `EncodedExamples`."""
-        return EncodedExamples(rows, labels, sample_weight, self.preprocessor.max_length)
+        return EncodedExamples(self.answerer().encode(x), labels, sample_weight)
 
     def encode_labels(self, labels: Any) -> Any:
         """Returns labels as the array that the loss takes, after checking every one of them."""
@@ -387,19 +399,17 @@ class Task(AdaptedTask, BuiltModel):
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
-        x, y, sample_weight = self.data.in_our_form(x, y, sample_weight)
+        columns = self.data.normalize(x, y, sample_weight)
         says = kwargs.get("verbose", "auto") and keras.config.is_interactive_logging_enabled()
-        if hasattr(self, "label_names") and (note := learn_label_names(self, y)) and says:
+        if hasattr(self, "label_names") and (note := learn_label_names(self, columns.y)) and says:
             print(note)
         if sort_window is not None:
-            self.data.check_sort_window(sort_window, x, shuffle)
+            self.data.check_sort_window(sort_window, columns, shuffle)
         self.recipe.begin(initial_epoch, sort_window, epochs, steps_per_epoch)
         if validation_split and validation_data is None:
-            train, validation_data = self.data.split(x, y, sample_weight, validation_split)
-            x, y, sample_weight = train
-        arguments = self.data.for_training(
-            x, y, sample_weight, batch_size, class_weight, shuffle, initial_epoch
-        )
+            columns, validation_data = self.data.split(columns, validation_split)
+        options = batch_size, class_weight, shuffle, initial_epoch
+        arguments = self.data.for_training(columns, *options)
         if validation_data is not None:
             size = validation_batch_size or batch_size
             arguments["validation_data"] = self.data.for_validation(validation_data, size)
@@ -449,8 +459,8 @@ class Task(AdaptedTask, BuiltModel):
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
-        x, y, sample_weight = self.data.in_our_form(x, y, sample_weight)
-        data = self.data.for_evaluation(x, y, sample_weight, batch_size)
+        columns = self.data.normalize(x, y, sample_weight)
+        data = self.data.for_evaluation(columns, batch_size)
         with averages_in_place(self, self.recipe.is_running):
             return super().evaluate(**data, **kwargs)
 
@@ -471,16 +481,15 @@ class Task(AdaptedTask, BuiltModel):
         Raises:
             TypeError, ValueError: texts or inputs do not fit; before any compute.
         """
-        x, *_ = self.data.in_our_form(x)
-        if not self.data.is_whole(x):
-            dataset = wrapped(self.data, x, training=False)
+        columns = self.data.normalize(x)
+        if columns.kind == "batches":
+            dataset = wrapped(self.data, columns.x, training=False)
             return super().predict(dataset, batch_size=batch_size, **kwargs)
-        examples = self.data.encode(x, training=False)
-        if type(examples.rows).collect is not Rows.collect:
+        rows = self.data.encode(columns, training=False).rows
+        if type(rows).collect is not Rows.collect:
             verbose = self.data.verbosity(**kwargs)
-            batches = self.predict_rows(examples, batch_size, verbose) if len(examples) else ()
-            return examples.rows.collect(batches)
-        batches = self.data.for_prediction(examples, batch_size)
+            return rows.collect(self.predict_rows(rows, batch_size, verbose) if len(rows) else ())
+        batches = prediction_batches(rows, batch_size)
         return keras.tree.map_structure(batches.restore_order, super().predict(batches, **kwargs))
 
     # One batch
@@ -529,26 +538,34 @@ class Task(AdaptedTask, BuiltModel):
 
     def predict_on_batch(self, x: Data) -> Any:
         """Like `predict`, in one batch."""
-        x, *_ = self.data.in_our_form(x)
-        if not self.data.is_raw(x):
+        x, *_, kind = self.data.normalize(x)
+        if kind != "texts":
             return super().predict_on_batch(x)
         return self.predict(x, batch_size=max(1, num_examples(x)), verbose=0)
 
     def predict_rows(
-        self, examples: EncodedExamples, batch_size: int | None = None, verbose: Verbose = 0
+        self, rows: Rows, batch_size: int | None = None, verbose: Verbose = 0
     ) -> Iterator[tuple[NDArray[np.int64], Any]]:
         """Yields for each batch the indices of its rows and their outputs."""
-        batches = self.data.for_prediction(examples, batch_size)
+        batches = prediction_batches(rows, batch_size)
         outputs = self.predict_batches(batches, verbose=verbose)
-        for (rows, _), output in zip(batches.batches, outputs, strict=True):
+        for (indices, _), output in zip(batches.batches, outputs, strict=True):
             # Rows that only fill up the last batch come last.
-            yield rows, keras.tree.map_structure(lambda x, rows=rows: x[: len(rows)], output)
+            first = slice(len(indices))
+            yield indices, keras.tree.map_structure(operator.itemgetter(first), output)
 
     # Answers
 
     def answer_settings(self) -> dict[str, Any]:
-        """Returns the settings that answers depend on, as plain data; see `Answerer`."""
-        return {}
+        """Returns the settings that answers depend on, as plain data; see `Answerer`.
+
+        By default, the attributes that the task's `answerers` name.
+        """
+        settings = {}
+        for cls in self.answerers:
+            for name in cls.setting_names:
+                settings[name] = getattr(self, name)
+        return settings
 
     def answerer(self, method: str | None = None, **options: Any) -> Answerer:
         """Returns what answers by a method of `answerers`, the first by default.
@@ -556,7 +573,8 @@ class Task(AdaptedTask, BuiltModel):
         Raises:
             ValueError: the task has no such answer, or an option does not fit.
         """
-        self.data.check_has_preprocessor()
+        if self.preprocessor is None:
+            self.data.check_has_preprocessor()
         for cls in self.answerers or (Answerer,):
             if method is None or cls.method == method:
                 return cls(self.answer_settings(), self.preprocessor, **options)
@@ -584,10 +602,9 @@ class Task(AdaptedTask, BuiltModel):
             TypeError, ValueError: texts or options do not fit; before any compute.
         """
 
-        def read(answerer, texts):
-            return self.predict_question(answerer, texts, batch_size, verbose)
-
-        columns = (self.data.columns(x)[0] if is_table(x) else x for x in columns)
+        read = functools.partial(self.predict_question, batch_size=batch_size, verbose=verbose)
+        if any(map(is_table, columns)):
+            columns = [self.data.normalize(x).x if is_table(x) else x for x in columns]
         return self.answerer(method, **options).ask(read, *columns)
 
     def ask_rows(self, method: str, rows: Sequence[Sequence[str]], **options: Any) -> Any:
@@ -605,18 +622,21 @@ class Task(AdaptedTask, BuiltModel):
     def predict_question(
         self, answerer: Answerer, texts: Any, batch_size: int | None = None, verbose: Verbose = 0
     ) -> tuple[Rows, Iterable[Any]]:
-        """Returns what an answerer reads as rows, as `encode_texts` makes them, and their outputs.
+        """Returns what an answerer reads as rows, and their outputs.
+
+        A user's own `encode_texts` makes the rows of the answers that are encoded like the first.
 
         Args:
             answerer: an `Answerer`.
             texts: what its `texts` returned.
             batch_size, verbose: see `ask`.
         """
-        if type(answerer).encode is self.answerers[0].encode:
-            examples = self.data.encode(texts, training=False)
+        has_own_rows = not type(self).encode_texts.__module__.startswith("bert_keras.")
+        if has_own_rows and type(answerer).encode is self.answerers[0].encode:
+            rows = self.encode_texts(texts).rows
         else:
-            examples = self.examples_of(answerer.encode(texts))
-        return examples.rows, self.predict_rows(examples, batch_size, verbose)
+            rows = answerer.encode(texts)
+        return rows, self.predict_rows(rows, batch_size, verbose)
 
     def quantize(
         self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any
@@ -696,3 +716,15 @@ class Task(AdaptedTask, BuiltModel):
         ```
         """
         return load_task(cls, preset, load_weights, kwargs)
+
+
+def merge_groups(inputs):
+    """Returns inputs `(batch, group, seq_len)` as a backbone takes them.
+
+    Args:
+        inputs: dict of ints `(batch, group, seq_len)`, see `bert_keras.inputs`.
+
+    Returns:
+        A dict of ints `(batch * group, seq_len)`, the texts of a group one after the other.
+    """
+    return {key: keras.ops.reshape(x, (-1, keras.ops.shape(x)[-1])) for key, x in inputs.items()}

@@ -7,29 +7,26 @@ import keras
 import numpy as np
 
 from bert_keras import distribution
-from bert_keras.checks import as_str, check_int, check_labels_given
+from bert_keras.checks import as_column, check_int, check_labels_given
 from bert_keras.engine.compiled_programs import COMPILES_SHAPES
 from bert_keras.inputs import PADDING_MASK, check_keys
-from bert_keras.preprocessing.batching import BucketedBatches, buckets_worth_compiling
-from bert_keras.preprocessing.columns import as_column, is_column, is_table
-from bert_keras.tasks.compatibility import overrides
-from bert_keras.tasks.encoded_examples import (
-    DEFAULT_BATCH_SIZE,
+from bert_keras.preprocessing.batching import (
     EncodedExamples,
-    ReadyInputs,
-    ReadyRows,
-    check_class_weight,
+    PreparedBatches,
+    buckets_worth_compiling,
 )
-from bert_keras.tasks.named_columns import are_rows, columns_of_table, in_our_form
+from bert_keras.preprocessing.encoded_rows import ReadyRows
+from bert_keras.tasks.compatibility import overrides
+from bert_keras.tasks.encoded_labels import check_class_weight, class_weighted
 from bert_keras.tasks.user_columns import (
-    FORMS,
-    as_columns,
+    Columns,
     check_labels_and_weights,
     class_weight_by_index,
     is_text,
+    normalize_columns,
     split_off_end,
 )
-from bert_keras.tasks.wrapped_datasets import PreparedBatches, Stream, wrapped
+from bert_keras.tasks.wrapped_datasets import Stream, wrapped
 from bert_keras.types import Data, Labels, Verbose, Weights
 
 # The cost of compiling a step for one more length, in the tokens that JAX could train on in the
@@ -38,18 +35,15 @@ from bert_keras.types import Data, Labels, Verbose, Weights
 # on more tokens in that time. TensorFlow gains nothing from fewer lengths, and PyTorch compiles
 # nothing.
 COMPILE_COST = {"jax": 1e9}
-# Tokens in a batch of `predict`: measured for PyTorch on the CPU, see docs/benchmarks.md, and an
-# estimate for accelerators. XLA on the CPU gains nothing from more than the default number of rows.
-TOKENS_AT_ONCE = {"cpu": 2048, "accelerator": 16384}
 
 
 class TaskData:
     """Turns what a user passes to `fit`, `evaluate` and `predict` into batches, in three steps.
 
-    1. The user's data: `is_raw`, `is_whole`, `columns`, `split`.
+    1. Columns: `normalize`, once.
     2. Encoded rows: `encode`, by the task's own `encode_texts` and `encode_labels`.
-    3. Batches: `batches`, and for each use `for_training`, `for_validation`, `for_evaluation` and
-       `for_prediction`. Data sets that yield batches are `wrapped`.
+    3. Batches: `batches`, and for each use `for_training`, `for_validation` and `for_evaluation`.
+       Data sets that yield batches are `wrapped`.
 
     Args:
         task: a `Task`.
@@ -58,55 +52,25 @@ class TaskData:
     def __init__(self, task: keras.Model) -> None:
         self.task = task
 
-    # The user's data
-
-    def in_our_form(
+    def normalize(
         self, x: Any, y: Labels | None = None, sample_weight: Weights | None = None
-    ) -> tuple[Any, Any, Any]:
-        """Returns named columns of other libraries in this package's form, see `named_columns`.
+    ) -> Columns:
+        """Returns what a user passes in one form, see `normalize_columns`."""
+        return normalize_columns(self.task, x, y, sample_weight)
 
-        Strings of each kind become str, see `as_str`.
-        """
-        x = as_str(x)
-        has_names = isinstance(x, Mapping) or is_table(x)
-        if has_names or (isinstance(x, list) and x and isinstance(x[0], Mapping)):
-            return in_our_form(self.task, x, y, sample_weight)
-        return x, y, sample_weight
-
-    def is_raw(self, x: Any) -> bool:
-        """Whether `x` is raw examples in the task's form, or a table of them."""
-        return is_table(x) or FORMS[self.task.form](x)
-
-    def is_whole(self, x: Any) -> bool:
-        """Whether `x` holds all examples at once, rather than yielding batches."""
-        return isinstance(x, dict) or self.is_raw(x)
-
-    def columns(self, x: Data, y: Labels | None = None) -> tuple[Any, Any]:
-        """Returns columns of raw examples and of labels as lists; arrays stay as they are."""
-        if isinstance(x, dict):
-            return x, y
-        if is_table(x):
-            text_columns = getattr(self.task.preprocessor, "text_columns", None)
-            x = columns_of_table(x, text_columns, self.task.form)
-        y = as_str(y)
-        if isinstance(y, (str, int, float)):  # The label of one text.
-            y = [y]
-        elif is_column(y) and (is_text(y) or not hasattr(y, "__array__")):
-            y = as_column(y, "y")
-        return as_columns(x, self.task.form), y
-
-    def split(self, x: Data, y: Any, sample_weight: Any, share: float) -> tuple[tuple, tuple]:
+    def split(self, columns: Columns, share: float) -> list[Columns]:
         """Returns the examples to train on and those at the end, for `validation_split`.
 
         Raises:
-            TypeError: `x` yields batches, so its end is unknown.
+            TypeError: they are a data set of batches, so its end is unknown.
         """
-        if not self.is_whole(x):
+        if columns.kind == "batches":
             raise TypeError(
                 "`validation_split` needs all examples at once: texts, or a dict of arrays. "
-                f"Received: {type(x).__name__}. Split the data set, and pass `validation_data`."
+                f"Received: {type(columns.x).__name__}. Split the data set, and pass "
+                "`validation_data`."
             )
-        return split_off_end(*self.columns(x, y), sample_weight, share)
+        return [Columns(*part, columns.kind) for part in split_off_end(*columns[:3], share)]
 
     def check_has_preprocessor(self) -> None:
         """Raises `ValueError` if there is nothing to tokenize texts with."""
@@ -129,7 +93,7 @@ class TaskData:
         """Returns all examples as rows of token ids, with everything checked.
 
         Args:
-            x: raw examples, or a dict of arrays, see `Task`.
+            x: raw examples, or a dict of arrays, see `Task`; or `Columns` with labels and weights.
             y: labels, or `None` if there are none.
             sample_weight: float `(num_examples,)`, or `None`.
             training: bool, `True` to train or to evaluate on them, which needs labels.
@@ -137,12 +101,15 @@ class TaskData:
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit, or there is no preprocessor.
         """
-        task = self.task
+        task, columns = self.task, x
+        if not isinstance(x, Columns):
+            columns = self.normalize(x, y, sample_weight)
+        x, y, sample_weight, kind = columns
         if training and y is None and task.needs_labels:
             check_labels_given(y, type(task).__name__)
-        if not isinstance(x, dict):
+        if kind != "arrays":
             self.check_has_preprocessor()
-            x, y = self.columns(x, y)
+            x = as_column(x) if kind == "batches" else x
             check_labels_and_weights(x, y, sample_weight)
             return task.encode_texts(x, y, sample_weight, training)
         check_keys(x, task.input_names)
@@ -152,7 +119,7 @@ class TaskData:
         labels = task.encode_ready_labels(y, inputs) if training else None
         if training and sample_weight is None and task.label_per_token and PADDING_MASK in inputs:
             sample_weight = np.asarray(inputs[PADDING_MASK], "float32")
-        return ReadyInputs(ReadyRows(inputs), labels, sample_weight)
+        return EncodedExamples(ReadyRows(inputs), labels, sample_weight)
 
     def one_batch(
         self,
@@ -166,14 +133,15 @@ class TaskData:
         Args:
             x, y, sample_weight, training: see `encode`; the rows keep their order.
         """
-        x, y, sample_weight = self.in_our_form(x, y, sample_weight)
-        if not self.is_raw(x):
-            kind = getattr(getattr(y, "dtype", None), "kind", "O" if isinstance(y, list) else "i")
-            if isinstance(x, dict) and kind in "OU":
+        columns = self.normalize(x, y, sample_weight)
+        x, y, sample_weight, kind = columns
+        if kind != "texts":
+            dtype = getattr(getattr(y, "dtype", None), "kind", "O" if isinstance(y, list) else "i")
+            if kind == "arrays" and dtype in "OU" and y is not None:
                 # Names, or a list, which Keras would take for several outputs.
-                y = y if y is None else self.task.encode_ready_labels(y, x)
+                y = self.task.encode_ready_labels(y, x)
             return x, y, sample_weight
-        examples = self.encode(x, y, sample_weight, training)
+        examples = self.encode(columns, training=training)
         return keras.utils.unpack_x_y_sample_weight(examples.as_one_batch())
 
     # Batches
@@ -213,7 +181,7 @@ class TaskData:
         cost = COMPILE_COST.get(keras.backend.backend(), 0)
         if num_epochs and cost and not examples.keeps_buckets:
             # Always chosen from epoch 0, so that a continued run keeps the lengths it began with.
-            price = cost / (task.backbone.hidden_dim**2 * examples.sequences_per_row)
+            price = cost / (task.backbone.hidden_dim**2 * examples.rows.sequences_per_row)
             batches.buckets = buckets_worth_compiling(
                 batches.batches, batches.buckets, num_epochs, price
             )
@@ -230,9 +198,7 @@ class TaskData:
 
     def for_training(
         self,
-        x: Data,
-        y: Labels | None,
-        sample_weight: Weights | None,
+        columns: Columns,
         batch_size: int | None,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None,
         shuffle: bool,
@@ -244,30 +210,26 @@ class TaskData:
             epoch: int, the number of the first epoch.
         """
         if class_weight is not None:
-            class_weight = self._checked_class_weight(class_weight, x)
-        if self.is_whole(x):
-            examples = self.encode(x, y, sample_weight)
+            class_weight = self._checked_class_weight(class_weight, columns)
+        if columns.kind == "batches":
+            data = self.for_evaluation(columns, batch_size)
             if class_weight is not None:
-                num_classes = getattr(self.task, "num_classes", None)
-                examples = examples.weighted(class_weight, num_classes)
-            batches = self.batches(examples, batch_size, shuffle, epoch, for_fit=True)
-            # These batches shuffle themselves, by the seed and the number of the epoch.
-            return {"x": batches, "shuffle": False}
-        data = self.for_evaluation(x, y, sample_weight, batch_size)
+                data["class_weight"] = class_weight
+            return {**data, "shuffle": shuffle and not isinstance(data["x"], Stream)}
+        examples = self.encode(columns)
         if class_weight is not None:
-            data["class_weight"] = class_weight
-        return {**data, "shuffle": shuffle and not isinstance(data["x"], Stream)}
+            num_classes = getattr(self.task, "num_classes", None)
+            arguments = examples.labels, examples.sample_weight, class_weight, num_classes
+            examples = examples.labelled(examples.labels, class_weighted(*arguments))
+        batches = self.batches(examples, batch_size, shuffle, epoch, for_fit=True)
+        # These batches shuffle themselves, by the seed and the number of the epoch.
+        return {"x": batches, "shuffle": False}
 
-    def for_evaluation(
-        self,
-        x: Data,
-        y: Labels | None = None,
-        sample_weight: Weights | None = None,
-        batch_size: int | None = None,
-    ) -> dict[str, Any]:
+    def for_evaluation(self, columns: Columns, batch_size: int | None = None) -> dict[str, Any]:
         """Returns the arguments of `keras.Model.evaluate` that hold the data, checked."""
-        if self.is_whole(x):
-            return {"x": self.batches(self.encode(x, y, sample_weight), batch_size)}
+        if columns.kind != "batches":
+            return {"x": self.batches(self.encode(columns), batch_size)}
+        x, y, sample_weight, _ = columns
         data = {"x": wrapped(self, x), "y": y, "sample_weight": sample_weight}
         if y is not None and isinstance(data["x"], (Iterator, Stream)):
             raise ValueError(
@@ -280,39 +242,13 @@ class TaskData:
 
     def for_validation(self, data: Any, batch_size: int | None = None) -> Any:
         """Returns what `keras.Model.fit` takes as `validation_data`, checked."""
-        if data is None:
-            return None
-        if isinstance(data, list) and not (self.is_raw(data) or are_rows(data)):
-            data = tuple(data)
-        if not isinstance(data, tuple) or len(data) not in (2, 3) or is_text(data):
-            data = (data,)
-        return self.for_evaluation(*self.in_our_form(*data), batch_size=batch_size)["x"]
-
-    def for_prediction(
-        self, examples: EncodedExamples, batch_size: int | None = None
-    ) -> BucketedBatches:
-        """Returns the batches that `predict` reads, without labels, the longest first.
-
-        Args:
-            examples: see `encode`.
-            batch_size: int; by default 32, on an accelerator the number of rows that hold 16,384
-                tokens, on PyTorch on the CPU the number that hold 2,048.
-        """
-        kind = "accelerator" if distribution.has_accelerator() else "cpu"
-        gains_from_larger_batches = kind != "cpu" or not COMPILES_SHAPES
-        by_tokens = batch_size is None and examples.are_sorted and gains_from_larger_batches
-        # Round a small number of rows up to a power of two, so that few shapes are compiled.
-        size = DEFAULT_BATCH_SIZE if batch_size is None else check_int("batch_size", batch_size)
-        size = min(size, 1 << max(0, len(examples) - 1).bit_length())
-        return examples.labelled(None).batches(
-            size,
-            shuffle=False,
-            # XLA would compile a smaller last batch anew, which costs more than further rows.
-            pad_last_batch=COMPILES_SHAPES,
-            token_budget=max(1, TOKENS_AT_ONCE[kind] // examples.sequences_per_row)
-            if by_tokens
-            else None,
-        )
+        if not isinstance(data, Columns):
+            if isinstance(data, list) and self.normalize(data).kind == "batches":
+                data = tuple(data)
+            if not isinstance(data, tuple) or len(data) not in (2, 3) or is_text(data):
+                data = (data,)
+            data = self.normalize(*data)
+        return self.for_evaluation(data, batch_size)["x"]
 
     # Options that depend on the data
 
@@ -332,17 +268,17 @@ class TaskData:
             )
         return verbose
 
-    def check_sort_window(self, sort_window: int, x: Data, shuffle: bool) -> None:
+    def check_sort_window(self, sort_window: int, columns: Columns, shuffle: bool) -> None:
         """Raises `ValueError` if `fit(sort_window=...)` would have no effect."""
         check_int("sort_window", sort_window)
-        if not shuffle or not self.is_raw(x):
+        if not shuffle or columns.kind != "texts":
             raise ValueError(
                 "`sort_window` is for texts that are shuffled; ready inputs are not sorted. "
                 f"Received: sort_window={sort_window} with shuffle={shuffle} and x a "
-                f"{type(x).__name__}."
+                f"{type(columns.x).__name__}."
             )
 
-    def _checked_class_weight(self, class_weight, x):
+    def _checked_class_weight(self, class_weight, columns):
         """Returns class weights by class index, after checking them."""
         task = self.task
         if not task.has_classes:
@@ -352,17 +288,17 @@ class TaskData:
             )
         class_weight = class_weight_by_index(class_weight, getattr(task, "label_names", None))
         task.check_class_weight(class_weight)
-        if self.is_whole(x):
+        if columns.kind != "batches":
             return class_weight
         if task.label_per_token:  # Keras would read a sentence's tags as the scores of one label.
             raise TypeError(
                 "`class_weight` takes all examples at once: sentences, or a dict of arrays. "
-                f"Received: {type(x).__name__}. Let it yield sample weights."
+                f"Received: {type(columns.x).__name__}. Let it yield sample weights."
             )
         check_class_weight(class_weight, getattr(task, "num_classes", None))
         if class_weight == "balanced":
             raise ValueError(
                 "`class_weight='balanced'` counts the examples of each class, which needs all of "
-                f"them at once. Received: {type(x).__name__}. Pass the weights, a dict."
+                f"them at once. Received: {type(columns.x).__name__}. Pass the weights, a dict."
             )
         return class_weight

@@ -21,8 +21,7 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import encoded_labels
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_settings
 from bert_keras.tasks.keyword_options import RunOptions, TaskOptions, TextClassifierOptions
-from bert_keras.tasks.task import Task
-from bert_keras.tasks.text_answer import TextAnswer
+from bert_keras.tasks.task import Task, TextAnswer
 from bert_keras.tasks.user_columns import is_empty
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.training.short_runs import start_at_shares
@@ -331,11 +330,6 @@ cross-entropy | logits `(batch, num_classes)` |
         """
         options = {"batch_size": batch_size, "verbose": verbose, "threshold": threshold}
         return self.ask("classify", texts, **options)
-
-    def answer_settings(self):
-        """Returns the settings of `ClassAnswerer` and those that read its logits."""
-        names = ("problem_type", "num_classes", "label_names", "temperature", "activation")
-        return {name: getattr(self, name) for name in names}
 
     def _names(self):
         return list(self.label_names or range(self.num_classes))

@@ -20,7 +20,7 @@ from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.keyword_options import TaskOptions, TextEmbedderOptions
-from bert_keras.tasks.text_answer import TextAnswer
+from bert_keras.tasks.task import TextAnswer
 from bert_keras.types import (
     Card,
     DenseOptions,
@@ -225,14 +225,15 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         return l2_normalize(vectors[..., :dim]) if self.normalize else vectors[..., :dim]
 
     @property
-    def _skips_prompt(self):
+    def skips_prompt(self) -> bool:
+        """Whether the tokens of a prompt are left out of the pooling."""
         return not self.include_prompt and self.pooling != "pooler"
 
     def predict_question(self, answerer, texts, batch_size=None, verbose=0):
         """Returns rows and their outputs, see `Task`; some prompts' tokens are not pooled."""
-        if not answerer.before or not self._skips_prompt:
+        if not answerer.before or not self.skips_prompt:
             return super().predict_question(answerer, texts, batch_size, verbose)
-        examples = self.data.encode(texts, training=False)
+        examples = self.encode_texts(texts)
         return examples.rows, self._pooled_after(answerer.before, examples, batch_size, verbose)
 
     def _pooled_after(self, prompt, examples, batch_size, verbose):
@@ -243,13 +244,8 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         for (rows, length), states in zip(batches.batches, outputs, strict=True):
             start = min(num_skipped, length - 1)
             after = {"sequence_output": states["sequence_output"][:, start:]}
-            mask = examples.inputs(rows, length)[PADDING_MASK][:, start:]
+            mask = examples.rows.inputs(rows, length)[PADDING_MASK][:, start:]
             yield rows, ops.convert_to_numpy(self.head(after, padding_mask=mask))
-
-    def answer_settings(self):
-        """Returns the settings of `EmbedAnswerer`, and the similarity."""
-        own = {"skips_prompt": self._skips_prompt, "dim": self.dim, "normalize": self.normalize}
-        return {**super().answer_settings(), **own, "similarity": self.similarity}
 
     # Files
 

@@ -18,10 +18,12 @@ from bert_keras.answers.tagged_texts import (
 )
 from bert_keras.answers.viterbi import best_tags
 from bert_keras.checks import (
+    as_column,
     check_int,
     check_not_empty,
     check_same_length,
     check_shape,
+    is_column,
     is_int,
     refuse_first,
     refuse_smoothing,
@@ -33,7 +35,7 @@ from bert_keras.metrics.entities import entity_scores
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.metrics.streaming import TokenAccuracy
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.columns import as_column, is_column
+from bert_keras.preprocessing.batching import EncodedExamples
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_settings
@@ -296,7 +298,7 @@ class TokenClassifier(Task):
         sentences = as_sentences(x)
         rows = self.answerer().encode(sentences)
         if not training:
-            return self.examples_of(rows)
+            return EncodedExamples(rows)
         labels = self._tag_indices(self._words_of(sentences), y)
         check_not_empty(labels, "There must be words to train or to measure on")
         words = rows.words.values
@@ -307,7 +309,7 @@ class TokenClassifier(Task):
         # Where there is no word, index -1 finds the 0 at the end.
         values = np.append(labels, np.int32(0))[words]
         flat = Ragged.from_flat
-        return self.examples_of(
+        return EncodedExamples(
             rows, flat(values, rows.words.lengths), flat(weights, rows.words.lengths)
         )
 
@@ -421,8 +423,7 @@ class TokenClassifier(Task):
     def answer_settings(self):
         """Returns the settings of `TagAnswerer`."""
         crf = [weights.tolist() for weights in self._chain() or ()]
-        names = ("num_classes", "label_names", "stride")
-        return {"crf": crf, **{name: getattr(self, name) for name in names}}
+        return {**super().answer_settings(), "crf": crf}
 
     def _chain(self):
         """Returns the field's weights as arrays, see `answers.viterbi.Chain`, or `None`."""

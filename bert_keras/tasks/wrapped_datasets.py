@@ -9,12 +9,10 @@ from collections.abc import Iterator, Mapping
 import keras
 
 from bert_keras import distribution
-from bert_keras.checks import as_str
+from bert_keras.checks import as_column, as_str
 from bert_keras.engine.tensorflow_data import is_data_loader
-from bert_keras.preprocessing.batching import BucketedBatches
-from bert_keras.preprocessing.columns import as_column
-from bert_keras.tasks.encoded_examples import EncodedExamples
-from bert_keras.tasks.user_columns import check_is_dataset, is_text
+from bert_keras.preprocessing.batching import BucketedBatches, EncodedExamples, PreparedBatches
+from bert_keras.tasks.user_columns import check_is_dataset, has_names, is_text
 
 
 def wrapped(data, x, training=True):
@@ -28,7 +26,7 @@ def wrapped(data, x, training=True):
             `DataLoader`, or a `tf.data.Dataset`. A batch is ready inputs or texts, or a tuple
             `(x, y)` or `(x, y, sample_weight)`. Ready inputs of the last two data sets are not
             checked if the data set does not know its length, nor on TensorFlow in a
-            `tf.data.Dataset`. The names of transformers are taken too, see `named_columns`.
+            `tf.data.Dataset`. The names of transformers are taken too, see `user_columns`.
         training: bool, whether texts have labels.
 
     Raises:
@@ -91,15 +89,17 @@ class _Prepare:
     def _prepared(self, batch):
         texts = as_str(batch)
         are_texts = is_text(texts) and all(isinstance(x, (str, float, type(None))) for x in texts)
-        is_inputs_alone = are_texts or not isinstance(batch, (tuple, list))
-        x, *rest = self.data.in_our_form(*((batch,) if is_inputs_alone else batch))
-        while rest and rest[-1] is None:
-            rest.pop()
-        if isinstance(x, dict):
+        parts = (batch,) if are_texts or not isinstance(batch, (tuple, list)) else batch
+        first = as_str(parts[0])
+        first = first if has_names(first) else _column(first)
+        x, *rest, kind = columns = self.data.normalize(first, *parts[1:])
+        if kind == "arrays":
+            while rest and rest[-1] is None:
+                rest.pop()
             return self._checked_inputs(*keras.tree.map_structure(_as_array, (x, *rest)))
-        columns = [as_str(column) for column in rest] if self.training else []
-        examples = self.data.encode(_column(as_str(x)), *columns, training=self.training)
-        return examples.as_one_batch()
+        if not self.training:
+            columns = columns._replace(y=None, sample_weight=None)
+        return self.data.encode(columns, training=self.training).as_one_batch()
 
     def _checked_inputs(self, x, y=None, *rest):
         """Returns a batch of ready inputs with labels as the loss takes them."""
@@ -135,47 +135,6 @@ def _column(x):
 def _is_rows(column):
     """Whether a column holds lists of str: the words of sentences, or choices."""
     return isinstance(column, list) and all(isinstance(x, list) and is_text(x) for x in column)
-
-
-class PreparedBatches(keras.utils.PyDataset):
-    """A `PyDataset` whose batches pass through a function before a model sees them.
-
-    An id outside its table is an error on some backends and NaN on JAX, where it spreads to every
-    weight. Order, length, workers, and what happens between epochs are the data set's own.
-
-    Args:
-        batches: a `keras.utils.PyDataset`.
-        prepare: function of a batch and its number that returns the batch, or raises.
-    """
-
-    def __init__(self, batches, prepare):
-        super().__init__(workers=batches.workers, max_queue_size=batches.max_queue_size)
-        self.batches = batches
-        self.prepare = prepare
-
-    @property
-    def num_batches(self):
-        """The number of batches of an epoch, or `None` for a data set without end."""
-        return self.batches.num_batches
-
-    @property
-    def labels(self):
-        """The labels of all examples, or `None` if the data set does not know them beforehand."""
-        return getattr(self.batches, "labels", None)
-
-    def __len__(self):
-        return len(self.batches)
-
-    def __getitem__(self, index):
-        return self.prepare(self.batches[index], index)
-
-    def on_epoch_begin(self):
-        """Passes the event on."""
-        self.batches.on_epoch_begin()
-
-    def on_epoch_end(self):
-        """Passes the event on."""
-        self.batches.on_epoch_end()
 
 
 class Stream(keras.utils.PyDataset):

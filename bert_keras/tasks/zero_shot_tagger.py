@@ -9,8 +9,10 @@ import numpy as np
 
 from bert_keras.answers import zero_shot_spans as spans
 from bert_keras.answers.entity_tags import extract_entities
+from bert_keras.answers.tagged_texts import as_sentences
 from bert_keras.answers.zero_shot_spans import LABEL_POSITIONS, WORD_POSITIONS
 from bert_keras.checks import (
+    as_column,
     check_bool,
     check_int,
     check_not_empty,
@@ -22,12 +24,11 @@ from bert_keras.checks import (
 from bert_keras.heads.zero_shot_span import ZeroShotSpanHead
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.columns import as_column
+from bert_keras.preprocessing.batching import EncodedExamples, PreparedBatches
 from bert_keras.preprocessing.encoded_rows import Rows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets.formats import gliner
 from bert_keras.tasks.compatibility import head_for
-from bert_keras.tasks.encoded_examples import EncodedExamples
 from bert_keras.tasks.keyword_options import TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tokenizers.words import join_words
@@ -205,9 +206,8 @@ class ZeroShotTagger(Task):
                 (self.separator_token, (SEPARATOR_TOKEN, tokenizer.sep_token)),
             )
         )
-        names = ("max_width", "max_words", "num_windows", "stride")
         ids = {"label_id": label_id, "separator_id": separator_id}
-        return {**ids, **{name: getattr(self, name) for name in names}}
+        return {**super().answer_settings(), **ids}
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
         """Returns texts with their entities as rows, see `Task` and the class."""
@@ -215,12 +215,7 @@ class ZeroShotTagger(Task):
             raise ValueError(
                 "Texts are tagged by labels. Received: texts alone. Call `tag(texts, labels)`."
             )
-        return LabelledTexts(self, spans.as_sentences(x), y, sample_weight)
-
-    def predict_question(self, answerer, texts, batch_size=None, verbose=0):
-        """Returns rows of texts after the labels of an answerer, and their outputs, see `Task`."""
-        examples = self.examples_of(answerer.encode(texts))
-        return examples.rows, self.predict_rows(examples, batch_size, verbose)
+        return LabelledTexts(self, as_sentences(x), y, sample_weight)
 
     def tag(
         self,
@@ -276,6 +271,13 @@ class ZeroShotTagger(Task):
         gliner.write(self, folder, dtype, card)
 
 
+class RowNumbers(Rows):
+    """Rows whose inputs are made later: `inputs` returns their numbers and the length."""
+
+    def inputs(self, indices, length):
+        return {"rows": indices, "length": length}
+
+
 class LabelledTexts(EncodedExamples):
     """Texts with entities, whose labels are drawn when batches are read.
 
@@ -318,11 +320,8 @@ class LabelledTexts(EncodedExamples):
         texts_of_rows = [index for index, *_ in self.examples]
         weights = None if sample_weight is None else np.asarray(sample_weight)[texts_of_rows]
         labels = np.zeros(len(lengths), "int8")
-        super().__init__(Rows(lengths), labels, weights, maker.max_length)
-        self.num_words = spans.WordCounts(self.lengths, num_words)
-
-    def inputs(self, indices, length):
-        return {"rows": indices, "length": length}
+        super().__init__(RowNumbers(lengths, maker.max_length), labels, weights)
+        self.num_words = spans.WordCounts(self.rows.lengths, num_words)
 
     def finish(self, batches):
         return SampledLabels(batches, self)
@@ -371,7 +370,7 @@ class LabelledTexts(EncodedExamples):
         return inputs, targets
 
 
-class SampledLabels(keras.utils.PyDataset):
+class SampledLabels(PreparedBatches):
     """Batches of `LabelledTexts`, whose labels are drawn anew in each epoch if they are shuffled.
 
     Args:
@@ -380,15 +379,12 @@ class SampledLabels(keras.utils.PyDataset):
     """
 
     def __init__(self, batches, texts):
-        super().__init__()
-        self.batches, self.texts = batches, texts
+        super().__init__(batches, self._prepared)
+        self.texts = texts
 
-    def __len__(self):
-        return len(self.batches)
-
-    def __getitem__(self, index):
+    def _prepared(self, batch, index):
         """Returns `(inputs, targets)`, or `(inputs, targets, sample_weight)`."""
-        chosen, _, *weights = self.batches[index]
+        chosen, _, *weights = batch
         rows, texts, batches = chosen["rows"], self.texts, self.batches
         if batches.shuffle:
             generator = np.random.default_rng([batches.seed, batches.epoch, index])
@@ -399,14 +395,6 @@ class SampledLabels(keras.utils.PyDataset):
                 texts.labels_of(row, texts.types, np.random.default_rng(int(row))) for row in rows
             ]
         return (*texts.batch(rows, chosen["length"], labels), *weights)
-
-    def on_epoch_begin(self):
-        """Starts to note which batches are read, see `BucketedBatches`."""
-        self.batches.on_epoch_begin()
-
-    def on_epoch_end(self):
-        """Reorders the rows if all batches have been read."""
-        self.batches.on_epoch_end()
 
 
 def read_entities(texts, entities, placed, max_width):

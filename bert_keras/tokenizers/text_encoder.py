@@ -197,7 +197,7 @@ class TextEncoder:
         """
         if isinstance(texts, str):
             return self([texts])[0]
-        return [encoding.ids for encoding in self._run(as_texts(texts), fast=True)]
+        return [encoding.ids for encoding in self.encode_batch(as_texts(texts), fast=True)]
 
     def flat_ids(self, texts: Texts, word_starts: bool = False) -> tuple[Array, ...]:
         """Tokenizes a column of texts into one flat array, which is faster than lists.
@@ -217,7 +217,7 @@ class TextEncoder:
         ids, lengths, starts = [np.empty(0, np.int32)], [np.empty(0, np.int64)], [np.empty(0, bool)]
         for begin in range(0, len(texts), TEXTS_AT_ONCE):
             batch = texts[begin : begin + TEXTS_AT_ONCE]
-            part = self._run(batch, fast=not by_text)
+            part = self.encode_batch(batch, fast=not by_text)
             rows = list(map(operator.attrgetter("ids"), part))
             lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
             ids.append(np.fromiter(itertools.chain.from_iterable(rows), np.int32))
@@ -237,7 +237,7 @@ class TextEncoder:
         """Returns the pieces of a text, or of each text in a column, as str."""
         if isinstance(text, str):
             return self.tokenize([text])[0]
-        return [encoding.tokens for encoding in self._run(as_texts(text))]
+        return [encoding.tokens for encoding in self.encode_batch(as_texts(text))]
 
     @overload
     def encode(
@@ -266,7 +266,7 @@ class TextEncoder:
             pairs = as_texts(pair, "pair")
             check_pairs(texts, pairs)
             texts = list(zip(texts, pairs, strict=True))
-        found = self._run(texts, special_tokens)
+        found = self.encode_batch(texts, special_tokens)
         encodings = _encodings(found)
         for encoding, e, text in zip(encodings, found, texts, strict=True):
             if self.continues_word is None:
@@ -299,7 +299,9 @@ class TextEncoder:
             return self.encode_words([words], special_tokens)[0]
         rows = [as_texts(row, f"words[{index}]") for index, row in enumerate(words)]
         spaced = list(map(after_spaces, rows)) if self._needs_space else rows
-        found = _encodings(self._run(spaced, special_tokens, True, backend=self._word_backend))
+        found = _encodings(
+            self.encode_batch(spaced, special_tokens, True, backend=self._word_backend)
+        )
         for encoding, row, words in zip(found, spaced, rows, strict=True):
             shifts = [len(text) - len(word) for text, word in zip(row, words, strict=True)]
             for i, word in enumerate(encoding.word_ids if any(shifts) else ()):
@@ -315,7 +317,7 @@ class TextEncoder:
         """
 
         def encode(batch, are_words):
-            return self._run(batch, are_words=are_words, backend=self._word_backend)
+            return self.encode_batch(batch, are_words=are_words, backend=self._word_backend)
 
         separates_words = self.continues_word is not None
         return encode_sentences(encode, sentences, separates_words, self._needs_space)
@@ -330,7 +332,26 @@ class TextEncoder:
     def _needs_space(self):
         return needs_space(self._backend, self._word_backend)
 
-    def _run(self, texts, special_tokens=False, are_words=False, fast=False, backend=None):
+    def encode_batch(
+        self,
+        texts: Sequence[Any],
+        special_tokens: bool = False,
+        are_words: bool = False,
+        fast: bool = False,
+        backend: tokenizers.Tokenizer | None = None,
+    ) -> list[tokenizers.Encoding]:
+        """Returns what the library `tokenizers` makes of texts.
+
+        Args:
+            texts: list of str, of pairs of str, or of lists of words.
+            special_tokens: bool, whether to add special tokens around the texts.
+            are_words: bool, whether texts are lists of words, each tokenized as it is given.
+            fast: bool, whether to return ids alone.
+            backend: another `tokenizers.Tokenizer`, or `None` for this one's.
+
+        Raises:
+            ValueError: the tokenizer's settings fail on a text.
+        """
         backend = backend or self._backend
         # The fast variant skips pieces, words and offsets, which cost a quarter of the time.
         encode_batch = backend.encode_batch_fast if fast else backend.encode_batch

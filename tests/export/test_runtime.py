@@ -354,7 +354,7 @@ MISTAKES = [
     ("multi", "classify", ["a", {"a": 0.5}], "each label's name"),
     ("choose", "choose", ["a", []], "at least one choice"),
     ("is_replaced", "is_replaced", ["a " * 15], "at most 14 tokens"),
-    ("answer", "answer", ["", "a"], "question needs a token"),
+    ("answer", "answer", ["", "a"], "question needs text"),
 ]
 
 

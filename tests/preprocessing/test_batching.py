@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_keras.preprocessing import BucketedBatches, Ragged, length_buckets, sorted_batches
-from bert_keras.preprocessing.batching import bucket_lengths, buckets_worth_compiling, restore_order
+from bert_keras.preprocessing.batching import bucket_lengths, buckets_worth_compiling
 
 pytestmark = pytest.mark.once
 
@@ -58,7 +58,11 @@ def test_sorted_batches_hold_each_row_once_within_the_budget_and_restore_its_pla
 ):
     batches = sorted_batches(lengths, batch_size, token_budget)
     rows = np.concatenate([rows for rows, _ in batches])
-    assert restore_order(rows, batches).tolist() == list(range(len(lengths)))
+    assert sorted(rows) == list(range(len(lengths)))
+    options = {"batch_size": batch_size, "shuffle": False, "token_budget": token_budget}
+    computed = BucketedBatches(lengths, make_inputs, **options)
+    rows = np.concatenate([rows for rows, _ in computed.batches])
+    assert computed.restore_order(rows).tolist() == list(range(len(lengths)))
     padded = [length for _, length in batches]
     assert padded == sorted(padded, reverse=True)
     for rows, length in batches:
@@ -215,8 +219,7 @@ def test_rows_that_fill_up_the_last_batch_have_no_weight(sample_weight, each):
 def test_batches_for_prediction_can_have_a_budget_of_tokens():
     rng = np.random.default_rng(0)
     lengths = rng.permutation(np.repeat([16, 48, 64, 92], 12)) - rng.integers(0, 4, 48)
-    batches = BucketedBatches(lengths, make_inputs, batch_size=4, pad_last_batch=True)
-    found = batches.for_prediction(token_budget=200)
+    found = BucketedBatches(lengths, make_inputs, shuffle=False, token_budget=200)
     inputs = [found[index][0]["token_ids"] for index in range(len(found))]
     assert all(x.size <= 200 for x in inputs) and {len(x) for x in inputs} >= {2, 3, 4, 12}
     assert found.restore_order(np.concatenate([x[:, 0] for x in inputs])).tolist() == [*range(48)]

@@ -46,7 +46,7 @@ REFUSALS = [
     (lambda: batches([5, 5], [1, 2, 3]), r"`labels` must have one .*row\. .*2 rows, 3 labels"),
     (lambda: batches([5, 5], {"a": [1]}), r"labels\['a'\]"),
     (lambda: batches([5, 5], [1, 2], sample_weight=[1.0]), "`sample_weight`"),
-    (lambda: batches([5]).for_prediction(token_budget=0), r"`token_budget` .* from 1\. .*: 0"),
+    (lambda: batches([5], shuffle=False, token_budget=0), r"`token_budget` .* from 1\. .*: 0"),
     # Masking
     *((lambda x=x: Masking(**{x: 0}), f"`{x}`.*Received") for x in ("rate", *LIMITS)),
     (lambda: Masking(rate=1.0), "`rate`.*Received"),

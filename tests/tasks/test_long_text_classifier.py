@@ -5,7 +5,7 @@ from theirs import outputs_of, reference_model
 from tiny import batches_of, ready_inputs, tiny_backbone, tiny_preprocessor, tiny_task
 
 import bert_keras
-from bert_keras.tasks.encoded_examples import buckets_of
+from bert_keras.preprocessing.batching import buckets_of
 
 pytestmark = pytest.mark.once
 

@@ -80,7 +80,7 @@ def test_scores_are_maxsim(shared):
     assert shared.embed([]) == [] and shared.score([], TEXTS).shape == (0, 3)
     # The loss sees the same numbers: vectors that do not count are zeros.
     examples = shared.data.encode((TEXTS, TEXTS))
-    vectors = to_numpy(call(shared, examples.inputs(np.arange(3), 12)))
+    vectors = to_numpy(call(shared, examples.rows.inputs(np.arange(3), 12)))
     from bert_keras.training.similarities import similarity_matrix
 
     found = compute(functools.partial(similarity_matrix, "maxsim"), vectors[:, 0], vectors[:, 1])

@@ -110,7 +110,7 @@ def test_tokens_of_label_minus_100_have_no_label(tagger):
         "input_ids": [[2, 5, 6, 3], [2, 7, 3]],
         "labels": [[-100, 0, 1, -100], [-100, 0, -100]],
     }
-    x, y, weights = tagger.data.in_our_form(datasets.Dataset.from_dict(inputs))
+    x, y, weights, _ = tagger.data.normalize(datasets.Dataset.from_dict(inputs))
     assert x["padding_mask"].tolist() == [[1, 1, 1, 1], [1, 1, 1, 0]]
     assert y.tolist() == [[0, 0, 1, 0], [0, 0, 0, 0]]
     assert weights.tolist() == [[0, 1, 1, 0], [0, 1, 0, 0]]
@@ -121,11 +121,11 @@ def test_tokens_of_label_minus_100_have_no_label(tagger):
 def test_answers_of_datasets_are_taken():
     task = tiny_task("QuestionAnswering")
     data = datasets.Dataset.from_dict({**QUESTIONS, "answers": ANSWERS})
-    x, y, _ = task.data.in_our_form(data)
+    x, y, *_ = task.data.normalize(data)
     assert [list(column) for column in x] == [QUESTIONS["question"], QUESTIONS["context"]]
     assert y == [[("b", 2)], None]
     inputs = {"input_ids": [[2, 5, 3, 6, 3]], "start_positions": [3], "end_positions": [3]}
-    _, y, _ = task.data.in_our_form(datasets.Dataset.from_dict(inputs))
+    _, y, *_ = task.data.normalize(datasets.Dataset.from_dict(inputs))
     assert {name: labels.tolist() for name, labels in y.items()} == {
         "start_logits": [3],
         "end_logits": [3],

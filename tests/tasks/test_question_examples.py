@@ -2,6 +2,7 @@ import warnings
 
 import pytest
 
+from bert_keras.answers.span_search import check_not_blank
 from bert_keras.datasets import QuestionExample
 from bert_keras.datasets.squad import Answer
 from bert_keras.tasks.question_examples import (
@@ -9,7 +10,6 @@ from bert_keras.tasks.question_examples import (
     MISPLACED,
     Unusable,
     as_columns,
-    check_not_blank,
     read_answers,
     report,
     right_answers,

@@ -13,6 +13,7 @@ from bert_keras import distribution
 from bert_keras.preprocessing import batching
 from bert_keras.preprocessing.batching import BucketedBatches, buckets_worth_compiling
 from bert_keras.tasks import task_data
+from bert_keras.tasks.encoded_labels import class_weighted
 
 pytestmark = pytest.mark.once
 
@@ -30,10 +31,11 @@ def test_fit_learns_from_raw_text():
     assert classifier.classify("a a")["label"] == "with a"
 
 
+@pytest.mark.each_backend
 def test_an_accelerator_gets_lengths_of_eight_and_large_batches(shared_classifier, monkeypatch):
     monkeypatch.setattr(distribution, "has_accelerator", lambda: True)
     data = shared_classifier.data
-    batches = data.for_prediction(data.encode(TEXTS * 50, training=False))
+    batches = batching.prediction_batches(data.encode(TEXTS * 50, training=False).rows)
     shapes = [batches[index][0]["token_ids"].shape for index in range(len(batches))]
     assert all(length % 8 == 0 for _, length in shapes)
     assert sum(rows for rows, _ in shapes) == 1200 and max(map(np.prod, shapes)) == 16384
@@ -142,7 +144,7 @@ def test_as_many_batches_are_sorted_together_as_asked_for(monkeypatch):
             super().__init__(*args, **kwargs)
             windows.append(self.window)
 
-    monkeypatch.setattr("bert_keras.tasks.encoded_examples.BucketedBatches", Recorded)
+    monkeypatch.setattr("bert_keras.preprocessing.batching.BucketedBatches", Recorded)
     classifier = tiny_classifier()
     # The last run continues the one before it, and keeps its window.
     for options in ({"sort_window": 7}, {}, {"sort_window": 3}, {"initial_epoch": 1, "epochs": 2}):
@@ -410,7 +412,7 @@ def test_labels_may_be_one_hot_or_shares_of_classes():
 def test_class_weights_of_one_hot_labels_are_those_of_their_classes():
     classifier = tiny_classifier()
     weights = [
-        classifier.data.encode(TEXTS, labels).weighted("balanced", 2).sample_weight
+        class_weighted(classifier.encode_labels(labels), None, "balanced", 2)
         for labels in (LABELS, np.eye(2)[LABELS])
     ]
     np.testing.assert_array_equal(*weights)
