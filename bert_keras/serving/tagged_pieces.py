@@ -38,14 +38,9 @@ def entities_of_pieces(rows, logits, strategy, ignored, served):
 def _pieces_of(tokenizer, text, first):
     """Returns the `Piece`s of a text, the first of which is at `first` in the input."""
     encoding = tokenizer.encode(text, special_tokens=False)
-    is_wordpiece = tokenizer.is_wordpiece
     unknown, pieces = tokenizer.unknown_token, []
-    for place, piece in enumerate(encoding.pieces):
-        start, end = encoding.offsets[place]
-        if is_wordpiece:
-            continues = piece.startswith("##")
-        else:  # Pieces that follow no space, as transformers has it.
-            continues = start > 0 and " " not in text[start - 1 : start + 1]
+    for place, continues in enumerate(tokenizer.continued_words(text, encoding)):
+        piece, (start, end) = encoding.pieces[place], encoding.offsets[place]
         if piece == unknown:
             piece, continues = text[start:end], False
         pieces.append(Piece(piece, first + place, start, end, continues))

@@ -126,8 +126,7 @@ class TextEncoder:
         return sorted({*self.ids_of(getattr(self, role) for role in ROLES)})
 
     @property
-    def is_wordpiece(self) -> bool:
-        """Whether the pieces are WordPiece's, which separates the words of a text."""
+    def _is_wordpiece(self):
         return isinstance(self._backend.model, tokenizers.models.WordPiece)
 
     @functools.cached_property
@@ -136,10 +135,25 @@ class TextEncoder:
 
         None if that depends on the text, not on the vocabulary.
         """
-        prefix = self._backend.model.continuing_subword_prefix if self.is_wordpiece else ""
+        prefix = self._backend.model.continuing_subword_prefix if self._is_wordpiece else ""
         if not prefix:
             return None
         return np.array([token.startswith(prefix) for token in self.vocabulary])
+
+    def continued_words(self, text: str, encoding: Encoding) -> list[bool]:
+        """Returns for each piece of a text whether it continues a word, as transformers has it.
+
+        WordPiece's pieces say so by `##`; others continue a word if they follow no space.
+
+        Args:
+            text: str.
+            encoding: its `Encoding` without special tokens.
+        """
+        if self._is_wordpiece:
+            return [piece.startswith("##") for piece in encoding.pieces]
+        return [
+            start > 0 and " " not in text[start - 1 : start + 1] for start, _ in encoding.offsets
+        ]
 
     def find(self, token: str | None) -> int | None:
         """Returns the id of a token, or `None` if the vocabulary does not hold it."""
@@ -167,7 +181,7 @@ class TextEncoder:
             raise ValueError(f"An id must be in [0, {self.vocabulary_size}). Received: {id}.")
         # A token that occurs twice in vocab.txt has a number after a line break.
         token = self._backend.id_to_token(id).removeprefix(HIDDEN)
-        return token.partition("\n")[0] if self.is_wordpiece else token
+        return token.partition("\n")[0] if self._is_wordpiece else token
 
     def readable(self, id: int) -> str:
         """Returns the token of an id in readable form: `é` for the bytes `Ã©`, without `▁`.
@@ -175,7 +189,7 @@ class TextEncoder:
         `##` is kept. A token that would become empty, or is half a character, is not changed.
         """
         token = self.id_to_token(id)
-        if self.is_wordpiece:
+        if self._is_wordpiece:
             return token
         text = self._backend.decode([id], skip_special_tokens=False).strip()
         return token if "\ufffd" in text else text or token
@@ -397,8 +411,7 @@ class TextEncoder:
         left_out = () if special_tokens else (self.cls_token, self.sep_token, self.pad_token)
         kept = [int(id) for id in ids if self.id_to_token(int(id)) not in left_out]
         text = self._backend.decode(kept, skip_special_tokens=False)
-        is_wordpiece = self.is_wordpiece
-        return _BETWEEN_CHINESE.sub("", text) if is_wordpiece else text
+        return _BETWEEN_CHINESE.sub("", text) if self._is_wordpiece else text
 
     def join(self, pieces: Sequence[str]) -> str:
         """Returns the text of pieces, such as `"unhappy"` for `["un", "##happy"]`."""
