@@ -56,8 +56,10 @@ else:
     from bert_keras.tasks.next_sentence_prediction import NextSentencePrediction
     from bert_keras.tasks.pretraining import Pretraining
     from bert_keras.tasks.question_answering import QuestionAnswering
-    from bert_keras.tasks.replaced_token_detection import ReplacedTokenDetection
-    from bert_keras.tasks.replaced_token_detector import ReplacedTokenDetector
+    from bert_keras.tasks.replaced_token_detection import (
+        ReplacedTokenDetection,
+        ReplacedTokenDetector,
+    )
     from bert_keras.tasks.reranker import Reranker
     from bert_keras.tasks.saliency import Saliency, integrated_gradients
     from bert_keras.tasks.span_boundary import SpanBoundary

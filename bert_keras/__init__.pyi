@@ -44,7 +44,7 @@ from bert_keras.tasks.question_answering import QuestionAnswering as QuestionAns
 from bert_keras.tasks.replaced_token_detection import (
     ReplacedTokenDetection as ReplacedTokenDetection,
 )
-from bert_keras.tasks.replaced_token_detector import ReplacedTokenDetector as ReplacedTokenDetector
+from bert_keras.tasks.replaced_token_detection import ReplacedTokenDetector as ReplacedTokenDetector
 from bert_keras.tasks.reranker import Reranker as Reranker
 from bert_keras.tasks.saliency import Saliency as Saliency
 from bert_keras.tasks.saliency import integrated_gradients as integrated_gradients

@@ -10,6 +10,7 @@ classifier.classify("What a film!")  # its head is the one that was trained
 """
 
 import copy
+from typing import Unpack
 
 import keras
 import numpy as np
@@ -25,7 +26,7 @@ from bert_keras.tasks.task_data import TaskData
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.token_classifier import TokenClassifier
 from bert_keras.tasks.user_columns import Columns, split_off_end
-from bert_keras.types import Data, Dtype, Labels, Verbose, Weights
+from bert_keras.types import Data, Labels, LayerOptions, Verbose, Weights
 
 FEATURES = "features"
 
@@ -155,9 +156,7 @@ class HeadTask(JointTask):
 
     Args:
         task: a `TextClassifier` or a `TokenClassifier` with `frozen="backbone"`.
-        name: str, or `None`.
-        dtype: a dtype policy or its name; `None` for the task's.
-        trainable: bool.
+        **kwargs: `name`, `dtype`, by default the task's, and `trainable`, see `keras.Model`.
 
     Raises:
         ValueError: the task's head reads something else, or its backbone trains.
@@ -173,12 +172,10 @@ class HeadTask(JointTask):
     def __init__(
         self,
         task: TextClassifier | TokenClassifier,
-        name: str | None = None,
-        dtype: Dtype | None = None,
-        trainable: bool = True,
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         _check_can_be_cached(task)
-        super().__init__(task, task, name, dtype, trainable)
+        super().__init__(task, task, **kwargs)
         self.task, self.data = task, FeatureData(self)
         self.num_classes, self.label_names = task.num_classes, task.label_names
         self.recipe = copy.copy(task.recipe)

@@ -42,10 +42,20 @@ def head_settings(task, pooling, head_options):
     """
     options = {} if pooling else families.head_options(task.backbone, task)
     options.pop("dropout", None)
-    for name in head_options or ():
-        check_choice("head_options", name, ("hidden_activation", "dropout_first", "norm"))
+    check_head_options(head_options, ("hidden_activation", "dropout_first", "norm"))
     pooling = pooling or options.pop("pooling", "pooler" if task.backbone.pooler else "cls")
     return pooling, options if head_options is None else dict(head_options)
+
+
+def check_head_options(options, names):
+    """Returns options of a head as a dict, or `None`; raises `ValueError` for another name."""
+    for name in options or ():
+        check_choice("head_options", name, names)
+    return options and dict(options)
+
+
+# The options of the head of masked tokens.
+MASKED_LM_OPTIONS = ("activation", "layer_norm_epsilon", "use_bias")
 
 
 def dropout_of(task, dropout):

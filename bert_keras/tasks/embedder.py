@@ -70,6 +70,7 @@ class Embedder(Task):
     few_groups_are_meant = False
     has_classes = False
     is_fine_tuned = False
+    may_have_several_texts = True
     needs_labels = False  # Only some objectives have labels.
     objectives: ClassVar[dict[str, tuple]] = {
         "ranking": (MultipleNegativesRanking, 2, None),
@@ -149,11 +150,6 @@ class Embedder(Task):
         """Returns the vectors of rows, float32 `(num_rows, ...)`."""
         outputs = self.outputs_for_head(inputs, training=training)
         return self.head(outputs, padding_mask=inputs.get(PADDING_MASK))
-
-    def check_arrays(self, inputs):
-        """Raises unless NumPy inputs fit, `(batch, seq_len)` or `(batch, num_texts, seq_len)`."""
-        has_columns = np.ndim(inputs[TOKEN_IDS]) == 3
-        self.backbone.check_arrays(inputs, num_axes=3 if has_columns else 2)
 
     def default_loss(self, label_smoothing):
         """Returns the loss of `objective`."""

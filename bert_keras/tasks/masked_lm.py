@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bert_keras.answers.probabilities import log_softmax
 from bert_keras.answers.tokens import MaskAnswerer
-from bert_keras.checks import check_choice, check_shape, refuse_first, refuse_unused
+from bert_keras.checks import check_shape, refuse_first, refuse_unused
 from bert_keras.heads.masked_tokens import MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
@@ -23,7 +23,7 @@ from bert_keras.preprocessing.masking import Masking, TokenKinds
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
-from bert_keras.tasks.compatibility import head_for
+from bert_keras.tasks.compatibility import MASKED_LM_OPTIONS, check_head_options, head_for
 from bert_keras.tasks.keyword_options import MaskedLMOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_columns, is_empty, num_examples
@@ -113,9 +113,7 @@ class MaskedLM(Task):
                 f"{masking!r}."
             )
         self.masking = masking if isinstance(masking, Masking) else Masking(**(masking or {}))
-        for name in head_options or ():
-            check_choice("head_options", name, ("activation", "layer_norm_epsilon", "use_bias"))
-        self.head_options = head_options and dict(head_options)
+        self.head_options = check_head_options(head_options, MASKED_LM_OPTIONS)
         self.head = self.make_head()
         self.build()
 

@@ -105,6 +105,7 @@ text, `(num_examples, num_texts)` |
 
     answerers = (RankAnswerer, ScoreAnswerer, PairClassAnswerer, PairLogitsAnswerer)
     form = "candidates"
+    may_have_several_texts = True
     needs_labels = False  # Positives and negatives are labels themselves.
     head_arguments = ("num_classes", "pooling", "head_options")
     decided_arguments = {  # noqa: RUF012
@@ -145,10 +146,6 @@ text, `(num_examples, num_texts)` |
             return super().call(inputs, token_vectors, training)
         logits = super().call(merge_groups(inputs), training=training)
         return ops.reshape(logits, (-1, ops.shape(inputs[TOKEN_IDS])[1]))
-
-    def check_arrays(self, inputs):
-        """Raises unless NumPy inputs fit, `(batch, seq_len)` or `(batch, num_texts, seq_len)`."""
-        self.backbone.check_arrays(inputs, num_axes=3 if np.ndim(inputs[TOKEN_IDS]) == 3 else 2)
 
     def default_loss(self, label_smoothing):
         """Returns binary cross-entropy of the logits."""

@@ -11,7 +11,14 @@ from keras import ops
 from numpy.typing import NDArray
 
 from bert_keras.answers.text_vectors import SparseAnswerer
-from bert_keras.checks import check_bool, check_choice, check_number, require
+from bert_keras.checks import (
+    check_bool,
+    check_number,
+    check_shape,
+    check_type,
+    refuse_first,
+    require,
+)
 from bert_keras.engine.whole_steps import inner_optimizer
 from bert_keras.heads.splade import SpladeHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
@@ -19,15 +26,9 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families, presets
 from bert_keras.presets.formats import sentence_transformers
-from bert_keras.tasks.compatibility import head_for
+from bert_keras.tasks.compatibility import MASKED_LM_OPTIONS, check_head_options, head_for
 from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.keyword_options import SparseTextEmbedderOptions, TaskOptions
-from bert_keras.tasks.static_queries import (
-    check_query_weights,
-    vectors_of_ids,
-    vectors_of_texts,
-    weight_table,
-)
 from bert_keras.training.contrastive import MultipleNegativesRanking
 from bert_keras.types import Card, FileDtype, Frozen, Objective, Path, Texts, Verbose
 
@@ -140,9 +141,7 @@ class SparseTextEmbedder(Embedder):
             )
         self.regularization = tuple(check_number("regularization", x) for x in regularization)
         self.ramp_share = check_number("ramp_share", ramp_share, below=1.0)
-        for name in head_options or ():
-            check_choice("head_options", name, ("activation", "layer_norm_epsilon", "use_bias"))
-        self.head_options = head_options and dict(head_options)
+        self.head_options = check_head_options(head_options, MASKED_LM_OPTIONS)
         options = {**families.head_options(backbone, self), **(self.head_options or {})}
         self.head = head_for(self, SpladeHead, log_twice=log_twice, **options)
         # A seed generator counts the steps: its state is not a weight, and a continued run restores
@@ -335,3 +334,85 @@ def _flops(weights):
     batch, num_texts, _ = ops.shape(weights)
     count = ops.cast(ops.maximum(batch * num_texts, 1), weights.dtype)
     return ops.sum(ops.square(ops.sum(weights, axis=(0, 1)) / count))
+
+
+# Queries without a model: each token has a weight of its own.
+
+
+def check_query_weights(weights, tokenizer):
+    """Returns weights as a dict of floats, without zeros; `None` for `None`.
+
+    Args:
+        weights: dict, token -> weight; or `None`.
+        tokenizer: a `Tokenizer`, whose vocabulary may come later; or `None`.
+
+    Raises:
+        TypeError: it is no dict.
+        ValueError: there is no tokenizer, a token is not in the vocabulary, or a weight is no
+            number from 0.
+    """
+    if weights is None:
+        return None
+    check_type("query_weights", weights, Mapping, "a dict from tokens to weights")
+    tokens, values = list(weights), np.array(list(weights.values()))
+    check_shape("`query_weights`", values, ("num_tokens",), "iuf")
+    refuse_first(~(np.isfinite(values) & (values >= 0)), values, "Query weights must be from 0")
+    if tokenizer is None:
+        raise ValueError(
+            "`query_weights` need the tokenizer whose tokens they name. Received: "
+            "preprocessor=None. Pass a `TextPreprocessor`."
+        )
+    if tokenizer.has_vocabulary:
+        vocabulary = set(tokenizer.vocabulary)
+        is_unknown = [token not in vocabulary for token in tokens]
+        advice = "Take the weights that came with this tokenizer."
+        refuse_first(is_unknown, tokens, "Each token of `query_weights` must be a token", advice)
+    return {token: float(value) for token, value in weights.items() if value}
+
+
+def weight_table(weights: Mapping[str, float], tokenizer: Any, size: int) -> np.ndarray:
+    """Returns the weight of each token id, float32 `(size,)`; ids without a token weigh 0."""
+    table = np.zeros(size, "float32")
+    for id, token in enumerate(tokenizer.vocabulary):
+        table[id] = weights.get(token, 0.0)
+    return table
+
+
+def vectors_of_texts(texts, table, preprocessor):
+    """Returns the sparse vectors of queries: the weights of the tokens that occur.
+
+    Args:
+        texts: list of str.
+        table: see `weight_table`.
+        preprocessor: a `TextPreprocessor`. Special tokens are not added.
+
+    Returns:
+        float32 `scipy.sparse.csr_array` `(num_texts, vocabulary_size)`.
+    """
+    sparse = require("scipy.sparse", "return sparse vectors")
+    ids, _ = preprocessor.tokenize(texts)
+    rows = [np.unique(row[: preprocessor.max_length]) for row in ids]
+    indices = np.concatenate(rows)
+    ends = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    vectors = sparse.csr_array((table[indices], indices, ends), shape=(len(texts), len(table)))
+    vectors.eliminate_zeros()
+    return vectors
+
+
+def vectors_of_ids(token_ids, table, layout, pad_id):
+    """Returns the vectors of rows of token ids for training, float32 `(batch, vocabulary_size)`.
+
+    Args:
+        token_ids: int `(batch, seq_len)`, with special tokens and padding, which do not count.
+        table: see `weight_table`.
+        layout: the tokenizer's `Layout`.
+        pad_id: int.
+    """
+    table = table.copy()
+    table[[*layout.before, *layout.between, *layout.after, pad_id]] = 0.0
+    token_ids = ops.cast(token_ids, "int32")
+    rows = ops.cumsum(ops.ones_like(token_ids), axis=0) - 1
+    positions = ops.reshape(ops.stack([rows, token_ids], axis=-1), (-1, 2))
+    occurs = ops.zeros((ops.shape(token_ids)[0], len(table)), "float32")
+    occurs = ops.scatter_update(occurs, positions, ops.ones_like(positions[:, 0], dtype="float32"))
+    return occurs * ops.convert_to_tensor(table)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bert_keras.answers.answerer import Answerer
 from bert_keras.checks import as_str, is_table
+from bert_keras.inputs import TOKEN_IDS
 from bert_keras.layers.initializer import build_parts
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.backbone import Backbone
@@ -118,6 +119,8 @@ class Task(AdaptedTask, BuiltModel):
     answerers: ClassVar[tuple[type[Answerer], ...]] = ()
     # The form of raw examples, one of `user_columns.FORMS`.
     form = "texts"
+    # Whether ready inputs may also have several texts in a row, `(batch, num_texts, seq_len)`.
+    may_have_several_texts = False
     # Whether raw examples need labels to train on.
     needs_labels = True
     # Whether ready inputs have a label per token, so that padding has weight 0.
@@ -184,7 +187,8 @@ class Task(AdaptedTask, BuiltModel):
 
     def check_arrays(self, inputs: Inputs) -> None:
         """Raises when NumPy inputs do not fit the backbone, see `Backbone.check_arrays`."""
-        self.backbone.check_arrays(inputs, num_axes=self.num_input_axes)
+        several = self.may_have_several_texts and np.ndim(inputs[TOKEN_IDS]) == 3
+        self.backbone.check_arrays(inputs, num_axes=3 if several else self.num_input_axes)
 
     def backbone_outputs(
         self, inputs: Inputs, training: bool | None = None, **options: Any
