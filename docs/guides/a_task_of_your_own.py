@@ -19,8 +19,9 @@
 #
 # - The **task** trains. It makes the head, and defines labels, loss and metrics.
 # - The **answerer** turns the outputs for some texts into answers. It knows the task only by
-#   `settings`, plain data, and it uses NumPy alone. The task calls it with `predict`, an exported
-#   folder with ONNX Runtime, the server with its batches.
+#   `settings`, plain data: the attributes of the task that its `setting_names` lists. It uses
+#   NumPy alone. The task calls it with `predict`, an exported folder with ONNX Runtime, the server
+#   with its batches.
 #
 # An answerer also says which fields a row has, and which options the answer takes: Python, the
 # server and the exported folder check the same bounds. Its `answers` gets the outputs of all texts
