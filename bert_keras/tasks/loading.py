@@ -1,7 +1,6 @@
 """A task from a preset, with or without its head."""
 
 import contextlib
-import warnings
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from bert_keras.models.model import arguments_of
 from bert_keras.other_names import renamed_argument
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
-from bert_keras.presets.assign import NewHead, own_weights
+from bert_keras.presets.assign import NewHead, own_weights, warn
 from bert_keras.presets.resolve import model_of_run
 
 
@@ -51,7 +50,31 @@ def _task_of_run(cls, path, arguments):
 def _make_task(cls, preset, load_weights, arguments):
     """Returns a task of a class on the backbone and the tokenizer of a preset, see `load_task`."""
     source = presets.open_preset(preset)
-    arguments_by_owner = _split_arguments(cls, source.backbone_class(Backbone), arguments)
+    given = _split_arguments(cls, source.backbone_class(Backbone), arguments)
+    saved, changed = _saved_settings(cls, source, arguments)
+    with _when(load_weights, source.filling()):
+        backbone = source.backbone(Backbone, **given["backbone"])
+    if "preprocessor" not in arguments:
+        options = given["preprocessor"]
+        given["task"]["preprocessor"] = _preset_preprocessor(source, cls, backbone, options)
+    settings = _with_defaults(cls, source, {**saved, **given["task"]}, load_weights)
+    # A head from the preset must not be larger than the preset's weights; a new one may be.
+    is_preset_head = load_weights and saved and not changed
+    is_as_saved = given["task"].keys() <= {"preprocessor"}
+    with _when(is_preset_head, source.filling()), _when(is_as_saved, reading(source.folder)):
+        task = cls(backbone, **settings)
+    if load_weights:
+        _load_weights(source, backbone, task, changed)
+    return task
+
+
+def _when(condition, context):
+    """Returns a context if a condition holds, else one that does nothing."""
+    return context if condition else contextlib.nullcontext()
+
+
+def _saved_settings(cls, source, arguments):
+    """Returns a preset's settings of a task, and the arguments that rule out its head."""
     with reading(source.folder):
         saved = source.task_arguments(cls, arguments)
     changed = _changed_head_arguments(cls, saved, {**cls.decided_arguments, **arguments})
@@ -63,14 +86,11 @@ def _make_task(cls, preset, load_weights, arguments):
             dropped.add("problem_type")
     if "pooling" in changed:
         dropped.add("head_options")
-    with source.filling() if load_weights else contextlib.nullcontext():
-        backbone = source.backbone(Backbone, **arguments_by_owner["backbone"])
-    if "preprocessor" not in arguments:
-        arguments_by_owner["task"]["preprocessor"] = _preset_preprocessor(
-            source, cls, backbone, arguments_by_owner["preprocessor"]
-        )
-    saved = {name: value for name, value in saved.items() if name not in dropped}
-    settings = {**saved, **arguments_by_owner["task"]}
+    return {name: value for name, value in saved.items() if name not in dropped}, changed
+
+
+def _with_defaults(cls, source, settings, load_weights):
+    """Returns settings with the pooling of a new head; raises if a required one is missing."""
     parameters = cls.parameters_of_constructor()
     pooling = parameters.get("pooling")
     # An embedder has a default of its own.
@@ -82,30 +102,18 @@ def _make_task(cls, preset, load_weights, arguments):
     if missing := [n for n, p in parameters.items() if p.default is p.empty and n not in supplied]:
         absence = f"no head for a {cls.__name__}, which would set {missing}"
         raise TypeError(f"{source.source} has {absence}. Pass {missing} to `from_preset`.")
-    # A head from the preset must not be larger than the preset's weights; a new one may be.
-    is_preset_head = load_weights and bool(saved) and not changed
-    error_context = (
-        contextlib.nullcontext()
-        if arguments_by_owner["task"].keys() - {"preprocessor"}
-        else reading(source.folder)
-    )
-    with source.filling() if is_preset_head else contextlib.nullcontext(), error_context:
-        task = cls(backbone, **settings)
-    if not load_weights:
-        return task
+    return settings
+
+
+def _load_weights(source, backbone, task, changed):
+    """Loads the backbone, and the head unless it was changed; a warning says if the head is new."""
     with reading(source.folder):
         source.load_backbone_weights(backbone, task)
-    if changed and own_weights(task):
-        warnings.warn(
-            f"The preset's head has other {changed} than requested, so the new head starts at "
-            "random and needs training.",
-            NewHead,
-            stacklevel=5,
-        )
-    if not changed:
-        with reading(source.folder):
+        if not changed:
             source.load_head_weights(task)
-    return task
+    if changed and own_weights(task):
+        rule = f"The preset's head has other {changed} than requested"
+        warn(f"{rule}, so the new head starts at random and needs training.", NewHead)
 
 
 def _split_arguments(cls, backbone_class, arguments):
@@ -172,7 +180,7 @@ def _changed_head_arguments(cls, saved, arguments):
 
 
 def _preset_preprocessor(source, cls, backbone, arguments):
-    with contextlib.nullcontext() if arguments else reading(source.folder):
+    with _when(not arguments, reading(source.folder)):
         config = source.preprocessor_config(cls)
         if config is None:
             tokenizer = source.tokenizer()
