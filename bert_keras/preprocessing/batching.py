@@ -307,20 +307,19 @@ class BucketedBatches(keras.utils.PyDataset):
         inputs = self.make_inputs(rows, length)
         if self.labels is None:
             return (inputs,)
-        is_dict, weights = isinstance(self.labels, dict), self.sample_weight
-        columns = self.labels if is_dict else {None: self.labels}
-        weights = weights if isinstance(weights, dict) else dict.fromkeys(columns, weights)
-        labels = {name: _taken(column, rows, length) for name, column in columns.items()}
-        weights = {
-            name: self._column_weights(column, weights.get(name), rows, length)
-            for name, column in columns.items()
-        }
-        if all(weight is None for weight in weights.values()):
-            return inputs, labels if is_dict else labels[None]
-        for name, weight in weights.items():
-            # Selecting rows made a copy, so the weights of the data set stay as they are.
+        is_dict, has_weights = isinstance(self.labels, dict), False
+        labels, weights = {}, {}
+        for name, column in (self.labels if is_dict else {None: self.labels}).items():
+            weight = self.sample_weight
+            weight = weight.get(name) if isinstance(weight, dict) else weight
+            weight = self._column_weights(column, weight, rows, length)
+            has_weights = has_weights or weight is not None
+            labels[name] = _taken(column, rows, length)
             weights[name] = np.ones(len(rows), np.float32) if weight is None else weight
-            weights[name][num_rows:] = 0  # Rows that only fill the batch.
+            # Rows that only fill the batch. Selecting rows made a copy of the data set's weights.
+            weights[name][num_rows:] = 0
+        if not has_weights:
+            return inputs, labels if is_dict else labels[None]
         return (inputs, labels, weights) if is_dict else (inputs, labels[None], weights[None])
 
     def _column_weights(self, labels, weights, rows, length):

@@ -188,12 +188,16 @@ def pack(
     second.scatter(token_ids, second_begins)
     ends = second_begins + second.lengths
     token_ids[rows, ends[:, None] + np.arange(len(layout.after))] = layout.after
-    columns = np.arange(length)
+    inputs, columns = {}, np.arange(length)
     padding_mask = columns < lengths[:, None]
-    is_second = padding_mask & (columns >= second_begins[:, None]) & is_pair
-    inputs = {TOKEN_IDS: token_ids, SEGMENT_IDS: is_second * layout.second_segment}
-    inputs[PADDING_MASK] = padding_mask
-    return {name: inputs[name].astype(np.int32) for name in inputs if name in input_names}
+    if TOKEN_IDS in input_names:
+        inputs[TOKEN_IDS] = token_ids
+    if SEGMENT_IDS in input_names:
+        is_second = padding_mask & (columns >= second_begins[:, None]) & is_pair
+        inputs[SEGMENT_IDS] = (is_second * layout.second_segment).astype(np.int32)
+    if PADDING_MASK in input_names:
+        inputs[PADDING_MASK] = padding_mask.astype(np.int32)
+    return inputs
 
 
 def _truncate_pairs(ids, pair_ids, budget, truncation):

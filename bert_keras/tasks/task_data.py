@@ -108,7 +108,8 @@ class TaskData:
         if training and y is None and task.needs_labels:
             check_labels_given(y, type(task).__name__)
         if kind != "arrays":
-            self.check_has_preprocessor()
+            if task.preprocessor is None:
+                self.check_has_preprocessor()
             x = as_column(x) if kind == "batches" else x
             check_labels_and_weights(x, y, sample_weight)
             return task.encode_texts(x, y, sample_weight, training)
@@ -168,8 +169,9 @@ class TaskData:
         # For XLA, rows of weight 0 in the last batch cost less than compiling a smaller shape.
         # `evaluate` must not pad: Keras averages the losses of batches by rows, not by weights.
         # A user's own step need not expect weights, or heed them.
-        has_own_step = overrides(task, "train_step", "compute_loss", "compute_metrics")
-        pads = COMPILES_SHAPES and shuffle and task.ignores_weight_0() and not has_own_step
+        own_step = ("train_step", "compute_loss", "compute_metrics")
+        pads = COMPILES_SHAPES and shuffle and task.ignores_weight_0()
+        pads = pads and not overrides(task, *own_step)
         batches = examples.batches(
             batch_size,
             shuffle=shuffle,
