@@ -80,8 +80,9 @@ WORDS = {
 # What Keras or a base class calls. Readers who write no class of their own need none of it.
 HOOK = re.compile(
     r"(add_hidden|build|check|compute|default|encode_labels|encode_ready|encode_texts|has_classes"
-    r"|ignores|left_alone|make|non_trainable|on_epoch|predict_batches|predict_rows|reads_pooled"
-    r"|save_weights|settle|summary|targets_are_rare|tasks$|text_answer|through|trainable)"
+    r"|form$|ignores|label_per_token$|left_alone|make|needs_labels$|non_trainable|on_epoch"
+    r"|predict_batches|predict_rows|reads_pooled|rows_of$|save_weights|settle|skips_prompt$"
+    r"|summary|targets_are_rare|tasks$|text_answer|through|trainable)"
     r"|.*(_assets|_columns|_config|_multipliers|_on_batch|_outputs|_step|_with|row_labels)$"
     r"|from_config$"
 )
