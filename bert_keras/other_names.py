@@ -2,7 +2,6 @@
 
 import abc
 import difflib
-import inspect
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -152,14 +151,6 @@ def renamed_argument(name):
         name: str, such as `"num_labels"`.
     """
     return f" Here: {_ARGUMENTS[name]}." if name in _ARGUMENTS else ""
-
-
-def check_arguments(names, function):
-    """Raises `TypeError` for a name that is not an argument of the function."""
-    for name in names:
-        if name not in inspect.signature(function).parameters:
-            hint = renamed_argument(name)
-            raise TypeError(f"`{function.__name__}` has no argument {name!r}.{hint}")
 
 
 def missing_attribute(cls, name, kind="{!r} object"):

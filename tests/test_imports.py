@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A folder, or a module at the top, may import itself and what a lower level has.
 LIBRARY = [
     {"checks", "other_names", "types", "version"},
-    {"distribution", "inputs"},
+    {"distribution", "inputs", "signatures"},
     {"engine"},
     {"tokenizers"},
     {"preprocessing"},

@@ -29,9 +29,6 @@ from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.types import Path
 
 FORMATS = ("safetensors", "tfrecord")
-# The arguments that, beside the text and the tokenizer, determine the examples.
-SETTINGS = ("objective", "sequence_length", "duplicates", "masking", "short_probability")
-SETTINGS += ("random_probability", "short_per", "seed", "format", "examples_per_shard")
 # Holds what an unfinished run needs to continue.
 UNFINISHED_FOLDER = ".unfinished"
 TOKENS_PER_TASK = 1 << 20
@@ -128,9 +125,12 @@ def create_pretraining_data(
         ImportError: TensorFlow for `format="tfrecord"`, or the package of a `runner`, is missing.
         ChildProcessError: a process was killed; the same call continues.
     """
-    given = locals()
-    settings = {name: given[name] for name in SETTINGS}
-    settings["masking"] = None if masking is None else masking.get_config()
+    # What, beside the text and the tokenizer, determines the examples.
+    settings = {"objective": objective, "sequence_length": sequence_length}
+    settings |= {"duplicates": duplicates, "masking": masking and masking.get_config()}
+    settings |= {"short_probability": short_probability, "random_probability": random_probability}
+    settings |= {"short_per": short_per, "seed": seed, "format": format}
+    settings["examples_per_shard"] = examples_per_shard
     check_local("`output_dir`", output_dir)
     _check(settings, tokenizer)
     workers_class = check_runner(runner, runner_options)
@@ -144,7 +144,9 @@ def create_pretraining_data(
     fingerprint = json_sha256([list(map(file_sha256, files)), about, settings, FORMAT_VERSION])
     manifest = _finished_manifest(output_dir, fingerprint)
     if manifest is None:
-        state = {name: given[name] for name in ("sentences_per_line", "word_segmenter")} | {
+        state = {
+            "sentences_per_line": sentences_per_line,
+            "word_segmenter": word_segmenter,
             "tokenizer": tokenizer.plain(),
             "settings": settings,
             "output_dir": os.path.abspath(output_dir),

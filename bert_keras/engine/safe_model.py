@@ -7,7 +7,6 @@ whose functions the method calls, along with the test that fails when the method
 """
 
 import glob
-import inspect
 import io
 import os
 import pathlib
@@ -26,10 +25,8 @@ from bert_keras.engine.direct_call import adds_nothing
 from bert_keras.engine.prediction import batches_of, prediction_of, resolve_verbose, with_progress
 from bert_keras.engine.summary import output_shapes
 from bert_keras.engine.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
-from bert_keras.other_names import check_arguments
+from bert_keras.signatures import check_arguments
 from bert_keras.types import Data, Inputs, LayerOptions, Path, Verbose
-
-_FIT_ARGUMENTS = inspect.signature(keras.Model.fit).parameters.keys()
 
 
 class SafeModel(WholeSteps, keras.Model):
@@ -96,8 +93,7 @@ class SafeModel(WholeSteps, keras.Model):
 
         If the standard output is not a terminal, `verbose="auto"` prints one line per epoch.
         """
-        if not kwargs.keys() <= _FIT_ARGUMENTS:
-            check_arguments(kwargs, keras.Model.fit)
+        check_arguments(kwargs, keras.Model.fit)
         if len(args) < 5 and kwargs.get("verbose", "auto") == "auto":
             kwargs["verbose"] = resolve_verbose("auto")
         self._drop_stale_functions()

@@ -1,6 +1,5 @@
 """The base class of heads."""
 
-import inspect
 from typing import Any, Unpack
 
 import keras
@@ -11,26 +10,29 @@ from bert_keras.layers.activations import get_activation
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import build_parts, head_initializer
 from bert_keras.layers.layer_norm import LayerNorm
+from bert_keras.signatures import keeps_arguments, parameters_of
 from bert_keras.types import Activation, LayerOptions, Tensor
 
 
 class Head(DirectCall, keras.layers.Layer):
-    """Dense layers on the outputs of a backbone. A head keeps its arguments as attributes.
+    """Dense layers on the outputs of a backbone.
 
     The last layer is `dense`. A head may have a hidden layer, `hidden`, and a norm after it,
-    `hidden_norm`.
+    `hidden_norm`. The arguments of a subclass's constructor are attributes, see `keeps_arguments`.
+    They include `hidden_dim`, int, width of the backbone, and, for `make_dense`,
+    `initializer_range`, float, standard deviation of the initial kernels.
 
     Args:
-        arguments: dict, the subclass's, see `own_arguments`. They include `hidden_dim`, int,
-            width of the backbone, and `initializer_range`, float, standard deviation of the initial
-            kernels.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
     """
 
-    def __init__(self, arguments: dict[str, Any], **kwargs: Unpack[LayerOptions]) -> None:
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            cls.__init__ = keeps_arguments(cls.__init__)
+
+    def __init__(self, **kwargs: Unpack[LayerOptions]) -> None:
         super().__init__(**kwargs)
-        for name, value in arguments.items():
-            setattr(self, name, value)
         self.hidden = self.hidden_norm = None
 
     def make_dense(
@@ -89,11 +91,5 @@ class Head(DirectCall, keras.layers.Layer):
         build_parts((self.hidden, self.hidden_norm, self.dense), (None, self.hidden_dim))
 
     def get_config(self):
-        names = [name for name in inspect.signature(type(self)).parameters if name != "kwargs"]
+        names, _ = parameters_of(type(self))
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
-
-
-def own_arguments(settings: dict[str, Any]) -> dict[str, Any]:
-    """Returns a head's own arguments from the `locals()` of its constructor, without `kwargs`."""
-    excluded = ("self", "kwargs", "__class__")
-    return {name: value for name, value in settings.items() if name not in excluded}

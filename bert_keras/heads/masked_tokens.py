@@ -5,8 +5,11 @@ from typing import Unpack
 import keras
 from keras import ops
 
-from bert_keras.heads.head import Head, own_arguments
+from bert_keras.heads.head import Head
 from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
+
+# Its arguments that take the value of the backbone, beside its width.
+OF_VOCABULARY = ("vocabulary_size", "embedding_dim", "activation", "layer_norm_epsilon")
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -56,9 +59,9 @@ class MaskedLMHead(Head):
         use_bias: bool = True,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
-        super().__init__(own_arguments(locals()), **kwargs)
-        self.dense = self.make_dense(embedding_dim, activation, use_bias=use_bias)
+        super().__init__(**kwargs)
+        self.embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
+        self.dense = self.make_dense(self.embedding_dim, activation, use_bias=use_bias)
         self.layer_norm = self.make_norm(layer_norm_epsilon, use_bias=use_bias)
 
     def build(self, input_shape=None):

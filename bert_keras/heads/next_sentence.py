@@ -5,7 +5,7 @@ from typing import Unpack
 import keras
 from keras import ops
 
-from bert_keras.heads.head import Head, own_arguments
+from bert_keras.heads.head import Head
 from bert_keras.types import LayerOptions, Outputs, Tensor
 
 
@@ -36,7 +36,7 @@ class NextSentenceHead(Head):
     def __init__(
         self, hidden_dim: int, initializer_range: float = 0.02, **kwargs: Unpack[LayerOptions]
     ) -> None:
-        super().__init__(own_arguments(locals()), **kwargs)
+        super().__init__(**kwargs)
         self.dense = self.make_dense(2)
 
     def call(self, outputs: Outputs) -> Tensor:

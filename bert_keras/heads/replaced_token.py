@@ -5,7 +5,7 @@ from typing import Unpack
 import keras
 from keras import ops
 
-from bert_keras.heads.head import Head, own_arguments
+from bert_keras.heads.head import Head
 from bert_keras.layers.initializer import build_parts
 from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
 
@@ -50,7 +50,7 @@ class ReplacedTokenHead(Head):
         layer_norm_epsilon: float = 1e-12,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(own_arguments(locals()), **kwargs)
+        super().__init__(**kwargs)
         self.hidden = self.make_dense(hidden_dim, activation, name="hidden")
         self.dense = self.make_dense(1)
         self.layer_norm = self.make_norm(layer_norm_epsilon) if from_first else None

@@ -7,7 +7,7 @@ from keras import ops
 
 from bert_keras.checks import check_choice, refuse_unused
 from bert_keras.engine.direct_call import call_layer
-from bert_keras.heads.head import Head, own_arguments
+from bert_keras.heads.head import Head
 from bert_keras.layers.pooler import POOLINGS, pool
 from bert_keras.types import Activation, LayerOptions, Outputs, Pooling, Tensor
 
@@ -66,7 +66,7 @@ class SequenceHead(Head):
         layer_norm_epsilon: float = 1e-12,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(own_arguments(locals()), **kwargs)
+        super().__init__(**kwargs)
         if hidden_activation is None:
             rule = "`dropout_first` is for a head with a hidden layer"
             advice = "Name its `hidden_activation`, such as 'tanh', or leave `dropout_first` out."

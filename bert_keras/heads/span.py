@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from bert_keras.checks import check_bool
-from bert_keras.heads.head import Head, own_arguments
+from bert_keras.heads.head import Head
 from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
 
 # Far below every logit, but finite, so that the difference of two of them is 0, not NaN.
@@ -53,7 +53,7 @@ class SpanHead(Head):
         layer_norm_epsilon: float = 1e-12,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(own_arguments(locals()), **kwargs)
+        super().__init__(**kwargs)
         check_bool("mask_padding", mask_padding)
         self.add_hidden()
         self.drop = self.make_dropout(dropout)

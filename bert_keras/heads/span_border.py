@@ -5,7 +5,7 @@ from typing import Unpack
 import keras
 from keras import ops
 
-from bert_keras.heads.head import Head, own_arguments
+from bert_keras.heads.head import Head
 from bert_keras.heads.masked_tokens import gather_positions
 from bert_keras.layers.initializer import bert_table
 from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
@@ -65,12 +65,12 @@ class SpanBoundaryHead(Head):
         place_dim: int = 200,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
-        super().__init__(own_arguments(locals()), **kwargs)
+        super().__init__(**kwargs)
+        self.embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
         self.place_embedding = bert_table(self, num_places, place_dim, "place_embedding")
         self.hidden = self.make_dense(hidden_dim, activation, name="hidden")
         self.hidden_norm = self.make_norm(layer_norm_epsilon, "hidden_norm")
-        self.dense = self.make_dense(embedding_dim, activation)
+        self.dense = self.make_dense(self.embedding_dim, activation)
         self.layer_norm = self.make_norm(layer_norm_epsilon)
 
     def build(self, input_shape=None):

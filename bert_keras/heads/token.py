@@ -4,7 +4,7 @@ from typing import Unpack
 
 import keras
 
-from bert_keras.heads.head import Head, own_arguments
+from bert_keras.heads.head import Head
 from bert_keras.layers.crf import LinearChainCRF
 from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
 
@@ -46,7 +46,7 @@ class TokenHead(Head):
         layer_norm_epsilon: float = 1e-12,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(own_arguments(locals()), **kwargs)
+        super().__init__(**kwargs)
         self.add_hidden()
         self.drop = self.make_dropout(dropout)
         self.dense = self.make_dense(num_outputs)

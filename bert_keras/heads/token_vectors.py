@@ -4,7 +4,7 @@ from typing import Unpack
 
 from keras import ops, saving
 
-from bert_keras.heads.head import Head, own_arguments
+from bert_keras.heads.head import Head
 from bert_keras.training.losses import of_length_1
 from bert_keras.types import LayerOptions, Outputs, Tensor
 
@@ -38,7 +38,7 @@ class TokenVectorsHead(Head):
         initializer_range: float = 0.02,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(own_arguments(locals()), **kwargs)
+        super().__init__(**kwargs)
         self.dense = self.make_dense(dim, use_bias=False)
 
     def call(self, outputs: Outputs, scoring_mask: Tensor) -> Tensor:

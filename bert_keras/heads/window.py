@@ -5,7 +5,7 @@ from typing import Unpack
 import keras
 
 from bert_keras.checks import check_choice
-from bert_keras.heads.head import Head, own_arguments
+from bert_keras.heads.head import Head
 from bert_keras.layers.attention_pooling import AttentionPooling
 from bert_keras.layers.initializer import build_parts
 from bert_keras.layers.pooler import pool
@@ -53,7 +53,7 @@ class WindowHead(Head):
         initializer_range: float = 0.02,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(own_arguments(locals()), **kwargs)
+        super().__init__(**kwargs)
         check_choice("combine", combine, COMBINATIONS)
         self.attention = None
         if combine == "self_attention":

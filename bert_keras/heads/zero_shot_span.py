@@ -7,7 +7,7 @@ from keras import ops
 
 from bert_keras.checks import check_choice
 from bert_keras.heads.bidirectional_lstm import BidirectionalLSTM
-from bert_keras.heads.head import Head, own_arguments
+from bert_keras.heads.head import Head
 from bert_keras.heads.masked_tokens import gather_positions
 from bert_keras.layers.initializer import build_parts, head_initializer
 from bert_keras.types import LayerOptions, Outputs, Tensor
@@ -69,8 +69,8 @@ class ZeroShotSpanHead(Head):
         dropout: float = 0.1,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        dim = hidden_dim if dim is None else dim
-        super().__init__(own_arguments(locals()), **kwargs)
+        super().__init__(**kwargs)
+        dim = self.dim = hidden_dim if dim is None else dim
         check_choice("span_mode", span_mode, SPAN_MODES)
         wide, self.is_deep = 4 * dim, span_mode == "markerV0"
         middle, units = (wide, wide) if self.is_deep else (2 * dim, dim)

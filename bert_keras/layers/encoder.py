@@ -1,6 +1,5 @@
 """The encoder: a stack of blocks of attention and feed-forward."""
 
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import Unpack
 
@@ -12,12 +11,13 @@ from bert_keras.engine.size_limit import note_variable
 from bert_keras.layers.adaptable_dense import adaptable_layers
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import build_parts
+from bert_keras.signatures import parameters_of
 from bert_keras.types import LayerOptions, Tensor
 
 
 def _can_skip_tokens(layer):
     """Whether a block or an attention can compute the first token only."""
-    return "first_token_only" in inspect.signature(layer.call).parameters
+    return "first_token_only" in parameters_of(layer.call)[0]
 
 
 class _OfLayers(DirectCall, keras.layers.Layer):

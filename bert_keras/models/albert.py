@@ -7,7 +7,6 @@ import keras
 from bert_keras.checks import check_int
 from bert_keras.layers.encoder import Encoder
 from bert_keras.layers.pooler import Pooler
-from bert_keras.models.arguments import own_arguments
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_block, bert_embeddings
 from bert_keras.types import LayerOptions
@@ -88,7 +87,7 @@ class AlbertBackbone(Backbone):
         remat: bool = False,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(**own_arguments(locals()))
+        super().__init__(**kwargs)
         self.embeddings = bert_embeddings(self, embedding_dim)
         self.encoder = Encoder(
             self._shared_blocks(), remat=remat, dtype=self.dtype_policy, name="encoder"

@@ -8,27 +8,51 @@ import keras
 from keras import ops
 
 from bert_keras import inputs as contract
+from bert_keras.checks import check_bool, check_int, check_number, check_rates
 from bert_keras.layers.initializer import build_parts
 from bert_keras.models.adapters import Adaptable
-from bert_keras.models.arguments import check_number_of_parameters, checked_argument
 from bert_keras.models.model import BuiltModel, settings_of
+from bert_keras.signatures import check_arguments, keeps_arguments
 from bert_keras.types import Dtype, Inputs, Outputs, Path, Tensor
+
+# Limits above all published encoders, so that a config from an untrusted file cannot exhaust a
+# machine.
+_SIZES = {
+    "vocabulary_size": (1, 2**24),
+    "num_layers": (1, 1024),
+    "num_heads": (1, 1024),
+    "hidden_dim": (1, 2**16),
+    "embedding_dim": (1, 2**16),
+    "intermediate_dim": (1, 2**18),
+    "max_sequence_length": (1, 2**20),
+    "num_segments": (0, 1024),
+}
+_MOST_PARAMETERS = 2**33
+# Arguments whose value `None` stands for that of another one.
+_TAKEN_FROM = {
+    "attention_dropout": "dropout",
+    "embedding_dropout": "dropout",
+    "embedding_dim": "hidden_dim",
+}
 
 
 class Backbone(Adaptable, BuiltModel):
     """A family's encoder, from token ids to hidden states. There is one subclass per paper.
 
-    The constructor of a subclass passes all its arguments on to this one by name, which checks them
-    and sets them as attributes. It then makes the layers `embeddings`, `encoder` and, if the family
-    has one, `pooler`, and calls `self.build()` as its last line. A subclass checks the arguments
-    that `models.arguments` does not. Other code uses only the fields below.
+    The arguments of a subclass's constructor are attributes, see `keeps_arguments`, and this
+    constructor checks them. The subclass then makes the layers `embeddings`, `encoder` and, if the
+    family has one, `pooler`, and calls `self.build()` as its last line. A subclass checks the
+    arguments that only it has, except for bools. Other code uses only the fields below.
 
     Args:
         name: str, or `None`.
         dtype: a dtype policy or its name.
         trainable: bool.
-        **arguments: those of the subclass. By default `num_segments` is 1, `embedding_dim` is
-            `hidden_dim`, and `max_sequence_length` and `padding_id` are `None`.
+        **unknown: arguments that no subclass has.
+
+    Raises:
+        TypeError: there is an unknown argument.
+        ValueError: an argument is out of range.
 
     Call arguments:
         inputs: dict of ints, see `bert_keras.inputs`: `token_ids` `(batch, seq_len)`, optionally
@@ -69,24 +93,36 @@ class Backbone(Adaptable, BuiltModel):
         dropout, activation, layer_norm_epsilon, initializer_range: defaults of the heads.
     """
 
+    # What a family has that has no argument for it.
+    num_segments, max_sequence_length, padding_id, causal = 1, None, None, False
+    embedding_dim = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        if "__init__" in vars(cls):
+            cls.__init__ = keeps_arguments(cls.__init__)
+        super().__init_subclass__(**kwargs)
+
     def __init__(
         self,
         *,
         name: str | None = None,
         dtype: Dtype | None = None,
         trainable: bool = True,
-        **arguments: Any,
+        **unknown: Any,
     ) -> None:
         super().__init__(name=name, dtype=dtype, trainable=trainable)
-        self.num_segments, self.max_sequence_length = 1, None
-        self.padding_id = self.pooler = None
-        self.causal = False
-        self.embedding_dim = arguments["hidden_dim"]
-        for rate in {"attention_dropout", "embedding_dropout"} & arguments.keys():
-            arguments[rate] = arguments["dropout"] if arguments[rate] is None else arguments[rate]
-        for argument, value in arguments.items():
-            setattr(self, argument, checked_argument(argument, value))
-        check_number_of_parameters(self)
+        check_arguments(unknown, type(self))
+        self.pooler = None
+        parameters = self.parameters_of_constructor()
+        optional = {name for name, parameter in parameters.items() if parameter.default is None}
+        for argument in optional | {"embedding_dim"} - parameters.keys():
+            if argument in _TAKEN_FROM and getattr(self, argument) is None:
+                setattr(self, argument, getattr(self, _TAKEN_FROM[argument]))
+        for argument in parameters:
+            value = getattr(self, argument)
+            if value is not None or argument not in optional:
+                setattr(self, argument, _checked(argument, value, parameters[argument].default))
+        _check_number_of_parameters(self)
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -205,3 +241,30 @@ class Backbone(Adaptable, BuiltModel):
         from bert_keras.presets.presets import load_backbone
 
         return load_backbone(cls, preset, load_weights, kwargs)
+
+
+def _checked(name, value, default):
+    """Returns the value of an argument; raises `ValueError` if the argument cannot have it."""
+    if name in _SIZES:
+        return check_int(name, value, *_SIZES[name])
+    if name in ("dropout", "attention_dropout", "embedding_dropout"):
+        check_rates(**{name: value})
+    elif name in ("layer_norm_epsilon", "initializer_range"):
+        check_number(name, value)
+    elif isinstance(default, bool):
+        check_bool(name, value)
+    elif name == "activation" and not (isinstance(value, str) or callable(value)):
+        raise ValueError(f"`activation` must be a name or a function. Received: {value!r}.")
+    return value
+
+
+def _check_number_of_parameters(backbone):
+    """Raises `ValueError` if a backbone of these sizes needs more memory than any machine has."""
+    blocks = backbone.num_layers * (4 * backbone.hidden_dim + 2 * backbone.intermediate_dim)
+    rows = backbone.vocabulary_size + (backbone.max_sequence_length or 0) + blocks
+    if backbone.hidden_dim * rows > _MOST_PARAMETERS:
+        sizes = {name: getattr(backbone, name, None) for name in _SIZES}
+        raise ValueError(
+            f"The sizes {sizes} make about {backbone.hidden_dim * rows:.1e} parameters; at most "
+            f"{_MOST_PARAMETERS:.1e} are allowed. Is the config damaged?"
+        )

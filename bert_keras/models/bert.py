@@ -11,7 +11,6 @@ from bert_keras.layers.encoder import Encoder, EncoderBlock
 from bert_keras.layers.feed_forward import FeedForward
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.layers.pooler import Pooler
-from bert_keras.models.arguments import own_arguments
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import layer_for
 from bert_keras.types import LayerOptions
@@ -85,7 +84,7 @@ class BertBackbone(Backbone):
         remat: bool = False,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(**own_arguments(locals()))
+        super().__init__(**kwargs)
         self.embeddings = bert_embeddings(self)
         self.encoder = bert_encoder(self)
         self.pooler = Pooler(hidden_dim, initializer_range, dtype=self.dtype_policy, name="pooler")
@@ -101,7 +100,10 @@ def bert_embeddings(backbone, embedding_dim=None, **options):
             for no projection.
         **options: further arguments of `BertEmbeddings`, such as `has_positions`.
     """
-    return layer_for(backbone, BertEmbeddings, "embeddings", embedding_dim=embedding_dim, **options)
+    shared = ("vocabulary_size", "max_sequence_length", "num_segments", "padding_id", "dropout")
+    shared += ("layer_norm_epsilon",)
+    options["embedding_dim"] = embedding_dim
+    return layer_for(backbone, BertEmbeddings, "embeddings", *shared, **options)
 
 
 def bert_encoder(backbone, **options):
@@ -128,14 +130,14 @@ def bert_block(backbone, name, block_class=EncoderBlock, attention=None, feed_fo
     """
     if attention is None:
         attention = layer_for(
-            backbone, SelfAttention, "attention", dropout=backbone.attention_dropout
+            backbone, SelfAttention, "attention", "num_heads", dropout=backbone.attention_dropout
         )
     norm = functools.partial(
         LayerNorm, epsilon=backbone.layer_norm_epsilon, dtype=backbone.dtype_policy
     )
     return block_class(
         attention,
-        layer_for(backbone, feed_forward, "feed_forward"),
+        layer_for(backbone, feed_forward, "feed_forward", "intermediate_dim", "activation"),
         norm(name="attention_norm"),
         norm(name="feed_forward_norm"),
         dropout=backbone.dropout,

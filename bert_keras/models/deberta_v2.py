@@ -9,7 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_keras.checks import check_bool, check_choice, check_int
+from bert_keras.checks import check_choice, check_int
 from bert_keras.engine.kernels import dense
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.layers.activations import get_activation
@@ -18,7 +18,6 @@ from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.encoder import Encoder, EncoderBlock
 from bert_keras.layers.initializer import bert_initializer
 from bert_keras.layers.layer_norm import LayerNorm
-from bert_keras.models.arguments import own_arguments
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_block, bert_embeddings
 from bert_keras.models.model import layer_for
@@ -118,22 +117,27 @@ class DebertaV2Backbone(Backbone):
         remat: bool = False,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
-        arguments = own_arguments(locals())
-        if max_sequence_length is None:
-            del arguments["max_sequence_length"]
-        _check_arguments(arguments)
-        super().__init__(**arguments)
-        is_projected = embedding_dim != hidden_dim
+        for term in relative_terms:
+            check_choice("relative_terms", term, TERMS)
+        most = 2 * check_int("max_distance", max_distance, 1, 2**20) - 4
+        if num_buckets is not None and check_int("num_buckets", num_buckets, 2, most) % 2:
+            raise ValueError(f"`num_buckets` must be even. Received: {num_buckets}.")
+        if check_int("convolution_size", convolution_size, 0, 99) % 2 == 0 < convolution_size:
+            raise ValueError(
+                f"`convolution_size` must be odd, or 0 for none. Received: {convolution_size}."
+            )
+        super().__init__(**kwargs)
+        is_projected = self.embedding_dim != hidden_dim
         self.embeddings = bert_embeddings(
             self,
             embedding_dim if is_projected else None,
             has_positions=max_sequence_length is not None,
             project_first=True,
         )
-        shared = (
-            [layer_for(self, RelativeVectors, "relative_vectors")] if relative_attention else []
-        )
+        names = ("num_buckets", "max_distance", "relative_norm", "layer_norm_epsilon")
+        shared = []
+        if relative_attention:
+            shared = [layer_for(self, RelativeVectors, "relative_vectors", *names)]
         blocks = [self._block(i) for i in range(num_layers)]
         self.encoder = Encoder(blocks, remat, None, shared, dtype=self.dtype_policy, name="encoder")
         self.build()
@@ -143,13 +147,16 @@ class DebertaV2Backbone(Backbone):
             self,
             DisentangledAttention,
             "attention",
+            "num_heads",
+            "relative_terms",
             dropout=self.attention_dropout,
             relative_dropout=self.dropout,
             share_projections=self.share_projections or not self.relative_attention,
         )
         block_class = EncoderBlock
         if i == 0 and self.convolution_size:
-            convolution = layer_for(self, TokenConvolution, "convolution")
+            names = ("convolution_size", "convolution_activation", "dropout", "layer_norm_epsilon")
+            convolution = layer_for(self, TokenConvolution, "convolution", *names)
             block_class = functools.partial(ConvolutionBlock, convolution=convolution)
         return bert_block(self, f"layer_{i}", block_class, attention)
 
@@ -164,19 +171,6 @@ class DebertaV2Backbone(Backbone):
                 "equal. Truncate texts, or cut long documents into windows.",
                 stacklevel=2,
             )
-
-
-def _check_arguments(arguments):
-    for name in ("relative_attention", "share_projections", "relative_norm"):
-        check_bool(name, arguments[name])
-    for term in arguments["relative_terms"]:
-        check_choice("relative_terms", term, TERMS)
-    distance = check_int("max_distance", arguments["max_distance"], 1, 2**20)
-    buckets, size = arguments["num_buckets"], arguments["convolution_size"]
-    if buckets is not None and check_int("num_buckets", buckets, 2, 2 * distance - 4) % 2:
-        raise ValueError(f"`num_buckets` must be even. Received: {buckets}.")
-    if check_int("convolution_size", size, 0, 99) % 2 == 0 < size:
-        raise ValueError(f"`convolution_size` must be odd, or 0 for none. Received: {size}.")
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")

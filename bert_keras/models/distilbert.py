@@ -4,7 +4,6 @@ from typing import Unpack
 
 import keras
 
-from bert_keras.models.arguments import own_arguments
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_embeddings, bert_encoder
 from bert_keras.types import LayerOptions
@@ -50,6 +49,8 @@ class DistilBertBackbone(Backbone):
         [Sanh et al., 2019](https://arxiv.org/abs/1910.01108).
     """
 
+    num_segments = 0
+
     def __init__(
         self,
         vocabulary_size: int,
@@ -66,7 +67,7 @@ class DistilBertBackbone(Backbone):
         remat: bool = False,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(**own_arguments(locals()), num_segments=0)
+        super().__init__(**kwargs)
         self.embeddings = bert_embeddings(self)
         self.encoder = bert_encoder(self)
         self.build()

@@ -4,7 +4,6 @@ from typing import Unpack
 
 import keras
 
-from bert_keras.models.arguments import own_arguments
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_embeddings, bert_encoder
 from bert_keras.types import LayerOptions
@@ -82,9 +81,8 @@ class ElectraBackbone(Backbone):
         remat: bool = False,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
-        super().__init__(**own_arguments(locals()))
-        is_projected = embedding_dim != hidden_dim
+        super().__init__(**kwargs)
+        is_projected = self.embedding_dim != hidden_dim
         self.embeddings = bert_embeddings(self, embedding_dim if is_projected else None)
         self.encoder = bert_encoder(self)
         self.build()

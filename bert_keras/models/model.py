@@ -16,12 +16,12 @@ from bert_keras.engine.safe_model import SafeModel
 from bert_keras.inputs import TOKEN_IDS, check_keys
 from bert_keras.models.doors import Doors
 from bert_keras.other_names import WithOtherNames, missing_attribute
+from bert_keras.signatures import parameters_of, with_signature
 from bert_keras.types import Inputs
 
 _Layer = TypeVar("_Layer", bound=keras.layers.Layer)
 
 _MODEL_ARGUMENTS = ("name", "dtype", "trainable")
-VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 class BuiltModel(Doors, SafeModel, WithOtherNames):
@@ -140,7 +140,7 @@ class BuiltModel(Doors, SafeModel, WithOtherNames):
     @classmethod
     def parameters_of_constructor(cls) -> dict[str, inspect.Parameter]:
         """Returns the constructor's parameters by name, with those that `**kwargs` passes on."""
-        return parameters_of(cls)
+        return parameters_of_constructor(cls)
 
     @classmethod
     def takes(cls, names: Iterable[str]) -> bool:
@@ -190,26 +190,29 @@ def _completing(init):
             self.complete()
 
     completing.completes = True
-    completing.__signature__ = inspect.signature(init)  # Keras does not unwrap functions.
-    return completing
+    return with_signature(completing, init)
 
 
-def parameters_of(cls: type) -> dict[str, inspect.Parameter]:
-    """Returns the parameters that `cls(...)` takes by their names, its parents' included."""
-    found = {}
-    is_model = issubclass(cls, BuiltModel)
+def parameters_of_constructor(cls: type) -> dict[str, inspect.Parameter]:
+    """Returns the parameters that `cls(...)` takes by their names, its parents' included.
+
+    Of a model, those that Keras takes are left out: name, dtype, trainable.
+    """
+    found, is_model = {}, issubclass(cls, BuiltModel)
     for part in cls.__mro__[: cls.__mro__.index(BuiltModel) if is_model else 1]:
-        parameters = inspect.signature(part.__init__).parameters if "__init__" in vars(part) else {}
-        found = {**{n: p for n, p in parameters.items() if p.kind not in VARIADIC}, **found}
-        if parameters and all(p.kind != p.VAR_KEYWORD for p in parameters.values()):
-            break
-    decided = ("self", *getattr(cls, "decided_arguments", ()))
-    return {name: parameter for name, parameter in found.items() if name not in decided}
+        if "__init__" in vars(part):
+            parameters, takes_others = parameters_of(part.__init__)
+            found = {**parameters, **found}
+            if not takes_others:
+                break
+    left_out = (*cls.decided_arguments, *_MODEL_ARGUMENTS) if is_model else ()
+    return {name: parameter for name, parameter in found.items() if name not in left_out}
 
 
 def arguments_of(cls: type) -> set[str]:
     """Returns the names of the arguments that `cls(...)` takes, its parents' included."""
-    return {*parameters_of(cls), *(_MODEL_ARGUMENTS if issubclass(cls, BuiltModel) else ())}
+    of_keras = _MODEL_ARGUMENTS if issubclass(cls, BuiltModel) else ()
+    return {*parameters_of_constructor(cls), *of_keras}
 
 
 def settings_of(model: BuiltModel, exclude: Sequence[str] = ()) -> dict[str, Any]:
@@ -231,17 +234,17 @@ def settings_of(model: BuiltModel, exclude: Sequence[str] = ()) -> dict[str, Any
 
 
 def layer_for(
-    backbone: keras.Model, layer_class: type[_Layer], name: str, **options: Any
+    backbone: keras.Model, layer_class: type[_Layer], name: str, *shared: str, **options: Any
 ) -> _Layer:
-    """Returns a layer or a head with the sizes and rates of a backbone.
+    """Returns a layer or a head with the width, the initial values and the dtype of a backbone.
 
     Args:
-        backbone: a `Backbone`. An argument of the class that is also an attribute of the backbone,
-            such as `hidden_dim`, takes its value.
-        layer_class: a class of layers.
+        backbone: a `Backbone`.
+        layer_class: a class of layers with the arguments `hidden_dim` and `initializer_range`.
         name: str.
-        **options: arguments of the class whose values differ from the backbone's.
+        *shared: further arguments of the class that take the backbone's value of that name.
+        **options: other arguments of the class.
     """
-    parameters = inspect.signature(layer_class).parameters
-    shared = {key: getattr(backbone, key) for key in parameters if hasattr(backbone, key)}
-    return layer_class(**{"dtype": backbone.dtype_policy, "name": name, **shared, **options})
+    shared = ("hidden_dim", "initializer_range", *shared)
+    values = {argument: getattr(backbone, argument) for argument in shared}
+    return layer_class(**{"dtype": backbone.dtype_policy, "name": name, **values, **options})

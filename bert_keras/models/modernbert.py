@@ -9,7 +9,6 @@ from bert_keras.layers.encoder import Encoder, EncoderBlock
 from bert_keras.layers.gated_feed_forward import GatedFeedForward
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.layers.rotary_attention import RotaryAttention
-from bert_keras.models.arguments import own_arguments
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_embeddings
 from bert_keras.models.model import layer_for
@@ -75,6 +74,7 @@ class ModernBertBackbone(Backbone):
         [Warner et al., 2024](https://arxiv.org/abs/2412.13663).
     """
 
+    num_segments = 0
     default_targets = ("query_key_value",)
 
     def __init__(
@@ -102,7 +102,7 @@ class ModernBertBackbone(Backbone):
         check_int("global_attention_every", global_attention_every, 1, 1024)
         check_number("global_rotary_base", global_rotary_base, above=0)
         check_number("local_rotary_base", local_rotary_base, above=0)
-        super().__init__(**own_arguments(locals()), num_segments=0)
+        super().__init__(**kwargs)
         self.embeddings = bert_embeddings(
             self, dropout=self.embedding_dropout, has_positions=False, center=False
         )
@@ -121,13 +121,16 @@ class ModernBertBackbone(Backbone):
             self,
             RotaryAttention,
             "attention",
+            "num_heads",
             rotary_base=self.global_rotary_base if is_global else self.local_rotary_base,
             window=None if is_global else self.local_attention,
             dropout=self.attention_dropout,
         )
         return ModernBertBlock(
             attention,
-            layer_for(self, GatedFeedForward, "feed_forward"),
+            layer_for(
+                self, GatedFeedForward, "feed_forward", "intermediate_dim", "activation", "dropout"
+            ),
             self._norm("attention_norm") if i else None,
             self._norm("feed_forward_norm"),
             norm_first=True,

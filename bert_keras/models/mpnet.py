@@ -7,10 +7,8 @@ from keras import ops
 
 from bert_keras.layers.initializer import bert_table
 from bert_keras.layers.pooler import Pooler
-from bert_keras.models.arguments import own_arguments
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_embeddings, bert_encoder
-from bert_keras.models.model import layer_for
 from bert_keras.types import LayerOptions
 
 
@@ -62,6 +60,8 @@ class MPNetBackbone(Backbone):
         [Song et al., 2020](https://arxiv.org/abs/2004.09297).
     """
 
+    num_segments, padding_id = 0, 1
+
     def __init__(
         self,
         vocabulary_size: int,
@@ -78,9 +78,11 @@ class MPNetBackbone(Backbone):
         remat: bool = False,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(**own_arguments(locals()), num_segments=0, padding_id=1)
+        super().__init__(**kwargs)
         self.embeddings = bert_embeddings(self)
-        self.encoder = bert_encoder(self, shared=[layer_for(self, RelativeBias, "attention_bias")])
+        options = {"dtype": self.dtype_policy, "name": "attention_bias"}
+        bias = RelativeBias(num_heads, initializer_range, **options)
+        self.encoder = bert_encoder(self, shared=[bias])
         self.pooler = Pooler(hidden_dim, initializer_range, dtype=self.dtype_policy, name="pooler")
         self.build()
 

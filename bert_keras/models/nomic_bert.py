@@ -11,7 +11,6 @@ from bert_keras.layers.feed_forward import FeedForward
 from bert_keras.layers.gated_feed_forward import GatedFeedForward
 from bert_keras.layers.pooler import Pooler
 from bert_keras.layers.rotary_attention import RotaryAttention
-from bert_keras.models.arguments import own_arguments
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_block, bert_embeddings
 from bert_keras.models.model import layer_for
@@ -100,7 +99,7 @@ class NomicBertBackbone(Backbone):
     ) -> None:
         check_number("rotary_base", rotary_base, above=0)
         check_number("rotary_scale", rotary_scale, above=0)
-        super().__init__(**own_arguments(locals()))
+        super().__init__(**kwargs)
         self.embeddings = bert_embeddings(self, has_positions=False)
         blocks = [self._block(f"layer_{i}") for i in range(num_layers)]
         self.encoder = Encoder(blocks, remat, dtype=self.dtype_policy, name="encoder")
@@ -109,8 +108,11 @@ class NomicBertBackbone(Backbone):
         self.build()
 
     def _block(self, name):
+        shared = ("num_heads", "rotary_base", "rotary_scale")
         options = {"dropout": self.attention_dropout, "use_bias": self.has_biases}
-        attention = layer_for(self, RotaryAttention, "attention", drops_output=False, **options)
-        gated = functools.partial(GatedFeedForward, use_bias=self.has_biases)
+        attention = layer_for(
+            self, RotaryAttention, "attention", *shared, drops_output=False, **options
+        )
+        gated = functools.partial(GatedFeedForward, use_bias=self.has_biases, dropout=self.dropout)
         feed_forward = gated if self.is_gated else FeedForward
         return bert_block(self, name, attention=attention, feed_forward=feed_forward)

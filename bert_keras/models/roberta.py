@@ -6,7 +6,6 @@ import keras
 
 from bert_keras.checks import check_int
 from bert_keras.layers.pooler import Pooler
-from bert_keras.models.arguments import own_arguments
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_embeddings, bert_encoder
 from bert_keras.types import LayerOptions
@@ -83,7 +82,7 @@ class RobertaBackbone(Backbone):
         remat: bool = False,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(**own_arguments(locals()))
+        super().__init__(**kwargs)
         check_int("padding_id", padding_id, 0, self.vocabulary_size - 1)
         self.embeddings = bert_embeddings(self)
         self.encoder = bert_encoder(self)

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from bert_keras.checks import check_choice, check_int, check_type
 from bert_keras.engine.compiled_programs import COMPILES_SHAPES
-from bert_keras.other_names import check_arguments
 from bert_keras.preprocessing import packing
 from bert_keras.preprocessing.batching import bucket_lengths, buckets_of
 from bert_keras.preprocessing.packing import TextPacker, split_pairs
 from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.signatures import check_arguments
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.types import Path, PreprocessorOptions, Texts, Truncation
 

@@ -10,9 +10,9 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
 
 
-def head_for(task, head_class, name="head", **options):
+def head_for(task, head_class, *shared, name="head", **options):
     """Returns a head as wide as the task's backbone, see `layer_for`, in the task's dtype."""
-    return layer_for(task.backbone, head_class, name, dtype=task.dtype_policy, **options)
+    return layer_for(task.backbone, head_class, name, *shared, dtype=task.dtype_policy, **options)
 
 
 def reads_first_token_only(task):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bert_keras.answers.probabilities import log_softmax
 from bert_keras.answers.tokens import MaskAnswerer
 from bert_keras.checks import check_shape, refuse_first, refuse_unused
-from bert_keras.heads.masked_tokens import MaskedLMHead
+from bert_keras.heads.masked_tokens import OF_VOCABULARY, MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.metrics.streaming import MaskedPerplexity, TokenAccuracy
@@ -124,7 +124,8 @@ class MaskedLM(Task):
     def make_masked_lm_head(self, name: str) -> keras.layers.Layer:
         """Returns a new head for masked tokens, not built yet."""
         options = families.head_options(self.backbone, "MaskedLM")
-        return head_for(self, MaskedLMHead, name, **{**options, **(self.head_options or {})})
+        options |= {"name": name, **(self.head_options or {})}
+        return head_for(self, MaskedLMHead, *OF_VOCABULARY, **options)
 
     def call(self, inputs, training=None):
         inputs = dict(inputs)

@@ -97,7 +97,7 @@ class MultipleChoice(Task):
         self.pooling, self.head_options = head_settings(self, pooling, head_options)
         self.dropout = dropout_of(self, dropout)
         options = {"dropout": self.dropout, "pooling": self.pooling, **self.head_options}
-        self.head = head_for(self, SequenceHead, num_outputs=1, **options)
+        self.head = head_for(self, SequenceHead, "layer_norm_epsilon", num_outputs=1, **options)
         self.build()
 
     def call(self, inputs, training=None):

@@ -82,7 +82,7 @@ class Pretraining(MaskedLM):
         """Returns a new head, not built yet."""
         return PretrainingHead(
             self.make_masked_lm_head("masked_lm"),
-            head_for(self, NextSentenceHead, "next_sentence"),
+            head_for(self, NextSentenceHead, name="next_sentence"),
             dtype=self.dtype_policy,
             name="head",
         )

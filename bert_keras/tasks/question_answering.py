@@ -134,7 +134,7 @@ class QuestionAnswering(Task):
         self.dropout = family_dropout if dropout is None else dropout
         self.mask_padding = mask_padding
         options |= {"dropout": self.dropout, "mask_padding": mask_padding}
-        self.head = head_for(self, SpanHead, **options)
+        self.head = head_for(self, SpanHead, "layer_norm_epsilon", **options)
         self.build()
 
     def call(self, inputs, training=None):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import keras
 
+from bert_keras.heads.masked_tokens import OF_VOCABULARY
 from bert_keras.heads.pretraining_heads import PretrainingHead
 from bert_keras.heads.span_border import SpanBoundaryHead
 from bert_keras.inputs import MASK_POSITIONS
@@ -91,7 +92,11 @@ class SpanBoundary(MaskedLM):
         """Returns a new head, not built yet."""
         masked_lm = self.make_masked_lm_head("masked_lm")
         span_boundary = head_for(
-            self, SpanBoundaryHead, "span_boundary", activation=masked_lm.activation
+            self,
+            SpanBoundaryHead,
+            *OF_VOCABULARY,
+            name="span_boundary",
+            activation=masked_lm.activation,
         )
         return PretrainingHead(
             masked_lm, span_boundary=span_boundary, dtype=self.dtype_policy, name="head"

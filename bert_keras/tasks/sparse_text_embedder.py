@@ -20,6 +20,7 @@ from bert_keras.checks import (
     require,
 )
 from bert_keras.engine.whole_steps import inner_optimizer
+from bert_keras.heads.masked_tokens import OF_VOCABULARY
 from bert_keras.heads.splade import SpladeHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
@@ -143,7 +144,7 @@ class SparseTextEmbedder(Embedder):
         self.ramp_share = check_number("ramp_share", ramp_share, below=1.0)
         self.head_options = check_head_options(head_options, MASKED_LM_OPTIONS)
         options = {**families.head_options(backbone, self), **(self.head_options or {})}
-        self.head = head_for(self, SpladeHead, log_twice=log_twice, **options)
+        self.head = head_for(self, SpladeHead, *OF_VOCABULARY, log_twice=log_twice, **options)
         # A seed generator counts the steps: its state is not a weight, and a continued run restores
         # it.
         self.step_counter = keras.random.SeedGenerator(0)

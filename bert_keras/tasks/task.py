@@ -1,7 +1,6 @@
 """The one base class of all tasks: a backbone, a head and a preprocessor that train together."""
 
 import functools
-import inspect
 import operator
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,10 +16,11 @@ from bert_keras.inputs import TOKEN_IDS
 from bert_keras.layers.initializer import build_parts
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.backbone import Backbone
-from bert_keras.models.model import VARIADIC, BuiltModel, settings_of
+from bert_keras.models.model import BuiltModel, settings_of
 from bert_keras.preprocessing.batching import EncodedExamples, prediction_batches
 from bert_keras.preprocessing.encoded_rows import Rows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.signatures import parameters_of
 from bert_keras.tasks import compatibility, freezing
 from bert_keras.tasks.encoded_labels import learn_label_names
 from bert_keras.tasks.keyword_options import CompileOptions, EvaluateOptions, FitOptions, RunOptions
@@ -168,8 +168,8 @@ class Task(AdaptedTask, BuiltModel):
         """
         self.reads_first_token_only = compatibility.reads_first_token_only(self)
         super().complete()
-        parameters = inspect.signature(self.compile).parameters.values()
-        needs_arguments = any(p.default is p.empty and p.kind not in VARIADIC for p in parameters)
+        parameters = parameters_of(self.compile)[0].values()
+        needs_arguments = any(p.default is p.empty for p in parameters)
         if not (self.compiled or needs_arguments):
             self.compile()
 

@@ -146,7 +146,8 @@ cross-entropy | logits `(batch, num_classes)` |
     def make_head(self) -> keras.layers.Layer:
         """Returns a new head, not built yet."""
         options = {"dropout": self.dropout, "pooling": self.pooling, **self.head_options}
-        return head_for(self, SequenceHead, num_outputs=self.num_classes, **options)
+        options["num_outputs"] = self.num_classes
+        return head_for(self, SequenceHead, "layer_norm_epsilon", **options)
 
     def call(self, inputs, token_vectors=None, training=None):
         outputs = self.outputs_for_head(inputs, training=training, token_vectors=token_vectors)

@@ -157,7 +157,8 @@ class TokenClassifier(Task):
         self.stride = None if stride is None else check_int("stride", stride)
         self.dropout = dropout_of(self, dropout)
         options = {"dropout": self.dropout, "crf": self.crf, **head_settings(self, None, None)[1]}
-        self.head = head_for(self, TokenHead, num_outputs=self.num_classes, **options)
+        options["num_outputs"] = self.num_classes
+        self.head = head_for(self, TokenHead, "layer_norm_epsilon", **options)
         self.build()
 
     def call(self, inputs, training=None):

@@ -28,7 +28,6 @@ from bert_keras.preprocessing.batching import EncodedExamples, PreparedBatches
 from bert_keras.preprocessing.encoded_rows import Rows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets.formats import gliner
-from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.keyword_options import TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tokenizers.words import join_words
@@ -149,8 +148,8 @@ class ZeroShotTagger(Task):
         self.span_mode, self.lstm, self.dropout = span_mode, check_bool("lstm", lstm), dropout
         self.label_token, self.separator_token = label_token, separator_token
         names = ("dim", "max_width", "span_mode", "lstm", "dropout")
-        options = {name: getattr(self, name) for name in names}
-        self.head = head_for(self, ZeroShotSpanHead, **options)
+        options = {name: getattr(self, name) for name in names} | {"dtype": self.dtype_policy}
+        self.head = ZeroShotSpanHead(backbone.hidden_dim, name="head", **options)
         self.build()
 
     def call(self, inputs, training=None):

@@ -10,7 +10,6 @@ from tokenizers import decoders, models, pre_tokenizers, processors
 from bert_keras.checks import check_type, is_int, refuse_first
 from bert_keras.engine.atomic_files import read_json
 from bert_keras.tokenizers.building_blocks import add_special_tokens, require_tokens
-from bert_keras.tokenizers.saved import arguments_of
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.vocabulary import read_vocabulary
 from bert_keras.types import Path
@@ -59,7 +58,6 @@ class BytePairTokenizer(Tokenizer, made_of="vocab.json"):
         unknown_token: str = "<unk>",
         model_max_length: int | None = None,
     ) -> None:
-        arguments = arguments_of(locals())
         if not isinstance(vocabulary, dict):
             vocabulary = read_json(vocabulary)
         check_type("merges", merges, (list, tuple, str, os.PathLike), "a path or a list")
@@ -82,7 +80,15 @@ class BytePairTokenizer(Tokenizer, made_of="vocab.json"):
             sep, cls, add_prefix_space=add_prefix_space
         )
         add_special_tokens(backend, [cls_token, pad_token, sep_token, unknown_token], mask_token)
-        super().__init__(backend, **arguments)
+        super().__init__(
+            backend,
+            cls_token=cls_token,
+            sep_token=sep_token,
+            pad_token=pad_token,
+            mask_token=mask_token,
+            unknown_token=unknown_token,
+            model_max_length=model_max_length,
+        )
 
 
 def _check_vocabulary(ids):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import inspect
 import json
 import os
 from collections.abc import Iterable
@@ -17,6 +16,7 @@ import tokenizers
 from bert_keras.checks import check_int, check_type
 from bert_keras.engine.atomic_files import of_one_state, reading, write_text
 from bert_keras.other_names import WithOtherNames
+from bert_keras.signatures import parameters_of
 from bert_keras.tokenizers import saved as files
 from bert_keras.tokenizers.building_blocks import bert_template, require_tokens
 from bert_keras.tokenizers.harmless import check_harmless
@@ -301,7 +301,7 @@ class Tokenizer(TextEncoder, WithOtherNames):
         in_text = overrides.get("special_tokens_in_text", False if splits else None)
         if made_of != files.TOKENIZER_FILE:
             maker = _MAKERS[made_of]
-            known = inspect.signature(maker).parameters
+            known = parameters_of(maker)[0]
             files.refuse(overrides.keys() - known.keys(), f"a {maker.__name__}")
             settings = maker._settings_for(settings.get("made_for", "")) | settings
             tokenizer = maker(**{name: settings[name] for name in settings if name in known})

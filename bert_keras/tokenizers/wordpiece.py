@@ -14,7 +14,6 @@ from bert_keras.tokenizers.building_blocks import (
     require_tokens,
 )
 from bert_keras.tokenizers.harmless import LONGEST_WORD
-from bert_keras.tokenizers.saved import arguments_of
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.vocabulary import numbered
 from bert_keras.types import Path
@@ -89,12 +88,12 @@ class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
         split_characters: bool = False,
         model_max_length: int | None = None,
     ) -> None:
-        ids, arguments = numbered(vocabulary), arguments_of(locals())
+        ids = numbered(vocabulary)
         is_mpnet = tuple(ids)[:3] == ("<s>", "<pad>", "</s>")
-        roles = {
-            role: name if arguments[role] is None else arguments[role]
-            for role, name in (_MPNET if is_mpnet else _BERT).items()
-        }
+        given = {"unknown_token": unknown_token, "cls_token": cls_token, "sep_token": sep_token}
+        given |= {"pad_token": pad_token, "mask_token": mask_token}
+        given = {role: token for role, token in given.items() if token is not None}
+        roles = {**(_MPNET if is_mpnet else _BERT), **given}
         cls_token, sep_token, mask_token = map(roles.get, ("cls_token", "sep_token", "mask_token"))
         required = {role: token for role, token in roles.items() if role != "mask_token"}
         require_tokens(
@@ -128,4 +127,4 @@ class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
         else:
             never_split += [mask_token] if special_tokens_in_text and mask_token in ids else []
             backend.add_special_tokens(never_split)
-        super().__init__(backend, **{**arguments, **roles})
+        super().__init__(backend, model_max_length=model_max_length, **roles)

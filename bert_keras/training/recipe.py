@@ -11,7 +11,7 @@ import numpy as np
 from bert_keras import distribution
 from bert_keras.checks import check_int, check_number, refuse_unused
 from bert_keras.engine.whole_steps import inner_optimizer
-from bert_keras.other_names import check_arguments
+from bert_keras.signatures import check_arguments
 from bert_keras.training.averages import steps_done
 from bert_keras.training.losses import FocalCrossentropy, OfAllDevices, OfOneHot, SparseCrossentropy
 from bert_keras.training.optimizer import AdamW, Lamb

@@ -23,7 +23,6 @@ import numpy as np
 
 import bert_keras
 from bert_keras import layers
-from bert_keras.models.arguments import own_arguments
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_block, bert_embeddings
 
@@ -54,8 +53,8 @@ class ParallelBlock(layers.EncoderBlock):
 # %% [markdown]
 # ## The backbone
 #
-# `own_arguments(locals())` hands all arguments to the base class, which checks them, keeps each as an
-# attribute, and returns them as the config. `bert_embeddings` and `bert_block` make BERT's parts
+# The base class keeps each argument of the constructor as an attribute, checks it, and returns it in
+# the config. What the family has no argument for is an attribute of the class. `bert_embeddings` and `bert_block` make BERT's parts
 # with the backbone's sizes and rates. `build()` comes last and creates all weights.
 
 
@@ -63,6 +62,8 @@ class ParallelBlock(layers.EncoderBlock):
 @keras.saving.register_keras_serializable(package="guide")
 class ParallelBackbone(Backbone):
     """BERT's embeddings and parallel blocks, without segments or a pooler."""
+
+    num_segments = 0
 
     def __init__(
         self,
@@ -80,7 +81,7 @@ class ParallelBackbone(Backbone):
         remat=False,
         **kwargs,
     ):
-        super().__init__(**own_arguments(locals()), num_segments=0)
+        super().__init__(**kwargs)
         self.embeddings = bert_embeddings(self)
         blocks = [bert_block(self, f"layer_{i}", ParallelBlock) for i in range(num_layers)]
         self.encoder = layers.Encoder(blocks, remat=remat, dtype=self.dtype_policy, name="encoder")

@@ -1,0 +1,55 @@
+"""The parameters of functions, and constructors that keep their arguments."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from bert_keras.other_names import renamed_argument
+
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def parameters_of(function: Callable[..., Any]) -> tuple[dict[str, inspect.Parameter], bool]:
+    """Returns the parameters that a function names, without `self`, and whether it takes others."""
+    # Unknown keywords are refused before any compute, and `from_preset` tells the arguments of a
+    # task from those of its preprocessor: both must know what a function takes.
+    parameters = inspect.signature(function).parameters
+    named = {n: p for n, p in parameters.items() if n != "self" and p.kind not in _VARIADIC}
+    return named, any(p.kind == p.VAR_KEYWORD for p in parameters.values())
+
+
+def check_arguments(names: Iterable[str], function: Callable[..., Any]) -> None:
+    """Raises `TypeError` for a name that is not an argument of the function."""
+    known, _ = parameters_of(function)
+    for name in names:
+        if name not in known:
+            raise TypeError(
+                f"`{function.__name__}` has no argument {name!r}.{renamed_argument(name)} It takes "
+                f"{[*known]}."
+            )
+
+
+def keeps_arguments(init: Callable[..., None]) -> Callable[..., None]:
+    """Returns a constructor that first sets its arguments as attributes of the same names.
+
+    Arguments that are left out have their defaults; those of `**kwargs` are not set. The attributes
+    are the configuration that `get_config` returns.
+    """
+    parameters, _ = parameters_of(init)
+    defaults = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
+
+    @functools.wraps(init)
+    def keeping(self, *args, **kwargs):
+        given = {name: value for name, value in kwargs.items() if name in parameters}
+        # Not by `setattr`, which Keras allows only after its own constructor.
+        vars(self).update(defaults | dict(zip(parameters, args, strict=False)) | given)
+        init(self, *args, **kwargs)
+
+    return with_signature(keeping, init)
+
+
+def with_signature(wrapper, init):
+    """Returns the wrapper of a constructor with its signature; Keras does not unwrap functions."""
+    wrapper.__signature__ = inspect.signature(init)
+    return wrapper
