@@ -83,6 +83,15 @@ class LayerOptions(NameOptions, total=False):
     dtype: Dtype | None
 
 
+class TaskOptions(LayerOptions, total=False):
+    """Options of every task's constructor, see `Task`."""
+
+    lora_rank: int | None
+    lora_alpha: float | None
+    lora_targets: Sequence[Projection]
+    lora_layers: Iterable[int] | None
+
+
 class PreprocessorOptions(TypedDict, total=False):
     """Arguments of `TextPreprocessor` that `from_preset` takes too."""
 

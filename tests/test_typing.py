@@ -16,7 +16,6 @@ import bert_keras
 from bert_keras import TextPreprocessor, tokenizers
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import arguments_of
-from bert_keras.tasks import keyword_options as task_options
 from bert_keras.tasks.joint_task import JointTask
 from bert_keras.training.recipe import DEFAULTS
 
@@ -93,26 +92,21 @@ def test_the_types_of_a_model_name_the_arguments_of_its_constructor(cls):
     assert keywords(cls.__init__) == arguments_of(cls)
 
 
-# A task may leave the types of its options to its constructor.
-UNTYPED_OPTIONS = (bert_keras.ZeroShotTagger,)
-
-
-@pytest.mark.parametrize(
-    "cls", [cls for cls in TASKS if cls not in UNTYPED_OPTIONS], ids=lambda cls: cls.__name__
-)
-def test_the_types_of_a_task_name_the_arguments_of_from_preset(cls):
-    sources = "".join(inspect.getsource(part) for part in cls.__mro__ if part in TASKS)
-    rule = r"def from_preset\(\s*cls, preset: Path, \*\*kwargs: Unpack\[(\w+)\]"
-    name = re.search(rule, sources)[1]
-    accepted = arguments_of(cls) | OF_PREPROCESSOR - {"input_names"} | {"load_weights"}
-    assert typing.get_type_hints(getattr(task_options, name)).keys() == accepted
-
-
 @pytest.mark.parametrize("method", ["compile", "fit", "evaluate", "predict"])
-def test_the_types_of_a_method_name_its_arguments(method):
-    accepted = named_by_bases(bert_keras.Task, method)
-    accepted |= set(DEFAULTS) if method == "compile" else set()
-    assert keywords(getattr(bert_keras.Task, method)) == accepted
+def test_a_method_names_its_arguments(method):
+    named = keywords(getattr(bert_keras.Task, method))
+    # `compile` passes on to Keras how steps are run.
+    passed_on = {"loss_weights", "run_eagerly", "steps_per_execution", "jit_compile"}
+    passed_on |= {"auto_scale_loss"}
+    accepted = named_by_bases(bert_keras.Task, method) - (
+        passed_on if method == "compile" else set()
+    )
+    assert named == accepted
+
+
+def test_the_recipe_has_the_defaults_of_compile():
+    parameters = inspect.signature(bert_keras.Task.compile).parameters
+    assert {name: parameters[name].default for name in DEFAULTS} == DEFAULTS
 
 
 def test_the_types_of_tokenizers_and_preprocessors_name_their_arguments():

@@ -28,13 +28,12 @@ from bert_keras.preprocessing.batching import EncodedExamples
 from bert_keras.preprocessing.encoded_rows import GroupRows, Rows, TextRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.encoded_labels import as_label_array, one_column
-from bert_keras.tasks.keyword_options import RunOptions, TaskOptions
 from bert_keras.tasks.task import Task, merge_groups
 from bert_keras.tasks.user_columns import is_columns, is_empty, is_text, num_examples
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
 from bert_keras.training.similarities import cosine
 from bert_keras.training.teacher_losses import EmbeddingMSE, MarginMSE
-from bert_keras.types import AsArray, Data, Frozen, Objective, Texts, Verbose
+from bert_keras.types import AsArray, Data, Frozen, Objective, TaskOptions, Texts, Verbose
 
 # Objective that has a teacher -> what its labels are.
 _TEACHER_LABELS = {
@@ -276,9 +275,7 @@ class Embedder(Task):
         """
         return self.objective != "ranking" and super().ignores_weight_0()
 
-    def predict(
-        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]
-    ) -> NDArray[np.float32]:
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs: Any) -> NDArray[np.float32]:
         """Returns the vectors of texts, of columns of texts, or of ready inputs.
 
         Args:

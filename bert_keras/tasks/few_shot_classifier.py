@@ -4,7 +4,7 @@ import copy
 import math
 import random
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Unpack
 
 import keras
 import numpy as np
@@ -15,12 +15,11 @@ from bert_keras.checks import as_texts, check_int, check_labels_given, check_sam
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.encoded_labels import as_classes, learn_label_names
-from bert_keras.tasks.keyword_options import FewShotClassifierOptions, TaskOptions
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.text_embedder import TextEmbedder
 from bert_keras.tasks.user_columns import is_columns
 from bert_keras.training.short_runs import RATE
-from bert_keras.types import Data, Frozen, Labels, Path, Pooling
+from bert_keras.types import Data, Frozen, Labels, Pooling, TaskOptions
 
 # Pairs of an epoch by default: at BERT's rate of 5e-5, and the fewest at a higher rate.
 _NUM_PAIRS, _LEAST_PAIRS = 640, 160
@@ -73,11 +72,6 @@ class FewShotClassifier(TextClassifier):
         "head_options": {},
         "dropout": 0.0,
     }
-
-    if TYPE_CHECKING:
-
-        @classmethod
-        def from_preset(cls, preset: Path, **kwargs: Unpack[FewShotClassifierOptions]) -> Self: ...
 
     def __init__(
         self,

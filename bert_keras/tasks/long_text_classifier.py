@@ -1,7 +1,7 @@
 """Classification of documents that are too long for a backbone to read at once."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import Unpack
 
 import numpy as np
 from keras import ops
@@ -15,10 +15,9 @@ from bert_keras.layers.pooler import OF_FIRST_TOKEN, POOLINGS, pool
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import head_for
-from bert_keras.tasks.keyword_options import LongTextClassifierOptions, TaskOptions
 from bert_keras.tasks.task import merge_groups
 from bert_keras.tasks.text_classifier import TextClassifier
-from bert_keras.types import Combination, Frozen, Path, Pooling, ProblemType
+from bert_keras.types import Combination, Frozen, Pooling, ProblemType, TaskOptions
 
 _MOST_WINDOWS = 2**16
 
@@ -84,11 +83,6 @@ class LongTextClassifier(TextClassifier):
     answerers = (DocumentAnswerer, DocumentLogitsAnswerer)
     decided_arguments = {"head_options": None}  # noqa: RUF012
     num_input_axes = 3  # Texts, windows, tokens.
-
-    if TYPE_CHECKING:
-
-        @classmethod
-        def from_preset(cls, preset: Path, **kwargs: Unpack[LongTextClassifierOptions]) -> Self: ...
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 import types
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Unpack
 
 import keras
 import numpy as np
@@ -24,11 +24,20 @@ from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
 from bert_keras.tasks.compatibility import MASKED_LM_OPTIONS, check_head_options, head_for
-from bert_keras.tasks.keyword_options import MaskedLMOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_columns, is_empty, num_examples
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Array, Frozen, Inputs, Labels, Outputs, Path, Tensor, Texts, Verbose
+from bert_keras.types import (
+    Array,
+    Frozen,
+    Inputs,
+    Labels,
+    Outputs,
+    TaskOptions,
+    Tensor,
+    Texts,
+    Verbose,
+)
 
 # The most logits on the host at once: 128 MiB of float32.
 _LOGITS_AT_ONCE = 2**25
@@ -91,11 +100,6 @@ class MaskedLM(Task):
     label_kind = LabelKind("places", per_token=True)
     # Whether examples are pairs of texts with a label.
     has_next_sentence = False
-
-    if TYPE_CHECKING:
-
-        @classmethod
-        def from_preset(cls, preset: Path, **kwargs: Unpack[MaskedLMOptions]) -> Self: ...
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 import string
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, Unpack
+from typing import Any, ClassVar, Literal, Unpack
 
 import keras
 import numpy as np
@@ -20,10 +20,19 @@ from bert_keras.presets import presets
 from bert_keras.presets.formats import late_interaction
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.embedder import Embedder
-from bert_keras.tasks.keyword_options import MultiVectorEmbedderOptions, TaskOptions
 from bert_keras.training.contrastive import MultipleNegativesRanking
 from bert_keras.training.teacher_losses import MarginMSE
-from bert_keras.types import Card, Data, FileDtype, Frozen, Objective, Path, Texts, Verbose
+from bert_keras.types import (
+    Card,
+    Data,
+    FileDtype,
+    Frozen,
+    Objective,
+    Path,
+    TaskOptions,
+    Texts,
+    Verbose,
+)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -93,13 +102,6 @@ class MultiVectorEmbedder(Embedder):
         "ranking": (lambda: MultipleNegativesRanking(scale=1.0, similarity="maxsim"), 2, None),
         "distillation": (lambda: MarginMSE("maxsim"), 3, None),
     }
-
-    if TYPE_CHECKING:
-
-        @classmethod
-        def from_preset(
-            cls, preset: Path, **kwargs: Unpack[MultiVectorEmbedderOptions]
-        ) -> Self: ...
 
     def __init__(
         self,

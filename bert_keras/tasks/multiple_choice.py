@@ -1,7 +1,7 @@
 """Choosing the text that fits a context best."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Unpack
 
 import keras
 import numpy as np
@@ -19,10 +19,9 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_settings
 from bert_keras.tasks.encoded_labels import one_column
-from bert_keras.tasks.keyword_options import MultipleChoiceOptions, TaskOptions
 from bert_keras.tasks.task import Task, merge_groups
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Frozen, HeadOptions, Path, Pooling, Texts, Verbose
+from bert_keras.types import Frozen, HeadOptions, Pooling, TaskOptions, Texts, Verbose
 
 # The logit of a missing choice: its probability is 0, and every number stays finite.
 NO_CHOICE = -1e9
@@ -77,11 +76,6 @@ class MultipleChoice(Task):
     answerers = (ChoiceAnswerer,)
     form = "choices"
     label_kind = LabelKind("places")
-
-    if TYPE_CHECKING:
-
-        @classmethod
-        def from_preset(cls, preset: Path, **kwargs: Unpack[MultipleChoiceOptions]) -> Self: ...
 
     def __init__(
         self,

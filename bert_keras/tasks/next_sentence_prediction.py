@@ -1,7 +1,7 @@
 """Predicting whether one text follows another."""
 
 import types
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Unpack
 
 import keras
 import numpy as np
@@ -15,10 +15,9 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.encoded_labels import one_column
-from bert_keras.tasks.keyword_options import PresetOptions, TaskOptions
 from bert_keras.tasks.task import Task, TextAnswer
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Frozen, Path, Texts, Verbose
+from bert_keras.types import Frozen, TaskOptions, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -59,11 +58,6 @@ class NextSentencePrediction(Task):
     text_answer = TextAnswer("logits", ("next", "random"), (2,))
     is_fine_tuned = False
     takes_head_of = types.MappingProxyType({"Pretraining": {"head/": "head/next_sentence/"}})
-
-    if TYPE_CHECKING:
-
-        @classmethod
-        def from_preset(cls, preset: Path, **kwargs: Unpack[PresetOptions]) -> Self: ...
 
     def __init__(
         self,

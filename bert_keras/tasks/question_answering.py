@@ -2,7 +2,7 @@
 
 import types
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from typing import Any, Literal, Unpack
 
 import keras
 import numpy as np
@@ -32,11 +32,10 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
 from bert_keras.tasks import question_examples
 from bert_keras.tasks.compatibility import head_for
-from bert_keras.tasks.keyword_options import QuestionAnsweringOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_columns
 from bert_keras.training.losses import SpanCrossentropy
-from bert_keras.types import Frozen, Labels, Normalization, Path, Texts, Verbose
+from bert_keras.types import Frozen, Labels, Normalization, TaskOptions, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -102,11 +101,6 @@ class QuestionAnswering(Task):
     label_kind = types.MappingProxyType(dict.fromkeys(OUTPUTS, LabelKind("places")))
     targets_are_rare = True
     needs_labels = False  # `QuestionExample`s have theirs.
-
-    if TYPE_CHECKING:
-
-        @classmethod
-        def from_preset(cls, preset: Path, **kwargs: Unpack[QuestionAnsweringOptions]) -> Self: ...
 
     def __init__(
         self,

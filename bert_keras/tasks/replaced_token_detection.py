@@ -1,7 +1,7 @@
 """ELECTRA's pre-training: a generator replaces tokens, a discriminator finds them."""
 
 import os
-from typing import TYPE_CHECKING, Any, Self, Unpack, overload
+from typing import Any, Unpack
 
 import keras
 import numpy as np
@@ -20,11 +20,19 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.joint_task import JointTask
-from bert_keras.tasks.keyword_options import PresetOptions, TaskOptions
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SigmoidCrossentropy
-from bert_keras.types import Card, Frozen, JudgedToken, LayerOptions, Path, Tensor, Texts, Verbose
+from bert_keras.types import (
+    Card,
+    Frozen,
+    LayerOptions,
+    Path,
+    TaskOptions,
+    Tensor,
+    Texts,
+    Verbose,
+)
 
 OUTPUTS = ("masked_lm", "detection")
 # Attributes that must be equal in both backbones: the inputs, and what shared embeddings depend on.
@@ -79,11 +87,6 @@ class ReplacedTokenDetector(Task):
     label_kind = LabelKind("several", per_token=True)
     is_fine_tuned = False
 
-    if TYPE_CHECKING:
-
-        @classmethod
-        def from_preset(cls, preset: Path, **kwargs: Unpack[PresetOptions]) -> Self: ...
-
     def __init__(
         self,
         backbone: Backbone,
@@ -93,7 +96,7 @@ class ReplacedTokenDetector(Task):
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         options = families.head_options(backbone, "ReplacedTokenDetector")
-        self.head = head_for(self, ReplacedTokenHead, **options)
+        self.head = head_for(self, ReplacedTokenHead, "activation", "layer_norm_epsilon", **options)
         self.build()
 
     def call(self, inputs, training=None):
@@ -336,15 +339,9 @@ class ReplacedTokenDetection(JointTask):
             )
         return super().encode_texts(x, y, sample_weight, training)
 
-    @overload
     def is_replaced(
-        self, text: str, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> list[JudgedToken]: ...
-    @overload
-    def is_replaced(
-        self, text: Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> list[list[JudgedToken]]: ...
-    def is_replaced(self, text, batch_size=None, verbose=0):
+        self, text: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> Any:
         """Answers which tokens were replaced, see `ReplacedTokenDetector`."""
         return self.discriminator.is_replaced(text, batch_size, verbose)
 

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import Unpack
 
 import keras
 import numpy as np
@@ -35,7 +35,6 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.embedder import check_equally_long, refuse_equal_negatives
-from bert_keras.tasks.keyword_options import RerankerOptions, TaskOptions
 from bert_keras.tasks.task import TextAnswer, merge_groups
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.user_columns import is_columns, is_text
@@ -49,6 +48,7 @@ from bert_keras.types import (
     Path,
     Pooling,
     ScoreActivation,
+    TaskOptions,
     Texts,
     Verbose,
 )
@@ -115,11 +115,6 @@ text, `(num_examples, num_texts)` |
         "temperature": 1.0,
     }
     text_answer = TextAnswer("scores", None, (2,))
-
-    if TYPE_CHECKING:
-
-        @classmethod
-        def from_preset(cls, preset: Path, **kwargs: Unpack[RerankerOptions]) -> Self: ...
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Which tokens a classifier relies on: integrated gradients of a logit, a score for each token."""
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias, overload
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import keras
 import numpy as np
@@ -43,29 +43,15 @@ class Saliency(NamedTuple):
         return float(self.scores.sum() - (self.logit - self.baseline_logit))
 
 
-@overload
 def integrated_gradients(
     classifier: TextClassifier,
-    texts: OneText,
-    target: str | int | None = None,
-    *,
-    steps: int = 32,
-    baseline: _Baseline = "mask",
-    batch_size: int = 64,
-) -> Saliency: ...
-@overload
-def integrated_gradients(
-    classifier: TextClassifier,
-    texts: Texts,
+    texts: OneText | Texts,
     target: str | int | Sequence[str | int] | None = None,
     *,
     steps: int = 32,
     baseline: _Baseline = "mask",
     batch_size: int = 64,
-) -> list[Saliency]: ...
-def integrated_gradients(
-    classifier, texts, target=None, *, steps=32, baseline="mask", batch_size=64
-):
+) -> Any:
     """Scores each token of a text by how much it changes a class's logit.
 
     With `x` the rows of the token table for a text, `(seq_len, hidden_dim)`, `x'` the rows for a

@@ -1,7 +1,7 @@
 """SpanBERT's pre-training: masked spans, predicted from inside and from their borders."""
 
 import types
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Unpack
 
 import keras
 
@@ -13,10 +13,9 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.masking import Masking
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import head_for
-from bert_keras.tasks.keyword_options import MaskedLMOptions, TaskOptions
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Frozen, Path
+from bert_keras.types import Frozen, TaskOptions
 
 OUTPUTS = ("masked_lm", "span_boundary")
 
@@ -70,11 +69,6 @@ class SpanBoundary(MaskedLM):
             "Pretraining": {"head/masked_lm/": "head/masked_lm/"},
         }
     )
-
-    if TYPE_CHECKING:
-
-        @classmethod
-        def from_preset(cls, preset: Path, **kwargs: Unpack[MaskedLMOptions]) -> Self: ...
 
     def __init__(
         self,

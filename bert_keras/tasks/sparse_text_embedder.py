@@ -3,7 +3,7 @@
 import functools
 import types
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+from typing import Any, ClassVar, Unpack
 
 import keras
 import numpy as np
@@ -29,9 +29,8 @@ from bert_keras.presets import families, presets
 from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.compatibility import MASKED_LM_OPTIONS, check_head_options, head_for
 from bert_keras.tasks.embedder import Embedder
-from bert_keras.tasks.keyword_options import SparseTextEmbedderOptions, TaskOptions
 from bert_keras.training.contrastive import MultipleNegativesRanking
-from bert_keras.types import Card, FileDtype, Frozen, Objective, Path, Texts, Verbose
+from bert_keras.types import Card, FileDtype, Frozen, Objective, Path, TaskOptions, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -110,11 +109,6 @@ class SparseTextEmbedder(Embedder):
         **Embedder.objectives,
         "ranking": (lambda: MultipleNegativesRanking(scale=1.0, similarity="dot"), 2, None),
     }
-
-    if TYPE_CHECKING:
-
-        @classmethod
-        def from_preset(cls, preset: Path, **kwargs: Unpack[SparseTextEmbedderOptions]) -> Self: ...
 
     def __init__(
         self,

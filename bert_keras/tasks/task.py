@@ -4,7 +4,7 @@ import functools
 import operator
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, Self, Unpack
+from typing import Any, ClassVar, Literal, NamedTuple, Never, Self, Unpack
 
 import keras
 import numpy as np
@@ -20,10 +20,9 @@ from bert_keras.models.model import BuiltModel, settings_of
 from bert_keras.preprocessing.batching import EncodedExamples, prediction_batches
 from bert_keras.preprocessing.encoded_rows import Rows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.signatures import parameters_of
+from bert_keras.signatures import check_arguments, parameters_of
 from bert_keras.tasks import compatibility, freezing
 from bert_keras.tasks.encoded_labels import learn_label_names
-from bert_keras.tasks.keyword_options import CompileOptions, EvaluateOptions, FitOptions, RunOptions
 from bert_keras.tasks.loading import load_task
 from bert_keras.tasks.lora import LORA_ARGUMENTS, AdaptedTask
 from bert_keras.tasks.task_data import TaskData
@@ -34,6 +33,7 @@ from bert_keras.training.averages import averages_in_place
 from bert_keras.training.recipe import Recipe
 from bert_keras.types import (
     Data,
+    Decay,
     Frozen,
     Inputs,
     Labels,
@@ -280,9 +280,19 @@ class Task(AdaptedTask, BuiltModel):
         optimizer: str | keras.optimizers.Optimizer = "auto",
         loss: Any = "auto",
         *,
+        learning_rate: float | None = None,
+        weight_decay: float = 0.01,
+        warmup: float = 0.1,
+        decay: Decay = "linear",
+        decay_power: float = 1.0,
+        layer_decay: float = 1.0,
+        head_multiplier: float = 1.0,
+        ema_momentum: float | None = None,
+        gradient_accumulation_steps: int | None = None,
         label_smoothing: float = 0.0,
+        metrics: Any = None,
         weighted_metrics: Any = "auto",
-        **kwargs: Unpack[CompileOptions],
+        **kwargs: Any,
     ) -> None:
         """Configures training; the defaults of all arguments are BERT's recipe.
 
@@ -312,14 +322,31 @@ class Task(AdaptedTask, BuiltModel):
             label_smoothing: float from 0 to below 1, for `loss="auto"`.
             weighted_metrics: `"auto"` for the task's own, or a list of Keras metrics; for several
                 outputs a dict of such lists.
-            **kwargs: `metrics`, by name or as objects, which get probabilities or classes as they
-                expect, see `bert_keras.metrics`; `jit_compile`, `run_eagerly`,
-                `steps_per_execution`, see `keras.Model.compile`.
+            metrics: metrics by name or as objects, which get probabilities or classes as they
+                expect, see `bert_keras.metrics`.
+            **kwargs: `loss_weights`, `jit_compile`, `run_eagerly`, `steps_per_execution`,
+                `auto_scale_loss`, see `keras.Model.compile`.
 
         Raises:
             ValueError: an argument is out of range, or would have no effect.
         """
-        recipe = Recipe(optimizer, loss, label_smoothing, weighted_metrics, **kwargs)
+        recipe = Recipe(
+            optimizer,
+            loss,
+            label_smoothing,
+            metrics,
+            weighted_metrics,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            warmup=warmup,
+            decay=decay,
+            decay_power=decay_power,
+            layer_decay=layer_decay,
+            head_multiplier=head_multiplier,
+            ema_momentum=ema_momentum,
+            gradient_accumulation_steps=gradient_accumulation_steps,
+            **kwargs,
+        )
         previous, self.recipe = getattr(self, "recipe", None), recipe
         try:
             self.compile_with(recipe.make_optimizer(self) if recipe.makes_optimizer else optimizer)
@@ -360,7 +387,10 @@ class Task(AdaptedTask, BuiltModel):
         sort_window: int | None = None,
         class_weight: Mapping[int, float] | Literal["balanced"] | None = None,
         callbacks: Sequence[keras.callbacks.Callback] | None = None,
-        **kwargs: Unpack[FitOptions],
+        verbose: Verbose = "auto",
+        validation_steps: int | None = None,
+        validation_freq: int = 1,
+        **unknown: Never,
     ) -> keras.callbacks.History:
         """Trains, from raw text or from ready inputs, like `keras.Model.fit`.
 
@@ -394,7 +424,7 @@ class Task(AdaptedTask, BuiltModel):
             class_weight: dict from a class, by number or name, to its weight, 1 if left out; or
                 `"balanced"`: every class has the same weight in total.
             callbacks: list of `keras.callbacks.Callback`.
-            **kwargs: `verbose`, `validation_steps`, `validation_freq`, see `keras.Model.fit`.
+            verbose, validation_steps, validation_freq: see `keras.Model.fit`.
 
         Returns:
             A `keras.callbacks.History`. Its `loss` is Keras's mean over batches; its metrics are
@@ -403,8 +433,9 @@ class Task(AdaptedTask, BuiltModel):
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
+        check_arguments(unknown, Task.fit)
         columns = self.data.normalize(x, y, sample_weight)
-        says = kwargs.get("verbose", "auto") and keras.config.is_interactive_logging_enabled()
+        says = verbose and keras.config.is_interactive_logging_enabled()
         if hasattr(self, "label_names") and (note := learn_label_names(self, columns.y)) and says:
             print(note)
         if sort_window is not None:
@@ -426,9 +457,11 @@ class Task(AdaptedTask, BuiltModel):
             print(note)
         callbacks = self.recipe.callbacks(self, callbacks, steps_per_epoch is not None)
         arguments |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}
+        arguments |= {"verbose": verbose, "validation_steps": validation_steps}
+        arguments |= {"validation_freq": validation_freq, "steps_per_epoch": steps_per_epoch}
         self.recipe.is_running = True
         try:
-            return super().fit(steps_per_epoch=steps_per_epoch, **arguments, **kwargs)
+            return super().fit(**arguments)
         finally:
             self.recipe.is_running = False
 
@@ -443,7 +476,11 @@ class Task(AdaptedTask, BuiltModel):
         y: Labels | None = None,
         batch_size: int | None = None,
         sample_weight: Weights | None = None,
-        **kwargs: Unpack[EvaluateOptions],
+        verbose: Verbose = "auto",
+        steps: int | None = None,
+        callbacks: Sequence[keras.callbacks.Callback] | None = None,
+        return_dict: bool = False,
+        **kwargs: Any,
     ) -> Any:
         """Returns loss and metrics, from raw text or from ready inputs.
 
@@ -455,7 +492,8 @@ class Task(AdaptedTask, BuiltModel):
             y: labels; `None` for datasets that yield them.
             batch_size: int, 32 by default.
             sample_weight: float, `(num_examples,)`.
-            **kwargs: `verbose`, `steps`, `callbacks`, `return_dict`, see `keras.Model.evaluate`.
+            verbose, steps, callbacks, return_dict: see `keras.Model.evaluate`.
+            **kwargs: what Keras's `fit` passes when it validates.
 
         Returns:
             A float, a list of floats, or with `return_dict=True` a dict of floats by name.
@@ -466,9 +504,17 @@ class Task(AdaptedTask, BuiltModel):
         columns = self.data.normalize(x, y, sample_weight)
         data = self.data.for_evaluation(columns, batch_size)
         with averages_in_place(self, self.recipe.is_running):
-            return super().evaluate(**data, **kwargs)
+            kwargs |= {"verbose": verbose, "steps": steps, "callbacks": callbacks}
+            return super().evaluate(**data, return_dict=return_dict, **kwargs)
 
-    def predict(self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]) -> Any:
+    def predict(
+        self,
+        x: Data,
+        batch_size: int | None = None,
+        verbose: Verbose = "auto",
+        steps: int | None = None,
+        callbacks: Sequence[keras.callbacks.Callback] | None = None,
+    ) -> Any:
         """Returns the task's raw outputs, from raw text or from ready inputs, in their order.
 
         Texts are sorted by length for the computation, and results put back into their order.
@@ -477,7 +523,8 @@ class Task(AdaptedTask, BuiltModel):
             x: texts, or ready inputs, see the class.
             batch_size: int, 32 by default. For texts the default is the number of rows that hold
                 16,384 tokens on an accelerator, or 2,048 on PyTorch on the CPU, padding included.
-            **kwargs: `verbose`, `callbacks`, see `keras.Model.predict`; for a dataset `steps`.
+            verbose, callbacks: see `keras.Model.predict`.
+            steps: int, for a dataset.
 
         Returns:
             NumPy arrays in the structure of the task's output.
@@ -488,13 +535,15 @@ class Task(AdaptedTask, BuiltModel):
         columns = self.data.normalize(x)
         if columns.kind == "batches":
             dataset = wrapped(self.data, columns.x, training=False)
-            return super().predict(dataset, batch_size=batch_size, **kwargs)
+            return super().predict(dataset, batch_size, verbose, steps, callbacks)
         rows = self.data.encode(columns, training=False).rows
         if type(rows).collect is not Rows.collect:
-            verbose = self.data.verbosity(**kwargs)
+            self.data.check_predicts_all(steps, callbacks)
+            verbose = 0 if verbose == "auto" else verbose
             return rows.collect(self.predict_rows(rows, batch_size, verbose) if len(rows) else ())
         batches = prediction_batches(rows, batch_size)
-        return keras.tree.map_structure(batches.restore_order, super().predict(batches, **kwargs))
+        outputs = super().predict(batches, None, verbose, steps, callbacks)
+        return keras.tree.map_structure(batches.restore_order, outputs)
 
     # One batch
 

@@ -27,7 +27,7 @@ from bert_keras.tasks.user_columns import (
     split_off_end,
 )
 from bert_keras.tasks.wrapped_datasets import Stream, wrapped
-from bert_keras.types import Data, Labels, Verbose, Weights
+from bert_keras.types import Data, Labels, Weights
 
 # The cost of compiling a step for one more length, in the tokens that JAX could train on in the
 # same time, times `hidden_dim ** 2`: divide by that for a given encoder. (Both times grow with the
@@ -254,21 +254,14 @@ class TaskData:
 
     # Options that depend on the data
 
-    def verbosity(
-        self, verbose: Verbose = 0, steps: int | None = None, callbacks: Any = None
-    ) -> Verbose:
-        """Returns the one option of `predict` that texts of every task take.
-
-        Raises:
-            ValueError: one of the others, where a task cuts texts into windows or words.
-        """
+    def check_predicts_all(self, steps: int | None, callbacks: Any) -> None:
+        """Raises `ValueError` for options of `predict` where a task cuts texts into rows."""
         if steps is not None or callbacks:
             raise ValueError(
                 f"`predict` of {type(self.task).__name__} takes `steps` and `callbacks` only with "
                 f"ready inputs. Received: steps={steps}, callbacks={callbacks} with texts. Leave "
                 "them out, or pass what the preprocessor returns."
             )
-        return verbose
 
     def check_sort_window(self, sort_window: int, columns: Columns, shuffle: bool) -> None:
         """Raises `ValueError` if `fit(sort_window=...)` would have no effect."""

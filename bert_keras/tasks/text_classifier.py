@@ -1,7 +1,7 @@
 """Classification and regression of texts and pairs of texts."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Unpack
 
 import keras
 import numpy as np
@@ -20,7 +20,6 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import encoded_labels
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_settings
-from bert_keras.tasks.keyword_options import RunOptions, TaskOptions, TextClassifierOptions
 from bert_keras.tasks.task import Task, TextAnswer
 from bert_keras.tasks.user_columns import is_empty
 from bert_keras.training.losses import SparseCrossentropy
@@ -33,9 +32,9 @@ from bert_keras.types import (
     Labels,
     OneText,
     Outputs,
-    Path,
     Pooling,
     ProblemType,
+    TaskOptions,
     Tensor,
     Texts,
     Threshold,
@@ -103,11 +102,6 @@ cross-entropy | logits `(batch, num_classes)` |
 
     # What `integrated_gradients` has compiled, and for which variables.
     _gradients = (None, None)
-
-    if TYPE_CHECKING:
-
-        @classmethod
-        def from_preset(cls, preset: Path, **kwargs: Unpack[TextClassifierOptions]) -> Self: ...
 
     def __init__(
         self,
@@ -226,9 +220,7 @@ cross-entropy | logits `(batch, num_classes)` |
         self.head = new
         self.compile_with(self.recipe.fresh_optimizer(self))
 
-    def predict(
-        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]
-    ) -> NDArray[np.float32]:
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs: Any) -> NDArray[np.float32]:
         """Returns logits or scores, see `Task.predict`; for no texts float32 `(0, num_classes)`."""
         if is_empty(x):
             return np.zeros((0, self.num_classes), "float32")

@@ -1,7 +1,7 @@
 """Texts as vectors whose similarity measures how similar the texts are."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Unpack
 
 import keras
 import numpy as np
@@ -19,7 +19,6 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.embedder import Embedder
-from bert_keras.tasks.keyword_options import TaskOptions, TextEmbedderOptions
 from bert_keras.tasks.task import TextAnswer
 from bert_keras.types import (
     Card,
@@ -29,6 +28,7 @@ from bert_keras.types import (
     Objective,
     Path,
     Pooling,
+    TaskOptions,
     Texts,
     VectorSimilarity,
     Verbose,
@@ -113,11 +113,6 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
     answerers = (EmbedAnswerer,)
     head_arguments = ("projection",)
     text_answer = TextAnswer("vectors", None, (1,))
-
-    if TYPE_CHECKING:
-
-        @classmethod
-        def from_preset(cls, preset: Path, **kwargs: Unpack[TextEmbedderOptions]) -> Self: ...
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Tags for words: named entities, parts of speech, word segmentation."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Unpack
 
 import keras
 import numpy as np
@@ -40,19 +40,14 @@ from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_settings
 from bert_keras.tasks.encoded_labels import check_label_names
-from bert_keras.tasks.keyword_options import (
-    AllCompileOptions,
-    TaskOptions,
-    TokenClassifierOptions,
-)
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import AsComputed, SparseCrossentropy
 from bert_keras.types import (
     Frozen,
     Inputs,
     Outputs,
-    Path,
     Scheme,
+    TaskOptions,
     Tensor,
     Texts,
     Verbose,
@@ -133,11 +128,6 @@ class TokenClassifier(Task):
     form = "sentences"
     label_per_token = True
 
-    if TYPE_CHECKING:
-
-        @classmethod
-        def from_preset(cls, preset: Path, **kwargs: Unpack[TokenClassifierOptions]) -> Self: ...
-
     def __init__(
         self,
         backbone: Backbone,
@@ -173,9 +163,7 @@ class TokenClassifier(Task):
 
     # Loss
 
-    def compile(
-        self, optimizer: Any = "auto", loss: Any = "auto", **kwargs: Unpack[AllCompileOptions]
-    ) -> None:
+    def compile(self, optimizer: Any = "auto", loss: Any = "auto", **kwargs: Any) -> None:
         """Configures training, see `Task.compile`; with a CRF the loss is its own.
 
         Args:

@@ -28,7 +28,6 @@ from bert_keras.preprocessing.batching import EncodedExamples, PreparedBatches
 from bert_keras.preprocessing.encoded_rows import Rows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets.formats import gliner
-from bert_keras.tasks.keyword_options import TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tokenizers.words import join_words
 from bert_keras.training.labelled_spans import LabelledSpanF1, LabelledSpanLoss
@@ -38,6 +37,7 @@ from bert_keras.types import (
     Frozen,
     Inputs,
     Path,
+    TaskOptions,
     Texts,
     Threshold,
     Verbose,

@@ -1,6 +1,6 @@
 """R-Drop and multi-sample dropout: several dropout masks for each example of a batch."""
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any
 
 import keras
 from keras import ops
@@ -13,7 +13,6 @@ from bert_keras.training.losses import (
     SparseCrossentropy,
     consistency_loss,
 )
-from bert_keras.types import Path
 
 
 class SeveralMasks:
@@ -75,11 +74,6 @@ class SeveralMasks:
     # How many training steps are being traced or, on PyTorch, computed. There can be several:
     # TensorFlow's MirroredStrategy switches between replicas in the middle of a step.
     _steps_in_progress = 0
-
-    if TYPE_CHECKING:
-
-        @classmethod
-        def from_preset(cls, preset: Path, **kwargs: Any) -> Self: ...
 
     def __init__(
         self, *args: Any, consistency: float | None = None, dropout_samples: int = 1, **kwargs: Any

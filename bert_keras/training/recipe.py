@@ -59,6 +59,7 @@ class Recipe:
             it is.
         loss: `"auto"` for the task's own, or a loss.
         label_smoothing: float, for the task's own loss.
+        metrics: metrics, see `keras.Model.compile`.
         weighted_metrics: `"auto"` for the task's own, or metrics.
         **kwargs: values for names of `DEFAULTS`, and further arguments of `keras.Model.compile`.
 
@@ -78,7 +79,13 @@ class Recipe:
     """
 
     def __init__(
-        self, optimizer="auto", loss="auto", label_smoothing=0.0, weighted_metrics="auto", **kwargs
+        self,
+        optimizer="auto",
+        loss="auto",
+        label_smoothing=0.0,
+        metrics=None,
+        weighted_metrics="auto",
+        **kwargs,
     ):
         self.makes_optimizer = isinstance(optimizer, str) and optimizer in OPTIMIZERS
         self.optimizer = optimizer if self.makes_optimizer else None
@@ -86,7 +93,8 @@ class Recipe:
         self.options = {**DEFAULTS, **options}
         self._check(optimizer)
         loss = keras.tree.map_structure(_as_loss_of_logits, loss)
-        self._loss, self.label_smoothing, self._metrics = loss, label_smoothing, weighted_metrics
+        self._loss, self.label_smoothing = loss, label_smoothing
+        self._metrics, self._weighted_metrics = metrics, weighted_metrics
         check_arguments(kwargs, keras.Model.compile)
         self._keras_arguments = kwargs
         self.seed = self.sort_window = self.num_epochs = self._random_state = None
@@ -111,7 +119,7 @@ class Recipe:
     @property
     def ignores_weight_0(self):
         """Whether rows of weight 0 count neither in the loss nor in the metrics."""
-        return self.uses_task_loss and not self._keras_arguments.get("metrics")
+        return self.uses_task_loss and not self._metrics
 
     @property
     def uses_task_loss(self):
@@ -151,9 +159,9 @@ class Recipe:
 
     def _metrics_for(self, task):
         """Returns `metrics` and `weighted_metrics`, which read labels as `LabelKind.adapt` says."""
-        is_auto = isinstance(self._metrics, str) and self._metrics == "auto"
-        weighted = task.default_metrics() if is_auto else self._metrics
-        given = {"metrics": self._keras_arguments.get("metrics"), "weighted_metrics": weighted}
+        is_auto = isinstance(self._weighted_metrics, str) and self._weighted_metrics == "auto"
+        weighted = task.default_metrics() if is_auto else self._weighted_metrics
+        given = {"metrics": self._metrics, "weighted_metrics": weighted}
         kinds = task.label_kind
         if kinds is None:  # A task of the user's own: its metrics read what there is.
             own_names = {m.name for m in keras.tree.flatten(weighted or [])} if is_auto else ()
@@ -347,7 +355,8 @@ class Recipe:
         compiled = {
             "loss": self._loss,
             "label_smoothing": self.label_smoothing,
-            "weighted_metrics": self._metrics,
+            "metrics": self._metrics,
+            "weighted_metrics": self._weighted_metrics,
             **{name: value for name, value in arguments.items() if name != "jit_compile"},
         }
         return {

@@ -27,9 +27,12 @@ def classify() -> str:
     classifier.fit({"token_ids": np.ones((2, 8), "int32")}, [1, 0], frozen=3)  # wrong
     classifier.fit(TEXTS, epoch=3)  # wrong
     classifier.compile(decay="exponential")  # wrong
-    bert_keras.TextClassifier.from_preset("p", num_labels=2)  # wrong
-    bert_keras.TextClassifier.from_preset("p", problem_type="multilabel")  # wrong
-    bert_keras.LongTextClassifier.from_preset("p", num_windows=4, head_options={})  # wrong
+    classifier.fit(TEXTS, [1, 0], verbose="loud")  # wrong
+    classifier.compile(learning_rate="fast")  # wrong
+    bert_keras.TextClassifier(classifier.backbone, num_labels=2)  # wrong
+    bert_keras.TextClassifier(classifier.backbone, 2, problem_type="multilabel")  # wrong
+    bert_keras.LongTextClassifier(classifier.backbone, 2, head_options={})  # wrong
+    bert_keras.TextClassifier.from_preset("p", load_weights="no")  # wrong
     assert_type(classifier, bert_keras.TextClassifier)
     answers = classifier.classify(TEXTS)
     label: str = classifier.classify("a film")["label"]
@@ -45,7 +48,11 @@ def answer() -> list[str]:
     best = reader.answer("who?", "Ada")
     several = reader.answer(["who?"], "Ada", top_k=2)
     chooser = bert_keras.MultipleChoice.from_preset("p", frozen="backbone")
-    bert_keras.MultipleChoice.from_preset("p", frozen="everything")  # wrong
+    bert_keras.MultipleChoice(chooser.backbone, frozen="everything")  # wrong
+    chooser.predict((TEXTS, [TEXTS, TEXTS]), callback=[])  # wrong
+    finder = bert_keras.ZeroShotTagger.from_preset("p", max_width=8)
+    assert_type(finder, bert_keras.ZeroShotTagger)
+    bert_keras.ZeroShotTagger(finder.backbone, span_mode="wide")  # wrong
     embedder = bert_keras.TextEmbedder.from_preset("p", pooling="mean", lora_rank=8)
     hits = embedder.semantic_search("film", TEXTS)
     features = bert_keras.encode_features(tagger, TEXTS, [["O"], ["O"]])
