@@ -1,10 +1,10 @@
-"""Pairs of more or less similar texts: reading, scores by cosines, and groups for ranking."""
+"""Pairs of more or less similar texts: reading, scores, and groups for ranking."""
 
 import dataclasses
 
 import numpy as np
 
-from bert_keras import datasets, metrics
+from bert_keras import datasets
 from bert_keras.checks import check_not_empty
 from bert_keras.cli.training_files import Parts, read_named_files
 
@@ -71,12 +71,12 @@ def _scaled(pairs, highest):
 
 
 def evaluate_pairs(flags, embedder, pairs, further):
-    """Returns the correlations of cosine and label, and retrieval scores of true pairs."""
+    """Returns the correlations of similarity and label, and retrieval scores of true pairs."""
     import scipy.stats
     from sklearn.metrics import label_ranking_average_precision_score
 
     first, second = (embedder.embed(column, batch_size=32) for column in pairs.texts)
-    predicted = cosines(first, second)
+    predicted = embedder.similarities_of_pairs(first, second)
 
     def files():
         return {"predictions.jsonl": [{"score": score} for score in predicted.tolist()]}
@@ -92,7 +92,7 @@ def evaluate_pairs(flags, embedder, pairs, further):
         return scores, files
     # A repeated document counts once.
     _, rows, document_of = np.unique(pairs.texts[1], return_index=True, return_inverse=True)
-    similarities = metrics.cosine_similarity_matrix(first[true], second[rows])
+    similarities = embedder.similarities(first[true], second[rows])
     # With one right document each, this is the mean reciprocal rank; ties count against the model.
     is_right = np.arange(len(rows)) == document_of[true][:, None]
     scores["mrr"] = float(label_ranking_average_precision_score(is_right, similarities))
@@ -100,12 +100,6 @@ def evaluate_pairs(flags, embedder, pairs, further):
     for k in (1, 5):
         scores[f"recall_at_{k}"] = float((ranks <= k).mean())
     return scores, files
-
-
-def cosines(first, second):
-    """Returns the cosine of each row: `(num_pairs,)`."""
-    lengths = np.linalg.norm(first, axis=-1) * np.linalg.norm(second, axis=-1)
-    return np.sum(first * second, axis=-1) / lengths
 
 
 def true_pairs(pairs):

@@ -4,7 +4,7 @@ import numpy as np
 
 import bert_keras
 from bert_keras import plots
-from bert_keras.cli.likeness import TRUE_PAIR, cosines
+from bert_keras.cli.likeness import TRUE_PAIR
 
 NUM_TEXTS, NUM_POINTS = 6, 300
 
@@ -59,5 +59,5 @@ def of_tags(model, parts, folder):
 
 def of_pairs(model, parts, folder):
     """Draws the cosines of similar pairs and of other pairs."""
-    scores = cosines(*(model.embed(column) for column in parts.dev.texts))
+    scores = model.similarities_of_pairs(*map(model.embed, parts.dev.texts))
     plots.similarities(scores, parts.dev.labels >= TRUE_PAIR, path=folder / "similarities.png")

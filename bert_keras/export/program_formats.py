@@ -2,9 +2,11 @@
 
 import contextlib
 import errno
+import functools
 import importlib.util
 import io
 import logging
+import operator
 import os
 import pathlib
 import tempfile
@@ -16,10 +18,12 @@ import keras
 from bert_keras import distribution
 from bert_keras.checks import check_choice, refuse_unused, with_extra
 from bert_keras.export import other_backend, text_program
+from bert_keras.inputs import SEGMENT_IDS, TOKEN_IDS
 
 _AXES = {2: ("batch", "length"), 3: ("batch", "parts", "length")}
 # Their runtimes lack operations on other dtypes.
 _OF_FLOAT32 = ("onnx", "openvino", "litert")
+_RULE = "Ids must be within their tables, and no more tokens than the model has positions."
 
 
 def check_format(format, filepath, options):
@@ -81,6 +85,30 @@ def write_onnx(model, path, verbose=None):
     write("onnx", model, path, verbose)
 
 
+def _is_invalid(model, inputs, length, any_of):
+    """Whether an id of a program's inputs lies outside its table, or there are too many tokens.
+
+    Runtimes read what is not there, each in its own way: OpenVINO finds zeros and XLA NaN, and
+    others count negative ids from the end. So each program tests its inputs, and fails.
+
+    Args:
+        model: a `BuiltModel`.
+        inputs: dict of a backend's tensors.
+        length: tensor, the number of tokens.
+        any_of: function that returns whether an element of a tensor is true.
+    """
+    backbone = getattr(model, "backbone", model)
+    sizes = dict.fromkeys(model.further_inputs, length)
+    sizes |= {TOKEN_IDS: backbone.vocabulary_size, SEGMENT_IDS: backbone.num_segments}
+    found = [
+        any_of((values < 0) | (values >= sizes[name]))
+        for name, values in inputs.items()
+        if name in sizes
+    ]
+    longest = backbone.max_sequence_length
+    return functools.reduce(operator.or_, found if longest is None else [*found, length > longest])
+
+
 def program_of(model):
     """Returns a function from a dict of inputs to a dict of outputs.
 
@@ -117,11 +145,12 @@ def signature_of(model):
 
 def _write_saved_model(model, path, verbose=None, input_signature=None, **options):
     """Writes a SavedModel, with TensorFlow or JAX; options are those of `keras.export`."""
-    _saved_model(model, input_signature, **options).write_out(path, verbose=False)
+    _save_model(model, path, None, input_signature, **options)
 
 
-def _saved_model(model, input_signature=None, **options):
-    """Returns a model as a `keras.export.ExportArchive`."""
+def _save_model(model, path, save_options, input_signature=None, **options):
+    import tensorflow as tf
+
     specs, axes = signature_of(model)
     archive, is_jax = keras.export.ExportArchive(), keras.backend.backend() == "jax"
     if is_jax:  # TensorFlow finds the variables by itself, and would write tracked ones twice.
@@ -136,8 +165,21 @@ def _saved_model(model, input_signature=None, **options):
         jax_options["native_serialization_platforms"] = ("cpu", "cuda")
         options["jax2tf_kwargs"] = {**jax_options, **options.get("jax2tf_kwargs", {})}
     signature = [specs] if input_signature is None else input_signature
-    archive.add_endpoint("serve", program_of(model), signature, **options)
-    return archive
+    program = archive.add_endpoint("serve", program_of(model), signature, **options)
+
+    @tf.function(input_signature=program.input_signature, autograph=False)
+    def serve(inputs):
+        ids = inputs[TOKEN_IDS]
+        is_invalid = _is_invalid(model, inputs, tf.shape(ids)[-1], tf.reduce_any)
+        with tf.control_dependencies([tf.debugging.Assert(~is_invalid, [_RULE])]):
+            # LiteRT has no assertions. There is one element, and the next one does not exist.
+            none = tf.gather(tf.zeros(1, ids.dtype), tf.cast(is_invalid, "int32"))
+        return program({**inputs, TOKEN_IDS: ids + none})
+
+    module = tf.Module()
+    module.serve, module.used = serve, serve.get_concrete_function().graph.variables
+    signatures = {"serve": serve, "serving_default": serve}
+    tf.saved_model.save(module, path, signatures, save_options)
 
 
 def _write_litert(model, path, verbose=None, input_signature=None, **options):
@@ -147,7 +189,7 @@ def _write_litert(model, path, verbose=None, input_signature=None, **options):
     with tempfile.TemporaryDirectory() as folder:
         # LiteRT has no gradients.
         options_of_folder = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
-        _saved_model(model, input_signature).write_out(folder, options_of_folder, verbose=False)
+        _save_model(model, folder, options_of_folder, input_signature)
         converter = tf.lite.TFLiteConverter.from_saved_model(folder)
         for name, value in options.items():
             if not hasattr(converter, name):
@@ -180,9 +222,23 @@ def _torch_program(model, input_signature=None):
     class Program(torch.nn.Module):
         # The model is not an attribute: its weights become constants, each of them once.
         def forward(self, inputs):
-            return program_of(model)(inputs)
+            return program_of(model)(_checked_in_torch(model, inputs))
 
     return Program().eval(), inputs, free
+
+
+def _checked_in_torch(model, inputs):
+    """Returns a program's inputs; the program fails if they are invalid."""
+    import torch
+
+    ids = inputs[TOKEN_IDS]
+    length = torch.ones(ids.shape[-1], dtype=ids.dtype, device=ids.device).sum()
+    is_invalid = _is_invalid(model, inputs, length, torch.any)
+    # ONNX has no assertions. There is one element, and the next one does not exist.
+    none = torch.gather(
+        torch.zeros(1, dtype=ids.dtype, device=ids.device), 0, is_invalid.long()[None]
+    )
+    return {**inputs, TOKEN_IDS: ids + none}
 
 
 @contextlib.contextmanager

@@ -1,10 +1,11 @@
-"""Checks before the routes: API keys, and the type, the size and the time of bodies."""
+"""Checks before the routes: API keys, and the type, encoding, size and time of bodies."""
 
 import asyncio
 import base64
 import contextlib
 import hmac
 import json
+import zlib
 
 from bert_keras.serving.server import CLIENT, error_body
 
@@ -33,6 +34,8 @@ class Guard:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         started, status, body = asyncio.get_running_loop().time(), [500], bytearray()
+        if scope.get("method") == "HEAD":  # Uvicorn sends the head of the answer to GET alone.
+            scope = {**scope, "method": "GET"}
 
         async def sending(message):
             if message["type"] == "http.response.start":
@@ -41,10 +44,12 @@ class Guard:
 
         try:
             refused = self._refused(scope) or await self._read(receive, body)
+            if not refused:
+                refused, content = await self._decoded(scope, bytes(body))
             if refused:
                 await _respond(scope, sending, *refused)
             else:
-                await self.app(scope, _replayed(bytes(body), receive), sending)
+                await self.app(scope, _replayed(content, receive), sending)
         finally:
             self.held -= len(body)
             route = getattr(scope.get("route"), "path", "other")
@@ -85,6 +90,25 @@ class Guard:
                         return None
         except TimeoutError:
             return 408, f"The body did not arrive within {self.settings.deadline:g} s."
+
+    async def _decoded(self, scope, body):
+        """Returns why an encoded body is refused, or `None`, and the decoded body."""
+        encoding = dict(scope["headers"]).get(b"content-encoding", b"identity").strip().lower()
+        if not body or encoding == b"identity":
+            return None, body
+        if encoding not in (b"gzip", b"x-gzip"):
+            name = encoding.decode("latin-1")
+            return (415, f"Content-Encoding: gzip is read, or none. Received: {name:.60}."), b""
+        decoder, limit = zlib.decompressobj(zlib.MAX_WBITS | 16), self.settings.max_body
+        try:
+            content = await asyncio.to_thread(decoder.decompress, body, limit + 1)
+        except zlib.error:
+            content = b""
+        if len(content) > limit:
+            return (413, f"A body may have at most {limit} bytes, also decoded."), b""
+        if not decoder.eof:
+            return (400, "Content-Encoding: gzip needs a whole body that gzip wrote."), b""
+        return None, content
 
 
 def _key_of(authorization):

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from fastapi import APIRouter, Request
-from pydantic import Field
 
 from bert_keras.answers.aggregated_entities import STRATEGIES
 from bert_keras.answers.entailment import (
@@ -32,8 +31,8 @@ class Inference(Body):
     """Inputs and parameters of the model's task."""
 
     inputs: Any
-    parameters: dict[str, Any] = Field({})
-    options: Options = Options()
+    parameters: dict[str, Any] | None = None
+    options: Options | None = None
     normalize: bool | None = None
     truncate: bool | None = None
     truncation_direction: str | None = None
@@ -56,15 +55,14 @@ def router(server):
             f"Hugging Face's API has no task like {served.method!r} of {served.name!r}. Ask "
             f"/answers/{served.name}.",
         )
-        is_empty = body.inputs is None or body.inputs in ("", [])
-        check(not is_empty, "inputs: a text is needed. Received: nothing.")
+        check(body.inputs not in (None, []), "inputs: a text is needed. Received: nothing.")
 
         async def ask(method, rows, **options):
             return await server.ask(request, served, method, rows, **options)
 
         # Clients send these inside or outside the parameters.
         outside = body.model_dump(exclude={"inputs", "parameters", "options"})
-        parameters = [*body.parameters.items(), *outside.items()]
+        parameters = [*(body.parameters or {}).items(), *outside.items()]
         parameters = {key: value for key, value in parameters if value is not None}
         return await as_json(await answer(ask, body.inputs, parameters, served))
 
@@ -278,7 +276,7 @@ async def _embed(ask, inputs, parameters, served):
     rows, _ = _texts(inputs)
     vectors = await ask("embed", rows, prompt=parameters.get("prompt_name"), **options)
     vectors = shortened(vectors, normalize, parameters.get("dimensions"))
-    return similarities(vectors) if is_comparison else vectors.tolist()
+    return similarities(served, vectors) if is_comparison else vectors.tolist()
 
 
 ANSWERS = {

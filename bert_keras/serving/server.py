@@ -18,6 +18,7 @@ KINDS = {
     405: "validation",
     408: "timeout",
     413: "validation",
+    415: "validation",
     422: "validation",
     429: "overloaded",
     504: "timeout",

@@ -166,14 +166,14 @@ def _add_vectors(routes, server):
         found = await server.ask(request, served, "token_weights", rows, **options)
         return await as_json(_sparse(served, found))
 
-    @routes.post("/similarity", summary="The cosine of a text with each of others")
+    @routes.post("/similarity", summary="The similarity of a text with each of others")
     async def similarity(request: Request, body: Similarity):
         parameters = body.parameters or SimilarityParameters()
         rows = _rows([body.inputs.source_sentence, *body.inputs.sentences])
         check_num_rows(body.inputs.sentences, server.settings)
         served, options = server.find(None, "embed"), parameters.options()
         asked = server.ask(request, served, "embed", rows, prompt=parameters.prompt_name, **options)
-        return await as_json(similarities(await asked))
+        return await as_json(similarities(served, await asked))
 
 
 def _add_scores(routes, server):
@@ -299,8 +299,8 @@ async def _scores(server, request, body):
     options = body.options()
     if served.has("embed"):
         rows = [(body.query,), *((text,) for text in body.texts)]
-        check(not body.raw_scores, f"raw_scores: {served.name!r} has cosines only.")
-        return similarities(await server.ask(request, served, "embed", rows, **options))
+        check(not body.raw_scores, f"raw_scores: {served.name!r} has similarities only.")
+        return similarities(served, await server.ask(request, served, "embed", rows, **options))
     num_classes = served.setting("num_classes")
     has_scores = served.setting("problem_type") == "regression"
     check(

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from bert_keras.answers.similarity import l2_normalize, similarity_matrix
 from bert_keras.serving.rows import check
 
 
@@ -16,10 +17,11 @@ def direction_options(value):
     return {"changes": (("truncation", truncation),)}
 
 
-def similarities(vectors):
-    """Returns the cosines of the first vector and each of the others, a list of float."""
-    vectors = unit(np.array(vectors))
-    return (vectors[1:] @ vectors[0]).tolist()
+def similarities(served, vectors):
+    """Returns the model's similarity of the first vector and each other one, a list of float."""
+    vectors = np.array(vectors)
+    similarity = served.setting("similarity") or "cosine"
+    return similarity_matrix(similarity, vectors[:1], vectors[1:])[0].tolist()
 
 
 def shortened(vectors, normalize, dimensions=None):
@@ -29,9 +31,4 @@ def shortened(vectors, normalize, dimensions=None):
     is_size = dimensions is None or (type(dimensions) is int and 1 <= dimensions <= width)
     check(is_size, f"dimensions: an int from 1 to {width} is needed. Received: {dimensions!r:.60}.")
     vectors = vectors[:, :dimensions]
-    return unit(vectors) if normalize else vectors
-
-
-def unit(vectors):
-    """Returns vectors `(n, dim)` of length 1."""
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+    return l2_normalize(vectors) if normalize else vectors

@@ -5,6 +5,7 @@ import os
 import shutil
 
 import keras
+import numpy as np
 import pytest
 from checks import assert_close, inputs_of
 from tiny import VOCABULARY, tiny_backbone, tiny_classifier
@@ -50,6 +51,7 @@ def check_program(model, path, format):
         inputs["padding_mask"][0, ..., length // 2 : -1] = 0
         wanted = model.predict(inputs, verbose=0)
         check_outputs(program(inputs), wanted)
+    check_refusals(model, program, inputs)
     if format == "tf_saved_model":
         import tensorflow as tf
 
@@ -61,6 +63,24 @@ def check_program(model, path, format):
         calls = [op for f in functions for op in f.node_def if op.op == "XlaCallModule"]
         platforms = {tuple(op.attr["platforms"].list.s) for op in calls}
         assert platforms == ({(b"CPU", b"CUDA")} if BACKEND == "jax" else set())
+
+
+def check_refusals(model, program, inputs):
+    """Checks that a program fails for an id outside its table, and for too many tokens."""
+    backbone = getattr(model, "backbone", model)
+    sizes = {"token_ids": backbone.vocabulary_size, "segment_ids": backbone.num_segments}
+    sizes["mask_positions"] = inputs["token_ids"].shape[-1]
+    wrong = [
+        {**inputs, name: np.where(np.arange(inputs[name].shape[-1]) == 0, id, inputs[name])}
+        for name in sizes.keys() & inputs.keys()
+        for id in (-1, sizes[name])
+    ]
+    if backbone.max_sequence_length is not None:
+        number = 1 + backbone.max_sequence_length // inputs["token_ids"].shape[-1]
+        wrong.append({name: np.concatenate([x] * number, axis=-1) for name, x in inputs.items()})
+    for each in [*wrong, *wrong[-1:]]:  # Also where the last call failed.
+        with pytest.raises(Exception, match=r"(?i)must be within|gather|scatter|bounds|guard"):
+            program({name: x.astype("int32") for name, x in each.items()})
 
 
 def check_outputs(found, wanted):

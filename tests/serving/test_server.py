@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import gzip
 import json
 import os
 import pathlib
@@ -319,6 +320,81 @@ def test_any_text_gets_an_answer_and_the_page_loads_no_foreign_script(session):
     for script in scripts:
         text = session.get(script).text.replace(SVG, "")
         assert "use strict" in text and "innerHTML" not in text and "http:" not in text
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/info", "/answers", "/v1/models", "/metrics"])
+def test_head_gets_the_head_of_the_answer_to_get(session, path):
+    head, answer = session.head(path), session.get(path)
+    assert (head.status_code, head.content) == (200, b"") and answer.content
+    names = ("content-type", "content-security-policy")
+    assert [head.headers.get(x) for x in names] == [answer.headers.get(x) for x in names]
+    assert session.head("/embed").status_code == session.get("/embed").status_code == 405
+
+
+BODY = json.dumps({"inputs": ["a"] * 100}).encode()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "status"),
+    [
+        ("gzip", gzip.compress(BODY), 200),
+        ("X-GZIP", gzip.compress(BODY), 200),
+        ("identity", BODY, 200),
+        ("br", BODY, 415),
+        ("gzip, gzip", gzip.compress(gzip.compress(BODY)), 415),
+        ("gzip", BODY, 400),
+        ("gzip", gzip.compress(BODY)[:-1], 400),
+        ("gzip", gzip.compress(b" " * 10**7), 413),
+    ],
+)
+def test_bodies_may_be_written_by_gzip(session, encoding, body, status):
+    response = session.post("/embed", content=body, headers={"Content-Encoding": encoding})
+    assert response.status_code == status, response.text
+    assert status == 200 or "error" in response.json()
+    assert status != 415 or "gzip is read" in response.json()["error"]
+
+
+def test_large_answers_are_compressed_for_clients_that_ask_for_it(session):
+    body = {"inputs": ["a b c"] * 1000}
+    plain = session.post("/embed", json=body, headers={"Accept-Encoding": "identity"})
+    small = session.post("/embed", json=body, headers={"Accept-Encoding": "gzip"})
+    assert "content-encoding" not in plain.headers
+    assert small.headers["content-encoding"] == "gzip" and small.json() == plain.json()
+    assert int(small.headers["content-length"]) < len(plain.content) / 2
+    assert "content-encoding" not in session.post("/embed", json={"inputs": "a"}).headers
+
+
+def test_parameters_may_be_null_and_each_route_answers_an_empty_text(session):
+    bodies = {
+        "/models/classifier": {"inputs": "", "parameters": None, "options": None},
+        "/models/embedder": {"inputs": ""},
+        "/models/tagger": {"inputs": [""]},
+        "/models/inference": {"inputs": "", "parameters": {"candidate_labels": ["a"]}},
+        "/embed": {"inputs": ""},
+        "/predict": {"inputs": ""},
+        "/rerank": {"query": "", "texts": [""]},
+        "/similarity": {"inputs": {"source_sentence": "", "sentences": [""]}},
+        "/tokenize": {"inputs": ""},
+        "/v1/embeddings": {"input": "", "model": "embedder"},
+        "/answers/classifier": {"rows": ""},
+        "/tokens/classifier": {"inputs": ""},
+    }
+    found = {path: session.post(path, json=body) for path, body in bodies.items()}
+    assert {path: x.status_code for path, x in found.items()} == dict.fromkeys(bodies, 200)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot", "euclidean", "manhattan"])
+def test_texts_are_compared_by_the_models_similarity(similarity):
+    embedder = bert_keras.TextEmbedder(
+        tiny_backbone(), tiny_preprocessor(), normalize=False, similarity=similarity
+    )
+    wanted = embedder.similarities(*map(embedder.embed, (TEXTS[:1], TEXTS[1:])))[0]
+    with serving({"x": embedder}) as address, httpx.Client(base_url=address) as session:
+        inputs = {"inputs": {"source_sentence": TEXTS[0], "sentences": TEXTS[1:]}}
+        for path in ("/similarity", "/models/x"):
+            close(session.post(path, json=inputs).json(), wanted)
+        ranked = session.post("/rerank", json={"query": TEXTS[0], "texts": TEXTS[1:]}).json()
+        close([x["score"] for x in ranked], sorted(wanted, reverse=True))
 
 
 @pytest.fixture(scope="module")
