@@ -84,10 +84,7 @@ def router(server):
     @routes.post("/tokens/{name:path}", summary="The tokens of texts, and their ids")
     async def tokens(name: str, body: Texts):
         texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
-        check_num_rows(texts, server.settings)
-        length, most = sum(map(len, texts)), server.settings.max_text
-        check(length <= most, f"inputs: at most {most} characters. Received: {length}.", 413)
-        return await as_json(await asyncio.to_thread(tokens_of, server.find(name), texts))
+        return await as_json(await tokens_of(server, server.find(name), texts))
 
     return routes
 
@@ -117,11 +114,14 @@ def _with_instrument(server, name, instrument):
     return served, instruments[instrument]
 
 
-def tokens_of(served, texts, special_tokens=True):
+async def tokens_of(server, served, texts, special_tokens=True):
     """Returns for each text its tokens, dicts."""
+    check_num_rows(texts, server.settings)
+    length, most = sum(map(len, texts)), server.settings.max_text
+    check(length <= most, f"inputs: at most {most} characters. Received: {length}.", 413)
     tokenizer = served.model.tokenizer
-    special = set(tokenizer.special_token_ids)
-    encodings = tokenizer.encode(texts, special_tokens=special_tokens)
+    special, options = {*tokenizer.special_token_ids}, {"special_tokens": special_tokens}
+    encodings = await asyncio.to_thread(tokenizer.encode, texts, **options)
     rows = (zip(x.ids, x.pieces, x.offsets, strict=True) for x in encodings)
     return [
         [

@@ -18,7 +18,7 @@ class Overloaded(Exception):
 
 
 class Waiting(NamedTuple):
-    """A row that waits for its answer. Rows of one batch have the same key."""
+    """A row that waits for its answer. Rows of a batch have one key, and as many texts."""
 
     key: Any
     row: tuple
@@ -138,7 +138,8 @@ class Batcher:
         batch = []
         if waiting:
             first = self._first_of(waiting)
-            alike = [each for each in waiting if each.key == first.key]
+            kind = first.key, len(first.row)
+            alike = [each for each in waiting if (each.key, len(each.row)) == kind]
             # The sort is stable: of equal lengths the oldest is first.
             alike.sort(key=lambda x: -1 if x is first else abs(x.length - first.length))
             shares, places, counts = self._shares(waiting), [], collections.Counter()

@@ -5,7 +5,9 @@ Otherwise the errors of a body of two megabytes of mistakes take half a minute a
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from bert_keras.serving.rows import Refusal
 
 MOST_FIELDS = 16
 Texts = Annotated[list[str], Field(fail_fast=True)]
@@ -26,3 +28,20 @@ class Body(BaseModel):
         if isinstance(fields, dict) and len(fields) > MOST_FIELDS:
             raise ValueError(f"At most {MOST_FIELDS} fields are allowed. Received: {len(fields)}.")
         return fields
+
+
+class Parameters(Body):
+    """Parameters of an answer, of exactly the types that a subclass says."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    @classmethod
+    def read(cls, values):
+        """Returns parameters of a dict; raises `Refusal`, 422, for one that does not fit."""
+        try:
+            return cls.model_validate({k: x for k, x in values.items() if x is not None})
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = ".".join(["parameters", *map(str, first["loc"])])
+            known = ", ".join(cls.model_fields)
+            raise Refusal(422, f"{name}: {first['msg']}. This task takes {known}.") from error

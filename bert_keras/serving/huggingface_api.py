@@ -1,10 +1,12 @@
 """Hugging Face's inference API, for `huggingface_hub.InferenceClient(model=url)`."""
 
 import asyncio
-from typing import Any
+import functools
+from typing import Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Request
+from pydantic import Field
 
 from bert_keras.answers.aggregated_entities import STRATEGIES
 from bert_keras.answers.entailment import (
@@ -12,8 +14,8 @@ from bert_keras.answers.entailment import (
     entailment_answers,
     entailment_columns,
 )
-from bert_keras.serving.bodies import Body
-from bert_keras.serving.label_scores import FUNCTIONS, labels_of, scores_of
+from bert_keras.serving.bodies import Body, Parameters
+from bert_keras.serving.label_scores import classified, labels_of
 from bert_keras.serving.rows import Refusal, check, check_num_rows
 from bert_keras.serving.server import as_json
 from bert_keras.serving.tagged_pieces import entities_of_pieces, own_entities
@@ -41,6 +43,56 @@ class Inference(Body):
     encoding_format: str | None = None
 
 
+class Classification(Parameters):
+    """How labels are scored, and how many are returned."""
+
+    top_k: int | None = Field(None, ge=1)
+    function_to_apply: Literal["sigmoid", "softmax", "none"] | None = None
+    truncate: bool = True
+    truncation: bool = True
+
+
+class ZeroShot(Parameters):
+    """Any labels, see `bert_keras.ZeroShotClassifier`."""
+
+    candidate_labels: str | list
+    hypothesis_template: str = "This example is {}."
+    multi_label: bool = False
+
+
+class Tagging(Parameters):
+    """How tokens become entities."""
+
+    aggregation_strategy: Literal[tuple(STRATEGIES)] | None = None
+    ignore_labels: list[str] | None = None
+
+
+class Filling(Parameters):
+    """How many tokens are returned, or which."""
+
+    top_k: int = 5
+    targets: str | list[str] | None = None
+
+
+class Answering(Parameters):
+    """How many answers are returned, of how many tokens, and whether there may be none."""
+
+    top_k: int | None = None
+    handle_impossible_answer: bool | None = None
+    max_answer_len: int | None = Field(None, ge=1)
+
+
+class Embedding(Parameters):
+    """How texts are read, and the form of their vectors."""
+
+    normalize: bool = False
+    truncate: bool = True
+    prompt_name: str | None = None
+    truncation_direction: str | None = None
+    dimensions: int | None = None
+    encoding_format: str = "float"
+
+
 def router(server):
     """Returns the routes `/` and `/models/NAME`."""
     routes = APIRouter(tags=["Hugging Face inference"])
@@ -57,30 +109,14 @@ def router(server):
         )
         check(body.inputs not in (None, []), "inputs: a text is needed. Received: nothing.")
 
-        async def ask(method, rows, **options):
-            return await server.ask(request, served, method, rows, **options)
-
         # Clients send these inside or outside the parameters.
         outside = body.model_dump(exclude={"inputs", "parameters", "options"})
-        parameters = [*(body.parameters or {}).items(), *outside.items()]
-        parameters = {key: value for key, value in parameters if value is not None}
+        outside = {name: value for name, value in outside.items() if value is not None}
+        parameters = {**(body.parameters or {}), **outside}
+        ask = functools.partial(server.ask, request, served)
         return await as_json(await answer(ask, body.inputs, parameters, served))
 
     return routes
-
-
-def _check(parameters, *names):
-    """Raises if a parameter is unknown."""
-    unknown, has = ", ".join(sorted(set(parameters) - set(names))), ", ".join(names) or "none"
-    check(not unknown, f"parameters: this task takes {has}. Received: {unknown}.")
-
-
-def _flag(parameters, name, default):
-    """Returns a parameter that must be true or false."""
-    value = parameters.get(name, default)
-    is_flag = isinstance(value, bool)
-    check(is_flag, f"parameters.{name}: true or false is needed. Received: {value!r:.60}.")
-    return value
 
 
 def _texts(inputs, is_pair=False):
@@ -94,6 +130,7 @@ def _texts(inputs, is_pair=False):
         wrong = next((type(text).__name__ for text in row if not isinstance(text, str)), None)
         where = f"inputs[{place}]" if is_list else "inputs"
         check(wrong is None, f"{where}: a text is needed. Received: {wrong}.")
+        check(len(row) == len(rows[0]), f"{where}: as many texts as in the first row are needed.")
     return rows, is_list
 
 
@@ -108,49 +145,32 @@ def _pair(fields):
 async def _classify(ask, inputs, parameters, served):
     if "candidate_labels" in parameters:
         return await _zero_shot(ask, inputs, parameters, served)
-    _check(parameters, "top_k", "function_to_apply", "truncate", "truncation")
+    parameters = Classification.read(parameters)
     rows, _ = _texts(inputs, is_pair=True)
-    top_k = parameters.get("top_k")
-    is_valid = top_k is None or (type(top_k) is int and top_k >= 1)
-    check(is_valid, f"parameters.top_k: an int from 1 is needed. Received: {top_k!r:.60}.")
-    function = parameters.get("function_to_apply")
-    is_known = function in (None, *FUNCTIONS)
-    names = ", ".join(FUNCTIONS)
-    check(is_known, f"parameters.function_to_apply: one of {names}. Received: {function!r:.60}.")
+    function = parameters.function_to_apply or ("sigmoid" if served.applies_sigmoid else None)
+    truncate = parameters.truncate and parameters.truncation
+    found = await classified(ask, served, rows, function, truncate=truncate)
     # A single text gives a list of lists too: clients take the first.
-    truncate = _flag(parameters, "truncate", True) and _flag(parameters, "truncation", True)
-    if function is None and served.applies_sigmoid:
-        function = "sigmoid"
-    if function is None:
-        answers = await ask("classify", rows, truncate=truncate)
-        scores = [labels_of(x) for x in answers]
-    else:
-        logits = np.array(await ask("logits", rows, truncate=truncate))
-        scores = scores_of(served, FUNCTIONS[function](logits))
-    return [x[:top_k] for x in scores]
+    return [labels[: parameters.top_k] for labels in found]
 
 
 async def _zero_shot(ask, inputs, parameters, served):
-    """Answers with a classifier of entailment, see `bert_keras.ZeroShotClassifier`."""
-    _check(parameters, "candidate_labels", "hypothesis_template", "multi_label")
-    multi_label = _flag(parameters, "multi_label", False)
-    template = parameters.get("hypothesis_template", "This example is {}.")
-    names = parameters["candidate_labels"]
+    parameters = ZeroShot.read(parameters)
+    names, template = parameters.candidate_labels, parameters.hypothesis_template
     if isinstance(names, str):
         names = [name.strip() for name in names.split(",") if name.strip()]
     rows, _ = _texts(inputs)
     check(len(rows) == len(rows[0]) == 1, "inputs: zero-shot classification takes one text.")
     [(text,)] = rows
+    check(names, "parameters: candidate_labels, a list of texts, are needed.")
+    _check_size(names, template, served.settings)
     try:
-        has_names = isinstance(names, list) and names
-        check(has_names, "parameters: candidate_labels, a list of texts, are needed.")
-        _check_size(names, template, served.settings)
         entailment_columns(served.setting("label_names"))
         hypotheses = check_hypotheses(names, template)
     except (TypeError, ValueError) as error:
         raise Refusal(422, f"parameters: candidate_labels, hypothesis_template: {error}") from error
     logits = await ask("logits", [(text, hypothesis) for hypothesis in hypotheses])
-    columns = served.setting("label_names"), names, multi_label
+    columns = served.setting("label_names"), names, parameters.multi_label
     [answer] = entailment_answers(logits, *columns)
     return labels_of(answer)
 
@@ -158,24 +178,18 @@ async def _zero_shot(ask, inputs, parameters, served):
 def _check_size(names, template, settings):
     """Raises if there are too many hypotheses, or if one is too long to be written."""
     check_num_rows(names, settings)
-    if isinstance(template, str):
-        longest = max((len(name) for name in names if isinstance(name, str)), default=0)
-        length, limit = len(template) + template.count("{}") * longest, settings.max_text
-        message = f"parameters: hypotheses of at most {limit} characters. Received: {length}."
-        check(length <= limit, message, 413)
+    longest = max((len(name) for name in names if isinstance(name, str)), default=0)
+    length, limit = len(template) + template.count("{}") * longest, settings.max_text
+    message = f"parameters: hypotheses of at most {limit} characters. Received: {length}."
+    check(length <= limit, message, 413)
 
 
 async def _tag(ask, inputs, parameters, served):
-    _check(parameters, "aggregation_strategy", "ignore_labels")
-    strategy = parameters.get("aggregation_strategy")
-    names = ", ".join(STRATEGIES)
-    message = f"parameters.aggregation_strategy: one of {names}. Received: {strategy!r:.60}."
-    check(strategy in (None, *STRATEGIES), message)
-    ignored = parameters.get("ignore_labels", ["O"])
-    are_names = isinstance(ignored, list) and all(isinstance(x, str) for x in ignored)
-    check(are_names, "parameters.ignore_labels: a list of texts is needed.")
-    if strategy is None and "ignore_labels" in parameters:
+    parameters = Tagging.read(parameters)
+    strategy, ignored = parameters.aggregation_strategy, parameters.ignore_labels
+    if strategy is None and ignored is not None:
         strategy = "simple"  # A task's own entities have no `O`.
+    ignored = ["O"] if ignored is None else ignored
     rows, is_list = _texts(inputs)
     if strategy is None:
         entities = [own_entities(answer) for answer in await ask("tag", rows)]
@@ -192,14 +206,11 @@ async def _tag(ask, inputs, parameters, served):
 
 
 async def _fill_mask(ask, inputs, parameters, served):
-    _check(parameters, "top_k", "targets")
+    parameters = Filling.read(parameters)
     rows, is_list = _texts(inputs)
-    options, targets = {"top_k": parameters.get("top_k", 5)}, parameters.get("targets")
+    options, targets = {"top_k": parameters.top_k}, parameters.targets
     if targets is not None:
-        targets = [targets] if isinstance(targets, str) else targets
-        are_texts = isinstance(targets, list) and all(isinstance(x, str) for x in targets)
-        check(are_texts, "parameters.targets: a list of tokens is needed.")
-        options["targets"] = tuple(targets)
+        options["targets"] = (targets,) if isinstance(targets, str) else tuple(targets)
     answers = await ask("fill_mask", rows, **options)
     filled = await asyncio.to_thread(_filled, rows, answers, served)
     return filled if is_list else filled[0]
@@ -228,23 +239,19 @@ def _filled(rows, answers, served):
 
 
 async def _answer(ask, inputs, parameters, served):
-    _check(parameters, "top_k", "handle_impossible_answer", "max_answer_len")
+    parameters = Answering.read(parameters)
     is_question = isinstance(inputs, dict) and inputs.keys() == {"question", "context"}
     check(is_question, "inputs: an object with `question` and `context` alone is needed.")
     rows, _ = _texts([[inputs["question"], inputs["context"]]])
-    settings, top_k, may_lack = {}, parameters.get("top_k", 1), False
-    if "max_answer_len" in parameters:
-        longest = settings["max_answer_length"] = parameters["max_answer_len"]
-        is_length = type(longest) is int and longest >= 1
-        check(is_length, "parameters.max_answer_len: an int from 1 is needed.")
-    if "handle_impossible_answer" in parameters:
-        may_lack = _flag(parameters, "handle_impossible_answer", False)
+    settings, top_k = {}, 1 if parameters.top_k is None else parameters.top_k
+    if parameters.max_answer_len is not None:
+        settings["max_answer_length"] = parameters.max_answer_len
+    may_lack = parameters.handle_impossible_answer
+    if may_lack is not None:
         # "No answer" is always the first, or never one of them.
         settings["no_answer_threshold"] = -np.inf if may_lack else None
-    num_answers = top_k + may_lack if type(top_k) is int else top_k
     options = {"changes": tuple(sorted(settings.items()))} if settings else {}
-    [spans] = await ask("answer", rows, top_k=num_answers, **options)
-    spans = spans if isinstance(spans, list) else [spans]
+    [spans] = await ask("answer", rows, top_k=top_k + bool(may_lack), **options)
     spans = [
         {
             "answer": x["answer"],
@@ -252,21 +259,19 @@ async def _answer(ask, inputs, parameters, served):
             "end": x["end"] or 0,
             "score": x["probability"],
         }
-        for x in spans
+        for x in (spans if isinstance(spans, list) else [spans])
     ]
     if may_lack:
         spans = sorted(spans, key=lambda x: -x["score"])[:top_k]
-    return spans if "top_k" in parameters else spans[0]
+    return spans[0] if parameters.top_k is None else spans
 
 
 async def _embed(ask, inputs, parameters, served):
-    names = "normalize", "truncate", "prompt_name", "truncation_direction", "dimensions"
-    _check(parameters, *names, "encoding_format")
-    is_float = parameters.get("encoding_format", "float") == "float"
+    parameters = Embedding.read(parameters)
+    is_float = parameters.encoding_format == "float"
     check(is_float, "parameters.encoding_format: `float`; /v1/embeddings has base64 too.")
-    normalize = _flag(parameters, "normalize", False)
-    options = {"truncate": _flag(parameters, "truncate", True)}
-    options |= direction_options(parameters.get("truncation_direction"))
+    options = {"truncate": parameters.truncate, "prompt": parameters.prompt_name}
+    options |= direction_options(parameters.truncation_direction)
     is_comparison = isinstance(inputs, dict)
     if is_comparison:
         has_list = inputs.keys() == {"source_sentence", "sentences"}
@@ -274,8 +279,8 @@ async def _embed(ask, inputs, parameters, served):
         check(has_list, "inputs: `source_sentence` and a list `sentences` are needed.")
         inputs = [inputs["source_sentence"], *inputs["sentences"]]
     rows, _ = _texts(inputs)
-    vectors = await ask("embed", rows, prompt=parameters.get("prompt_name"), **options)
-    vectors = shortened(vectors, normalize, parameters.get("dimensions"))
+    vectors = await ask("embed", rows, **options)
+    vectors = shortened(vectors, parameters.normalize, parameters.dimensions)
     return similarities(served, vectors) if is_comparison else vectors.tolist()
 
 

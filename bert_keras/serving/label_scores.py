@@ -16,8 +16,19 @@ def labels_of(answer):
     return _sorted(answer["probabilities"].items())
 
 
-def scores_of(served, scores):
-    """Returns for each row of scores `(num_texts, num_classes)` what `labels_of` returns."""
+async def classified(ask, served, rows, function=None, **options):
+    """Returns for each row what `labels_of` returns.
+
+    Args:
+        ask: function of a method, rows and options, see `Server.ask`.
+        served: `Served`, a classifier.
+        rows: list of tuples of one or two str.
+        function: a key of `FUNCTIONS` for the logits, or `None` for the classifier's own.
+        **options: options of `ask`.
+    """
+    if function is None:
+        return [labels_of(answer) for answer in await ask("classify", rows, **options)]
+    scores = FUNCTIONS[function](np.array(await ask("logits", rows, **options)))
     names = served.setting("label_names") or range(scores.shape[-1])
     return [_sorted(zip(names, row, strict=True)) for row in scores.tolist()]
 

@@ -54,9 +54,9 @@ def check_rows(served, method, rows, settings, top_k=5, **options):
     advice = f" Write each row as a list: [[{names}]]." if len(fields) > 1 else ""
     for place, row in enumerate(rows):
         check(
-            len(fields) <= len(row) <= most and len(row) == len(rows[0]),
-            f"rows[{place}]: {method} takes {', '.join(fields)}, {len(fields)} to {most} texts, as "
-            f"many in every row. Received: {len(row)} texts.{advice}",
+            len(fields) <= len(row) <= most and (not has_list or len(row) == len(rows[0])),
+            f"rows[{place}]: {method} takes {', '.join(fields)}, {len(fields)} to {most} texts"
+            f"{', as many in every row' * has_list}. Received: {len(row)} texts.{advice}",
         )
         length, limit = sum(map(len, row)), settings.max_text
         check(

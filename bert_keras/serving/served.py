@@ -147,7 +147,7 @@ class Served:
         if fields and fields[-1].kind == "texts":  # Each text is an example in its batch.
             options["batch_size"] = max(1, self.settings.max_batch // len(rows[0]))
         # An instrument gets one row at a time, so that other requests are answered in between.
-        alike = rows[0] if method in INSTRUMENTS else len(rows[0])
+        alike = rows[0] if method in INSTRUMENTS else None
         key = method, alike, tuple(sorted(options.items()))
         return await self.batcher.ask(key, rows, client)
 

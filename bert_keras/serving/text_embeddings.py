@@ -1,6 +1,6 @@
 """The routes of text-embeddings-inference: vectors, classes, rankings and tokens."""
 
-import asyncio
+import functools
 
 import numpy as np
 from fastapi import APIRouter, Request
@@ -10,7 +10,7 @@ from bert_keras.answers.probabilities import sigmoid
 from bert_keras.answers.ranked_texts import ranked
 from bert_keras.serving.answers import tokens_of
 from bert_keras.serving.bodies import Body, Ids, ManyIds, Sequences, Texts
-from bert_keras.serving.label_scores import FUNCTIONS, labels_of, scores_of
+from bert_keras.serving.label_scores import classified
 from bert_keras.serving.rows import check, check_num_rows
 from bert_keras.serving.server import as_json
 from bert_keras.serving.vectors import direction_options, shortened, similarities
@@ -181,7 +181,12 @@ def _add_scores(routes, server):
     async def predict(request: Request, body: Predict):
         served = server.find(None, "classify")
         rows, is_one = _sequences(body.inputs)
-        labels = await _labels(server, request, served, rows, body)
+        options, ask = body.options(), functools.partial(server.ask, request, served)
+        if any(len(row) == 2 for row in rows):
+            _check_cuts_right(options, "pairs are cut")
+        function = "sigmoid" if served.setting("num_classes") == 1 else None
+        function = "none" if body.raw_scores else function
+        labels = await classified(ask, served, rows, function, **options)
         return labels[0] if is_one else labels
 
     @routes.post("/rerank", summary="Texts ranked for a query, by a classifier of pairs or vectors")
@@ -197,12 +202,11 @@ def _add_tokens(routes, server):
     async def tokenize(body: Tokenize):
         served = next(iter(server.models.values()))
         rows = _rows(body.inputs, _prompt(served, body.prompt_name))
-        check_num_rows(rows, server.settings)
-        length, limit = sum(len(text) for (text,) in rows), server.settings.max_text
-        check(length <= limit, f"inputs: at most {limit} characters. Received: {length}.", 413)
-        return await as_json(
-            await asyncio.to_thread(_tokens, served, rows, body.add_special_tokens)
-        )
+        texts = [text for (text,) in rows]
+        rows = await tokens_of(server, served, texts, body.add_special_tokens)
+        # Special tokens stand for no characters.
+        no_place = {"start": None, "stop": None}
+        return await as_json([[{**x, **no_place} if x["special"] else x for x in y] for y in rows])
 
     @routes.post("/decode", summary="The text of each list of ids")
     async def decode(body: Decode):
@@ -252,37 +256,6 @@ def _sequences(inputs):
     return rows, are_texts[0]
 
 
-async def _labels(server, request, served, rows, body):
-    """Returns the labels of texts and pairs, each kind in one question."""
-    found = [None] * len(rows)
-    check_num_rows(rows, server.settings)
-
-    async def ask(size):
-        places = [place for place, row in enumerate(rows) if len(row) == size]
-        if not places:
-            return
-        options, of_size = body.options(), [rows[place] for place in places]
-        if size == 2:
-            _check_cuts_right(options, "pairs are cut")
-        method = "logits" if body.raw_scores or served.setting("num_classes") == 1 else "classify"
-        answers = await server.ask(request, served, method, of_size, **options)
-        if method == "classify":
-            labels = map(labels_of, answers)
-        else:
-            function = FUNCTIONS["none" if body.raw_scores else "sigmoid"]
-            labels = scores_of(served, function(np.array(answers)))
-        for place, row in zip(places, labels, strict=True):
-            found[place] = row
-
-    kinds = [asyncio.ensure_future(ask(size)) for size in (1, 2)]
-    try:
-        await asyncio.gather(*kinds)
-    finally:
-        for kind in kinds:  # If one is refused, the other need not be answered.
-            kind.cancel()
-    return found
-
-
 def _check_cuts_right(options, subject):
     """Removes the truncation direction from options; raises `Refusal` unless it is the right."""
     is_right = options.pop("changes", None) in (None, direction_options("right")["changes"])
@@ -317,10 +290,3 @@ async def _scores(server, request, body):
     answers = await server.ask(request, served, "classify", rows, **options)
     # The last of several labels means yes.
     return [list(x["probabilities"].values())[-1] for x in answers]
-
-
-def _tokens(served, rows, special_tokens):
-    """Returns the tokens of texts; those that stand for no characters have no place in them."""
-    tokens = tokens_of(served, [text for (text,) in rows], special_tokens)
-    no_place = {"start": None, "stop": None}
-    return [[{**x, **no_place} if x["special"] else x for x in row] for row in tokens]

@@ -329,12 +329,20 @@ def test_a_text_stands_for_a_row_of_one_field(post):
 @pytest.mark.parametrize(
     ("path", "body", "words"),
     [
-        ("tagger", {"parameters": {"aggregation_strategy": "mean"}}, "none, simple, first"),
-        ("tagger", {"parameters": {"ignore_labels": "O"}}, "a list of texts"),
+        ("tagger", {"parameters": {"aggregation_strategy": "mean"}}, "'none', 'simple', 'first'"),
+        (
+            "tagger",
+            {"parameters": {"ignore_labels": "O"}},
+            "ignore_labels: Input should be a valid list",
+        ),
         ("tagger", {"parameters": {"stride": 3}}, "stride"),
         ("filler", {"parameters": {"targets": ["nowhere"]}}, "tokens of the vocabulary"),
         ("filler", {"parameters": {"targets": []}}, "targets"),
-        ("classifier", {"parameters": {"function_to_apply": "relu"}}, "sigmoid, softmax, none"),
+        (
+            "classifier",
+            {"parameters": {"function_to_apply": "relu"}},
+            "'sigmoid', 'softmax' or 'none'",
+        ),
         ("classifier", {"parameters": {"candidate_labels": ["a"]}}, "named 'entailment'"),
         ("embedder", {"parameters": {"encoding_format": "base64"}}, "/v1/embeddings"),
     ],

@@ -23,8 +23,10 @@ import numpy as np
 import openai
 import pytest
 import uvicorn
+import yaml
 from huggingface_hub import InferenceClient
 from programs import programs_of
+from prometheus_client.parser import text_string_to_metric_families
 from tiny import VOCABULARY, guide_to_tasks, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
@@ -34,7 +36,7 @@ from bert_keras.export import program_formats, runtime
 from bert_keras.serving.app import make_app
 from bert_keras.serving.batcher import Batcher, Overloaded
 from bert_keras.serving.connection import Connection
-from bert_keras.serving.guard import Guard
+from bert_keras.serving.guard import OPEN, Guard
 from bert_keras.serving.inside import attention, instruments_of
 from bert_keras.serving.rows import Refusal
 from bert_keras.serving.served import Served, Settings
@@ -45,6 +47,7 @@ NAMES = ["no", "yes"]
 PROMPTS = {"query": "h g "}
 TEXTS = ["a", "b c", "d"]
 SVG = "http://www.w3.org/2000/svg"  # A namespace; nothing is fetched from it.
+EXAMPLES = pathlib.Path(__file__).parents[2] / "examples/serving"
 HOSTILE = ["", "<script>alert(1)</script>", "\x00", "a" * 5000, "\ud7ff\U0010ffff", "[MASK] [CLS]"]
 close = functools.partial(np.testing.assert_allclose, atol=1e-5)
 
@@ -929,6 +932,48 @@ def test_unknown_paths_do_not_fill_the_metrics(session):
     found = session.get("/metrics").text
     assert 'route="other",status="404"' in found
     assert "x1" not in found
+
+
+def test_the_manifest_for_kubernetes_names_what_the_server_has(session):
+    text = (EXAMPLES / "kubernetes.yaml").read_text(encoding="utf-8")
+    deployment, service = yaml.safe_load_all(text)
+    template, wanted = deployment["spec"]["template"], deployment["spec"]["selector"]["matchLabels"]
+    assert service["spec"]["selector"] == wanted == template["metadata"]["labels"]
+    [container], [port] = template["spec"]["containers"], service["spec"]["ports"]
+    defaults = {option.name: option.default for option in serve.OPTIONS}
+    assert container["ports"] == [{"name": port["targetPort"], "containerPort": defaults["port"]}]
+    for name in ("startupProbe", "readinessProbe", "livenessProbe"):
+        probe = container[name]["httpGet"]
+        assert probe["port"] == port["targetPort"]
+        assert (
+            session.get(probe["path"]).status_code == session.head(probe["path"]).status_code == 200
+        )
+        assert probe["path"] in OPEN
+    flags = dict(x[2:].split("=") for x in container["args"] if x.startswith("--"))
+    assert flags.keys() <= defaults.keys()
+    assert int(flags["deadline"]) + 1 < template["spec"]["terminationGracePeriodSeconds"]
+    assert container["env"][0]["name"] == serve.KEYS
+    [mounted], [volume] = container["volumeMounts"], template["spec"]["volumes"]
+    assert mounted["name"] == volume["name"]
+    sources = [x.partition("=")[2] for x in container["args"] if not x.startswith("--")]
+    assert all(x.startswith(mounted["mountPath"]) for x in sources) and len(sources) == 2
+
+
+def test_prometheus_asks_for_the_metrics_that_are_listed(session):
+    [job] = yaml.safe_load((EXAMPLES / "prometheus.yaml").read_text(encoding="utf-8"))[
+        "scrape_configs"
+    ]
+    session.post("/embed", json={"inputs": "a"})
+    families = text_string_to_metric_families(session.get(job["metrics_path"]).text)
+    found = {}
+    for family in families:
+        name = family.name + "_total" * (family.type == "counter")
+        labels = set().union(*(sample.labels for sample in family.samples)) - {"le"}
+        if not name.endswith("_created"):
+            found[name] = family.type, labels
+    row = r"(?m)^\| `(bert_keras_\w+)` \| (\w+) \| (.*?) \|"
+    rows = re.findall(row, (EXAMPLES / "README.md").read_text(encoding="utf-8"))
+    assert found == {name: (kind, {*re.findall(r"`(\w+)`", x)}) for name, kind, x in rows}
 
 
 @coroutine
