@@ -50,6 +50,7 @@ WORDS = {
         "guides/toolbox": "lora, peft, freeze layers, layer-wise learning rate, "
         "gradual unfreezing, r-drop, adapters",
         "guides/deploy": "deploy, deployment, production, docker, kubernetes",
+        "guides/embedder_and_reranker": "embedding server, rerank api, prometheus",
         "guides/serving": "serve, http server, rest api, openai client, inference server",
         "guides/export": "onnx, savedmodel, tflite, litert, openvino, export a model",
         "guides/checkpoints": "pretrained models, presets, hugging face, load from hugging face, "
@@ -104,6 +105,7 @@ WORDS = {
         "guides/several_devices": "多卡, 多卡训练, 分布式训练, 数据并行, 多 GPU",
         "guides/toolbox": "LoRA, 冻结, 冻结层, 逐层学习率, 逐层解冻, 逐步解冻, R-Drop",
         "guides/deploy": "部署, 上线, Docker, 生产环境",
+        "guides/embedder_and_reranker": "向量服务, 重排接口, Kubernetes",
         "guides/serving": "服务器, HTTP 接口, 接口",
         "guides/export": "导出, 导出 ONNX, ONNX, SavedModel, 手机",
         "guides/checkpoints": "预训练模型, 加载 Hugging Face 模型, from_preset, 本地文件夹",

@@ -165,6 +165,23 @@ def test_an_index_ranks_by_its_similarity(kind, similarity, tmp_path, small_trai
     assert np.mean(shared) / 10 >= least - 0.1 * (least < 1)
 
 
+@pytest.mark.parametrize("factory", ["HNSW32", "PCA64,HNSW32"])
+def test_approximate_search_finds_the_nearest_of_many(factory, tmp_path):
+    """Random vectors are hard: with faiss's own settings, 0.75 are found."""
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(6000, 64)).astype("float32")
+    queries = rng.normal(size=(50, 64)).astype("float32")
+    index, exact = Index(factory=factory, similarity="dot"), Index(engine="numpy", similarity="dot")
+    for each in (index, exact):
+        each.add(vectors)
+    index.save(tmp_path / "index")
+    wanted = [{hit["id"] for hit in hits} for hits in exact.search(queries)]
+    for each in (index, Index.load(tmp_path / "index")):
+        found = [{hit["id"] for hit in hits} for hits in each.search(queries)]
+        shared = [len(a & b) / 10 for a, b in zip(found, wanted, strict=True)]
+        assert np.mean(shared) >= 0.95
+
+
 @pytest.mark.parametrize("precision", ["int8", "binary"])
 def test_codes_are_learned_from_many_vectors(precision, small_training):
     """From one vector, or from a column that is constant so far, there is no range to learn."""
