@@ -42,62 +42,52 @@ class _Layout(NamedTuple):
     """The fields of a set's rows.
 
     Args:
-        fields: tuple of str, the fields by which the layout is recognized.
+        fields: str, the fields by which the layout is recognized, separated by blanks.
         context: str, the context, with names of fields in braces.
-        choices: tuple of str, one field for each choice; or str, the field with all choices.
+        choices: str, one field for each choice, or the field with all choices.
         label: str, the field with the right choice.
         before: str, the field with a text that each choice continues, or whose gap (`_`) it fills.
-        kinds: dict from a field to the only values it may have.
+        relation: str, a field that is `"cause"` or `"effect"`.
     """
 
-    fields: tuple[str, ...]
+    fields: str
     context: str
-    choices: tuple[str, ...] | str
+    choices: str
     label: str = "label"
     before: str | None = None
-    kinds: dict[str, tuple[str, ...]] = {}  # noqa: RUF012
+    relation: str | None = None
 
 
-_CAUSES = ("cause", "effect")
 _LAYOUTS = (
     # SWAG, as its authors published it, and with the two sentences joined.
-    _Layout(
-        ("sent1", "sent2", "ending0"),
-        "{sent1}",
-        tuple(f"ending{number}" for number in range(4)),
-        before="sent2",
-    ),
-    _Layout(("startphrase", "choices"), "{startphrase}", "choices", "answer"),
+    _Layout("sent1 sent2 ending0", "{sent1}", "ending0 ending1 ending2 ending3", before="sent2"),
+    _Layout("startphrase choices", "{startphrase}", "choices", "answer"),
     # HellaSwag.
-    _Layout(("ctx", "endings"), "{ctx}", "endings"),
+    _Layout("ctx endings", "{ctx}", "endings"),
     # CosmosQA.
-    _Layout(
-        ("context", "question", "answer0"),
-        "{context} {question}",
-        tuple(f"answer{number}" for number in range(4)),
-    ),
+    _Layout("context question answer0", "{context} {question}", "answer0 answer1 answer2 answer3"),
     # RACE.
-    _Layout(("article", "question", "options"), "{article}", "options", "answer", "question"),
+    _Layout("article question options", "{article}", "options", "answer", "question"),
     # e-CARE and COPA.
     _Layout(
-        ("premise", "ask-for", "hypothesis1"),
+        "premise ask-for hypothesis1",
         "{premise} What is the {ask-for}?",
-        ("hypothesis1", "hypothesis2"),
-        kinds={"ask-for": _CAUSES},
+        "hypothesis1 hypothesis2",
+        relation="ask-for",
     ),
     _Layout(
-        ("premise", "question", "choice1"),
+        "premise question choice1",
         "{premise} What is the {question}?",
-        ("choice1", "choice2"),
-        kinds={"question": _CAUSES},
+        "choice1 choice2",
+        relation="question",
     ),
     # PIQA.
-    _Layout(("goal", "sol1", "sol2"), "{goal}", ("sol1", "sol2")),
+    _Layout("goal sol1 sol2", "{goal}", "sol1 sol2"),
     # CommonsenseQA and ARC; OpenBookQA.
-    _Layout(("question", "choices"), "{question}", "choices", "answerKey"),
-    _Layout(("question_stem", "choices"), "{question_stem}", "choices", "answerKey"),
+    _Layout("question choices", "{question}", "choices", "answerKey"),
+    _Layout("question_stem choices", "{question_stem}", "choices", "answerKey"),
     # Your own.
-    _Layout(("context", "choices"), "{context}", "choices"),
+    _Layout("context choices", "{context}", "choices"),
 )
 
 
@@ -187,28 +177,14 @@ def _copa_items(path):
     try:
         if "<!ENTITY" in text:
             raise ValueError("entities are not read")
-        items = ElementTree.fromstring(text).iter("item")
-        for item in items:
+        for item in ElementTree.fromstring(text).iter("item"):
+            names = {"premise": "p", "choice1": "a1", "choice2": "a2"}
+            row = {field: item.findtext(name) for field, name in names.items()}
             label = item.get("most-plausible-alternative")
-            yield (
-                f"item {item.get('id')}",
-                {
-                    "premise": item.findtext("p"),
-                    "choice1": item.findtext("a1"),
-                    "choice2": item.findtext("a2"),
-                    "question": item.get("asks-for"),
-                    "label": int(label) - 1 if label else None,
-                },
-            )
+            row |= {"question": item.get("asks-for"), "label": int(label) - 1 if label else None}
+            yield f"item {item.get('id')}", row
     except (ElementTree.ParseError, ValueError) as error:
         raise ValueError(f"{path}: not the XML of COPA ({error}).") from error
-
-
-class _Texts(dict):
-    """The fields of a row; reading one that is not text raises `ValueError`."""
-
-    def __getitem__(self, key):
-        return _check_texts([super().__getitem__(key)])[0]
 
 
 def _read_row(record):
@@ -216,45 +192,36 @@ def _read_row(record):
     question = record.get("question")
     if isinstance(question, dict):
         record = {**record, **question, "question": question["stem"]}
-    layout = _layout_of(record)
-    for field, values in layout.kinds.items():
-        check_choice(field, record[field], values)
-    texts = _Texts(record)
-    keys = None
-    if isinstance(layout.choices, tuple):
-        options = [record[field] for field in layout.choices]
-    else:
-        options = as_list(layout.choices, record[layout.choices])
+    layout = next((x for x in _LAYOUTS if {*x.fields.split()} <= record.keys()), None)
+    if layout is None:
+        layouts = "; ".join(layout.fields.replace(" ", ", ") for layout in _LAYOUTS)
+        raise ValueError(
+            f"a row must have the fields of one of these layouts: {layouts}. Received: "
+            f"{list(record)}"
+        )
+    if layout.relation:
+        check_choice(layout.relation, record[layout.relation], ("cause", "effect"))
+    keys, fields = None, layout.choices.split()
+    options = [record[field] for field in fields]
+    if len(fields) == 1:
+        options = as_list(fields[0], options[0])
     if isinstance(options, dict):
         options, keys = options["text"], options["label"]
     elif options and all(isinstance(option, dict) for option in options):
         options, keys = zip(*((row["text"], row["label"]) for row in options), strict=True)
     options = _check_texts(options)
     if layout.before:
-        options = [_continued(texts[layout.before], option) for option in options]
+        [text] = _check_texts([record[layout.before]])
+        # A choice fills the gap of a text, or continues it.
+        filled = [re.sub("_+", lambda gap, option=option: option, text) for option in options]
+        options = filled if "_" in text else [f"{text} {option}".strip() for option in options]
     blank = [number for number, choice in enumerate(options) if not choice.strip()]
     if blank:
         raise ValueError(f"the choice {blank[0]}, counted from 0, is blank")
+    in_context = re.findall("{(.*?)}", layout.context)
+    texts = dict(zip(in_context, _check_texts([record[x] for x in in_context]), strict=True))
     label = record.get(layout.label, record.get("label", record.get("answer")))
     return layout.context.format_map(texts), options, _label(label, len(options), keys)
-
-
-def _layout_of(record):
-    """Returns the layout of a row."""
-    for layout in _LAYOUTS:
-        if all(field in record for field in layout.fields):
-            return layout
-    layouts = "; ".join(", ".join(layout.fields) for layout in _LAYOUTS)
-    raise ValueError(
-        f"a row must have the fields of one of these layouts: {layouts}. Received: {list(record)}"
-    )
-
-
-def _continued(text, choice):
-    """Returns a text continued by a choice, or with the choice in its gap."""
-    if "_" in text:
-        return re.sub("_+", lambda gap: choice, text)
-    return f"{text} {choice}".strip()
 
 
 def _check_texts(values):

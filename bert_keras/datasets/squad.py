@@ -2,7 +2,6 @@
 
 import bisect
 import dataclasses
-import json
 import re
 import unicodedata
 import warnings
@@ -10,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from bert_keras.checks import check_not_empty, describe, is_int
-from bert_keras.datasets.files import parse_json, read_lines, read_text
 from bert_keras.datasets.table import read_records
 from bert_keras.tasks.question_examples import Answer, QuestionExample
 from bert_keras.types import Path
@@ -39,8 +37,9 @@ def read_squad(path: Path) -> QuestionSet:
     """Reads questions on contexts and checks every answer against its span.
 
     The layouts are SQuAD's JSON (SQuAD 1.1 and 2.0, CMRC 2018, DRCD); a list of its articles or of
-    its contexts alone; and rows with `question`, `context`, and `answers` as `datasets` has them,
-    or `answer_text` and `answer_start`, in JSON, JSON lines, Parquet or CSV.
+    its contexts alone; MRQA's contexts in lines; and rows with `question`, `context`, and `answers`
+    as `datasets` has them, or `answer_text` and `answer_start`, in JSON, JSON lines, Parquet, Excel
+    or CSV.
 
     An answer may be in another Unicode form than its context (NFC, NFD), or its start may count
     bytes or UTF-16 units, as 7 of the 9,657 in CMRC 2018's dev file do. Such answers are found and
@@ -104,96 +103,73 @@ def read_squad(path: Path) -> QuestionSet:
 
 def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yields `(place, context, question record)` for each question."""
-    for place, record in _rows(path):
-        articles = [(place, record)]
-        if isinstance(record, dict) and "paragraphs" in record:
-            paragraphs = enumerate(_checked_value(f"{path}, {place}", record, "paragraphs", list))
-            articles = [(f"{place}.paragraphs[{number}]", row) for number, row in paragraphs]
-        for where, row in articles:
-            context = _checked_value(f"{path}, {where}", row, "context", str)
+    for place, record in read_records(path):
+        contexts = [(place, record)]
+        if "paragraphs" in record:
+            paragraphs = enumerate(_checked(f"{path}, {place}", record, "paragraphs", list))
+            contexts = [(f"{place}.paragraphs[{number}]", row) for number, row in paragraphs]
+        for where, row in contexts:
+            context = _checked(f"{path}, {where}", row, "context", str)
             if not context.strip():
                 raise ValueError(f"{path}, {where}: the context is blank.")
             if "question" in row and "qas" not in row:
                 yield where, context, {"id": where, **row}
                 continue
-            for number, question in enumerate(_checked_value(f"{path}, {where}", row, "qas", list)):
+            for number, question in enumerate(_checked(f"{path}, {where}", row, "qas", list)):
                 yield f"{where}.qas[{number}]", context, question
 
 
-def _rows(path):
-    """Yields the place and the value of each row in a table, or in the list of a JSON document."""
-    if not _is_document(path):
-        yield from read_records(path)
-        return
-    content, name = parse_json(read_text(path), path), ""
-    if not isinstance(content, list):
-        content, name = _checked_value(path, content, "data", list), "data"
-    yield from ((f"{name}[{number}]", row) for number, row in enumerate(content))
-
-
-def _is_document(path):
-    """Whether a file is one JSON document, rather than a table with an object in each line."""
-    if str(path).lower().endswith(".parquet"):
-        return False
-    first = next((line for line in read_lines(path) if line.strip()), "{").strip()
-    try:
-        record = json.loads(first)
-    except (ValueError, RecursionError):
-        return first[0] in "[{"
-    return not (isinstance(record, dict) and "context" in record)
-
-
 def _example(place, context, record):
-    is_impossible = _checked_value(place, record, "is_impossible", (bool, int, str), default=False)
-    if isinstance(is_impossible, str):  # In a table.
-        flag = _FLAGS.get(is_impossible.strip().lower(), is_impossible)
-        is_impossible = _checked_value(place, {"is_impossible": flag}, "is_impossible", (bool, int))
+    flag = _checked(place, record, "is_impossible", (bool, int, str), default=False)
+    if isinstance(flag, str):  # In a table.
+        flag = {"is_impossible": _FLAGS.get(flag.strip().lower(), flag)}
+        flag = _checked(place, flag, "is_impossible", (bool, int))
     answers = tuple(_answers(place, record))
-    if is_impossible:
-        answers = tuple(answer for answer in answers if answer.text.strip())
-    if is_impossible and answers:
+    if flag and (answers := tuple(answer for answer in answers if answer.text.strip())):
         raise ValueError(f"{place}: an impossible question must have no answers.")
-    identifier = record.get("id")
-    return QuestionExample(
-        id=str(identifier) if is_int(identifier) else _checked_value(place, record, "id", str),
-        question=_checked_value(place, record, "question", str),
-        context=context,
-        answers=answers,
-        is_impossible=bool(is_impossible),
-    )
+    identifier = record.get("id", record.get("qid"))
+    if is_int(identifier):
+        identifier = str(identifier)
+    identifier = _checked(place, {"id": identifier}, "id", str)
+    question = _checked(place, record, "question", str)
+    return QuestionExample(identifier, question, context, answers, bool(flag))
 
 
 def _answers(place, record):
-    """Yields the answers, a list of objects or, as in `datasets`, an object of lists."""
-    found = record.get("answers")
-    text = record.get("answer_text", record.get("answer"))
-    if found is None and text and "answer_start" not in record:
+    """Yields the answers: objects, an object of lists, a column for each part, or MRQA's spans."""
+    found, text = record.get("answers"), record.get("answer_text", record.get("answer"))
+    if "detected_answers" in record:
+        spans = _checked(place, record, "detected_answers", list)
+        found = [
+            {"text": x.get("text"), "answer_start": start}
+            for x in spans
+            for start, _ in _checked(place, x, "char_spans", list)
+        ]
+    elif found is None and "answer_start" in record:
+        found = {"text": [text], "answer_start": [record["answer_start"]]} if text else []
+    elif found is None and text:
         raise ValueError(
             f"{place}: an answer must have an 'answer_start', which counts characters from 0. "
             f"Received the fields {list(record)}."
         )
-    if found is None and "answer_start" in record:  # A table with a column for each.
-        start = record["answer_start"]
-        is_number = isinstance(start, str) and re.fullmatch("[0-9]+", start)
-        found = [{"text": text, "answer_start": int(start) if is_number else start}] if text else []
-    if found is None:
-        return
     if isinstance(found, dict):
-        texts, starts = found.get("text"), found.get("answer_start")
-        if isinstance(texts, str):
-            texts, starts = [texts], [starts]
+        texts, starts = (
+            [part] if isinstance(part, (str, int)) else part
+            for part in (found.get("text"), found.get("answer_start"))
+        )
         if not (isinstance(texts, list) and isinstance(starts, list) and len(texts) == len(starts)):
             raise ValueError(
                 f"{place}: 'answers' must have as many 'text' as 'answer_start'. Received: {found}."
             )
-        columns = zip(texts, starts, strict=True)
-        found = [{"text": text, "answer_start": start} for text, start in columns]
-    for number, answer in enumerate(_checked_value(place, {"answers": found}, "answers", list)):
+        found = [{"text": x, "answer_start": y} for x, y in zip(texts, starts, strict=True)]
+    is_table = "answers" not in record
+    for number, answer in enumerate(_checked(place, {"answers": found}, "answers", list, [])):
         where = f"{place}.answers[{number}]"
-        text, start = _checked_value(where, answer, "text", str), answer.get("answer_start")
-        if isinstance(start, float) and start.is_integer():  # pandas
+        text, start = _checked(where, answer, "text", str), answer.get("answer_start")
+        is_whole = isinstance(start, float) and start.is_integer()  # pandas
+        if is_whole or (is_table and isinstance(start, str) and re.fullmatch("[0-9]+", start)):
             start = int(start)
-        yield Answer(text, _checked_value(where, {"answer_start": start}, "answer_start", int))
+        yield Answer(text, _checked(where, {"answer_start": start}, "answer_start", int))
 
 
 def _may_be_impossible(record):
@@ -202,10 +178,11 @@ def _may_be_impossible(record):
     return "context" in record and "is_impossible" not in record and has_field
 
 
-def _checked_value(place, record, key, kind, default=None):
+def _checked(place, record, key, kind, default=None):
+    """Returns a field of a record; raises `ValueError` unless it is of a kind."""
     if not isinstance(record, dict):
         raise ValueError(f"{place}: a JSON object is needed. Received: {describe(record)}.")
-    value = record.get(key, default)
+    value = default if record.get(key) is None else record[key]
     # In Python a bool is an int, in this format it is not.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         found = "nothing" if value is None else describe(value)

@@ -220,6 +220,11 @@ QUESTIONS = [
     ),
     ("floats of pandas", "a.jsonl", [question(float(START))], [(START, False)]),
     ("a blank answer", "a.jsonl", [question(answers=BLANK, is_impossible=True)], [(None, True)]),
+    ("MRQA", "a.jsonl",
+     [{"header": {"dataset": "x"}}, {"context": CONTEXT, "qas": [{"qid": "a", "question": "Où?",
+      "answers": ["orléans"],
+      "detected_answers": [{"text": "Orléans", "char_spans": [[START, START + 6]]}]}]}],
+     [(START, False)]),
     ("null for answers", "a.jsonl", [question(answers=None)], [(None, False)]),
 ]  # fmt: skip
 

@@ -75,14 +75,14 @@ def changed(change):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ("[1]", "a JSON object is needed"),
+        ("[1]", "must hold a list of JSON objects"),
         ('{"data": [', "line 1, column 11"),
-        (lambda c, p: c.pop("data"), "'data' must be of type list. Received: nothing"),
-        (lambda c, p: c.update(data={}), "'data' must be of type list. Received: .* of type dict"),
+        (lambda c, p: c.pop("data"), "'context' must be of type str. Received: nothing"),
+        (lambda c, p: c.update(data={}), "'context' must be of type str. Received: nothing"),
         (lambda c, p: c.update(data=[]), "must hold questions"),
-        (lambda c, p: c.update(data=["x"]), r"data\[0\]: a JSON object is needed"),
-        (lambda c, p: p.pop("context"), r"data\[0\].paragraphs\[0\]: 'context' must be of type"),
-        (lambda c, p: p.update(context=" "), r"data\[0\].paragraphs\[0\]: the context is blank"),
+        (lambda c, p: c.update(data=["x"]), "must hold a list of JSON objects"),
+        (lambda c, p: p.pop("context"), r"row 1.paragraphs\[0\]: 'context' must be of type"),
+        (lambda c, p: p.update(context=" "), r"row 1.paragraphs\[0\]: the context is blank"),
         (lambda c, p: p["qas"][0].pop("id"), r"paragraphs\[0\].qas\[0\]: 'id' must be of type str"),
         (lambda c, p: p["qas"].append(p["qas"][0]), r"qas\[1\]: the id 'q1' occurs twice"),
         (
