@@ -162,21 +162,12 @@ def missing_attribute(cls, name, kind="{!r} object"):
     return f"{kind.format(cls.__name__)} has no attribute {name!r}"
 
 
-class _NamesOfClass(abc.ABCMeta):
-    """Lets a class, as well as its instances, name our counterpart of a missing method.
+class NamesOfClass(abc.ABCMeta):
+    """Lets a class name our counterpart of a missing method, as its instances do.
 
-    It extends `ABCMeta` so that a subclass may also be an abstract base class.
+    `dir` and `hasattr` tell the truth about both. No attribute of a class could do that: `dir`
+    would list it. A subclass may also be an abstract base class.
     """
 
     def __getattr__(cls, name):
         raise AttributeError(missing_attribute(cls, name, "type object {!r}"))
-
-
-class WithOtherNames(metaclass=_NamesOfClass):
-    """Names our counterpart where a method is missing that another library has.
-
-    The missing attribute stays missing: `hasattr` and `dir` tell the truth.
-    """
-
-    def __getattr__(self, name):
-        raise AttributeError(missing_attribute(type(self), name))

@@ -166,57 +166,6 @@ class DenseOptions(TypedDict, total=False):
     use_bias: bool
 
 
-class Entity(TypedDict):
-    """A named entity, at characters `start` to `end` of the text, see `TokenClassifier.tag`."""
-
-    type: str
-    text: str
-    start: int
-    end: int
-    score: float
-
-
-class TaggedText(TypedDict):
-    """A text with a tag for each word, see `TokenClassifier.tag`."""
-
-    text: str
-    words: list[tuple[str, str | int]]
-    entities: list[Entity]
-
-
-class Answer(TypedDict):
-    """A span of a context; `start` and `end` are `None` for no answer."""
-
-    answer: str
-    start: int | None
-    end: int | None
-    probability: float
-
-
-class Choice(TypedDict):
-    """The choice that fits best, see `MultipleChoice.choose`."""
-
-    choice: str
-    index: int
-    probabilities: list[float]
-
-
-class IsNext(TypedDict):
-    """Whether a text follows another, see `NextSentencePrediction.is_next`."""
-
-    is_next: bool
-    probability: float
-
-
-class JudgedToken(TypedDict):
-    """How likely a token was replaced, see `ReplacedTokenDetector.is_replaced`."""
-
-    token: str
-    start: int
-    end: int
-    probability: float
-
-
 class Hit(TypedDict):
     """A text found for a query, see `TextEmbedder.semantic_search` and `Reranker.rank`."""
 

@@ -448,22 +448,11 @@ class Task(AdaptedTask, BuiltModel):
         if validation_data is not None:
             size = validation_batch_size or batch_size
             arguments["validation_data"] = self.data.for_validation(validation_data, size)
-        if epochs is None:
-            epochs = self.recipe.choose_epochs(self, arguments["x"]) or 1
-        if epochs > initial_epoch == 0:
-            self.prepare_head(arguments["x"])
-        note = self.recipe.start_run(self, arguments["x"], steps_per_epoch, epochs, initial_epoch)
-        if note and says:
-            print(note)
-        callbacks = self.recipe.callbacks(self, callbacks, steps_per_epoch is not None)
         arguments |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}
         arguments |= {"verbose": verbose, "validation_steps": validation_steps}
         arguments |= {"validation_freq": validation_freq, "steps_per_epoch": steps_per_epoch}
-        self.recipe.is_running = True
-        try:
+        with self.recipe.run(self, arguments, says):
             return super().fit(**arguments)
-        finally:
-            self.recipe.is_running = False
 
     def train_step(self, *args):
         """Like `keras.Model.train_step`, but computes no gradients of weights that do not train."""

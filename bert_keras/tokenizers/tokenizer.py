@@ -15,7 +15,7 @@ import tokenizers
 
 from bert_keras.checks import check_int, check_type
 from bert_keras.engine.atomic_files import of_one_state, reading, write_text
-from bert_keras.other_names import WithOtherNames
+from bert_keras.other_names import NamesOfClass, missing_attribute
 from bert_keras.signatures import parameters_of
 from bert_keras.tokenizers import saved as files
 from bert_keras.tokenizers.building_blocks import bert_template, require_tokens
@@ -30,7 +30,7 @@ _MAKERS = {}
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class Tokenizer(TextEncoder, WithOtherNames):
+class Tokenizer(TextEncoder, metaclass=NamesOfClass):
     """Turns text into the tokens of a model's vocabulary, and ids back into text.
 
     One file, tokenizer.json, defines how text is cleaned, split into words and pieces, and
@@ -156,7 +156,7 @@ class Tokenizer(TextEncoder, WithOtherNames):
 
     def __getattr__(self, name):
         if name not in ("settings", "layout", "_vocabulary", "_ids", "_backend"):
-            return super().__getattr__(name)
+            raise AttributeError(missing_attribute(type(self), name))
         raise ValueError(
             "This tokenizer has no vocabulary: it was made from a config, which holds none, as "
             "`keras.models.clone_model`, `from_config` and `model_from_json` do. Give the new task "

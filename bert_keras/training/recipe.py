@@ -1,5 +1,6 @@
 """BERT's recipe of fine-tuning: the arguments of `compile`, and the optimizer of each run."""
 
+import contextlib
 import random
 import re
 import warnings
@@ -288,15 +289,38 @@ class Recipe:
             return self.make_optimizer(task)
         return task.optimizer.from_config(task.optimizer.get_config())
 
-    def start_run(self, task, batches, steps_per_epoch, epochs, initial_epoch):
-        """Makes the optimizer of a new run, or stretches the schedule of a continued run.
+    @contextlib.contextmanager
+    def run(self, task, arguments, says):
+        """A context in which `fit` runs, with its epochs, its optimizer and its callbacks.
 
         Args:
             task: a compiled `Task`.
-            batches: what `fit` reads.
-            steps_per_epoch: int, or `None` for all batches.
-            epochs: int, see `keras.Model.fit`.
-            initial_epoch: int, see `keras.Model.fit`.
+            arguments: dict, those of `keras.Model.fit`, which this completes.
+            says: bool, whether to print how the run differs from the paper's recipe.
+
+        Raises:
+            ValueError: the number of batches is unknown, or a callback would set the rate that the
+                recipe's schedule sets.
+        """
+        batches, initial_epoch = arguments["x"], arguments["initial_epoch"]
+        if arguments["epochs"] is None:
+            arguments["epochs"] = self.choose_epochs(task, batches) or 1
+        if arguments["epochs"] > initial_epoch == 0:
+            task.prepare_head(batches)
+        steps_per_epoch, epochs = arguments["steps_per_epoch"], arguments["epochs"]
+        note = self._start(task, batches, steps_per_epoch, epochs, initial_epoch)
+        if note and says:
+            print(note)
+        has_one_loader = steps_per_epoch is not None
+        arguments["callbacks"] = self._callbacks(task, arguments["callbacks"], has_one_loader)
+        self.is_running = True
+        try:
+            yield
+        finally:
+            self.is_running = False
+
+    def _start(self, task, batches, steps_per_epoch, epochs, initial_epoch):
+        """Makes the optimizer of a new run, or stretches the schedule of a continued run.
 
         Returns:
             A line that says how the run differs from the paper's recipe, or `None`.
@@ -330,17 +354,8 @@ class Recipe:
             task.train_function = None  # The old one holds the old schedule.
         return None
 
-    def callbacks(self, task, callbacks, has_one_loader):
-        """Returns the callbacks of a run, with the user's among them.
-
-        Args:
-            task: a compiled `Task`.
-            callbacks: a callback, a list of callbacks, or `None`.
-            has_one_loader: bool, see `RestoreState`.
-
-        Raises:
-            ValueError: a callback would set the rate that the recipe's schedule sets.
-        """
+    def _callbacks(self, task, callbacks, has_one_loader):
+        """Returns the callbacks of a run, with the user's, a list or one alone, among them."""
         if callbacks:
             callbacks = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
             _check_callbacks(callbacks, self.has_schedule, inner_optimizer(task))
@@ -482,7 +497,7 @@ def _check_callbacks(callbacks, has_schedule, optimizer):
             f"{keepers} keep the weights that are being trained, while their averages are "
             "validated (`ema_momentum`). To keep the averages of the best epoch, pass "
             "bert_keras.training.BestOnMetric instead.",
-            stacklevel=4,
+            stacklevel=6,
         )
 
 
