@@ -10,7 +10,7 @@ _TRAINING = 1000
 # Bits select this many times as many vectors as a search asks for, which 8-bit codes then score.
 _CANDIDATES = 4
 # HNSW looks at this many vectors at a time. faiss's 16 find 69 % of the ten nearest among 100,000
-# random vectors, and 128 find 99 % in five times the time, see `benchmarks/search_index.py`.
+# random vectors, and 128 find 98 % in five times the time, see `benchmarks/search_index.py`.
 _EF_SEARCH = 128
 
 

@@ -35,7 +35,7 @@ class Index:
     | `Index("int8")` | `SQ8` | 1 byte |
     | `Index("binary")`: finds by bits, scores by 8-bit codes | `RaBitQ,Refine(SQ8)` | 9 bits |
 
-    HNSW searches with `efSearch=128`: among 100,000 random vectors it finds 99 % of the ten
+    HNSW searches with `efSearch=128`: among 100,000 random vectors it finds 98 % of the ten
     nearest, and 69 % with faiss's own 16, which takes a fifth of the time. `"HNSW48"` finds more.
     Any other name of faiss's `index_factory` is a `factory` too. Where faiss is not installed,
     NumPy searches exactly. faiss learns the range of its codes from vectors, so an index of fewer
