@@ -10,7 +10,10 @@ import pytest
 from keras.src.trainers import trainer
 from skips import fail_if_skipped
 
-MODEL_SUPPORTS_JIT, RUN_EAGERLY = trainer.model_supports_jit, trainer.Trainer.run_eagerly
+MODEL_SUPPORTS_JIT = trainer.model_supports_jit
+# The class has other names in other versions of Keras.
+TRAINER = next(base for base in keras.Model.__mro__ if "run_eagerly" in vars(base))
+RUN_EAGERLY = TRAINER.run_eagerly
 
 
 @pytest.fixture(autouse=True)
@@ -136,7 +139,7 @@ def pytest_runtest_setup(item):
     marks = {marker.name for marker in item.iter_markers()}
     trainer.model_supports_jit = MODEL_SUPPORTS_JIT if "xla" in marks else lambda model: False
     eager = property(lambda model: True, RUN_EAGERLY.fset)
-    trainer.Trainer.run_eagerly = eager if "eager" in marks else RUN_EAGERLY
+    TRAINER.run_eagerly = eager if "eager" in marks else RUN_EAGERLY
 
 
 def runs_once(item):

@@ -95,7 +95,7 @@ def _apply(optimizer, grads, trainable_variables=None):
         if weight is not None:
             new = total + weight
             kept, factor = (ops.divide_no_nan(x, new) for x in (total, weight * steps))
-            is_last = (optimizer._iterations + 1) % steps == 0
+            is_last = (optimizer.variables[0] + 1) % steps == 0  # The number of batches.
             for gradients in optimizer._accumulated_gradients:
                 gradients.assign(gradients * ops.cast(kept, gradients.dtype))
             total.assign(ops.where(is_last, 0.0, new))

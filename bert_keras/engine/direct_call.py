@@ -71,7 +71,7 @@ def adds_nothing(layer: keras.layers.Layer, args: tuple, kwargs: dict[str, Any])
     training = context.get_value("training")
     if layer._call_has_training_arg and kwargs.get("training") is None:
         kwargs["training"] = training
-    policy = layer._dtype_policy
+    policy = layer.dtype_policy
     name = policy.compute_dtype
     dtype = getattr(torch, name)
     for argument in (*args, *kwargs.values()):

@@ -55,8 +55,7 @@ def quantize_again(model, layers):
             if not _is_quantized(leaves[place]):
                 config = keras.saving.deserialize_keras_object(config)
                 leaves[place].quantize(mode, config=config)
-        # On PyTorch the outer layers still hold the old weights.
-        model._post_quantize(mode)
+        structure.changed(*model._flatten_layers())
 
 
 @contextlib.contextmanager
@@ -93,7 +92,7 @@ def check_not_quantized(model):
 def _leaves(model):
     """Returns the innermost layers that have weights."""
     layers = model._flatten_layers(include_self=False)
-    return [layer for layer in layers if layer.weights and not layer._layers]
+    return [x for x in layers if x.weights and not x._flatten_layers(include_self=False)]
 
 
 def _is_quantized(layer):

@@ -15,7 +15,6 @@ from typing import Any, Literal, Unpack
 
 import keras
 import numpy as np
-from keras.src.utils.io_utils import ask_to_proceed_with_overwrite
 
 from bert_keras import distribution
 from bert_keras.checks import check_not_empty
@@ -23,7 +22,6 @@ from bert_keras.engine import forked, quantized, structure
 from bert_keras.engine.atomic_files import replacing, replacing_files
 from bert_keras.engine.direct_call import adds_nothing
 from bert_keras.engine.prediction import batches_of, prediction_of, resolve_verbose, with_progress
-from bert_keras.engine.summary import output_shapes
 from bert_keras.engine.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
 from bert_keras.signatures import check_arguments
 from bert_keras.types import Data, Inputs, LayerOptions, Path, Verbose
@@ -263,11 +261,6 @@ class SafeModel(WholeSteps, keras.Model):
         with quantized.replacing_weights():
             super().quantize(mode, config=config, filters=filters, **kwargs)
 
-    def summary(self, *args: Any, **kwargs: Any) -> None:
-        """Like `keras.Model.summary`, with the output shapes of the layers inside `call`."""
-        with output_shapes(self):
-            super().summary(*args, **kwargs)
-
 
 class _WeightsFile(io.BytesIO):
     """A file in memory with a name for Keras: on a full disk HDF5 would end the process."""
@@ -277,4 +270,6 @@ class _WeightsFile(io.BytesIO):
 
 
 def _may_write(path, overwrite):
-    return overwrite or not os.path.exists(path) or ask_to_proceed_with_overwrite(path)
+    """Whether to write a file; asks on the terminal, as Keras does, if it must not be replaced."""
+    may_write = overwrite or not os.path.exists(path)
+    return may_write or input(f"{path} exists. Overwrite it? [y/n] ").strip().lower() == "y"

@@ -116,7 +116,7 @@ class _TorchSteps:
         if self._compiled is not None:
             call, x = self._compiled, keras.tree.map_structure(keras.ops.convert_to_tensor, x)
         y_pred = call(x, **options)
-        loss = self._compute_loss(x, y, y_pred, sample_weight, training=training)
+        loss = self.compute_loss(x, y, y_pred, sample_weight, training=training)
         self._loss_tracker.update_state(loss, sample_weight=len(keras.tree.flatten(x)[0]))
         return y_pred, loss
 

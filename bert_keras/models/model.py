@@ -67,8 +67,7 @@ class BuiltModel(Doors, SafeModel, metaclass=NamesOfClass):
             ids = keras.KerasTensor((*(None,) * (self.num_input_axes - 1), length), "int32")
             # A layer that this call does not reach is built when it is called, as in Keras.
             with contextlib.suppress(Exception):
-                self(dict.fromkeys(self.input_names, ids))
-            self._inbound_nodes.clear()
+                self.compute_output_spec(dict.fromkeys(self.input_names, ids))
         self._is_complete = True
         self._lock_state()
 
@@ -96,7 +95,7 @@ class BuiltModel(Doors, SafeModel, metaclass=NamesOfClass):
 
     def _symbolic_call(self):
         if "_symbolic" not in vars(self):
-            if self._inbound_nodes:  # A call of the user's, as Keras has it.
+            with contextlib.suppress(AttributeError):  # Of a call by the user, as in Keras.
                 return super().input, super().output
             options = {"shape": (None,) * (self.num_input_axes - 1), "dtype": "int32"}
             inputs = {name: keras.Input(**options, name=name) for name in self.input_names}

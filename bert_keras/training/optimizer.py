@@ -292,7 +292,7 @@ class AdamW(keras.optimizers.Optimizer):
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
         indices = list(map(self._get_variable_index, trainable_variables))
         if keras.backend.backend() == "torch":
-            self._torch_update(grads, indices, learning_rate)
+            self._torch_update(grads, trainable_variables, indices, learning_rate)
         else:
             gates = [self._gates[i].value for i in indices]
             if SCALARS_AS_VECTORS[keras.backend.backend()]:
@@ -354,21 +354,21 @@ class AdamW(keras.optimizers.Optimizer):
             return 1.0
         return ops.maximum(fused.global_norm(grads, gates) / self.global_clipnorm, 1.0)
 
-    def _torch_update(self, grads, indices, learning_rate):
+    def _torch_update(self, grads, trainable_variables, indices, learning_rate):
         # Without bias correction: after so many updates, the correction is 1.
         many = None if self.bias_correction else ops.convert_to_tensor(1e9)
         versions = [gate._value._version for gate in self._gates]
         if self._read_gates[0] != versions:  # Read anew only after a change.
             self._read_gates = versions, [bool(gate._value) for gate in self._gates]
         gradients, groups, is_updated = [], collections.defaultdict(list), self._read_gates[1]
-        states = (self._trainable_variables, self._momentums, self._velocities, self._updates)
-        for gradient, i in zip(grads, indices, strict=True):
+        states = self._momentums, self._velocities, self._updates
+        for gradient, variable, i in zip(grads, trainable_variables, indices, strict=True):
             if not is_updated[i]:
                 continue
             # Not `value`, which looks up the scopes around it, 800 times in each step.
-            variable, momentum, velocity, updates = [variables[i]._value for variables in states]
+            momentum, velocity, updates = [variables[i]._value for variables in states]
             updates = updates if many is None else many
-            row = i, variable, gradient, momentum, velocity, updates
+            row = i, variable._value, gradient, momentum, velocity, updates
             groups[self._factors[i], self._decays[i]].append(row)
             gradients.append(gradient)
         excess = None
@@ -425,7 +425,8 @@ class AdamW(keras.optimizers.Optimizer):
         """
         if not self.use_ema:
             return
-        is_update = (self._iterations + 1) % (self.gradient_accumulation_steps or 1) == 0
+        num_batches = self.variables[0]  # While `iterations` counts updates.
+        is_update = (num_batches + 1) % (self.gradient_accumulation_steps or 1) == 0
         momentum = ops.where(self.iterations == 0, 0.0, self.ema_momentum)
         momentum = ops.where(is_update, momentum, 1.0)
         for variable, average in zip(
