@@ -23,7 +23,6 @@ from bert_keras.engine import kernels
 
 if keras.backend.backend() == "torch":
     import torch
-    from keras.src.backend.torch.core import get_device
 
 # Graphs that one step keeps; each takes some megabytes, and its outputs.
 MOST_GRAPHS = 64
@@ -124,7 +123,10 @@ class _Capture:
     """Tries and captures steps. All graphs share one pool of memory, since they run in turn."""
 
     def __init__(self):
-        self._stream, self._pool = torch.cuda.Stream(get_device()), torch.cuda.graph_pool_handle()
+        self._stream, self._pool = (
+            torch.cuda.Stream(kernels.torch_device()),
+            torch.cuda.graph_pool_handle(),
+        )
         self._queued = []
 
     @contextlib.contextmanager
@@ -262,7 +264,7 @@ def on_device(x: Any) -> Any:
     if isinstance(x, np.ndarray) and x.dtype.kind in "bif":
         x = torch.from_numpy(np.ascontiguousarray(x))
     if isinstance(x, torch.Tensor) and x.is_cpu and kernels.is_on_a_gpu():
-        return x.pin_memory().to(get_device(), non_blocking=True)
+        return x.pin_memory().to(kernels.torch_device(), non_blocking=True)
     return x if x is None else keras.ops.convert_to_tensor(x)
 
 

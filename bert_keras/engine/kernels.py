@@ -30,7 +30,6 @@ from bert_keras.engine.remat import computed_again, with_gradient
 _BACKEND = keras.backend.backend()
 if _BACKEND == "torch":
     import torch
-    from keras.src.backend.torch.core import get_device
 
 # Whether `keras.ops.dot_product_attention` is used while dropout is inactive. TensorFlow has no
 # kernel for it, so that Keras computes the same formula there. GPUs were not measured.
@@ -264,10 +263,15 @@ def join_heads(x):
     return ops.reshape(x, (*ops.shape(x)[:2], x.shape[2] * x.shape[3]))
 
 
+def torch_device():
+    """Returns the device on which Keras makes tensors of PyTorch now."""
+    return ops.empty(()).device
+
+
 def is_on_a_gpu():
     """Whether JAX or PyTorch is the backend and computes on a GPU; `False` on TensorFlow."""
     if _BACKEND == "torch":
-        return torch.device(get_device()).type == "cuda"
+        return torch_device().type == "cuda"
     if _BACKEND == "tensorflow":
         return False
     import jax

@@ -9,6 +9,7 @@ Remove when `test_an_exception_in_keras_s_evaluate_loses_weights` fails.
 
 import contextlib
 import functools
+import itertools
 import sys
 import threading
 from collections.abc import Iterable
@@ -256,17 +257,26 @@ class _JaxSteps:
         self._hold(state)
         return state
 
-    def _make_function(self, step_function, concatenate_outputs=False):
+    def _make_function(self, step_function, **options):
         from bert_keras.engine.compiled_programs import keep_compiled_programs
 
-        def step(state, data):
-            with signals_wait():
-                result, state = step_function(state, data)
-                self._hold(state)
-            return result, state
+        def whole(step):
+            def run(state, data):
+                with signals_wait():
+                    result, state = step(state, data)
+                    self._hold(state)
+                return result, state
+
+            return run
 
         keep_compiled_programs()
-        return super()._make_function(step, concatenate_outputs)
+        if "out_shardings" not in options:
+            return super()._make_function(whole(step_function), **options)
+        # Keras 3.16 compiles the step here. What is held must be the arrays that the compiled
+        # function returns; and signals need not wait for data.
+        compiled = whole(super()._make_function(step_function, **options))
+        count = self.steps_per_execution
+        return lambda state, data: compiled(state, iter(list(itertools.islice(data, count))))
 
     def _hold(self, state):
         self.__dict__.update(
