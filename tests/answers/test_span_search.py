@@ -124,7 +124,9 @@ def test_both_normalizations_agree_on_one_window_up_to_question_and_separators()
     # Question and separators get nothing, so that both sums run over the same tokens.
     logits[:, :, [1, 2, 3, 10]] = -1e9
     found = [best_spans(windows, logits, 3, 5, name)[0] for name in ("document", "per_window")]
-    np.testing.assert_allclose(*([span.probability for span in best.spans] for best in found))
+    found = ([span.probability for span in best.spans] for best in found)
+    # Exponentials of float32 logits near 8, whose last bits are 5e-7, summed in two orders.
+    np.testing.assert_allclose(*found, rtol=4e-6)
 
 
 def test_a_text_that_occurs_several_times_is_listed_once_with_its_best_span():

@@ -27,8 +27,11 @@ def outputs(kind):
     if kind in ("score", "scores"):
         return rng.uniform(0.5, 3.0, (count, SIZES[kind]))
     if kind == "three":
-        cuts = [np.sort(rng.choice(np.arange(1, STEP - 2), 2, False)) for _ in range(count)]
-        places = np.array([(a, b - a, STEP - 1 - b) for a, b in cuts])
+        shares = np.indices((STEP, STEP)).reshape(2, -1).T + 1
+        places = np.column_stack([shares, STEP - 1 - shares.sum(axis=1)])
+        # No two classes of a word are equally likely: the best class is no tie.
+        places = places[(places > 0).all(axis=1) & np.diff(np.sort(places)).all(axis=1)]
+        places = rng.choice(places, count)
         return np.log((places + 1 / 3) / STEP) + rng.normal(0, 2, (count, 1))
     places = np.delete(np.arange(STEP), STEP // 2)  # Without one half.
     p = (rng.permuted(np.tile(places, (3, 1)), axis=1)[:, :count].T + 0.5) / STEP

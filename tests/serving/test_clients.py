@@ -20,7 +20,8 @@ TAGS = ["O", "B-X", "I-X", "B-Y", "E-Y"]
 
 def task_of(name, *arguments, **options):
     keras.utils.set_random_seed(1)
-    backbone = tiny_backbone(initializer_range=1.0)
+    # With larger weights the pooler's tanh is 1 or -1, and texts have equal scores.
+    backbone = tiny_backbone(initializer_range=0.5)
     task = getattr(bert_keras, name)(
         backbone, *arguments, preprocessor=tiny_preprocessor(), **options
     )
