@@ -5,6 +5,7 @@ import re
 import shlex
 
 import keras
+import numpy as np
 import pytest
 from test_commands import command  # noqa: F401
 from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
@@ -26,7 +27,11 @@ TASKS = {
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     keras.utils.set_random_seed(0)
-    tiny_classifier().save("sentiment.keras")
+    classifier = tiny_classifier()
+    # The page's calls every review 1, whatever the draw.
+    says = np.diff(classifier.predict(["a b", "c", "d a c", "b"], verbose=0)).sum()
+    classifier.head.dense.kernel.assign(classifier.head.dense.kernel * np.sign(says))
+    classifier.save("sentiment.keras")
     for name, cls in TASKS.items():
         cls(tiny_backbone(), preprocessor=tiny_preprocessor()).save(f"{name}.keras")
     pathlib.Path("reviews.csv").write_text("id,review\n1,good\n")
