@@ -20,6 +20,8 @@ from checks import (
     to_numpy,
     transformers_outputs,
 )
+from files import change_json
+from forty import TOKENIZERS
 
 import bert_keras
 from bert_keras.models.backbone import Backbone
@@ -262,6 +264,92 @@ def test_outputs_equal_transformers_and_weights_survive_the_export(
     for ours, weight in zip(saved, second.weights, strict=True):
         if "pooler" not in weight.path:
             np.testing.assert_array_equal(ours, to_numpy(weight), err_msg=weight.path)
+
+
+# The tokenizers that families are exported with, see `forty.TOKENIZERS`. BERT has others too.
+TOKENIZERS_OF = {name: ["word pieces"] for name in ("bert", "electra", "distilbert", "gte")}
+TOKENIZERS_OF |= {"bert": ["word pieces", "word pieces in NFC", "Unigram with segments"]}
+TOKENIZERS_OF |= {"nomic_bert": ["word pieces"], "jina_embeddings_v3": ["Unigram"]}
+TOKENIZERS_OF |= {"albert": ["Unigram with segments"], "deberta-v2": ["DeBERTa"]}
+TOKENIZERS_OF |= {"roberta": ["byte pairs", "Unigram"], "mpnet": ["MPNet"]}
+TOKENIZERS_OF |= {"modernbert": ["ModernBERT"]}
+PAIR_TASKS = "MultipleChoice NextSentencePrediction QuestionAnswering Reranker TextClassifier"
+FIRST = ["The low town, (New York)!", "a new town", "one"]
+SECOND = ["The lower ones: \N{FULLWIDTH LATIN SMALL LETTER A} cafe\u0301.", "low", "of town " * 30]
+PAIRS = [
+    (record, task, kind)
+    for record in records("HUGGING_FACE")
+    if "ernie" not in record.names
+    for task in PAIR_TASKS.split()
+    # A cross-encoder is exported as a classifier.
+    if task in record.heads or (task == "Reranker" and "TextClassifier" in record.heads)
+    if (next(iter(record.names)), task) not in BESIDE
+    for kind in TOKENIZERS_OF[next(iter(record.names))]
+]
+
+
+def tokenizer_of(kind, folder):
+    """Returns a tokenizer that this package reads from files of transformers or SentencePiece."""
+    changes = {"word pieces in NFC": ("word pieces", "normalizer", {"type": "NFC"})}
+    template = [
+        {"SpecialToken": {"id": "<s>", "type_id": 0}},
+        {"Sequence": {"id": "A", "type_id": 0}},
+    ]
+    template += [{"SpecialToken": {"id": "</s>", "type_id": 0}}]
+    second = [
+        {"Sequence": {"id": "B", "type_id": 1}},
+        {"SpecialToken": {"id": "</s>", "type_id": 1}},
+    ]
+    tokens = {t: {"id": t, "ids": [i], "tokens": [t]} for t, i in (("<s>", 0), ("</s>", 2))}
+    segments = {"type": "TemplateProcessing", "single": template, "pair": template + second}
+    segments["special_tokens"] = tokens
+    changes["Unigram with segments"] = ("Unigram", "post_processor", segments)
+    kind, *change = changes.get(kind, (kind,))
+    TOKENIZERS[kind](folder)
+    for part, value in (change,) if change else ():
+        change_json(folder / "tokenizer.json", **{part: value})
+        (folder / "tokenizer_config.json").unlink()
+    return bert_keras.Tokenizer.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("record", "task", "kind"),
+    [pytest.param(*case, id="-".join((next(iter(case[0].names)), *case[1:]))) for case in PAIRS],
+)
+def test_exported_pair_tasks_equal_transformers_from_text(tmp_path, record, task, kind):
+    (tmp_path / "files").mkdir()
+    tokenizer = tokenizer_of(kind, tmp_path / "files")
+    sizes = {"vocabulary_size": tokenizer.vocabulary_size, "max_sequence_length": 32}
+    sizes |= {"padding_id": tokenizer.pad_token_id, "max_distance": 16}
+    backbone = backbone_of(record, **sizes)
+    # With an odd number of places for two long texts, BERT's code keeps one more token of the
+    # first, and the `tokenizers` library one more of the second.
+    length = 18 + len(tokenizer.encode("", "").ids)
+    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=length)
+    options = {"num_classes": 2} if task == "TextClassifier" else {}
+    model = getattr(bert_keras, task)(backbone, preprocessor=preprocessor, **options)
+    model.export_to_huggingface(tmp_path / "ours")
+    arrays = preprocessor((FIRST, SECOND))
+    arrays = {name: arrays[name] for name in backbone.input_names}
+    ours = our_outputs(model, in_choices(arrays, task))
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")
+    options = {"padding": True, "truncation": True, "max_length": length, "return_tensors": "pt"}
+    found = in_choices(dict(theirs(FIRST, SECOND, **options)), task)
+    head = record.heads.get(task, record.heads.get("TextClassifier"))
+    cls = getattr(transformers, next(iter(record.names.values())) + head.architecture)
+    with torch.no_grad():
+        outputs = cls.from_pretrained(tmp_path / "ours").eval()(**found)
+    worst, real = 0.0, found["attention_mask"].numpy().astype(bool)
+    for name, value in ours.items():
+        error = np.abs(value - outputs[name].numpy()[:, : value.shape[1]])
+        worst = max(worst, float((error[real] if value.shape == real.shape else error).max()))
+    print(f"{next(iter(record.names))} | {task} | {kind} | {worst:.1e}")
+    assert worst <= 1e-5
+
+
+def in_choices(inputs, task):
+    """Returns inputs with an axis for the question if a task chooses one of several answers."""
+    return {k: x[None] for k, x in inputs.items()} if task == "MultipleChoice" else inputs
 
 
 # Each format's records, its kinds of rows, and the tasks that have rows.
