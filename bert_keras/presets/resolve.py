@@ -311,10 +311,15 @@ def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = No
 def _encoder_in(folder: pathlib.Path) -> pathlib.Path:
     """Returns the folder of the encoder, which sentence-transformers may keep in a subfolder.
 
-    It is `0_Transformer` in old folders, and `document_0_*` in those with a `Router`.
+    It is `0_Transformer` in old folders, and `document_0_*` in those with a `Router`, unless
+    modules.json lists another one.
     """
-    inner = [*sorted(folder.glob("0_*/config.json")), *folder.glob("document_0_*/config.json")]
-    return inner[0].parent if inner and not (folder / "config.json").is_file() else folder
+    if (folder / "config.json").is_file():
+        return folder
+    starts, path = ("0_", "document_0_", "query_0_"), folder / "modules.json"
+    inner = [x.parent for s in starts for x in sorted(folder.glob(f"{s}*/config.json"))]
+    listed = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    return next((x for x in inner if f'"{x.name}"' in listed), [*inner, folder][0])
 
 
 def _has_config(folder: pathlib.Path) -> bool:

@@ -93,6 +93,12 @@ OTHER_KEYS = {
 }
 # Keys of sentence_bert_config.json, the same: what changes ids and is not read must be empty.
 FIXED_SENTENCE_KEYS = ("tokenizer_args", "processor_args", "processing_kwargs", "processor_kwargs")
+SENTENCE_KEYS = {"max_seq_length", "do_lower_case", "query_length", "document_length"}
+SENTENCE_KEYS |= {"query_expansion", "model_args", "config_args", "model_kwargs", "config_kwargs"}
+SENTENCE_KEYS |= {"transformer_task", "modality_config", "module_output_name", "backend"}
+SENTENCE_KEYS |= {"tokenizer_name_or_path", "cache_dir", "unpad_inputs"}
+# Keys of tokenizer.json of older versions, which the `tokenizers` library renames.
+_OLD_BACKEND_KEYS = {"str_rep", "add_prefix_space"}
 # Settings that change a tokenizer after it was made.
 _AFTERWARDS = ("one_segment", "splits_special_tokens")
 _BERT_PARTS = ["BertNormalizer", "BertPreTokenizer"]
@@ -170,6 +176,7 @@ def read_sentence_settings(folder):
             f"{path} must leave the tokenizer as its own files define it. Received: {changed}. Put "
             "the settings into tokenizer_config.json or tokenizer.json, and leave the keys out."
         )
+    _warn_of(settings.keys() - SENTENCE_KEYS - {*FIXED_SENTENCE_KEYS}, path)
     return settings
 
 
@@ -220,7 +227,7 @@ def add_further_tokens(backend, tokens, ids):
 
 
 def open_backend(path):
-    """Returns the `tokenizers.Tokenizer` of a tokenizer.json."""
+    """Returns the `tokenizers.Tokenizer` of a tokenizer.json, and the parsed file."""
     saved = read_json(path)
     vocab, added = saved.get("model", {}).get("vocab"), saved.get("added_tokens") or []
     # The library would allocate all ids below the largest.
@@ -230,7 +237,8 @@ def open_backend(path):
             f"{max(vocab.values())} in {path}."
         )
     try:
-        return tokenizers.Tokenizer.from_str(pathlib.Path(path).read_text(encoding="utf-8"))
+        text = pathlib.Path(path).read_text(encoding="utf-8")
+        return tokenizers.Tokenizer.from_str(text), saved
     except Exception as error:
         raise ValueError(
             f"{path} must be a file that the `tokenizers` library reads. Received: {error}. "
@@ -345,12 +353,28 @@ def _check_keys(config, path):
                 f"Received: {config[key]!r}. Convert the tokenizer to a tokenizer.json that does "
                 "so, and leave the key out."
             )
-    if unknown := sorted(config.keys() - FIXED_KEYS.keys() - READ_KEYS - OTHER_KEYS):
+    _warn_of(config.keys() - FIXED_KEYS.keys() - READ_KEYS - OTHER_KEYS, path)
+
+
+def _warn_of(unknown, path):
+    """Warns of keys in a file that are unknown here, if there are any."""
+    if unknown:
         warnings.warn(
-            f"{path} has the keys {unknown}, which are unknown here and were not read. If they "
-            "change ids, the model reads texts otherwise than it was trained.",
-            stacklevel=4,
+            f"{path} has the keys {sorted(unknown)}, which are unknown here and were not read. If "
+            "they change ids, the model reads texts otherwise than it was trained.",
+            stacklevel=5,
         )
+
+
+def _keys_unread(saved, kept):
+    """Returns the keys with a value in a part of a tokenizer.json that its backend lacks."""
+    if isinstance(saved, list) and isinstance(kept, list):
+        return set().union(*(_keys_unread(*pair) for pair in zip(saved, kept, strict=False)))
+    if not (isinstance(saved, dict) and isinstance(kept, dict)):
+        return set()
+    unread = {key for key in saved.keys() - kept.keys() - _OLD_BACKEND_KEYS if saved[key]}
+    parts = saved.keys() & kept.keys() - {"vocab", "merges", "decoder"}
+    return unread.union(*(_keys_unread(saved[part], kept[part]) for part in parts))
 
 
 def _read_added(folder, config, special, roles):
@@ -423,9 +447,10 @@ def _joined(ids, lines, path):
 
 def _changed(path, lines_path, settings, overrides):
     """Returns the backend of a tokenizer.json with the settings applied."""
-    backend = open_backend(path)
+    backend, in_file = open_backend(path)
     saved = json.loads(backend.to_str())
     model = saved["model"]
+    _warn_of(_keys_unread(in_file, saved), path)
     if model.get("dropout"):
         raise ValueError(
             f"A tokenizer must split a text in the same way each time. Received: {path} with "

