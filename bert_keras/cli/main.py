@@ -4,6 +4,7 @@ r"""BERT from the command line.
     bert-keras convert SOURCE TARGET --to huggingface
     bert-keras train TASK --data_dir FOLDER           (`bert-keras train TASK -h` lists its flags)
     bert-keras evaluate SOURCE FILE                   (`bert-keras evaluate -h` lists its flags)
+    bert-keras compare RUN RUN ...
     bert-keras classify SOURCE "What a film!" "Never again."
     bert-keras answer SOURCE "Who lived in London?" "Ada Lovelace lived in London."
     bert-keras embed SOURCE --input texts.csv --columns body --output vectors.npy
@@ -31,7 +32,6 @@ import functools
 import importlib
 import logging
 import os
-import subprocess
 import sys
 import warnings
 
@@ -40,7 +40,6 @@ from bert_keras.checks import check_exists
 from bert_keras.cli import marked_rows, mistakes, serve, sources, start, text_rows
 from bert_keras.cli.options import LAYOUT, TRACEBACK, Option, parse_all, wants_help, wants_traceback
 from bert_keras.cli.start import WITH_OWN_FLAGS
-from bert_keras.export import runtime
 from bert_keras.version import __version__
 
 
@@ -73,9 +72,6 @@ ANSWERS = (
     *LAYOUT,
     Option("batch_size", int, 32, "Texts in a batch.", 1),
 )
-INFO = (
-    Option("load", bool, False, "Load the weights for `info` too, and say which parts they lack."),
-)
 SPARSE = Option("sparse", bool, False, "Weights of tokens instead of a vector: SPLADE.")
 
 
@@ -94,25 +90,20 @@ def _own_flags(command):
 
 # Command -> its flags besides `--traceback`.
 TAKEN = {
-    "info": INFO,
+    "info": (),
     "convert": CONVERT,
     "serve": serve.OPTIONS,
     **{command: (*ANSWERS, *_own_flags(command)) for command in COMMANDS},
 }
 GROUPS = {
     "Commands that answer": list({x.name: x for c in COMMANDS for x in TAKEN[c]}.values()),
-    "info": INFO,
     "convert": CONVERT,
     "serve": serve.OPTIONS,
     "All commands": (TRACEBACK,),
 }
 # What the help of a command says above its flags: what it does, and its arguments after SOURCE.
 HELP = {
-    "info": (
-        "Describe a model as its files do: its kind, its sizes, its labels, its tokenizer. With "
-        "--load it is loaded too, which takes seconds.",
-        "[--load]",
-    ),
+    "info": ("Describe a model: its kind, its sizes, its labels, its tokenizer.", ""),
     "convert": (
         "Write a model in another format, read it again, and compare the outputs.",
         "TARGET --to huggingface",
@@ -178,31 +169,14 @@ def main(arguments):
     if command == "info":
         if more_words:
             raise ValueError(f"Write `info SOURCE`. Received also: {' '.join(more_words)}.")
-        _describe(source, flags.load)
+        for fact, value in sources.description(source).items():
+            print(f"{fact}: {value}")
     elif command == "convert":
         _convert(flags, source, *more_words)
     elif command == "serve":
         serve.serve([source, *more_words], flags)
     else:
         _answer(command, flags, source, more_words)
-
-
-def _describe(source, loads):
-    """Prints what the files of a model say about it, or, if that is too little, the model."""
-    from bert_keras.cli import description
-
-    facts = None
-    if not (loads or runtime.is_exported(source)):
-        facts = description.of_files(source)
-    is_loaded = facts is None and not runtime.is_exported(source)
-    if is_loaded and sys.modules.get("keras", "later") is None:
-        # This process has begun without Keras, see `start.prepare`.
-        program = [sys.executable, "-m", "bert_keras", "info", source, "--load"]
-        program += ["--traceback"] if "--traceback" in sys.argv else []
-        # The standard error that the user sees: this process has silenced its own.
-        sys.exit(subprocess.call(program, stderr=sys.stderr))
-    for name, value in (facts or sources.description(source)).items():
-        print(f"{name}: {value}")
 
 
 def _check_flags(command, flags):

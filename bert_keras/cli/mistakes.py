@@ -13,7 +13,7 @@ from bert_keras.cli.options import wants_traceback
 # Arguments of the readers, as their messages name them, that are flags here. In quotation marks
 # they are a user's words.
 _ARGUMENTS = re.compile(
-    r"(?<![\w'\"-])((?:text|pair|label|word|tag)_column|(?<=`)(?:separator|quoting|encoding))\b"
+    r"(?<![\w'\"-])((?:label|word|tag)_column|(?<=`)(?:separator|quoting|encoding))\b"
 )
 
 
@@ -38,6 +38,7 @@ def run(command, name, arguments):
         if wants_traceback(arguments) or not _is_mistake(error):
             raise
         message = _ARGUMENTS.sub(r"--\1", " ".join(str(error).split()))
+        message = re.sub(r"(?<![\w'\"-])(?:text|pair)_column\b", "--columns", message)
         print(f"{name}: {message}", file=sys.stderr)
         sys.exit(2)
 

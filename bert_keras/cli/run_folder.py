@@ -13,7 +13,6 @@ import keras
 
 from bert_keras import distribution
 from bert_keras.engine.atomic_files import read_json, write_json
-from bert_keras.training.averages import averages_in_place
 
 
 class RunFolder:
@@ -99,11 +98,9 @@ class RunFolder:
         self.trials = saved["trials"]
         print(f"{len(self.trials)} trials are done already.")
 
-    def write(self, metrics=None):
-        """Writes results.json, with `metrics` at the end of the run."""
-        results = {"settings": self.settings, "trials": self.trials}
-        if metrics is not None:
-            results["metrics"] = metrics
+    def write(self, **ended):
+        """Writes results.json, at the end of the run with its `metrics` and its `verdict`."""
+        results = {"settings": self.settings, "trials": self.trials, **ended}
         write_json(self.path / "results.json", results)
 
     # Trials
@@ -188,19 +185,14 @@ class EachEpoch(keras.callbacks.Callback):
         run: `RunFolder`.
         trial: dict with a trial's `setting` and `seed`.
         history: dict of lists of floats, the logs of earlier epochs.
-        measure: function of the model that returns a dict of floats to log too, or `None`.
     """
 
-    def __init__(self, run, trial, history, measure=None):
+    def __init__(self, run, trial, history):
         super().__init__()
-        self.run, self.trial, self.history, self.measure = run, trial, history, measure
+        self.run, self.trial, self.history = run, trial, history
 
     def on_epoch_end(self, epoch, logs=None):
-        logs = dict(logs or {})
-        if self.measure is not None:
-            with averages_in_place(self.model):
-                logs |= {f"val_{name}": x for name, x in self.measure(self.model).items()}
-        for name, value in logs.items():
+        for name, value in (logs or {}).items():
             self.history.setdefault(name, []).append(float(value))
         if epoch + 1 < self.params["epochs"]:
             self.run.begin()

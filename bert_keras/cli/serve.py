@@ -12,7 +12,6 @@ from bert_keras.answers.catalog import ANSWERERS
 from bert_keras.checks import require
 from bert_keras.cli import sources
 from bert_keras.cli.options import Option
-from bert_keras.cli.progress import progress
 from bert_keras.export import runtime
 
 # The environment variable with a server's keys, separated by spaces: arguments of a process are
@@ -200,7 +199,8 @@ def _program_of(model, is_asked_for):
         return None
     try:
         message = "Exporting a program for ONNX Runtime; --runtime=keras starts without one"
-        with progress(message), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        print(f"{message} ...", flush=True)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             model.export(folder, format="onnx", verbose=False)
             program = loaded(folder, "onnx")
         if answerers_of(program).keys() != answers.keys():

@@ -31,16 +31,6 @@ TARGETS = {
 }
 
 
-# The command that answers with a task that `train` knows -> that task's name there.
-TRAINED = {
-    "classify": "text_classification",
-    "tag": "token_classification",
-    "answer": "question_answering",
-    "choose": "multiple_choice",
-    "embed": "text_embedding",
-}
-
-
 def refuse_untrained(source, command, warned):
     """Raises `ValueError` if loading a model for a command warned of parts that start at random.
 
@@ -51,10 +41,15 @@ def refuse_untrained(source, command, warned):
     """
     if not warned:
         return
-    advice = ""
-    if command in TRAINED:
+    from bert_keras.cli.tasks import TASKS
+
+    answered = (
+        (name, kind.model_class.answerers[0].method, command) for name, kind in TASKS.items()
+    )
+    trained, advice = next((name for name, method, x in answered if method == x), None), ""
+    if trained:
         advice = (
-            f" Train a model first: `bert-keras train {TRAINED[command]} --preset {source} "
+            f" Train a model first: `bert-keras train {trained} --preset {source} "
             f"--train_file FILE --output_dir output/mine`; `{command}` then takes output/mine."
         )
     raise ValueError(

@@ -14,6 +14,7 @@ from bert_keras.export.runtime import is_exported
 WITH_OWN_FLAGS = {
     "train": "train",
     "evaluate": "evaluate",
+    "compare": "compare",
     "vocabulary": "train_vocabulary",
     "pretraining-data": "make_pretraining_data",
     "pretrain": "pretrain",
@@ -45,11 +46,13 @@ def prepare():
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     needs_no_keras = command not in ("convert", "serve") and is_exported(source)
     is_help = command == "" or wants_help(sys.argv)
-    reads_files = command == "info" and "--load" not in sys.argv
-    if needs_no_keras or reads_files or (is_help and command not in WITH_OWN_FLAGS):
+    needs_no_keras |= command == "compare" or (is_help and command not in WITH_OWN_FLAGS)
+    if needs_no_keras:
         sys.modules["keras"] = None
     elif "keras" not in sys.modules:
         _import_keras_alone()
+        # Programs of any size: the second run of a command compiles nothing.
+        importlib.import_module("bert_keras.engine.compiled_programs").keep_compiled_programs(0.0)
 
 
 def started():

@@ -1,7 +1,9 @@
 """`bert-keras train TASK`: fine-tune on a data set, measure, save and predict, in a run folder."""
 
+import contextlib
 import dataclasses
 import hashlib
+import importlib.util
 import itertools
 import json
 import logging
@@ -12,14 +14,18 @@ import keras
 
 from bert_keras import plots
 from bert_keras.checks import require
-from bert_keras.cli import devices, training_files
+from bert_keras.cli import devices
+from bert_keras.cli.kinds.kind import check_paths, sampled, take, texts_of
 from bert_keras.cli.options import TRACEBACK, Option, parse
 from bert_keras.cli.run_folder import EachEpoch, RunFolder
-from bert_keras.cli.tasks import FILES, TASKS
+from bert_keras.cli.tasks import TASKS
+from bert_keras.cli.text_rows import Row, answers_to
 from bert_keras.cli.verdict import defined
 from bert_keras.engine.atomic_files import write_json, writing
 from bert_keras.engine.host_memory import keep_freed_memory
 from bert_keras.presets.assign import NewHead
+from bert_keras.presets.card import README, card_of
+from bert_keras.training.callbacks import BestOnMetric
 
 ABOUT = """{about}
 
@@ -28,20 +34,40 @@ ABOUT = """{about}
     bert-keras train {name} ... --batch_size 16,32 --learning_rate 5e-5,3e-5 --epochs 2,3,4
 
 Several values of a flag make a table of all combinations, and several seeds give their mean and
-spread. The run folder holds the best model as model.keras, results.json, predictions for a test
-set (for questions also for the dev set), and with --pictures pictures. After a kill the same
-command with --resume continues. The environment variable KERAS_BACKEND selects the backend.
+spread. The run folder holds the best model as model.keras, its card README.md, results.json,
+scores_by_class.json, the wrong dev examples as wrong_dev.csv, predictions for a test set (for
+questions also for the dev set), and pictures. After a kill the same command with --resume
+continues. `bert-keras compare` shows several runs side by side. The environment variable
+KERAS_BACKEND selects the backend.
 """
+SAMPLE = (
+    "Train on this many examples, drawn by --seed. Other sets stay whole, except long texts and "
+    "questions, which take hours to measure."
+)
+FILES = (
+    Option("data_dir", str, None, "Folder with the dataset's original files."),
+    Option("train_file", str, None, "File to train on, instead of --data_dir."),
+    Option("dev_file", str, None, "File to measure on; without it, a part of --train_file."),
+    Option("test_file", str, None, "File to predict, and to measure on if it has labels."),
+    Option("sample", int, None, SAMPLE, 1),
+)
 SORT_WINDOW = (
     "Batches that are sorted by length together, which saves padding; 1 keeps them random. By "
     "default a twentieth of an epoch, at least 4 and at most 100."
 )
 EPOCHS = "Passes over the training set. By default 3, and more for few examples."
 RATE = "Peak after 10 % warm-up. By default 5e-5, and more for few steps."
+# Epochs without a better score after which `--early_stopping` stops.
+PATIENCE = 2
+EARLY_STOPPING = (
+    f"Stop after {PATIENCE} epochs without a better score on dev, and keep the best weights."
+)
 TRAINING = (
     Option("epochs", int, None, EPOCHS, 0, many="distinct"),
     Option("batch_size", int, [32], "Examples in a step.", 1, many="distinct"),
     Option("learning_rate", float, None, RATE, 0.0, many="distinct"),
+    Option("class_weight", ("balanced",), None, "Weight rare classes more, for unequal classes."),
+    Option("early_stopping", bool, False, EARLY_STOPPING),
     Option("seed", int, 0, "Seed of the weights, the dropout and the order of examples."),
     Option("seeds", int, 1, "Number of runs, with seeds from --seed; the best one is saved.", 1),
     Option("sort_window", int, None, SORT_WINDOW, 1),
@@ -53,17 +79,18 @@ MODEL = (
     Option("max_length", int, 128, "Longest sequence in tokens.", 3),
     Option("dtype", DTYPES, "float32", "The mixed dtypes are for GPUs and CPUs that support them."),
 )
+PICTURES = "Draw pictures, by default if matplotlib is installed. If given, measure each epoch too."
 OUTPUT = (
     Option("output_dir", str, None, "Folder of the run; by default a new one, output/TASK-1."),
     Option("resume", bool, False, "Continue the run in --output_dir after a kill."),
     Option("overwrite", bool, False, "Replace another run in --output_dir."),
-    Option("pictures", bool, False, "Draw pictures (needs matplotlib); measure each epoch too."),
+    Option("pictures", bool, None, PICTURES),
     TRACEBACK,
 )
 GRID = ("epochs", "batch_size", "learning_rate", "strategy")
 # The flags that may differ when a run continues: paths, and what does not change the scores.
 NOT_SETTINGS = (
-    *("data_dir", "train_file", "dev_file", "test_file"),
+    *("data_dir", "train_file", "dev_file", "test_file", "pictures"),
     *("output_dir", "resume", "overwrite", "traceback", "seeds", "devices"),
 )
 # A larger share of unknown tokens means that the vocabulary is for another language or case.
@@ -75,60 +102,69 @@ def main(arguments):
     name = "".join(arguments[:1])
     if name in ("-h", "--help", ""):
         print("bert-keras train TASK; `train TASK -h` lists the flags of a task. Tasks:")
-        print(*(f"    {key:26}{task.about}" for key, task in TASKS.items()), sep="\n")
+        print(*(f"    {key:26}{kind.about()}" for key, kind in TASKS.items()), sep="\n")
         return
     if name not in TASKS:
         raise ValueError(f"A task must be one of {', '.join(TASKS)}. Received: {name!r}.")
-    task = TASKS[name]
-    about = ABOUT.format(name=name, about=task.about)
-    flags = parse(f"train {name}", about, groups(task), arguments[1:])
+    kind = TASKS[name]
+    about = ABOUT.format(name=name, about=kind.about())
+    flags = parse(f"train {name}", about, groups(kind), arguments[1:])
     keep_freed_memory()
     # JAX reports missing accelerators in words that look like errors.
     logging.getLogger("jax").setLevel(logging.WARNING)
     devices.share(flags.devices, ["train", *arguments])
-    train(name, task, flags)
+    check_can_measure(kind)
+    if flags.pictures is None:
+        flags.pictures = importlib.util.find_spec("matplotlib") is not None
+    elif flags.pictures:
+        require("matplotlib", "draw pictures", extra="plots")
+    train(kind(flags), flags)
 
 
-def groups(task):
-    """Returns the options of a task, by title."""
+def groups(kind):
+    """Returns the options of a kind of examples, by title."""
     groups = {
-        "Data": (*FILES, *task.data),
-        "Model": (*MODEL, *task.model),
-        "Training": (*TRAINING, *task.training),
+        "Data": (*FILES, *kind.data),
+        "Model": (*MODEL, *kind.model),
+        "Training": (*TRAINING, *kind.training),
         "Output": OUTPUT,
     }
-    defaults = task.defaults
     return {
-        title: [o._replace(default=defaults.get(o.name, o.default)) for o in options]
+        title: [o._replace(default=kind.defaults.get(o.name, o.default)) for o in options]
         for title, options in groups.items()
     }
 
 
-def train(name, task, flags):
+def train(kind, flags):
     """Reads the data, trains each setting with each seed, and writes the run folder."""
-    _check_installed(task, flags)
-    training_files.check_paths(flags)
-    parts = task.read(flags)
-    _check_labelled(parts)
-    parts = _sampled(task, flags, parts)
-    names = task.settings(flags, parts).get("label_names")
+    check_paths(flags)
+    parts = kind.read()
+    for name in ("train", "dev"):
+        examples = getattr(parts, name)
+        if not kind.are_labelled(examples):
+            raise ValueError(
+                f"The {name} examples must have labels. Received: {len(examples)} examples without "
+                "any, as in GLUE's test sets. Pass such a file by --test_file."
+            )
+    parts = _sampled(kind, flags, parts)
+    names = kind.settings(parts).get("label_names")
     labels = f"; labels: {names}" if names else ""
     print(f"{len(parts.train)} examples to train on, {len(parts.dev)} to measure on{labels}.")
     settings = {key: flags[key].value for key in flags if key not in NOT_SETTINGS}
-    settings |= {"task": name, "backend": keras.backend.backend(), "examples": _digest(parts)}
+    settings |= {"task": kind.name, "backend": keras.backend.backend(), "examples": _digest(parts)}
 
     def make(setting=None, **others):
-        return make_model(task, flags, parts, setting or next(combinations(flags)), **others)
+        return make_model(kind, flags, parts, setting or next(combinations(flags)), **others)
 
-    with RunFolder(flags.output_dir, name, settings, flags.resume, flags.overwrite) as run:
-        reference_scores = task.before(flags, make, parts)
+    with RunFolder(flags.output_dir, kind.name, settings, flags.resume, flags.overwrite) as run:
+        reference_scores = kind.before(make, parts)
         for number, setting in enumerate(combinations(flags)):
             for seed in range(flags.seed, flags.seed + flags.seeds):
                 if not run.is_done(setting, seed):
-                    _run_trial(task, flags, parts, run, number, setting, seed, make)
+                    _run_trial(kind, flags, parts, run, number, setting, seed, make)
             run.settle(number, setting)
         _show_trials(run)
-        finish(task, flags, parts, run, reference_scores)
+        finish(kind, flags, parts, run, reference_scores)
 
 
 def combinations(flags):
@@ -138,17 +174,17 @@ def combinations(flags):
         yield dict(zip(names, values, strict=True))
 
 
-def make_model(task, flags, parts, setting, **others):
+def make_model(kind, flags, parts, setting, **others):
     """Returns a new model for the training examples."""
-    names = ["max_length", "dtype", *(option.name for option in task.model)]
+    names = ["max_length", "dtype", *(option.name for option in kind.model)]
     options = {n: flags[n].value for n in names if flags[n].value is not None}
-    options |= {**task.settings(flags, parts), **others}
+    options |= {**kind.settings(parts), **others}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NewHead)  # It is about to be trained.
-        return task.make(task, flags, setting, options)
+        return kind.make(setting, options)
 
 
-def _run_trial(task, flags, parts, run, number, setting, seed, make):
+def _run_trial(kind, flags, parts, run, number, setting, seed, make):
     """Trains with a seed, measures, and keeps model and scores in the run's folder."""
     print(f"Training with seed {seed}, {_in_words(setting)}.", flush=True)
     keras.utils.set_random_seed(seed)
@@ -156,67 +192,127 @@ def _run_trial(task, flags, parts, run, number, setting, seed, make):
     if model is None:
         model = make(setting)
         _check_vocabulary(flags, model, parts.train)
-        task.check(model, parts)
-        model.compile(learning_rate=setting.get("learning_rate"), **task.compile(flags))
-
-    def evaluate(model, examples=parts.dev):
-        return task.evaluate(flags, model, examples, {**parts.further, "tune": True})
-
-    measure = (lambda model: evaluate(model)[0]) if flags.pictures else None
+        kind.check(model, parts)
+        model.compile(learning_rate=setting.get("learning_rate"), **kind.compile_options())
     trial = {"setting": setting, "seed": seed}
-    each_epoch, epochs = EachEpoch(run, trial, history, measure), setting.get("epochs")
+    each_epoch, epochs = EachEpoch(run, trial, history), setting.get("epochs")
     if epochs != 0:
         model.fit(
-            **task.fit(flags, parts),
+            **kind.fit_options(parts),
             batch_size=setting["batch_size"],
             epochs=epochs,
             initial_epoch=num_epochs,
             verbose="auto" if sys.stdout.isatty() else 2,
             sort_window=flags.sort_window,
-            callbacks=[each_epoch],
+            callbacks=[*_measuring(kind, flags, parts, run), each_epoch],
+            **({"class_weight": flags.class_weight} if flags.class_weight else {}),
         )
-    scores, files = evaluate(model)
+    scores, files = kind.evaluate(model, parts.dev, tune=True)
     for name, examples in parts.dev_sets.items():
-        scores |= {f"{name}_{key}": x for key, x in evaluate(model, examples)[0].items()}
+        found, _ = kind.evaluate(model, examples, tune=True)
+        scores |= {f"{name}_{key}": x for key, x in found.items()}
     print(_in_words(scores), flush=True)
-    if run.add(number, trial, scores, model) and task.keeps_answers:
+    if run.add(number, trial, scores, model) and kind.keeps_answers:
         _write(run.path, files())
     if flags.pictures and epochs != 0:
         path = run.path / f"learning_curves_{number}_seed_{seed}.png"
         plots.learning_curves(each_epoch.history, path=path)
 
 
-def finish(task, flags, parts, run, reference_scores):
+def _measuring(kind, flags, parts, run):
+    """Returns the callback that measures each epoch, if one is asked for."""
+    if not (flags.early_stopping or (flags["pictures"].present and flags.pictures)):
+        return []
+
+    def measure(model):
+        run.begin()  # Before the file of the best weights is written.
+        scores, _ = kind.evaluate(model, parts.dev, tune=True)
+        return {"main_score": next(iter(scores.values())), **scores}
+
+    options = {"restore_best_weights": False}
+    if flags.early_stopping:
+        options = {"patience": PATIENCE, "path": run.path / "epoch_best.keras", "verbose": True}
+    return [BestOnMetric(measure, "main_score", **options)]
+
+
+def finish(kind, flags, parts, run, reference_scores):
     """Loads the best model, prints some answers, measures the test set, and writes the results."""
     model = keras.saving.load_model(run.path / "model.keras")
     print(f"Answers of {run.path / 'model.keras'}, loaded again:")
-    dev = parts.dev
-    for line in task.answer(model, dev[:3] if isinstance(dev, list) else dev.take(slice(3))):
-        print(f"  {line}")
+    few = take(parts.dev, range(min(3, len(parts.dev))))
+    print(*(f"  {line}" for line in kind.shown(model, few)), sep="\n")
     setting, trials = run.ranked()[0]
     results = run.over_seeds(trials)
-    verdict = task.verdict(results, parts)
-    if verdict.count and verdict.value is not None:
+    verdict = kind.verdict(results, parts.dev)
+    is_sure = verdict.count and verdict.value is not None
+    if is_sure:
         print(verdict.in_words())
     for name, scores in reference_scores.items():
         print(f"{name}: {_in_words(scores)}")
         results |= {f"{name}_{key}": value for key, value in scores.items()}
-    thresholds, tuned = task.after(flags, model, parts)
+    thresholds, tuned = kind.after(model, parts)
     results |= tuned
-    further = {**parts.further, "tune": False}
     if thresholds is not None:
-        further["answer_thresholds"] = thresholds
-        by_name = dict(zip(dev.label_names, thresholds.tolist(), strict=True))
-        write_json(run.path / "thresholds.json", by_name)
+        write_json(run.path / "thresholds.json", thresholds)
+    show_classes(kind, model, parts.dev, run.path / "scores_by_class.json")
+    _write_wrong(kind, model, parts.dev, run.path / "wrong_dev.csv")
     if parts.test:
-        scores, files = task.evaluate(flags, model, parts.test, further)
+        scores, files = kind.evaluate(model, parts.test)
         _write(run.path, files(), "test_")
         results |= {f"test_{name}": value for name, value in scores.items()}
     if flags.pictures:
-        _draw(task, model, parts, run)
+        _draw(kind, model, parts, run)
     results = defined(results)
-    run.write({**results, **({"setting": setting} if len(run.ranked()) > 1 else {})})
+    chosen = {"setting": setting} if len(run.ranked()) > 1 else {}
+    told = {"verdict": verdict.as_dict()} if is_sure else {}
+    run.write(metrics={**results, **chosen}, **told)
+    _write_card(kind, flags, model, run, results)
     print(json.dumps(results, allow_nan=False), flush=True)
+
+
+def show_classes(kind, model, examples, path=None):
+    """Prints the scores of each class, and writes them to a file if there is a path."""
+    scores = kind.by_class(model, examples)
+    if not scores:
+        return
+    width = max(len(str(name)) for name in scores)
+    print(f"{'':{width}}  precision  recall     f1  support")
+    for name, x in scores.items():
+        row = f"{x['precision']:9.3f}  {x['recall']:6.3f}  {x['f1']:5.3f}  {x['support']:7.0f}"
+        print(f"{name!s:{width}}  {row}")
+    if path is not None:
+        write_json(path, scores)
+
+
+def _write_wrong(kind, model, examples, path):
+    """Writes a table of the examples that the model answers wrongly, the surest first."""
+    if (truth := kind.truth(examples)) is None:
+        return
+    rows = []
+    for texts, answer, true in zip(*kind.answers(model, examples), truth, strict=True):
+        told = {"predicted": kind.given(answer)}
+        if "label" in answer:
+            told["probability"] = answer["probabilities"][answer["label"]]
+        if told["predicted"] != true:
+            rows.append((told, {**texts, "label": true}))
+    with answers_to(path, "csv") as write:
+        for told, record in sorted(rows, key=lambda row: -row[0].get("probability", 0)):
+            row = Row()
+            row.record = record
+            write(told, row)
+    print(f"{len(rows)} of {len(examples)} dev examples are wrong, see {path}.")
+
+
+def _write_card(kind, flags, model, run, results):
+    card = {
+        "description": f"Trained by `bert-keras train {kind.name}` from {flags.preset}; "
+        "results.json has all settings and scores.",
+        "datasets": [str(flags.data_dir or flags.train_file)],
+        "metrics": {name: value for name, value in results.items() if value is not None},
+    }
+    with contextlib.suppress(ValueError):  # A README.md that someone else wrote stays.
+        text = card_of(model, run.path, card, "bert_keras")
+        (run.path / README).write_text(text, encoding="utf-8")
 
 
 def _show_trials(run):
@@ -236,8 +332,8 @@ def _in_words(values):
     return ", ".join(f"{name} {value}" for name, value in pairs)
 
 
-def _draw(task, model, parts, run):
-    task.draw(model, parts, run.path)
+def _draw(kind, model, parts, run):
+    kind.draw(model, parts.dev, run.path)
     ranked = run.ranked()
     best_trials = ranked[0][1]
     if len(best_trials) > 1:
@@ -261,29 +357,10 @@ def _write(folder, files, prefix=""):
                 file.write(content)
 
 
-# Checks before anything is trained
-
-
-def check_can_measure(task):
-    """Raises `ImportError` if a package that measures the task is missing."""
-    for package in task.needs:
+def check_can_measure(kind):
+    """Raises `ImportError` if a package that measures this kind of examples is missing."""
+    for package in kind.needs:
         require(package, "measure", extra="examples")
-
-
-def _check_installed(task, flags):
-    check_can_measure(task)
-    if flags.pictures:
-        require("matplotlib", "draw pictures", extra="plots")
-
-
-def _check_labelled(parts):
-    for name in ("train", "dev"):
-        examples = getattr(parts, name)
-        if not training_files.are_labelled(examples, parts.further):
-            raise ValueError(
-                f"The {name} examples must have labels. Received: {len(examples)} examples without "
-                "any, as in GLUE's test sets. Pass such a file by --test_file."
-            )
 
 
 def _check_vocabulary(flags, model, examples):
@@ -291,10 +368,8 @@ def _check_vocabulary(flags, model, examples):
     tokenizer = model.preprocessor.tokenizer
     if tokenizer.unknown_token is None:
         return  # It can spell every text.
-    is_list = isinstance(examples, list)  # Of questions.
-    column = [x.context for x in examples] if is_list else getattr(examples, examples.columns[0])
+    column = texts_of(examples)
     texts = list((column[0] if isinstance(column, tuple) else column)[:1000])
-    texts = [text if isinstance(text, str) else " ".join(text) for text in texts]
     ids = [id for row in tokenizer(texts) for id in row]
     share = ids.count(tokenizer.unknown_token_id) / max(len(ids), 1)
     if share > MOST_UNKNOWN:
@@ -305,15 +380,15 @@ def _check_vocabulary(flags, model, examples):
         )
 
 
-def _sampled(task, flags, parts):
+def _sampled(kind, flags, parts):
     def cut(name, examples):
-        sample = training_files.sampled(examples, flags.sample, flags.seed)
+        sample = sampled(examples, flags.sample, flags.seed)
         if name != "train" and len(sample) < len(examples):
             print(f"--sample cut the {name} set from {len(examples)} to {len(sample)}.")
         return sample
 
     parts = parts._replace(train=cut("train", parts.train))
-    if not task.cuts_all:
+    if not kind.cuts_all:
         return parts
     # Each row of --test_file has its line of predictions.
     test = parts.test and (parts.test if flags.test_file else cut("test", parts.test))

@@ -10,13 +10,7 @@ A correlation has Fisher's, `tanh(atanh(r) ± z / sqrt(n - 3))`.
 """
 
 import math
-from collections import Counter
 from typing import NamedTuple
-
-import numpy as np
-
-from bert_keras.answers.entity_tags import extract_entities
-from bert_keras.cli.training_files import answered
 
 Z = 1.96
 ADVICE = (
@@ -60,6 +54,14 @@ class Verdict(NamedTuple):
         center, scale = p + Z**2 / (2 * n), 1 + Z**2 / n
         return (center - width) / scale, (center + width) / scale
 
+    def as_dict(self):
+        """Returns the score, its interval and the baseline as values for JSON."""
+        low, high = self.interval()
+        return {
+            **{"name": self.name, "value": float(self.value), "low": low, "high": high},
+            **{"baseline": self.baseline, "baseline_score": float(self.baseline_score)},
+        }
+
     def in_words(self):
         """Returns the verdict as a line for people."""
         low, high = self.interval()
@@ -76,56 +78,3 @@ def defined(scores):
     for name in undefined:
         print(f"{name} is not defined; a correlation is not if all predictions are equal.")
     return {**scores, **dict.fromkeys(undefined)}
-
-
-def of_texts(scores, parts):
-    """Returns the verdict on a classification or regression of texts."""
-    dev, labels = parts.dev, np.asarray(parts.dev.labels)
-    if labels.dtype.kind == "f":
-        baseline = "one score for all texts"
-        return Verdict("Pearson", scores["pearson"], len(labels), "texts", 0.0, baseline, True)
-    names = dev.label_names
-    if labels.ndim == 2:
-        counts = labels.sum(axis=0)
-        f1 = 2 * counts / (len(labels) + counts.sum())
-        baseline = f"{names[f1.argmax()]!r} for every text"
-        score = "micro F1", scores["micro_f1"], int(counts.sum()), "labels"
-        return Verdict(*score, float(f1.max()), baseline)
-    shares = np.bincount(labels) / len(labels)
-    commonest = int(shares.argmax())
-    baseline = f"{names[commonest] if names else commonest!r} for every text"
-    score = "Accuracy", scores["accuracy"], len(labels), "texts"
-    return Verdict(*score, shares[commonest], baseline)
-
-
-def of_tags(scores, parts):
-    """Returns the verdict on tagged words."""
-    tags = parts.dev.tags
-    if "f1" in scores:
-        count = sum(len(extract_entities(row)) for row in tags)
-        return Verdict("Entity F1", scores["f1"], count, "entities", 0.0, "finding none")
-    counts = Counter(tag for row in tags for tag in row)
-    (tag, commonest_count), count = counts.most_common(1)[0], counts.total()
-    score = "Accuracy", scores["accuracy"], count, "words"
-    return Verdict(*score, commonest_count / count, f"{tag!r} for every word")
-
-
-def of_choices(scores, parts):
-    """Returns the verdict on multiple choice."""
-    chance = float(np.mean([1 / len(choices) for choices in parts.dev.choices]))
-    count = len(parts.dev.choices)
-    return Verdict("Accuracy", scores["accuracy"], count, "questions", chance, "guessing")
-
-
-def of_questions(scores, parts):
-    """Returns the verdict on answers to questions."""
-    examples = answered(parts.further["metric"], parts.dev)
-    impossible = sum(not example.answers for example in examples) / max(1, len(examples))
-    f1, count = scores["f1"] / 100, len(examples)
-    return Verdict("F1", f1, count, "questions", impossible, "never answering")
-
-
-def of_pairs(scores, parts):
-    """Returns the verdict on the likeness of pairs."""
-    baseline, count = "one score for all pairs", len(parts.dev.labels)
-    return Verdict("Spearman", scores["spearman"], count, "pairs", 0.0, baseline, True)

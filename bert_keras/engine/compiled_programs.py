@@ -20,12 +20,15 @@ WORTH_KEEPING = 0.5
 AT_MOST = 4 << 30
 
 
-def keep_compiled_programs():
+def keep_compiled_programs(least_seconds=WORTH_KEEPING):
     """Makes JAX keep compiled programs in ~/.cache/bert_keras/jax, unless the user chose a folder.
 
     Models call it before their first step. The environment variable `JAX_COMPILATION_CACHE_DIR`, or
     `jax.config`, names another folder, and `JAX_ENABLE_COMPILATION_CACHE=false` keeps nothing. On
     the other backends it does nothing.
+
+    Args:
+        least_seconds: float, a program that compiles faster is not kept.
     """
     if keras.backend.backend() != "jax":
         return
@@ -43,6 +46,6 @@ def keep_compiled_programs():
     jax.config.update("jax_compilation_cache_dir", folder)
     if importlib.util.find_spec("filelock"):  # JAX needs it to limit the size.
         jax.config.update("jax_compilation_cache_max_size", AT_MOST)
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", WORTH_KEEPING)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", least_seconds)
     # If something was compiled before, JAX has noted that there is no folder.
     compilation_cache.reset_cache()

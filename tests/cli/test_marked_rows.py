@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from bert_keras.cli.kinds.kind import files_by_name
 from bert_keras.cli.marked_rows import read_rows
 from bert_keras.cli.text_rows import Row, answers_to, format_of
-from bert_keras.cli.training_files import files_by_name
 
 pytestmark = pytest.mark.once
 

@@ -21,16 +21,15 @@ import bert_keras
 from bert_keras import plots
 from bert_keras.answers.span_search import NBest, Span
 from bert_keras.cli import (
+    compare,
     evaluate,
-    likeness,
     main,
     mistakes,
     options,
     run_folder,
-    scores,
     train,
-    training_files,
 )
+from bert_keras.cli.kinds import kind, pair_kind, question_kind
 from bert_keras.cli.tasks import TASKS
 from bert_keras.presets.assign import NewHead
 from bert_keras.training import short_runs
@@ -86,6 +85,7 @@ def run(preset, capsys):
 
     def run_task(name, **values):
         values = {"preset": preset, "output_dir": "output", "epochs": 1, "batch_size": 4} | values
+        values = {"nopictures": True} | values if "pictures" not in values else values
         train.main(
             [name, *arguments(**values, **({} if "resume" in values else {"overwrite": True}))]
         )
@@ -233,7 +233,7 @@ def test_pictures_show_what_the_model_looks_at(run, yes_and_no):
 def test_pairs_in_numbered_columns_are_scored(run, measure):
     rows = [(i / 4, f"text {LETTERS[i]}", f"word {LETTERS[-i]}") for i in range(12)]
     files = train_and_dev(rows) | {"test_file": "train.tsv"}
-    columns = {"text_column": -2, "pair_column": 2, "label_column": 0}
+    columns = {"columns": "-2,2", "label_column": 0}
     results, _, output = run(TEXTS, **files, **columns, problem_type="regression", pictures=True)
     assert set(results) == {"pearson", "spearman", "test_pearson", "test_spearman"}
     assert results["test_pearson"] == pytest.approx(results["pearson"])
@@ -257,7 +257,7 @@ def test_without_a_training_file_the_dev_file_is_split(run):
 def test_files_may_have_any_delimiter_and_columns(run):
     write("reviews.csv", ["id;review;good", *(f'{i};"some; text";{i % 2 > 0}' for i in range(12))])
     files = {"train_file": "reviews.csv", "dev_file": "reviews.csv"}
-    *_, output = run(TEXTS, **files, text_column="review", label_column="good")
+    *_, output = run(TEXTS, **files, columns="review", label_column="good")
     names = keras.models.load_model(output / "model.keras").label_names
     assert sorted(names) == ["False", "True"]
     message = r"no column 'text'.*\['id', 'review', 'good'\].*text_column"
@@ -358,7 +358,7 @@ def test_hidden_files_beside_the_only_file_are_no_examples(yes_and_no):
     path = pathlib.Path(yes_and_no["train_file"])
     pathlib.Path(".DS_Store").touch()
     pathlib.Path(".train.tsv.swp").touch()
-    assert training_files.files_by_name(".") == {"train": f"./{path}"}
+    assert kind.files_by_name(".") == {"train": f"./{path}"}
 
 
 def test_a_run_that_fails_before_it_keeps_anything_leaves_the_folder_as_it_was(run, yes_and_no):
@@ -435,7 +435,7 @@ def test_long_texts_without_labels_are_predicted(run):
         "train_file": write("train.tsv", [("document", "answer"), *rows]),
         "test_file": write("test.tsv", ["document", *(text for text, _ in rows[:3])]),
     }
-    columns = {"text_column": "document", "label_column": "answer"}
+    columns = {"columns": "document", "label_column": "answer"}
     results, _, output = run(
         LONG, **files, **columns, strategy="mean", max_length=16, pictures=True
     )
@@ -470,7 +470,7 @@ def test_pairs_of_published_tasks_are_similar_or_not():
         write(f"RTE/{part}.tsv", [*rte, (1, "a", "c", "not_entailment")])
         write(f"mrpc/{part}.tsv", [*mrpc, (0, 2, 2, "a", "c")])
     for folder in ("RTE", "mrpc"):
-        pairs = likeness.read_pairs(parsed(PAIRS, data_dir=folder)).dev
+        pairs = pair_kind.PairKind(parsed(PAIRS, data_dir=folder)).read().dev
         assert pairs.labels.tolist() == [1.0, 0.0]
 
 
@@ -478,9 +478,9 @@ def test_text_embedding_ranks_pairs_of_a_file_and_predicts_another(run, measure,
     rows = [(f"text {LETTERS[i // 2]}", f"word {LETTERS[i]}", 4 * (i % 3 > 0)) for i in range(12)]
     files = {"train_file": write("train.tsv", rows)}
     files["test_file"] = write("test.tsv", [row[:2] for row in rows])
-    columns = {"text_column": 0, "pair_column": 1, "label_column": 2, "highest_score": 4}
+    columns = {"columns": "0,1", "label_column": 2, "highest_score": 4}
     options = {"objective": "ranking", "symmetric": True, "pooling": "cls", "max_length": 12}
-    likeness.read_pairs(parsed(PAIRS, **files, **columns))
+    pair_kind.PairKind(parsed(PAIRS, **files, **columns)).read()
     assert "a tenth of" in capsys.readouterr().out
     # Two pairs, as many as a tenth, have a correlation of 1 or -1.
     results, _, output = run(PAIRS, **files, dev_file="train.tsv", **columns, **options)
@@ -497,7 +497,7 @@ def test_pairs_connected_by_equal_texts_are_one_group():
     graph = np.zeros((40, 40))
     graph[pairs[0], pairs[1]] = 1
     expected = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][pairs[0]]
-    found = likeness.groups_of(*pairs.astype(str).tolist())
+    found = pair_kind.groups_of(*pairs.astype(str).tolist())
     assert len(set(zip(found, expected, strict=True))) == len(set(found)) == len(set(expected))
 
 
@@ -544,11 +544,11 @@ CAUSE = {"premise": "it rains", "ask-for": "effect", "hypothesis1": "wet", "hypo
 
 
 @pytest.mark.parametrize(
-    ("record", "chance"), [(COMMONSENSE, "33.3%"), (CAUSE | {"label": 0}, "50.0%")]
+    ("record", "chance"), [(COMMONSENSE, "0.333"), (CAUSE | {"label": 0}, "0.500")]
 )
 def test_multiple_choice_reads_json_lines(run, measure, record, chance):
     results, printed, _ = run(CHOICES, **train_and_dev([record] * 4, "a.jsonl"))
-    assert set(results) == {"accuracy"} and f"right {chance} of the time" in printed
+    assert set(results) == {"accuracy"} and f"guessing gets {chance}" in printed
     assert measure("a.jsonl")[0] == results
 
 
@@ -559,7 +559,7 @@ def test_multiple_choice_reads_swag_and_writes_answers(run):
         write(f"swag/{part}.csv", [header, *rows], ",")
     results, printed, output = run(CHOICES, data_dir="swag")
     assert {"accuracy", "test_accuracy"} <= set(results)
-    assert "right 25.0% of the time" in printed
+    assert "guessing gets 0.250" in printed
     assert len(read_lines(output / "test_predictions.jsonl")) == 10
 
 
@@ -630,12 +630,12 @@ def test_only_questions_with_answers_are_scored(capsys):
         for i, row in enumerate(rows)
     )
     examples = [known, impossible, unknown]
-    assert training_files.answered("squad_v1", examples) == [known]
-    assert training_files.answered("squad_v2", examples) == [known, impossible]
+    assert question_kind.answered("squad_v1", examples) == [known]
+    assert question_kind.answered("squad_v2", examples) == [known, impossible]
 
     found = [NBest([Span("anna", 0, 4, 0.9, 0.0, 0.0)], None, score) for score in (-2.0, 2.0, 0.0)]
     qa = bert_keras.QuestionAnswering(bert_keras.BertBackbone(9, 1, 1, 4, 4))
-    score = scores.question_scores
+    score = question_kind.question_scores
     assert score(qa, "squad_v1", examples, found) == {"f1": 100, "exact_match": 100}
     both = score(qa, "squad_v2", examples, found, tune=True)
     assert both["f1"] == both["NoAns_exact"] == 100
@@ -654,7 +654,7 @@ def test_a_sample_has_both_kinds_of_questions():
             for i in range(40)
         ]
         for seed in range(3):
-            sample = training_files.sampled(examples, 10, seed)
+            sample = kind.sampled(examples, 10, seed)
             assert len({example.id for example in sample}) == 10
             assert sum(example.is_impossible for example in sample) == expected
 
@@ -662,7 +662,7 @@ def test_a_sample_has_both_kinds_of_questions():
 def test_the_answers_written_are_those_of_the_model_saved(run, monkeypatch):
     files = train_and_dev(six_questions(1), "questions.json")
     found = iter([{"f1": 2.0}, {"f1": 1.0}])  # The first of two seeds is the best.
-    monkeypatch.setattr(scores, "question_scores", lambda *args: next(found))
+    monkeypatch.setattr(question_kind, "question_scores", lambda *args: next(found))
     options = {"max_length": 32, "epochs": 0, "seeds": 2, "sample": 4}
     _, printed, output = run(QUESTIONS, **files, **options)
     assert "--sample cut the dev set from 6 to 4" in printed
@@ -681,11 +681,13 @@ def test_the_answers_written_are_those_of_the_model_saved(run, monkeypatch):
 def test_the_official_score_follows_from_the_file_and_is_printed(capsys, name, metric):
     questions = [("誰住在羅馬?", "安娜"), ("哪裡?", "羅馬")] * 3
     files = train_and_dev(one_per_context(CHINESE, *questions), name)
-    found = training_files.read_questions(parsed(QUESTIONS, **files))
-    assert found.further["metric"] == metric
+    found = question_kind.QuestionKind(parsed(QUESTIONS, **files))
+    found.read()
+    assert found.metric == metric
     assert f"Scored as {metric}; --metric chooses" in capsys.readouterr().out
-    chosen = parsed(QUESTIONS, **files, metric="squad_v1")
-    assert training_files.read_questions(chosen).further["metric"] == "squad_v1"
+    chosen = question_kind.QuestionKind(parsed(QUESTIONS, **files, metric="squad_v1"))
+    chosen.read()
+    assert chosen.metric == "squad_v1"
 
 
 # What is refused before anything is trained
@@ -763,7 +765,7 @@ def test_models_that_train_does_not_make_are_not_measured(preset):
         "a.tsv": "Write `evaluate",
         f"{preset} a.tsv": "measures a TextCl",
         "reranker.keras a.tsv": "measures a TextCl.*a Reranker",
-        "long.keras a.tsv --pair_column b": "a LongTextClassifier .* Received: --pair_column",
+        "long.keras a.tsv --columns a,b": "--columns of long_text_cl.* 1 columns at most",
     }
     for source, words in calls.items():
         with pytest.raises(ValueError, match=words):
@@ -828,7 +830,7 @@ def test_tasks_take_a_preset_of_any_family(run, tokenizer, tmp_path, family):
     preset = write_preset(tmp_path / "preset", family, tokenizer)
     rows = [(f"some text {i}", f"a word {i}", "yes" if i % 2 else "no") for i in range(12)]
     options = train_and_dev([("text", "pair", "label"), *rows]) | {"preset": preset}
-    *_, output = run(TEXTS, **options, pair_column="pair", pictures=True, max_length=40)
+    *_, output = run(TEXTS, **options, columns="text,pair", pictures=True, max_length=40)
     assert {"attention_layers.png", "saliency.png", "projection.png"} <= {
         path.name for path in output.iterdir()
     }

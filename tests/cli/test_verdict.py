@@ -7,13 +7,9 @@ import pytest
 
 from bert_keras import datasets
 from bert_keras.cli import verdict
-from bert_keras.cli.training_files import Parts
+from bert_keras.cli.tasks import TASKS
 
 pytestmark = pytest.mark.once
-
-
-def parts(dev, **further):
-    return Parts(dev, dev, None, further)
 
 
 def texts(labels, names):
@@ -41,25 +37,37 @@ def test_the_interval_of_a_score(value, count, is_correlation, expected):
 QUESTIONS = [SimpleNamespace(answers=[x] * (x < 3), is_impossible=x >= 3) for x in range(4)]
 SENTENCES = SimpleNamespace(tags=[["B-PER", "I-PER", "O"], ["O", "B-LOC"]])
 WORDS = SimpleNamespace(tags=[["NOUN", "VERB", "NOUN"], ["NOUN"]])
-CHOICES = SimpleNamespace(choices=[["a", "b"], ["a", "b", "c", "d"]])
+CHOICES = datasets.MultipleChoiceExamples(["c", "d"], [["a", "b"], ["a", "b", "c", "d"]])
 
 
 @pytest.mark.parametrize(
-    ("make", "scores", "examples", "said"),
+    ("name", "scores", "examples", "said"),
     [
-        (verdict.of_texts, {"accuracy": 0.9}, texts([0, 1, 1, 1], ("no", "yes")), "'yes' for"),
-        (verdict.of_texts, {"accuracy": 0.9}, texts([0, 1, 1, 1], ()), "1 for every text gets"),
-        (verdict.of_texts, {"micro_f1": 0.9}, texts([[1, 0], [1, 1]], ("x", "y")), "gets 0.800"),
-        (verdict.of_texts, {"pearson": 0.9}, texts([0.5, 1.0], ()), "one score for all texts"),
-        (verdict.of_tags, {"f1": 0.9}, SENTENCES, "on 2 entities"),
-        (verdict.of_tags, {"accuracy": 0.9}, WORDS, "'NOUN' for every word gets 0.750"),
-        (verdict.of_choices, {"accuracy": 0.9}, CHOICES, "guessing gets 0.375"),
-        (verdict.of_questions, {"f1": 90.0}, QUESTIONS, "never answering gets 0.250"),
-        (verdict.of_pairs, {"spearman": 0.9}, texts([0.0, 1.0], ()), "one score for all pairs"),
+        ("text_classification", {"accuracy": 0.9}, texts([0, 1, 1, 1], ("no", "yes")), "'yes' for"),
+        (
+            "text_classification",
+            {"accuracy": 0.9},
+            texts([0, 1, 1, 1], ()),
+            "1 for every text gets",
+        ),
+        (
+            "text_classification",
+            {"micro_f1": 0.9},
+            texts([[1, 0], [1, 1]], ("x", "y")),
+            "gets 0.800",
+        ),
+        ("text_classification", {"pearson": 0.9}, texts([0.5, 1.0], ()), "one score for all texts"),
+        ("token_classification", {"f1": 0.9}, SENTENCES, "on 2 entities"),
+        ("token_classification", {"accuracy": 0.9}, WORDS, "'NOUN' for every word gets 0.750"),
+        ("multiple_choice", {"accuracy": 0.9}, CHOICES, "guessing gets 0.375"),
+        ("question_answering", {"f1": 90.0}, QUESTIONS, "never answering gets 0.250"),
+        ("text_embedding", {"spearman": 0.9}, texts([0.0, 1.0], ()), "one score for all pairs"),
     ],
 )
-def test_a_score_is_set_beside_the_simplest_answer(make, scores, examples, said):
-    found = make(scores, parts(examples, metric="squad_v2"))
+def test_a_score_is_set_beside_the_simplest_answer(name, scores, examples, said):
+    kind = TASKS[name](SimpleNamespace(columns=["text"]))
+    kind.metric = "squad_v2"
+    found = kind.verdict(scores, examples)
     assert found.value == pytest.approx(0.9)
     assert said in found.in_words() and "0.900 on" in found.in_words()
 
