@@ -104,6 +104,6 @@ plots.confusion_matrix(
 # and compares it with always predicting the most frequent label:
 #
 # ```shell
-# bert-keras train text_classification --train_file reviews.csv --text_column review \
+# bert-keras train text_classification --train_file reviews.csv --columns review \
 #     --label_column label
 # ```

@@ -38,7 +38,6 @@ def run(command, name, arguments):
         if wants_traceback(arguments) or not _is_mistake(error):
             raise
         message = _ARGUMENTS.sub(r"--\1", " ".join(str(error).split()))
-        message = re.sub(r"(?<![\w'\"-])(?:text|pair)_column\b", "--columns", message)
         print(f"{name}: {message}", file=sys.stderr)
         sys.exit(2)
 

@@ -51,8 +51,10 @@ def prepare():
         sys.modules["keras"] = None
     elif "keras" not in sys.modules:
         _import_keras_alone()
-        # Programs of any size: the second run of a command compiles nothing.
-        importlib.import_module("bert_keras.engine.compiled_programs").keep_compiled_programs(0.0)
+        if sys.modules.get("keras"):
+            from bert_keras.engine.compiled_programs import keep_compiled_programs
+
+            keep_compiled_programs(0.0)  # The second run of a command compiles nothing.
 
 
 def started():

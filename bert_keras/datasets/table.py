@@ -205,9 +205,9 @@ def find_column(path: Path, header: Sequence[str], column: str | int) -> int:
         return places[0]
     raise ValueError(
         f"The header of {path} has {'more than one' if places else 'no'} column {column!r}. Its "
-        f"first row has {size} columns: {shorten([*header])}. Name those to read (--columns, or "
-        "text_column, pair_column and label_column); where the first row is data, columns are "
-        "numbers from 0. `separator` is what separates them."
+        f"first row has {size} columns: {shorten([*header])}. Name those to read (--columns "
+        "and label_column); where the first row is data, columns are numbers from 0. "
+        "`separator` is what separates them."
     )
 
 

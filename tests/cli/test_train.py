@@ -4,6 +4,7 @@ It runs on PyTorch, which compiles nothing. The tasks themselves are tested on e
 is `train`, as the quickstart of each.
 """
 
+import csv
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import keras
 import numpy as np
 import pytest
 import scipy.sparse.csgraph
+import sklearn.metrics
 from absl import flags
 from files import read_json
 from matplotlib.pyplot import close
@@ -260,7 +262,7 @@ def test_files_may_have_any_delimiter_and_columns(run):
     *_, output = run(TEXTS, **files, columns="review", label_column="good")
     names = keras.models.load_model(output / "model.keras").label_names
     assert sorted(names) == ["False", "True"]
-    message = r"no column 'text'.*\['id', 'review', 'good'\].*text_column"
+    message = r"no column 'text'.*\['id', 'review', 'good'\].*--columns"
     with pytest.raises(ValueError, match=message):
         train.main([TEXTS, *arguments(train_file="reviews.csv")])
 
@@ -282,6 +284,75 @@ def test_a_short_run_says_how_it_trains_and_how_good_it_is(
     assert printed.count("3/3 - ") == 4 and "\r" not in printed and "\x08" not in printed
     assert "12 texts, 95 % confidence" in printed and "for every text gets 0.500" in printed
     assert not [warning for warning in recwarn if issubclass(warning.category, NewHead)]
+
+
+def test_unequal_classes_are_named_weighted_and_stopped_early(run, measure):
+    rows = [(f"text {LETTERS[i]}", (3, 3, 1, 3, 2)[i % 5]) for i in range(20)]
+    options = {"class_weight": "balanced", "early_stopping": True, "epochs": 3}
+    files, names = train_and_dev([("text", "label"), *rows]), "low,middle,high"
+    results, printed, output = run(TEXTS, **files, **options, label_names=names)
+    assert {"accuracy", "macro_f1"} <= set(results)
+    model = keras.models.load_model(output / "model.keras")
+    assert list(model.label_names) == names.split(",") and "Restoring the weights" in printed
+
+    predicted = model.predict([text for text, _ in rows], verbose=0).argmax(-1)
+    expected = sklearn.metrics.precision_recall_fscore_support(
+        [label - 1 for _, label in rows], predicted, labels=[0, 1, 2], zero_division=0.0
+    )
+    found = read_json(output / "scores_by_class.json")
+    columns = ("precision", "recall", "f1", "support")
+    measured = np.transpose([[found[name][x] for x in columns] for name in names.split(",")])
+    np.testing.assert_allclose(measured, expected)
+    assert "precision" in printed and results["macro_f1"] == pytest.approx(expected[2].mean())
+
+    with (output / "wrong_dev.csv").open() as file:
+        wrong = list(csv.DictReader(file))
+    chosen = [names.split(",")[number] for number in predicted]
+    true = [names.split(",")[label - 1] for _, label in rows]
+    expected = [
+        (text, label, answer)
+        for (text, _), label, answer in zip(rows, true, chosen, strict=True)
+        if label != answer
+    ]
+    assert sorted((x["text"], x["label"], x["predicted"]) for x in wrong) == sorted(expected)
+    probabilities = [float(x["probability"]) for x in wrong]
+    assert probabilities == sorted(probabilities, reverse=True)
+    card = (output / "README.md").read_text()
+    assert "pipeline_tag" in card and f'"value": {results["accuracy"]}' in card
+    assert measure("train.tsv", label_names=names)[0]["accuracy"] == results["accuracy"]
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"), [("a,b,c", "12"), ("a,a", "12"), ("a,b", ["yes", "no"])]
+)
+def test_names_that_do_not_fit_numbered_classes_are_refused(names, labels):
+    files = train_and_dev([("text", "label"), *((f"text {x}", x) for x in labels)])
+    with pytest.raises(ValueError, match="--label_names must be different names, one for each"):
+        train.main([TEXTS, *arguments(**files, label_names=names)])
+
+
+@pytest.mark.parametrize("task", [LONG, TEXTS])
+def test_columns_of_texts_are_as_many_as_a_task_reads(task):
+    with pytest.raises(ValueError, match=rf"--columns of {task} must name \d columns at most"):
+        train.main([task, *arguments(train_file="x", columns="a,b,c")])
+
+
+def test_runs_are_compared_by_their_scores_and_what_differs(run, yes_and_no, capsys):
+    for number, epochs in enumerate((1, 2)):
+        run(TEXTS, **yes_and_no, epochs=epochs, output_dir="output")
+        pathlib.Path("output").rename(f"run{number}")
+    run_folder.RunFolder("run2", "task", {"preset": "x"}).begin()
+    compare.main(["run0", "run1", "run2"])
+    header, *rows = capsys.readouterr().out.splitlines()
+    assert header.split("  ")[0] == "run" and "epochs" in header and "batch_size" in header
+    told = read_json(pathlib.Path("run1/results.json"))["verdict"]
+    (row,) = (row for row in rows if row.startswith("run1"))
+    interval = f"{told['low']:.3f} to {told['high']:.3f}"
+    assert f"Accuracy {told['value']:.3f}  {interval}" in row
+    assert rows[-1].startswith("run2  not finished")
+    for folders in (["run0"], ["run0", "nowhere"]):
+        with pytest.raises((ValueError, FileNotFoundError), match="RUN"):
+            compare.main(folders)
 
 
 # The run folder
