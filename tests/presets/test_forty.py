@@ -139,7 +139,8 @@ def check_late_interaction(task, encoder, model, tokenizer):
     vectors = states[0] @ kernel["linear.weight"].T
     expected = torch.nn.functional.normalize(vectors, dim=-1).numpy()
     found = task.embed(TEXTS)
-    assert_close(found[1], expected, 1e-5)
+    # Sums in another order; to normalize a short vector magnifies its roundings.
+    assert_close(found[1], expected, 2e-5)
     assert np.argmax(task.score(TEXTS[1], found)) in range(3)
 
 
