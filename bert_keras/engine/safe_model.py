@@ -22,6 +22,7 @@ from bert_keras.engine import forked, quantized, structure
 from bert_keras.engine.atomic_files import replacing, replacing_files
 from bert_keras.engine.direct_call import adds_nothing
 from bert_keras.engine.prediction import batches_of, prediction_of, resolve_verbose, with_progress
+from bert_keras.engine.summary import output_shapes
 from bert_keras.engine.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
 from bert_keras.signatures import check_arguments
 from bert_keras.types import Data, Inputs, LayerOptions, Path, Verbose
@@ -260,6 +261,11 @@ class SafeModel(WholeSteps, keras.Model):
         quantized.check_can_quantize(self, mode, config)
         with quantized.replacing_weights():
             super().quantize(mode, config=config, filters=filters, **kwargs)
+
+    def summary(self, *args: Any, **kwargs: Any) -> None:
+        """Like `keras.Model.summary`, with the output shapes of the layers inside `call`."""
+        with output_shapes(self):
+            super().summary(*args, **kwargs)
 
 
 class _WeightsFile(io.BytesIO):

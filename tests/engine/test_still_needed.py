@@ -130,6 +130,12 @@ def test_keras_loads_no_model_whose_inner_layer_is_quantized(tmp_path):
         keras.models.load_model(tmp_path / "model.keras")
 
 
+def test_keras_s_summary_knows_no_shapes_of_inner_layers():
+    lines = []
+    keras.Model.summary(tiny_classifier(), print_fn=lambda text, **_: lines.append(text))
+    assert "? " in "".join(lines)
+
+
 def test_keras_lists_a_metric_of_a_nested_layer_for_each_level():
     model = tiny_classifier()
     model.head.dense._tracker.unlock()
