@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from bert_keras.checks import check_not_empty, describe, is_int
-from bert_keras.datasets.table import read_records
+from bert_keras.datasets.files import read_lines
+from bert_keras.datasets.table import kind_of, read_records
 from bert_keras.tasks.question_examples import Answer, QuestionExample
 from bert_keras.types import Path
 
@@ -103,7 +104,11 @@ def read_squad(path: Path) -> QuestionSet:
 
 def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yields `(place, context, question record)` for each question."""
-    for place, record in read_records(path):
+    kind = kind_of(path)
+    if kind == "tsv":  # A name without an ending says nothing, and no header begins like JSON.
+        first = next(filter(str.strip, read_lines(path)), "")
+        kind = "json" if first.lstrip()[:1] in ("{", "[") else kind
+    for place, record in read_records(path, kind=kind):
         contexts = [(place, record)]
         if "paragraphs" in record:
             paragraphs = enumerate(_checked(f"{path}, {place}", record, "paragraphs", list))
