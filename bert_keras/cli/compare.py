@@ -26,11 +26,11 @@ def main(arguments):
     rows.sort(key=lambda row: -row[1].get("value", -1))
     table = [["run", "score", "95 % confidence", *differ]]
     for run, score, settings in rows:
-        told, interval = "not finished", ""
+        score_text, interval = "not finished", ""
         if score:
-            told = f"{score['name']} {score['value']:.3f}"
+            score_text = f"{score['name']} {score['value']:.3f}"
             interval = f"{score['low']:.3f} to {score['high']:.3f}"
-        table.append([run, told, interval, *(str(settings.get(name)) for name in differ)])
+        table.append([run, score_text, interval, *(str(settings.get(name)) for name in differ)])
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         cells = (f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))

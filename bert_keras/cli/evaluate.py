@@ -5,7 +5,7 @@ import json
 from bert_keras.answers.classes import check_threshold
 from bert_keras.checks import check_exists
 from bert_keras.cli import sources
-from bert_keras.cli.options import TRACEBACK, Option, given, parse_all
+from bert_keras.cli.options import TRACEBACK, Option, parse_all, passed_flags
 from bert_keras.cli.tasks import TASKS
 from bert_keras.cli.train import check_can_measure, show_classes
 from bert_keras.cli.verdict import defined
@@ -74,7 +74,7 @@ def _kind_of(source, model, warned):
 def _check_flags(flags, kind):
     """Refuses flags of other kinds of examples."""
     names = [option.name for option in kind.data if option.name in DATA]
-    if wrong := given(flags, [name for name in DATA if name not in names]):
+    if wrong := passed_flags(flags, [name for name in DATA if name not in names]):
         raise ValueError(
             f"For a {kind.model_class.__name__} `evaluate` takes "
             f"{', '.join(f'--{x}' for x in names) or 'no flags for the file'}. Received: "

@@ -71,8 +71,8 @@ def parse(command, about, groups, arguments):
     return values
 
 
-def given(values, names):
-    """Returns the values of those of the named flags that were given: a dict by `--name`."""
+def passed_flags(values, names):
+    """Returns the values of those of the named flags that are set: a dict by `--name`."""
     return {f"--{name}": values[name].value for name in names if values[name].present}
 
 

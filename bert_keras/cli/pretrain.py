@@ -35,7 +35,7 @@ from bert_keras import distribution, plots, training
 from bert_keras.checks import refuse_unused
 from bert_keras.cli import devices
 from bert_keras.cli.make_pretraining_data import MASKING, masking_of
-from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, given, parse
+from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse, passed_flags
 from bert_keras.corpora import PretrainingBatches, read_manifest
 from bert_keras.datasets.remote import check_local
 from bert_keras.engine.host_memory import keep_freed_memory
@@ -311,7 +311,7 @@ def check_batches(flags, phases):
         if phase.heldout:
             make_batches(flags, phase.heldout, phase.batch_size, shuffle=False)
     if all(read_manifest(folder)["masking"] for folder in all_folders(phases)):
-        masking = given(flags, [option.name for option in MASKING])
+        masking = passed_flags(flags, [option.name for option in MASKING])
         advice = "Leave them out, or make the data without it."
         refuse_unused("Data made with --static_masking keeps its masks", masking, advice)
 

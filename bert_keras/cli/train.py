@@ -138,33 +138,33 @@ def groups(kind):
 def train(kind, flags):
     """Reads the data, trains each setting with each seed, and writes the run folder."""
     check_paths(flags)
-    parts = kind.read()
+    splits = kind.read()
     for name in ("train", "dev"):
-        examples = getattr(parts, name)
+        examples = getattr(splits, name)
         if not kind.are_labelled(examples):
             raise ValueError(
                 f"The {name} examples must have labels. Received: {len(examples)} examples without "
                 "any, as in GLUE's test sets. Pass such a file by --test_file."
             )
-    parts = _sampled(kind, flags, parts)
-    names = kind.settings(parts).get("label_names")
+    splits = _sampled(kind, flags, splits)
+    names = kind.settings(splits).get("label_names")
     labels = f"; labels: {names}" if names else ""
-    print(f"{len(parts.train)} examples to train on, {len(parts.dev)} to measure on{labels}.")
+    print(f"{len(splits.train)} examples to train on, {len(splits.dev)} to measure on{labels}.")
     settings = {key: flags[key].value for key in flags if key not in NOT_SETTINGS}
-    settings |= {"task": kind.name, "backend": keras.backend.backend(), "examples": _digest(parts)}
+    settings |= {"task": kind.name, "backend": keras.backend.backend(), "examples": _digest(splits)}
 
     def make(setting=None, **others):
-        return make_model(kind, flags, parts, setting or next(combinations(flags)), **others)
+        return make_model(kind, flags, splits, setting or next(combinations(flags)), **others)
 
     with RunFolder(flags.output_dir, kind.name, settings, flags.resume, flags.overwrite) as run:
-        reference_scores = kind.before(make, parts)
+        reference_scores = kind.before(make, splits)
         for number, setting in enumerate(combinations(flags)):
             for seed in range(flags.seed, flags.seed + flags.seeds):
                 if not run.is_done(setting, seed):
-                    _run_trial(kind, flags, parts, run, number, setting, seed, make)
+                    _run_trial(kind, flags, splits, run, number, setting, seed, make)
             run.settle(number, setting)
         _show_trials(run)
-        finish(kind, flags, parts, run, reference_scores)
+        finish(kind, flags, splits, run, reference_scores)
 
 
 def combinations(flags):
@@ -174,41 +174,41 @@ def combinations(flags):
         yield dict(zip(names, values, strict=True))
 
 
-def make_model(kind, flags, parts, setting, **others):
+def make_model(kind, flags, splits, setting, **others):
     """Returns a new model for the training examples."""
     names = ["max_length", "dtype", *(option.name for option in kind.model)]
     options = {n: flags[n].value for n in names if flags[n].value is not None}
-    options |= {**kind.settings(parts), **others}
+    options |= {**kind.settings(splits), **others}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NewHead)  # It is about to be trained.
         return kind.make(setting, options)
 
 
-def _run_trial(kind, flags, parts, run, number, setting, seed, make):
+def _run_trial(kind, flags, splits, run, number, setting, seed, make):
     """Trains with a seed, measures, and keeps model and scores in the run's folder."""
     print(f"Training with seed {seed}, {_in_words(setting)}.", flush=True)
     keras.utils.set_random_seed(seed)
     model, num_epochs, history = run.last_epoch(setting, seed)
     if model is None:
         model = make(setting)
-        _check_vocabulary(flags, model, parts.train)
-        kind.check(model, parts)
+        _check_vocabulary(flags, model, splits.train)
+        kind.check(model, splits)
         model.compile(learning_rate=setting.get("learning_rate"), **kind.compile_options())
     trial = {"setting": setting, "seed": seed}
     each_epoch, epochs = EachEpoch(run, trial, history), setting.get("epochs")
     if epochs != 0:
         model.fit(
-            **kind.fit_options(parts),
+            **kind.fit_options(splits),
             batch_size=setting["batch_size"],
             epochs=epochs,
             initial_epoch=num_epochs,
             verbose="auto" if sys.stdout.isatty() else 2,
             sort_window=flags.sort_window,
-            callbacks=[*_measuring(kind, flags, parts, run), each_epoch],
+            callbacks=[*_measuring(kind, flags, splits, run), each_epoch],
             **({"class_weight": flags.class_weight} if flags.class_weight else {}),
         )
-    scores, files = kind.evaluate(model, parts.dev, tune=True)
-    for name, examples in parts.dev_sets.items():
+    scores, files = kind.evaluate(model, splits.dev, tune=True)
+    for name, examples in splits.dev_sets.items():
         found, _ = kind.evaluate(model, examples, tune=True)
         scores |= {f"{name}_{key}": x for key, x in found.items()}
     print(_in_words(scores), flush=True)
@@ -219,14 +219,14 @@ def _run_trial(kind, flags, parts, run, number, setting, seed, make):
         plots.learning_curves(each_epoch.history, path=path)
 
 
-def _measuring(kind, flags, parts, run):
+def _measuring(kind, flags, splits, run):
     """Returns the callback that measures each epoch, if one is asked for."""
     if not (flags.early_stopping or (flags["pictures"].present and flags.pictures)):
         return []
 
     def measure(model):
         run.begin()  # Before the file of the best weights is written.
-        scores, _ = kind.evaluate(model, parts.dev, tune=True)
+        scores, _ = kind.evaluate(model, splits.dev, tune=True)
         return {"main_score": next(iter(scores.values())), **scores}
 
     options = {"restore_best_weights": False}
@@ -235,37 +235,37 @@ def _measuring(kind, flags, parts, run):
     return [BestOnMetric(measure, "main_score", **options)]
 
 
-def finish(kind, flags, parts, run, reference_scores):
+def finish(kind, flags, splits, run, reference_scores):
     """Loads the best model, prints some answers, measures the test set, and writes the results."""
     model = keras.saving.load_model(run.path / "model.keras")
     print(f"Answers of {run.path / 'model.keras'}, loaded again:")
-    few = take(parts.dev, range(min(3, len(parts.dev))))
-    print(*(f"  {line}" for line in kind.shown(model, few)), sep="\n")
+    few = take(splits.dev, range(min(3, len(splits.dev))))
+    print(*(f"  {line}" for line in kind.example_lines(model, few)), sep="\n")
     setting, trials = run.ranked()[0]
     results = run.over_seeds(trials)
-    verdict = kind.verdict(results, parts.dev)
+    verdict = kind.verdict(results, splits.dev)
     is_sure = verdict.count and verdict.value is not None
     if is_sure:
         print(verdict.in_words())
     for name, scores in reference_scores.items():
         print(f"{name}: {_in_words(scores)}")
         results |= {f"{name}_{key}": value for key, value in scores.items()}
-    thresholds, tuned = kind.after(model, parts)
+    thresholds, tuned = kind.after(model, splits)
     results |= tuned
     if thresholds is not None:
         write_json(run.path / "thresholds.json", thresholds)
-    show_classes(kind, model, parts.dev, run.path / "scores_by_class.json")
-    _write_wrong(kind, model, parts.dev, run.path / "wrong_dev.csv")
-    if parts.test:
-        scores, files = kind.evaluate(model, parts.test)
+    show_classes(kind, model, splits.dev, run.path / "scores_by_class.json")
+    _write_wrong(kind, model, splits.dev, run.path / "wrong_dev.csv")
+    if splits.test:
+        scores, files = kind.evaluate(model, splits.test)
         _write(run.path, files(), "test_")
         results |= {f"test_{name}": value for name, value in scores.items()}
     if flags.pictures:
-        _draw(kind, model, parts, run)
+        _draw(kind, model, splits, run)
     results = defined(results)
     chosen = {"setting": setting} if len(run.ranked()) > 1 else {}
-    told = {"verdict": verdict.as_dict()} if is_sure else {}
-    run.write(metrics={**results, **chosen}, **told)
+    with_verdict = {"verdict": verdict.as_dict()} if is_sure else {}
+    run.write(metrics={**results, **chosen}, **with_verdict)
     _write_card(kind, flags, model, run, results)
     print(json.dumps(results, allow_nan=False), flush=True)
 
@@ -286,20 +286,20 @@ def show_classes(kind, model, examples, path=None):
 
 def _write_wrong(kind, model, examples, path):
     """Writes a table of the examples that the model answers wrongly, the surest first."""
-    if (truth := kind.truth(examples)) is None:
+    if (labels := kind.true_labels(examples)) is None:
         return
     rows = []
-    for texts, answer, true in zip(*kind.answers(model, examples), truth, strict=True):
-        told = {"predicted": kind.given(answer)}
+    for texts, answer, true in zip(*kind.answers(model, examples), labels, strict=True):
+        prediction = {"predicted": kind.predicted_label(answer)}
         if "label" in answer:
-            told["probability"] = answer["probabilities"][answer["label"]]
-        if told["predicted"] != true:
-            rows.append((told, {**texts, "label": true}))
+            prediction["probability"] = answer["probabilities"][answer["label"]]
+        if prediction["predicted"] != true:
+            rows.append((prediction, {**texts, "label": true}))
     with answers_to(path, "csv") as write:
-        for told, record in sorted(rows, key=lambda row: -row[0].get("probability", 0)):
+        for prediction, record in sorted(rows, key=lambda row: -row[0].get("probability", 0)):
             row = Row()
             row.record = record
-            write(told, row)
+            write(prediction, row)
     print(f"{len(rows)} of {len(examples)} dev examples are wrong, see {path}.")
 
 
@@ -332,8 +332,8 @@ def _in_words(values):
     return ", ".join(f"{name} {value}" for name, value in pairs)
 
 
-def _draw(kind, model, parts, run):
-    kind.draw(model, parts.dev, run.path)
+def _draw(kind, model, splits, run):
+    kind.draw(model, splits.dev, run.path)
     ranked = run.ranked()
     best_trials = ranked[0][1]
     if len(best_trials) > 1:
@@ -380,22 +380,22 @@ def _check_vocabulary(flags, model, examples):
         )
 
 
-def _sampled(kind, flags, parts):
+def _sampled(kind, flags, splits):
     def cut(name, examples):
         sample = sampled(examples, flags.sample, flags.seed)
         if name != "train" and len(sample) < len(examples):
             print(f"--sample cut the {name} set from {len(examples)} to {len(sample)}.")
         return sample
 
-    parts = parts._replace(train=cut("train", parts.train))
+    splits = splits._replace(train=cut("train", splits.train))
     if not kind.cuts_all:
-        return parts
+        return splits
     # Each row of --test_file has its line of predictions.
-    test = parts.test and (parts.test if flags.test_file else cut("test", parts.test))
-    return parts._replace(dev=cut("dev", parts.dev), test=test)
+    test = splits.test and (splits.test if flags.test_file else cut("test", splits.test))
+    return splits._replace(dev=cut("dev", splits.dev), test=test)
 
 
-def _digest(parts):
+def _digest(splits):
     """Returns a checksum of the examples to train on and to measure on."""
 
     def plain(examples):
@@ -404,5 +404,5 @@ def _digest(parts):
         columns = (getattr(examples, name) for name in examples.columns)
         return [x.tolist() if hasattr(x, "tolist") else x for x in columns]
 
-    text = json.dumps([plain(parts.train), plain(parts.dev)], ensure_ascii=True)
+    text = json.dumps([plain(splits.train), plain(splits.dev)], ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -27,11 +27,11 @@ class ChoiceKind(Kind):
             scores["accuracy"] = float((predicted == examples.labels).mean())
         return scores, lambda: {"predictions.jsonl": answers}
 
-    def truth(self, examples):
+    def true_labels(self, examples):
         choices = zip(examples.choices, examples.labels, strict=True)
         return [choices[label] for choices, label in choices]
 
-    def given(self, answer):
+    def predicted_label(self, answer):
         return answer["choice"]
 
     def verdict(self, scores, examples):

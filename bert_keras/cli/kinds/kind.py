@@ -18,7 +18,7 @@ POOLING = Option("pooling", str, None, "pooler, cls, mean or max; by default the
 BATCH_SIZE = 32
 
 
-class Parts(NamedTuple):
+class Splits(NamedTuple):
     """The examples of a training run; `dev_sets` are further ones to measure on, by name."""
 
     train: object
@@ -64,7 +64,7 @@ class Kind:
     # Reading
 
     def read(self):
-        """Returns the `Parts` of the flags' files; a missing part is held out from another one."""
+        """Returns the `Splits` of the flags' files; a missing one is held out from another."""
         files = self.files()
         source = files["train"] or files["dev"]
         train = self.read_file(source, "train")
@@ -78,11 +78,11 @@ class Kind:
             part = "tenth" if files["train"] else "fifth"
             print(f"There is no {missing} file: a {part} of {source} is held out to measure on.")
             train, dev = self.held_out(train, share)
-        return Parts(train, dev, test)
+        return Splits(train, dev, test)
 
     def read_file(self, path, part):
         """Returns the examples of a file, which may lack labels if its part is `"test"`."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define `read_file`.")
 
     def read_labelled(self, path, model):
         """Returns examples to measure a trained model on, whose labels the model must know."""
@@ -113,8 +113,8 @@ class Kind:
         size = min(max(2, int(len(examples) * share)), len(examples) // 2)
         is_single = getattr(examples, "problem_type", None) == "single_label"
         strata = np.asarray(examples.labels).tolist() if is_single else None
-        parts = datasets.split_indices(texts_of(examples), size, 0, strata)
-        return tuple(take(examples, part) for part in parts)
+        splits = datasets.split_indices(texts_of(examples), size, 0, strata)
+        return tuple(take(examples, part) for part in splits)
 
     def are_labelled(self, examples):
         """Whether there are labels to train on or to measure by."""
@@ -122,7 +122,7 @@ class Kind:
 
     # Training
 
-    def settings(self, parts):
+    def settings(self, splits):
         """Returns further arguments of `from_preset`."""
         return {}
 
@@ -130,17 +130,17 @@ class Kind:
         """Returns a new model for a setting, one combination of values of the flags."""
         return self.model_class.from_preset(self.flags.preset, **options)
 
-    def check(self, model, parts):
+    def check(self, model, splits):
         """Raises an error if measuring the model would fail later."""
 
     def compile_options(self):
         """Returns further arguments of `compile`."""
         return {}
 
-    def fit_options(self, parts):
+    def fit_options(self, splits):
         """Returns the examples as arguments of `fit`."""
         train, dev = (
-            (self.columns(examples), labels_of(examples)) for examples in (parts.train, parts.dev)
+            (self.columns(examples), labels_of(examples)) for examples in (splits.train, splits.dev)
         )
         return {"x": train[0], "y": train[1], "validation_data": dev}
 
@@ -149,16 +149,16 @@ class Kind:
         fields = tuple(getattr(examples, name) for name in examples.columns[:-1])
         return fields if len(fields) > 1 else fields[0]
 
-    def before(self, make, parts):
+    def before(self, make, splits):
         """Returns scores to compare with, by name.
 
         Args:
             make: function of further options that returns a new model.
-            parts: `Parts`.
+            splits: `Splits`.
         """
         return {}
 
-    def after(self, model, parts):
+    def after(self, model, splits):
         """Returns thresholds by label, or `None`, and further scores of the best model."""
         return None, {}
 
@@ -174,22 +174,22 @@ class Kind:
             examples: see the class.
             tune: bool, whether thresholds of the model may be tuned on these examples.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define `evaluate`.")
 
     def verdict(self, scores, examples):
         """Returns the `Verdict` on scores."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define `verdict`.")
 
     def by_class(self, model, examples):
         """Returns precision, recall, f1 and support of each class, a dict of dicts by class."""
         return {}
 
-    def truth(self, examples):
-        """Returns the label of each example as `given` writes an answer; `None` without a table."""
+    def true_labels(self, examples):
+        """Returns the label of each example, as `predicted_label` writes it, or `None`."""
         return None
 
-    def given(self, answer):
-        """Returns an answer as `truth` writes a label."""
+    def predicted_label(self, answer):
+        """Returns an answer as `true_labels` writes a label."""
         return answer["label"]
 
     def answers(self, model, examples):
@@ -208,10 +208,10 @@ class Kind:
         """Returns the options of the model's answers."""
         return {}
 
-    def shown(self, model, few):
+    def example_lines(self, model, few):
         """Yields a line for people about each of a few examples."""
         answers = self.answers(model, few)[1]
-        labels = self.truth(few) or labels_of(few)
+        labels = self.true_labels(few) or labels_of(few)
         for row, answer, label in zip(self.rows(few), answers, labels, strict=True):
             yield f"{in_words(answer)}  ({label})  {row[0] if len(row) == 1 else row}"[:300]
 

@@ -8,7 +8,7 @@ import numpy as np
 import bert_keras
 from bert_keras import datasets, plots
 from bert_keras.checks import check_not_empty
-from bert_keras.cli.kinds.kind import BATCH_SIZE, POOLING, Kind, Parts
+from bert_keras.cli.kinds.kind import BATCH_SIZE, POOLING, Kind, Splits
 from bert_keras.cli.kinds.text_kind import COLUMNS
 from bert_keras.cli.options import LAYOUT, Option
 from bert_keras.cli.verdict import Verdict
@@ -42,19 +42,19 @@ class PairKind(Kind):
         if self.flags.train_file:
             return super().read()
         name = self.flags.dataset or datasets.detect_glue_task(self.flags.data_dir)
-        task, parts = datasets.get_glue_task(name), {}
+        task, splits = datasets.get_glue_task(name), {}
         if len(task.label_names) > 2 or any(len(layout.texts) < 2 for layout in task.layouts):
             rule = "--dataset must have pairs that are similar or not, such as stsb, mrpc or qqp"
             raise ValueError(f"{rule}. Received: {name}.")
         for part in ("train", "dev", *(["test_labelled"] if "test_labelled" in task.files else [])):
             with contextlib.suppress(*([FileNotFoundError] if part == "test_labelled" else [])):
                 found = datasets.load_glue(name, self.flags.data_dir, part)
-                parts[part.partition("_")[0]] = _of_known(found, task)
+                splits[part.partition("_")[0]] = _of_known(found, task)
         if self.flags.test_file:
-            parts["test"] = self.read_known_file(self.flags.test_file, task)
-        elif "test" not in parts:
+            splits["test"] = self.read_known_file(self.flags.test_file, task)
+        elif "test" not in splits:
             print("There is no test file with labels.")
-        return Parts(**parts)
+        return Splits(**splits)
 
     def read_known_file(self, path, task):
         """Returns the pairs of a file of a known dataset."""
@@ -86,16 +86,16 @@ class PairKind(Kind):
             return {"loss": MultipleNegativesRanking(self.flags.scale, self.flags.symmetric)}
         return {"loss": CosineRegression()}
 
-    def fit_options(self, parts):
-        pairs = parts.train
+    def fit_options(self, splits):
+        pairs = splits.train
         if self.flags.objective == "similarity":
             return {"x": pairs.texts, "y": pairs.labels}
         texts = pairs.take(np.flatnonzero(pairs.labels >= TRUE_PAIR)).texts
         check_not_empty(texts[0], "--objective ranking needs pairs with the same meaning")
         return {"x": texts, "y": groups_of(*texts)}
 
-    def before(self, make, parts):
-        scores, _ = self.evaluate(make(), parts.dev)
+    def before(self, make, splits):
+        scores, _ = self.evaluate(make(), splits.dev)
         print("Before training:", scores)
         return {"untrained": scores}
 
@@ -135,7 +135,7 @@ class PairKind(Kind):
         baseline, count = "one score for all pairs", len(examples.labels)
         return Verdict("Spearman", scores["spearman"], count, "pairs", 0.0, baseline, True)
 
-    def shown(self, model, few):
+    def example_lines(self, model, few):
         query, documents = few.texts[0][0], few.texts[1]
         yield f"nearest to {query!r}:"
         for hit in model.semantic_search(query, documents, top_k=3):

@@ -60,8 +60,8 @@ class QuestionKind(Kind):
         return found
 
     def read(self):
-        parts = super().read()
-        train, dev, test = parts[:3]
+        splits = super().read()
+        train, dev, test = splits[:3]
         self.choose_metric(dev, *self.files().values())
         if answered(self.metric, train) and not any(e.spans or e.is_impossible for e in train):
             raise ValueError(
@@ -70,7 +70,7 @@ class QuestionKind(Kind):
             )
         self.print_unmeasured(dev, "dev questions")
         self.print_unmeasured(test or [], "test questions")
-        return parts
+        return splits
 
     def read_file(self, path, part):
         """Reads a file; prints what it leaves out, and how many answers cannot be trained on."""
@@ -122,12 +122,12 @@ class QuestionKind(Kind):
     def are_labelled(self, examples):
         return bool(answered(self.metric, examples))
 
-    def check(self, model, parts):
-        for examples in filter(None, (parts.dev, parts.test)):
+    def check(self, model, splits):
+        for examples in filter(None, (splits.dev, splits.test)):
             model.cut(examples)  # If a question has no token this raises now, not after hours.
 
-    def fit_options(self, parts):
-        return {"x": parts.train}
+    def fit_options(self, splits):
+        return {"x": splits.train}
 
     def evaluate(self, model, examples, tune=False):
         """Returns the official scores, F1 first, and the files of the official scripts.
@@ -145,7 +145,7 @@ class QuestionKind(Kind):
         f1, count = scores["f1"] / 100, len(examples)
         return Verdict("F1", f1, count, "questions", impossible, "never answering")
 
-    def shown(self, model, few):
+    def example_lines(self, model, few):
         return [f"{e.question}  {model.answer(e.question, e.context)}" for e in few]
 
 

@@ -40,10 +40,10 @@ class TagKind(Kind):
                 are texts. The message names the file.
         """
         self._paths = []
-        parts = super().read()
-        self.tags = datasets.tag_names(*filter(None, parts[:3]))
-        self._check_tags(self.tags, parts.train)
-        return parts
+        splits = super().read()
+        self.tags = datasets.tag_names(*filter(None, splits[:3]))
+        self._check_tags(self.tags, splits.train)
+        return splits
 
     def held_out(self, examples, share):
         self._check_tags(datasets.tag_names(examples), examples)
@@ -103,7 +103,7 @@ class TagKind(Kind):
             )
         return examples
 
-    def settings(self, parts):
+    def settings(self, splits):
         return {"num_classes": len(self.tags), "label_names": self.tags}
 
     def evaluate(self, model, examples, tune=False):
@@ -127,10 +127,10 @@ class TagKind(Kind):
     def by_class(self, model, examples):
         return self._scores(model, examples).get("types", {})
 
-    def truth(self, examples):
+    def true_labels(self, examples):
         return [" ".join(tags) for tags in examples.tags]
 
-    def given(self, answer):
+    def predicted_label(self, answer):
         return " ".join(tag for _, tag in answer["words"])
 
     def verdict(self, scores, examples):

@@ -10,8 +10,8 @@ import numpy as np
 import bert_keras
 from bert_keras import datasets, metrics, plots
 from bert_keras.checks import refuse_unused
-from bert_keras.cli.kinds.kind import BATCH_SIZE, POOLING, Kind, Parts, confusion_matrix
-from bert_keras.cli.options import LAYOUT, Option, given
+from bert_keras.cli.kinds.kind import BATCH_SIZE, POOLING, Kind, Splits, confusion_matrix
+from bert_keras.cli.options import LAYOUT, Option, passed_flags
 from bert_keras.cli.verdict import Verdict
 from bert_keras.datasets.sentiment import SENTIMENT_SENTENCES_FILES
 
@@ -76,21 +76,21 @@ class TextKind(Kind):
     def read(self):
         flags, folder = self.flags, self.flags.data_dir
         if flags.dataset or folder:
-            columns = given(flags, [x.name for x in self.data if x.name != "dataset"])
+            columns = passed_flags(flags, [x.name for x in self.data if x.name != "dataset"])
             advice = "Pass your own files by --train_file."
             refuse_unused("Known data sets have known columns", columns, advice)
         if not folder:
             return super().read()
         if _is_sentiment(folder):
-            parts = Parts(*datasets.load_sentiment_sentences(folder))
+            splits = Splits(*datasets.load_sentiment_sentences(folder))
         elif not flags.dataset and _is_imdb(folder):
             train, test = (datasets.load_imdb(folder, part) for part in ("train", "test"))
-            parts = Parts(*self.held_out(train, 0.1), test)
+            splits = Splits(*self.held_out(train, 0.1), test)
         else:
-            parts = self._read_glue()
-        self.label_names = parts.train.label_names
-        test = self.read_file(flags.test_file, "test") if flags.test_file else parts.test
-        return parts._replace(test=test)
+            splits = self._read_glue()
+        self.label_names = splits.train.label_names
+        test = self.read_file(flags.test_file, "test") if flags.test_file else splits.test
+        return splits._replace(test=test)
 
     def read_file(self, path, part):
         """Reads a file of the named or detected dataset, or one whose columns the flags name."""
@@ -129,21 +129,21 @@ class TextKind(Kind):
 
     def _read_glue(self):
         name = self.flags.dataset or datasets.detect_glue_task(self.flags.data_dir)
-        parts = {}
+        splits = {}
         for part in ("train", "dev", "test", "dev_mismatched"):
             if part in datasets.get_glue_task(name).files:
                 try:
-                    parts[part] = datasets.load_glue(name, self.flags.data_dir, part)
+                    splits[part] = datasets.load_glue(name, self.flags.data_dir, part)
                 except FileNotFoundError:
                     if part == "dev":
                         raise
-        more_sets = {"mismatched": parts["dev_mismatched"]} if "dev_mismatched" in parts else {}
-        test = parts.get("test")
+        more_sets = {"mismatched": splits["dev_mismatched"]} if "dev_mismatched" in splits else {}
+        test = splits.get("test")
         test = None if test is None or test.labels is None else test
-        if "train" in parts:
-            return Parts(parts["train"], parts["dev"], test, more_sets)
+        if "train" in splits:
+            return Splits(splits["train"], splits["dev"], test, more_sets)
         print("There is no training file: a fifth of the dev file is held out to measure on.")
-        return Parts(*self.held_out(parts["dev"], 0.2), test, more_sets)
+        return Splits(*self.held_out(splits["dev"], 0.2), test, more_sets)
 
     def read_labelled(self, path, model):
         kind = model.problem_type
@@ -161,8 +161,8 @@ class TextKind(Kind):
 
     # Training
 
-    def settings(self, parts):
-        train = parts.train
+    def settings(self, splits):
+        train = splits.train
         return {
             "num_classes": max(1, len(train.label_names)),
             "label_names": train.label_names or None,
@@ -172,14 +172,14 @@ class TextKind(Kind):
     def compile_options(self):
         return {"label_smoothing": self.flags.label_smoothing}
 
-    def before(self, make, parts):
+    def before(self, make, splits):
         """Returns the scores of a classifier on a frozen encoder, and of the commonest class.
 
         With two classes F1 is that of the second, which the majority may never predict.
         """
         if not self.flags.baselines:
             return {}
-        train, dev = parts.train, parts.dev
+        train, dev = splits.train, splits.dev
         if train.problem_type != "single_label":
             rule = f"--baselines are for single-label problems, not for {train.problem_type!r}"
             refuse_unused(rule, {"--baselines": True}, "Leave them out.")
@@ -196,13 +196,13 @@ class TextKind(Kind):
             "majority": text_scores(dev.labels, majority),
         }
 
-    def after(self, model, parts):
+    def after(self, model, splits):
         """Returns thresholds tuned on dev, one per label, and the scores of other examples.
 
         The other examples, scored with 0.5 and with the thresholds, are the labelled test set, or
         without one half of the dev set.
         """
-        dev, test, name = parts.dev, parts.test, "test"
+        dev, test, name = splits.dev, splits.test, "test"
         if dev.problem_type != "multi_label":
             return None, {}
         if test is None or test.labels is None:
@@ -219,7 +219,7 @@ class TextKind(Kind):
             scores |= {f"{prefix}_{key}": value for key, value in measured.items()}
         print(f"Thresholds tuned on {len(dev)} examples, measured on {len(test)} others: {scores}")
         self.answer_thresholds = thresholds
-        return dict(zip(parts.dev.label_names, thresholds.tolist(), strict=True)), scores
+        return dict(zip(splits.dev.label_names, thresholds.tolist(), strict=True)), scores
 
     # Measuring
 
@@ -260,12 +260,12 @@ class TextKind(Kind):
         is_several = model.problem_type == "multi_label"
         return {"threshold": self.answer_thresholds} if is_several else {}
 
-    def truth(self, examples):
+    def true_labels(self, examples):
         if examples.problem_type == "regression":
             return None
         return [label_in_words(label, examples.label_names) for label in examples.labels]
 
-    def given(self, answer):
+    def predicted_label(self, answer):
         return str(answer["label"]) if "label" in answer else ", ".join(answer["labels"]) or "none"
 
     def verdict(self, scores, examples):
@@ -356,7 +356,7 @@ class LongTextKind(TextKind):
     def compile_options(self):
         return {}
 
-    def before(self, make, parts):
+    def before(self, make, splits):
         return {}
 
     def draw(self, model, dev, folder):

@@ -176,8 +176,8 @@ class HuggingFaceFolder(Checkpoint):
         if type(task).__name__ == TASKS["sequence"] and self._has_activated_score():
             warn(
                 f"{self.source} is a cross-encoder: it applies {self._activation_name()} to its "
-                f"outputs to make scores. A {TASKS['sequence']} answers with the outputs. Load it "
-                "as a `Reranker` for the scores."
+                f"outputs to make scores. A {type(task).__name__} answers with the outputs. Load "
+                "it as a `Reranker` for the scores."
             )
         head = self.record.heads.get(kind_of(task, self.record.heads), Head())
         for name, original in head.tied.items():
