@@ -238,7 +238,11 @@ def test_the_server_shows_the_models_own_saliency_and_attention(tasks, session, 
     shown = {x["name"]: x["instruments"] for x in session.get("/answers").json()}
     assert shown["classifier"]["saliency"] == {"labels": NAMES}
     assert all(x["attention"] == {"layers": 1, "heads": 2} for x in shown.values())
-    assert {name for name, x in shown.items() if "saliency" in x} == {"classifier", "inference", "ranker"}
+    assert {name for name, x in shown.items() if "saliency" in x} == {
+        "classifier",
+        "inference",
+        "ranker",
+    }
     monkeypatch.setattr("bert_keras.serving.inside.MOST_TOKENS", 4)
     for path in ("/saliency/classifier", "/attention/classifier"):
         assert ask(path, row=["a b"]).status_code == 200
