@@ -1,6 +1,5 @@
 """Other libraries' names for what this package has, and our name for each."""
 
-import abc
 import difflib
 import sys
 from collections.abc import Callable
@@ -153,21 +152,23 @@ def renamed_argument(name):
     return f" Here: {_ARGUMENTS[name]}." if name in _ARGUMENTS else ""
 
 
-def missing_attribute(cls, name, kind="{!r} object"):
+def missing_attribute(cls, name):
     """Returns the message of the `AttributeError` for a missing attribute of a class."""
     ours, _, call = _METHODS.get(name, "").partition(": ")
     for method in ours.split(", ") if ours else ():
         if hasattr(cls, method):
             return f"There is no `{name}` here. It is called `{call or method}`."
-    return f"{kind.format(cls.__name__)} has no attribute {name!r}"
+    return f"{cls.__name__!r} object has no attribute {name!r}"
 
 
-class NamesOfClass(abc.ABCMeta):
-    """Lets a class name our counterpart of a missing method, as its instances do.
+class NotHere:
+    """A name of a class method that a class lacks: reading it raises the error that says so.
 
-    `dir` and `hasattr` tell the truth about both. No attribute of a class could do that: `dir`
-    would list it. A subclass may also be an abstract base class.
+    Python asks `__getattr__` of objects only, and a class method is called on the class.
     """
 
-    def __getattr__(cls, name):
-        raise AttributeError(missing_attribute(cls, name, "type object {!r}"))
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        raise AttributeError(missing_attribute(owner, self.name))

@@ -29,47 +29,6 @@ def _weights_like(values, sample_weight, dtype):
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class TokenRate(keras.metrics.Mean):
-    """The share of tokens with label 1 over all batches. It is the base of `TokenAccuracy`.
-
-    Each token counts once. Keras's own metrics average each row first, so that a token of a short
-    batch counts more than one of a long batch, and the score depends on how texts are batched.
-
-    Call arguments:
-        y_true: integer tensor `(batch, seq_len)`.
-        y_pred: float tensor, logits or probabilities of each token.
-        sample_weight: optional tensor `(batch, seq_len)`, or `(batch,)`.
-    """
-
-    def __init__(self, name: str | None = "rate", dtype: Dtype = "float32") -> None:
-        super().__init__(name=name, dtype=dtype)
-
-    def update_state(
-        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
-    ) -> None:
-        values = self.values_of(ops.convert_to_tensor(y_true), y_pred)
-        weights = _weights_like(values, sample_weight, self.dtype)
-        super().update_state(ops.reshape(values, (-1,)), ops.reshape(weights, (-1,)))
-
-    def values_of(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        """Returns the values to average, `(batch, seq_len)`."""
-        return y_true
-
-
-@keras.saving.register_keras_serializable(package="bert_keras")
-class TokenAccuracy(TokenRate):
-    """The share of tokens whose label is the likeliest class, over all batches. See `TokenRate`."""
-
-    def __init__(self, name: str | None = "accuracy", dtype: Dtype = "float32") -> None:
-        super().__init__(name=name, dtype=dtype)
-
-    def values_of(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        """Returns which tokens are right, bool `(batch, seq_len)`."""
-        predicted = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
-        return ops.reshape(ops.cast(y_true, "int32"), ops.shape(predicted)) == predicted
-
-
-@keras.saving.register_keras_serializable(package="bert_keras")
 class RelevanceAccuracy(keras.metrics.Mean):
     """The share of texts whose logit is above 0 exactly if they are relevant.
 

@@ -6,7 +6,6 @@ import keras
 
 from bert_keras.checks import check_int
 from bert_keras.layers.encoder import Encoder
-from bert_keras.layers.pooler import Pooler
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_block, bert_embeddings
 from bert_keras.types import LayerOptions
@@ -46,6 +45,7 @@ class AlbertBackbone(Backbone):
         num_segments: int, see `BertBackbone`.
         initializer_range: float, standard deviation of the initial weights.
         remat: bool, see `BertBackbone`.
+        has_pooler: bool, see `BertBackbone`.
         **kwargs: `name`, `dtype` (a policy or its name), `trainable`, see `keras.Model`.
 
     Call arguments and what it returns: see `Backbone`.
@@ -85,6 +85,7 @@ class AlbertBackbone(Backbone):
         num_segments: int = 2,
         initializer_range: float = 0.02,
         remat: bool = False,
+        has_pooler: bool = True,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
@@ -92,7 +93,6 @@ class AlbertBackbone(Backbone):
         self.encoder = Encoder(
             self._shared_blocks(), remat=remat, dtype=self.dtype_policy, name="encoder"
         )
-        self.pooler = Pooler(hidden_dim, initializer_range, dtype=self.dtype_policy, name="pooler")
         self.build()
 
     def _shared_blocks(self):

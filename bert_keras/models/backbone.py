@@ -10,8 +10,9 @@ from keras import ops
 from bert_keras import inputs as contract
 from bert_keras.checks import check_bool, check_int, check_number, check_rates
 from bert_keras.layers.initializer import build_parts
+from bert_keras.layers.pooler import Pooler
 from bert_keras.models.adapters import Adaptable
-from bert_keras.models.model import BuiltModel, settings_of
+from bert_keras.models.model import BuiltModel, layer_for, settings_of
 from bert_keras.signatures import check_arguments, keeps_arguments
 from bert_keras.types import Dtype, Inputs, Outputs, Path, Tensor
 
@@ -40,9 +41,10 @@ class Backbone(Adaptable, BuiltModel):
     """A family's encoder, from token ids to hidden states. There is one subclass per paper.
 
     The arguments of a subclass's constructor are attributes, see `keeps_arguments`, and this
-    constructor checks them. The subclass then makes the layers `embeddings`, `encoder` and, if the
-    family has one, `pooler`, and calls `self.build()` as its last line. A subclass checks the
-    arguments that only it has, except for bools. Other code uses only the fields below.
+    constructor checks them. The subclass then makes the layers `embeddings` and `encoder`, and
+    calls `self.build()` as its last line, which adds a `pooler` if `has_pooler` is `True`. A
+    subclass checks the arguments that only it has, except for bools. Other code uses only the
+    fields below.
 
     Args:
         name: str, or `None`.
@@ -95,7 +97,7 @@ class Backbone(Adaptable, BuiltModel):
 
     # What a family has that has no argument for it.
     num_segments, max_sequence_length, padding_id, causal = 1, None, None, False
-    embedding_dim = None
+    embedding_dim, has_pooler = None, False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         if "__init__" in vars(cls):
@@ -149,6 +151,8 @@ class Backbone(Adaptable, BuiltModel):
         return MappingProxyType({name: [block[name] for block in blocks] for name in blocks[0]})
 
     def build(self, input_shape=None):
+        if self.has_pooler and self.pooler is None:
+            self.pooler = layer_for(self, Pooler, "pooler")
         build_parts((self.embeddings, self.encoder, self.pooler))
 
     def call(

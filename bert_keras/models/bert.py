@@ -10,7 +10,6 @@ from bert_keras.layers.embeddings import BertEmbeddings
 from bert_keras.layers.encoder import Encoder, EncoderBlock
 from bert_keras.layers.feed_forward import FeedForward
 from bert_keras.layers.layer_norm import LayerNorm
-from bert_keras.layers.pooler import Pooler
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import layer_for
 from bert_keras.types import LayerOptions
@@ -45,6 +44,8 @@ class BertBackbone(Backbone):
         remat: bool, whether training keeps only the input of each encoder block and computes the
             block again in the backward pass, which takes less memory, more time, and gives the same
             numbers. It is saved in `.keras` files but not in presets.
+        has_pooler: bool, whether there is a pooler, and so a `pooled_output`. Pass `False` if
+            nothing reads it: a layer that nothing reads has no gradients, of which Keras warns.
         **kwargs: `name`, `dtype` (a policy or its name), `trainable`, see `keras.Model`.
 
     Call arguments and what it returns: see `Backbone`.
@@ -82,12 +83,12 @@ class BertBackbone(Backbone):
         initializer_range: float = 0.02,
         causal: bool = False,
         remat: bool = False,
+        has_pooler: bool = True,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.embeddings = bert_embeddings(self)
         self.encoder = bert_encoder(self)
-        self.pooler = Pooler(hidden_dim, initializer_range, dtype=self.dtype_policy, name="pooler")
         self.build()
 
 

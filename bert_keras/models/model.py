@@ -15,7 +15,7 @@ from bert_keras.engine import quantized
 from bert_keras.engine.safe_model import SafeModel
 from bert_keras.inputs import TOKEN_IDS, check_keys
 from bert_keras.models.doors import Doors
-from bert_keras.other_names import NamesOfClass, missing_attribute
+from bert_keras.other_names import NotHere, missing_attribute
 from bert_keras.signatures import parameters_of, with_signature
 from bert_keras.types import Inputs
 
@@ -24,7 +24,7 @@ _Layer = TypeVar("_Layer", bound=keras.layers.Layer)
 _MODEL_ARGUMENTS = ("name", "dtype", "trainable")
 
 
-class BuiltModel(Doors, SafeModel, metaclass=NamesOfClass):
+class BuiltModel(Doors, SafeModel):
     """A `keras.Model` whose variables all exist after construction.
 
     - A subclass creates its layers in `__init__`, builds them in `build`, which skips children that
@@ -51,6 +51,7 @@ class BuiltModel(Doors, SafeModel, metaclass=NamesOfClass):
     # Arguments of a parent's constructor that this class decides itself -> their values.
     decided_arguments = types.MappingProxyType({})
     _is_complete = False
+    from_pretrained = NotHere()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -6,7 +6,6 @@ import keras
 from keras import ops
 
 from bert_keras.layers.initializer import bert_table
-from bert_keras.layers.pooler import Pooler
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_embeddings, bert_encoder
 from bert_keras.types import LayerOptions
@@ -38,6 +37,7 @@ class MPNetBackbone(Backbone):
         max_sequence_length: int, number of usable positions, without the rows for padding.
         initializer_range: float, standard deviation of the initial weights.
         remat: bool, see `BertBackbone`.
+        has_pooler: bool, see `BertBackbone`.
         **kwargs: `name`, `dtype` (a policy or its name), `trainable`, see `keras.Model`.
 
     Call arguments and what it returns: see `Backbone`. Padding must have the id 1 in `token_ids`
@@ -76,6 +76,7 @@ class MPNetBackbone(Backbone):
         max_sequence_length: int = 512,
         initializer_range: float = 0.02,
         remat: bool = False,
+        has_pooler: bool = True,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
@@ -83,7 +84,6 @@ class MPNetBackbone(Backbone):
         options = {"dtype": self.dtype_policy, "name": "attention_bias"}
         bias = RelativeBias(num_heads, initializer_range, **options)
         self.encoder = bert_encoder(self, shared=[bias])
-        self.pooler = Pooler(hidden_dim, initializer_range, dtype=self.dtype_policy, name="pooler")
         self.build()
 
 

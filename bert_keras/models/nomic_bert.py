@@ -9,7 +9,6 @@ from bert_keras.checks import check_number
 from bert_keras.layers.encoder import Encoder
 from bert_keras.layers.feed_forward import FeedForward
 from bert_keras.layers.gated_feed_forward import GatedFeedForward
-from bert_keras.layers.pooler import Pooler
 from bert_keras.layers.rotary_attention import RotaryAttention
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_block, bert_embeddings
@@ -103,8 +102,6 @@ class NomicBertBackbone(Backbone):
         self.embeddings = bert_embeddings(self, has_positions=False)
         blocks = [self._block(f"layer_{i}") for i in range(num_layers)]
         self.encoder = Encoder(blocks, remat, dtype=self.dtype_policy, name="encoder")
-        if has_pooler:
-            self.pooler = layer_for(self, Pooler, "pooler")
         self.build()
 
     def _block(self, name):

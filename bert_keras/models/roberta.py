@@ -5,7 +5,6 @@ from typing import Unpack
 import keras
 
 from bert_keras.checks import check_int
-from bert_keras.layers.pooler import Pooler
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_embeddings, bert_encoder
 from bert_keras.types import LayerOptions
@@ -41,6 +40,7 @@ class RobertaBackbone(Backbone):
         padding_id: int, id of the padding token, which is skipped in counting positions.
         initializer_range: float, standard deviation of the initial weights.
         remat: bool, see `BertBackbone`.
+        has_pooler: bool, see `BertBackbone`.
         **kwargs: `name`, `dtype` (a policy or its name), `trainable`, see `keras.Model`.
 
     Call arguments and what it returns: see `Backbone`. Padding must have the id `padding_id` in
@@ -80,11 +80,11 @@ class RobertaBackbone(Backbone):
         padding_id: int = 1,
         initializer_range: float = 0.02,
         remat: bool = False,
+        has_pooler: bool = True,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
         check_int("padding_id", padding_id, 0, self.vocabulary_size - 1)
         self.embeddings = bert_embeddings(self)
         self.encoder = bert_encoder(self)
-        self.pooler = Pooler(hidden_dim, initializer_range, dtype=self.dtype_policy, name="pooler")
         self.build()

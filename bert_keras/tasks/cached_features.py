@@ -10,15 +10,14 @@ classifier.classify("What a film!")  # its head is the one that was trained
 """
 
 import copy
-import dataclasses
-from typing import Any, Unpack
+from typing import Unpack
 
 import keras
 import numpy as np
 
 from bert_keras.engine.prediction import Prediction
 from bert_keras.inputs import PADDING_MASK
-from bert_keras.preprocessing.batching import EncodedExamples, lengths_of
+from bert_keras.preprocessing.batching import EncodedExamples
 from bert_keras.preprocessing.encoded_rows import Rows
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tasks.joint_task import JointTask, of_reader
@@ -57,22 +56,27 @@ class FeatureRows(Rows):
         return {FEATURES: padded}
 
 
-@dataclasses.dataclass
 class EncodedFeatures(EncodedExamples):
     """What a head reads of each example, computed once.
 
     Args:
+        rows: `FeatureRows`.
+        examples: the `EncodedExamples` that they were computed from.
         source: backbone and pooling of the task that computed them.
     """
 
-    source: tuple[Any, ...] = ()
+    keeps_buckets = True  # A step of a head is too cheap to save padding.
+
+    def __init__(self, rows, examples, source):
+        super().__init__(rows, examples.labels, examples.sample_weight)
+        self.buckets, self.source = examples.buckets, source
 
     def __getitem__(self, part):
         """Returns the examples of a slice, for `validation_split`."""
         indices = np.arange(len(self))[part]
         labels, weights = (_take(column, indices) for column in (self.labels, self.sample_weight))
         rows = FeatureRows(self.rows.lengths[part], self.rows.vectors[part])
-        return dataclasses.replace(self, rows=rows, labels=labels, sample_weight=weights)
+        return EncodedFeatures(rows, self.labelled(labels, weights), self.source)
 
 
 def encode_features(
@@ -123,7 +127,7 @@ def encode_features(
             f"Received: {type(x).__name__}."
         )
     examples = task.data.encode(columns)
-    batches = EncodedExamples(examples.rows).batches(batch_size, shuffle=False)
+    batches = examples.labelled(None).batches(batch_size, shuffle=False)
     encoder = Prediction(task, lambda inputs: _read(task, inputs))
     bar = keras.utils.Progbar(
         len(batches), verbose=int(verbose in ("auto", 1)), unit_name="encoded batch"
@@ -139,10 +143,7 @@ def encode_features(
             vectors[row] = vector.copy()  # A view would keep the padding in memory.
         bar.update(number + 1)
     rows = FeatureRows(examples.rows.lengths, vectors)
-    # A step of a head is too cheap to save padding.
-    buckets = lengths_of(examples.rows)
-    options = {"buckets": buckets, "source": _feature_source(task)}
-    return EncodedFeatures(rows, examples.labels, examples.sample_weight, **options)
+    return EncodedFeatures(rows, examples, _feature_source(task))
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")

@@ -43,7 +43,9 @@ def head_settings(task, pooling, head_options):
     options = {} if pooling else families.head_options(task.backbone, task)
     options.pop("dropout", None)
     check_head_options(head_options, ("hidden_activation", "dropout_first", "norm"))
-    pooling = pooling or options.pop("pooling", "pooler" if task.backbone.pooler else "cls")
+    of_family = options.pop("pooling", "pooler")
+    has_it = task.backbone.pooler is not None or of_family != "pooler"
+    pooling = pooling or (of_family if has_it else "cls")
     return pooling, options if head_options is None else dict(head_options)
 
 

@@ -13,7 +13,6 @@ from bert_keras.engine import structure
 from bert_keras.heads.replaced_token import ReplacedTokenHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
-from bert_keras.metrics.streaming import TokenRate
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.electra import share_embeddings
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -46,6 +45,14 @@ _SHARED_SETTINGS = (
     "padding_id",
     "layer_norm_epsilon",
 )
+
+
+def _fake_rate(labels, logits):
+    """Returns which tokens are replaced."""
+    return labels
+
+
+_fake_rate.reads = ("one_hot", "one_hot")  # See `LabelKind.adapt`.
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -112,7 +119,7 @@ class ReplacedTokenDetector(Task):
         Accuracy says little if few tokens are replaced: a model that finds none has a high one.
         """
         return [
-            TokenRate("fake_rate"),
+            keras.metrics.MeanMetricWrapper(_fake_rate, name="fake_rate"),
             keras.metrics.AUC(name="auc"),
         ]
 

@@ -33,7 +33,6 @@ from bert_keras.heads.token import TokenHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.entities import entity_scores
 from bert_keras.metrics.label_kinds import LabelKind
-from bert_keras.metrics.streaming import TokenAccuracy
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.batching import EncodedExamples
 from bert_keras.preprocessing.ragged import Ragged
@@ -191,7 +190,7 @@ class TokenClassifier(Task):
     def default_metrics(self):
         """Returns the accuracy of tags; with a CRF, of the emissions before decoding."""
         name = "emission_accuracy" if self.crf else "accuracy"
-        return [TokenAccuracy(name)]
+        return [keras.metrics.SparseCategoricalAccuracy(name)]
 
     @property
     def label_kind(self):

@@ -15,7 +15,7 @@ import tokenizers
 
 from bert_keras.checks import check_int, check_type
 from bert_keras.engine.atomic_files import of_one_state, reading, write_text
-from bert_keras.other_names import NamesOfClass, missing_attribute
+from bert_keras.other_names import NotHere, missing_attribute
 from bert_keras.signatures import parameters_of
 from bert_keras.tokenizers import saved as files
 from bert_keras.tokenizers.building_blocks import bert_template, require_tokens
@@ -30,7 +30,7 @@ _MAKERS = {}
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class Tokenizer(TextEncoder, metaclass=NamesOfClass):
+class Tokenizer(TextEncoder):
     """Turns text into the tokens of a model's vocabulary, and ids back into text.
 
     One file, tokenizer.json, defines how text is cleaned, split into words and pieces, and
@@ -76,6 +76,8 @@ class Tokenizer(TextEncoder, metaclass=NamesOfClass):
     >>> tokenizer.encode("unaffable").offsets
     [(0, 0), (0, 2), (2, 5), (5, 9), (0, 0)]
     """
+
+    from_pretrained = NotHere()
 
     def __init_subclass__(cls, made_of: str | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)

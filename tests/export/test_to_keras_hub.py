@@ -199,6 +199,7 @@ def other_tokenizer(**options):
         (lambda: backbone(num_segments=1), "num_segments"),
         (lambda: bert_keras.RobertaBackbone(30, 1, 1, 4, 4, num_segments=2), "num_segments=1"),
         (lambda: backbone(causal=True), "causal"),
+        (lambda: backbone(has_pooler=False), "has_pooler=True"),
         (lambda: backbone(bert_keras.AlbertBackbone, num_layers=3, num_groups=2), "equally"),
         (lambda: bert_keras.ModernBertBackbone(**TINY), "ModernBertBackbone"),
         (lambda: bert_keras.TokenClassifier(backbone(), 2), "TokenClassifier has no counterpart"),

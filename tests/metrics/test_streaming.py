@@ -41,11 +41,6 @@ METRICS = {
         streaming.SparseF1Score(NUM_CLASSES, positive=2),
         lambda *x: f1(*x, average=None)[2],
     ),
-    "accuracy": (
-        streaming.TokenAccuracy(),
-        lambda true, logits, w: np.average(true == logits.argmax(-1), weights=w),
-    ),
-    "rate": (streaming.TokenRate(), lambda true, logits, w: np.average(true, weights=w)),
     "perplexity": (streaming.MaskedPerplexity(), perplexity),
 }
 
@@ -121,7 +116,6 @@ def test_perplexity_without_a_masked_position_is_nan():
         streaming.SparseF1Score(4, average="binary", positive=2, name="other"),
         streaming.MatthewsCorrelation(4),
         streaming.MaskedPerplexity(),
-        streaming.TokenAccuracy(name="right"),
     ],
 )
 def test_a_metric_is_made_again_from_its_config(metric):

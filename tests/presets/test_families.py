@@ -25,7 +25,7 @@ from forty import TOKENIZERS
 
 import bert_keras
 from bert_keras.models.backbone import Backbone
-from bert_keras.presets.assign import own_weights, relative_path
+from bert_keras.presets.assign import NewHead, own_weights, relative_path
 from bert_keras.presets.families import bert_record, head_options, records
 from bert_keras.presets.families.record import Head, Tables
 from bert_keras.presets.formats import huggingface, keras_hub, tf1
@@ -98,6 +98,7 @@ def odd_sizes():
         "convolution_activation": "gelu",
         "rotary_base": float(rng.integers(50, 200)),
         "rotary_scale": 1.5,
+        "has_pooler": True,
     }
 
 
@@ -454,6 +455,52 @@ def test_a_missing_pooler_matters_where_it_is_read(tmp_path):
         bert_keras.TokenClassifier.from_preset(tmp_path, num_classes=3, preprocessor=None)
     assert "head/dense/kernel" in str(noted[0].message)
     assert "pooler/" not in str(noted[0].message) and noted[0].filename == __file__
+
+
+WITH_POOLER = [
+    (record, next(iter(record.names)))
+    for record in records("HUGGING_FACE")
+    if "ernie" not in record.names and any(row[0].startswith("pooler/") for row in record.rows)
+]
+
+
+@pytest.mark.parametrize(("record", "name"), WITH_POOLER, ids=[name for _, name in WITH_POOLER])
+def test_a_backbone_may_be_loaded_without_its_pooler(tmp_path, record, name):
+    save_with_transformers(tmp_path / "theirs", record, name, "Backbone")
+    whole = load(tmp_path / "theirs", "Backbone")
+    whole.save_to_preset(tmp_path / "whole")
+    inputs = arrays_for(whole, "Backbone")
+    expected = our_outputs(whole, inputs)["sequence_output"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        for source in ("theirs", "whole"):
+            model = load(tmp_path / source, "Backbone", has_pooler=False)
+            model.save_to_preset(tmp_path / "ours")
+            for found in (model, load(tmp_path / "ours", "Backbone")):
+                outputs = our_outputs(found, inputs)
+                assert list(outputs) == ["sequence_output"]
+                assert not [weight for weight in found.weights if "pooler" in weight.path]
+                np.testing.assert_array_equal(outputs["sequence_output"], expected)
+        # A task on it has another pooling by default.
+        options = {"num_classes": 2, "backbone": {"has_pooler": False}}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NewHead)
+            task = load(tmp_path / "theirs", "TextClassifier", **options)
+        assert task.pooling == "cls"
+    model.export_to_huggingface(tmp_path / "exported")
+    cls = their_class(record, name, "Backbone")
+    _, info = cls.from_pretrained(tmp_path / "exported", output_loading_info=True)
+    assert info["missing_keys"] and all("pooler" in key for key in info["missing_keys"])
+    assert not info["unexpected_keys"]
+    with pytest.warns(UserWarning, match="pooler/dense/kernel"):
+        assert load(tmp_path / "ours", "Backbone", has_pooler=True).pooler is not None
+    with pytest.raises(ValueError, match="needs a backbone with a pooler"):
+        bert_keras.TextClassifier(model, pooling="pooler")
+    # Tensors that the config does not announce are no wish of the user's.
+    config = {**whole.get_config(), "has_pooler": False}
+    change_json(tmp_path / "whole" / "config.json", config=config)
+    with pytest.raises(ValueError, match="Tensors without a weight"):
+        load(tmp_path / "whole", "Backbone")
 
 
 def _joined_name(name):

@@ -227,13 +227,13 @@ def test_layers_of_one_s_own_in_a_subclass_add_their_losses(tmp_path):
 # Tutorials
 
 
-def long_backbone():
-    return tiny_backbone(max_sequence_length=128, dropout=0.0)
+def long_backbone(**options):
+    return tiny_backbone(max_sequence_length=128, dropout=0.0, **options)
 
 
-@pytest.mark.filterwarnings("error:Gradients do not exist")
-def test_semantic_similarity_with_a_recurrent_layer_on_pairs():
-    backbone, preprocessor = long_backbone(), tiny_preprocessor()
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_semantic_similarity_with_a_recurrent_layer_on_pairs(tmp_path):
+    backbone, preprocessor = long_backbone(has_pooler=False), tiny_preprocessor()
     pairs = preprocessor(TEXTS, TEXTS[::-1])
     x = keras.layers.Bidirectional(keras.layers.LSTM(4, return_sequences=True))(
         backbone.output["sequence_output"]
@@ -245,12 +245,19 @@ def test_semantic_similarity_with_a_recurrent_layer_on_pairs():
     kernel = keras.ops.convert_to_numpy(backbone.token_embedding.embeddings).copy()
     for is_trained in (False, True):
         backbone.trainable = is_trained
-        backbone.pooler.trainable = False  # Nothing reads it.
         model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
         model.fit(pairs, LABELS, epochs=1, verbose=0)
         change = keras.ops.convert_to_numpy(backbone.token_embedding.embeddings) - kernel
         assert (np.abs(change).max() > 0) == is_trained
     np.testing.assert_allclose(model.predict(pairs, verbose=0).sum(axis=1), 1, atol=1e-5)
+    # Training goes on where it was, with the state of the optimizer.
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    for one in (model, again):
+        one.fit(pairs, LABELS, epochs=1, shuffle=False, verbose=0)
+    np.testing.assert_allclose(
+        again.predict(pairs, verbose=0), model.predict(pairs, verbose=0), atol=1e-6
+    )
 
 
 def test_text_extraction_with_a_span_head_of_one_s_own():

@@ -30,7 +30,8 @@ SHARED = ("token_embedding", "position_embedding", "segment_embedding", "layer_n
 
 def tiny_electra(**overrides):
     sizes = tiny_backbone().get_config()
-    sizes = {name: sizes[name] for name in sizes if name not in ("name", "causal", "dtype")}
+    own = ("name", "causal", "dtype", "has_pooler")
+    sizes = {name: sizes[name] for name in sizes if name not in own}
     return bert_keras.ElectraBackbone(
         **{**sizes, "embedding_dim": 8, "initializer_range": 0.3, **overrides}
     )

@@ -160,7 +160,7 @@ KERAS_HUB = Record(
     },
     activation=None,
     fields=(*bert.HUB_FIELDS, Field("num_layers", _read_hub_depth, _write_hub_passes)),
-    fixed={"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12},
+    fixed=bert.HUB_FIXED,
     rows=(
         *bert.HUB_EMBEDDINGS,
         ("embeddings/projection", "layers/dense", "dense"),

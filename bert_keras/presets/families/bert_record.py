@@ -218,6 +218,7 @@ def _check_one_rate(arguments):
     return {}
 
 
+HUB_FIXED = {"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12, "has_pooler": True}
 HUB_FIELDS = (Field("attention_dropout", lambda config: None, _check_one_rate),)
 HUB_SIZES = {name: name for name in (*list(SIZES.values())[:6], "max_sequence_length")}
 
@@ -252,7 +253,7 @@ KERAS_HUB = Record(
     config={**HUB_SIZES, "num_segments": "num_segments"},
     activation=None,
     fields=HUB_FIELDS,
-    fixed={"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12, "causal": False},
+    fixed={**HUB_FIXED, "causal": False},
     rows=(*HUB_EMBEDDINGS, ("pooler/dense", "layers/dense", "dense"), *HUB_BLOCKS),
     optional=(),
     heads=of_tasks(

@@ -176,9 +176,13 @@ class Checkpoint(Preset):
         left_out = [name for name in self.tensors if name not in tensors and name not in ignorable]
         if self.record.tables is not None:
             tensors = self.record.tables.read(tensors, backbone, self.config)
+        names = self._expanded(self.record.rows, **self.record.counts_of(backbone))
+        if backbone.pooler is None:  # Because the user asked for none, or the family has none.
+            spare = {name for path, (name, _) in names.items() if path.startswith("pooler/")}
+            tensors = tensors.only(name for name in tensors if name not in spare)
         assign(
             weights_of(backbone),
-            self._expanded(self.record.rows, **self.record.counts_of(backbone)),
+            names,
             tensors,
             left_out=left_out,
             source=self.source,

@@ -48,8 +48,12 @@ class OwnFolder(Preset):
     def load_backbone_weights(self, backbone, task=None):
         """Assigns every weight its tensor. See `Checkpoint.load_backbone_weights`."""
         weights = weights_of(backbone)
-        tensors = self._tensors(lambda name: not name.startswith("head/"))
-        assign(weights, _own_names(weights), tensors, source=self.source)
+        # The user may ask for a pooler that was not saved, which a warning names, or for none.
+        has_pooler = self.config["config"].get("has_pooler", True)
+        optional = () if has_pooler else ("pooler/",)
+        skipped = ("head/", "pooler/") if has_pooler and backbone.pooler is None else ("head/",)
+        tensors = self._tensors(lambda name: not name.startswith(skipped))
+        assign(weights, _own_names(weights), tensors, optional=optional, source=self.source)
 
     def task_name(self):
         """Returns the registered name of the saved task, or `None`."""
