@@ -316,9 +316,9 @@ class _Cutter:
     def _add(self, a, b, not_next, is_short, generator):
         """Shortens a pair to the budget and adds it to the rows.
 
-        Tokens go from the longer segment, one by one, and from B if both are equally long. As in
-        `packing.truncated_lengths`, a formula gives the result. For each dropped token a random bit
-        chooses front or back.
+        Tokens go from the longer segment, one by one, and from B if both are equally long, as in
+        Google's `truncate_seq_pair`; a formula gives the result. For each dropped token a random
+        bit chooses front or back.
         """
         room, row = self.budget, []
         most = max((room + 1) // 2, room - (b[1] - b[0])), max(room // 2, room - (a[1] - a[0]))

@@ -58,16 +58,18 @@ class GraphPreprocessor:
         import tensorflow as tf
 
         strategy, budget = self.preprocessor.truncation, self.preprocessor.room(is_pair=True)
-        least = {"only_first": (0, budget), "only_second": (budget, 0)}
-        least = least.get(strategy, ((budget + 1) // 2, budget // 2))
-        others = second.row_lengths(), first.row_lengths()
-        if strategy != "longest_first":
-            fixed = others[strategy == "only_second"]
+        lengths = first.row_lengths(), second.row_lengths()
+        budget = tf.cast(budget, lengths[0].dtype)
+        if strategy == "longest_first":
+            half = (budget + tf.cast(lengths[0] > lengths[1], budget.dtype)) // 2
+        else:
+            half = 0 if strategy == "only_first" else budget
             message = f"`truncation={strategy!r}` needs the other text to fit in {budget} tokens."
-            tf.debugging.assert_less_equal(fixed, tf.cast(budget, fixed.dtype), message)
-        return tuple(
-            _ends(rows, tf.maximum(tf.cast(share, other.dtype), budget - other), 0)
-            for rows, share, other in zip((first, second), least, others, strict=True)
+            fixed = lengths[strategy == "only_first"]
+            tf.debugging.assert_less_equal(fixed, budget, message)
+        return (
+            _ends(first, tf.maximum(half, budget - lengths[1]), 0),
+            _ends(second, tf.maximum(budget - half, budget - lengths[0]), 0),
         )
 
 

@@ -39,11 +39,12 @@ def truncated_lengths(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Returns how many tokens of each text of a pair are kept, so that both together fit.
 
-    `longest_first` removes one token at a time from the end of the longer text, or of the second if
-    both are equally long, exactly like Google's `_truncate_seq_pair`. In closed form, with lengths
-    `a`, `b` and budget `n`: `a' = min(a, max(ceil(n / 2), n - b))` and
-    `b' = min(b, max(floor(n / 2), n - a))`. (Hugging Face's library gives the odd token to the
-    longer text instead.)
+    `longest_first` gives each text half of the budget, and what the other does not use. The odd
+    token of an odd budget goes to the longer text, or to the second if both are equally long,
+    exactly as in the `tokenizers` library. (Google's `_truncate_seq_pair` and KerasHub's
+    `round_robin` give it to the first.) In closed form, with lengths `a`, `b`, budget `n` and the
+    first text's half `h = floor((n + [a > b]) / 2)`: `a' = min(a, max(h, n - b))` and
+    `b' = min(b, max(n - h, n - a))`.
 
     Args:
         first: int `(batch,)`, lengths of the first texts.
@@ -60,9 +61,9 @@ def truncated_lengths(
     first, second = np.asarray(first, np.int64), np.asarray(second, np.int64)
     check_choice("truncation", truncation, PAIR_STRATEGIES, "Single texts allow others.")
     if truncation == "longest_first":
-        kept_first = np.minimum(first, np.maximum((budget + 1) // 2, budget - second))
-        kept_second = np.minimum(second, np.maximum(budget // 2, budget - first))
-        return kept_first, kept_second
+        half = (budget + (first > second)) // 2
+        kept_first = np.minimum(first, np.maximum(half, budget - second))
+        return kept_first, np.minimum(second, np.maximum(budget - half, budget - first))
     if truncation == "only_first":
         return _cut_to(first, budget - second, truncation, budget), second
     return first, _cut_to(second, budget - first, truncation, budget)

@@ -2,6 +2,7 @@
 
 import importlib.util
 import pathlib
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Self
 
@@ -38,7 +39,7 @@ class Index:
     HNSW searches with `efSearch=128`: among 100,000 random vectors it finds 98 % of the ten
     nearest, and 69 % with faiss's own 16, which takes a fifth of the time. `"HNSW48"` finds more.
     Any other name of faiss's `index_factory` is a `factory` too. Where faiss is not installed,
-    NumPy searches exactly. faiss learns the range of its codes from vectors, so an index of fewer
+    NumPy searches exactly, in float32 at any `precision`. faiss learns the range of its codes from vectors, so an index of fewer
     than 1,000 keeps them as they are, and is exact.
 
     Args:
@@ -75,13 +76,19 @@ class Index:
         self.engine = check_choice("engine", engine, (None, "faiss", "numpy"))
         self.similarity = check_choice("similarity", similarity, SIMILARITIES)
         self.factory, self.dim = factory, None
-        is_exact = precision == "float32" and factory is None
+        is_exact = factory is None and (precision == "float32" or engine == "numpy")
         if not is_exact and (engine == "numpy" or similarity == "manhattan"):
             raise ValueError(
-                "NumPy, and the similarity 'manhattan', search exactly: they need "
-                "precision='float32' and no `factory`. Received: "
+                "NumPy, and the similarity 'manhattan', search exactly: NumPy takes no `factory`, "
+                "and faiss needs precision='float32' without one. Received: "
                 f"precision={precision!r}, engine={engine!r}, factory={factory!r}, "
                 f"similarity={similarity!r}. Leave `engine` out, or choose another similarity."
+            )
+        if is_exact and precision != "float32":
+            warnings.warn(
+                f"NumPy keeps vectors in float32 and searches exactly. precision={precision!r} "
+                "saves memory with faiss only.",
+                stacklevel=2,
             )
         if engine is None and is_exact and importlib.util.find_spec("faiss") is None:
             engine = "numpy"

@@ -14,7 +14,6 @@ from bert_keras.corpora.sentence_pairs import (
     pack_segments,
     sentence_order_segments,
 )
-from bert_keras.preprocessing.packing import truncated_lengths
 from bert_keras.tokenizers import Layout
 
 CLS, SEP = 1, 2
@@ -78,8 +77,8 @@ def uncut_pairs(lists, index, sequence_length, generator, monkeypatch):
         whole.append((list(a), list(b)))
         surplus = len(a) + len(b) - room
         # Our draws for this pair: the same number of bits, from the same place of the stream.
-        lengths = truncated_lengths(len(a), len(b), room)
-        for text, kept in zip((a, b), map(int, lengths), strict=True):
+        most = max((room + 1) // 2, room - len(b)), max(room // 2, room - len(a))
+        for text, kept in zip((a, b), most, strict=True):
             if len(text) > kept:
                 generator.generator.getrandbits(len(text) - kept)
         coins = random.Random(surplus)

@@ -209,6 +209,19 @@ def test_numpy_scores_queries_some_at_a_time(monkeypatch):
         assert [hit["id"] for hit in hits] == [hit["id"] for hit in others]
 
 
+@pytest.mark.parametrize("precision", ["int8", "binary"])
+def test_numpy_says_that_it_keeps_float32_and_searches_exactly(precision, tmp_path):
+    with pytest.warns(UserWarning, match="float32"):
+        index = Index(precision, "numpy")
+    index.add(VECTORS[:1])
+    index.add(VECTORS[1:])
+    exact = Index()
+    exact.add(VECTORS)
+    assert [[hit["id"] for hit in hits] for hits in index.search(QUERIES)] == [
+        [hit["id"] for hit in hits] for hits in exact.search(QUERIES)
+    ]
+
+
 def test_without_faiss_numpy_searches_exactly(monkeypatch, tmp_path):
     index = Index()
     index.add(VECTORS)
@@ -376,7 +389,7 @@ def test_refused_vectors_leave_an_index_as_it_was(make):
         ({"engine": "lucene"}, "engine"),
         ({"similarity": "angle"}, "similarity"),
         ({"engine": "numpy", "factory": "Flat"}, "search exactly"),
-        ({"precision": "int8", "engine": "numpy"}, "search exactly"),
+        ({"precision": "int8", "similarity": "manhattan"}, "search exactly"),
     ],
 )
 def test_unknown_kinds_of_index_are_refused(arguments, message):
