@@ -28,6 +28,7 @@ import safetensors.numpy
 from bert_keras.checks import check_choice, check_exists
 from bert_keras.datasets.remote import check_local, open_bytes
 from bert_keras.engine.atomic_files import read_json, reading, replacing, write_json
+from bert_keras.tokenizers.protocol_buffers import check_whole
 from bert_keras.types import Array, Path
 
 MANIFEST_FILE = "manifest.json"
@@ -80,8 +81,8 @@ def open_shard(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
     size = _size(path)
     with reading(path, _MAKE_AGAIN), open(path, "rb") as file:
         header_size = int.from_bytes(file.read(8), "little")
-        if header_size > min(LONGEST_HEADER, size):
-            raise ValueError(f"a header of {header_size} bytes in a file of {size}")
+        is_inside = header_size <= min(LONGEST_HEADER, size)
+        check_whole(is_inside, f"a header of {header_size} bytes in a file of {size}")
         header = json.loads(file.read(header_size))
         begin = 8 + header_size
         data = np.memmap(file, np.uint8, "r", begin, (size - begin,)) if size > begin else b""
@@ -98,8 +99,9 @@ def _size(path):
 def _tensor(data, entry):
     begin, end = entry["data_offsets"]
     dtype, shape = _DTYPES[entry["dtype"]], entry["shape"]
-    if not 0 <= begin <= end <= len(data) or math.prod(shape) * dtype.itemsize != end - begin:
-        raise ValueError(f"a tensor at the bytes {begin} to {end} of {len(data)}")
+    is_inside = 0 <= begin <= end <= len(data)
+    is_whole = is_inside and math.prod(shape) * dtype.itemsize == end - begin
+    check_whole(is_whole, f"a tensor at the bytes {begin} to {end} of {len(data)}")
     return np.frombuffer(data[begin:end], dtype).reshape(shape)
 
 
@@ -147,11 +149,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             (str(shard["file"]), int(shard["bytes"]), int(shard["num_examples"]))
             for shard in manifest["shards"]
         ]
-        if sum(count for _, _, count in shards) != manifest["num_examples"]:
-            raise ValueError("its counts do not add up")
+        count = sum(count for _, _, count in shards)
+        check_whole(count == manifest["num_examples"], "its counts do not add up")
         for name, _, _ in shards:
-            if not re.fullmatch(r"[\w.-]+", name):
-                raise ValueError(f"a shard must be in the folder. Received: {name!r}")
+            is_inside = re.fullmatch(r"[\w.-]+", name)
+            check_whole(is_inside, f"a shard must be in the folder. Received: {name!r}")
     for name, size, _ in shards:
         found = _size(os.path.join(folder, name))
         if found != size:

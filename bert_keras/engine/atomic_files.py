@@ -9,6 +9,7 @@ Remove when `test_keras_s_save_destroys_the_old_file_when_it_fails` and
 
 import contextlib
 import ctypes
+import dis
 import errno
 import functools
 import glob
@@ -33,6 +34,7 @@ _Reader = TypeVar("_Reader", bound=Callable[..., Any])
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 # Errors of a disk, which may name no file.
 _DISK_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EROFS, getattr(errno, "EDQUOT", None)}
+_REFUSALS = (ValueError, TypeError, NotImplementedError)
 _PACKAGE = str(pathlib.Path(__file__).resolve().parent.parent) + os.sep
 # A folder without this file is not a checkpoint.
 _MARKER = pathlib.Path("config.json")
@@ -329,12 +331,16 @@ def reading(path, advice="Download or save it again."):
 
 
 def _is_refusal(error):
-    """Whether this package raised an error that says what it received."""
+    """Whether a `raise` in this package raised an error: then its text says what is wrong.
+
+    An error of the same class that an operation raised, as for a missing key, may come from damage.
+    """
     trace = error.__traceback__
     while trace.tb_next:
         trace = trace.tb_next
-    is_own = trace.tb_frame.f_code.co_filename.startswith(_PACKAGE)
-    return is_own and type(error) in (ValueError, TypeError) and "Received" in str(error)
+    code = trace.tb_frame.f_code
+    is_own = code.co_filename.startswith(_PACKAGE) and type(error) in _REFUSALS
+    return is_own and code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
 def read_json(path, kind=dict):

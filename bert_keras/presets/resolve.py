@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable
 
 from bert_keras.checks import check_exists, check_type, require, with_extra
+from bert_keras.presets.assign import warn
 from bert_keras.presets.formats import FORMATS
 from bert_keras.presets.registry import PRESETS, RegisteredPreset
 from bert_keras.presets.torch_pickle import CONVERT, INDEX_FILE
@@ -319,7 +320,15 @@ def _encoder_in(folder: pathlib.Path) -> pathlib.Path:
     starts, path = ("0_", "document_0_", "query_0_"), folder / "modules.json"
     inner = [x.parent for s in starts for x in sorted(folder.glob(f"{s}*/config.json"))]
     listed = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-    return next((x for x in inner if f'"{x.name}"' in listed), [*inner, folder][0])
+    if found := [x for x in inner if f'"{x.name}"' in listed]:
+        return found[0]
+    encoders = [str(x) for x in inner if x.name.endswith("Transformer")]
+    if len(encoders) > 1:
+        warn(
+            f"{folder} has an encoder for queries and one for documents: {encoders}. The first is "
+            "read. To read another one, list its modules in modules.json."
+        )
+    return [*inner, folder][0]
 
 
 def _has_config(folder: pathlib.Path) -> bool:

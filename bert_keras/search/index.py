@@ -39,8 +39,8 @@ class Index:
     HNSW searches with `efSearch=128`: among 100,000 random vectors it finds 98 % of the ten
     nearest, and 69 % with faiss's own 16, which takes a fifth of the time. `"HNSW48"` finds more.
     Any other name of faiss's `index_factory` is a `factory` too. Where faiss is not installed,
-    NumPy searches exactly, in float32 at any `precision`. faiss learns the range of its codes from vectors, so an index of fewer
-    than 1,000 keeps them as they are, and is exact.
+    NumPy searches exactly, in float32 at any `precision`. faiss learns the range of its codes from
+    vectors, so an index of fewer than 1,000 keeps them as they are, and is exact.
 
     Args:
         precision: `"float32"`, `"int8"` or `"binary"`.

@@ -144,8 +144,10 @@ class Tokenizer(TextEncoder):
             backend.decoder = tokenizers.decoders.WordPiece(model["continuing_subword_prefix"])
         parts = ("normalizer", "pre_tokenizer", "post_processor", "added_tokens")
         scores = [score for _, score in model["vocab"]] if model["type"] == "Unigram" else []
-        # The library may change the last digit of a score when it reads what it wrote.
-        scores = np.array(scores, "float32").tolist()
+        # The library may change the last digit of a score when it reads what it wrote. A score may
+        # lie in the middle between two floats of 32 bits, as ALBERT's minus 100; times pi it does
+        # not.
+        scores = np.multiply(scores, np.pi).astype("float32").tolist()
         numbers = json.dumps([model.get("merges"), scores]).encode()
         rest = {key: model[key] for key in model.keys() - {"vocab", "merges"}}
         rest["sha256"] = hashlib.sha256(numbers).hexdigest()

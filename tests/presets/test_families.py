@@ -276,7 +276,12 @@ TOKENIZERS_OF |= {"roberta": ["byte pairs", "Unigram"], "mpnet": ["MPNet"]}
 TOKENIZERS_OF |= {"modernbert": ["ModernBERT"]}
 PAIR_TASKS = "MultipleChoice NextSentencePrediction QuestionAnswering Reranker TextClassifier"
 FIRST = ["The low town, (New York)!", "a new town", "one", "of town " * 30]
-SECOND = ["The lower ones: \N{FULLWIDTH LATIN SMALL LETTER A} cafe\u0301.", "low", "of town " * 30, "the lower " * 30]
+SECOND = [
+    "The lower ones: \N{FULLWIDTH LATIN SMALL LETTER A} cafe\u0301.",
+    "low",
+    "of town " * 30,
+    "the lower " * 30,
+]
 PAIRS = [
     (record, task, kind)
     for record in records("HUGGING_FACE")

@@ -287,13 +287,28 @@ def test_each_of_two_encoders_loads_from_a_folder_that_lists_its_modules(folder,
         (inner / "modules.json").unlink()
     assert np.abs(expected["query"] - expected["document"]).max() > 0.1
     list_modules(both, ("Router", ""))
-    with pytest.raises(ValueError, match=r"modules of one, such as .*query_0_Transformer"):
-        bert_keras.TextEmbedder.from_preset(both)
+    # `pooling` and `normalize` replace modules, but not the choice of an encoder.
+    for source in (both, both / "document_0_Transformer", both / "query_0_Transformer"):
+        for options in ({}, {"pooling": "mean", "normalize": True}):
+            message = r"modules of one, such as .*query_0_Transformer"
+            with pytest.raises(ValueError, match=message) as refusal:
+                bert_keras.TextEmbedder.from_preset(source, **options)
+            assert "damaged" not in str(refusal.value)
+    # A task with a new head may begin with either encoder, and is told which one it has.
+    with pytest.warns(UserWarning, match="document_0_Transformer', .*The first is read"):
+        bert_keras.TextClassifier.from_preset(both, num_classes=2)
     for kind, vectors in expected.items():
         modules = ("Transformer", f"{kind}_0_Transformer"), ("Pooling", f"{kind}_1_Pooling")
         list_modules(both, *modules)
         embedder = bert_keras.TextEmbedder.from_preset(both)
         np.testing.assert_allclose(embedder.embed(TEXTS), vectors, atol=1e-6)
+
+
+def test_modules_that_treat_queries_in_another_way_are_never_left_out(folder):
+    modules = ("Transformer", ""), ("Pooling", "1_Pooling"), ("Asym", "2_Asym")
+    list_modules(folder, *modules)
+    with pytest.raises(ValueError, match="modules of their own for queries"):
+        bert_keras.TextEmbedder.from_preset(folder, pooling="mean", normalize=False)
 
 
 @pytest.mark.parametrize("name", SENTENCE_FILES)

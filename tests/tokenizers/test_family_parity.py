@@ -205,11 +205,14 @@ def test_words_are_tokenized_as_if_after_a_space(folders, make_pair, kind):
     assert ours.encode_words(["New", "York"])[0] == ours.encode("\u0020New York").ids
 
 
-def test_settings_are_equal_if_a_score_differs_in_its_last_digit(folders, tmp_path):
+@pytest.mark.parametrize("penalty", [0, 100])  # With 100, many lie between two float32.
+def test_settings_are_equal_if_a_score_differs_in_its_last_digit(folders, tmp_path, penalty):
     text = Tokenizer.load(folders / "xlm_roberta")._backend.to_str()
     backend = tokenizers.Tokenizer.from_str(text)
     saved = json.loads(backend.to_str())["model"]
-    vocabulary = [(token, score) for token, score in saved["vocab"]]
+    scores = -np.random.default_rng(0).uniform(0, 20, len(saved["vocab"])).astype("float32")
+    scores = (scores.astype(float) - penalty).tolist()
+    vocabulary = [(token, score) for (token, _), score in zip(saved["vocab"], scores, strict=True)]
     vocabulary[-2] = (vocabulary[-2][0], -7.2218217849731445)
     backend.model = tokenizers.models.Unigram(vocabulary, saved["unk_id"], False)
     ours = Tokenizer(backend)

@@ -56,6 +56,8 @@ _OLD_FLAGS = {
 _PACKAGE = "sentence_transformers.models"
 # Says which modules of a `Router` are for queries and which for documents.
 ROUTER_FILE = "router_config.json"
+# Modules that send queries and documents to others.
+_ROUTERS = ("Router", "Asym")
 _SPARSE_PACKAGE = "sentence_transformers.sparse_encoder.models"
 # Their activation of SPLADE's logits -> our `log_twice`.
 _LOG_TWICE = {"relu": False, "log1p_relu": True}
@@ -107,9 +109,9 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         return "bert_keras>TextEmbedder" if is_embedder else super().task_name()
 
     def _is_routed(self):
-        """Whether queries and documents have encoders of their own."""
+        """Whether queries and documents have modules of their own."""
         with contextlib.suppress(ValueError):
-            return [kind for kind, _ in self._modules()][:1] in (["Router"], ["Asym"])
+            return not {kind for kind, _ in self._modules()}.isdisjoint(_ROUTERS)
 
     def _is_late(self):
         return late_interaction.is_late_interaction([kind for kind, _ in self._modules()])
@@ -156,9 +158,9 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         known = ("Transformer", "Pooling", *("Dense",) * has_dense, "Normalize")
         if kinds not in (known, known[:-1]):
             advice = "Pass both `pooling` and `normalize` to ignore its modules."
-            if kinds[:1] in (("Router",), ("Asym",)):
+            if self._is_routed():
                 advice = (
-                    "It has encoders of their own for queries and documents. Load two embedders, "
+                    "It has modules of their own for queries and documents. Load two embedders, "
                     "each from a copy of the folder whose modules.json lists the modules of one, "
                     "such as those with the paths 'query_0_Transformer' and 'query_1_Pooling'."
                 )
