@@ -13,6 +13,7 @@ All extras are installed there, so a test that skips itself fails, see conftest.
 import itertools
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -89,6 +90,11 @@ ROUNDING = [
 ]
 # Runs before anything else starts JAX or TensorFlow, which then have several devices.
 SEVERAL_DEVICES = "tests/test_distribution.py"
+# Tests write and delete thousands of files, which takes minutes on some disks. The folder in memory
+# that Linux has is used where it has room: in a container it often has 64 MB.
+IN_MEMORY = pathlib.Path("/dev/shm")
+if IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > 4 * 2**30:
+    tempfile.tempdir = os.environ["TMPDIR"] = str(IN_MEMORY)
 # Parallel jobs with a thread for each core would mostly wait for one another.
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",

@@ -2,13 +2,17 @@
 
 import ast
 import configparser
+import contextlib
 import doctest
+import functools
 import importlib
 import importlib.util
 import pathlib
 import re
 import runpy
 import shlex
+import subprocess
+import tempfile
 
 import nbformat
 import pytest
@@ -97,9 +101,20 @@ def test_each_page_of_code_is_a_notebook_whose_cells_compile(language, build):
                 compile(manager.transform_cell(cell.source), page, "exec")
 
 
-@pytest.mark.once
+RUN = subprocess.run
+
+
+@functools.cache
+def process_of(*arguments, **options):
+    return RUN(arguments, **options)
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_each_common_error_is_still_an_error(language, capsys):
+def test_each_common_error_is_still_an_error(language, capsys, monkeypatch, tmp_path):
+    # Both pages start the same two processes, which take most of the time and run once.
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", lambda: contextlib.nullcontext("."))
+    monkeypatch.setattr(subprocess, "run", lambda args, **options: process_of(*args, **options))
     runpy.run_path(DOCS / language / "start/common_errors.py")  # It raises if one is not.
     assert capsys.readouterr().out.count("Error: ") >= 17
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -196,6 +196,9 @@ class BucketedBatches(keras.utils.PyDataset):
             copies of a row that have weight 0, which saves XLA a shape. Losses and metrics must
             then be weighted means (`reduction="mean_with_sample_weight"`, `weighted_metrics`).
         epoch: int, the number of the first epoch.
+        draw: function that changes each batch when it is read, such as one that masks tokens, or
+            `None`. It takes the batch; its rows, int64 `(size,)`; and a NumPy `Generator`, another
+            one in each epoch, or `None` without `shuffle`.
         token_budget: int, or `None`: the most tokens in a batch, in place of `batch_size`, see
             `sorted_batches`. It excludes `shuffle` and `pad_last_batch`.
 
@@ -229,6 +232,7 @@ class BucketedBatches(keras.utils.PyDataset):
         buckets: Sequence[int] | None = None,
         pad_last_batch: bool = False,
         epoch: int = 0,
+        draw: Callable[..., tuple[Any, ...]] | None = None,
         token_budget: int | None = None,
     ) -> None:
         # Without `workers`: batches are cheap to make, and for a model that is not built yet,
@@ -241,7 +245,7 @@ class BucketedBatches(keras.utils.PyDataset):
         if window is None:
             window = min(max(len(lengths) // (20 * batch_size), 4), 100)
         self.window = check_int("window", window)
-        self.make_inputs = make_inputs
+        self.make_inputs, self.draw = make_inputs, draw
         self.labels = _as_columns(labels, len(lengths), "labels")
         self.sample_weight = _as_columns(sample_weight, len(lengths), "sample_weight")
         if token_budget is not None:
@@ -318,9 +322,13 @@ class BucketedBatches(keras.utils.PyDataset):
             weights[name] = np.ones(len(rows), np.float32) if weight is None else weight
             # Rows that only fill the batch. Selecting rows made a copy of the data set's weights.
             weights[name][num_rows:] = 0
-        if not has_weights:
-            return inputs, labels if is_dict else labels[None]
-        return (inputs, labels, weights) if is_dict else (inputs, labels[None], weights[None])
+        if not is_dict:
+            labels, weights = labels[None], weights[None]
+        batch = (inputs, labels, weights) if has_weights else (inputs, labels)
+        if self.draw is None:
+            return batch
+        seed = [self.seed, self.epoch, index]
+        return self.draw(batch, rows, np.random.default_rng(seed) if self.shuffle else None)
 
     def _column_weights(self, labels, weights, rows, length):
         """Returns the weights of one column of labels, or `None` if all are 1."""
@@ -421,6 +429,7 @@ def _as_columns(columns, num_rows, name):
     return columns
 
 
+@dataclasses.dataclass
 class EncodedExamples:
     """All examples of a data set: rows of token ids, with their labels.
 
@@ -430,18 +439,16 @@ class EncodedExamples:
         labels: labels as the loss takes them: an array `(num_rows, ...)`, a `Ragged` with one label
             per token, a dict of these, or `None`.
         sample_weight: weights in the same form.
-
-    Attributes:
-        keeps_buckets: bool, whether batches must be padded to `buckets` and no other lengths,
-            because results depend on the padded length, or because a step costs next to nothing.
+        draw: see `BucketedBatches`.
+        buckets: the lengths that batches must be padded to, because results depend on the padded
+            length, or because a step costs next to nothing. `None`: `fit` may choose fewer.
     """
 
-    keeps_buckets = False
-
-    def __init__(self, rows: Rows, labels: Any = None, sample_weight: Any = None) -> None:
-        self.rows = rows
-        self.labels, self.sample_weight = labels, sample_weight
-        self.buckets = lengths_of(rows)
+    rows: Rows
+    labels: Any = None
+    sample_weight: Any = None
+    draw: Callable[..., tuple[Any, ...]] | None = None
+    buckets: tuple[int, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -456,29 +463,20 @@ class EncodedExamples:
         return BucketedBatches(
             self.rows.lengths,
             self.rows.inputs,
-            labels=self.labels,
-            sample_weight=self.sample_weight,
+            self.labels,
+            self.sample_weight,
+            draw=self.draw,
             batch_size=DEFAULT_BATCH_SIZE if batch_size is None else batch_size,
-            buckets=self.buckets,
+            buckets=self.buckets or lengths_of(self.rows),
             **options,
         )
-
-    def finish(self, batches: BucketedBatches) -> keras.utils.PyDataset:
-        """Returns the data set that `fit` reads: these batches, unless a subclass masks them."""
-        return batches
 
     def as_one_batch(self) -> tuple[Any, ...]:
         """Returns all rows as one batch, in their order, see `BucketedBatches`."""
         batches = self.batches(len(self), shuffle=False)
         ((_, length),) = batches.batches
         batches.batches = [(np.arange(len(self)), length)]
-        return self.finish(batches)[0]
-
-    def labelled(self, labels: Any, sample_weight: Any = None) -> EncodedExamples:
-        """Returns the same rows with other labels and weights."""
-        examples = copy.copy(self)
-        examples.labels, examples.sample_weight = labels, sample_weight
-        return examples
+        return batches[0]
 
 
 def prediction_batches(rows: Rows, batch_size: int | None = None) -> BucketedBatches:

@@ -72,7 +72,7 @@ class TokenKinds(NamedTuple):
         if self.continues_word is None:
             raise ValueError(
                 "Whole words and spans need `word_starts` if the vocabulary does not mark where "
-                "words begin. Received: none. Pass those of `TextPreprocessor.word_starts`, or "
+                "words begin. Received: none. Pass those of `TextPreprocessor.tokenize`, or "
                 "choose strategy='pieces'."
             )
         return ~self.continues_word[token_ids]

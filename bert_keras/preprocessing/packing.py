@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,13 +22,6 @@ SINGLE_STRATEGIES = ("longest_first", "only_first", "head", "tail", "head_tail")
 STRATEGIES = ("longest_first", "only_first", "only_second", "head", "tail", "head_tail")
 # Sun et al. keep the first 128 of the 510 tokens that fit between [CLS] and [SEP].
 HEAD_LENGTH = 128
-
-
-def check_input_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Returns names of inputs as a tuple; raises `ValueError` for one that text cannot give."""
-    for name in (names := tuple(names)):
-        check_choice("input_names", name, INPUT_NAMES)
-    return names
 
 
 def truncated_lengths(
@@ -109,20 +102,6 @@ def truncate(
     return Ragged(ids.values, ids.starts, head), Ragged(ids.values, ends - tail, tail)
 
 
-def packed_lengths(
-    ids: Ragged | Sequence[Sequence[int]],
-    pair_ids: Ragged | Sequence[Sequence[int]] | None = None,
-    *,
-    layout: Layout,
-    max_length: int,
-) -> NDArray[np.int64]:
-    """Returns the length of each packed sequence, with special tokens: int64 `(batch,)`."""
-    lengths = Ragged.from_rows(ids).lengths + layout.num_special(pair_ids is not None)
-    if pair_ids is not None:
-        lengths = lengths + Ragged.from_rows(pair_ids).lengths
-    return np.minimum(lengths, max_length)
-
-
 def pack(
     ids: Ragged | Sequence[Sequence[int]],
     pair_ids: Ragged | Sequence[Sequence[int]] | None = None,
@@ -166,7 +145,6 @@ def pack(
     >>> pack([[7, 8]], [[9]], layout=bert, pad_id=0, max_length=8, length=7)["token_ids"]
     array([[2, 7, 8, 3, 9, 3, 0]], dtype=int32)
     """
-    input_names = check_input_names(input_names)
     ids, is_pair = Ragged.from_rows(ids), pair_ids is not None
     num_special, between = layout.num_special(is_pair), layout.between if is_pair else ()
     advice = "The special tokens need room."
@@ -191,13 +169,16 @@ def pack(
     token_ids[rows, ends[:, None] + np.arange(len(layout.after))] = layout.after
     inputs, columns = {}, np.arange(length)
     padding_mask = columns < lengths[:, None]
-    if TOKEN_IDS in input_names:
-        inputs[TOKEN_IDS] = token_ids
-    if SEGMENT_IDS in input_names:
-        is_second = padding_mask & (columns >= second_begins[:, None]) & is_pair
-        inputs[SEGMENT_IDS] = (is_second * layout.second_segment).astype(np.int32)
-    if PADDING_MASK in input_names:
-        inputs[PADDING_MASK] = padding_mask.astype(np.int32)
+    for name in input_names:
+        if name == TOKEN_IDS:
+            inputs[name] = token_ids
+        elif name == SEGMENT_IDS:
+            is_second = padding_mask & (columns >= second_begins[:, None]) & is_pair
+            inputs[name] = (is_second * layout.second_segment).astype(np.int32)
+        elif name == PADDING_MASK:
+            inputs[name] = padding_mask.astype(np.int32)
+        else:
+            check_choice("input_names", name, INPUT_NAMES)
     return inputs
 
 
@@ -242,29 +223,20 @@ class TextPacker:
         refuse_first(lengths > room, lengths, rule, "Split the text into sentences.")
 
     def tokenize(
-        self, texts: str | Texts, pairs: str | Texts | None = None
+        self,
+        texts: str | Texts,
+        pairs: str | Texts | None = None,
+        word_starts: bool = False,
     ) -> tuple[Ragged, Ragged | None]:
         """Returns the token ids of the first and of the second texts, without special tokens.
 
         Args:
             texts, pairs: as for a call of `TextPreprocessor`.
+            word_starts: bool. `True` returns, in place of each id, whether a word begins there.
 
         Returns:
-            Two `Ragged` of int32; the second is None for single texts.
+            Two `Ragged` of int32, or of bool; the second is None for single texts.
         """
-        return self._of_tokens(False, texts, pairs)
-
-    def word_starts(
-        self, texts: str | Texts, pairs: str | Texts | None = None
-    ) -> tuple[Ragged, Ragged | None]:
-        """Returns, for each token of `tokenize`, whether a word begins there.
-
-        Returns:
-            Two `Ragged` of bool; the second is None for single texts.
-        """
-        return self._of_tokens(True, texts, pairs)
-
-    def _of_tokens(self, word_starts, texts, pairs):
         found = []
         for column in split_pairs(texts, pairs):
             if column is not None:
@@ -274,49 +246,43 @@ class TextPacker:
         return tuple(found)
 
     def pack(
-        self, ids: Ragged, pair_ids: Ragged | None = None, length: int | None = None
-    ) -> dict[str, NDArray[np.int32]]:
-        """Packs the result of `tokenize`; `length` as for a call."""
-        return pack(
-            ids,
-            pair_ids,
-            layout=self.tokenizer.layout,
-            pad_id=self.tokenizer.pad_token_id,
-            input_names=self.input_names,
-            **self._lengths(length),
-        )
+        self,
+        ids: Ragged,
+        pair_ids: Ragged | None = None,
+        length: int | None = None,
+        fill: int | None = None,
+    ) -> Any:
+        """Packs the result of `tokenize`; `length` as for a call of `TextPreprocessor`.
 
-    def pack_word_starts(
-        self, starts: Ragged, pair_starts: Ragged | None = None, length: int | None = None
-    ) -> NDArray[np.bool_]:
-        """Packs the result of `word_starts` in the way `pack` packs tokens.
+        Args:
+            fill: int, to pack another value for each token: that of special tokens and of padding.
 
         Returns:
-            Bool `(batch, length)`, True at special tokens and padding.
+            A dict of int32 arrays `(batch, length)`; with `fill` one such array.
         """
-        return self._pack_values(1, starts, pair_starts, length).astype(bool)
-
-    def _pack_values(self, fill, values, pair_values, length):
-        """Packs a value for each token as `pack` packs tokens, and `fill` for all others."""
-        options = {"layout": self.tokenizer.layout.of(fill), "pad_id": fill}
-        options |= {"input_names": (TOKEN_IDS,), **self._lengths(length)}
-        return pack(values, pair_values, **options)[TOKEN_IDS]
-
-    def _lengths(self, length):
-        max_length = self.max_length if length is None else length
-        check_int("length", max_length, 0, self.max_length, "Raise the preprocessor's max_length.")
-        return {"max_length": max_length, "length": length, "truncation": self.truncation}
+        max_length = self.max_length
+        if length is not None:
+            advice = "Raise the preprocessor's max_length."
+            max_length = check_int("length", length, 0, max_length, advice)
+        options = {"max_length": max_length, "length": length, "truncation": self.truncation}
+        tokenizer, layout = self.tokenizer, self.tokenizer.layout
+        if fill is not None:
+            options |= {"layout": layout.of(fill), "pad_id": fill, "input_names": (TOKEN_IDS,)}
+            return pack(ids, pair_ids, **options)[TOKEN_IDS]
+        options |= {"layout": layout, "pad_id": tokenizer.pad_token_id}
+        return pack(ids, pair_ids, input_names=self.input_names, **options)
 
     def packed_lengths(self, ids: Ragged, pair_ids: Ragged | None = None) -> NDArray[np.int64]:
         """Returns the packed length of each row of `tokenize`'s result: int64 `(num_texts,)`."""
+        room, lengths = self.room(pair_ids is not None), ids.lengths
         # Raises before the first batch is made if the strategy cannot make a text fit.
         if pair_ids is None:
             choices = SINGLE_STRATEGIES
             check_choice("truncation", self.truncation, choices, "Pairs have others.")
         else:
-            truncated_lengths(ids.lengths, pair_ids.lengths, self.room(True), self.truncation)
-        layout = self.tokenizer.layout
-        return packed_lengths(ids, pair_ids, layout=layout, max_length=self.max_length)
+            truncated_lengths(lengths, pair_ids.lengths, room, self.truncation)
+            lengths = lengths + pair_ids.lengths
+        return np.minimum(lengths, room) + self.max_length - room
 
 
 def split_pairs(

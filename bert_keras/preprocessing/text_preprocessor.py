@@ -70,7 +70,7 @@ class TextPreprocessor(TextPacker):
             tokenizer,
             check_int("max_length", max_length, 3, advice=advice),
             check_choice("truncation", truncation, packing.STRATEGIES),
-            packing.check_input_names(input_names),
+            tuple(check_choice("input_names", x, packing.INPUT_NAMES) for x in input_names),
         )
         self.text_columns = [text_columns] if isinstance(text_columns, str) else text_columns
 
@@ -139,7 +139,7 @@ class TextPreprocessor(TextPacker):
                 rows = column and [[offset[end] for offset in row.offsets] for row in found]
                 bounds.append(None if column is None else Ragged.from_rows(rows))
         length = self._padded_length(*starts, length)
-        return np.stack([self._pack_values(0, *x, length) for x in (starts, ends)], axis=-1)
+        return np.stack([self.pack(*x, length, fill=0) for x in (starts, ends)], axis=-1)
 
     def _padded_length(self, ids, pair_ids, length):
         if length is not None or not COMPILES_SHAPES:

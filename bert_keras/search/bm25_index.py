@@ -8,13 +8,17 @@ from typing import Any, Self
 
 import numpy as np
 
-from bert_keras.checks import as_texts, check_int, check_not_empty, refuse_first, require
+from bert_keras.checks import (
+    as_texts,
+    check_int,
+    check_not_empty,
+    refuse_first,
+    require,
+)
 from bert_keras.engine.atomic_files import of_one_state, reading
 from bert_keras.search.exact_vectors import best_of
-from bert_keras.search.records import Records, check_kind, read_records, save_folder
+from bert_keras.search.saved_index import SavedIndex
 from bert_keras.types import Path, Texts
-
-KIND = "bert_keras.search.BM25Index"
 
 
 @functools.cache
@@ -51,7 +55,7 @@ def split_into_words(text: str) -> list[str]:
     return word.findall(unicodedata.normalize("NFC", text.replace("i\u0307", "i")))
 
 
-class BM25Index:
+class BM25Index(SavedIndex):
     """Texts with their ids and payloads, searched by the words they share with a query.
 
     A text scores high for words of the query that it has often and that few other texts have:
@@ -79,15 +83,20 @@ class BM25Index:
         [bm25s](https://arxiv.org/abs/2407.03618).
     """
 
+    saved = ("k1", "b", "has_own_tokenize")
+
     def __init__(
         self, tokenize: Callable[[str], list[str]] | None = None, k1: float = 0.9, b: float = 0.4
     ) -> None:
+        super().__init__()
         self._bm25s = require("bm25s", "search by words", "search")
         self.tokenize, self.k1, self.b = tokenize or split_into_words, k1, b
-        self._records, self._texts, self._scorer = Records(), [], None
+        self._texts, self._scorer = [], None
 
-    def __len__(self) -> int:
-        return len(self._records)
+    @property
+    def has_own_tokenize(self) -> bool:
+        """Whether `tokenize` is a function of the user, which no file holds."""
+        return self.tokenize is not split_into_words
 
     def add(
         self,
@@ -107,8 +116,8 @@ class BM25Index:
                 JSON. The index is as it was.
         """
         texts = as_texts(texts)
-        ids, payloads = self._records.check(len(texts), ids, payloads)
-        self._records.add(ids, payloads)
+        ids, payloads = self._check_rows(len(texts), ids, payloads)
+        self._add_rows(ids, payloads)
         self._texts += texts
         self._scorer = None
 
@@ -131,7 +140,7 @@ class BM25Index:
         if isinstance(queries, str):
             return self.search([queries], top_k)[0]
         check_int("top_k", top_k)
-        check_not_empty(self._records, "An index must have texts to search", "Call `add`.")
+        check_not_empty(self, "An index must have texts to search", "Call `add`.")
         queries = check_not_empty(as_texts(queries, "queries"), "A search needs at least one query")
         words = [self.tokenize(query) for query in queries]
         refuse_first([not found for found in words], queries, "A query must have words")
@@ -149,7 +158,7 @@ class BM25Index:
                 scores[known], rows[known] = found.scores, found.documents
             return scores, np.where(scores > 0, rows, -1).astype(int)
 
-        return self._records.hits(*best_of(search, len(self), top_k))
+        return self._hits(*best_of(search, len(self), top_k))
 
     def _indexed(self):
         if self._scorer is None:
@@ -159,12 +168,6 @@ class BM25Index:
             scorer.index(words if any(words) else [[""]], show_progress=False)
             self._scorer = scorer
         return self._scorer
-
-    def save(self, folder: Path) -> None:
-        """Writes the texts with their ids and payloads into a folder, see `Index.save`."""
-        has_own = self.tokenize is not split_into_words
-        config = {"kind": KIND, "k1": self.k1, "b": self.b, "has_own_tokenize": has_own}
-        save_folder(folder, config, self._records, texts=self._texts)
 
     @classmethod
     @of_one_state
@@ -178,14 +181,11 @@ class BM25Index:
         Raises:
             ValueError: the index has a `tokenize` of its own, and none is passed.
         """
-        config = check_kind(folder, KIND)
+        config = cls._config_of(folder)
         if config.get("has_own_tokenize") and tokenize is None:
             raise ValueError(
                 f"{folder} needs the `tokenize` that its index was made with, or other texts would "
                 "be found. Received: None. Pass it to `load`."
             )
         with reading(folder):
-            index = cls(tokenize, config["k1"], config["b"])
-            index._records, texts = read_records(folder, config)
-            index._texts = as_texts(texts)
-        return index
+            return cls(tokenize, config["k1"], config["b"])._filled(folder, config)

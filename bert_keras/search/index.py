@@ -1,7 +1,6 @@
 """An index over vectors, with the ids and payloads that belong to them."""
 
 import importlib.util
-import pathlib
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Self
@@ -14,19 +13,11 @@ from bert_keras.checks import check_choice, check_int, check_not_empty, check_sh
 from bert_keras.engine.atomic_files import of_one_state, reading
 from bert_keras.search.exact_vectors import ExactVectors, best_of
 from bert_keras.search.faiss_vectors import FACTORIES, FaissVectors
-from bert_keras.search.records import (
-    Records,
-    check_kind,
-    check_vectors,
-    read_records,
-    save_folder,
-)
+from bert_keras.search.saved_index import SavedIndex, check_vectors
 from bert_keras.types import Path, VectorSimilarity
 
-KIND = "bert_keras.search.Index"
 
-
-class Index:
+class Index(SavedIndex):
     """Vectors with their ids and payloads, searched by faiss.
 
     | index | faiss's name | memory for each value |
@@ -65,6 +56,8 @@ class Index:
         [faiss](https://arxiv.org/abs/2401.08281).
     """
 
+    saved = ("precision", "engine", "factory", "similarity", "dim")
+
     def __init__(
         self,
         precision: Literal["float32", "int8", "binary"] = "float32",
@@ -72,6 +65,7 @@ class Index:
         factory: str | None = None,
         similarity: VectorSimilarity = "cosine",
     ) -> None:
+        super().__init__()
         self.precision = check_choice("precision", precision, tuple(FACTORIES))
         self.engine = check_choice("engine", engine, (None, "faiss", "numpy"))
         self.similarity = check_choice("similarity", similarity, SIMILARITIES)
@@ -97,10 +91,6 @@ class Index:
             if engine == "numpy"
             else FaissVectors(factory or FACTORIES[precision], similarity)
         )
-        self._records = Records()
-
-    def __len__(self) -> int:
-        return len(self._records)
 
     def add(
         self,
@@ -120,9 +110,9 @@ class Index:
                 an id exists already, or a payload does not fit into JSON.
         """
         vectors = self._checked("Vectors", vectors)
-        ids, payloads = self._records.check(len(vectors), ids, payloads)
+        ids, payloads = self._check_rows(len(vectors), ids, payloads)
         self._vectors.add(vectors)
-        self._records.add(ids, payloads)
+        self._add_rows(ids, payloads)
         self.dim = vectors.shape[1]
 
     def _checked(self, name, vectors):
@@ -154,24 +144,16 @@ class Index:
         queries = self._checked("Queries", np.atleast_2d(queries) if is_one else queries)
         vectors = self._vectors
         found = best_of(lambda k: vectors.search(queries, k), len(self), top_k, vectors.scores_all)
-        hits = self._records.hits(*found)
+        hits = self._hits(*found)
         return hits[0] if is_one else hits
 
-    def save(self, folder: Path) -> None:
-        """Writes the index into a folder, all of it or, after an error, nothing.
+    def _arrays(self):
+        return self._vectors.arrays()
 
-        Raises:
-            ValueError: the index is empty, or the folder holds something else.
-            OSError: a file cannot be written.
-        """
-
-        def write_arrays(new):
-            for name, array in self._vectors.arrays().items():
-                np.save(new / f"{name}.npy", array)
-
-        names = ("precision", "engine", "factory", "similarity", "dim")
-        config = {"kind": KIND, **{name: getattr(self, name) for name in names}}
-        save_folder(folder, config, self._records, write_arrays)
+    def _set_arrays(self, arrays):
+        [(name, array)] = arrays.items()
+        shape = self._vectors.set_array(name, array)
+        check_shape("The vectors", np.broadcast_to(0.0, shape), (len(self), self.dim))
 
     @classmethod
     @of_one_state
@@ -183,19 +165,7 @@ class Index:
             ValueError: the folder holds something else, or a file is damaged.
             ImportError: faiss is not installed, and the index is not exact.
         """
-        config = check_kind(folder, KIND)
         # Folders without a similarity are from before there was one.
-        config = {"similarity": "dot", **config}
-        names = ("precision", "engine", "factory", "similarity")
+        config = {"similarity": "dot", **cls._config_of(folder)}
         with reading(folder):
-            index = cls(*(config[name] for name in names))
-            index.dim = check_int("dim", config["dim"])
-            index._records, _ = read_records(folder, config)
-            path = pathlib.Path(folder) / "vectors.npy"
-            name = "vectors" if path.exists() else "faiss"
-            array = np.load(path.with_name(f"{name}.npy"), allow_pickle=False)
-            shape = index._vectors.set_array(name, array)
-            check_shape(
-                f"The vectors in {folder}", np.broadcast_to(0.0, shape), (len(index), index.dim)
-            )
-        return index
+            return cls(*(config[name] for name in cls.saved[:-1]))._filled(folder, config)

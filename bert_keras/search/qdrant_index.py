@@ -9,7 +9,7 @@ import numpy as np
 
 from bert_keras.answers.similarity import SIMILARITIES
 from bert_keras.checks import check_choice, check_int, check_not_empty, refuse_first, require
-from bert_keras.search.records import Records, check_sparse, check_vectors, hit
+from bert_keras.search.saved_index import check_rows, check_sparse, check_vectors, hit
 from bert_keras.types import VectorSimilarity
 
 # At most this many points, and numbers, in a request. A number takes about 20 bytes in JSON, and a
@@ -114,8 +114,7 @@ class QdrantIndex:
         vectors, dim = self._checked("Vectors", vectors, kind)
         count = vectors.shape[0] if kind == "sparse" else len(vectors)
         start = len(self)
-        ids = range(start, start + count) if ids is None else ids
-        ids, payloads = Records().check(count, ids, payloads)
+        ids, payloads = check_rows(count, ids, payloads, start=start)
         size = max(1, min(_POINTS, _NUMBERS // _most_numbers(vectors)))
         parts = [slice(first, first + size) for first in range(0, count, size)]
         with self._answering():

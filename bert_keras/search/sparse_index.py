@@ -1,6 +1,5 @@
 """An index over sparse vectors, such as those of SPLADE."""
 
-import pathlib
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
@@ -9,20 +8,13 @@ import numpy as np
 from bert_keras.checks import check_int, check_not_empty, require
 from bert_keras.engine.atomic_files import of_one_state, reading
 from bert_keras.search.exact_vectors import best_of, highest
-from bert_keras.search.records import (
-    Records,
-    check_kind,
-    check_sparse,
-    read_records,
-    save_folder,
-)
+from bert_keras.search.saved_index import SavedIndex, check_sparse
 from bert_keras.types import Path
 
-KIND = "bert_keras.search.SparseIndex"
 _ARRAYS = ("data", "indices", "indptr")
 
 
-class SparseIndex:
+class SparseIndex(SavedIndex):
     """Sparse vectors with their ids and payloads, searched by inner product.
 
     For each token the index keeps the rows that have a weight for it, so that a query reads only
@@ -40,14 +32,14 @@ class SparseIndex:
     ```
     """
 
+    saved = ("dim",)
+
     def __init__(self) -> None:
+        super().__init__()
         self._sparse = require("scipy.sparse", "search in sparse vectors")
         self.dim: int | None = None
         # Blocks of the inverted index, `(dim, num_rows)` each.
-        self._records, self._blocks = Records(), []
-
-    def __len__(self) -> int:
-        return len(self._records)
+        self._blocks = []
 
     def add(
         self,
@@ -67,9 +59,9 @@ class SparseIndex:
             ValueError: see `Index.add`.
         """
         vectors = check_sparse("Vectors", vectors, self.dim)
-        ids, payloads = self._records.check(vectors.shape[0], ids, payloads)
+        ids, payloads = self._check_rows(vectors.shape[0], ids, payloads)
         self._blocks.append(vectors.T.tocsr())
-        self._records.add(ids, payloads)
+        self._add_rows(ids, payloads)
         self.dim = vectors.shape[1]
 
     def search(self, queries: Any, top_k: int = 10) -> list[list[dict[str, Any]]]:
@@ -94,7 +86,7 @@ class SparseIndex:
             scores, rows = highest(lambda block: (block @ inverted).toarray(), queries, k)
             return scores, np.where(scores != 0, rows, -1)
 
-        return self._records.hits(*best_of(search, len(self), top_k))
+        return self._hits(*best_of(search, len(self), top_k))
 
     def _inverted(self):
         """Returns the rows of each token, a sparse matrix `(dim, num_rows)`."""
@@ -102,26 +94,20 @@ class SparseIndex:
             self._blocks[:] = [self._sparse.hstack(self._blocks, format="csr")]
         return self._blocks[0]
 
-    def save(self, folder: Path) -> None:
-        """Writes the index into a folder, see `Index.save`."""
+    def _arrays(self):
+        return {name: getattr(self._inverted(), name) for name in _ARRAYS}
 
-        def write_arrays(new):
-            for name in _ARRAYS:
-                np.save(new / f"{name}.npy", getattr(self._inverted(), name))
-
-        save_folder(folder, {"kind": KIND, "dim": self.dim}, self._records, write_arrays)
+    def _set_arrays(self, arrays):
+        matrix = self._sparse.csr_array(
+            tuple(arrays[name] for name in _ARRAYS), shape=(self.dim, len(self))
+        )
+        matrix.check_format(full_check=True)
+        self._blocks = [check_sparse("Vectors", matrix, len(self))]
 
     @classmethod
     @of_one_state
     def load(cls, folder: Path) -> Self:
         """Returns an index that `save` wrote, see `Index.load`."""
-        config, index = check_kind(folder, KIND), cls()
+        config = cls._config_of(folder)
         with reading(folder):
-            index.dim = check_int("dim", config["dim"])
-            index._records, _ = read_records(folder, config)
-            paths = [pathlib.Path(folder) / f"{name}.npy" for name in _ARRAYS]
-            arrays = [np.load(path, allow_pickle=False) for path in paths]
-            matrix = index._sparse.csr_array(tuple(arrays), shape=(index.dim, len(index)))
-            matrix.check_format(full_check=True)
-            index._blocks = [check_sparse("Vectors", matrix, len(index))]
-        return index
+            return cls()._filled(folder, config)

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from bert_keras.serving import bodies
 from bert_keras.serving.inside import instruments_of
-from bert_keras.serving.rows import Refusal, check, check_num_rows
+from bert_keras.serving.rows import check, check_num_rows
 from bert_keras.serving.server import as_json
 
 
@@ -84,25 +84,37 @@ def router(server):
     @routes.post("/tokens/{name:path}", summary="The tokens of texts, and their ids")
     async def tokens(name: str, body: Texts):
         texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
-        return await as_json(await tokens_of(server, server.find(name), texts))
+        check_num_rows(texts, server.settings)
+        length, most = sum(map(len, texts)), server.settings.max_text
+        check(length <= most, f"inputs: at most {most} characters. Received: {length}.", 413)
+        tokenizer = server.find(name).model.tokenizer
+        special = {*tokenizer.special_token_ids}
+        encodings = await asyncio.to_thread(tokenizer.encode, texts)
+        rows = (zip(x.ids, x.pieces, x.offsets, strict=True) for x in encodings)
+        return await as_json(
+            [
+                [
+                    {"id": id, "text": piece, "special": id in special, "start": start, "stop": end}
+                    for id, piece, (start, end) in row
+                ]
+                for row in rows
+            ]
+        )
 
     return routes
 
 
 def _checked_options(served, body):
     """Returns the options of a body; raises `Refusal`, 422, for one that does not fit."""
-    known = {option.name: option for option in served.options(served.method)}
-    extra, names = body.model_extra or {}, ", ".join(known) or "no options"
-    for name in extra:
-        check(name in known, f"{name}: {served.method} takes {names}.")
-    options = {name: value for name, value in extra.items() if value is not None}
-    for name, value in options.items():
+    defaults = {option.name: option.default for option in served.options(served.method)}
+    options = {}
+    for name, value in (body.model_extra or {}).items():
         check(not isinstance(value, dict), f"{name}: a text, a number or a list is needed.")
-        try:
-            options[name] = known[name].checked(value)
-        except (TypeError, ValueError) as error:
-            raise Refusal(422, f"{name}: {error}") from error
-    return {name: tuple(x) if isinstance(x, list) else x for name, x in options.items()}
+        value = defaults.get(name) if value is None else value
+        options[name] = tuple(value) if isinstance(value, list) else value
+    if options:
+        served.check_options(served.method, options)
+    return options
 
 
 def _with_instrument(server, name, instrument):
@@ -112,24 +124,6 @@ def _with_instrument(server, name, instrument):
     names = ", ".join(instruments) or "neither"
     check(instrument in instruments, f"{name!r} has no {instrument} to show. It has: {names}.")
     return served, instruments[instrument]
-
-
-async def tokens_of(server, served, texts, special_tokens=True):
-    """Returns for each text its tokens, dicts."""
-    check_num_rows(texts, server.settings)
-    length, most = sum(map(len, texts)), server.settings.max_text
-    check(length <= most, f"inputs: at most {most} characters. Received: {length}.", 413)
-    tokenizer = served.model.tokenizer
-    special, options = {*tokenizer.special_token_ids}, {"special_tokens": special_tokens}
-    encodings = await asyncio.to_thread(tokenizer.encode, texts, **options)
-    rows = (zip(x.ids, x.pieces, x.offsets, strict=True) for x in encodings)
-    return [
-        [
-            {"id": id, "text": piece, "special": id in special, "start": start, "stop": end}
-            for id, piece, (start, end) in row
-        ]
-        for row in rows
-    ]
 
 
 def _described(served):

@@ -5,7 +5,6 @@ import base64
 import contextlib
 import hmac
 import json
-import zlib
 
 from bert_keras.serving.server import CLIENT, error_body
 
@@ -44,12 +43,10 @@ class Guard:
 
         try:
             refused = self._refused(scope) or await self._read(receive, body)
-            if not refused:
-                refused, content = await self._decoded(scope, bytes(body))
             if refused:
                 await _respond(scope, sending, *refused)
             else:
-                await self.app(scope, _replayed(content, receive), sending)
+                await self.app(scope, _replayed(bytes(body), receive), sending)
         finally:
             self.held -= len(body)
             route = getattr(scope.get("route"), "path", "other")
@@ -67,6 +64,9 @@ class Guard:
             same = [hmac.compare_digest(key, each.encode()) for each in self.settings.api_keys]
             if not any(same):
                 return 401, "An API key is needed: the header `Authorization: Bearer KEY`."
+        encoding = headers.get(b"content-encoding", b"identity").decode("latin-1")
+        if encoding.strip().lower() != "identity":
+            return 415, f"Content-Encoding: bodies are read as they are. Received: {encoding:.60}."
         length, limit = headers.get(b"content-length", b"0"), self.settings.max_body
         if length.isdigit() and int(length) > limit:
             return 413, f"A body may have at most {limit} bytes. Received: {int(length)}."
@@ -90,25 +90,6 @@ class Guard:
                         return None
         except TimeoutError:
             return 408, f"The body did not arrive within {self.settings.deadline:g} s."
-
-    async def _decoded(self, scope, body):
-        """Returns why an encoded body is refused, or `None`, and the decoded body."""
-        encoding = dict(scope["headers"]).get(b"content-encoding", b"identity").strip().lower()
-        if not body or encoding == b"identity":
-            return None, body
-        if encoding not in (b"gzip", b"x-gzip"):
-            name = encoding.decode("latin-1")
-            return (415, f"Content-Encoding: gzip is read, or none. Received: {name:.60}."), b""
-        decoder, limit = zlib.decompressobj(zlib.MAX_WBITS | 16), self.settings.max_body
-        try:
-            content = await asyncio.to_thread(decoder.decompress, body, limit + 1)
-        except zlib.error:
-            content = b""
-        if len(content) > limit:
-            return (413, f"A body may have at most {limit} bytes, also decoded."), b""
-        if not decoder.eof:
-            return (400, "Content-Encoding: gzip needs a whole body that gzip wrote."), b""
-        return None, content
 
 
 def _key_of(authorization):

@@ -8,7 +8,6 @@ import numpy as np
 from fastapi import APIRouter, Request
 from pydantic import Field
 
-from bert_keras.answers.aggregated_entities import STRATEGIES
 from bert_keras.answers.entailment import (
     check_hypotheses,
     entailment_answers,
@@ -16,9 +15,9 @@ from bert_keras.answers.entailment import (
 )
 from bert_keras.serving.bodies import Body, Parameters
 from bert_keras.serving.label_scores import classified, labels_of
+from bert_keras.serving.pipeline_entities import STRATEGIES, own_entities, pipeline_entities
 from bert_keras.serving.rows import Refusal, check, check_num_rows
 from bert_keras.serving.server import as_json
-from bert_keras.serving.tagged_pieces import entities_of_pieces, own_entities
 from bert_keras.serving.vectors import direction_options, shortened, similarities
 
 
@@ -63,7 +62,7 @@ class ZeroShot(Parameters):
 class Tagging(Parameters):
     """How tokens become entities."""
 
-    aggregation_strategy: Literal[tuple(STRATEGIES)] | None = None
+    aggregation_strategy: Literal[STRATEGIES] | None = None
     ignore_labels: list[str] | None = None
 
 
@@ -199,9 +198,12 @@ async def _tag(ask, inputs, parameters, served):
             "parameters.aggregation_strategy: this model has a CRF, which tags whole words. Leave "
             "it and `ignore_labels` out.",
         )
-        logits = await ask("piece_logits", rows)
-        arguments = rows, logits, strategy, ignored, served
-        entities = await asyncio.to_thread(entities_of_pieces, *arguments)
+        pairs = zip(rows, await ask("piece_logits", rows), strict=True)
+
+        def aggregated():
+            return [pipeline_entities(served, *row, x, strategy, ignored) for row, x in pairs]
+
+        entities = await asyncio.to_thread(aggregated)
     return entities if is_list else entities[0]
 
 

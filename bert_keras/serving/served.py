@@ -1,6 +1,7 @@
 """A model on a server: its answers, the worker that computes them, and reloading."""
 
 import asyncio
+import contextlib
 import os
 from typing import NamedTuple
 
@@ -8,7 +9,6 @@ from bert_keras.answers.prompts import prompt_text, split_marker
 from bert_keras.export import runtime
 from bert_keras.serving.batcher import Batcher
 from bert_keras.serving.inside import INSTRUMENTS
-from bert_keras.serving.raw_outputs import RAW_OUTPUTS, changed, has_token_vectors, packer_of
 from bert_keras.serving.rows import Refusal, check
 
 
@@ -74,6 +74,13 @@ class Served:
         """Returns the `Option`s of an answer of the model."""
         return answerers_of(self.model)[method].options
 
+    def check_options(self, method, options):
+        """Raises `Refusal`, 422, if options do not fit an answer of the model."""
+        try:
+            self.model.answerer(answerers_of(self.model)[method].method, **options)
+        except (TypeError, ValueError) as error:
+            raise Refusal(422, str(error)) from error
+
     @property
     def mask_token(self):
         """The token that `fill_mask` replaces."""
@@ -123,7 +130,7 @@ class Served:
 
     def _beginning(self, prompt):
         """Returns the prompt before each text, and the most tokens of a whole row with it."""
-        if not has_token_vectors(self.model):
+        if not self.has("token_vectors"):
             return self.prompt(prompt), self.max_length
         kind = prompt or "document"
         marker, before = split_marker(self.model.tokenizer, self.setting(f"{kind}_marker"))
@@ -137,7 +144,7 @@ class Served:
         """Returns the answers to rows.
 
         Args:
-            method: str, a method of the model, or a name in `INSTRUMENTS` or `RAW_OUTPUTS`.
+            method: str, an answer of the model, or a name in `INSTRUMENTS`.
             rows: list of tuples of str.
             client: hashable, who asks.
             **options: options of the method, and `changes`, a tuple of pairs of the name and the
@@ -173,15 +180,10 @@ class Served:
             return [INSTRUMENTS[method](self.model, rows[0], **options)] * num_rows
         if self.pads_rows and not is_program:
             rows = rows + rows[-1:] * (2 ** (num_rows - 1).bit_length() - num_rows)
-        model = self.model
-        if method == "token_vectors" and not has_token_vectors(model):
-            # A program returns no vectors of tokens: the task that it was made from does.
-            model = getattr(model, "source_task", model)
-        with changed(model, dict(options.pop("changes", ()))):
+        with _changed(self.model, dict(options.pop("changes", ()))):
             # Small batches have less padding, and a call of a program has little overhead.
-            if is_program and method not in RAW_OUTPUTS:
-                options = {"batch_size": 8, **options}
-            return _computed(model, method, rows, **options)[:num_rows]
+            options = {"batch_size": 8, **options} if is_program else options
+            return _computed(self.model, method, rows, **options)[:num_rows]
 
 
 def answerers_of(model):
@@ -192,13 +194,36 @@ def answerers_of(model):
 
 
 def _computed(model, method, rows, **options):
-    if method in RAW_OUTPUTS:
-        return RAW_OUTPUTS[method](model, rows, **options)
-    return model.ask_rows(method, rows, **options)
+    cls = answerers_of(model).get(method)
+    return model.ask_rows(cls.method if cls else method, rows, **options)
+
+
+def _packer_of(model):
+    return model.packer if isinstance(model, runtime.ExportedTask) else model.preprocessor
 
 
 def _max_length(model):
-    return packer_of(model).max_length
+    return _packer_of(model).max_length
+
+
+@contextlib.contextmanager
+def _changed(model, settings):
+    """Changes settings of a model, such as `truncation`, for the duration of a `with` block.
+
+    Args:
+        model: a task or an `ExportedTask`, which no other thread asks meanwhile.
+        settings: dict, name -> value.
+    """
+    packer, before = _packer_of(model), model.answer_settings()
+    truncation = packer.truncation
+    try:
+        packer.truncation = settings.pop("truncation", truncation)
+        if settings:
+            vars(model)["answer_settings"] = lambda: {**before, **settings}
+        yield
+    finally:
+        packer.truncation = truncation
+        vars(model).pop("answer_settings", None)
 
 
 def state_of(source):

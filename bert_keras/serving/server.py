@@ -83,7 +83,8 @@ class Server:
         """
         check_rows(served, method, rows, self.settings, **options)
         if not truncate:
-            await asyncio.to_thread(served.check_whole, rows, options.get("prompt"))
+            prompt = options.get("prompt", options.get("kind"))
+            await asyncio.to_thread(served.check_whole, rows, prompt)
         client = request.scope.get(CLIENT)
         work = asyncio.ensure_future(served.ask(method, rows, client, **options))
         gone = asyncio.ensure_future(_is_gone(request))

@@ -8,8 +8,7 @@ from pydantic import model_validator
 
 from bert_keras.answers.probabilities import sigmoid
 from bert_keras.answers.ranked_texts import ranked
-from bert_keras.serving.answers import tokens_of
-from bert_keras.serving.bodies import Body, Ids, ManyIds, Sequences, Texts
+from bert_keras.serving.bodies import Body, Sequences, Texts
 from bert_keras.serving.label_scores import classified
 from bert_keras.serving.rows import check, check_num_rows
 from bert_keras.serving.server import as_json
@@ -31,20 +30,28 @@ class Input(Body):
         }
 
 
-class Embed(Input):
+class Prompted(Input):
+    """How texts are read, and the name of what goes before them."""
+
+    prompt_name: str | None = None
+
+    def options(self):
+        """Returns the options of `Server.ask`."""
+        return {**super().options(), "prompt": self.prompt_name}
+
+
+class Embed(Prompted):
     """Texts to embed."""
 
     inputs: str | Texts
     normalize: bool = True
-    prompt_name: str | None = None
     dimensions: int | None = None
 
 
-class EmbedTokens(Input):
+class EmbedTokens(Prompted):
     """Texts, whose tokens get a vector or a weight each."""
 
     inputs: str | Texts
-    prompt_name: str | None = None
 
 
 class Sentences(Body):
@@ -54,17 +61,11 @@ class Sentences(Body):
     sentences: Texts
 
 
-class SimilarityParameters(Input):
-    """How the texts are read."""
-
-    prompt_name: str | None = None
-
-
 class Similarity(Body):
     """A text, and others to compare with it."""
 
     inputs: Sentences
-    parameters: SimilarityParameters | None = None
+    parameters: Prompted | None = None
 
 
 class Predict(Input):
@@ -90,27 +91,11 @@ class Rerank(Input):
         return fields
 
 
-class Tokenize(Body):
-    """Texts to tokenize."""
-
-    inputs: str | Texts
-    add_special_tokens: bool = True
-    prompt_name: str | None = None
-
-
-class Decode(Body):
-    """Ids to turn into text."""
-
-    ids: Ids | ManyIds
-    skip_special_tokens: bool = True
-
-
 def router(server):
     """Returns the routes `/embed`, `/embed_sparse`, `/similarity`, `/predict`, and more."""
     routes = APIRouter(tags=["text-embeddings-inference"])
     _add_vectors(routes, server)
     _add_scores(routes, server)
-    _add_tokens(routes, server)
 
     @routes.get("/info", summary="The models and the limits")
     async def info():
@@ -136,44 +121,34 @@ def _add_vectors(routes, server):
     @routes.post("/embed", summary="A vector of each text")
     async def embed(request: Request, body: Embed):
         served, rows = server.find(None, "embed"), _rows(body.inputs)
-        options = body.options()
-        vectors = await server.ask(
-            request, served, "embed", rows, prompt=body.prompt_name, **options
-        )
+        vectors = await server.ask(request, served, "embed", rows, **body.options())
         return await as_json(shortened(vectors, body.normalize, body.dimensions).tolist())
 
     @routes.post("/embed_all", summary="A vector of each token of each text")
     async def embed_all(request: Request, body: EmbedTokens):
-        multi_vector = [x for x in server.models.values() if x.has("token_vectors")]
-        served, options = (multi_vector or [server.find(None, "embed")])[0], body.options()
-        if multi_vector:
-            before, kind = "", body.prompt_name
-            is_kind = kind in (None, "query", "document")
-            check(is_kind, f"prompt_name: query or document is needed. Received: {kind!r:.60}.")
-            _check_cuts_right(options, f"{served.name!r} cuts")
-            options["prompt"] = kind
-        else:
-            before, options["prompt"] = _prompt(served, body.prompt_name), ""
-        rows = _rows(body.inputs, before)
-        vectors = await server.ask(request, served, "token_vectors", rows, **options)
+        served, options = server.find(None, "token_vectors"), body.options()
+        kind = options.pop("prompt") or "document"
+        is_kind = kind in ("query", "document")
+        check(is_kind, f"prompt_name: query or document is needed. Received: {kind!r:.60}.")
+        _check_cuts_right(options, f"{served.name!r} cuts")
+        rows = _rows(body.inputs)
+        vectors = await server.ask(request, served, "token_vectors", rows, kind=kind, **options)
         return await as_json([x.tolist() for x in vectors])
 
     @routes.post("/embed_sparse", summary="The weights of the tokens that each text is about")
     async def embed_sparse(request: Request, body: EmbedTokens):
-        served, options = server.find(None, "token_weights"), body.options()
-        rows = _rows(body.inputs)
-        options["prompt"] = body.prompt_name
-        found = await server.ask(request, served, "token_weights", rows, **options)
+        served, rows = server.find(None, "token_weights"), _rows(body.inputs)
+        found = await server.ask(request, served, "token_weights", rows, **body.options())
         return await as_json(_sparse(served, found))
 
     @routes.post("/similarity", summary="The similarity of a text with each of others")
     async def similarity(request: Request, body: Similarity):
-        parameters = body.parameters or SimilarityParameters()
         rows = _rows([body.inputs.source_sentence, *body.inputs.sentences])
         check_num_rows(body.inputs.sentences, server.settings)
-        served, options = server.find(None, "embed"), parameters.options()
-        asked = server.ask(request, served, "embed", rows, prompt=parameters.prompt_name, **options)
-        return await as_json(similarities(served, await asked))
+        served, options = server.find(None, "embed"), (body.parameters or Prompted()).options()
+        return await as_json(
+            similarities(served, await server.ask(request, served, "embed", rows, **options))
+        )
 
 
 def _add_scores(routes, server):
@@ -189,7 +164,7 @@ def _add_scores(routes, server):
         labels = await classified(ask, served, rows, function, **options)
         return labels[0] if is_one else labels
 
-    @routes.post("/rerank", summary="Texts ranked for a query, by a classifier of pairs or vectors")
+    @routes.post("/rerank", summary="Texts ranked for a query")
     async def rerank(request: Request, body: Rerank):
         ranking = ranked(np.array(await _scores(server, request, body)))
         if body.return_text:
@@ -197,35 +172,8 @@ def _add_scores(routes, server):
         return ranking
 
 
-def _add_tokens(routes, server):
-    @routes.post("/tokenize", summary="The tokens of each text")
-    async def tokenize(body: Tokenize):
-        served = next(iter(server.models.values()))
-        rows = _rows(body.inputs, _prompt(served, body.prompt_name))
-        texts = [text for (text,) in rows]
-        rows = await tokens_of(server, served, texts, body.add_special_tokens)
-        # Special tokens stand for no characters.
-        no_place = {"start": None, "stop": None}
-        return await as_json([[{**x, **no_place} if x["special"] else x for x in y] for y in rows])
-
-    @routes.post("/decode", summary="The text of each list of ids")
-    async def decode(body: Decode):
-        tokenizer = next(iter(server.models.values())).model.tokenizer
-        rows = body.ids if body.ids and isinstance(body.ids[0], list) else [body.ids]
-        check(body.ids, "ids: at least one id is needed. Received: none.")
-        size, limit = tokenizer.vocabulary_size, server.settings.max_text
-        are_ids = all(0 <= id < size for row in rows for id in row)
-        check(are_ids, f"ids: numbers from 0 to {size - 1} are needed.")
-        length = sum(map(len, rows))
-        check(length <= limit, f"ids: at most {limit} are decoded. Received: {length}.", 413)
-        if body.skip_special_tokens:
-            special = set(tokenizer.special_token_ids)
-            rows = [[id for id in row if id not in special] for row in rows]
-        return await as_json([tokenizer.detokenize(row, special_tokens=True) for row in rows])
-
-
-def _rows(inputs, before=""):
-    return [(before + text,) for text in ([inputs] if isinstance(inputs, str) else inputs)]
+def _rows(inputs):
+    return [(text,) for text in ([inputs] if isinstance(inputs, str) else inputs)]
 
 
 def _sparse(served, rows):
@@ -233,11 +181,6 @@ def _sparse(served, rows):
     to_id = served.model.tokenizer.token_to_id
     rows = [sorted((to_id(token), weight) for token, weight in row) for row in rows]
     return [[{"index": id, "value": weight} for id, weight in row] for row in rows]
-
-
-def _prompt(served, name):
-    """Returns the text before each text, `""` for models without prompts."""
-    return served.prompt(name) if served.has("embed") or name is not None else ""
 
 
 def _sequences(inputs):
@@ -268,25 +211,9 @@ async def _scores(server, request, body):
     models = server.models.values()
     scorers = [x for x in models if x.has("classify") and x.setting("num_classes") == 1]
     rerankers = [*(x for x in models if x.has("rank")), *scorers]
-    served = rerankers[0] if rerankers else server.find(None, "classify", "embed")
-    options = body.options()
-    if served.has("embed"):
-        rows = [(body.query,), *((text,) for text in body.texts)]
-        check(not body.raw_scores, f"raw_scores: {served.name!r} has similarities only.")
-        return similarities(served, await server.ask(request, served, "embed", rows, **options))
-    num_classes = served.setting("num_classes")
-    has_scores = served.setting("problem_type") == "regression"
-    check(
-        not has_scores or num_classes == 1,
-        f"Ranking needs one score per text; {served.name!r} gives {num_classes}. "
-        "Serve a model with one score, a classifier whose last label means yes, or a "
-        "`TextEmbedder` before it.",
-    )
+    message = "Ranking needs a `Reranker`, or a classifier of pairs with a single score. There are:"
+    check(rerankers, f"{message} {', '.join(f'{x.name} ({x.method})' for x in models)}.")
+    options, rows = body.options(), [(body.query, text) for text in body.texts]
     _check_cuts_right(options, "pairs are cut")
-    rows = [(body.query, text) for text in body.texts]
-    if body.raw_scores or num_classes == 1:
-        logits = np.array(await server.ask(request, served, "logits", rows, **options))
-        return (logits if body.raw_scores else sigmoid(logits))[:, -1].tolist()
-    answers = await server.ask(request, served, "classify", rows, **options)
-    # The last of several labels means yes.
-    return [list(x["probabilities"].values())[-1] for x in answers]
+    logits = np.array(await server.ask(request, rerankers[0], "logits", rows, **options))[:, 0]
+    return (logits if body.raw_scores else sigmoid(logits)).tolist()

@@ -10,14 +10,15 @@ classifier.classify("What a film!")  # its head is the one that was trained
 """
 
 import copy
-from typing import Unpack
+import dataclasses
+from typing import Any, Unpack
 
 import keras
 import numpy as np
 
 from bert_keras.engine.prediction import Prediction
 from bert_keras.inputs import PADDING_MASK
-from bert_keras.preprocessing.batching import EncodedExamples
+from bert_keras.preprocessing.batching import EncodedExamples, lengths_of
 from bert_keras.preprocessing.encoded_rows import Rows
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tasks.joint_task import JointTask, of_reader
@@ -56,27 +57,22 @@ class FeatureRows(Rows):
         return {FEATURES: padded}
 
 
+@dataclasses.dataclass
 class EncodedFeatures(EncodedExamples):
     """What a head reads of each example, computed once.
 
     Args:
-        rows: `FeatureRows`.
-        examples: the `EncodedExamples` that they were computed from.
         source: backbone and pooling of the task that computed them.
     """
 
-    keeps_buckets = True  # A step of a head is too cheap to save padding.
-
-    def __init__(self, rows, examples, source):
-        super().__init__(rows, examples.labels, examples.sample_weight)
-        self.buckets, self.source = examples.buckets, source
+    source: tuple[Any, ...] = ()
 
     def __getitem__(self, part):
         """Returns the examples of a slice, for `validation_split`."""
         indices = np.arange(len(self))[part]
         labels, weights = (_take(column, indices) for column in (self.labels, self.sample_weight))
         rows = FeatureRows(self.rows.lengths[part], self.rows.vectors[part])
-        return EncodedFeatures(rows, self.labelled(labels, weights), self.source)
+        return dataclasses.replace(self, rows=rows, labels=labels, sample_weight=weights)
 
 
 def encode_features(
@@ -127,7 +123,7 @@ def encode_features(
             f"Received: {type(x).__name__}."
         )
     examples = task.data.encode(columns)
-    batches = examples.labelled(None).batches(batch_size, shuffle=False)
+    batches = EncodedExamples(examples.rows).batches(batch_size, shuffle=False)
     encoder = Prediction(task, lambda inputs: _read(task, inputs))
     bar = keras.utils.Progbar(
         len(batches), verbose=int(verbose in ("auto", 1)), unit_name="encoded batch"
@@ -143,7 +139,10 @@ def encode_features(
             vectors[row] = vector.copy()  # A view would keep the padding in memory.
         bar.update(number + 1)
     rows = FeatureRows(examples.rows.lengths, vectors)
-    return EncodedFeatures(rows, examples, _feature_source(task))
+    # A step of a head is too cheap to save padding.
+    buckets = lengths_of(examples.rows)
+    options = {"buckets": buckets, "source": _feature_source(task)}
+    return EncodedFeatures(rows, examples.labels, examples.sample_weight, **options)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")

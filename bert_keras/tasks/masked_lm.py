@@ -12,14 +12,18 @@ from bert_keras.answers.probabilities import log_softmax
 from bert_keras.answers.tokens import MaskAnswerer
 from bert_keras.checks import check_shape, refuse_first, refuse_unused
 from bert_keras.heads.masked_tokens import OF_VOCABULARY, MaskedLMHead
-from bert_keras.inputs import MASK_POSITIONS, TOKEN_IDS
+from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.metrics.streaming import MaskedPerplexity
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.batching import EncodedExamples, length_buckets
 from bert_keras.preprocessing.encoded_rows import MaskRows, TextRows
-from bert_keras.preprocessing.masked_batches import WORD_STARTS, MaskedBatches
-from bert_keras.preprocessing.masking import Masking, TokenKinds
+from bert_keras.preprocessing.masking import (
+    Masking,
+    TokenKinds,
+    mask_rows_alike,
+    mask_tokens,
+)
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
@@ -208,7 +212,10 @@ class MaskedLM(Task):
             TypeError, ValueError: texts do not fit, or there is no `[MASK]`.
         """
         if training:
-            return MaskedTexts(self, x, self.row_labels(x, y), sample_weight)
+            labels, rows = self.row_labels(x, y), TextsToMask(self, x)
+            # Which tokens are masked depends on the padded length, the same on each backend.
+            buckets = length_buckets(self.preprocessor.max_length)
+            return EncodedExamples(rows, labels, sample_weight, rows.masked, buckets)
         return super().encode_texts(x)
 
     # Answers
@@ -322,47 +329,44 @@ class MaskedLM(Task):
 
 
 class TextsToMask(TextRows):
-    """Texts with where their words start, if the vocabulary does not say so.
+    """Texts whose tokens are masked when a batch is read.
 
-    Args:
-        packer: a `TextPacker`.
-        texts: texts or pairs.
-        needs_starts: bool, whether to find the starts of words.
-    """
-
-    def __init__(self, packer, texts, needs_starts):
-        super().__init__(packer, *packer.tokenize(texts))
-        self.word_starts = packer.word_starts(texts) if needs_starts else None
-
-    def inputs(self, indices, length):
-        inputs = super().inputs(indices, length)
-        if self.word_starts is None:
-            return inputs
-        starts = [None if part is None else part.take(indices) for part in self.word_starts]
-        return {**inputs, WORD_STARTS: self.packer.pack_word_starts(*starts, length=length)}
-
-
-class MaskedTexts(EncodedExamples):
-    """Texts whose batches are masked when they are read.
+    Shuffled batches are masked anew in each epoch. Batches that are not shuffled are always masked
+    the same way, each row by its own number, so that evaluations of the same texts give the same
+    result whatever the size and the padding of the batches.
 
     Args:
         task: a `MaskedLM`.
-        x: texts or pairs.
-        labels: int `(num_texts,)`, of the next sentence.
-        sample_weight: float `(num_texts,)`, or `None`.
+        texts: texts or pairs.
     """
 
-    # Which tokens are masked depends on the padded length.
-    keeps_buckets = True
-
-    def __init__(self, task, x, labels, sample_weight):
-        preprocessor = task.preprocessor
+    def __init__(self, task, texts):
+        packer = task.preprocessor
+        super().__init__(packer, *packer.tokenize(texts))
         self.masking, self.has_next_sentence = task.masking, task.has_next_sentence
-        self.kinds = TokenKinds.from_tokenizer(preprocessor.tokenizer)
+        self.kinds = TokenKinds.from_tokenizer(packer.tokenizer)
         needs_starts = self.kinds.continues_word is None and self.masking.strategy != "pieces"
-        super().__init__(TextsToMask(preprocessor, x, needs_starts), labels, sample_weight)
-        # The same on each backend.
-        self.buckets = length_buckets(preprocessor.max_length)
+        self.word_starts = packer.tokenize(texts, word_starts=True) if needs_starts else None
 
-    def finish(self, batches):
-        return MaskedBatches(batches, self.masking, self.kinds, self.has_next_sentence)
+    def masked(self, batch, rows, generator):
+        """Returns `(inputs, labels, sample_weight)` of a batch, see `BucketedBatches`."""
+        inputs, labels, *weights = batch
+        row_weights = weights[0] if weights else np.ones(len(labels), np.float32)
+        token_ids, arguments = inputs[TOKEN_IDS], [self.masking, inputs[PADDING_MASK]]
+        if self.word_starts is not None:
+            starts = [None if part is None else part.take(rows) for part in self.word_starts]
+            packed = self.packer.pack(*starts, length=token_ids.shape[1], fill=1)
+            arguments.append(packed.astype(bool))
+        if generator is None:
+            masked = mask_rows_alike(token_ids, self.kinds, rows, *arguments)
+        else:
+            masked = mask_tokens(token_ids, self.kinds, generator, *arguments)
+        inputs = {**inputs, TOKEN_IDS: masked.token_ids, MASK_POSITIONS: masked.mask_positions}
+        mask_weights = masked.weights * np.asarray(row_weights, np.float32)[:, None]
+        if not self.has_next_sentence:
+            return inputs, masked.labels, mask_weights
+        return (
+            inputs,
+            {"masked_lm": masked.labels, "next_sentence": labels},
+            {"masked_lm": mask_weights, "next_sentence": row_weights},
+        )

@@ -24,7 +24,7 @@ from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.metrics.spans import squad_v2_scores
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.batching import EncodedExamples
+from bert_keras.preprocessing.batching import EncodedExamples, lengths_of
 from bert_keras.preprocessing.encoded_rows import SomeRows
 from bert_keras.preprocessing.packing import split_pairs
 from bert_keras.preprocessing.question_windows import OUTPUTS, QuestionWindows
@@ -241,10 +241,10 @@ class QuestionAnswering(Task):
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight, "float32")[usable[documents[rows]]]
         labels = {name: column[rows] for name, column in zip(OUTPUTS, columns, strict=True)}
-        examples = EncodedExamples(SomeRows(windows, rows), labels, sample_weight)
+        rows = SomeRows(windows, rows)
         # Without `mask_padding` results depend on the padded length.
-        examples.keeps_buckets = not self.mask_padding
-        return examples
+        buckets = None if self.mask_padding else lengths_of(rows)
+        return EncodedExamples(rows, labels, sample_weight, buckets=buckets)
 
     # From windows to answers
 

@@ -1,5 +1,6 @@
 """Turns what the user passes to a task into encoded rows, and rows into batches."""
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -181,7 +182,7 @@ class TaskData:
         )
         num_epochs = task.recipe.choose_epochs(task, batches) if for_fit else None
         cost = COMPILE_COST.get(keras.backend.backend(), 0)
-        if num_epochs and cost and not examples.keeps_buckets:
+        if num_epochs and cost and examples.buckets is None:
             # Always chosen from epoch 0, so that a continued run keeps the lengths it began with.
             price = cost / (task.backbone.hidden_dim**2 * examples.rows.sequences_per_row)
             batches.buckets = buckets_worth_compiling(
@@ -190,13 +191,12 @@ class TaskData:
             batches.epoch = 0
         if epoch:
             batches.epoch = epoch
-        finished = examples.finish(batches)
         share = distribution.share_of(task, whole=True)
         if share.replicas == 1:
-            return finished
+            return batches
         for rows, _ in batches.batches:
             share.check_rows(batches.batch_size if pads else len(rows))
-        return PreparedBatches(finished, share)
+        return PreparedBatches(batches, share)
 
     def for_training(
         self,
@@ -222,7 +222,7 @@ class TaskData:
         if class_weight is not None:
             num_classes = getattr(self.task, "num_classes", None)
             arguments = examples.labels, examples.sample_weight, class_weight, num_classes
-            examples = examples.labelled(examples.labels, class_weighted(*arguments))
+            examples = dataclasses.replace(examples, sample_weight=class_weighted(*arguments))
         batches = self.batches(examples, batch_size, shuffle, epoch, for_fit=True)
         # These batches shuffle themselves, by the seed and the number of the epoch.
         return {"x": batches, "shuffle": False}

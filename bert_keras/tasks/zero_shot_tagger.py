@@ -24,7 +24,7 @@ from bert_keras.checks import (
 from bert_keras.heads.zero_shot_span import ZeroShotSpanHead
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.batching import EncodedExamples, PreparedBatches
+from bert_keras.preprocessing.batching import EncodedExamples
 from bert_keras.preprocessing.encoded_rows import Rows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets.formats import gliner
@@ -214,7 +214,9 @@ class ZeroShotTagger(Task):
             raise ValueError(
                 "Texts are tagged by labels. Received: texts alone. Call `tag(texts, labels)`."
             )
-        return LabelledTexts(self, as_sentences(x), y, sample_weight)
+        rows = LabelledTexts(self, as_sentences(x), y)
+        weights = None if sample_weight is None else np.asarray(sample_weight)[rows.texts]
+        return EncodedExamples(rows, np.zeros(len(rows), "int8"), weights, rows.draw)
 
     def tag(
         self,
@@ -270,24 +272,19 @@ class ZeroShotTagger(Task):
         gliner.write(self, folder, dtype, card)
 
 
-class RowNumbers(Rows):
-    """Rows whose inputs are made later: `inputs` returns their numbers and the length."""
-
-    def inputs(self, indices, length):
-        return {"rows": indices, "length": length}
-
-
-class LabelledTexts(EncodedExamples):
+class LabelledTexts(Rows):
     """Texts with entities, whose labels are drawn when batches are read.
 
     Args:
         task: a `ZeroShotTagger`.
         texts: list of str or of lists of words.
         entities: for each text a list, see `ZeroShotTagger`.
-        sample_weight: float `(num_texts,)`, or `None`.
+
+    Attributes:
+        texts: int64 `(num_rows,)`, the index of each row's text.
     """
 
-    def __init__(self, task, texts, entities, sample_weight=None):
+    def __init__(self, task, texts, entities):
         self.task, maker = task, spans.SpanPacker(task.answer_settings(), task.preprocessor)
         self.maker, self.placed = maker, maker.place(texts)
         golds = read_entities(texts, entities, self.placed, task.max_width)
@@ -316,14 +313,24 @@ class LabelledTexts(EncodedExamples):
                 num_tokens = placed.starts[end] - placed.starts[first]
                 lengths.append(num_others + self.budget + min(num_tokens, room))
                 num_words.append(end - first)
-        texts_of_rows = [index for index, *_ in self.examples]
-        weights = None if sample_weight is None else np.asarray(sample_weight)[texts_of_rows]
-        labels = np.zeros(len(lengths), "int8")
-        super().__init__(RowNumbers(lengths, maker.max_length), labels, weights)
-        self.num_words = spans.WordCounts(self.rows.lengths, num_words)
+        super().__init__(lengths, maker.max_length)
+        self.texts = np.array([index for index, *_ in self.examples], np.int64)
+        self.num_words = spans.WordCounts(self.lengths, num_words)
 
-    def finish(self, batches):
-        return SampledLabels(batches, self)
+    def inputs(self, indices, length):
+        return {"length": length}  # `draw` makes the inputs, which depend on the labels.
+
+    def draw(self, batch, rows, generator):
+        """Returns a batch with labels drawn for its rows, see `BucketedBatches`."""
+        chosen, _, *weights = batch
+        if generator is not None:
+            pool = list(dict.fromkeys(name for row in rows for *_, name in self.examples[row][3]))
+            labels = [self.labels_of(row, pool or self.types, generator) for row in rows]
+        else:  # Each row has its own labels, whatever the batches are.
+            labels = [
+                self.labels_of(row, self.types, np.random.default_rng(int(row))) for row in rows
+            ]
+        return (*self.batch(rows, chosen["length"], labels), *weights)
 
     def labels_of(self, row, pool, generator):
         """Returns the labels that a row is trained with, at least one, see `ZeroShotTagger`."""
@@ -367,33 +374,6 @@ class LabelledTexts(EncodedExamples):
                 if name in names:
                     target[start, width, names.index(name)] = 1
         return inputs, targets
-
-
-class SampledLabels(PreparedBatches):
-    """Batches of `LabelledTexts`, whose labels are drawn anew in each epoch if they are shuffled.
-
-    Args:
-        batches: a `BucketedBatches` of these texts.
-        texts: `LabelledTexts`.
-    """
-
-    def __init__(self, batches, texts):
-        super().__init__(batches, self._prepared)
-        self.texts = texts
-
-    def _prepared(self, batch, index):
-        """Returns `(inputs, targets)`, or `(inputs, targets, sample_weight)`."""
-        chosen, _, *weights = batch
-        rows, texts, batches = chosen["rows"], self.texts, self.batches
-        if batches.shuffle:
-            generator = np.random.default_rng([batches.seed, batches.epoch, index])
-            pool = list(dict.fromkeys(name for row in rows for *_, name in texts.examples[row][3]))
-            labels = [texts.labels_of(row, pool or texts.types, generator) for row in rows]
-        else:  # Each row has its own labels, whatever the batches are.
-            labels = [
-                texts.labels_of(row, texts.types, np.random.default_rng(int(row))) for row in rows
-            ]
-        return (*texts.batch(rows, chosen["length"], labels), *weights)
 
 
 def read_entities(texts, entities, placed, max_width):

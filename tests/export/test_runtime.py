@@ -22,6 +22,7 @@ import bert_keras
 from bert_keras.answers.answerer import Answerer
 from bert_keras.export import program_formats as formats
 from bert_keras.export import runtime
+from bert_keras.search import write_vectors
 
 # PyTorch writes the programs; no backend reads them.
 pytestmark = pytest.mark.once
@@ -244,6 +245,13 @@ def test_a_folder_classifies_by_any_labels_and_fills_masks_with_given_tokens(fol
     expected = make().fill_mask(MASKS, targets=["c", "b"])
     assert {token for mask in expected[1] for token, _ in mask} == {"c", "b"}
     assert_same(runtime.load(folder / "fill_mask").fill_mask(MASKS, targets=["c", "b"]), expected)
+
+
+def test_vectors_that_a_folder_writes_into_a_file_are_whole(folder, tmp_path):
+    exported = runtime.load(folder / "prompt")
+    write_vectors(exported, TEXTS[:3], tmp_path / "x.npy", "query", batch_size=2)
+    expected = CASES["prompt"][0]().embed(TEXTS[:3], "query")
+    np.testing.assert_allclose(np.load(tmp_path / "x.npy"), expected, atol=1e-5)
 
 
 def test_a_folder_answers_from_the_shell(folder):

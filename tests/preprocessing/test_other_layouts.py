@@ -1,13 +1,16 @@
 """Preprocessing with a byte-pair tokenizer, whose layout is `<s> A </s></s> B </s>`."""
 
+import types
+
 import numpy as np
 import pytest
 
 from bert_keras.corpora import PretrainingBatches, create_pretraining_data, open_shard
-from bert_keras.preprocessing import BucketedBatches, Masking, TextPreprocessor
-from bert_keras.preprocessing.masked_batches import MaskedBatches
-from bert_keras.preprocessing.masking import TokenKinds
+from bert_keras.preprocessing import Masking, TextPreprocessor
+from bert_keras.preprocessing.batching import EncodedExamples
+from bert_keras.preprocessing.masking import mask_tokens
 from bert_keras.preprocessing.question_windows import QuestionWindows
+from bert_keras.tasks.masked_lm import TextsToMask
 
 INPUTS = ("token_ids", "padding_mask")
 PAD, MASK = 1, 4
@@ -21,10 +24,10 @@ def preprocessor(byte_pair):
 def test_word_starts_are_packed_like_their_tokens(preprocessor, byte_pair, byte_pair_texts):
     texts = [f"{text} Unsailed!" for text in byte_pair_texts]
     for columns in ((texts,), (texts, texts[::-1])):
-        ids, starts = preprocessor.tokenize(*columns), preprocessor.word_starts(*columns)
+        ids, starts = (preprocessor.tokenize(*columns, word_starts=x) for x in (False, True))
         packed = preprocessor.pack(*ids, length=16)["token_ids"]
-        flags = preprocessor.pack_word_starts(*starts, length=16)
-        assert flags.dtype == bool and flags.shape == packed.shape
+        flags = preprocessor.pack(*starts, length=16, fill=1).astype(bool)
+        assert flags.shape == packed.shape
         pieces = [byte_pair.id_to_token(id) for id in packed.ravel()]
         begins = [not piece[0].isalpha() or piece[0] == "Ġ" for piece in pieces]
         assert flags.ravel()[begins].all()
@@ -35,21 +38,17 @@ def test_word_starts_are_packed_like_their_tokens(preprocessor, byte_pair, byte_
 def test_whole_words_of_the_text_are_masked(byte_pair, shuffle):
     preprocessor = TextPreprocessor(byte_pair, max_length=40)
     text = "Hemingway's old man, and the unquestionably youngish woman"
-    ids, starts = preprocessor.tokenize([text] * 200), preprocessor.word_starts([text] * 200)
-    kinds = TokenKinds.from_tokenizer(byte_pair)
+    task = types.SimpleNamespace(
+        preprocessor=preprocessor,
+        masking=Masking(0.3, 1.0, 0.0, "whole_words"),
+        has_next_sentence=False,
+    )
+    rows = TextsToMask(task, [text] * 200)
+    kinds = rows.kinds
     assert kinds.continues_word is None
     assert np.flatnonzero(kinds.is_special).tolist() == [0, 1, 2, 3, 4]
-
-    def make_inputs(rows, length):
-        inputs = preprocessor.pack(ids[0].take(rows), length=length)
-        flags = preprocessor.pack_word_starts(starts[0].take(rows), length=length)
-        return inputs | {"word_starts": flags}
-
-    lengths = preprocessor.packed_lengths(*ids)
-    batches = BucketedBatches(lengths, make_inputs, np.zeros(200), shuffle=shuffle)
-    masking = Masking(0.3, 1.0, 0.0, "whole_words")
-    inputs, _, _ = MaskedBatches(batches, masking, kinds)[0]
-    assert "word_starts" not in inputs
+    batches = EncodedExamples(rows, np.zeros(200), draw=rows.masked).batches(shuffle=shuffle)
+    inputs, _, _ = batches[0]
     words = np.array([-1 if word is None else word for word in byte_pair.encode(text).word_ids])
     assert np.max(np.bincount(words[words >= 0])) > 1
     hidden = inputs["token_ids"][:, : len(words)] == MASK
@@ -58,7 +57,7 @@ def test_whole_words_of_the_text_are_masked(byte_pair, shuffle):
         inside = hidden[:, words == word]
         np.testing.assert_array_equal(inside.all(axis=1), inside.any(axis=1))
     with pytest.raises(ValueError, match="need `word_starts`"):
-        masking(inputs["token_ids"], kinds, np.random.default_rng(0))
+        mask_tokens(inputs["token_ids"], kinds, np.random.default_rng(0), rows.masking)
 
 
 def test_questions_and_contexts_are_packed_in_the_layout(preprocessor, byte_pair):

@@ -1,6 +1,7 @@
 """Rows of ids become padded arrays with special tokens, and long ones are truncated."""
 
 import itertools
+import types
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_keras.preprocessing import Ragged, pack, packing
-from bert_keras.preprocessing.packing import packed_lengths, truncate, truncated_lengths
+from bert_keras.preprocessing.packing import TextPacker, truncate, truncated_lengths
 from bert_keras.tokenizers import Layout
 from bert_keras.tokenizers.vocabulary import write_vocabulary
 
@@ -19,6 +20,11 @@ LAYOUT = Layout((CLS,), (SEP,), (SEP,), 1)
 ROBERTA = Layout((0,), (2, 2), (2,), 0)
 IDS = {"layout": LAYOUT, "pad_id": PAD}
 rows_of_ids = st.lists(st.lists(st.integers(5, 99), max_size=12), min_size=1, max_size=6)
+
+
+def packed_lengths(*rows, layout, max_length):
+    packer = TextPacker(types.SimpleNamespace(layout=layout), max_length)
+    return packer.packed_lengths(*map(Ragged.from_rows, rows))
 
 
 def kept_by_tokenizers(first, second, budget):

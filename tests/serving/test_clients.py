@@ -213,22 +213,6 @@ def test_embed_takes_the_fields_of_text_embeddings_inference(tasks, post, addres
     close(post("/similarity", inputs=similar, parameters={"prompt_name": "query"}), [expected])
 
 
-def test_embed_all_returns_the_vectors_of_tokens(tasks, post, monkeypatch):
-    found = post("/embed_all", inputs=[TEXT, "a"])
-    embedder = tasks["embedder"]
-    for text, vectors in zip([TEXT, "a"], found, strict=True):
-        outputs = embedder.backbone.predict_on_batch(embedder.preprocessor([text]))
-        expected = np.asarray(outputs["sequence_output"][0])[: len(vectors)]
-        assert len(vectors) == len(embedder.tokenizer(text)) + 2
-        close(vectors, expected, atol=1e-4)
-    # The default prompt counts once.
-    monkeypatch.setattr(embedder, "default_prompt", "query")
-    longest = embedder.preprocessor.max_length
-    num_words = longest - 2 - len(embedder.tokenizer(embedder.prompts["query"]))
-    [vectors] = post("/embed_all", inputs=" ".join("a" * num_words), truncate=False)
-    assert len(vectors) == longest
-
-
 @pytest.mark.once
 def test_sparse_and_multi_vector_embedders_are_served(tmp_path):
     markers = {"query_marker": "g", "document_marker": "h", "query_length": 5}
@@ -263,7 +247,9 @@ def test_sparse_and_multi_vector_embedders_are_served(tmp_path):
             found = post("/embed_all", inputs=texts, prompt_name=kind)
             for one, other in zip(found, tasks["tokens"].embed(texts, kind), strict=True):
                 close(one, other)
-        assert post("/embed_all", inputs=TEXT) == post("/answers/tokens", rows=TEXT)
+        for kind in ("document", "query"):
+            found = post("/answers/tokens", rows=TEXT, kind=kind)
+            assert post("/embed_all", inputs=TEXT, prompt_name=kind) == found
         for path, status, words, options in [
             ("/embed", 422, "the method embed", {}),
             ("/embed_all", 422, "query or document", {"prompt_name": "title"}),
@@ -275,27 +261,12 @@ def test_sparse_and_multi_vector_embedders_are_served(tmp_path):
         assert len(post("/embed_all", inputs=texts, truncate=False)) == 2
 
 
-def test_texts_become_tokens_and_ids_become_texts(tasks, post):
-    tokenizer = tasks["classifier"].tokenizer
-    [tokens] = post("/tokenize", inputs="a cab")
-    encoding = tokenizer.encode("a cab")
+def test_texts_become_tokens(tasks, post):
+    [tokens] = post("/tokens/classifier", inputs="a cab")
+    encoding = tasks["classifier"].tokenizer.encode("a cab")
     assert [x["id"] for x in tokens] == list(encoding.ids)
-    assert tokens[0] == {
-        "id": encoding.ids[0],
-        "text": "[CLS]",
-        "special": True,
-        "start": None,
-        "stop": None,
-    }
-    assert [(x["start"], x["stop"]) for x in tokens[1:-1]] == list(encoding.offsets)[1:-1]
-    plain = post("/tokenize", inputs=["a cab"], add_special_tokens=False)[0]
-    assert plain == tokens[1:-1]
-    ids = list(encoding.ids)
-    assert post("/decode", ids=ids) == post("/decode", ids=[ids]) == ["a cab"]
-    kept = post("/decode", ids=[ids, ids[1:]], skip_special_tokens=False)
-    assert kept == ["[CLS] a cab [SEP]", "a cab [SEP]"]
-    for wrong in ([], [10**6], [-1]):
-        post("/decode", 422, ids=wrong)
+    assert [(x["start"], x["stop"]) for x in tokens] == list(encoding.offsets)
+    assert [x["text"] for x in tokens if x["special"]] == ["[CLS]", "[SEP]"]
 
 
 def test_the_openai_client_finds_a_model_and_needs_none(tasks, address, post):

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import functools
-import gzip
 import json
 import os
 import pathlib
@@ -93,6 +92,7 @@ def tasks():
         "filler": bert_keras.MaskedLM(shared, **options),
         "embedder": bert_keras.TextEmbedder(tiny_backbone(), prompts=PROMPTS, **options),
         "chooser": bert_keras.MultipleChoice(tiny_backbone(), **options),
+        "ranker": bert_keras.Reranker(tiny_backbone(), **options),
         "follower": bert_keras.NextSentencePrediction(tiny_backbone(), **options),
         "judge": bert_keras.ReplacedTokenDetector(tiny_backbone(), **options),
     }
@@ -198,6 +198,7 @@ def test_each_tasks_route_gives_the_answer_of_its_method(tasks, session):
     rows = {
         "reader": ["a", "b c"],
         "chooser": ["a", "b", "c d"],
+        "ranker": ["a", "b", "c d"],
         "follower": ["a", "b"],
         "filler": ["a [MASK]"],
     }
@@ -205,7 +206,7 @@ def test_each_tasks_route_gives_the_answer_of_its_method(tasks, session):
         name, method = model["name"], model["method"]
         row = rows.get(name, ["a b"])
         found = session.post(f"/answers/{name}", json={"rows": [row]}).json()
-        row = [row[0], row[1:]] if method == "choose" else row
+        row = [row[0], row[1:]] if method in ("choose", "rank") else row
         expected = getattr(tasks[name], method)(*row)
         expected = expected.tolist() if hasattr(expected, "tolist") else expected
         assert _rounded(found) == _rounded([expected]), name
@@ -237,7 +238,11 @@ def test_the_server_shows_the_models_own_saliency_and_attention(tasks, session, 
     shown = {x["name"]: x["instruments"] for x in session.get("/answers").json()}
     assert shown["classifier"]["saliency"] == {"labels": NAMES}
     assert all(x["attention"] == {"layers": 1, "heads": 2} for x in shown.values())
-    assert {name for name, x in shown.items() if "saliency" in x} == {"classifier", "inference"}
+    assert {name for name, x in shown.items() if "saliency" in x} == {
+        "classifier",
+        "inference",
+        "ranker",
+    }
     monkeypatch.setattr("bert_keras.serving.inside.MOST_TOKENS", 4)
     for path in ("/saliency/classifier", "/attention/classifier"):
         assert ask(path, row=["a b"]).status_code == 200
@@ -252,7 +257,7 @@ def test_ranking_needs_a_single_score_and_truncation_can_be_turned_off():
     tasks = {"scores": tiny_classifier(**options), "long": long}
     with serving(tasks) as address, httpx.Client(base_url=address, timeout=60) as session:
         refused = session.post("/rerank", json={"query": "a", "texts": ["b"]})
-        assert refused.status_code == 422 and "gives 3" in refused.json()["error"]
+        assert refused.status_code == 422 and "a single score" in refused.json()["error"]
         found = session.post("/saliency/scores", json={"row": ["a"], "target": "2"}).json()
         [scores] = session.post("/answers/scores", json={"rows": [["a"]]}).json()
         assert found["logit"] == pytest.approx(scores["scores"][2], abs=1e-5)
@@ -334,27 +339,14 @@ def test_head_gets_the_head_of_the_answer_to_get(session, path):
     assert session.head("/embed").status_code == session.get("/embed").status_code == 405
 
 
-BODY = json.dumps({"inputs": ["a"] * 100}).encode()
-
-
 @pytest.mark.parametrize(
-    ("encoding", "body", "status"),
-    [
-        ("gzip", gzip.compress(BODY), 200),
-        ("X-GZIP", gzip.compress(BODY), 200),
-        ("identity", BODY, 200),
-        ("br", BODY, 415),
-        ("gzip, gzip", gzip.compress(gzip.compress(BODY)), 415),
-        ("gzip", BODY, 400),
-        ("gzip", gzip.compress(BODY)[:-1], 400),
-        ("gzip", gzip.compress(b" " * 10**7), 413),
-    ],
+    ("encoding", "status"), [("Identity", 200), ("gzip", 415), ("br", 415), ("gzip, gzip", 415)]
 )
-def test_bodies_may_be_written_by_gzip(session, encoding, body, status):
-    response = session.post("/embed", content=body, headers={"Content-Encoding": encoding})
+def test_a_compressed_body_is_refused_by_the_name_of_its_encoding(session, encoding, status):
+    headers = {"Content-Encoding": encoding}
+    response = session.post("/embed", content=b'{"inputs": "a"}', headers=headers)
     assert response.status_code == status, response.text
-    assert status == 200 or "error" in response.json()
-    assert status != 415 or "gzip is read" in response.json()["error"]
+    assert status == 200 or f"Received: {encoding}." in response.json()["error"]
 
 
 def test_large_answers_are_compressed_for_clients_that_ask_for_it(session):
@@ -377,7 +369,6 @@ def test_parameters_may_be_null_and_each_route_answers_an_empty_text(session):
         "/predict": {"inputs": ""},
         "/rerank": {"query": "", "texts": [""]},
         "/similarity": {"inputs": {"source_sentence": "", "sentences": [""]}},
-        "/tokenize": {"inputs": ""},
         "/v1/embeddings": {"input": "", "model": "embedder"},
         "/answers/classifier": {"rows": ""},
         "/tokens/classifier": {"inputs": ""},
@@ -396,8 +387,8 @@ def test_texts_are_compared_by_the_models_similarity(similarity):
         inputs = {"inputs": {"source_sentence": TEXTS[0], "sentences": TEXTS[1:]}}
         for path in ("/similarity", "/models/x"):
             close(session.post(path, json=inputs).json(), wanted)
-        ranked = session.post("/rerank", json={"query": TEXTS[0], "texts": TEXTS[1:]}).json()
-        close([x["score"] for x in ranked], sorted(wanted, reverse=True))
+        refused = session.post("/rerank", json={"query": TEXTS[0], "texts": TEXTS[1:]})
+        assert refused.status_code == 422 and "x (embed)" in refused.json()["error"]
 
 
 @pytest.fixture(scope="module")
@@ -1021,9 +1012,10 @@ def test_a_preset_is_served_as_a_program_where_that_is_faster(tasks, tmp_path, c
     assert attention(program, ("a",), 0)["tokens"] == ["[CLS]", "a", "[SEP]"]
     served = Served("a", lambda: program)
     served.start()
-    keys = [("token_vectors", 1, direction_options(x).items()) for x in ("right", "left")]
-    right, left = (served._answer(key, [("a " * 20 + "b",)])[0] for key in keys)
-    assert right.shape == left.shape and not np.allclose(right, left, atol=1e-3)
+    for direction, read in (("right", "a " * 14), ("left", "a " * 13 + "b")):
+        key = "logits", 1, tuple(direction_options(direction).items())
+        [cut], [whole] = served._answer(key, [("a " * 20 + "b",)]), program.ask("logits", [read])
+        np.testing.assert_array_equal(cut, whole)
     assert isinstance(serve.loaded(str(tmp_path / "filler")), bert_keras.MaskedLM)
     with pytest.raises(ValueError, match="Serve its task"):
         serve.loaded(exported, "keras")

@@ -92,7 +92,7 @@ def test_masked_batches_are_padded_alike_on_each_backend():
     backbone = tiny_backbone(max_sequence_length=48)
     model = bert_keras.MaskedLM(backbone, preprocessor=tiny_preprocessor(max_length=48))
     for shuffle in (True, False):
-        found = batches_of(model, TEXTS, shuffle=shuffle, training=True).batches.buckets
+        found = batches_of(model, TEXTS, shuffle=shuffle, training=True).buckets
         assert found == (16, 24, 32, 40, 48)
 
 
@@ -101,7 +101,7 @@ def test_labels_are_the_tokens_that_stood_there():
     data = batches_of(model, TEXTS, training=True, shuffle=True, batch_size=8)
     inputs, labels, weights = data[0]
     original = model.preprocessor(TEXTS, length=16)["token_ids"]
-    rows = data.batches.batches[0][0]
+    rows = data.batches[0][0]
     for place, row in enumerate(rows):
         real = weights[place] > 0
         positions = inputs["mask_positions"][place][real]
@@ -201,7 +201,7 @@ def test_evaluation_masks_a_text_alike_whatever_the_batches(strategy):
     def masked(batch_size):
         batches = batches_of(model, texts, batch_size=batch_size, shuffle=False, training=True)
         found = {}
-        for number, (rows, _) in enumerate(batches.batches.batches):
+        for number, (rows, _) in enumerate(batches.batches):
             inputs, labels, weights = batches[number]
             for place, row in enumerate(rows.tolist()):
                 counts = weights[place] > 0

@@ -316,7 +316,7 @@ def test_labels_of_training_are_gold_and_sampled():
     batches = task.data.batches(task.data.encode(texts, entities), 8, shuffle=True)
     seen = set()
     for epoch in range(6):
-        batches.batches.epoch = epoch
+        batches.epoch = epoch
         inputs, targets = batches[0]
         again = batches[0]
         np.testing.assert_array_equal(again[1], targets)

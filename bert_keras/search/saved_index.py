@@ -1,0 +1,220 @@
+"""What indexes share: the ids and payloads of their rows, and the folder that they are saved in."""
+
+import json
+import pathlib
+from typing import Self
+
+import numpy as np
+
+from bert_keras.checks import (
+    as_texts,
+    check_int,
+    check_not_empty,
+    check_same_length,
+    check_shape,
+    describe,
+    is_int,
+    refuse_first,
+    require,
+)
+from bert_keras.datasets.files import read_json_lines
+from bert_keras.engine import atomic_files
+from bert_keras.types import Path
+
+CONFIG, RECORDS = "config.json", "records.jsonl"
+# Names of arrays that a folder may hold.
+_ARRAYS = ("vectors", "faiss", "data", "indices", "indptr")
+
+
+class SavedIndex:
+    """An index in memory: rows with an id and a payload each, and a folder for them.
+
+    A subclass keeps what it searches, and says in `_arrays` and `_set_arrays` how that is saved.
+
+    Attributes:
+        saved: tuple of str, the attributes that are saved in config.json.
+    """
+
+    saved: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self._ids, self._payloads, self._known = [], [], set()
+        self._texts = None  # A list of str if they are saved with the rows.
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def _check_rows(self, count, ids, payloads):
+        """Returns the ids and payloads of new rows, see `check_rows`."""
+        return check_rows(count, ids, payloads, self._known, len(self))
+
+    def _add_rows(self, ids, payloads):
+        """Adds what `_check_rows` returned."""
+        self._ids += ids
+        self._payloads += payloads
+        self._known.update(ids)
+
+    def _hits(self, scores, positions):
+        """Returns for each query a list of hits, see `hit`.
+
+        Args:
+            scores, positions: float and int arrays `(num_queries, k)`; positions below 0 are none.
+        """
+        return [
+            [
+                hit(self._ids[position], score, self._payloads[position])
+                for score, position in zip(*row, strict=True)
+                if position >= 0
+            ]
+            for row in zip(scores.tolist(), positions.tolist(), strict=True)
+        ]
+
+    def save(self, folder: Path) -> None:
+        """Writes the index into a folder, all of it or, after an error, nothing.
+
+        Raises:
+            ValueError: the index is empty, or the folder holds something else.
+            OSError: a file cannot be written.
+        """
+        check_not_empty(self, "An index must have rows to be saved", "Call `add` first.")
+        folder = pathlib.Path(folder)
+        if (folder / CONFIG).exists():
+            self._config_of(folder)
+        config = {name: getattr(self, name) for name in self.saved}
+        stale = [f"{name}.npy" for name in _ARRAYS]
+        with atomic_files.replacing_files(folder, stale=stale) as new:
+            for name, array in self._arrays().items():
+                np.save(new / f"{name}.npy", array)
+            with open(new / RECORDS, "w", encoding="utf-8", newline="") as file:
+                for row, id in enumerate(self._ids):
+                    record = {"id": id, "payload": self._payloads[row]}
+                    record |= {} if self._texts is None else {"text": self._texts[row]}
+                    file.write(json.dumps(record, ensure_ascii=True) + "\n")
+            config = {"kind": self._kind(), **config, "num_rows": len(self)}
+            atomic_files.write_json(new / CONFIG, config)
+
+    @classmethod
+    def _kind(cls):
+        return f"bert_keras.search.{cls.__name__}"
+
+    @classmethod
+    def _config_of(cls, folder):
+        """Returns the config of a folder; raises `ValueError` if it holds another kind of thing."""
+        config, kind = atomic_files.read_json(pathlib.Path(folder) / CONFIG), cls._kind()
+        if config.get("kind") != kind:
+            raise ValueError(
+                f"{folder} must hold an index of the kind {kind!r}. Received: "
+                f"{config.get('kind')!r}. Name another folder."
+            )
+        return config
+
+    def _filled(self, folder, config) -> Self:
+        """Returns this new index with the rows of a folder."""
+        folder = pathlib.Path(folder)
+        rows = [record for _, record in read_json_lines(folder / RECORDS)]
+        check_same_length(f"{folder} is incomplete", rows=rows, expected=range(config["num_rows"]))
+        ids, payloads = [row["id"] for row in rows], [row["payload"] for row in rows]
+        self._add_rows(*self._check_rows(len(rows), ids, payloads))
+        if self._texts is not None:
+            self._texts = as_texts([row["text"] for row in rows])
+        if "dim" in self.saved:
+            self.dim = check_int("dim", config["dim"])
+        paths = {name: folder / f"{name}.npy" for name in _ARRAYS}
+        self._set_arrays(
+            {name: np.load(x, allow_pickle=False) for name, x in paths.items() if x.exists()}
+        )
+        return self
+
+    def _arrays(self):
+        """Returns the arrays to save, a dict by names."""
+        return {}
+
+    def _set_arrays(self, arrays):
+        """Takes what `_arrays` returned; raises unless the rows have it."""
+
+
+def check_rows(count, ids=None, payloads=None, known=(), start=0):
+    """Returns the ids and the payloads of new rows, or raises before anything is added.
+
+    Args:
+        count: int, the number of new rows.
+        ids: sequence of str or int; `None` numbers the rows from `start` on.
+        payloads: sequence of values that JSON can hold; `None` for none.
+        known: set of the ids that an index has.
+        start: int.
+
+    Raises:
+        ValueError: there are no rows, not as many ids or payloads as rows, an id is not new, or
+            JSON cannot hold a payload.
+    """
+    check_not_empty(range(count), "An index needs at least one row to add")
+    ids = range(start, start + count) if ids is None else ids
+    ids = [int(id) if is_int(id) else id for id in ids]
+    payloads = [None] * count if payloads is None else list(payloads)
+    rule = "Each row needs one id, and one payload if there are any"
+    check_same_length(rule, rows=range(count), ids=ids, payloads=payloads)
+    rule = "An id must be a str or an int"
+    refuse_first([not (isinstance(id, str) or is_int(id)) for id in ids], ids, rule)
+    first_index = {id: index for index, id in reversed([*enumerate(ids)])}
+    is_old = [id in known or first_index[id] < index for index, id in enumerate(ids)]
+    refuse_first(is_old, ids, "An id must occur once in an index")
+    advice = "Keep other objects elsewhere, under the id."
+    fits = [_fits_json(payload) for payload in payloads]
+    refuse_first(~np.array(fits), payloads, "A payload must fit into JSON", advice)
+    return ids, payloads
+
+
+def hit(id, score, payload):
+    """Returns a hit as a dict, with a payload if there is one."""
+    found = {"id": id, "score": score}
+    return found if payload is None else {**found, "payload": payload}
+
+
+def check_vectors(name, vectors, dim):
+    """Returns vectors as a new float32 array; raises `ValueError` unless they fit an index.
+
+    Args:
+        name: str, the subject of messages.
+        vectors: array `(num_vectors, dim)`.
+        dim: int, or `None` for any width.
+    """
+    vectors = np.asarray(vectors)
+    check_shape(name, vectors, ("num_vectors", "dim" if dim is None else dim), "f")
+    check_not_empty(vectors.ravel(), f"{name} must not be empty")
+    with np.errstate(over="ignore"):
+        floats = np.array(vectors, "float32", order="C")
+    refuse_first(~np.isfinite(floats), vectors, f"{name} must be finite in float32")
+    return floats
+
+
+def check_sparse(name, vectors, dim):
+    """Returns sparse vectors as a new float32 `csr_array`; raises unless they fit an index.
+
+    Args:
+        name: str, the subject of messages.
+        vectors: sparse matrix `(num_vectors, dim)`.
+        dim: int, or `None` for any width.
+
+    Raises:
+        TypeError: it is no sparse matrix.
+        ValueError: it is empty, of another width, or a value is not finite.
+    """
+    rule = f"{name} must be a sparse matrix of SciPy, as `SparseTextEmbedder.embed` returns it"
+    if not hasattr(vectors, "tocsr"):
+        raise TypeError(f"{rule}. Received: {describe(vectors)}.")
+    check_shape(name, vectors, ("num_vectors", "dim" if dim is None else dim), "f")
+    check_not_empty(range(vectors.shape[0]), f"{name} must not be empty")
+    sparse = require("scipy.sparse", "search in sparse vectors")
+    with np.errstate(over="ignore"):
+        matrix = sparse.csr_array(vectors, dtype="float32", copy=True)
+    matrix.sum_duplicates()
+    refuse_first(~np.isfinite(matrix.data), matrix.data, f"{name} must be finite in float32")
+    return matrix
+
+
+def _fits_json(value):
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
