@@ -967,6 +967,23 @@ def test_prometheus_asks_for_the_metrics_that_are_listed(session):
     assert found == {name: (kind, {*re.findall(r"`(\w+)`", x)}) for name, kind, x in rows}
 
 
+def test_a_client_behind_a_proxy_is_the_one_that_the_proxy_names(monkeypatch):
+    clients, ask = [], Served.ask
+
+    async def noted(self, method, rows, client=None, **options):
+        clients.append(client)
+        return await ask(self, method, rows, client, **options)
+
+    monkeypatch.setattr(Served, "ask", noted)
+    with serving({"slow": Slow(0)}) as address:
+        for headers in ({}, {"X-Forwarded-For": "192.0.2.7"}):
+            httpx.post(address, json={"inputs": "a"}, headers=headers).raise_for_status()
+    assert clients == ["127.0.0.1", "192.0.2.7"]
+    assert "X-Forwarded-For $remote_addr;" in (EXAMPLES / "nginx.conf").read_text(encoding="utf-8")
+    replicas = yaml.safe_load((EXAMPLES / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    assert replicas["server"]["environment"]["FORWARDED_ALLOW_IPS"] == "*"
+
+
 @coroutine
 async def test_the_sum_of_unfinished_bodies_is_bounded(monkeypatch):
     monkeypatch.setattr("bert_keras.serving.guard.MOST_BODIES", 2)
