@@ -26,6 +26,7 @@ import yaml
 from huggingface_hub import InferenceClient
 from programs import programs_of
 from prometheus_client.parser import text_string_to_metric_families
+from starlette.exceptions import HTTPException
 from tiny import VOCABULARY, guide_to_tasks, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
@@ -37,7 +38,6 @@ from bert_keras.serving.batcher import Batcher, Overloaded
 from bert_keras.serving.connection import Connection
 from bert_keras.serving.guard import OPEN, Guard
 from bert_keras.serving.inside import attention, instruments_of
-from bert_keras.serving.rows import Refusal
 from bert_keras.serving.served import Served, Settings
 from bert_keras.serving.server import Server
 from bert_keras.serving.vectors import direction_options
@@ -510,9 +510,9 @@ async def test_requests_that_are_late_too_many_or_abandoned_are_not_computed():
         tasks[text] = asyncio.create_task(answer)
 
     async def status_of(text):
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(HTTPException) as refused:
             await tasks[text]
-        return refused.value.status
+        return refused.value.status_code
 
     begin("a")
     await asyncio.to_thread(held.begun.wait, 60)
