@@ -15,13 +15,12 @@ import numpy as np
 from bert_keras.checks import check_choice, check_int, check_not_empty, check_number
 from bert_keras.corpora import sentence_pairs, shards
 from bert_keras.corpora.growing_arrays import Columns
-from bert_keras.corpora.runners import check_runner
 from bert_keras.corpora.shards import FORMAT_VERSION, file_sha256, json_sha256, write_shard
 from bert_keras.corpora.shuffling import shuffled
 from bert_keras.corpora.text_files import find_text_files, read_documents
 from bert_keras.corpora.tfrecord import check_tensorflow, write_records
 from bert_keras.corpora.token_store import open_tokens, store_tokens
-from bert_keras.corpora.workers import STATE
+from bert_keras.corpora.workers import STATE, Workers
 from bert_keras.datasets.remote import check_local, file_name, file_size
 from bert_keras.engine.atomic_files import read_json, remove_if_left, write_json
 from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_tokens
@@ -69,8 +68,6 @@ def create_pretraining_data(
     num_workers: int | None = None,
     errors: Literal["strict", "replace"] = "strict",
     progress: Callable[[str], object] | None = None,
-    runner: Literal["local", "ray", "beam"] = "local",
-    runner_options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Writes a folder that `PretrainingBatches` reads.
 
@@ -110,9 +107,6 @@ def create_pretraining_data(
         num_workers: int; `None` for one process per 16 MB of input, at most one per core.
         errors: `"strict"` or `"replace"`, for bytes that are not UTF-8.
         progress: function of a str, called from time to time; or `None`.
-        runner: `"local"`, processes of this machine; `"ray"` or `"beam"`, whose processes may be on
-            machines that see `output_dir` under the same path. The bytes are the same.
-        runner_options: dict, arguments of `ray.init`, or Beam's pipeline options; or `None`.
 
     Returns:
         The manifest, a dict.
@@ -122,7 +116,7 @@ def create_pretraining_data(
             no second document, no `[MASK]` or no room for two tokens, a word segmenter loses text,
             or `output_dir` holds other data or is an address.
         FileNotFoundError: an input does not exist.
-        ImportError: TensorFlow for `format="tfrecord"`, or the package of a `runner`, is missing.
+        ImportError: TensorFlow for `format="tfrecord"` is missing.
         ChildProcessError: a process was killed; the same call continues.
     """
     # What, beside the text and the tokenizer, determines the examples.
@@ -133,7 +127,6 @@ def create_pretraining_data(
     settings["examples_per_shard"] = examples_per_shard
     check_local("`output_dir`", output_dir)
     _check(settings, tokenizer)
-    workers_class = check_runner(runner, runner_options)
     settings["num_predictions"] = masking and masking.num_predictions(sequence_length)
     files = find_text_files(input_files)
     num_bytes = sum(map(file_size, files))
@@ -153,7 +146,7 @@ def create_pretraining_data(
             "unfinished": os.path.abspath(os.path.join(output_dir, UNFINISHED_FOLDER, fingerprint)),
         }
         count = max(1, min(os.cpu_count() or 1, num_bytes // BYTES_PER_PROCESS))
-        with workers_class(num_workers or count, runner_options, **state) as workers:
+        with Workers(num_workers or count, **state) as workers:
             passages = "line" if sentences_per_line else "paragraph"
             texts = read_documents(files, documents, passages, errors)
             made = _make_shards(workers, texts, progress or (lambda message: None))
