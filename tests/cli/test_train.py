@@ -716,18 +716,6 @@ def test_only_questions_with_answers_are_scored(capsys):
     assert score(qa, "squad_v1", [impossible], found[:1]) == {}
 
 
-def test_a_sample_has_both_kinds_of_questions():
-    for num_impossible, expected in {0: 0, 1: 1, 20: 5, 39: 9, 40: 10}.items():
-        examples = [
-            bert_keras.datasets.QuestionExample(str(i), "q", "c", (), i < num_impossible)
-            for i in range(40)
-        ]
-        for seed in range(3):
-            sample = kind.sampled(examples, 10, seed)
-            assert len({example.id for example in sample}) == 10
-            assert sum(example.is_impossible for example in sample) == expected
-
-
 def test_the_answers_written_are_those_of_the_model_saved(run, monkeypatch):
     files = train_and_dev(six_questions(1), "questions.json")
     found = iter([{"f1": 2.0}, {"f1": 1.0}])  # The first of two seeds is the best.

@@ -10,7 +10,7 @@ import numpy as np
 import bert_keras
 from bert_keras import datasets, metrics
 from bert_keras.checks import refuse_unused
-from bert_keras.cli.kinds.kind import BATCH_SIZE, POOLING, Kind, Splits, confusion_matrix
+from bert_keras.cli.kinds.kind import BATCH_SIZE, POOLING, Kind, Splits, confusion_matrix, task_of
 from bert_keras.cli.options import LAYOUT, Option, passed_flags
 from bert_keras.cli.verdict import Verdict
 from bert_keras.datasets.sentiment import SENTIMENT_SENTENCES_FILES
@@ -51,7 +51,7 @@ class TextKind(Kind):
     """
 
     name = "text_classification"
-    model_class = bert_keras.TextClassifier
+    model_class = task_of("sequence")
     data = (*COLUMNS, *LABELS, NAMES)
     model = (POOLING, Option("truncation", str, "longest_first", "How to shorten long texts."))
     training = (
