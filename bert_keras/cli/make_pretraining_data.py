@@ -81,7 +81,6 @@ MASKING = (
 )
 OUTPUT = (
     Option("output_dir", str, REQUIRED, "Folder to write."),
-    Option("format", ("safetensors", "tfrecord"), "safetensors", "Format of the shards."),
     Option("examples_per_shard", int, 16384, "Examples in a file."),
     Option("num_workers", int, None, "Processes; by default by the size of the input."),
     TRACEBACK,
@@ -139,7 +138,7 @@ def check_flags(flags):
 def make_examples(flags, tokenizer):
     """Returns the manifest of the examples from `--input`."""
     names = [option.name for option in EXAMPLES if option.name != "static_masking"]
-    names += ["documents", "sentences_per_line", "format", "examples_per_shard", "num_workers"]
+    names += ["documents", "sentences_per_line", "examples_per_shard", "num_workers"]
     return create_pretraining_data(
         expand("--input", flags.input),
         tokenizer,
