@@ -359,7 +359,7 @@ def test_runs_are_compared_by_their_scores_and_what_differs(run, yes_and_no, cap
 @pytest.mark.usefixtures("drawn_and_not_written")
 def test_a_grid_tries_every_setting_once_and_continues_after_a_kill(run, yes_and_no, monkeypatch):
     grid = {"epochs": 2, "batch_size": "6,12", "learning_rate": 0.01, "seeds": 2} | yes_and_no
-    _, printed, _ = run(TEXTS, **grid | {"seeds": 1}, pictures=True)
+    _, printed, _ = run(TEXTS, **grid | {"seeds": 1})
     assert printed.count("Training with seed 0") == printed.count("Training with") == 2
     # More seeds continue with those that are done; other settings and other data do not.
     expected, printed, output = run(TEXTS, **grid, pictures=True, resume=True)
