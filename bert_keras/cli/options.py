@@ -21,8 +21,9 @@ class Option(NamedTuple):
         help: str, a sentence.
         least: the smallest number allowed.
         most: the largest number allowed.
-        many: `None` for one value, `"list"` for strings separated by commas, or `"distinct"` for
-            different values of `kind` separated by commas.
+        many: `None` for one value, `"list"` for strings separated by commas, `"distinct"` for
+            different values of `kind` separated by commas, or `"repeated"` for strings that each
+            follow a flag of their own.
     """
 
     name: str
@@ -132,5 +133,6 @@ def _define(values, title, option):
     if kind is bool:
         flag = flags.BooleanFlag(name, value, about)
     else:
-        flag = flags.Flag(parser, serializer, name, value, about)
+        cls = flags.MultiFlag if many == "repeated" else flags.Flag
+        flag = cls(parser, serializer, name, value, about)
     flags.DEFINE_flag(flag, values, module_name=title, required=default is REQUIRED)

@@ -105,7 +105,7 @@ def router(server):
 
 
 def _checked_options(served, body):
-    """Returns the options of a body; raises `HTTPException`, 422, for one that does not fit."""
+    """Returns the options of a body; raises `Refusal`, 422, for one that does not fit."""
     defaults = {option.name: option.default for option in served.options(served.method)}
     options = {}
     for name, value in (body.model_extra or {}).items():
@@ -133,5 +133,6 @@ def _described(served):
         "fields": [x.name for x in served.fields(served.method) if x.kind != "optional"],
         "options": [option.name for option in served.options(served.method)],
         "mask": served.mask_token if served.method == "fill_mask" else None,
+        "similarity": served.setting("similarity"),
         "instruments": instruments_of(served.model),
     }

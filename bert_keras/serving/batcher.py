@@ -7,15 +7,14 @@ from concurrent import futures
 from typing import Any, NamedTuple
 
 from absl import logging
-from starlette.exceptions import HTTPException
 
 
-class Overloaded(HTTPException):
-    """The queue is full; ask again after some seconds."""
+class Overloaded(Exception):
+    """The queue is full. `seconds` says when to ask again."""
 
     def __init__(self, seconds):
-        message = f"Too many texts are waiting for an answer. Ask again in {seconds} s."
-        super().__init__(429, message, {"Retry-After": str(seconds)})
+        super().__init__(f"Too many texts are waiting for an answer. Ask again in {seconds} s.")
+        self.seconds = seconds
 
 
 class Waiting(NamedTuple):

@@ -8,11 +8,10 @@ import keras
 import numpy as np
 
 from bert_keras import distribution
-from bert_keras.checks import as_column, check_int, check_labels_given, check_not_empty
+from bert_keras.checks import as_column, check_int, check_labels_given
 from bert_keras.engine.compiled_programs import COMPILES_SHAPES
 from bert_keras.inputs import PADDING_MASK, check_keys
 from bert_keras.preprocessing.batching import (
-    DEFAULT_BATCH_SIZE,
     EncodedExamples,
     PreparedBatches,
     buckets_worth_compiling,
@@ -155,7 +154,7 @@ class TaskData:
         batch_size: int | None = None,
         shuffle: bool = False,
         epoch: int = 0,
-        num_epochs: int | None = None,
+        for_fit: bool = False,
     ) -> keras.utils.PyDataset:
         """Returns the batches that `fit` or `evaluate` reads, with rows of similar length in each.
 
@@ -164,8 +163,8 @@ class TaskData:
             batch_size: int, 32 by default.
             shuffle: bool, whether each epoch has its own order.
             epoch: int, the number of the first epoch.
-            num_epochs: int, epochs that `fit` reads them for, which decide how many lengths are
-                worth compiling on JAX; or `None`.
+            for_fit: bool, whether `fit` reads them, so that its number of epochs decides how many
+                lengths are worth compiling on JAX.
         """
         task = self.task
         # For XLA, rows of weight 0 in the last batch cost less than compiling a smaller shape.
@@ -181,6 +180,7 @@ class TaskData:
             window=task.recipe.sort_window if shuffle else None,
             pad_last_batch=pads,
         )
+        num_epochs = task.recipe.choose_epochs(task, batches) if for_fit else None
         cost = COMPILE_COST.get(keras.backend.backend(), 0)
         if num_epochs and cost and examples.buckets is None:
             # Always chosen from epoch 0, so that a continued run keeps the lengths it began with.
@@ -204,10 +204,12 @@ class TaskData:
         batch_size: int | None,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None,
         shuffle: bool,
+        epoch: int,
     ) -> dict[str, Any]:
         """Returns the arguments of `keras.Model.fit` that hold the data, checked, see `Task.fit`.
 
-        `x` is an `EncodedExamples`, or a dataset.
+        Args:
+            epoch: int, the number of the first epoch.
         """
         if class_weight is not None:
             class_weight = self._checked_class_weight(class_weight, columns)
@@ -221,10 +223,9 @@ class TaskData:
             num_classes = getattr(self.task, "num_classes", None)
             arguments = examples.labels, examples.sample_weight, class_weight, num_classes
             examples = dataclasses.replace(examples, sample_weight=class_weighted(*arguments))
-        check_not_empty(examples, "Batches need at least one row")
-        check_int("batch_size", DEFAULT_BATCH_SIZE if batch_size is None else batch_size)
-        # Their batches shuffle themselves, by the seed and the number of the epoch.
-        return {"x": examples, "shuffle": False}
+        batches = self.batches(examples, batch_size, shuffle, epoch, for_fit=True)
+        # These batches shuffle themselves, by the seed and the number of the epoch.
+        return {"x": batches, "shuffle": False}
 
     def for_evaluation(self, columns: Columns, batch_size: int | None = None) -> dict[str, Any]:
         """Returns the arguments of `keras.Model.evaluate` that hold the data, checked."""

@@ -144,8 +144,7 @@ cross-entropy | logits `(batch, num_classes)` |
         return head_for(self, SequenceHead, "layer_norm_epsilon", **options)
 
     def call(self, inputs, token_vectors=None, training=None):
-        options = {"token_vectors": token_vectors, "first_token_only": self.reads_first_token_only}
-        outputs = self.backbone_outputs(inputs, training=training, **options)
+        outputs = self.outputs_for_head(inputs, training=training, token_vectors=token_vectors)
         return self.head_outputs(outputs, inputs, training)
 
     def head_outputs(
@@ -182,9 +181,9 @@ cross-entropy | logits `(batch, num_classes)` |
         kinds = {"single_label": "classes", "multi_label": "several", "regression": "scores"}
         return LabelKind(kinds[self.problem_type], self.num_classes)
 
-    def prepare_head(self, data):
+    def prepare_head(self, batches):
         """Starts a new head for several labels at their shares, see `training.short_runs`."""
-        labels = getattr(data, "labels", None)  # A stream does not know them beforehand.
+        labels = getattr(batches, "labels", None)  # A stream does not know them beforehand.
         if self.targets_are_rare and labels is not None:
             start_at_shares(self.head, labels)
 

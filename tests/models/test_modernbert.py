@@ -171,6 +171,11 @@ def test_outputs_equal_transformers_in_both_spellings_of_a_config(seed, tmp_path
     again = bert_keras.ModernBertBackbone.from_preset(tmp_path)
     expected = backbone(inputs)["sequence_output"]
     assert_close(again(inputs)["sequence_output"], expected, 0)
+    # transformers 4 reads the old keys of an export, and 5 those beside them.
+    again.export_to_huggingface(tmp_path / "ours")
+    ours = read_json(tmp_path / "ours/config.json")
+    spelled = {"global_attn_every_n_layers": every, **bases}
+    assert {key: ours.get(key) for key in spelled} == spelled and "rope_parameters" in ours
 
 
 # Settings that have no weights must be in the config.
@@ -199,7 +204,7 @@ def test_an_unsupported_config_is_refused_before_weights_are_read(
 ):
     tiny_backbone().export_to_huggingface(tmp_path)
     config = read_json(tmp_path / "config.json")
-    for key in without:
+    for key in ("global_attn_every_n_layers", "global_rope_theta", "local_rope_theta", *without):
         config.pop(key, None)
         config.get("rope_parameters", {}).pop(key, None)
     check_config_is_refused(tmp_path, config | changes, message)

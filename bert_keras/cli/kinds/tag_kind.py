@@ -3,9 +3,10 @@
 import re
 from collections import Counter
 
+import bert_keras
 from bert_keras import datasets, metrics
 from bert_keras.answers.entity_tags import SCHEMES, extract_entities
-from bert_keras.cli.kinds.kind import Kind, confusion_matrix, task_of, with_printed_warnings
+from bert_keras.cli.kinds.kind import Kind, confusion_matrix, with_printed_warnings
 from bert_keras.cli.options import Option
 from bert_keras.cli.verdict import Verdict
 
@@ -18,7 +19,7 @@ class TagKind(Kind):
     """Sentences as words, each with a tag."""
 
     name = "token_classification"
-    model_class = task_of("token")
+    model_class = bert_keras.TokenClassifier
     data = (
         Option("scheme", tuple(SCHEMES), None, SCHEME),
         Option(

@@ -56,9 +56,13 @@ def _base_field(kind, argument):
 
 
 def _write_pattern_and_bases(arguments):
+    """Returns the keys of both versions: each ignores those of the other."""
     bases = {_GLOBAL: arguments["global_rotary_base"], _LOCAL: arguments["local_rotary_base"]}
+    every = arguments["global_attention_every"]
     return {
-        "layer_types": _pattern(arguments["num_layers"], arguments["global_attention_every"]),
+        "global_attn_every_n_layers": every,
+        **{_BASES[kind]: base for kind, base in bases.items()},
+        "layer_types": _pattern(arguments["num_layers"], every),
         "rope_parameters": {
             kind: {"rope_type": "default", "rope_theta": base} for kind, base in bases.items()
         },

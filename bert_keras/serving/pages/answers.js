@@ -24,6 +24,14 @@ function likeness(box, given, alike) {
 
 const product = (one, other) => one.reduce((sum, x, place) => sum + x * other[place], 0);
 
+// How similar two vectors are, by the name of the model's similarity; see answers/similarity.py.
+const SIMILARITIES = {
+  dot: product,
+  cosine: (one, other) => product(one, other) / (Math.sqrt(product(one, one) * product(other, other)) || 1),
+  euclidean: (one, other) => -Math.hypot(...one.map((x, place) => x - other[place])),
+  manhattan: (one, other) => -one.reduce((sum, x, place) => sum + Math.abs(x - other[place]), 0),
+};
+
 // A text with marks: [{start, end, name, strength}], places in code points as the server counts.
 function marked(parent, text, marks) {
   const letters = Array.from(text);
@@ -78,11 +86,8 @@ const INSTRUMENTS = {
     }
   },
   embed(box, vectors, given) {
-    const unit = vectors.map((vector) => {
-      const length = Math.hypot(...vector) || 1;
-      return vector.map((x) => x / length);
-    });
-    likeness(box, given, (row, column) => product(unit[row], unit[column]));
+    const similar = SIMILARITIES[model().similarity ?? "cosine"];
+    likeness(box, given, (row, column) => similar(vectors[row], vectors[column]));
   },
   token_weights(box, [found]) {
     const largest = found.length ? found[0][1] : 1;

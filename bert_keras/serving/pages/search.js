@@ -24,16 +24,12 @@ function tellSearch(error) {
   get("nearest").replaceChildren(element("p", error.message, "error"));
 }
 
-// Vectors of length 1; where the server is busy it is asked again.
+// Where the server is busy it is asked again.
 async function vectorsOf(name, texts) {
   for (;;) {
     try {
-      const body = { model: name, input: texts, encoding_format: "base64" };
-      const { data } = await post("/v1/embeddings", body);
-      return data.map(({ embedding }) => {
-        const bytes = Uint8Array.from(atob(embedding), (letter) => letter.charCodeAt(0));
-        return new Float32Array(bytes.buffer);
-      });
+      const vectors = await post(`/answers/${encodeURIComponent(name)}`, { rows: texts });
+      return vectors.map((vector) => Float32Array.from(vector));
     } catch (error) {
       if (!error.wait) throw error;
       await new Promise((done) => setTimeout(done, 1000 * error.wait));
@@ -65,11 +61,15 @@ async function readFile() {
 async function find(mine) {
   const [wanted] = await vectorsOf(mine.name, [get("query").value]);
   if (searched !== mine) return;
-  const cosines = mine.vectors.map((vector) => vector.reduce((sum, x, place) => sum + x * wanted[place], 0));
-  const order = mine.lines.map((_, place) => place).sort((a, b) => cosines[b] - cosines[a]).slice(0, NEAREST);
+  const name = model().similarity ?? "cosine", similar = SIMILARITIES[name];
+  const values = mine.vectors.map((vector) => similar(wanted, vector));
+  const order = mine.lines.map((_, place) => place).sort((a, b) => values[b] - values[a]).slice(0, NEAREST);
+  const least = values[order.at(-1)], most = values[order[0]];
   get("nearest").replaceChildren();
   order.forEach((place, rank) => {
     const { number, text } = mine.lines[place];
-    bar(get("nearest"), `${number}: ${text}`, cosines[place], rank === 0);
+    // Only cosines are shares of 1.
+    const share = name === "cosine" ? values[place] : (values[place] - least) / (most - least || 1);
+    bar(get("nearest"), `${number}: ${text}`, share, rank === 0, values[place]);
   });
 }
