@@ -52,8 +52,6 @@ TAGGED = [
     ("CoNLL-2012", "a.gold_conll", CONLL_2012, {}, "In New York Ada|left",
      "O B-GPE I-GPE B-PERSON|O"),
     ("the tag first", "a.bio", FILMS, {}, "what bruce willis", "O B-ACTOR I-ACTOR"),
-    ("words that are numbers", "a", "2019\tO\n10\tO\n25\tO\n", {}, "2019 10 25", "O O O"),
-    ("positions in words", "a", "科0\tO\n技1\tO\n好0\tO\n", {}, "科 技 好", "O O O"),
     ("types alone, the tag first", "a", "O\tin\nO\told\nLOC\tRome\n", {}, "in old Rome", "O O LOC"),
     ("with a header", "a.tsv", "token\tlabel\nEU\tB-ORG\n\nhi\tO\n", {}, "EU|hi", "B-ORG|O"),
     ("tags in the middle", "a", "EU\tB-ORG\t0.9\nhi\tO\t0.8\n", {}, "EU hi", "B-ORG O"),

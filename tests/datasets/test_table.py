@@ -1,7 +1,9 @@
-"""Tables: delimiters, quotation marks, columns by name and by number, and the lines of rows."""
+"""Tables: columns by name and by number, and the lines of rows.
+
+What separates columns, quotes fields and encodes text is in test_file_layouts.py.
+"""
 
 import csv
-import gzip
 
 import pytest
 
@@ -13,12 +15,8 @@ STARRED = "gj04\t1\t\tFirst.\ngj04\t0\t*\tSecond."
 @pytest.mark.parametrize(
     ("name", "content", "arguments", "expected"),
     [
-        # Quotation marks are letters in TSV; in CSV they enclose delimiters and line ends.
         ("t.tsv", 'a\tb\n"open\tthe "mid" end"\n""\t"x"\n', {},
          {"a": ['"open', '""'], "b": ['the "mid" end"', '"x"']}),
-        ("t.csv", 'text,label\r\n"one, ""two""\nthree",1\r\nfour,0\r\n',
-         {"columns": ["label", "text"]},
-         {"label": ["1", "0"], "text": ['one, "two"\nthree', "four"]}),
         # Columns by number mean that there is no header.
         ("t.tsv", STARRED, {"columns": [3, 1]}, {3: ["First.", "Second."], 1: ["1", "0"]}),
         ("t.tsv", STARRED, {"columns": [-1]}, {-1: ["First.", "Second."]}),
@@ -29,12 +27,7 @@ STARRED = "gj04\t1\t\tFirst.\ngj04\t0\t*\tSecond."
         ("sts-dev.csv", "main\t2.5\tA girl, smiling.\n", {"columns": [2]},
          {2: ["A girl, smiling."]}),
         ("one_column.txt", "Hello, you\nBye\n", {"columns": [0]}, {0: ["Hello, you", "Bye"]}),
-        ("t.csv", 'a;b\n1;"2;3"\n', {"delimiter": ";"}, {"a": ["1"], "b": ["2;3"]}),
-        ("t.csv.gz", gzip.compress(b"a,b\n1,2\n"), {}, {"a": ["1"], "b": ["2"]}),
         ("t.tsv", "a\tb\r\n x \ty\x85z\u3000\r\n\r\n", {}, {"a": [" x "], "b": ["y\x85z\u3000"]}),
-        # A byte order mark is not part of the first name.
-        *(("t.tsv", "Quality\t#1\n1\tcafé\n".encode(x), {},
-          {"Quality": ["1"], "#1": ["café"]}) for x in ("utf-8", "utf-8-sig", "utf-16")),
     ],
 )  # fmt: skip
 def test_a_table_is_read_by_columns(write, name, content, arguments, expected):

@@ -407,7 +407,5 @@ def _listed(path):
     return os.listdir(path) if os.path.isdir(path) else ()
 
 
-def _is_imdb(path):
-    names = {"aclImdb", "train"} & {*_listed(path)}
-    is_archive = os.path.basename(path).startswith("aclImdb") and os.path.isfile(path)
-    return bool(names) or is_archive or any(n.startswith("aclImdb") for n in _listed(path))
+def _is_imdb(folder):
+    return bool({"aclImdb", "train"} & {*_listed(folder)})
