@@ -294,52 +294,12 @@ def test_a_metric_is_computed_once_if_compile_names_it_again(classifier):
         task.compile()
 
 
-@pytest.mark.each_backend
-def test_a_summary_lists_each_part_with_its_shape_and_parameters(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "150")
-
-    def summary(model):
-        lines = []
-        model.summary(140, expand_nested=True, print_fn=lambda text, **_: lines.append(text))
-        return "\n".join(lines)
-
-    task = tiny_classifier(tiny_backbone(num_layers=2))  # Never called.
-    width = task.backbone.hidden_dim
-    tokens, first = f"(None, None, {width})", f"(None, 1, {width})"
-    text, scores = f"(None, {width})", "(None, 2)"
-    encoder, found = task.backbone.encoder, summary(task)
-    for layer, shape in [
-        (task.backbone, f"[{text}, {first}]"),
-        (task.backbone.embeddings, tokens),
-        (encoder, f"[{tokens}, {first}]"),
-        (encoder.blocks[0], tokens),
-        (encoder.blocks[1], first),
-        (task.backbone.pooler, text),
-        (task.head, scores),
-    ]:
-        row = rf"{layer.name} .*{re.escape(shape)} .*\s{layer.count_params():,} "
-        assert re.search(row, found), layer.name
-    assert f"Total params: {task.count_params():,}" in found
-    assert "?" not in summary(bert_keras.MultipleChoice(tiny_backbone()))
-    # Nothing stays of the calls that say the shapes.
-    assert not task.backbone._inbound_nodes and "call" not in vars(task.backbone)
-
-
 def test_one_hot_labels_and_keras_s_names_of_losses_and_metrics_work():
     task = tiny_classifier()
     names = ["accuracy", "precision", "recall", "auc"]
     task.compile("adam", loss="categorical_crossentropy", metrics=names)
     history = task.fit(TEXTS, np.eye(2)[LABELS], epochs=1, verbose=0).history
     assert {*names, "loss"} == set(history) and all(0 <= history[x][0] <= 1 for x in names)
-
-
-def test_a_summary_works_without_known_shapes():
-    class Strange(bert_keras.TextClassifier):
-        input_names = ("something_else",)
-
-    lines = []
-    Strange(tiny_backbone()).summary(print_fn=lambda text, **_: lines.append(text))
-    assert "? " in lines[0] and "Total params" in lines[0]
 
 
 def test_without_a_terminal_each_epoch_prints_one_line(classifier, capfd):

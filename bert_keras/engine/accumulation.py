@@ -47,6 +47,11 @@ def weigh_batches(model):
         optimizer.apply = types.MethodType(_apply, optimizer)
 
 
+def own_variables(optimizer, name):
+    """Returns the optimizer's variables of one kind, such as `"average"`, in the weights' order."""
+    return [variable for variable in optimizer.variables if variable.name.endswith(f"_{name}")]
+
+
 @contextlib.contextmanager
 def weighed(model, batch):
     """A context of a training step in which the optimizer knows what the batch weighs.
@@ -96,7 +101,7 @@ def _apply(optimizer, grads, trainable_variables=None):
             new = total + weight
             kept, factor = (ops.divide_no_nan(x, new) for x in (total, weight * steps))
             is_last = (optimizer.variables[0] + 1) % steps == 0  # The number of batches.
-            for gradients in optimizer._accumulated_gradients:
+            for gradients in own_variables(optimizer, "gradient_accumulator"):
                 gradients.assign(gradients * ops.cast(kept, gradients.dtype))
             total.assign(ops.where(is_last, 0.0, new))
         grads = [g if g is None else g * ops.cast(factor, g.dtype) for g in grads]

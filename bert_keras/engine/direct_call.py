@@ -9,7 +9,8 @@ Remove when `test_keras_s_layer_call_runs_a_hundred_functions_on_pytorch` fails.
 from typing import Any
 
 import keras
-from keras.src.backend.common.global_state import GLOBAL_STATE_TRACKER
+
+from bert_keras.engine.keras_internals import has_hooks, is_rematerialized, scopes, takes_training
 
 # Types of arguments that are not tensors.
 _SETTINGS = (type(None), bool, int, float, str)
@@ -19,7 +20,7 @@ if _IS_TORCH:
     from torch.nn.modules.module import _has_any_global_hook
 
     # Keras sets it in its first call. `torch.compile` would compile again when it appears.
-    GLOBAL_STATE_TRACKER.current_call_ctx = getattr(GLOBAL_STATE_TRACKER, "current_call_ctx", None)
+    scopes.current_call_ctx = getattr(scopes, "current_call_ctx", None)
 
 
 class DirectCall:
@@ -54,7 +55,7 @@ def calls_only(layer: keras.layers.Layer, x: Any) -> bool:
     if _IS_TORCH:
         return adds_nothing(layer, (x,), {})
     has_dtype_of_x = layer.compute_dtype == keras.backend.standardize_dtype(x.dtype)
-    is_simple = layer.built and layer.activity_regularizer is None and not layer._remat_mode
+    is_simple = layer.built and layer.activity_regularizer is None and not is_rematerialized(layer)
     return has_dtype_of_x and is_simple
 
 
@@ -65,11 +66,11 @@ def adds_nothing(layer: keras.layers.Layer, args: tuple, kwargs: dict[str, Any])
     """
     if not _IS_TORCH:
         return False
-    context = getattr(GLOBAL_STATE_TRACKER, "current_call_ctx", None)
+    context = getattr(scopes, "current_call_ctx", None)
     if context is None:
         return False
     training = context.get_value("training")
-    if layer._call_has_training_arg and kwargs.get("training") is None:
+    if takes_training(layer) and kwargs.get("training") is None:
         kwargs["training"] = training
     policy = layer.dtype_policy
     name = policy.compute_dtype
@@ -85,17 +86,15 @@ def adds_nothing(layer: keras.layers.Layer, args: tuple, kwargs: dict[str, Any])
                 or getattr(x, "_keras_mask", None) is not None
             ):
                 return False
-    scope = getattr(GLOBAL_STATE_TRACKER, "autocast_scope", None)
+    scope = getattr(scopes, "autocast_scope", None)
     return (
         layer.built
         and kwargs.get("training", training) == training
-        and layer._call_context_args == {"training"}
         and (layer.autocast or scope is None)
         and name == (policy.variable_dtype if scope is None else scope.dtype)
         and not isinstance(policy, keras.dtype_policies.DTypePolicyMap)
         and policy.quantization_mode is None
         and layer.activity_regularizer is None
-        and not layer._remat_mode
-        and not (layer._forward_hooks or layer._forward_pre_hooks)
-        and not (layer._backward_hooks or layer._backward_pre_hooks or _has_any_global_hook())
+        and not is_rematerialized(layer)
+        and not (has_hooks(layer) or _has_any_global_hook())
     )

@@ -69,6 +69,13 @@ def torch_lamb_step(variables, gradients, momentums, velocities, updates, scaled
             variable.addcmul_(step, rate, value=-1)
 
 
+def torch_numbers(scalars):
+    """Returns scalar tensors on the CPU as a list of numbers."""
+    import torch
+
+    return torch.stack(scalars).tolist() if scalars else []
+
+
 def torch_global_norm(gradients):
     """Returns the norm over all tensors of a list, a scalar tensor, without copying any."""
     import torch

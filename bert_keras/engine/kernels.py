@@ -23,8 +23,8 @@ import math
 import keras
 import numpy as np
 from keras import ops
-from keras.src.backend.common.global_state import GLOBAL_STATE_TRACKER
 
+from bert_keras.engine.keras_internals import scopes, values
 from bert_keras.engine.remat import computed_again, with_gradient
 
 _BACKEND = keras.backend.backend()
@@ -95,22 +95,11 @@ def _is_graph():
 def _masked_bias(mask, bias, dtype):
     """Returns PyTorch's bias with the lowest number where the mask is `False`.
 
-    Not infinity: a row without any key stays finite, as it does in Keras. Without a bias, the mask
-    keeps the result, since all blocks of an encoder have the same mask.
+    Not infinity: a row without any key stays finite, as it does in Keras.
     """
-    lowest = torch.finfo(dtype).min
-    if bias is not None:
-        return bias.to(dtype).masked_fill(~mask, lowest)
-    # A graph would keep the values, and tensors made in inference mode have no version.
-    can_cache = not (_is_graph() or torch.is_inference_mode_enabled() or mask.is_inference())
-    state = (dtype, mask._version) if can_cache else None
-    cached_state, mask_bias = getattr(mask, "_as_bias", (None, None)) if can_cache else (None, None)
-    if mask_bias is None or state != cached_state:
-        # Made from a number on the device: a tensor would have to be sent there.
-        mask_bias = torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, lowest)
-        if can_cache:
-            mask._as_bias = state, mask_bias
-    return mask_bias
+    # Made from a number on the device: a tensor would have to be sent there.
+    bias = torch.zeros_like(mask, dtype=dtype) if bias is None else bias.to(dtype)
+    return bias.masked_fill(~mask, torch.finfo(dtype).min)
 
 
 def probabilities(query, key, mask=None, bias=None, scale=None):
@@ -239,9 +228,10 @@ def value_of(x):
     if _BACKEND != "torch" or not isinstance(x, keras.Variable):
         return ops.convert_to_tensor(x)
     # `Variable.value` calls ten functions, which check whether a scope replaces or casts it.
-    if torch.compiler.is_compiling() or any(map(GLOBAL_STATE_TRACKER.__dict__.get, _SCOPES)):
+    if torch.compiler.is_compiling() or any(map(scopes.__dict__.get, _SCOPES)):
         return x.value
-    return x.value if x._value is None else x._value
+    (value,) = values([x])
+    return x.value if value is None else value
 
 
 def heads_first(x):
@@ -265,6 +255,12 @@ def join_heads(x):
 
 def torch_device():
     """Returns the device on which Keras makes tensors of PyTorch now."""
+    scope = getattr(scopes, "torch_device", None)
+    return torch.device(scope) if scope else _first_device()
+
+
+@functools.cache
+def _first_device():
     return ops.empty(()).device
 
 

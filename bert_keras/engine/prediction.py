@@ -13,12 +13,12 @@ import threading
 
 import keras
 import numpy as np
-from keras.src.trainers import data_adapters
 
 from bert_keras import distribution
 from bert_keras.checks import check_int
 from bert_keras.engine import forked, structure
 from bert_keras.engine.interrupts import signals_wait
+from bert_keras.engine.keras_internals import data_adapters, takes_training, values
 from bert_keras.engine.whole_steps import runs_cuda_graphs
 
 _lock = threading.Lock()
@@ -85,7 +85,7 @@ def _settings(model):
 
 
 def _inference(model):
-    options = {"training": False} if model._call_has_training_arg else {}
+    options = {"training": False} if takes_training(model) else {}
     return lambda inputs: model(inputs, **options)
 
 
@@ -105,8 +105,7 @@ def _jax_function(model, call):
             return call(inputs)
 
     compiled = distribution.over_devices(computed) if is_shared else jax.jit(computed)
-    # `_value` itself: the property looks for scopes, for each of a few hundred variables.
-    return lambda inputs: compiled([variable._value for variable in variables], inputs)
+    return lambda inputs: compiled(values(variables), inputs)
 
 
 def _tensorflow_function(model, call):

@@ -13,6 +13,7 @@ import keras
 
 from bert_keras.checks import check_choice
 from bert_keras.engine import structure
+from bert_keras.engine.keras_internals import all_layers
 
 # Modes whose weights depend only on the layer and its `config`.
 MODES = ("int8", "int4", "float8")
@@ -21,7 +22,7 @@ MODES = ("int8", "int4", "float8")
 def check_can_quantize(model, mode, config):
     """Raises `ValueError`, before any change, if the result could not be saved or would break."""
     check_choice("mode", getattr(config, "mode", None) if mode is None else mode, MODES)
-    if any(getattr(layer, "has_adapter", False) for layer in model._flatten_layers()):
+    if any(getattr(layer, "has_adapter", False) for layer in all_layers(model)):
         raise ValueError(
             f"Adapters cannot be quantized, and {model.name} has some. Merge them first, by "
             "`merge_lora()` of the task or `merge_adapters()` of the backbone."
@@ -55,7 +56,7 @@ def quantize_again(model, layers):
             if not _is_quantized(leaves[place]):
                 config = keras.saving.deserialize_keras_object(config)
                 leaves[place].quantize(mode, config=config)
-        structure.changed(*model._flatten_layers())
+        structure.changed(*all_layers(model))
 
 
 @contextlib.contextmanager
@@ -91,8 +92,8 @@ def check_not_quantized(model):
 
 def _leaves(model):
     """Returns the innermost layers that have weights."""
-    layers = model._flatten_layers(include_self=False)
-    return [x for x in layers if x.weights and not x._flatten_layers(include_self=False)]
+    layers = all_layers(model, include_self=False)
+    return [x for x in layers if x.weights and not all_layers(x, include_self=False)]
 
 
 def _is_quantized(layer):

@@ -5,12 +5,14 @@ Why: around dropout, `keras.remat` gives wrong gradients on TensorFlow and fails
 Remove when `test_keras_s_remat_around_dropout_is_wrong` fails.
 """
 
+import contextlib
 import os
 import warnings
 
 import keras
 from keras import ops
-from keras.src.backend.common import AutocastScope, get_autocast_scope
+
+from bert_keras.engine.keras_internals import scopes
 
 # The flag that XLA needs on the CPU.
 _KEEP_BARRIERS = "--xla_disable_hlo_passes=cse_barrier_expander,optimization_barrier_expander"
@@ -158,14 +160,14 @@ def _recomputed(layer, function, inputs, old_states, values=None):
     ]
 
     # In the backward pass, Keras has left the model's call and its precision.
-    precision = getattr(get_autocast_scope(), "dtype", None)
+    autocast = getattr(scopes, "autocast_scope", None)
 
     def compute(*arguments):
         inner, weight_values = arguments[: len(inputs)], arguments[len(inputs) :]
         current = (*weight_values, *other_values, *old_states)
         variables = (*weights, *others, *states)
         with (
-            AutocastScope(precision),
+            type(autocast)(autocast.dtype) if autocast else contextlib.nullcontext(),
             keras.StatelessScope(zip(variables, current, strict=True)) as scope,
         ):
             output = function(*inner)

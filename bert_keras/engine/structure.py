@@ -11,6 +11,8 @@ import itertools
 
 import keras
 
+from bert_keras.engine.keras_internals import track_variables
+
 _numbers = itertools.count(1)
 version = 0
 
@@ -25,7 +27,7 @@ def changed(*layers: keras.layers.Layer) -> None:
     version = next(_numbers)
     if keras.backend.backend() == "torch":
         for layer in layers:
-            layer._track_variables()
+            track_variables(layer)
 
 
 def relative_path(variable: keras.Variable) -> str:

@@ -13,9 +13,8 @@ Remove when `test_keras_lets_tensorflow_tune_its_data` fails.
 
 import inspect
 
-from keras.src.trainers import data_adapters
-
 from bert_keras.engine.interrupts import signals_wait
+from bert_keras.engine.keras_internals import data_adapters
 
 
 def call_untuned(method, *args, **kwargs):

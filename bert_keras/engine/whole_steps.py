@@ -18,11 +18,18 @@ from typing import Any
 
 import keras
 import numpy as np
-from keras.src.trainers import data_adapters
 
 from bert_keras import distribution
 from bert_keras.engine import forked, kernels, structure
+from bert_keras.engine import fused_steps as fused
 from bert_keras.engine.interrupts import finishing_with, signals_wait
+from bert_keras.engine.keras_internals import (
+    all_layers,
+    data_adapters,
+    loss_tracker,
+    takes_training,
+    values,
+)
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.types import Tensor
 
@@ -106,19 +113,19 @@ class _TorchSteps:
         def state():
             gates = getattr(inner_optimizer(self), "_gates", ())
             trainable = [variable.trainable for variable in variables_of(structure.version)]
-            return structure.version, *(gate._value._version for gate in gates), *trainable
+            return structure.version, *fused.torch_numbers(values(gates)), *trainable
 
         graphed = cuda_graphs.GraphedStep(step, state, cuda_graphs.numbers_on_their_way)
         return signals_wait()(lambda data: graphed(_without_needless_mask(data[0])))
 
     def _outputs_and_loss(self, x, y, sample_weight, training):
         """Returns the outputs and the loss of a batch; `jit_compile` compiles the call."""
-        call, options = self, {"training": training} if self._call_has_training_arg else {}
+        call, options = self, {"training": training} if takes_training(self) else {}
         if self._compiled is not None:
             call, x = self._compiled, keras.tree.map_structure(keras.ops.convert_to_tensor, x)
         y_pred = call(x, **options)
         loss = self.compute_loss(x, y, y_pred, sample_weight, training=training)
-        self._loss_tracker.update_state(loss, sample_weight=len(keras.tree.flatten(x)[0]))
+        loss_tracker(self).update_state(loss, sample_weight=len(keras.tree.flatten(x)[0]))
         return y_pred, loss
 
     def train_step(self, data):
@@ -128,12 +135,13 @@ class _TorchSteps:
         if not weights:
             return super().train_step((x, y, sample_weight))  # It warns.
         # Keras frees the last step's gradients only after the forward pass has allocated its own.
-        for weight in weights:
-            weight._value.grad = None
+        tensors = values(weights)
+        for tensor in tensors:
+            tensor.grad = None
         y_pred, loss = self._outputs_and_loss(x, y, sample_weight, training=True)
         self.optimizer.scale_loss(loss).backward()
         with torch.no_grad():
-            self.optimizer.apply([weight._value.grad for weight in weights], weights)
+            self.optimizer.apply([tensor.grad for tensor in tensors], weights)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def test_step(self, data):
@@ -153,7 +161,8 @@ class _TorchSteps:
             super()._symbolic_build(iterator, data_batch)
 
     def _get_metrics_result_or_logs(self, logs):
-        distribution.sum_states(self.metrics_variables)
+        # Keras lists a metric of a nested layer once for each layer around it.
+        distribution.sum_states({id(x): x for x in self.metrics_variables}.values())
         return super()._get_metrics_result_or_logs(logs)
 
     def settle(self) -> None:
@@ -319,7 +328,7 @@ def build_optimizer(model):
     """
     if not model.compiled or model.optimizer is None or model.optimizer.built:
         return  # Keras reports a model that is not compiled.
-    if not all(layer.built for layer in model._flatten_layers()):
+    if not all(layer.built for layer in all_layers(model)):
         return  # The first batch builds them, and then the optimizer.
     with signals_wait(), distribution.scope_of(model):
         model.optimizer.build(model.trainable_variables)

@@ -9,6 +9,8 @@ import tempfile
 
 import keras
 
+from bert_keras.engine.keras_internals import all_layers
+
 _PROGRAM = (
     "from bert_keras.export import other_backend, program_formats as formats; "
     "other_backend.run(formats.write)"
@@ -30,7 +32,7 @@ def write(format, model, path, backend):
         RuntimeError: the other process failed; the message says why in one line.
         ValueError: the other process cannot import a layer's class.
     """
-    classes = {type(layer) for layer in model._flatten_layers()}
+    classes = {type(layer) for layer in all_layers(model)}
     if own := sorted(x.__name__ for x in classes if x.__module__ == "__main__"):
         raise ValueError(
             f"{format!r} is written by {backend}, in a process of its own, which imports the "

@@ -17,6 +17,7 @@ import keras
 
 from bert_keras import distribution
 from bert_keras.checks import check_choice, refuse_unused, with_extra
+from bert_keras.engine.keras_internals import all_layers
 from bert_keras.export import other_backend, text_program
 from bert_keras.inputs import SEGMENT_IDS, TOKEN_IDS
 
@@ -58,7 +59,7 @@ def write(format, model, path, verbose=None, **options):
     Raises:
         ValueError: the format is only for float32, and the model computes in another dtype.
     """
-    policies = {layer.dtype_policy.name for layer in model._flatten_layers()} - {"float32"}
+    policies = {layer.dtype_policy.name for layer in all_layers(model)} - {"float32"}
     if policies and format in _OF_FLOAT32:
         raise ValueError(
             f"{format!r} takes models in float32. Received layers in {sorted(policies)}. Load it "

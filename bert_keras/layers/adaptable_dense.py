@@ -9,6 +9,7 @@ from keras import ops
 
 from bert_keras.engine import kernels
 from bert_keras.engine.direct_call import DirectCall, calls_only
+from bert_keras.engine.keras_internals import track_variables, tracker_of
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -42,10 +43,17 @@ class AdaptableDense(DirectCall, keras.layers.Dense):
 
     # `None` without an adapter.
     lora_a = lora_b = lora_scale = None
+    # The kernel, or `None` where Keras computes it from other weights.
+    plain_kernel = None
 
     def __init__(self, units: int, *args: Any, cut_axis: int = 1, **kwargs: Any) -> None:
         super().__init__(units, *args, **kwargs)
         self.cut_axis = cut_axis
+
+    def build(self, input_shape):
+        super().build(input_shape)
+        # `kernel` looks for quantization and adapters of Keras at each call.
+        self.plain_kernel = self.kernel if self.is_plain else None
 
     def get_config(self):
         config = super().get_config()
@@ -79,21 +87,21 @@ class AdaptableDense(DirectCall, keras.layers.Dense):
                 "quantize after merging."
             )
         input_dim = self.kernel.shape[0]
-        self._tracker.unlock()
+        tracker_of(self).unlock()
         self.lora_a = self.add_weight(
             shape=(input_dim, rank),
             initializer=keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform"),
             name="lora_a",
         )
         self.lora_b = self.add_weight(shape=(rank, self.units), initializer="zeros", name="lora_b")
-        self._tracker.lock()
+        tracker_of(self).lock()
         self.lora_scale = alpha / rank
 
     def merged_kernel(self):
         """Returns `W + scale * A B`, a float32 array `(input_dim, units)`."""
         kernel, a, b = (
             np.asarray(ops.convert_to_numpy(weight), "float32")
-            for weight in (self._kernel, self.lora_a, self.lora_b)
+            for weight in (self.kernel, self.lora_a, self.lora_b)
         )
         return kernel + np.float32(self.lora_scale) * (a @ b)
 
@@ -105,16 +113,20 @@ class AdaptableDense(DirectCall, keras.layers.Dense):
         """
         if not self.has_adapter:
             raise ValueError("Only an adapter that was added can be merged. The layer has none.")
-        self._kernel.assign(self.merged_kernel())
+        self.kernel.assign(self.merged_kernel())
         # Functions that were compiled before still read `lora_b`, and must not add it again.
         self.lora_b.assign(np.zeros(self.lora_b.shape))
+        tracker_of(self).unlock()
         for weight in (self.lora_a, self.lora_b):
-            self._untrack_variable(weight)
+            tracker_of(self).untrack(weight)
+        tracker_of(self).lock()
+        track_variables(self)
         self.lora_a = self.lora_b = self.lora_scale = None
 
     def call(self, inputs, training=None):
-        # `kernel` also looks for kinds of quantization that never reach this method.
-        x = kernels.dense(inputs, self.kernel if self.lora_enabled else self._kernel, self.bias)
+        is_computed = self.lora_enabled or self.plain_kernel is None
+        kernel = self.kernel if is_computed else self.plain_kernel
+        x = kernels.dense(inputs, kernel, self.bias)
         if self.has_adapter:
             x = x + self.lora_scale * ops.matmul(ops.matmul(inputs, self.lora_a), self.lora_b)
         return x if self.activation is None else self.activation(x)
@@ -125,6 +137,7 @@ class AdaptableDense(DirectCall, keras.layers.Dense):
             raise ValueError(
                 "A layer with an adapter cannot be quantized. Merge the adapter first."
             )
+        self.plain_kernel = None
         # Keras's check accepts exactly `Dense`: subclasses may hold more than it can quantize.
         super().quantize(mode, type_check=False, config=config)
 

@@ -4,6 +4,7 @@ from typing import Unpack
 
 import keras
 
+from bert_keras.engine.keras_internals import tracker_of
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_embeddings, bert_encoder
 from bert_keras.types import LayerOptions
@@ -103,5 +104,5 @@ def share_embeddings(backbone: keras.Model, other: keras.Model) -> None:
         if old is not None:
             new = getattr(other.embeddings, name)
             # In the same place, so that the order of weights stays.
-            embeddings._tracker.replace_tracked_value("layers", old, new)
+            tracker_of(embeddings).replace_tracked_value("layers", old, new)
             setattr(embeddings, name, new)

@@ -12,6 +12,7 @@ import keras
 import numpy as np
 
 from bert_keras.engine import quantized
+from bert_keras.engine.keras_internals import all_layers
 from bert_keras.engine.safe_model import SafeModel
 from bert_keras.inputs import TOKEN_IDS, check_keys
 from bert_keras.models.doors import Doors
@@ -61,7 +62,7 @@ class BuiltModel(Doors, SafeModel):
 
     def complete(self) -> None:
         """Ends construction: builds layers that subclasses added, and allows no further ones."""
-        if not all(layer.built for layer in self._flatten_layers()):
+        if not all(layer.built for layer in all_layers(self)):
             # Padded to one length, since some layers, such as `Flatten`, need to know it.
             longest = getattr(getattr(self, "backbone", self), "max_sequence_length", None)
             length = getattr(getattr(self, "preprocessor", None), "max_length", longest or 8)

@@ -19,6 +19,7 @@ from bert_keras.checks import (
     refuse_first,
     require,
 )
+from bert_keras.engine.keras_internals import schedule_of
 from bert_keras.engine.whole_steps import inner_optimizer
 from bert_keras.heads.masked_tokens import OF_VOCABULARY
 from bert_keras.heads.splade import SpladeHead
@@ -198,7 +199,7 @@ class SparseTextEmbedder(Embedder):
     def _ramp(self):
         """Returns the share of the penalty in this step, and counts the step."""
         step = ops.cast(self.step_counter.next()[1], "float32")
-        schedule = inner_optimizer(self)._learning_rate
+        schedule = schedule_of(inner_optimizer(self))
         num_steps = self.ramp_share * getattr(schedule, "total_steps", 0)
         return ops.square(ops.minimum(step / num_steps, 1.0)) if num_steps else 1.0
 

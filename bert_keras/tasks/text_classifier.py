@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bert_keras.answers.classes import ClassAnswerer, LogitsAnswerer, class_probabilities
 from bert_keras.answers.entailment import ZeroShotAnswerer
 from bert_keras.checks import check_choice, check_number, refuse_smoothing, refuse_unused
+from bert_keras.engine.keras_internals import tracker_of
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.layers.initializer import build_parts
@@ -216,7 +217,7 @@ cross-entropy | logits `(batch, num_classes)` |
             raise
         old, new = self.head, self.make_head()
         build_parts([new], (None, self.backbone.hidden_dim))
-        self._tracker.replace_tracked_value("layers", old, new)
+        tracker_of(self).replace_tracked_value("layers", old, new)
         self.head = new
         self.compile_with(self.recipe.fresh_optimizer(self))
 

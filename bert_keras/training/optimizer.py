@@ -15,6 +15,8 @@ from keras import ops
 from bert_keras import distribution
 from bert_keras.checks import check_int, check_number, check_rates
 from bert_keras.engine import fused_steps as fused
+from bert_keras.engine.accumulation import own_variables
+from bert_keras.engine.keras_internals import schedule_of, values
 from bert_keras.engine.whole_steps import after
 from bert_keras.types import OptimizerOptions
 
@@ -94,8 +96,6 @@ class AdamW(keras.optimizers.Optimizer):
     waits_for_gradients = True
     # Whether TensorFlow has a kernel for the step.
     _has_kernel = True
-    # On PyTorch: the versions of the gates' tensors when they were last read, and their values.
-    _read_gates = (None, None)
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class AdamW(keras.optimizers.Optimizer):
     ) -> None:
         """The current rate. It can be set to a number unless a schedule determines it."""
         schedule = keras.optimizers.schedules.LearningRateSchedule
-        if isinstance(self._learning_rate, schedule) and not isinstance(learning_rate, schedule):
+        if schedule_of(self) and not isinstance(learning_rate, schedule):
             raise TypeError(
                 "The learning rate of this optimizer is determined by a schedule. Received: "
                 f"learning_rate={learning_rate!r}. For the next `fit` of a task, call "
@@ -168,6 +168,12 @@ class AdamW(keras.optimizers.Optimizer):
                 "`ema_momentum`."
             )
         super().build(variables)
+        self._places = {id(variable): i for i, variable in enumerate(variables)}
+        averages = iter(own_variables(self, "average"))
+        self._averages = [
+            None if getattr(variable, "overwrite_with_gradient", False) else next(averages, None)
+            for variable in variables
+        ]
         self._momentums, self._velocities = self.add_optimizer_variables(
             variables, ["momentum", "velocity"]
         )
@@ -247,7 +253,7 @@ class AdamW(keras.optimizers.Optimizer):
         for i in chosen:
             if self.gradient_accumulation_steps and value > ops.convert_to_numpy(self._gates[i]):
                 # Gradients of an unfinished update, accumulated while it was frozen.
-                accumulated = self._accumulated_gradients[i]
+                accumulated = own_variables(self, "gradient_accumulator")[i]
                 accumulated.assign(ops.zeros(accumulated.shape, accumulated.dtype))
             self._gates[i].assign(value)
 
@@ -263,7 +269,7 @@ class AdamW(keras.optimizers.Optimizer):
 
     def update_step(self, gradient, variable, learning_rate):
         """Updates one variable and its moments; `learning_rate` is from `_scalars_by_index`."""
-        i = self._get_variable_index(variable)
+        i = self._places[id(variable)]
         scalars = learning_rate[i]
         momentum, velocity = self._momentums[i], self._velocities[i]
         # The fused step casts its factors to the variable's dtype: in bfloat16, 0.999 would be 1.
@@ -290,7 +296,7 @@ class AdamW(keras.optimizers.Optimizer):
         return _adamw_step(*arguments)
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
-        indices = list(map(self._get_variable_index, trainable_variables))
+        indices = [self._places[id(variable)] for variable in trainable_variables]
         if keras.backend.backend() == "torch":
             self._torch_update(grads, trainable_variables, indices, learning_rate)
         else:
@@ -322,8 +328,8 @@ class AdamW(keras.optimizers.Optimizer):
         else:
             rows = zip(gates, updates, *constants, strict=True)
             scalars = [self._scalars(*row, learning_rate, excess) for row in rows]
-        for i, values in zip(indices, scalars, strict=True):
-            self._updates[i].assign(values.pop("updates"))
+        for i, row in zip(indices, scalars, strict=True):
+            self._updates[i].assign(row.pop("updates"))
         return dict(zip(indices, scalars, strict=True))
 
     def _scalars(self, gate, updates, factor, decay, learning_rate, excess):
@@ -357,18 +363,17 @@ class AdamW(keras.optimizers.Optimizer):
     def _torch_update(self, grads, trainable_variables, indices, learning_rate):
         # Without bias correction: after so many updates, the correction is 1.
         many = None if self.bias_correction else ops.convert_to_tensor(1e9)
-        versions = [gate._value._version for gate in self._gates]
-        if self._read_gates[0] != versions:  # Read anew only after a change.
-            self._read_gates = versions, [bool(gate._value) for gate in self._gates]
-        gradients, groups, is_updated = [], collections.defaultdict(list), self._read_gates[1]
-        states = self._momentums, self._velocities, self._updates
-        for gradient, variable, i in zip(grads, trainable_variables, indices, strict=True):
+        gradients, groups = [], collections.defaultdict(list)
+        is_updated = fused.torch_numbers(values(self._gates))
+        weights, *states = map(
+            values, (trainable_variables, self._momentums, self._velocities, self._updates)
+        )
+        for gradient, weight, i in zip(grads, weights, indices, strict=True):
             if not is_updated[i]:
                 continue
-            # Not `value`, which looks up the scopes around it, 800 times in each step.
-            momentum, velocity, updates = [variables[i]._value for variables in states]
+            momentum, velocity, updates = [tensors[i] for tensors in states]
             updates = updates if many is None else many
-            row = i, variable._value, gradient, momentum, velocity, updates
+            row = i, weight, gradient, momentum, velocity, updates
             groups[self._factors[i], self._decays[i]].append(row)
             gradients.append(gradient)
         excess = None
@@ -412,9 +417,8 @@ class AdamW(keras.optimizers.Optimizer):
         """Does nothing: the decay is part of `update_step`, which saves a pass over the weights."""
 
     def _get_current_learning_rate(self):
-        schedule = self._learning_rate
-        steps = self.gradient_accumulation_steps
-        if steps and isinstance(schedule, keras.optimizers.schedules.LearningRateSchedule):
+        schedule, steps = schedule_of(self), self.gradient_accumulation_steps
+        if steps and schedule:
             return schedule(self.iterations * steps)
         return super()._get_current_learning_rate()
 
@@ -429,9 +433,7 @@ class AdamW(keras.optimizers.Optimizer):
         is_update = (num_batches + 1) % (self.gradient_accumulation_steps or 1) == 0
         momentum = ops.where(self.iterations == 0, 0.0, self.ema_momentum)
         momentum = ops.where(is_update, momentum, 1.0)
-        for variable, average in zip(
-            trainable_variables, self._model_variables_moving_average, strict=True
-        ):
+        for variable, average in zip(trainable_variables, self._averages, strict=True):
             if average is not None:
                 share = ops.cast(momentum, average.dtype)
                 average.assign(average + (variable - average) * (1 - share))
@@ -445,7 +447,7 @@ class AdamW(keras.optimizers.Optimizer):
         if not (self.use_ema and int(ops.convert_to_numpy(self.iterations))):
             return
         super().finalize_variable_values(var_list)
-        for average in self._model_variables_moving_average:
+        for average in self._averages:
             if average is not None:
                 # On JAX both would share a buffer, which the next `fit` cannot donate twice.
                 average.assign(ops.copy(average))

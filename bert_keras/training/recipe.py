@@ -11,6 +11,7 @@ import numpy as np
 
 from bert_keras import distribution
 from bert_keras.checks import check_int, check_number, refuse_unused
+from bert_keras.engine.keras_internals import schedule_of
 from bert_keras.engine.whole_steps import inner_optimizer
 from bert_keras.signatures import check_arguments
 from bert_keras.training.averages import steps_done
@@ -330,13 +331,14 @@ class Recipe:
         if not self.makes_optimizer:
             return None
         steps, optimizer = _num_steps(batches, steps_per_epoch), inner_optimizer(task)
-        if isinstance(optimizer._learning_rate, keras.Variable):
+        schedule = schedule_of(optimizer)
+        if schedule is None:
             # A rate set on the optimizer, `optimizer.learning_rate = x`, counts as the user's.
-            rate = float(keras.ops.convert_to_numpy(optimizer._learning_rate))
+            rate = float(keras.ops.convert_to_numpy(optimizer.learning_rate))
             if rate != np.float32(self.peak_rate(task)):
                 self.options = {**self.options, "learning_rate": rate}
         # The last step of the schedule; 0 if `fit` has not made one yet.
-        last_step = getattr(optimizer._learning_rate, "total_steps", 0)
+        last_step = getattr(schedule, "total_steps", 0)
         if initial_epoch == 0 or steps_done(optimizer) == 0:
             frozen_paths = optimizer.frozen_paths if optimizer.built else []
             total_steps = max(1, steps * (epochs - initial_epoch))
@@ -349,7 +351,7 @@ class Recipe:
             if is_faster or is_longer:
                 return describe_run(epochs, total_steps, peak, is_longer)
         elif self.has_schedule and last_step < steps * epochs:
-            peak = getattr(optimizer._learning_rate, "peak_learning_rate", self.peak_rate(task))
+            peak = getattr(schedule, "peak_learning_rate", self.peak_rate(task))
             optimizer.learning_rate = self._rate_or_schedule(peak, steps * epochs)
             task.train_function = None  # The old one holds the old schedule.
         return None

@@ -19,6 +19,7 @@ import pytest
 from tiny import tiny_classifier
 
 import bert_keras.engine
+from bert_keras.engine import keras_internals
 
 pytestmark = pytest.mark.once
 
@@ -130,20 +131,21 @@ def test_keras_loads_no_model_whose_inner_layer_is_quantized(tmp_path):
         keras.models.load_model(tmp_path / "model.keras")
 
 
-def test_keras_s_summary_knows_no_shapes_of_inner_layers():
-    lines = []
-    keras.Model.summary(tiny_classifier(), print_fn=lambda text, **_: lines.append(text))
-    assert "? " in "".join(lines)
-
-
-def test_keras_lists_a_metric_of_a_nested_layer_for_each_level():
-    model = tiny_classifier()
-    model.head.dense._tracker.unlock()
-    model.head.dense.seen = keras.metrics.Mean(name="seen")
-    names = [metric.name for metric in model.metrics]
-    assert names.count("seen") == 1
-    of_keras = [metric.name for metric in keras.Model.metrics.fget(model)]
-    assert of_keras == [*names, "seen"]
+def test_keras_has_no_public_names_for_what_we_read():
+    """The names of `keras_internals`: each is private, and is there."""
+    model, optimizer = small_model(keras.layers.Dense(2)), keras.optimizers.SGD()
+    model.compile(optimizer, "mse")
+    assert {*keras_internals.all_layers(model)} > {*model.layers}
+    assert keras_internals.takes_training(model) and not keras_internals.is_rematerialized(model)
+    assert keras_internals.tracker_of(model) and keras_internals.schedule_of(optimizer) is None
+    assert keras_internals.loss_tracker(model) in model.metrics
+    assert keras_internals.values(model.weights)[0] is model.weights[0].value
+    if keras.backend.backend() == "torch":
+        hooks = [getattr(model, name) for name in keras_internals._HOOKS]
+        assert not any(hooks) and not keras_internals.has_hooks(model)
+    public = {name for x in (model, optimizer, keras.Variable(0.0)) for name in dir(x)}
+    names = ("flatten_layers", "call_has_training_arg", "remat_mode", "loss_tracker", "tracker")
+    assert not public & {*names, "track_variables"}
 
 
 @pytest.mark.each_backend

@@ -1,0 +1,98 @@
+"""All private names of Keras and PyTorch that the package reads; each can vanish in a new version.
+
+Why: Keras has no public name for these. Beside each stands what happens without it.
+
+Remove what `test_keras_has_no_public_names_for_what_we_read` no longer finds.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import keras
+
+# Without it the package cannot be imported: `predict` and `fit` read data sets through it.
+from keras.src.trainers import data_adapters
+
+try:
+    # Without it each layer is called through Keras, which takes longer on PyTorch only.
+    from keras.src.backend.common.global_state import GLOBAL_STATE_TRACKER as scopes
+except ImportError:  # pragma: no cover
+    scopes = None
+
+__all__ = ["data_adapters", "scopes"]
+
+# PyTorch's hooks of a layer. If PyTorch renames one, hooks of that kind no longer run in layers
+# that are called directly, and `test_hooks_run` fails.
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def all_layers(layer: keras.layers.Layer, include_self: bool = True) -> list[keras.layers.Layer]:
+    """Returns a layer and all layers inside it.
+
+    Without the name: an `AttributeError` from `fit`, `save`, `quantize` and exports.
+    """
+    return list(layer._flatten_layers(include_self=include_self))
+
+
+def takes_training(layer: keras.layers.Layer) -> bool:
+    """Whether `call` has an argument `training`. Without the name: an `AttributeError`."""
+    return layer._call_has_training_arg
+
+
+def is_rematerialized(layer: keras.layers.Layer) -> bool:
+    """Whether the layer was made in a `keras.RematScope`.
+
+    Without the name: an `AttributeError` from a layer on PyTorch.
+    """
+    return bool(layer._remat_mode)
+
+
+def has_hooks(layer: keras.layers.Layer) -> bool:
+    """Whether hooks of PyTorch were added to a layer."""
+    return any(map(vars(layer).get, _HOOKS))
+
+
+def track_variables(layer: keras.layers.Layer) -> None:
+    """Lets PyTorch list a layer's present variables.
+
+    Without the name `parameters()` of a model with adapters would list the earlier variables.
+    """
+    if hasattr(layer, "_track_variables"):
+        layer._track_variables()
+
+
+def tracker_of(layer: keras.layers.Layer) -> Any:
+    """Returns what records a layer's variables and sublayers.
+
+    Without the name: an `AttributeError` where adapters are added or layers shared.
+    """
+    return layer._tracker
+
+
+def values(variables: Iterable[keras.Variable]) -> list[Any]:
+    """Returns the variables' tensors, without Keras's search for scopes that replace them.
+
+    The variables must have been created. Without the name `Variable.value` is read, which takes
+    longer.
+    """
+    try:
+        return [variable._value for variable in variables]
+    except AttributeError:  # pragma: no cover
+        return [variable.value for variable in variables]
+
+
+def loss_tracker(model: keras.Model) -> keras.metrics.Mean:
+    """Returns the metric that averages a model's losses.
+
+    Without the name: an `AttributeError` from a step on PyTorch.
+    """
+    return model._loss_tracker
+
+
+def schedule_of(optimizer: keras.optimizers.Optimizer) -> Any:
+    """Returns an optimizer's learning-rate schedule, or `None` if it has another kind of rate.
+
+    Without the name: an `AttributeError` where `fit` makes an optimizer.
+    """
+    rate = optimizer._learning_rate
+    return rate if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule) else None
