@@ -53,7 +53,7 @@ test-gpu:
 		KERAS_BACKEND=$$backend PYTHONPATH=. $(PYTHON) -m pytest tests/on_gpu.py || exit 1; \
 	done
 
-# Keras's pre-release, which setup.cfg does not allow yet, against the code that corrects Keras.
+# Keras's pre-release, against the code that corrects Keras.
 test-nightly: .venv-nightly/installed
 	for backend in torch jax tensorflow; do \
 		KERAS_BACKEND=$$backend TF_CPP_MIN_LOG_LEVEL=3 .venv-nightly/bin/python -m pytest \

@@ -190,31 +190,6 @@ def test_captured_predictions_are_those_of_eager_calls(captures, jit_compile):
 
 
 @pytest.mark.once
-def test_logits_of_masked_tokens_are_products_in_tf32_beside_16_bits():
-    import torch
-
-    backbone = bert_keras.BertBackbone.from_config(
-        make_task().backbone.get_config() | {"dtype": "mixed_bfloat16"}
-    )
-    task = bert_keras.Pretraining(backbone)
-    task.compile(AdamW(1e-3))
-    x = {"token_ids": IDS[:8], "mask_positions": np.ones((8, 3), "int32")}
-    y = {"masked_lm": IDS[:8, :3], "next_sentence": LABELS[:8]}
-    precisions, call = [], task.call
-
-    def noted(*args, **kwargs):
-        precisions.append(torch.get_float32_matmul_precision())
-        return call(*args, **kwargs)
-
-    task.call = noted
-    before = torch.get_float32_matmul_precision()
-    losses = [task.train_on_batch(x, y)[0] for _ in range(6)]
-    assert losses[-1] < losses[0]
-    assert set(precisions) == {"high"}
-    assert torch.get_float32_matmul_precision() == before
-
-
-@pytest.mark.once
 def test_callbacks_see_the_logs_of_eager_steps():
     def logs_of(**options):
         task, logs = make_task(), []

@@ -236,29 +236,6 @@ def numbers_on_their_way(logs: dict) -> dict:
     }
 
 
-def in_tf32(step: Callable) -> Callable:
-    """Returns a step whose products of float32 tensors run in TF32, with 10 bits of mantissa.
-
-    A model that computes in 16 bits has few of them. The largest gives the logits of masked tokens,
-    since Keras's embeddings stay in float32. If the user has chosen a precision by PyTorch's newer
-    settings, which exclude the older one, that is kept.
-    """
-
-    def run(batch):
-        with _lock:  # It is a setting of the whole process.
-            try:
-                precision = torch.get_float32_matmul_precision()
-            except RuntimeError:
-                return step(batch)
-            torch.set_float32_matmul_precision("high")
-            try:
-                return step(batch)
-            finally:
-                torch.set_float32_matmul_precision(precision)
-
-    return run
-
-
 def on_device(x: Any) -> Any:
     """Returns an array as a tensor on the device, without waiting for a GPU; `None` stays."""
     if isinstance(x, np.ndarray) and x.dtype.kind in "bif":

@@ -50,15 +50,6 @@ def call_layer(layer: keras.layers.Layer, *args: Any, **kwargs: Any) -> Any:
     return layer(*args, **kwargs)
 
 
-def calls_only(layer: keras.layers.Layer, x: Any) -> bool:
-    """Whether `layer(x)` would call `layer.call(x)` and do nothing else, on JAX or PyTorch."""
-    if _IS_TORCH:
-        return adds_nothing(layer, (x,), {})
-    has_dtype_of_x = layer.compute_dtype == keras.backend.standardize_dtype(x.dtype)
-    is_simple = layer.built and layer.activity_regularizer is None and not is_rematerialized(layer)
-    return has_dtype_of_x and is_simple
-
-
 def adds_nothing(layer: keras.layers.Layer, args: tuple, kwargs: dict[str, Any]) -> bool:
     """Whether `Layer.__call__` would pass these arguments to `layer.call` and add nothing.
 

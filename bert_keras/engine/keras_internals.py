@@ -81,12 +81,12 @@ def values(variables: Iterable[keras.Variable]) -> list[Any]:
         return [variable.value for variable in variables]
 
 
-def loss_tracker(model: keras.Model) -> keras.metrics.Mean:
-    """Returns the metric that averages a model's losses.
+def index_of(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
+    """Returns the place of a variable, or of its copy on a device, among those of an optimizer.
 
-    Without the name: an `AttributeError` from a step on PyTorch.
+    Without the name: an `AttributeError` from the first step.
     """
-    return model._loss_tracker
+    return optimizer._get_variable_index(variable)
 
 
 def schedule_of(optimizer: keras.optimizers.Optimizer) -> Any:

@@ -275,14 +275,6 @@ def is_on_a_gpu():
     return jax.default_backend() == "gpu"
 
 
-def joins_products():
-    """Whether products of one tensor with several kernels are faster as one, on this device.
-
-    Not where Keras distributes the model: columns of split kernels would change places.
-    """
-    return is_on_a_gpu() and keras.distribution.distribution() is None
-
-
 def is_torch(x):
     """Whether a value is a tensor of PyTorch, the backend."""
     return _BACKEND == "torch" and isinstance(x, torch.Tensor)

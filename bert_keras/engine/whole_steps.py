@@ -17,7 +17,6 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import keras
-import numpy as np
 
 from bert_keras import distribution
 from bert_keras.engine import forked, kernels, structure
@@ -26,11 +25,9 @@ from bert_keras.engine.interrupts import finishing_with, signals_wait
 from bert_keras.engine.keras_internals import (
     all_layers,
     data_adapters,
-    loss_tracker,
     takes_training,
     values,
 )
-from bert_keras.inputs import PADDING_MASK
 from bert_keras.types import Tensor
 
 if keras.backend.backend() == "torch":
@@ -50,31 +47,16 @@ def runs_cuda_graphs():
     return kernels.is_on_a_gpu() and distribution.process()[1] == 1
 
 
-def _on_device(data):
-    """Returns the inputs of a batch, and its labels and weights on the device.
-
-    Keras would send labels and weights there for the loss, and again for each metric.
-    """
-    inputs, *targets = keras.utils.unpack_x_y_sample_weight(data)
-    return inputs, *keras.tree.map_structure(
-        lambda x: keras.ops.convert_to_tensor(x) if isinstance(x, np.ndarray) else x, targets
-    )
-
-
-def _without_needless_mask(data):
-    """Returns a batch without its padding mask if it has no padding: attention is faster then."""
-    inputs, *targets = keras.utils.unpack_x_y_sample_weight(data)
-    mask = inputs.get(PADDING_MASK) if isinstance(inputs, dict) else None
-    # Reading a mask on a GPU would have to wait for it.
-    if str(getattr(mask, "device", None)) == "cpu" and mask.all():
-        inputs = {name: value for name, value in inputs.items() if name != PADDING_MASK}
-    return inputs, *targets
-
-
 class _TorchSteps:
     """On PyTorch a step assigns variables in place, one by one; signals wait until the last."""
 
     _compiled = None
+    # The metric of the losses since `compile`.
+    _mean_loss = None
+
+    def compile(self, *args, **kwargs):
+        super().compile(*args, **kwargs)
+        self.__dict__["_mean_loss"] = None
 
     def make_train_function(self, force=False):
         if self.train_function is None or force:
@@ -100,10 +82,6 @@ class _TorchSteps:
             self.__dict__["_compiled"] = None
         elif self._compiled is None:
             self.__dict__["_compiled"] = torch.compile(self)
-        if kernels.is_on_a_gpu() and self.compute_dtype in ("float16", "bfloat16"):
-            from bert_keras.engine.cuda_graphs import in_tf32
-
-            step = in_tf32(step)
         if self.run_eagerly or not runs_cuda_graphs():
             return signals_wait()(lambda data: step(data[0]))
         from bert_keras.engine import cuda_graphs
@@ -116,7 +94,7 @@ class _TorchSteps:
             return structure.version, *fused.torch_numbers(values(gates)), *trainable
 
         graphed = cuda_graphs.GraphedStep(step, state, cuda_graphs.numbers_on_their_way)
-        return signals_wait()(lambda data: graphed(_without_needless_mask(data[0])))
+        return signals_wait()(lambda data: graphed(data[0]))
 
     def _outputs_and_loss(self, x, y, sample_weight, training):
         """Returns the outputs and the loss of a batch; `jit_compile` compiles the call."""
@@ -125,12 +103,14 @@ class _TorchSteps:
             call, x = self._compiled, keras.tree.map_structure(keras.ops.convert_to_tensor, x)
         y_pred = call(x, **options)
         loss = self.compute_loss(x, y, y_pred, sample_weight, training=training)
-        loss_tracker(self).update_state(loss, sample_weight=len(keras.tree.flatten(x)[0]))
+        if self._mean_loss is None:  # Keras lists it first.
+            self.__dict__["_mean_loss"] = self.metrics[0]
+        self._mean_loss.update_state(loss, sample_weight=len(keras.tree.flatten(x)[0]))
         return y_pred, loss
 
     def train_step(self, data):
         """Keras's step, which lists the weights three times, and goes through all modules twice."""
-        x, y, sample_weight = _on_device(data)
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         weights = self.trainable_weights
         if not weights:
             return super().train_step((x, y, sample_weight))  # It warns.
@@ -145,7 +125,7 @@ class _TorchSteps:
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def test_step(self, data):
-        x, y, sample_weight = _on_device(data)
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         y_pred, _ = self._outputs_and_loss(x, y, sample_weight, training=False)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 

@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from bert_keras.engine import kernels
-from bert_keras.engine.direct_call import DirectCall, calls_only
+from bert_keras.engine.direct_call import DirectCall
 from bert_keras.engine.keras_internals import track_variables, tracker_of
 
 
@@ -153,32 +153,6 @@ class AdaptableDense(DirectCall, keras.layers.Dense):
         if self.has_adapter:
             self.lora_a.assign(store["lora_a"])
             self.lora_b.assign(store["lora_b"])
-
-
-def outputs_of(layers, x, training=None):
-    """Returns the outputs of several dense layers for one input.
-
-    In training on a GPU one product computes all of them, since large products use a GPU better.
-
-    Args:
-        layers: sequence of layers of the same policy and width, without activation.
-        x: float tensor, `(..., input_dim)`.
-        training: bool.
-
-    Returns:
-        A list of float tensors `(..., units)`.
-    """
-    if not (training and kernels.joins_products() and all(_can_be_joined(x, layers))):
-        return [layer(x) for layer in layers]
-    kernel = ops.concatenate([layer.kernel for layer in layers], axis=1)
-    biases = [layer.bias for layer in layers]
-    bias = None if biases[0] is None else ops.concatenate(biases)
-    return list(ops.split(kernels.dense(x, kernel, bias), len(layers), axis=-1))
-
-
-def _can_be_joined(x, layers):
-    for layer in layers:
-        yield type(layer) is AdaptableDense and layer.is_plain and calls_only(layer, x)
 
 
 def adaptable_layers(*parts):

@@ -8,7 +8,7 @@ from keras import ops
 
 from bert_keras.engine import kernels
 from bert_keras.engine.direct_call import DirectCall
-from bert_keras.layers.adaptable_dense import AdaptableDense, outputs_of
+from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense, build_parts
 from bert_keras.types import LayerOptions, Tensor
@@ -99,10 +99,10 @@ class SelfAttention(DirectCall, keras.layers.Layer):
     ) -> tuple[Tensor, Tensor | None]:
         if first_token_only:
             query = self.query(hidden_states[:, :1])
-            projected = query, *outputs_of((self.key, self.value), hidden_states, training)
             attention_mask, attention_bias = map(of_first_query, (attention_mask, attention_bias))
         else:
-            projected = outputs_of((self.query, self.key, self.value), hidden_states, training)
+            query = self.query(hidden_states)
+        projected = query, self.key(hidden_states), self.value(hidden_states)
         query, key, value = (kernels.split_heads(x, self.num_heads) for x in projected)
         context, attentions = attend(
             *(query, key, value, attention_mask, self.dropout, return_attentions, training),

@@ -16,7 +16,7 @@ from bert_keras import distribution
 from bert_keras.checks import check_int, check_number, check_rates
 from bert_keras.engine import fused_steps as fused
 from bert_keras.engine.accumulation import own_variables
-from bert_keras.engine.keras_internals import schedule_of, values
+from bert_keras.engine.keras_internals import index_of, schedule_of, values
 from bert_keras.engine.whole_steps import after
 from bert_keras.types import OptimizerOptions
 
@@ -168,7 +168,6 @@ class AdamW(keras.optimizers.Optimizer):
                 "`ema_momentum`."
             )
         super().build(variables)
-        self._places = {id(variable): i for i, variable in enumerate(variables)}
         averages = iter(own_variables(self, "average"))
         self._averages = [
             None if getattr(variable, "overwrite_with_gradient", False) else next(averages, None)
@@ -269,7 +268,7 @@ class AdamW(keras.optimizers.Optimizer):
 
     def update_step(self, gradient, variable, learning_rate):
         """Updates one variable and its moments; `learning_rate` is from `_scalars_by_index`."""
-        i = self._places[id(variable)]
+        i = index_of(self, variable)
         scalars = learning_rate[i]
         momentum, velocity = self._momentums[i], self._velocities[i]
         # The fused step casts its factors to the variable's dtype: in bfloat16, 0.999 would be 1.
@@ -296,7 +295,7 @@ class AdamW(keras.optimizers.Optimizer):
         return _adamw_step(*arguments)
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
-        indices = [self._places[id(variable)] for variable in trainable_variables]
+        indices = [index_of(self, variable) for variable in trainable_variables]
         if keras.backend.backend() == "torch":
             self._torch_update(grads, trainable_variables, indices, learning_rate)
         else:

@@ -177,30 +177,6 @@ def test_predictions_are_captured(as_on_a_gpu):
         np.testing.assert_allclose(prediction, expected, atol=1e-6)
 
 
-def test_a_step_in_tf32_leaves_the_precision_as_it_was():
-    import torch
-
-    before, products = torch.get_float32_matmul_precision(), torch.backends.cuda.matmul
-
-    def step(batch):
-        if batch is None:
-            raise KeyError
-        return products.fp32_precision
-
-    assert cuda_graphs.in_tf32(step)(3) == "tf32"
-    with pytest.raises(KeyError):
-        cuda_graphs.in_tf32(step)(None)
-    assert torch.get_float32_matmul_precision() == before
-    # The older function raises an error once a newer setting differs from it.
-    products.fp32_precision = "tf32"
-    try:
-        assert cuda_graphs.in_tf32(step)(3) == "tf32"
-        assert products.fp32_precision == "tf32"
-    finally:
-        products.fp32_precision = "ieee"
-    assert torch.get_float32_matmul_precision() == before
-
-
 def test_keras_s_loader_sends_batches_one_by_one():
     """If it did not, `from_the_host` would not be needed."""
     from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from checks import assert_close, to_numpy
 from keras import ops
-from tiny import tiny_backbone, tiny_classifier
 
 from bert_keras.engine import kernels
-from bert_keras.layers.attention import SelfAttention, attend
+from bert_keras.layers.attention import attend
 from bert_keras.layers.dropout import Dropout
 
 SCALE, RATE = 0.3, 0.3
@@ -51,58 +50,6 @@ def test_bias_and_scale_have_the_values_and_gradients_of_the_formula(
         return attend(query, key, value, mask, Dropout(0), bias=bias, scale=SCALE, **options)[0]
 
     assert_like(ours, functools.partial(formula, mask=mask), *arrays())
-
-
-@pytest.mark.parametrize("adapted", [False, True])
-def test_one_product_for_query_key_and_value_gives_their_outputs_and_gradients(
-    adapted, monkeypatch, assert_like
-):
-    """As on a GPU; a projection with an adapter is computed by itself there."""
-    layer = SelfAttention(num_heads=2, hidden_dim=6, dropout=0.0)
-    layer.build()
-    generator = np.random.default_rng(1)
-    for weight in layer.weights:
-        weight.assign(0.3 * generator.standard_normal(weight.shape))
-    if adapted:
-        layer.key.add_adapter(2, 4.0)
-        layer.key.lora_b.assign(np.ones((2, 6)))
-    sizes, dense = [], kernels.dense
-
-    def noted(x, kernel, bias=None):
-        sizes.append(kernel.shape[1])
-        return dense(x, kernel, bias)
-
-    monkeypatch.setattr(kernels, "dense", noted)
-    monkeypatch.setattr(kernels, "joins_products", lambda: True)
-    x = generator.standard_normal((2, 5, 6)).astype("float32")
-
-    def computed(training):
-        return lambda x: layer(x, training=training)[0]
-
-    assert_like(computed(True), computed(False), x)
-    assert (18 in sizes) != adapted
-
-
-@pytest.mark.eager
-@pytest.mark.parametrize("is_frozen", [False, True])
-def test_one_product_trains_each_of_its_kernels_and_biases(is_frozen, monkeypatch):
-    def trained(joins):
-        keras.utils.set_random_seed(1)
-        monkeypatch.setattr(kernels, "joins_products", lambda: joins)
-        task = tiny_classifier(tiny_backbone(dropout=0.0), dropout=0.0)
-        for block in task.backbone.encoder.blocks:
-            block.attention.key.trainable = not is_frozen
-        before = task.get_weights()
-        task.compile(keras.optimizers.SGD(0.1))
-        task.train_on_batch({"token_ids": np.arange(1, 9).reshape(2, 4)}, np.arange(2))
-        names = [weight.path for weight in task.weights]
-        return names, [new - old for new, old in zip(task.get_weights(), before, strict=True)]
-
-    names, changes = trained(joins=True)
-    for name, joined, apart in zip(names, changes, trained(joins=False)[1], strict=True):
-        np.testing.assert_allclose(joined, apart, atol=1e-6, err_msg=name)
-        if "/key/kernel" in name:
-            assert np.any(joined) != is_frozen
 
 
 def test_jax_has_a_mask_for_each_query_as_cudnn_needs(monkeypatch):
