@@ -9,7 +9,6 @@
 | `similarities` | the cosines of similar pairs and of other pairs |
 | `attention` | which token attends to which, by layers or by heads |
 | `saliency` | texts, each token shaded by its contribution to the class's logit |
-| `projection` | texts as points, coloured by their labels, layer by layer |
 | `tags`, `answer` | coloured text for a notebook, as HTML |
 
 matplotlib is imported when the first picture is drawn, with fonts that have the characters of its
@@ -36,14 +35,10 @@ from bert_keras.checks import require
 from bert_keras.engine.atomic_files import replacing
 from bert_keras.tasks.saliency import Saliency
 from bert_keras.tasks.task import Task
-from bert_keras.types import Array, Path, Texts
+from bert_keras.types import Array, Path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-# Pictures of longer texts are unreadable.
-MOST_TOKENS = 28
-MOST_COLOURS = 10
 
 
 # Training
@@ -342,91 +337,6 @@ def as_written(tokens: Sequence[str]) -> list[tuple[str, bool]]:
         (token.lstrip("▁"), not (is_apart or token.startswith("▁")))
         for token, is_apart in zip(tokens, apart, strict=True)
     ]
-
-
-def layer_vectors(task: Task, texts: Texts) -> Array:
-    """Returns each text's mean vector after each layer, `(num_texts, num_layers + 1, hidden_dim)`.
-
-    Args:
-        task: a task with a preprocessor.
-        texts: list of str, or a tuple of two lists for pairs.
-    """
-    packed = task.preprocessor(*(texts if isinstance(texts, tuple) else (texts,)))
-    names = task.backbone.input_names
-    inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
-    states = task.backbone(inputs, return_hidden_states=True)["hidden_states"]
-    mask = ops.cast(inputs["padding_mask"], "float32")[..., None]
-    sums = [ops.sum(ops.cast(state, "float32") * mask, axis=1) for state in states]
-    model = keras.Model(inputs, ops.stack(sums, axis=1) / ops.sum(mask, axis=1)[:, None])
-    return np.asarray(model.predict(packed, verbose=0))
-
-
-def _principal_components(vectors, count=2):
-    """Returns the coordinates of vectors along the directions of their largest variance.
-
-    Args:
-        vectors: float `(num_vectors, dim)`.
-        count: int.
-
-    Returns:
-        float `(num_vectors, count)`, and the share of the variance that each direction explains.
-    """
-    centred = vectors - vectors.mean(axis=0)
-    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
-    variances = sizes**2
-    coordinates, shares = np.zeros((len(vectors), count)), np.zeros(count)
-    num_found = min(count, len(sizes))
-    coordinates[:, :num_found] = left[:, :num_found] * sizes[:num_found]
-    shares[:num_found] = variances[:num_found] / max(variances.sum(), 1e-12)
-    return coordinates, shares
-
-
-def projection(
-    vectors: ArrayLike,
-    labels: Sequence[str],
-    scores: ArrayLike | None = None,
-    path: Path | None = None,
-) -> Figure:
-    """Draws texts as points, layer by layer, by their first two principal components.
-
-    Args:
-        vectors: float `(num_texts, num_layers + 1, hidden_dim)`, embeddings first, the result of
-            `layer_vectors`; or `(num_texts, dim)`.
-        labels: list of str, the colours of the points.
-        scores: float `(num_texts,)`, the colours instead of labels, or `None`.
-        path: str or path of a picture, or `None`.
-    """
-    is_single_layer = np.ndim(vectors) == 2
-    vectors = np.asarray(vectors)[:, None] if is_single_layer else vectors
-    num_layers = vectors.shape[1]
-    names, counts = np.unique(labels, return_counts=True)
-    shown = sorted(names[np.argsort(-counts, kind="stable")][:MOST_COLOURS].tolist())
-    with _drawing(*shown) as plt:
-        figure, axes = _panels(plt, num_layers, min(4, num_layers), 3.1, (0.0, 1.0))
-        for number, axis in enumerate(axes):
-            coordinates, shares = _principal_components(vectors[:, number])
-            if scores is not None:
-                points = axis.scatter(*coordinates.T, c=scores, s=10, cmap="viridis")
-            else:
-                _scatter(axis, coordinates, np.asarray(labels), shown)
-            name = "texts" if is_single_layer else f"layer {number}" if number else "embeddings"
-            axis.set_title(f"{name} ({shares.sum():.0%} of the variance)", fontsize=10)
-            axis.set(xticks=[], yticks=[])
-        if scores is not None:
-            figure.colorbar(points, ax=axes, shrink=0.6, label="true score")
-        else:
-            handles, texts = axes[0].get_legend_handles_labels()
-            figure.legend(handles, texts, loc="outside lower center", ncols=6, fontsize=9)
-        figure.suptitle("Vectors of the texts, first two principal components")
-    return _finished(figure, path)
-
-
-def _scatter(axis, coordinates, labels, shown):
-    for name in [None, *shown]:
-        is_drawn = ~np.isin(labels, shown) if name is None else labels == name
-        if is_drawn.any():
-            options = {"color": "lightgray", "label": "others"} if name is None else {"label": name}
-            axis.scatter(*coordinates[is_drawn].T, s=10, alpha=0.7, **options)
 
 
 def _panels(plt, count, num_columns, size, margins):

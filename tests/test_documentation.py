@@ -311,7 +311,7 @@ def flags_of(command):
     elif name in main.WITH_OWN_FLAGS:
         groups = importlib.import_module(f"bert_keras.cli.{main.WITH_OWN_FLAGS[name]}").GROUPS
     else:
-        groups = {"taken": main.TAKEN[name], "all": main.GROUPS["All commands"]}
+        _, groups = main.help_of(name)
     return {option.name for options in groups.values() for option in options}
 
 

@@ -10,17 +10,6 @@ from bert_keras import plots
 pytestmark = pytest.mark.once
 
 
-def test_projections_are_those_of_scikit_learn():
-    decomposition = pytest.importorskip("sklearn.decomposition")
-    vectors = np.random.default_rng(0).normal(size=(30, 7)) * np.arange(7)
-    places, shares = plots._principal_components(vectors)
-    twin = decomposition.PCA(2).fit(vectors)
-    np.testing.assert_allclose(np.abs(places), np.abs(twin.transform(vectors)), atol=1e-9)
-    np.testing.assert_allclose(shares, twin.explained_variance_ratio_, atol=1e-9)
-    alone, _ = plots._principal_components(vectors[:1])
-    assert alone.tolist() == [[0, 0]]
-
-
 def test_the_pictures_of_seeds_and_settings_leave_out_undefined_scores():
     rows = [{"pearson": None, "f1": 0.5}, {"pearson": 0.25, "f1": 1.0}]
     undefined, defined = plots.seeds(rows, first_seed=3).axes
@@ -111,17 +100,12 @@ def test_attention_leaves_no_row_empty_and_its_rows_sum_to_1(num_heads):
     assert all(axis.axison for axis in figure.axes)
 
 
-def test_similarities_and_vectors_are_drawn():
+def test_similarities_are_drawn():
     figure = plots.similarities([0.1, 0.9, 0.8], [False, True, True])
     assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == [
         "alike",
         "others",
     ]
-    task = tiny_classifier()
-    vectors = plots.layer_vectors(task, ["good film", "bad", "a"])
-    assert vectors.shape == (3, task.backbone.num_layers + 1, task.backbone.hidden_dim)
-    assert len(panels(plots.projection(vectors, ["x", "y", "x"]))) == vectors.shape[1]
-    assert len(panels(plots.projection(vectors[:, -1], ["x", "y", "x"]))) == 1
 
 
 def test_marked_text_is_escaped():

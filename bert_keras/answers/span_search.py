@@ -196,21 +196,17 @@ def _best_spans(start_scores, end_scores, max_answer_length, size):
     length = start_scores.shape[1]
     width = min(max_answer_length, length)
     ends = np.pad(end_scores, ((0, 0), (0, width - 1)), constant_values=-np.inf)
-    # The best n spans start at the n starts with the best spans of their own.
-    starts = _largest(start_scores + _sliding_maximum(ends, width), size)
-    at_once = max(1, _SCORES_AT_ONCE // (starts.shape[1] * width))
-    found = []
-    for begin in range(0, len(starts), at_once):
-        windows = np.arange(begin, min(begin + at_once, len(starts)))[:, None]
-        firsts = starts[windows[:, 0]]
-        lasts = firsts[:, :, None] + np.arange(width)
-        scores = start_scores[windows, firsts][:, :, None] + ends[windows[:, :, None], lasts]
-        best, offsets = np.divmod(_largest(scores.reshape(len(windows), -1), size), width)
-        scores = scores[np.arange(len(windows))[:, None], best, offsets]
-        firsts = np.take_along_axis(firsts, best, 1)
-        windows = np.broadcast_to(windows, best.shape)
-        is_span = np.isfinite(scores)
-        found.append([a[is_span] for a in (windows, firsts, firsts + offsets, scores)])
+    ends = np.lib.stride_tricks.sliding_window_view(ends, width, axis=1)
+    at_once, found = max(1, _SCORES_AT_ONCE // (length * width)), []
+    for begin in range(0, len(ends), at_once):
+        part = slice(begin, begin + at_once)
+        scores = start_scores[part, :, None] + ends[part]
+        scores = scores.reshape(len(scores), -1)
+        best = _largest(scores, size)
+        scores = np.take_along_axis(scores, best, 1)
+        windows, ranks = np.nonzero(np.isfinite(scores))
+        firsts, offsets = np.divmod(best[windows, ranks], width)
+        found.append((begin + windows, firsts, firsts + offsets, scores[windows, ranks]))
     return [np.concatenate(arrays) for arrays in zip(*found, strict=True)]
 
 
@@ -220,19 +216,6 @@ def _largest(values, size):
         return values.argmax(1)[:, None]
     size = min(size, values.shape[1])
     return np.argpartition(values, -size, axis=1)[:, -size:]
-
-
-def _sliding_maximum(values, width):
-    """Returns the largest of each `width` values in a row: `(num_rows, num_columns - width + 1)`.
-
-    Covers the width by steps of 1, 2, 4, ... and a last one that may overlap.
-    """
-    covered = 1
-    while covered < width:
-        step = min(covered, width - covered)
-        values = np.maximum(values[:, :-step], values[:, step:])
-        covered += step
-    return values
 
 
 def _collect(questions, logits, positions, found, null_scores, null_logits, size):

@@ -24,7 +24,7 @@ question and context, context and choices, or the texts of a pair (`--columns pr
 Answers are in the order of the texts, those of `rerank` best first, one per line: JSON, CSV, or
 words to read. `embed` also writes `.npy` and `.npz` files of any number of texts; after a kill the
 same command continues. Arguments after `--` may begin with a hyphen. The environment variable
-KERAS_BACKEND selects the backend.
+KERAS_BACKEND selects the backend. `bert-keras COMMAND -h` lists the flags of a command.
 """
 
 import difflib
@@ -95,12 +95,6 @@ TAKEN = {
     "serve": serve.OPTIONS,
     **{command: (*ANSWERS, *_own_flags(command)) for command in COMMANDS},
 }
-GROUPS = {
-    "Commands that answer": list({x.name: x for c in COMMANDS for x in TAKEN[c]}.values()),
-    "convert": CONVERT,
-    "serve": serve.OPTIONS,
-    "All commands": (TRACEBACK,),
-}
 # What the help of a command says above its flags: what it does, and its arguments after SOURCE.
 HELP = {
     "info": ("Describe a model: its kind, its sizes, its labels, its tokenizer.", ""),
@@ -150,44 +144,31 @@ def help_of(command):
 def main(arguments):
     """Runs the command in the arguments."""
     name = "".join(arguments[:1])
-    if name in TAKEN and wants_help(arguments):
-        parse_all(f"bert-keras {name}", *help_of(name), arguments)
-    if name == "--version":
-        print(__version__)
+    if name == "--version" or wants_help([name]):
+        print(__version__ if name == "--version" else __doc__)
         return
-    flags, words = parse_all("bert-keras", __doc__, GROUPS, arguments)
-    command, source, *more_words = [*words, None, None][: max(2, len(words))]
-    names = ("info", "convert", "serve", *WITH_OWN_FLAGS, *COMMANDS)
-    if command not in TAKEN or source is None:
-        close = difflib.get_close_matches(command or "", names, 1)
-        hint = f" Did you mean {close[0]}?" if close and command not in names else ""
+    if name not in TAKEN:
+        names = (*TAKEN, *WITH_OWN_FLAGS)
+        close = difflib.get_close_matches(name, names, 1)
         raise ValueError(
-            f"Write a command, one of {', '.join(names)}, and a SOURCE; see --help. "
-            f"Received: {' '.join(words) or 'nothing'}.{hint}"
+            f"Write a command, one of {', '.join(names)}; see --help. Received: "
+            f"{' '.join(arguments) or 'nothing'}.{f' Did you mean {close[0]}?' if close else ''}"
         )
-    _check_flags(command, flags)
-    if command == "info":
+    flags, words = parse_all(f"bert-keras {name}", *help_of(name), arguments[1:])
+    if not words:
+        raise ValueError(f"Write `{name} SOURCE`; see `{name} --help`. Received no SOURCE.")
+    source, *more_words = words
+    if name == "info":
         if more_words:
             raise ValueError(f"Write `info SOURCE`. Received also: {' '.join(more_words)}.")
         for fact, value in sources.description(source).items():
             print(f"{fact}: {value}")
-    elif command == "convert":
+    elif name == "convert":
         _convert(flags, source, *more_words)
-    elif command == "serve":
-        serve.serve([source, *more_words], flags)
+    elif name == "serve":
+        serve.serve(words, flags)
     else:
-        _answer(command, flags, source, more_words)
-
-
-def _check_flags(command, flags):
-    """Refuses the flags of other commands."""
-    names = sorted(option.name for option in TAKEN[command])
-    wrong = [name for name in flags if flags[name].present and name not in (*names, "traceback")]
-    if wrong:
-        raise ValueError(
-            f"`{command}` takes {', '.join(f'--{name}' for name in names) or 'no flags'}. "
-            f"Received: --{', --'.join(wrong)}."
-        )
+        _answer(name, flags, source, more_words)
 
 
 def _convert(flags, source, target=None, *more_words):
@@ -197,8 +178,8 @@ def _convert(flags, source, target=None, *more_words):
         )
     if os.path.exists(target) and not flags.overwrite:
         raise FileExistsError(f"{target} exists. --overwrite replaces it.")
-    report, difference = sources.convert(source, target, flags.to)
-    print(*report, f"Wrote {target}; its outputs differ by {difference:.1e} at most.", sep="\n")
+    warned, difference = sources.convert(source, target, flags.to)
+    print(*warned, f"Wrote {target}; its outputs differ by {difference:.1e} at most.", sep="\n")
 
 
 def _answer(name, flags, source, arguments):

@@ -16,7 +16,6 @@ same examples and masks, for training without TensorFlow. If all pairs follow on
 count as rows of full sentences.
 """
 
-import contextlib
 import importlib
 import json
 import sys
@@ -82,17 +81,8 @@ MASKING = (
 )
 OUTPUT = (
     Option("output_dir", str, REQUIRED, "Folder to write."),
-    Option("format", ("safetensors", "tfrecord"), "safetensors", "Format of the shards."),
     Option("examples_per_shard", int, 16384, "Examples in a file."),
     Option("num_workers", int, None, "Processes; by default by the size of the input."),
-    Option("runner", ("local", "ray", "beam"), "local", "Whose processes do the work."),
-    Option(
-        "runner_option",
-        str,
-        [],
-        "name=value, an argument of ray.init or a pipeline option of Beam.",
-        many="repeated",
-    ),
     TRACEBACK,
 )
 GROUPS = {
@@ -148,7 +138,7 @@ def check_flags(flags):
 def make_examples(flags, tokenizer):
     """Returns the manifest of the examples from `--input`."""
     names = [option.name for option in EXAMPLES if option.name != "static_masking"]
-    names += ["documents", "sentences_per_line", "format", "examples_per_shard", "num_workers"]
+    names += ["documents", "sentences_per_line", "examples_per_shard", "num_workers"]
     return create_pretraining_data(
         expand("--input", flags.input),
         tokenizer,
@@ -157,8 +147,6 @@ def make_examples(flags, tokenizer):
         word_segmenter=word_segmenter(flags.word_segmenter),
         errors=flags.invalid_bytes,
         progress=report,
-        runner=flags.runner,
-        runner_options=runner_options(flags.runner_option),
         **{name: flags[name].value for name in names},
     )
 
@@ -166,22 +154,6 @@ def make_examples(flags, tokenizer):
 def masking_of(flags):
     """Returns the `Masking` of the flags."""
     return Masking(*(flags[option.name].value for option in MASKING))
-
-
-def runner_options(texts):
-    """Returns a dict of options `name=value`, each given once; a value may be JSON."""
-    options = {}
-    for text in texts:
-        name, sign, value = text.partition("=")
-        if not sign or name in options:
-            raise ValueError(
-                "--runner_option takes name=value, each name once; a list is name=[1,2]. Received: "
-                f"{text!r} of {texts}."
-            )
-        options[name] = value
-        with contextlib.suppress(ValueError):
-            options[name] = json.loads(value)
-    return options
 
 
 def report(message):

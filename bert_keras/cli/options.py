@@ -21,9 +21,8 @@ class Option(NamedTuple):
         help: str, a sentence.
         least: the smallest number allowed.
         most: the largest number allowed.
-        many: `None` for one value, `"list"` for strings separated by commas, `"distinct"` for
-            different values of `kind` separated by commas, or `"repeated"` for strings that each
-            follow a flag of their own.
+        many: `None` for one value, `"list"` for strings separated by commas, or `"distinct"` for
+            different values of `kind` separated by commas.
     """
 
     name: str
@@ -133,6 +132,5 @@ def _define(values, title, option):
     if kind is bool:
         flag = flags.BooleanFlag(name, value, about)
     else:
-        cls = flags.MultiFlag if many == "repeated" else flags.Flag
-        flag = cls(parser, serializer, name, value, about)
+        flag = flags.Flag(parser, serializer, name, value, about)
     flags.DEFINE_flag(flag, values, module_name=title, required=default is REQUIRED)

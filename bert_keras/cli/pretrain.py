@@ -21,11 +21,9 @@ selects the backend.
 """
 
 import hashlib
-import importlib.util
 import json
 import math
 import os
-import shutil
 from typing import NamedTuple
 
 import keras
@@ -104,14 +102,13 @@ OUTPUT = (
     Option("checkpoint_every", int, 1000, "Steps between checkpoints.", 1),
     Option("log_every", int, 100, "Steps in a line of the log.", 1),
     Option("evaluate_every", int, None, "Steps between evaluations; as checkpoint_every."),
-    Option("tensorboard", bool, True, "Also log for TensorBoard, if TensorFlow is installed."),
     Option("pictures", bool, False, "Draw the losses (needs matplotlib)."),
     TRACEBACK,
 )
 GROUPS = {"Data": DATA, "Model": MODEL, "Training": TRAINING, "Output": OUTPUT}
 # The flags that may differ when a run continues: paths, and what does not change the losses.
 NOT_SETTINGS = (
-    *("data_dir", "heldout_dir", "output_dir", "pictures", "preset", "tensorboard"),
+    *("data_dir", "heldout_dir", "output_dir", "pictures", "preset"),
     *("devices", "traceback"),
 )
 
@@ -153,7 +150,6 @@ def main(arguments):
         flags.output_dir,
         step=checkpoint.step,
         evaluate_every=flags.evaluate_every or flags.checkpoint_every,
-        also=scalar_writer(flags.output_dir) if flags.tensorboard and is_first else None,
     )
     for phase in phases:
         train(flags, model, phase, checkpoint, log)
@@ -169,36 +165,6 @@ def main(arguments):
     results["seconds"] = round(sum(line["seconds"] for line in log.lines), 1)
     print(f"Saved {final}.")
     print(json.dumps(results), flush=True)
-
-
-def scalar_writer(folder):
-    """Returns a function that writes a line of the log for TensorBoard.
-
-    `None` without TensorFlow.
-    """
-    if importlib.util.find_spec("tensorflow") is None:
-        return None
-    import tensorflow as tf
-
-    if keras.backend.backend() != "tensorflow":
-        tf.config.set_visible_devices([], "GPU")  # TensorFlow would reserve its memory.
-    folder = os.path.join(folder, "tensorboard")
-    shutil.rmtree(folder, ignore_errors=True)
-    writer = tf.summary.create_file_writer(folder)
-
-    def write(line):
-        values = [
-            tf.compat.v1.Summary.Value(tag=name, simple_value=value)
-            for name, value in line.items()
-            if name != "step"
-        ]
-        with writer.as_default():
-            # tf.summary.scalar would need the package tensorboard.
-            summary = tf.compat.v1.Summary(value=values).SerializeToString()
-            tf.summary.experimental.write_raw_pb(summary, step=line["step"])
-        writer.flush()
-
-    return write
 
 
 # The flags, checked before anything is computed

@@ -3,8 +3,6 @@
 Keras is imported only where it is needed: an exported folder does without it.
 """
 
-import contextlib
-import logging
 import os
 import pathlib
 import warnings
@@ -168,14 +166,13 @@ def convert(source, target, to):
         to: one of `TARGETS`.
 
     Returns:
-        Lines about how the source was read, and the largest difference between an output of the
+        The warnings from reading the source, and the largest difference between an output of the
         source and of the target.
 
     Raises:
         ValueError: the format does not support the model.
     """
-    with _assignments() as assigned:
-        model, warned = load(source)
+    model, warned = load(source)
     if isinstance(model, runtime.ExportedTask):
         raise ValueError(
             f"{source} holds a program, which cannot be converted. Pass the model that it was made "
@@ -189,44 +186,13 @@ def convert(source, target, to):
         # The format has no place for the pooler, which starts at random; writing warned of that.
         expected, actual = ({"x": x["sequence_output"]} for x in (expected, actual))
     outputs = zip(_flat(actual), _flat(expected), strict=True)
-    return [*_report(model, assigned), *warned], max(
-        float(np.abs(actual - expected).max()) for actual, expected in outputs
-    )
+    return warned, max(float(np.abs(actual - expected).max()) for actual, expected in outputs)
 
 
 def _keras_hub_lacks_pooler(model):
     from bert_keras.presets.families import record_of
 
     return not hasattr(model, "backbone") and bool(record_of(model, "KERAS_HUB").optional)
-
-
-@contextlib.contextmanager
-def _assignments():
-    """Yields a list of the tensors that `presets.assign` receives and of those it assigns."""
-    log, records, handler = logging.getLogger("bert_keras.presets.assign"), [], logging.Handler()
-    handler.emit = lambda record: records.append(record.args)
-    before = log.level, log.propagate
-    log.addHandler(handler)
-    log.setLevel(logging.DEBUG)
-    log.propagate = False
-    try:
-        yield records
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(before[0])
-        log.propagate = before[1]
-
-
-def _report(model, assigned):
-    """Returns a line about the tensors that were mapped and those left out on purpose."""
-    num_weights = len(model.weights)
-    if not assigned:
-        return [f"Read {num_weights} weights."]
-    used = {(id(t.root), t.original_name(name)) for t, names in assigned for name in names}
-    roots = {id(tensors.root): tensors.root for tensors, _ in assigned}
-    unused = sorted(name for key, root in roots.items() for name in root if (key, name) not in used)
-    report = f"Mapped {len(used)} tensors to {num_weights} weights; left out on purpose: "
-    return [f"{report}{', '.join([str(len(unused)), *unused])}."]
 
 
 def _example_inputs(model):

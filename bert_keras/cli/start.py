@@ -39,7 +39,6 @@ def prepare():
                 signal.signal(signal.SIGINT, signal.SIG_DFL)
     # TensorFlow itself does so only on processors with AVX-512 (docs/benchmarks.md has the times).
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
-    # If flags come before the command, Keras is imported though it may not be needed.
     command, source = (*sys.argv[1:3], "", "")[:2]
     if command == "serve":
         # Threads that spin while they wait would slow down the reading of requests.

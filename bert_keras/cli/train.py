@@ -11,11 +11,12 @@ import sys
 import warnings
 
 import keras
+import numpy as np
 
 from bert_keras import plots
 from bert_keras.checks import require
 from bert_keras.cli import devices
-from bert_keras.cli.kinds.kind import check_paths, sampled, take, texts_of
+from bert_keras.cli.kinds.kind import check_paths, take, texts_of
 from bert_keras.cli.options import TRACEBACK, Option, parse
 from bert_keras.cli.run_folder import EachEpoch, RunFolder
 from bert_keras.cli.tasks import TASKS
@@ -382,8 +383,11 @@ def _check_vocabulary(flags, model, examples):
 
 def _sampled(kind, flags, splits):
     def cut(name, examples):
-        sample = sampled(examples, flags.sample, flags.seed)
-        if name != "train" and len(sample) < len(examples):
+        if flags.sample is None or flags.sample >= len(examples):
+            return examples
+        order = np.random.default_rng(flags.seed).permutation(len(examples))
+        sample = take(examples, order[: flags.sample])
+        if name != "train":
             print(f"--sample cut the {name} set from {len(examples)} to {len(sample)}.")
         return sample
 

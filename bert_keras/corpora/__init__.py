@@ -9,5 +9,4 @@ from bert_keras.corpora.shards import read_manifest as read_manifest
 from bert_keras.corpora.text_files import find_text_files as find_text_files
 from bert_keras.corpora.text_files import read_documents as read_documents
 from bert_keras.corpora.tfrecord import read_records as read_records
-from bert_keras.corpora.tfrecord import write_records as write_records
 from bert_keras.corpora.vocabulary_training import train_wordpiece as train_wordpiece

@@ -11,7 +11,6 @@ import numpy as np
 from bert_keras.checks import check_choice, check_int
 from bert_keras.corpora.pretraining_data import describe_vocabulary
 from bert_keras.corpora.shards import check_shard, open_shard, read_manifest
-from bert_keras.corpora.tfrecord import read_records
 from bert_keras.engine.atomic_files import reading
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_rows_alike, mask_tokens
@@ -227,7 +226,7 @@ class PretrainingBatches(keras.utils.PyDataset):
             check_shard(self.folder, shard)
             self._verified.add(index)
         path = os.path.join(self.folder, shard["file"])
-        return read_records(path) if path.endswith(".tfrecord") else open_shard(path)[0]
+        return open_shard(path)[0]
 
     def _generator(self, *purpose):
         return np.random.default_rng([self.seed, *map(int, purpose)])

@@ -15,20 +15,17 @@ import numpy as np
 from bert_keras.checks import check_choice, check_int, check_not_empty, check_number
 from bert_keras.corpora import sentence_pairs, shards
 from bert_keras.corpora.growing_arrays import Columns
-from bert_keras.corpora.runners import check_runner
 from bert_keras.corpora.shards import FORMAT_VERSION, file_sha256, json_sha256, write_shard
 from bert_keras.corpora.shuffling import shuffled
 from bert_keras.corpora.text_files import find_text_files, read_documents
-from bert_keras.corpora.tfrecord import check_tensorflow, write_records
 from bert_keras.corpora.token_store import open_tokens, store_tokens
-from bert_keras.corpora.workers import STATE
+from bert_keras.corpora.workers import STATE, Workers
 from bert_keras.datasets.remote import check_local, file_name, file_size
 from bert_keras.engine.atomic_files import read_json, remove_if_left, write_json
 from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_tokens
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.types import Path
 
-FORMATS = ("safetensors", "tfrecord")
 # Holds what an unfinished run needs to continue.
 UNFINISHED_FOLDER = ".unfinished"
 TOKENS_PER_TASK = 1 << 20
@@ -64,13 +61,10 @@ def create_pretraining_data(
     short_per: Literal["example", "document"] = "example",
     word_segmenter: Callable[[str], Iterable[str]] | None = None,
     seed: int = 0,
-    format: Literal["safetensors", "tfrecord"] = "safetensors",
     examples_per_shard: int = 16384,
     num_workers: int | None = None,
     errors: Literal["strict", "replace"] = "strict",
     progress: Callable[[str], object] | None = None,
-    runner: Literal["local", "ray", "beam"] = "local",
-    runner_options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Writes a folder that `PretrainingBatches` reads.
 
@@ -104,15 +98,10 @@ def create_pretraining_data(
             tokens begin a word, and changes no token. It must be defined in a module, so that
             processes can import it and its name identifies it.
         seed: int.
-        format: `"safetensors"`, or `"tfrecord"` with the features of google-research/bert, which
-            needs TensorFlow and `masking`.
         examples_per_shard: int.
         num_workers: int; `None` for one process per 16 MB of input, at most one per core.
         errors: `"strict"` or `"replace"`, for bytes that are not UTF-8.
         progress: function of a str, called from time to time; or `None`.
-        runner: `"local"`, processes of this machine; `"ray"` or `"beam"`, whose processes may be on
-            machines that see `output_dir` under the same path. The bytes are the same.
-        runner_options: dict, arguments of `ray.init`, or Beam's pipeline options; or `None`.
 
     Returns:
         The manifest, a dict.
@@ -122,18 +111,16 @@ def create_pretraining_data(
             no second document, no `[MASK]` or no room for two tokens, a word segmenter loses text,
             or `output_dir` holds other data or is an address.
         FileNotFoundError: an input does not exist.
-        ImportError: TensorFlow for `format="tfrecord"`, or the package of a `runner`, is missing.
         ChildProcessError: a process was killed; the same call continues.
     """
     # What, beside the text and the tokenizer, determines the examples.
     settings = {"objective": objective, "sequence_length": sequence_length}
     settings |= {"duplicates": duplicates, "masking": masking and masking.get_config()}
     settings |= {"short_probability": short_probability, "random_probability": random_probability}
-    settings |= {"short_per": short_per, "seed": seed, "format": format}
+    settings |= {"short_per": short_per, "seed": seed, "format": "safetensors"}
     settings["examples_per_shard"] = examples_per_shard
     check_local("`output_dir`", output_dir)
     _check(settings, tokenizer)
-    workers_class = check_runner(runner, runner_options)
     settings["num_predictions"] = masking and masking.num_predictions(sequence_length)
     files = find_text_files(input_files)
     num_bytes = sum(map(file_size, files))
@@ -153,7 +140,7 @@ def create_pretraining_data(
             "unfinished": os.path.abspath(os.path.join(output_dir, UNFINISHED_FOLDER, fingerprint)),
         }
         count = max(1, min(os.cpu_count() or 1, num_bytes // BYTES_PER_PROCESS))
-        with workers_class(num_workers or count, runner_options, **state) as workers:
+        with Workers(num_workers or count, **state) as workers:
             passages = "line" if sentences_per_line else "paragraph"
             texts = read_documents(files, documents, passages, errors)
             made = _make_shards(workers, texts, progress or (lambda message: None))
@@ -215,7 +202,6 @@ def _make_shards(workers, texts, progress):
 def _check(settings, tokenizer):
     objective, masking = settings["objective"], settings["masking"]
     check_choice("objective", objective, sentence_pairs.OBJECTIVES)
-    check_choice("format", settings["format"], FORMATS)
     check_choice("short_per", settings["short_per"], ("example", "document"))
     for name in ("sequence_length", "duplicates", "examples_per_shard"):
         settings[name] = check_int(name, settings[name])
@@ -228,13 +214,6 @@ def _check(settings, tokenizer):
             f"duplicates={settings['duplicates']} without `masking`. Leave out `duplicates`, or "
             "pass `masking`."
         )
-    if settings["format"] == "tfrecord":
-        check_tensorflow()
-        if masking is None:
-            raise ValueError(
-                "TFRecord files of google-research/bert hold masked rows. Received: no `masking`. "
-                "Pass one (--static_masking), or choose format='safetensors'."
-            )
     # Raises if there is no mask token.
     TokenKinds.from_tokenizer(tokenizer)
 
@@ -396,7 +375,7 @@ def _write_shard(task):
     """Writes one shard unless it exists; returns its entry in the manifest and its counts."""
     index, count = task
     settings, folder = STATE["settings"], STATE["output_dir"]
-    name = shards.shard_name(index, count, settings["format"])
+    name = shards.shard_name(index, count)
     path = os.path.join(folder, name)
     note_path = os.path.join(STATE["unfinished"], f"{name}.json")
     if os.path.exists(note_path) and os.path.exists(path):
@@ -405,10 +384,7 @@ def _write_shard(task):
             return entry, sums
     segments = _shuffled_segments(index, settings)
     arrays = _shard_arrays(index, segments)
-    if settings["format"] == "tfrecord":
-        write_records(path, arrays, settings["sequence_length"], settings["num_predictions"])
-    else:
-        write_shard(path, arrays)
+    write_shard(path, arrays)
     entry = describe_shard(path, len(segments.not_next))
     sums = {"example_tokens": int(arrays["offsets"][-1])}
     if "mask_offsets" in arrays:

@@ -45,9 +45,9 @@ _DTYPES = {
 _MAKE_AGAIN = "Make the data again, or copy the folder again."
 
 
-def shard_name(index: int, count: int, format: str = "safetensors") -> str:
+def shard_name(index: int, count: int) -> str:
     """Returns the file name of a shard, such as `examples-00002-of-00010.safetensors`."""
-    return f"examples-{index:05d}-of-{count:05d}.{format}"
+    return f"examples-{index:05d}-of-{count:05d}.safetensors"
 
 
 def write_shard(path: Path, arrays: Mapping[str, Array]) -> None:

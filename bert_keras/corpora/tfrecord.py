@@ -11,13 +11,12 @@
 | `next_sentence_labels` | int64, 1 | 1 if B is random; 0 in rows without pairs |
 """
 
-from collections.abc import Mapping
 from types import ModuleType
 
 import numpy as np
 
 from bert_keras.checks import refuse_first, require
-from bert_keras.engine.atomic_files import reading, replacing
+from bert_keras.engine.atomic_files import reading
 from bert_keras.types import Array, Path
 
 _ADVICE = "Make the data again, or copy the file again."
@@ -25,59 +24,7 @@ _ADVICE = "Make the data again, or copy the file again."
 
 def check_tensorflow() -> ModuleType:
     """Returns the module `tensorflow`, or raises `ImportError`."""
-    advice = "The format 'safetensors' holds the same examples and needs nothing else."
-    return require("tensorflow", "read or write TFRecord files", advice=advice)
-
-
-def write_records(
-    path: Path, arrays: Mapping[str, Array], sequence_length: int, num_predictions: int
-) -> None:
-    """Writes the examples of a shard as a TFRecord file, whole or not at all.
-
-    Args:
-        path: str.
-        arrays: dict, see `bert_keras.corpora.shards`, of masked examples.
-        sequence_length: int, the length that rows are padded to.
-        num_predictions: int, the number that predictions are padded to.
-
-    Raises:
-        ImportError: TensorFlow is not installed.
-    """
-    tensorflow = check_tensorflow()
-    offsets, mask_offsets = arrays["offsets"], arrays["mask_offsets"]
-    not_next = arrays.get("is_random_next", np.zeros(len(offsets) - 1, np.int8))
-    with replacing(path) as temporary, tensorflow.io.TFRecordWriter(temporary) as writer:
-        for row in range(len(offsets) - 1):
-            ids = arrays["token_ids"][offsets[row] : offsets[row + 1]]
-            masked = slice(mask_offsets[row], mask_offsets[row + 1])
-            num_masked = masked.stop - masked.start
-            num_second = len(ids) - arrays["second_starts"][row]
-            ints = {
-                "input_ids": _padded(ids, sequence_length),
-                "input_mask": _padded(np.ones(len(ids)), sequence_length),
-                "segment_ids": _padded(
-                    np.repeat([0, 1], [len(ids) - num_second, num_second]), sequence_length
-                ),
-                "masked_lm_positions": _padded(arrays["mask_positions"][masked], num_predictions),
-                "masked_lm_ids": _padded(arrays["mask_labels"][masked], num_predictions),
-                "next_sentence_labels": [int(not_next[row])],
-            }
-            features = {
-                name: tensorflow.train.Feature(int64_list=tensorflow.train.Int64List(value=values))
-                for name, values in ints.items()
-            }
-            weights = [float(place < num_masked) for place in range(num_predictions)]
-            features["masked_lm_weights"] = tensorflow.train.Feature(
-                float_list=tensorflow.train.FloatList(value=weights)
-            )
-            example = tensorflow.train.Example(features=tensorflow.train.Features(feature=features))
-            writer.write(example.SerializeToString())
-
-
-def _padded(values, width):
-    row = np.zeros(width, np.int64)
-    row[: len(values)] = values
-    return row.tolist()
+    return require("tensorflow", "read TFRecord files")
 
 
 def record_sizes(path: Path) -> tuple[int, ...]:
@@ -109,7 +56,7 @@ def record_sizes(path: Path) -> tuple[int, ...]:
 
 
 def read_records(path: Path) -> dict[str, Array]:
-    """Reads a TFRecord file of google-research/bert or of `write_records`.
+    """Reads a TFRecord file of google-research/bert.
 
     Args:
         path: str.

@@ -74,10 +74,9 @@ def _columns(folder, tokenizer):
 def _shifted(part, lengths):
     """Returns a part for `Columns`, with its borders shifted by what is there before it."""
     arrays, counts = part
-    # Not `+=`: arrays from Ray are read-only.
     shifts = [lengths[name] for name in ("token_ids", "token_ids", "sentence_starts")]
     for name, shift in zip(Documents._fields[1:], shifts, strict=True):
-        arrays[name] = arrays[name] + shift
+        arrays[name] += shift
     if lengths["first_sentences"]:  # The column's last entry is also the part's first: drop it.
         arrays["first_sentences"] = arrays["first_sentences"][1:]
     return arrays, counts

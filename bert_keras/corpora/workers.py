@@ -22,7 +22,6 @@ class Workers:
 
     Args:
         count: int, the number of processes. 1 runs everything in this process.
-        options: dict, for subclasses, see `runners`.
         **state: the content of `STATE`. All values can be pickled.
 
     Example:
@@ -33,16 +32,23 @@ class Workers:
     ```
     """
 
-    def __init__(self, count, options=None, **state):
-        self.count, self.options, self.state = count, options or {}, state
+    def __init__(self, count, **state):
+        self.count, self.state, self._pool = count, state, None
 
     def __enter__(self):
-        set_up(self.state)
-        self._start()
+        STATE.clear()
+        STATE.update(self.state)
+        if self.count > 1:
+            # Spawned, because a forked process may hang if the backend has threads.
+            context = multiprocessing.get_context("spawn")
+            self._pool = futures.ProcessPoolExecutor(
+                self.count, context, _set_up_process, (self.state,)
+            )
         return self
 
     def __exit__(self, *error):
-        self._stop()
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
         STATE.clear()
 
     def map(self, function, tasks):
@@ -54,46 +60,23 @@ class Workers:
         running = collections.deque()
         try:
             for task in tasks:
-                running.append(self._submit(function, task))
+                if self._pool is None:
+                    running.append(functools.partial(function, task))
+                else:
+                    running.append(self._pool.submit(function, task).result)
                 if len(running) > 2 * self.count:
-                    yield self._result(running.popleft())
+                    yield running.popleft()()
             while running:
-                yield self._result(running.popleft())
+                yield running.popleft()()
         except process.BrokenProcessPool as error:
             raise ChildProcessError(KILLED) from error
-
-    def _start(self):
-        if self.count > 1:
-            # Spawned, because a forked process may hang if the backend has threads.
-            context = multiprocessing.get_context("spawn")
-            self._pool = futures.ProcessPoolExecutor(
-                self.count, context, _set_up_process, (self.state,)
-            )
-
-    def _stop(self):
-        if self.count > 1:
-            self._pool.shutdown(cancel_futures=True)
-
-    def _submit(self, function, task):
-        if self.count > 1:
-            return self._pool.submit(function, task).result
-        return functools.partial(function, task)
-
-    def _result(self, submitted):
-        return submitted()
-
-
-def set_up(state):
-    """Sets `STATE` of this process."""
-    STATE.clear()
-    STATE.update(state)
 
 
 def _set_up_process(state):
     # The tokenizers library's own threads would compete with the other processes.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    set_up(state)
+    STATE.update(state)
 
 
 def _end_with_parent():

@@ -13,7 +13,6 @@ from bert_keras.checks import check_not_empty, refuse_first
 from bert_keras.datasets.label_cells import is_missing, read_labels, remark_on_names
 from bert_keras.datasets.labelled_texts import LabelledTexts
 from bert_keras.datasets.table import (
-    accepted,
     as_text,
     find_column,
     find_name,
@@ -23,6 +22,7 @@ from bert_keras.datasets.table import (
     shorten,
     take_columns,
     warn_of_rows,
+    without_rejected,
 )
 from bert_keras.types import Path, ProblemType
 
@@ -217,29 +217,20 @@ def read_texts(
     labels = label_column.split(",") if isinstance(label_column, str) else label_column
     labels = [str(name).strip() for name in labels]
     texts = [str(name) for name in text_columns if name is not None]
-    columns = [*texts, *labels]
-    if len({*columns}) < len({*texts}) + len(labels):
-        raise ValueError(f"Texts and labels must be different columns. Received: {columns}.")
-    if len(labels) > 1 and problem_type != "multi_label":
-        raise ValueError(
-            "Several columns of labels need the problem type multi_label. Received: "
-            f"{problem_type}, and the columns {labels}."
-        )
-    header = not all(map(is_number, columns))
+    _check_columns(texts, labels, problem_type)
+    header = not all(map(is_number, [*texts, *labels]))
     # In STS-B's own files some rows have more columns. If that moved the label's column, the error
     # would show: what stands there is no number.
     wrong = "cut" if problem_type == "regression" else "refuse"
     options = {"encoding": encoding, "header": header, "wrong": wrong}
     records = read_records(path, separator, quoting, texts, **options)
+    if has_names(path) and "answer" not in [*texts, *labels]:
+        records = without_rejected(path, records)
     first = check_not_empty(next(records, ()), f"{path} must have rows after its header")
     known = list(first[1])
     if may_lack_labels and all(_lacks_label(path, known, texts, label) for label in labels):
         labels = []
-    judged = ["answer"] if has_names(path) and "answer" in known and "answer" not in columns else []
-    rows = _Rows(path, itertools.chain([first], records), [*texts, *labels, *judged])
-    if judged:
-        is_out = (not x for x in accepted(rows.columns["answer"]))
-        rows.leave_out(is_out, "are rejected or ignored in `answer`")
+    rows = _Rows(path, itertools.chain([first], records), [*texts, *labels])
     if not labels:
         return LabelledTexts(rows.texts(texts), None, label_names or (), problem_type)
     pairs = zip(*(rows.columns[name] for name in texts), strict=True)
@@ -250,25 +241,21 @@ def read_texts(
     )
     rows.leave_out(is_lacking, "have no text")
     check_not_empty(rows.places, f"{path} must have rows with a text")
-    label_names = tuple(str(name).strip() for name in label_names or ())
-    cells = [rows.columns[label] for label in labels]
     titles = [known[find_column(path, known, label)] for label in labels]
+    cells = [rows.columns[label] for label in labels]
+    label_names = tuple(str(name).strip() for name in label_names or ())
     values, names = read_labels(
         cells, rows.places, titles, problem_type, label_separator, label_names
     )
     missing = [value is None for value in values]
-    if all(missing):
-        if not may_lack_labels:
-            rule = "at least one row must have a label"
-            refuse_first(missing, cells[0], rule, places=rows.places)
+    if all(missing) and may_lack_labels:
         print(f"{path} has no labels to measure by.")
         return LabelledTexts(rows.texts(texts), None, label_names, problem_type)
-    out = itertools.compress(zip(*cells, strict=True), missing)
-    words = collections.Counter(str(x) for row in out for x in row if str(x).strip())
-    shown = ", ".join(f"{word!r}" for word, _ in words.most_common(5))
-    shown = shown and f" ({shown}; name it in label_names if it is one)"
+    if all(missing):
+        rule = "at least one row must have a label"
+        refuse_first(missing, cells[0], rule, places=rows.places)
     rows.columns["", "values"] = values
-    rows.leave_out(missing, f"have no label{shown}")
+    rows.leave_out(missing, _why_missing(cells, missing))
     values = rows.columns["", "values"]
     if problem_type == "regression":
         names = ()
@@ -276,6 +263,26 @@ def read_texts(
         names = _names_of(path, values, problem_type)
     labels = _encoded(values, names, problem_type, score_range, rows.places)
     return LabelledTexts(rows.texts(texts), labels, names, problem_type)
+
+
+def _check_columns(texts, labels, problem_type):
+    """Refuses a column that is both text and label, and several labels where there must be one."""
+    columns = [*texts, *labels]
+    if len({*columns}) < len({*texts}) + len(labels):
+        raise ValueError(f"Texts and labels must be different columns. Received: {columns}.")
+    if len(labels) > 1 and problem_type != "multi_label":
+        raise ValueError(
+            "Several columns of labels need the problem type multi_label. Received: "
+            f"{problem_type}, and the columns {labels}."
+        )
+
+
+def _why_missing(cells, missing):
+    """Returns why rows are left out: the words in place of their labels."""
+    out = itertools.compress(zip(*cells, strict=True), missing)
+    words = collections.Counter(str(x) for row in out for x in row if str(x).strip())
+    shown = ", ".join(f"{word!r}" for word, _ in words.most_common(5))
+    return "have no label" + (f" ({shown}; name it in label_names if it is one)" if shown else "")
 
 
 def _lacks_label(path, header, texts, label):

@@ -224,10 +224,25 @@ def _without_blanks(name):
     return name.strip().strip("\ufeff\u200b\u2060").strip()
 
 
-def accepted(answers: Sequence[Any]) -> list[bool]:
-    """Returns which rows annotators accepted, by Prodigy's field `answer`; all of other files."""
-    is_prodigy = {*map(str, answers)} <= {"accept", "reject", "ignore"}
-    return [not is_prodigy or answer == "accept" for answer in answers]
+def without_rejected(
+    path: Path, records: Iterable[tuple[str, dict[str, Any] | None]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the records that annotators accepted; a warning counts the others.
+
+    Prodigy's field `answer` tells which they rejected or ignored. `None` is a cancelled record.
+    """
+    left_out = []
+    for place, record in records:
+        if record is None or record.get("answer") in ("reject", "ignore"):
+            left_out.append(place)
+        else:
+            yield place, record
+    if left_out:
+        warnings.warn(
+            f"{path}: {len(left_out)} rows are left out, since annotators rejected, ignored or "
+            f"cancelled them ({left_out[0]} is the first).",
+            stacklevel=2,
+        )
 
 
 def is_number(column: str | int) -> bool:

@@ -21,7 +21,13 @@ from typing import Any, NamedTuple
 
 from bert_keras.checks import is_int, require
 from bert_keras.datasets.files import read_lines, read_text
-from bert_keras.datasets.table import accepted, as_text, kind_of, read_records, shorten
+from bert_keras.datasets.table import (
+    as_text,
+    kind_of,
+    read_records,
+    shorten,
+    without_rejected,
+)
 from bert_keras.tokenizers.words import find_words, number_words
 from bert_keras.types import Path
 
@@ -183,19 +189,9 @@ def _records(path):
         yield from _records_of_brat(path)
         return
     is_json = kind_of(path) == "tsv" and _first_line(path).startswith(_OBJECT)
-    left_out = []
-    for place, record in read_records(path, kind="jsonl" if is_json else None):
-        record = _of_label_studio(f"{path}, {place}", record)
-        if record is None or not all(accepted([record.get("answer", "accept")])):
-            left_out.append(place)
-        else:
-            yield place, record
-    if left_out:
-        warnings.warn(
-            f"{path}: {len(left_out)} rows are left out, since annotators rejected, ignored or "
-            f"cancelled them ({left_out[0]} is the first).",
-            stacklevel=2,
-        )
+    records = read_records(path, kind="jsonl" if is_json else None)
+    records = ((place, _of_label_studio(f"{path}, {place}", row)) for place, row in records)
+    yield from without_rejected(path, records)
 
 
 def _is_brat(path):

@@ -392,11 +392,6 @@ class PreparedBatches(keras.utils.PyDataset):
         """The number of batches of an epoch, or `None` for a data set without end."""
         return self.batches.num_batches
 
-    @property
-    def labels(self):
-        """The labels of all examples, or `None` if the data set does not know them beforehand."""
-        return getattr(self.batches, "labels", None)
-
     def __len__(self):
         return len(self.batches)
 

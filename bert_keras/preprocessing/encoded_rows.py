@@ -106,13 +106,12 @@ class TextRows(Rows):
         super().__init__(packer.packed_lengths(ids, pair_ids), packer.max_length)
         self.packer, self.ids, self.pair_ids = packer, ids, pair_ids
 
-    def inputs(self, indices, length):
-        return self.packed(indices, length)
-
     def packed(self, indices: NDArray[np.int64], length: int) -> dict[str, Array]:
         """Returns the inputs of some texts, see `inputs`."""
         pairs = None if self.pair_ids is None else self.pair_ids.take(indices)
         return self.packer.pack(self.ids.take(indices), pairs, length=length)
+
+    inputs = packed
 
 
 class GroupRows(TextRows):
@@ -272,6 +271,8 @@ class _Marked:
 
 class MarkedRows(_Marked, TextRows):
     """Queries, or documents, each token of which has a vector."""
+
+    inputs = _Marked.packed
 
     def collect(self, batches):
         """Returns for each text the vectors of the tokens that count, `(num_tokens, dim)`."""

@@ -1,6 +1,5 @@
 """Assigns a checkpoint's arrays to variables: each exactly once, or none at all."""
 
-import logging
 import os
 import pathlib
 import sys
@@ -9,7 +8,6 @@ import warnings
 from bert_keras.engine.structure import relative_path
 from bert_keras.presets.name_map import transformed, transformed_shape
 
-_LOG = logging.getLogger(__name__)
 _PACKAGE = str(pathlib.Path(__file__).resolve().parent.parent) + os.sep
 
 
@@ -61,7 +59,6 @@ def assign(
                 what = f"{name!r} of dtype {array.dtype} in {source}"
                 raise ValueError(f"Weights must be floats. Received: {what}. Save it unquantized.")
             variables[path].assign(transformed(array, transform))
-    _LOG.debug("Tensors of %s that became weights: %s", tensors, used_names.intersection(tensors))
     if initial := [path for path in missing if not path.startswith(tuple(unread))]:
         is_head, listed = all(path.startswith("head/") for path in initial), ", ".join(initial)
         if is_head and len(initial) == len(variables):

@@ -105,7 +105,7 @@ def router(server):
 
 
 def _checked_options(served, body):
-    """Returns the options of a body; raises `Refusal`, 422, for one that does not fit."""
+    """Returns the options of a body; raises `HTTPException`, 422, for one that does not fit."""
     defaults = {option.name: option.default for option in served.options(served.method)}
     options = {}
     for name, value in (body.model_extra or {}).items():

@@ -15,7 +15,6 @@ from bert_keras.serving import answers, openai, text_embeddings
 from bert_keras.serving import huggingface_api as huggingface
 from bert_keras.serving.guard import Guard
 from bert_keras.serving.numbers import Numbers
-from bert_keras.serving.rows import Refusal
 from bert_keras.serving.server import Server, error_body
 from bert_keras.version import __version__
 
@@ -47,7 +46,6 @@ def make_app(models, settings, reload_every=None):
     )
     # From some vectors on; a faster level makes numbers in JSON nearly as small.
     app.add_middleware(GZipMiddleware, minimum_size=2**15, compresslevel=1)
-    app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _failed)
@@ -81,11 +79,6 @@ async def _watch(models, seconds):
                 await model.reload_if_changed()
             except Exception:
                 logging.exception("%s could not be reloaded; the old model answers.", model.name)
-
-
-async def _refused(request: Request, error: Refusal):
-    body = error_body(request.url.path, error.status, error.message)
-    return JSONResponse(body, error.status, headers=error.headers)
 
 
 async def _invalid(request: Request, error: RequestValidationError):

@@ -7,14 +7,15 @@ from concurrent import futures
 from typing import Any, NamedTuple
 
 from absl import logging
+from starlette.exceptions import HTTPException
 
 
-class Overloaded(Exception):
-    """The queue is full. `seconds` says when to ask again."""
+class Overloaded(HTTPException):
+    """The queue is full; ask again after some seconds."""
 
     def __init__(self, seconds):
-        super().__init__(f"Too many texts are waiting for an answer. Ask again in {seconds} s.")
-        self.seconds = seconds
+        message = f"Too many texts are waiting for an answer. Ask again in {seconds} s."
+        super().__init__(429, message, {"Retry-After": str(seconds)})
 
 
 class Waiting(NamedTuple):

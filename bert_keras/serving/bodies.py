@@ -6,8 +6,7 @@ Otherwise the errors of a body of two megabytes of mistakes take half a minute a
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-
-from bert_keras.serving.rows import Refusal
+from starlette.exceptions import HTTPException
 
 MOST_FIELDS = 16
 Texts = Annotated[list[str], Field(fail_fast=True)]
@@ -37,11 +36,11 @@ class Parameters(Body):
 
     @classmethod
     def read(cls, values):
-        """Returns parameters of a dict; raises `Refusal`, 422, for one that does not fit."""
+        """Returns parameters of a dict; raises `HTTPException`, 422, for one that does not fit."""
         try:
             return cls.model_validate({k: x for k, x in values.items() if x is not None})
         except ValidationError as error:
             first = error.errors()[0]
             name = ".".join(["parameters", *map(str, first["loc"])])
             known = ", ".join(cls.model_fields)
-            raise Refusal(422, f"{name}: {first['msg']}. This task takes {known}.") from error
+            raise HTTPException(422, f"{name}: {first['msg']}. This task takes {known}.") from error

@@ -11,7 +11,7 @@ from bert_keras.serving.server import CLIENT, error_body
 # Content types that say nothing about the body: what `curl -d` sends by default, or none at all.
 _UNTYPED = (b"", b"application/x-www-form-urlencoded")
 # Health checks need no key.
-OPEN = ("/health", "/v2/health/live", "/v2/health/ready")
+OPEN = ("/health",)
 # The bodies held at once may together be as large as this many bodies of the largest size.
 MOST_BODIES = 64
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from fastapi import APIRouter, Request
 from pydantic import Field
+from starlette.exceptions import HTTPException
 
 from bert_keras.answers.entailment import (
     check_hypotheses,
@@ -16,7 +17,7 @@ from bert_keras.answers.entailment import (
 from bert_keras.serving.bodies import Body, Parameters
 from bert_keras.serving.label_scores import classified, labels_of
 from bert_keras.serving.pipeline_entities import STRATEGIES, own_entities, pipeline_entities
-from bert_keras.serving.rows import Refusal, check, check_num_rows
+from bert_keras.serving.rows import check, check_num_rows
 from bert_keras.serving.server import as_json
 from bert_keras.serving.vectors import direction_options, shortened, similarities
 
@@ -167,7 +168,9 @@ async def _zero_shot(ask, inputs, parameters, served):
         entailment_columns(served.setting("label_names"))
         hypotheses = check_hypotheses(names, template)
     except (TypeError, ValueError) as error:
-        raise Refusal(422, f"parameters: candidate_labels, hypothesis_template: {error}") from error
+        raise HTTPException(
+            422, f"parameters: candidate_labels, hypothesis_template: {error}"
+        ) from error
     logits = await ask("logits", [(text, hypothesis) for hypothesis in hypotheses])
     columns = served.setting("label_names"), names, parameters.multi_label
     [answer] = entailment_answers(logits, *columns)

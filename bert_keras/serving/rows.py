@@ -1,5 +1,7 @@
 """Checks of rows before anything is computed: what each method takes, and how much of it."""
 
+from starlette.exceptions import HTTPException
+
 from bert_keras.answers.answerer import Field
 
 # Instruments take a text or a pair.
@@ -9,22 +11,14 @@ _TEXT_OR_PAIR = (Field("text"), Field("pair", "optional"))
 MOST_ANSWERS, MOST_CANDIDATES = 100, 2**22
 
 
-class Refusal(Exception):
-    """Ends a request with a status, a reason, and headers of the response."""
-
-    def __init__(self, status, message, **headers):
-        super().__init__(message)
-        self.status, self.message, self.headers = status, message, headers
-
-
 def check(holds, message, status=422):
-    """Raises `Refusal` with the message unless a condition holds."""
+    """Raises `HTTPException` with the message unless a condition holds."""
     if not holds:
-        raise Refusal(status, message)
+        raise HTTPException(status, message)
 
 
 def check_num_rows(rows, settings):
-    """Raises `Refusal`, 422 or 413, if there are no rows, or more than may wait."""
+    """Raises `HTTPException`, 422 or 413, if there are no rows, or more than may wait."""
     check(rows, "inputs: at least one text is needed. Received: none.")
     limit, count = settings.max_waiting, len(rows)
     check(count <= limit, f"inputs: at most {limit} texts at once. Received: {count}.", 413)
@@ -42,7 +36,8 @@ def check_rows(served, method, rows, settings, top_k=5, **options):
         **options: options that are checked elsewhere.
 
     Raises:
-        Refusal: 422, the rows or `top_k` do not fit; 413, there are too many, or they are too long.
+        HTTPException: 422, the rows or `top_k` do not fit; 413, there are too many, or they are
+            too long.
     """
     check_num_rows(rows, settings)
     kinds = served.fields(method) or _TEXT_OR_PAIR
@@ -65,7 +60,8 @@ def check_rows(served, method, rows, settings, top_k=5, **options):
     try:
         "".join(text for row in rows for text in row).encode()
     except UnicodeEncodeError as error:
-        raise Refusal(422, f"inputs: texts must be whole characters. Received: {error}.") from error
+        message = f"inputs: texts must be whole characters. Received: {error}."
+        raise HTTPException(422, message) from error
     is_valid = type(top_k) is int and 1 <= top_k <= MOST_ANSWERS
     check(is_valid, f"top_k: an int from 1 to {MOST_ANSWERS} is needed. Received: {top_k!r:.60}.")
     if method == "fill_mask":

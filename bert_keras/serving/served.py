@@ -5,11 +5,13 @@ import contextlib
 import os
 from typing import NamedTuple
 
+from starlette.exceptions import HTTPException
+
 from bert_keras.answers.prompts import prompt_text, split_marker
 from bert_keras.export import runtime
 from bert_keras.serving.batcher import Batcher
 from bert_keras.serving.inside import INSTRUMENTS
-from bert_keras.serving.rows import Refusal, check
+from bert_keras.serving.rows import check
 
 
 class Settings(NamedTuple):
@@ -75,11 +77,11 @@ class Served:
         return answerers_of(self.model)[method].options
 
     def check_options(self, method, options):
-        """Raises `Refusal`, 422, if options do not fit an answer of the model."""
+        """Raises `HTTPException`, 422, if options do not fit an answer of the model."""
         try:
             self.model.answerer(answerers_of(self.model)[method].method, **options)
         except (TypeError, ValueError) as error:
-            raise Refusal(422, str(error)) from error
+            raise HTTPException(422, str(error)) from error
 
     @property
     def mask_token(self):
@@ -107,16 +109,16 @@ class Served:
         """Returns the text of a prompt, see `prompt_text`.
 
         Raises:
-            Refusal: 422, there is no prompt of that name.
+            HTTPException: 422, there is no prompt of that name.
         """
         prompts, default = self.setting("prompts") or {}, self.setting("default_prompt")
         try:
             return prompt_text(name, prompts, default)
         except ValueError as error:
-            raise Refusal(422, f"inputs: {error}") from error
+            raise HTTPException(422, f"inputs: {error}") from error
 
     def check_whole(self, rows, prompt=None):
-        """Raises `Refusal`, 413, if a row has more tokens than the model reads."""
+        """Raises `HTTPException`, 413, if a row has more tokens than the model reads."""
         before, limit = self._beginning(prompt)
         rows = [[before + first, *others] for first, *others in rows]
         columns = zip(*rows, strict=True)

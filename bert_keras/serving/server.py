@@ -4,31 +4,20 @@ import asyncio
 
 from absl import logging
 from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
 
-from bert_keras.serving.batcher import Overloaded
-from bert_keras.serving.rows import Refusal, check, check_rows
+from bert_keras.serving.rows import check, check_rows
 
 # The key of a request's scope that holds who asks: its API key, or without keys its address.
 CLIENT = "bert_keras.client"
 # Status -> its name in the bodies of errors.
-KINDS = {
-    400: "validation",
-    401: "unauthorized",
-    404: "not_found",
-    405: "validation",
-    408: "timeout",
-    413: "validation",
-    415: "validation",
-    422: "validation",
-    429: "overloaded",
-    504: "timeout",
-}
+KINDS = {401: "unauthorized", 404: "not_found", 408: "timeout", 429: "overloaded", 504: "timeout"}
 
 
 def error_body(path, status, message):
     """Returns the body of an error in the form of the path's protocol."""
     message = message[:1000].encode("utf-8", "backslashreplace").decode()
-    kind = KINDS.get(status, "backend")
+    kind = KINDS.get(status, "validation" if status < 500 else "backend")
     if path.startswith("/v1/"):
         return {"error": {"message": message, "type": kind, "code": status}}
     return {"error": message, "error_type": kind}
@@ -55,7 +44,7 @@ class Server:
         """Returns the model of a name, or without a name the first that has one of the methods.
 
         Raises:
-            Refusal: 404, there is none; 422, it has none of the methods.
+            HTTPException: 404, there is none; 422, it has none of the methods.
         """
         names = ", ".join(self.models)
         is_known = name is None or name in self.models
@@ -79,7 +68,7 @@ class Server:
             **options: options of the method.
 
         Raises:
-            Refusal: the rows do not fit, too many wait, or the deadline has passed.
+            HTTPException: the rows do not fit, too many wait, or the deadline has passed.
         """
         check_rows(served, method, rows, self.settings, **options)
         if not truncate:
@@ -94,17 +83,15 @@ class Server:
             if work.done():
                 return work.result()
             check(not gone.done(), "The client has left.", 499)
-            raise Refusal(504, f"There was no answer within {deadline:g} s.")
-        except Overloaded as error:
-            raise Refusal(429, str(error), **{"Retry-After": str(error.seconds)}) from error
-        except (ValueError, TypeError) as error:
-            raise Refusal(422, f"inputs: {error}") from error
-        except Refusal:
+            raise HTTPException(504, f"There was no answer within {deadline:g} s.")
+        except HTTPException:
             raise
+        except (ValueError, TypeError) as error:
+            raise HTTPException(422, f"inputs: {error}") from error
         except Exception as error:
             logging.exception("A model could not answer.")
             message = "The model could not answer. The server's log says why."
-            raise Refusal(500, message) from error
+            raise HTTPException(500, message) from error
         finally:
             work.cancel()
             gone.cancel()

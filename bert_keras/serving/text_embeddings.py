@@ -200,7 +200,7 @@ def _sequences(inputs):
 
 
 def _check_cuts_right(options, subject):
-    """Removes the truncation direction from options; raises `Refusal` unless it is the right."""
+    """Removes the truncation direction from options; raises unless it is the right."""
     is_right = options.pop("changes", None) in (None, direction_options("right")["changes"])
     check(is_right, f"truncation_direction: {subject} on the right only.")
 

@@ -273,7 +273,8 @@ def _feature_source(task):
 
 def _read(task, inputs):
     """Returns the features that the task's head reads."""
-    outputs = task.outputs_for_head(inputs, training=False)
+    first_only = task.reads_first_token_only
+    outputs = task.backbone_outputs(inputs, training=False, first_token_only=first_only)
     return keras.ops.cast(task.head.read(outputs, inputs.get(PADDING_MASK)), "float32")
 
 

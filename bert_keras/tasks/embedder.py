@@ -147,7 +147,8 @@ class Embedder(Task):
 
     def _vectors(self, inputs, training):
         """Returns the vectors of rows, float32 `(num_rows, ...)`."""
-        outputs = self.outputs_for_head(inputs, training=training)
+        first_only = self.reads_first_token_only
+        outputs = self.backbone_outputs(inputs, training=training, first_token_only=first_only)
         return self.head(outputs, padding_mask=inputs.get(PADDING_MASK))
 
     def default_loss(self, label_smoothing):

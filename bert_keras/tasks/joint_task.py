@@ -9,12 +9,6 @@ from bert_keras.tasks.task import Task
 from bert_keras.types import Dtype, Path
 
 
-def check_two_backbones(teacher, student):
-    """Raises `ValueError` if a teacher and its student share a backbone."""
-    if teacher.backbone is student.backbone:
-        raise ValueError("Teacher and student must have two backbones. Received: one for both.")
-
-
 def of_reader(name: str) -> property:
     """Returns a property or a method of a `JointTask`: that of the task that reads the examples."""
     return property(lambda task: getattr(task.reader, name), doc=f"`{name}` of the reading task.")

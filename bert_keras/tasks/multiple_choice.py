@@ -96,7 +96,9 @@ class MultipleChoice(Task):
 
     def call(self, inputs, training=None):
         merged = merge_groups(inputs)
-        outputs = self.outputs_for_head(merged, training=training)
+        outputs = self.backbone_outputs(
+            merged, training=training, first_token_only=self.reads_first_token_only
+        )
         scores = self.head(outputs, padding_mask=merged.get(PADDING_MASK), training=training)
         num_choices = ops.shape(inputs[TOKEN_IDS])[1]
         logits = ops.reshape(ops.cast(scores, "float32"), (-1, num_choices))

@@ -17,8 +17,12 @@ from bert_keras.layers.initializer import build_parts
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import BuiltModel, settings_of
-from bert_keras.preprocessing.batching import EncodedExamples, prediction_batches
-from bert_keras.preprocessing.encoded_rows import Rows
+from bert_keras.preprocessing.batching import (
+    DEFAULT_BATCH_SIZE,
+    EncodedExamples,
+    prediction_batches,
+)
+from bert_keras.preprocessing.encoded_rows import Rows, TextRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.signatures import check_arguments, parameters_of
 from bert_keras.tasks import compatibility, freezing
@@ -193,15 +197,14 @@ class Task(AdaptedTask, BuiltModel):
     def backbone_outputs(
         self, inputs: Inputs, training: bool | None = None, **options: Any
     ) -> Outputs:
-        """Calls the backbone; a frozen one runs as in inference."""
-        return self.backbone(inputs, training=training and self.frozen != "backbone", **options)
+        """Calls the backbone; a frozen one runs as in inference.
 
-    def outputs_for_head(
-        self, inputs: Inputs, training: bool | None = None, **options: Any
-    ) -> Outputs:
-        """Calls the backbone for what the head reads, which may be the first token only."""
-        options["first_token_only"] = self.reads_first_token_only
-        return self.backbone_outputs(inputs, training=training, **options)
+        Args:
+            inputs, training: see `keras.Model`.
+            **options: see the backbone's `call`; `first_token_only=True` where the head reads no
+                other, see `reads_first_token_only`.
+        """
+        return self.backbone(inputs, training=training and self.frozen != "backbone", **options)
 
     # What trains, see `freezing`.
 
@@ -217,8 +220,8 @@ class Task(AdaptedTask, BuiltModel):
 
     # What a subclass defines
 
-    def prepare_head(self, batches: Any) -> None:
-        """Prepares a new head for the batches that a run reads; `fit` calls it before the run."""
+    def prepare_head(self, data: Any) -> None:
+        """Prepares a new head for the examples with their `labels`, or the dataset, of a run."""
 
     def default_loss(self, label_smoothing: float) -> Any:
         """Returns the loss that `compile(loss="auto")` stands for."""
@@ -251,7 +254,11 @@ class Task(AdaptedTask, BuiltModel):
             TypeError, ValueError: texts or labels do not fit.
         """
         labels = self.encode_labels(y) if training else None
-        return EncodedExamples(self.answerer().encode(x), labels, sample_weight)
+        if not self.answerers or self.answerers[0].encode is Answerer.encode:
+            rows = TextRows(self.preprocessor, *self.preprocessor.tokenize(x))
+        else:
+            rows = self.answerer().encode(x)
+        return EncodedExamples(rows, labels, sample_weight)
 
     def encode_labels(self, labels: Any) -> Any:
         """Returns labels as the array that the loss takes, after checking every one of them."""
@@ -433,26 +440,38 @@ class Task(AdaptedTask, BuiltModel):
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
-        check_arguments(unknown, Task.fit)
+        if unknown:
+            check_arguments(unknown, Task.fit)
         columns = self.data.normalize(x, y, sample_weight)
         says = verbose and keras.config.is_interactive_logging_enabled()
         if hasattr(self, "label_names") and (note := learn_label_names(self, columns.y)) and says:
             print(note)
         if sort_window is not None:
             self.data.check_sort_window(sort_window, columns, shuffle)
-        self.recipe.begin(initial_epoch, sort_window, epochs, steps_per_epoch)
         if validation_split and validation_data is None:
             columns, validation_data = self.data.split(columns, validation_split)
-        options = batch_size, class_weight, shuffle, initial_epoch
-        arguments = self.data.for_training(columns, *options)
+        arguments = self.data.for_training(columns, batch_size, class_weight, shuffle)
         if validation_data is not None:
             size = validation_batch_size or batch_size
             arguments["validation_data"] = self.data.for_validation(validation_data, size)
+        data, recipe = arguments["x"], self.recipe
+        is_encoded, size = columns.kind != "batches", batch_size or DEFAULT_BATCH_SIZE
+        batches = range(0, len(data), size) if is_encoded else data
+        run = epochs, initial_epoch, steps_per_epoch, sort_window, callbacks
+        epochs, callbacks, note = recipe.begin(self, data, batches, *run)
+        if note and says:
+            print(note)
+        if is_encoded:
+            order = shuffle, initial_epoch, recipe.num_epochs
+            arguments["x"] = self.data.batches(data, size, *order)
         arguments |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}
         arguments |= {"verbose": verbose, "validation_steps": validation_steps}
         arguments |= {"validation_freq": validation_freq, "steps_per_epoch": steps_per_epoch}
-        with self.recipe.run(self, arguments, says):
+        recipe.is_running = True
+        try:
             return super().fit(**arguments)
+        finally:
+            recipe.is_running = False
 
     def train_step(self, *args):
         """Like `keras.Model.train_step`, but computes no gradients of weights that do not train."""

@@ -8,10 +8,11 @@ import keras
 import numpy as np
 
 from bert_keras import distribution
-from bert_keras.checks import as_column, check_int, check_labels_given
+from bert_keras.checks import as_column, check_int, check_labels_given, check_not_empty
 from bert_keras.engine.compiled_programs import COMPILES_SHAPES
 from bert_keras.inputs import PADDING_MASK, check_keys
 from bert_keras.preprocessing.batching import (
+    DEFAULT_BATCH_SIZE,
     EncodedExamples,
     PreparedBatches,
     buckets_worth_compiling,
@@ -154,7 +155,7 @@ class TaskData:
         batch_size: int | None = None,
         shuffle: bool = False,
         epoch: int = 0,
-        for_fit: bool = False,
+        num_epochs: int | None = None,
     ) -> keras.utils.PyDataset:
         """Returns the batches that `fit` or `evaluate` reads, with rows of similar length in each.
 
@@ -163,8 +164,8 @@ class TaskData:
             batch_size: int, 32 by default.
             shuffle: bool, whether each epoch has its own order.
             epoch: int, the number of the first epoch.
-            for_fit: bool, whether `fit` reads them, so that its number of epochs decides how many
-                lengths are worth compiling on JAX.
+            num_epochs: int, epochs that `fit` reads them for, which decide how many lengths are
+                worth compiling on JAX; or `None`.
         """
         task = self.task
         # For XLA, rows of weight 0 in the last batch cost less than compiling a smaller shape.
@@ -180,7 +181,6 @@ class TaskData:
             window=task.recipe.sort_window if shuffle else None,
             pad_last_batch=pads,
         )
-        num_epochs = task.recipe.choose_epochs(task, batches) if for_fit else None
         cost = COMPILE_COST.get(keras.backend.backend(), 0)
         if num_epochs and cost and examples.buckets is None:
             # Always chosen from epoch 0, so that a continued run keeps the lengths it began with.
@@ -204,12 +204,10 @@ class TaskData:
         batch_size: int | None,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None,
         shuffle: bool,
-        epoch: int,
     ) -> dict[str, Any]:
         """Returns the arguments of `keras.Model.fit` that hold the data, checked, see `Task.fit`.
 
-        Args:
-            epoch: int, the number of the first epoch.
+        `x` is an `EncodedExamples`, or a dataset.
         """
         if class_weight is not None:
             class_weight = self._checked_class_weight(class_weight, columns)
@@ -223,9 +221,10 @@ class TaskData:
             num_classes = getattr(self.task, "num_classes", None)
             arguments = examples.labels, examples.sample_weight, class_weight, num_classes
             examples = dataclasses.replace(examples, sample_weight=class_weighted(*arguments))
-        batches = self.batches(examples, batch_size, shuffle, epoch, for_fit=True)
-        # These batches shuffle themselves, by the seed and the number of the epoch.
-        return {"x": batches, "shuffle": False}
+        check_not_empty(examples, "Batches need at least one row")
+        check_int("batch_size", DEFAULT_BATCH_SIZE if batch_size is None else batch_size)
+        # Their batches shuffle themselves, by the seed and the number of the epoch.
+        return {"x": examples, "shuffle": False}
 
     def for_evaluation(self, columns: Columns, batch_size: int | None = None) -> dict[str, Any]:
         """Returns the arguments of `keras.Model.evaluate` that hold the data, checked."""

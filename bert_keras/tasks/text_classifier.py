@@ -145,7 +145,8 @@ cross-entropy | logits `(batch, num_classes)` |
         return head_for(self, SequenceHead, "layer_norm_epsilon", **options)
 
     def call(self, inputs, token_vectors=None, training=None):
-        outputs = self.outputs_for_head(inputs, training=training, token_vectors=token_vectors)
+        options = {"token_vectors": token_vectors, "first_token_only": self.reads_first_token_only}
+        outputs = self.backbone_outputs(inputs, training=training, **options)
         return self.head_outputs(outputs, inputs, training)
 
     def head_outputs(
@@ -182,9 +183,9 @@ cross-entropy | logits `(batch, num_classes)` |
         kinds = {"single_label": "classes", "multi_label": "several", "regression": "scores"}
         return LabelKind(kinds[self.problem_type], self.num_classes)
 
-    def prepare_head(self, batches):
+    def prepare_head(self, data):
         """Starts a new head for several labels at their shares, see `training.short_runs`."""
-        labels = getattr(batches, "labels", None)  # A stream does not know them beforehand.
+        labels = getattr(data, "labels", None)  # A stream does not know them beforehand.
         if self.targets_are_rare and labels is not None:
             start_at_shares(self.head, labels)
 

@@ -1,6 +1,5 @@
 """BERT's recipe of fine-tuning: the arguments of `compile`, and the optimizer of each run."""
 
-import contextlib
 import random
 import re
 import warnings
@@ -71,9 +70,9 @@ class Recipe:
         seed: int, for the order of examples in the present run, or `None` before the first run.
         sort_window: int or `None`, see `BucketedBatches`.
         options: dict, the optimizer's arguments, see `DEFAULTS`.
-        num_epochs: int, epochs that the run was started for; `"auto"` until `choose_epochs` sets
-            them; `None` with `steps_per_epoch`, since its epochs need not be whole.
-        chose_epochs: bool, whether `choose_epochs` chose that number.
+        num_epochs: int, epochs that the run was started for; `None` with `steps_per_epoch`, since
+            its epochs need not be whole.
+        chose_epochs: bool, whether the recipe chose that number.
         is_running: bool, whether `fit` is running.
 
     Raises:
@@ -245,80 +244,57 @@ class Recipe:
         shape = {"decay": options["decay"], "power": options["decay_power"]}
         return WarmupDecay(peak, total_steps, options["warmup"], **shape)
 
-    def begin(self, initial_epoch, sort_window=None, epochs=None, steps_per_epoch=None):
-        """Starts a run with a new seed and sort window, or keeps those of a continued run.
-
-        Args:
-            initial_epoch: int, see `keras.Model.fit`.
-            sort_window: int or `None`, see `BucketedBatches`.
-            epochs: int, or `None` if `choose_epochs` decides.
-            steps_per_epoch: int, or `None` for all batches.
-        """
-        if epochs is not None:
-            check_int("epochs", epochs, 0)
-        if initial_epoch == 0:
-            self.chose_epochs = epochs is None and not steps_per_epoch
-            num_epochs = "auto" if self.chose_epochs else epochs
-            self._random_state, self.num_epochs = None, None if steps_per_epoch else num_epochs
-        if initial_epoch == 0 or self.seed is None:
-            self.seed = distribution.of_first(random.getrandbits(31))
-        if sort_window is not None or initial_epoch == 0:
-            self.sort_window = sort_window
-
-    def choose_epochs(self, task, batches):
-        """Returns the number of epochs of the run, see `default_epochs` if the user chose none.
-
-        Args:
-            task: a compiled `Task`.
-            batches: what `fit` reads.
-
-        Raises:
-            ValueError: it is unknown how many batches there are.
-        """
-        if self.num_epochs == "auto":
-            self.num_epochs = 1
-            if self._may_choose(task):
-                accumulated = self.options["gradient_accumulation_steps"] or 1
-                are_rare = task.targets_are_rare or task.label_per_token
-                steps = _num_steps(batches, None) / accumulated
-                self.num_epochs = default_epochs(steps, are_rare)
-        return self.num_epochs
-
     def fresh_optimizer(self, task):
         """Returns a new optimizer with the settings of the task's present one."""
         if self.makes_optimizer:
             return self.make_optimizer(task)
         return task.optimizer.from_config(task.optimizer.get_config())
 
-    @contextlib.contextmanager
-    def run(self, task, arguments, says):
-        """A context in which `fit` runs, with its epochs, its optimizer and its callbacks.
+    def begin(
+        self, task, data, batches, epochs, initial_epoch, steps_per_epoch, sort_window, callbacks
+    ):
+        """Starts a run, or goes on with one: its seed, epochs, head, optimizer and callbacks.
 
         Args:
             task: a compiled `Task`.
-            arguments: dict, those of `keras.Model.fit`, which this completes.
-            says: bool, whether to print how the run differs from the paper's recipe.
+            data: the examples with their `labels`, or a dataset.
+            batches: something with as many entries as an epoch has batches.
+            epochs: int, or `None` for the number that suits so many batches, see `default_epochs`.
+            initial_epoch, steps_per_epoch: see `keras.Model.fit`.
+            sort_window: int or `None`, see `BucketedBatches`.
+            callbacks: a list, one callback, or `None`.
+
+        Returns:
+            The number of epochs, the callbacks, and a line that says how the run differs from the
+            paper's recipe, or `None`.
 
         Raises:
             ValueError: the number of batches is unknown, or a callback would set the rate that the
                 recipe's schedule sets.
         """
-        batches, initial_epoch = arguments["x"], arguments["initial_epoch"]
-        if arguments["epochs"] is None:
-            arguments["epochs"] = self.choose_epochs(task, batches) or 1
-        if arguments["epochs"] > initial_epoch == 0:
-            task.prepare_head(batches)
-        steps_per_epoch, epochs = arguments["steps_per_epoch"], arguments["epochs"]
+        if epochs is not None:
+            check_int("epochs", epochs, 0)
+        if initial_epoch == 0:
+            self.chose_epochs = epochs is None and not steps_per_epoch
+            chosen = self._default_epochs(task, batches) if self.chose_epochs else epochs
+            self._random_state, self.num_epochs = None, None if steps_per_epoch else chosen
+        if initial_epoch == 0 or self.seed is None:
+            self.seed = distribution.of_first(random.getrandbits(31))
+        if sort_window is not None or initial_epoch == 0:
+            self.sort_window = sort_window
+        if epochs is None:
+            epochs = self.num_epochs or 1
+        if epochs > initial_epoch == 0:
+            task.prepare_head(data)
         note = self._start(task, batches, steps_per_epoch, epochs, initial_epoch)
-        if note and says:
-            print(note)
-        has_one_loader = steps_per_epoch is not None
-        arguments["callbacks"] = self._callbacks(task, arguments["callbacks"], has_one_loader)
-        self.is_running = True
-        try:
-            yield
-        finally:
-            self.is_running = False
+        return epochs, self._callbacks(task, callbacks, steps_per_epoch is not None), note
+
+    def _default_epochs(self, task, batches):
+        if not self._may_choose(task):
+            return 1
+        accumulated = self.options["gradient_accumulation_steps"] or 1
+        are_rare = task.targets_are_rare or task.label_per_token
+        return default_epochs(_num_steps(batches, None) / accumulated, are_rare)
 
     def _start(self, task, batches, steps_per_epoch, epochs, initial_epoch):
         """Makes the optimizer of a new run, or stretches the schedule of a continued run.
@@ -499,7 +475,7 @@ def _check_callbacks(callbacks, has_schedule, optimizer):
             f"{keepers} keep the weights that are being trained, while their averages are "
             "validated (`ema_momentum`). To keep the averages of the best epoch, pass "
             "bert_keras.training.BestOnMetric instead.",
-            stacklevel=6,
+            stacklevel=5,
         )
 
 
@@ -510,7 +486,7 @@ def _num_steps(batches, steps_per_epoch):
         ValueError: it is unknown.
     """
     try:
-        return steps_per_epoch or len(getattr(batches, "batches", batches))
+        return steps_per_epoch or len(batches)
     except TypeError:
         raise ValueError(
             "The default learning-rate schedule must know how many batches an epoch has, and this "

@@ -27,7 +27,6 @@ class TrainingLog(BatchCounter):
         tokens_per_step: int, for the throughput; set it again when the shape of batches changes.
         evaluate: function of the model that returns a dict of floats, or `None`.
         evaluate_every: int, steps between evaluations, which run at the end of an epoch.
-        also: function that is called with each line of the whole run, a dict; or `None`.
 
     Attributes:
         lines: list of dicts, one for each epoch since the first step of the run.
@@ -40,7 +39,6 @@ class TrainingLog(BatchCounter):
         tokens_per_step: int | None = None,
         evaluate: Callable[[Any], Mapping[str, float]] | None = None,
         evaluate_every: int = 1000,
-        also: Callable[[dict[str, float]], object] | None = None,
     ) -> None:
         super().__init__()
         self.path = Path(folder) / "metrics.jsonl"
@@ -53,9 +51,6 @@ class TrainingLog(BatchCounter):
         self._is_writer = distribution.process()[0] == 0
         if self._is_writer:
             write_text(self.path, "".join(map(_as_text, self.lines)))
-        self.also = also or (lambda line: None)
-        for line in self.lines:
-            self.also(line)
 
     @property
     def tokens_per_second(self) -> float | None:
@@ -87,7 +82,6 @@ class TrainingLog(BatchCounter):
             return
         with open(self.path, "a", encoding="utf-8") as file:
             file.write(_as_text(line))
-        self.also(line)
         values = [f"{k} {v:.4g}" for k, v in line.items() if k not in ("step", "seconds")]
         print(f"step {line['step']}: {', '.join(values)}", flush=True)
 

@@ -1,5 +1,6 @@
 """The commands of docs/command_line.md run, and print what stands there."""
 
+import functools
 import pathlib
 import re
 import shlex
@@ -11,7 +12,7 @@ from test_commands import command  # noqa: F401
 from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
-from bert_keras.cli import evaluate
+from bert_keras.cli import evaluate, sources
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "command_line.md"
 TRANSCRIPTS = re.findall("```console\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
@@ -48,7 +49,8 @@ def words(text):
 
 
 @pytest.mark.once  # On PyTorch, which writes the program: a command's own tests run on each.
-def test_the_commands_print_what_the_page_shows(command, capsys):  # noqa: F811
+def test_the_commands_print_what_the_page_shows(command, capsys, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(sources, "load", functools.cache(sources.load))  # Loading takes longest.
     ran = 0
     for line in "".join(TRANSCRIPTS).split("$ bert-keras ")[1:]:
         arguments, _, expected = line.partition("\n")

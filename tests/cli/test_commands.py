@@ -182,7 +182,7 @@ def test_embed_writes_the_vectors_of_each_kind_of_embedder(command, write, tmp_p
             ("embed", paths["TextEmbedder"], "x", "--sparse"),
             "needs a model that answers by token_weights",
         ),
-        (("fill-mask", paths["MaskedLM"], "x", "--sparse"), "Received: --sparse"),
+        (("fill-mask", paths["MaskedLM"], "x", "--sparse"), "flag 'sparse'"),
         (("embed", paths["TextEmbedder"], "x", "--output", "x.npz"), "a .npy file"),
         ((*asked[:2], "x", "--output", "x.npz", "--top_k", 2), "--top_k=2"),
         ((*asked[:2], "x", "--prompt", "title"), "`kind` must be"),
@@ -288,7 +288,6 @@ def test_convert_measures_the_files_that_it_wrote(command, preset, tmp_path, to)
     if to == "program":
         to = "pt2" if keras.backend.backend() == "torch" else "saved_model"
     text = command("convert", preset, target, "--to", to)
-    assert "Mapped 25 tensors to 25 weights; left out on purpose: 0." in text
     assert float(text.split("differ by ")[1].split()[0]) < 1e-5
     assert "--overwrite" in command("convert", preset, target, "--to", to)
 
@@ -311,21 +310,21 @@ def test_convert_measures_the_files_that_it_wrote(command, preset, tmp_path, to)
         (("classify", "x.pt2", "x"), "without a tokenizer"),
         (("info", "PRESET", "x"), "Write `info SOURCE`"),
         (("classify", "PRESET", "--input", "nothing.txt"), "not found"),
-        (("classify", "PRESET", "x", "--top_k", "2"), "Received: --top_k"),
-        (("classify", "PRESET", "x", "--prompt", "query"), "Received: --prompt"),
+        (("classify", "PRESET", "x", "--top_k", "2"), "Unknown command line flag 'top_k'"),
+        (("classify", "PRESET", "x", "--prompt", "query"), "Unknown command line flag 'prompt'"),
         (("classify", "PRESET", "x", "--columns", "a,b,c"), "--columns"),
         (("convert", "PRESET", "x"), "one of keras, preset,"),
         (("classify", "PRESET", "a", "b", "c", "--columns", "x,y"), "one text each for x and y"),
         (("classify", "PRESET", "x", "--input_format", "csv"), "or from --input"),
         (("classify", "PRESET", "x", "--output", "x.tsv"), "text, JSON lines or CSV"),
-        (("classify", "PRESET", "x", "--to", "onnx", "--port", "1"), "Received: --to, --port."),
-        (("info", "PRESET", "--top_k", "2"), "`info` takes no flags. Received: --top_k"),
+        (("classify", "PRESET", "x", "--to", "onnx"), "Unknown command line flag 'to'"),
+        (("info", "PRESET", "--top_k", "2"), "Unknown command line flag 'top_k'"),
         (("classify", "PRESET", "x", "--labels", "a,b"), "named 'entailment'"),
         (
             ("classify", "PRESET", "x", "--hypothesis", "{}"),
             "`labels` must be different names, at least one",
         ),
-        (("tag", "TAGGER", "x", "--labels", "a"), "Received: --labels"),
+        (("classify",), "Write `classify SOURCE`"),
         (("serve", "x=PRESET", "x=PRESET"), "its own name"),
         (("serve", "nowhere/at all"), "nowhere"),
         (("classify", "PRESET", "x", "--batch_size", "0"), "--batch_size=0"),
@@ -436,7 +435,7 @@ def test_with_jax_the_second_run_of_a_command_compiles_nothing(preset, tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["-h"], ["--columns", "bert-keras classify", "<auto|keras|onnx>"]),
+        (["-h"], ["bert-keras classify", "bert-keras COMMAND -h"]),
         *(
             ([name, "--help"], [f"bert-keras {name} SOURCE", *flags])
             for name, flags in {
@@ -444,11 +443,11 @@ def test_with_jax_the_second_run_of_a_command_compiles_nothing(preset, tmp_path)
                 "embed": ("prompt", "sparse"),
                 "info": ("traceback",),
                 "convert": ("overwrite",),
-                "serve": ("wait_ms",),
+                "serve": ("wait_ms", "<auto|keras|onnx>"),
             }.items()
         ),
         (["vocabulary", "-h"], ["--limit_alphabet", "bert-keras vocabulary"]),
-        (["pretraining-data", "-h"], ["--runner_option", "bert-keras pretraining-data"]),
+        (["pretraining-data", "-h"], ["--num_workers", "bert-keras pretraining-data"]),
         (["pretrain", "-h"], ["--shares", "bert-keras pretrain"]),
         (["train", "-h"], ["text_classification"]),
     ],

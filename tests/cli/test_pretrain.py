@@ -64,7 +64,7 @@ def run(data, tmp_path, capsys):
     def run_command(output="output", **values):
         sizes = {"num_layers": 1, "num_heads": 2, "hidden_dim": 16, "max_sequence_length": 32}
         steps = {"num_steps": 4, "log_every": 2, "checkpoint_every": 2, "batch_size": 8}
-        values = {**sizes, **steps, "output_dir": tmp_path / output, "tensorboard": False, **values}
+        values = {**sizes, **steps, "output_dir": tmp_path / output, **values}
         for name in ("data_dir", "heldout_dir"):
             if name in values:
                 values[name] = ",".join(map(data, values[name].split(",")))
@@ -264,27 +264,18 @@ def test_the_folder_of_a_vocabulary_is_made_before_training(last_line, tmp_path)
     assert (tmp_path / "new").is_dir()
 
 
-def test_options_of_a_runner_are_json_or_text():
-    found = make_pretraining_data.runner_options(["num_cpus=2", "address=ray://a=b:1"])
-    assert found == {"num_cpus": 2, "address": "ray://a=b:1"}
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--input=x", "--mask_rate=0.3"], "for --static_masking.*Received: --mask_rate"),
         (["--input=x", "--max_predictions=3"], "Received: --max_predictions"),
         (["--records=x", "--seed=1"], "as they are. Received: --seed"),
-        (["--records=x", "--runner=ray"], "as they are. Received: --runner"),
         (["--records=x", "--sequence_length=64"], "Received: --sequence_length"),
         (["--records=x", "--static_masking"], "Received: --static_masking"),
         (["--records=x", "--input=x"], "either --input or --records. Received: both, or neither"),
         ([], "either --input or --records. Received: both, or neither"),
         (["--input=x", "--output_dir="], "must be files|must name files"),
-        (["--input=TEXT", "--runner_option=a"], "takes name=value, .* Received: 'a' of"),
-        (["--input=TEXT", "--runner_option=a=1", "--runner_option=a=2"], "each name once"),
         (["--input=TEXT", "--word_segmenter=jieba"], "must be module:function. Received: 'jieba'"),
-        (["--input=TEXT", "--runner_option=a=2"], r"runner_options=\{'a': 2\}"),
     ],
 )
 def test_flags_without_an_effect_and_wrong_options_are_refused(

@@ -11,7 +11,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from files import contents
+from files import contents, write_records
 
 from bert_keras.corpora import (
     PretrainingBatches,
@@ -428,10 +428,8 @@ def test_a_vocabulary_without_mask_is_refused_before_any_work(corpus, tmp_path):
     ("options", "message"),
     [
         ({"objective": "nsp"}, "`objective` must be one of"),
-        ({"format": "parquet"}, "`format` must be one of"),
         ({"duplicates": 0}, "`duplicates` must be an int from 1"),
         ({"duplicates": 2, "objective": "full_sentences"}, "repeat the same rows"),
-        ({"format": "tfrecord"}, "hold masked rows"),
         ({"documents": "page"}, "`documents` must be one of"),
         ({"sequence_length": 4}, "must hold 3 special tokens"),
         ({"sequence_length": 32.0}, "`sequence_length` must be an int"),
@@ -453,13 +451,6 @@ def test_a_wrong_seed_or_short_per_is_refused_before_any_work(corpus, tmp_path, 
     assert not (tmp_path / "out").exists()
 
 
-def test_tfrecord_without_tensorflow_is_refused_before_any_work(corpus, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "tensorflow", None)
-    with pytest.raises(ImportError, match="pip install tensorflow"):
-        create(corpus, tmp_path / "out", format="tfrecord", masking=Masking())
-    assert not (tmp_path / "out").exists()
-
-
 def assert_same_batches(first, second):
     assert first.batches_per_epoch == second.batches_per_epoch
     for step in range(0, 8, 3):
@@ -469,48 +460,44 @@ def assert_same_batches(first, second):
                 np.testing.assert_array_equal(expected[key], found[key])
 
 
-def test_records_hold_the_same_examples_and_can_become_a_folder_that_needs_no_tensorflow(
-    corpus, tmp_path, monkeypatch
-):
-    pytest.importorskip("tensorflow")
-    for format in ("safetensors", "tfrecord"):
-        create(corpus, tmp_path / format, format=format, masking=Masking(max_predictions=6))
-    ours, records = (
-        PretrainingBatches(tmp_path / name, 16, seed=3) for name in ("safetensors", "tfrecord")
-    )
-    assert_same_batches(ours, records)
-    paths = sorted((tmp_path / "tfrecord").glob("*.tfrecord"))
-    tokenizer = WordPieceTokenizer.load(tmp_path / "tfrecord")
-    import_records(paths, tokenizer, str(tmp_path / "imported"))
+def as_records(folder, sequence_length=32):
+    """Writes each shard as Google's script would; returns the paths."""
+    paths = []
+    for shard in read_manifest(folder)["shards"]:
+        paths.append(f"{folder / shard['file']}.tfrecord")
+        write_records(paths[-1], open_shard(folder / shard["file"])[0], sequence_length, 6)
+    return paths
+
+
+def test_records_become_a_folder_that_needs_no_tensorflow(corpus, tmp_path, monkeypatch):
+    create(corpus, tmp_path / "ours", masking=Masking(max_predictions=6))
+    paths = as_records(tmp_path / "ours")
+    import_records(paths, TOKENIZER, str(tmp_path / "imported"))
     with monkeypatch.context() as patches:
         patches.setitem(sys.modules, "tensorflow", None)
-        assert_same_batches(ours, PretrainingBatches(tmp_path / "imported", 16, seed=3))
+        folders = (tmp_path / name for name in ("ours", "imported"))
+        assert_same_batches(*(PretrainingBatches(folder, 16, seed=3) for folder in folders))
     with pytest.raises(ValueError, match="must be new"):
-        import_records(paths, tokenizer, str(tmp_path / "imported"))
+        import_records(paths, TOKENIZER, str(tmp_path / "imported"))
 
 
 def test_records_of_full_sentences_have_no_next_sentences(corpus, tmp_path):
-    pytest.importorskip("tensorflow")
     options = {"objective": "full_sentences", "masking": Masking(max_predictions=6)}
-    create(corpus, tmp_path / "records", format="tfrecord", **options)
-    paths = sorted((tmp_path / "records").glob("*.tfrecord"))
-    manifest = import_records(paths, TOKENIZER, str(tmp_path / "imported"))
+    create(corpus, tmp_path / "ours", **options)
+    manifest = import_records(as_records(tmp_path / "ours"), TOKENIZER, str(tmp_path / "imported"))
     assert manifest["objective"] == "full_sentences"
-    for name in ("records", "imported"):
-        _, labels, weights = PretrainingBatches(str(tmp_path / name), 8)[0]
-        assert labels.shape == weights.shape == (8, 6)
+    _, labels, weights = PretrainingBatches(str(tmp_path / "imported"), 8)[0]
+    assert labels.shape == weights.shape == (8, 6)
 
 
 def test_records_of_another_vocabulary_or_of_two_lengths_are_refused(corpus, tmp_path):
-    pytest.importorskip("tensorflow")
-    masking = Masking(max_predictions=6)
-    create(corpus, tmp_path / "short", format="tfrecord", masking=masking)
-    create(corpus, tmp_path / "long", format="tfrecord", masking=masking, sequence_length=64)
-    short, long = (sorted((tmp_path / name).glob("*.tfrecord")) for name in ("short", "long"))
-    tokenizer = WordPieceTokenizer.load(tmp_path / "short")
+    create(corpus, tmp_path / "ours", masking=Masking(max_predictions=6))
+    long = as_records(tmp_path / "ours", 64)[:1]
+    pathlib.Path(long[0]).rename(tmp_path / "long")
+    short = as_records(tmp_path / "ours")
     with pytest.raises(ValueError, match="rows of the same length"):
-        import_records([*short, *long], tokenizer, str(tmp_path / "out"))
-    few = WordPieceTokenizer(tokenizer.vocabulary[:9])
+        import_records([*short, tmp_path / "long"], TOKENIZER, str(tmp_path / "out"))
+    few = WordPieceTokenizer(TOKENIZER.vocabulary[:9])
     with pytest.raises(ValueError, match="must be the one that made the records"):
         import_records(short, few, str(tmp_path / "out"))
     assert not (tmp_path / "out" / "manifest.json").exists()

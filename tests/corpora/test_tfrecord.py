@@ -3,8 +3,9 @@ import sys
 
 import numpy as np
 import pytest
+from files import write_records
 
-from bert_keras.corpora import read_records, write_records
+from bert_keras.corpora import read_records
 
 ARRAYS = {
     "token_ids": np.array([2, 10, 4, 3, 12, 3, 2, 4, 3, 21, 22, 23, 3], np.uint16),

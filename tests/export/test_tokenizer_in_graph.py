@@ -13,6 +13,8 @@ from bert_keras import TextPreprocessor, WordPieceTokenizer
 from bert_keras.export.inputs_in_graph import GraphPreprocessor
 from bert_keras.export.tokenizer_in_graph import GraphTokenizer
 
+# A graph of TensorFlow, whatever computes the model.
+pytestmark = pytest.mark.once
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 TEXTS = HARD_TEXTS + HARDER_TEXTS + random_texts(200, seed=1) + mixed_texts(200, seed=1)
 # In a list of their characters nothing hides behind `[UNK]`.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import keras
 import numpy as np
-from files import write_json
+from files import write_json, write_records
 from foreign import (
     WIDTH,
     add_keras_hub_classifier,
@@ -124,7 +124,7 @@ def _write_records(folder):
         "mask_positions": np.array([2, 1, 4], np.int32),
         "mask_labels": np.array([11, 10, 12], np.uint16),
     }
-    corpora.write_records(str(folder / "a.tfrecord"), arrays, 8, 3)
+    write_records(str(folder / "a.tfrecord"), arrays, 8, 3)
 
 
 def _write_training(folder):

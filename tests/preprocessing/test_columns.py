@@ -4,8 +4,11 @@ import itertools
 import shutil
 
 import numpy as np
+import pytest
 
 from bert_keras.corpora.growing_arrays import Columns
+
+pytestmark = pytest.mark.once
 
 DTYPES = {"ids": np.uint16, "ends": np.int64, "none": bool}
 PARTS = [

@@ -10,6 +10,8 @@ from bert_keras.preprocessing import Masking, masking
 from bert_keras.preprocessing.masking import STRATEGIES, TokenKinds, mask_tokens
 from bert_keras.tokenizers import WordPieceTokenizer
 
+pytestmark = pytest.mark.once
+
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PAD, UNK, CLS, SEP, MASK = range(5)
 SIZE = 1005

@@ -12,6 +12,8 @@ from bert_keras.preprocessing.masking import mask_tokens
 from bert_keras.preprocessing.question_windows import QuestionWindows
 from bert_keras.tasks.masked_lm import TextsToMask
 
+pytestmark = pytest.mark.once
+
 INPUTS = ("token_ids", "padding_mask")
 PAD, MASK = 1, 4
 

@@ -15,6 +15,8 @@ from bert_keras.preprocessing.packing import TextPacker, truncate, truncated_len
 from bert_keras.tokenizers import Layout
 from bert_keras.tokenizers.vocabulary import write_vocabulary
 
+pytestmark = pytest.mark.once
+
 CLS, SEP, PAD = 2, 3, 0
 LAYOUT = Layout((CLS,), (SEP,), (SEP,), 1)
 ROBERTA = Layout((0,), (2, 2), (2,), 0)

@@ -8,6 +8,8 @@ from bert_keras.preprocessing.batching import bucket_lengths
 from bert_keras.preprocessing.masking import TokenKinds, mask_tokens
 from bert_keras.tokenizers import Layout, Tokenizer, WordPieceTokenizer
 
+pytestmark = pytest.mark.once
+
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 KINDS = TokenKinds(4, np.arange(9) < 5, np.zeros(9, bool))
 BERT, ROBERTA = Layout((2,), (3,), (3,), 1), Layout((0,), (2, 2), (2,), 0)

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 import bert_keras
 from bert_keras.preprocessing.question_windows import QuestionWindows
 
+pytestmark = pytest.mark.once
+
 LETTERS = "abcdefgh"
 VOCABULARY = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),

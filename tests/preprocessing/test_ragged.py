@@ -1,10 +1,13 @@
 """Rows of different lengths in one array."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_keras.preprocessing import Ragged
+
+pytestmark = pytest.mark.once
 
 rows_of_ints = st.lists(st.lists(st.integers(0, 99), max_size=6), max_size=8)
 

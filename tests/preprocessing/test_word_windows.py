@@ -7,6 +7,8 @@ from bert_keras.preprocessing.packing import TextPacker
 from bert_keras.preprocessing.word_windows import WordRows
 from bert_keras.tokenizers import WordPieceTokenizer
 
+pytestmark = pytest.mark.once
+
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##b", "##c", "."]
 A, B, B_INSIDE, C_INSIDE, UNK = 5, 6, 7, 8, 1
 

@@ -26,6 +26,7 @@ import yaml
 from huggingface_hub import InferenceClient
 from programs import programs_of
 from prometheus_client.parser import text_string_to_metric_families
+from starlette.exceptions import HTTPException
 from tiny import VOCABULARY, guide_to_tasks, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
@@ -37,7 +38,6 @@ from bert_keras.serving.batcher import Batcher, Overloaded
 from bert_keras.serving.connection import Connection
 from bert_keras.serving.guard import OPEN, Guard
 from bert_keras.serving.inside import attention, instruments_of
-from bert_keras.serving.rows import Refusal
 from bert_keras.serving.served import Served, Settings
 from bert_keras.serving.server import Server
 from bert_keras.serving.vectors import direction_options
@@ -514,9 +514,9 @@ async def test_requests_that_are_late_too_many_or_abandoned_are_not_computed():
         tasks[text] = asyncio.create_task(answer)
 
     async def status_of(text):
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(HTTPException) as refused:
             await tasks[text]
-        return refused.value.status
+        return refused.value.status_code
 
     begin("a")
     await asyncio.to_thread(held.begun.wait, 60)
@@ -969,6 +969,23 @@ def test_prometheus_asks_for_the_metrics_that_are_listed(session):
     row = r"(?m)^\| `(bert_keras_\w+)` \| (\w+) \| (.*?) \|"
     rows = re.findall(row, (EXAMPLES / "README.md").read_text(encoding="utf-8"))
     assert found == {name: (kind, {*re.findall(r"`(\w+)`", x)}) for name, kind, x in rows}
+
+
+def test_a_client_behind_a_proxy_is_the_one_that_the_proxy_names(monkeypatch):
+    clients, ask = [], Served.ask
+
+    async def noted(self, method, rows, client=None, **options):
+        clients.append(client)
+        return await ask(self, method, rows, client, **options)
+
+    monkeypatch.setattr(Served, "ask", noted)
+    with serving({"slow": Slow(0)}) as address:
+        for headers in ({}, {"X-Forwarded-For": "192.0.2.7"}):
+            httpx.post(address, json={"inputs": "a"}, headers=headers).raise_for_status()
+    assert clients == ["127.0.0.1", "192.0.2.7"]
+    assert "X-Forwarded-For $remote_addr;" in (EXAMPLES / "nginx.conf").read_text(encoding="utf-8")
+    replicas = yaml.safe_load((EXAMPLES / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    assert replicas["server"]["environment"]["FORWARDED_ALLOW_IPS"] == "*"
 
 
 @coroutine

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 import scipy.special
-from checks import assert_close, to_numpy
+from checks import to_numpy
 from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor, tiny_task
 
 import bert_keras
@@ -116,87 +116,11 @@ def test_a_classifier_teaches_by_its_probabilities():
     np.testing.assert_allclose(model.predict(TEXTS, verbose=0), student.predict(TEXTS, verbose=0))
 
 
-def of_texts(name, num_layers=2, **options):
-    return tiny_task(name, tiny_backbone(num_layers=num_layers, initializer_range=0.3), **options)
-
-
-def test_an_embedder_teaches_its_vectors():
-    teacher = of_texts("TextEmbedder", objective="similarity")
-    model = bert_keras.distill(teacher, student=(1,))
-    vectors, wanted = model.student.predict(TEXTS, verbose=0), teacher.predict(TEXTS, verbose=0)
-    before = ((vectors - wanted) ** 2).mean()
-    assert model.evaluate(TEXTS, verbose=0) == pytest.approx(before, rel=1e-4) and before > 1e-3
-    model.compile(learning_rate=1e-2)
-    history = model.fit(TEXTS, validation_data=TEXTS[:4], epochs=8, batch_size=8, verbose=0)
-    assert history.history["val_loss"][-1] < 0.5 * before
-    np.testing.assert_allclose(teacher.predict(TEXTS, verbose=0), wanted, atol=1e-6)
-
-
-def test_a_translation_gets_the_vector_of_its_text():
-    teacher = of_texts("TextEmbedder")
-    columns = (["a b", "c"], ["h g", "f"])
-    model = bert_keras.distill(teacher, of_texts("TextEmbedder", 1, objective="vectors"))
-    wanted = teacher.predict(columns[0], verbose=0)
-    np.testing.assert_array_equal(model.labels(columns), wanted)
-    found = model.student.predict(columns, verbose=0)
-    expected = ((found - wanted[:, None]) ** 2).mean()
-    assert model.evaluate(columns, verbose=0) == pytest.approx(expected, rel=1e-4)
-
-
-@pytest.mark.parametrize("name", ["Reranker", "SparseTextEmbedder", "MultiVectorEmbedder"])
-def test_a_reranker_teaches_the_margins_of_its_logits(name):
-    options = {} if name == "Reranker" else {"objective": "distillation"}
-    options |= {"regularization": (0, 0)} if name == "SparseTextEmbedder" else {}
-    options |= {"query_length": 8, "query_expansion": 8} if name == "MultiVectorEmbedder" else {}
-    columns = (["a", "b", "c"], ["a b", "c b", "c c"], ["h", "g h", "f"], ["e", "d", "d e"])
-    teacher, student = of_texts("Reranker"), of_texts(name, 1, **options)
-    model = bert_keras.distill(teacher, student)
-    texts = [teacher.predict((columns[0], texts), verbose=0)[:, 0] for texts in columns[1:]]
-    teachers = np.stack(texts, axis=1)
-    np.testing.assert_array_equal(model.labels(columns), teachers)
-    if name == "Reranker":
-        own = [student.predict((columns[0], texts), verbose=0)[:, 0] for texts in columns[1:]]
-        lists = [list(texts) for texts in zip(*columns[1:], strict=True)]
-        lists[0], labels = lists[0][:2], model.labels((columns[0], [lists[0][:2], *lists[1:]]))
-        wanted = teachers.ravel()[[0, 1, *range(3, 9)]]
-        assert_close(np.concatenate(labels), wanted, 4e-6)  # Other lengths, other sums.
-    else:
-        queries = student.embed_as("query", columns[0])
-        vectors = [student.embed_as("document", texts) for texts in columns[1:]]
-        own = [student.similarities(queries, other).diagonal() for other in vectors]
-    own = np.stack(own, axis=1)
-    margins = [scores[:, :1] - scores[:, 1:] for scores in (own, teachers)]
-    expected = ((margins[0] - margins[1]) ** 2).mean()
-    found = model.evaluate(columns, verbose=0)
-    found = found[0] if isinstance(found, list) else found
-    assert found == pytest.approx(expected, rel=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("teacher", "student", "message"),
-    [
-        (lambda: of_texts("TextEmbedder"), lambda: of_texts("Reranker"), "must be a TextEmbedder"),
-        (lambda: of_texts("Reranker"), lambda: language_model(), "a Reranker or an embedder"),
-        (lambda: of_texts("TextEmbedder"), lambda: of_texts("TextEmbedder"), "objective='vectors'"),
-        (
-            lambda: of_texts("TextEmbedder", projection={"units": 3}),
-            lambda: of_texts("TextEmbedder", objective="vectors"),
-            r"16 and 3 values\..*\"units\": 3",
-        ),
-    ],
-)
-def test_a_student_must_give_the_answers_of_its_teacher(teacher, student, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        bert_keras.distill(teacher(), student())
-    alone = bert_keras.distill(of_texts("Reranker"), of_texts("Reranker"))
-    with pytest.raises(ValueError, match="one column"):
-        alone.fit(["a", "b"])
-
-
 @pytest.mark.parametrize(
     ("teacher", "student", "options", "message"),
     [
         (lambda: tiny_classifier(), lambda t: language_model(), {}, "one class"),
+        (lambda: tiny_task("TextEmbedder"), lambda t: (0,), {}, "objective='vectors'"),
         (lambda: language_model(), lambda t: (0, 5), {}, r"`student` must be .*from 0 to 2"),
         (lambda: language_model(), lambda t: t, {}, "must have two backbones"),
         (lambda: language_model(), lambda t: language_model(hidden_dim=8), {}, "cosine_weight=0"),

@@ -15,6 +15,8 @@ from bert_keras.tasks.question_examples import (
     right_answers,
 )
 
+pytestmark = pytest.mark.once
+
 CONTEXT = "Normandy is in France."
 
 

@@ -5,6 +5,8 @@ from bert_keras.answers.tagged_texts import as_sentences, place_words
 from bert_keras.tokenizers import WordPieceTokenizer
 from bert_keras.tokenizers.words import join_words
 
+pytestmark = pytest.mark.once
+
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "don", "'", "t", "stop", "##s", "."]
 
 

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-import bert_keras
 from bert_keras import datasets
-from bert_keras.cli.kinds.kind import BATCH_SIZE, POOLING, Kind
+from bert_keras.cli.kinds.kind import BATCH_SIZE, POOLING, Kind, task_of
 from bert_keras.cli.verdict import Verdict
 
 
@@ -12,7 +11,7 @@ class ChoiceKind(Kind):
     """Contexts with their choices."""
 
     name = "multiple_choice"
-    model_class = bert_keras.MultipleChoice
+    model_class = task_of("choice")
     model = (POOLING,)
 
     def read_file(self, path, part):

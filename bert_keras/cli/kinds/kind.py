@@ -8,14 +8,21 @@ from typing import NamedTuple
 
 import numpy as np
 
+import bert_keras
 from bert_keras import datasets, plots
 from bert_keras.checks import check_exists
 from bert_keras.cli.options import Option
 from bert_keras.cli.text_rows import in_words
+from bert_keras.presets.families.record import TASKS
 
 POOLING = Option("pooling", str, None, "pooler, cls, mean or max; by default the checkpoint's own.")
 # For prediction. Answers do not depend on it.
 BATCH_SIZE = 32
+
+
+def task_of(head):
+    """Returns the class of the task of a head, one of `families.record.TASKS`."""
+    return getattr(bert_keras, TASKS[head])
 
 
 class Splits(NamedTuple):
@@ -302,24 +309,3 @@ def take(examples, indices):
     if isinstance(examples, list):
         return [examples[index] for index in indices]
     return examples.take(indices)
-
-
-def sampled(examples, size, seed):
-    """Returns `examples`, or `size` of them after a shuffle by `seed`.
-
-    Questions with and without an answer keep their shares. If there are both, a sample of two or
-    more has at least one of each.
-    """
-    if size is None or size >= len(examples):
-        return examples
-    order = np.random.default_rng(seed).permutation(len(examples))
-    if not isinstance(examples, list):
-        return examples.take(order[:size])
-    impossible = np.array([examples[index].is_impossible for index in order])
-    num_impossible = round(size * impossible.mean())
-    if size > 1 and impossible.any() and not impossible.all():
-        num_impossible = min(max(num_impossible, 1), size - 1)
-    # Take as many of each kind as it gets, in the shuffled order.
-    ranks = np.where(impossible, np.cumsum(impossible), np.cumsum(~impossible))
-    is_chosen = ranks <= np.where(impossible, num_impossible, size - num_impossible)
-    return take(examples, order[is_chosen])

@@ -5,10 +5,9 @@ import dataclasses
 
 import numpy as np
 
-import bert_keras
 from bert_keras import datasets, plots
 from bert_keras.checks import check_not_empty
-from bert_keras.cli.kinds.kind import BATCH_SIZE, POOLING, Kind, Splits
+from bert_keras.cli.kinds.kind import BATCH_SIZE, POOLING, Kind, Splits, task_of
 from bert_keras.cli.kinds.text_kind import COLUMNS
 from bert_keras.cli.options import LAYOUT, Option
 from bert_keras.cli.verdict import Verdict
@@ -22,7 +21,7 @@ class PairKind(Kind):
     """Pairs of texts whose labels are similarities from 0 to 1."""
 
     name = "text_embedding"
-    model_class = bert_keras.TextEmbedder
+    model_class = task_of("embedding")
     data = (
         *COLUMNS,
         Option("highest_score", float, 1.0, "The score of equal meaning in files.", 1e-6),

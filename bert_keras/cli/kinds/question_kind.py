@@ -3,9 +3,8 @@
 import os
 import re
 
-import bert_keras
 from bert_keras import datasets, metrics
-from bert_keras.cli.kinds.kind import Kind, with_printed_warnings
+from bert_keras.cli.kinds.kind import Kind, task_of, with_printed_warnings
 from bert_keras.cli.options import Option
 from bert_keras.cli.verdict import Verdict
 
@@ -30,7 +29,7 @@ class QuestionKind(Kind):
     """
 
     name = "question_answering"
-    model_class = bert_keras.QuestionAnswering
+    model_class = task_of("span")
     data = (
         Option("metric", ("squad_v1", "squad_v2", "cmrc"), None, METRIC),
         Option("n_best", int, 20, "Answers to a question in nbest_predictions.json.", 1),

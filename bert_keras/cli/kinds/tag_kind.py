@@ -3,10 +3,9 @@
 import re
 from collections import Counter
 
-import bert_keras
 from bert_keras import datasets, metrics
 from bert_keras.answers.entity_tags import SCHEMES, extract_entities
-from bert_keras.cli.kinds.kind import Kind, confusion_matrix, with_printed_warnings
+from bert_keras.cli.kinds.kind import Kind, confusion_matrix, task_of, with_printed_warnings
 from bert_keras.cli.options import Option
 from bert_keras.cli.verdict import Verdict
 
@@ -19,7 +18,7 @@ class TagKind(Kind):
     """Sentences as words, each with a tag."""
 
     name = "token_classification"
-    model_class = bert_keras.TokenClassifier
+    model_class = task_of("token")
     data = (
         Option("scheme", tuple(SCHEMES), None, SCHEME),
         Option(

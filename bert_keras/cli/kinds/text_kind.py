@@ -8,9 +8,9 @@ import keras
 import numpy as np
 
 import bert_keras
-from bert_keras import datasets, metrics, plots
+from bert_keras import datasets, metrics
 from bert_keras.checks import refuse_unused
-from bert_keras.cli.kinds.kind import BATCH_SIZE, POOLING, Kind, Splits, confusion_matrix
+from bert_keras.cli.kinds.kind import BATCH_SIZE, POOLING, Kind, Splits, confusion_matrix, task_of
 from bert_keras.cli.options import LAYOUT, Option, passed_flags
 from bert_keras.cli.verdict import Verdict
 from bert_keras.datasets.sentiment import SENTIMENT_SENTENCES_FILES
@@ -39,7 +39,6 @@ NAMES = Option(
 )
 TRUNCATIONS = ("head", "tail", "head_tail")
 STRATEGY = "Keep head, tail or both of --max_length tokens, or combine windows in this way."
-NUM_TEXTS, NUM_POINTS = 6, 300
 
 
 class TextKind(Kind):
@@ -52,7 +51,7 @@ class TextKind(Kind):
     """
 
     name = "text_classification"
-    model_class = bert_keras.TextClassifier
+    model_class = task_of("sequence")
     data = (*COLUMNS, *LABELS, NAMES)
     model = (POOLING, Option("truncation", str, "longest_first", "How to shorten long texts."))
     training = (
@@ -288,34 +287,10 @@ class TextKind(Kind):
     # Pictures
 
     def draw(self, model, dev, folder):
-        """Draws the confusion matrix, and attention, saliency and layer vectors of some texts."""
-        self.draw_classes(model, dev, folder)
-        points = dev.take(np.random.default_rng(0).permutation(len(dev))[:NUM_POINTS])
-        columns = points.texts if isinstance(points.texts, tuple) else (points.texts,)
-        lengths = model.preprocessor(*columns)["padding_mask"].sum(axis=1)
-        # Texts short enough for a picture, in the order drawn; if all are long, the shortest.
-        ranks = np.where(lengths <= plots.MOST_TOKENS, 0, lengths)
-        shown = points.take(np.argsort(ranks, kind="stable")[:NUM_TEXTS])
-        texts = self.rows(shown)[0]
-        plots.attention(model, *texts, path=folder / "attention_layers.png")
-        plots.attention(model, *texts, layer=-1, path=folder / "attention_heads.png")
-        names = [label_in_words(label, dev.label_names) for label in shown.labels]
-        saliencies = bert_keras.integrated_gradients(model, shown.texts)
-        plots.saliency(saliencies, names, path=folder / "saliency.png")
-        vectors = plots.layer_vectors(model, points.texts)
-        names = [label_in_words(label, dev.label_names) for label in points.labels]
-        scores = points.labels if points.problem_type == "regression" else None
-        plots.projection(vectors, names, scores, path=folder / "projection.png")
-
-    def draw_classes(self, model, dev, folder):
         """Draws the confusion matrix of the classes."""
         if dev.problem_type == "single_label":
             predicted = model.predict(dev.texts, verbose=0).argmax(-1)
             confusion_matrix(dev.labels, predicted, dev.label_names, folder)
-
-    def rows(self, examples):
-        texts = examples.texts
-        return list(zip(*(texts if isinstance(texts, tuple) else (texts,)), strict=True))
 
 
 class LongTextKind(TextKind):
@@ -358,9 +333,6 @@ class LongTextKind(TextKind):
 
     def before(self, make, splits):
         return {}
-
-    def draw(self, model, dev, folder):
-        self.draw_classes(model, dev, folder)
 
 
 def text_scores(labels, outputs):
