@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Request
-from pydantic import Field
+from pydantic import ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from bert_keras.answers.entailment import (
@@ -30,17 +30,12 @@ class Options(Body):
 
 
 class Inference(Body):
-    """Inputs and parameters of the model's task."""
+    """Inputs and parameters of the model's task. Other keys are parameters too."""
 
+    model_config = ConfigDict(extra="allow")
     inputs: Any
     parameters: dict[str, Any] | None = None
     options: Options | None = None
-    normalize: bool | None = None
-    truncate: bool | None = None
-    truncation_direction: str | None = None
-    prompt_name: str | None = None
-    dimensions: int | None = None
-    encoding_format: str | None = None
 
 
 class Classification(Parameters):
@@ -109,9 +104,7 @@ def router(server):
         )
         check(body.inputs not in (None, []), "inputs: a text is needed. Received: nothing.")
 
-        # Clients send these inside or outside the parameters.
-        outside = body.model_dump(exclude={"inputs", "parameters", "options"})
-        outside = {name: value for name, value in outside.items() if value is not None}
+        outside = {name: value for name, value in body.model_extra.items() if value is not None}
         parameters = {**(body.parameters or {}), **outside}
         ask = functools.partial(server.ask, request, served)
         return await as_json(await answer(ask, body.inputs, parameters, served))

@@ -4,7 +4,6 @@ import functools
 
 import numpy as np
 from fastapi import APIRouter, Request
-from pydantic import model_validator
 
 from bert_keras.answers.probabilities import sigmoid
 from bert_keras.answers.ranked_texts import ranked
@@ -82,13 +81,6 @@ class Rerank(Input):
     texts: Texts
     return_text: bool = False
     raw_scores: bool = False
-
-    @model_validator(mode="before")
-    @classmethod
-    def _has_a_list(cls, fields):
-        if isinstance(fields, dict) and isinstance(fields.get("texts"), str):
-            raise ValueError('texts: a list of texts is needed, such as ["a text"].')
-        return fields
 
 
 def router(server):

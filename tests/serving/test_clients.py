@@ -185,7 +185,9 @@ def test_texts_are_ranked_by_a_reranker_before_other_classifiers(tasks, post):
         order = [x["index"] for x in found]
         assert order == np.argsort(-logits).tolist()
         close([x["score"] for x in found], expected[order])
-    assert "a list of texts" in post("/rerank", 422, query="a", texts="b")["error"]
+    assert (
+        "texts: Input should be a valid list" in post("/rerank", 422, query="a", texts="b")["error"]
+    )
     assert "on the right" in post("/rerank", 422, truncation_direction="left", **body)["error"]
 
 
