@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from bert_keras.checks import check_exists, check_type, require, with_extra
 from bert_keras.presets.assign import warn
 from bert_keras.presets.formats import FORMATS
+from bert_keras.presets.formats.sentence_transformers import UNREAD_HEADS
 from bert_keras.presets.registry import PRESETS, RegisteredPreset
 from bert_keras.presets.torch_pickle import CONVERT, INDEX_FILE
 from bert_keras.tokenizers.saved import SENTENCE_FILES, TOKENIZER_FILES
@@ -35,14 +36,14 @@ _SETTINGS = (*CONFIG_FILES[:-2], "metadata.json", "preprocessor.json", "task.jso
 _EMBEDDERS = ("modules.json", "config_sentence_transformers.json", *SENTENCE_FILES)
 _EMBEDDERS += ("*_Pooling*/config.json", "*_Dense*/config.json")
 _EMBEDDERS += ("*_Dense*/model.safetensors", "*_Dense*/pytorch_model.bin")
+_EMBEDDERS += tuple(f"{name}.*" for name in UNREAD_HEADS)
 _EMBEDDERS += ("router_config.json", "idf.json", "query_0_*/config.json")
-_EMBEDDERS += ("query_0_*/model.safetensors",)
 _EMBEDDERS += ("artifact.metadata", "*_SpladePooling/config.json", "*_MultiVectorMask/config.json")
 _SAFETENSORS = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
 _HDF5 = ("model.weights.h5", "model_*.weights.h5", "model.weights.json", "task.weights.h5")
 # Some repositories of sentence-transformers have the encoder in a subfolder.
 _INNER = ("config.json", *TOKENIZER_FILES, *SENTENCE_FILES, *_SAFETENSORS)
-_INNER = tuple(f"{start}0_*/{name}" for start in ("", "document_") for name in _INNER)
+_INNER = tuple(f"{start}0_*/{name}" for start in ("", "document_", "query_") for name in _INNER)
 DOWNLOADED_FILES = (*_SETTINGS, *TOKENIZER_FILES, *_EMBEDDERS, *_SAFETENSORS, *_HDF5, *_INNER)
 # Google's TensorFlow 1 checkpoint, if a repository has none of the weights above.
 _CHECKPOINTS = ("*.ckpt.index", "*.ckpt.data-*", "*.ckpt-*.index", "*.ckpt-*.data-*")

@@ -321,7 +321,10 @@ class TestHuggingFace:
         folder = resolve("hf://owner/name")
         assert folder.is_relative_to(tmp_path / "cache")
         read += ["1_Pooling/config.json", "config.json", "tokenizer_config.json", "vocab.txt"]
-        read.append("model.safetensors")
+        # Heads that are not read are refused by name, which needs the file.
+        heads = ["model_head.pkl", "sparse_linear.pt", "colbert_linear.safetensors"]
+        write_files(checkpoint, dict.fromkeys(heads, "content"))
+        folder, read = resolve("hf://owner/name"), [*read, "model.safetensors", *heads]
         paths = [path for path in folder.rglob("*") if path.is_file()]
         assert {path.relative_to(folder).as_posix() for path in paths} == set(read)
         for name in read:

@@ -304,6 +304,26 @@ def test_each_of_two_encoders_loads_from_a_folder_that_lists_its_modules(folder,
         np.testing.assert_allclose(embedder.embed(TEXTS), vectors, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("task", "name", "advice"),
+    [
+        ("TextClassifier", "model_head.pkl", "FewShotClassifier"),
+        ("SparseTextEmbedder", "sparse_linear.pt", "copy the folder without this file"),
+        ("MultiVectorEmbedder", "colbert_linear.safetensors", "copy the folder without this file"),
+    ],
+)
+def test_a_head_that_is_not_read_is_refused_by_its_name(folder, task, name, advice):
+    (folder / name).write_bytes(b"")
+    options = {"MultiVectorEmbedder": {"dim": 4, "query_length": 8, "query_expansion": None}}
+    options |= {"TextClassifier": {"num_classes": 2}, "SparseTextEmbedder": {}}
+    if task == "SparseTextEmbedder":
+        write_json(folder / "config_sentence_transformers.json", {})
+    with pytest.raises(ValueError, match=f"{name}.*{advice}") as refusal:
+        getattr(bert_keras, task).from_preset(folder, **options[task])
+    assert "damaged" not in str(refusal.value)
+    bert_keras.TextEmbedder.from_preset(folder)
+
+
 def test_modules_that_treat_queries_in_another_way_are_never_left_out(folder):
     modules = ("Transformer", ""), ("Pooling", "1_Pooling"), ("Asym", "2_Asym")
     list_modules(folder, *modules)

@@ -62,20 +62,21 @@ _SPARSE_PACKAGE = "sentence_transformers.sparse_encoder.models"
 # Their activation of SPLADE's logits -> our `log_twice`.
 _LOG_TWICE = {"relu": False, "log1p_relu": True}
 _ROWS = (("head/dense", "linear", "dense"),)
-# Heads that other libraries pickle beside an encoder -> the tasks that they are of, and advice.
+# Names, without ending, of heads that other libraries write beside an encoder -> the tasks that
+# they are of, and advice. They are downloaded too, so that they are not called missing.
 _FRESH = "For a new head, copy the folder without this file."
-_UNREAD_HEADS = {
-    "model_head.pkl": (
+UNREAD_HEADS = {
+    "model_head": (
         (TASKS["sequence"],),
         "It is scikit-learn's, of a SetFit model. Train one on the same examples: "
         f"`FewShotClassifier.from_preset(...)`, then `fit(texts, labels)`. {_FRESH}",
     ),
-    "sparse_linear.pt": (
+    "sparse_linear": (
         ("SparseTextEmbedder",),
         "It is a linear layer that scores the tokens of a text, where this class scores the "
         f"vocabulary with the head for masked tokens. {_FRESH}",
     ),
-    "colbert_linear.pt": (
+    "colbert_linear": (
         ("MultiVectorEmbedder",),
         "It is a linear layer with a bias, and gives the first token no vector; this class has "
         f"neither. {_FRESH}",
@@ -198,12 +199,12 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         Raises:
             ValueError: the folder has the task's head in a file that is not read.
         """
-        for name, (kinds, advice) in _UNREAD_HEADS.items():
-            if (self.root / name).is_file() and _is_one_of(task, *kinds):
+        for name, (kinds, advice) in UNREAD_HEADS.items():
+            if _is_one_of(task, *kinds) and (found := [*self.root.glob(f"{name}.*")]):
                 raise ValueError(
                     f"A head must be read from its file or be made anew by choice. Received: "
-                    f"{self.root / name}, which holds a {type(task).__name__}'s head, and is a "
-                    f"pickle, which is not read here. {advice}"
+                    f"{found[0]}, which holds a {type(task).__name__}'s head and is not read here. "
+                    f"{advice}"
                 )
         if self._dense is None or not _is_one_of(task, "TextEmbedder", "MultiVectorEmbedder"):
             super().load_head_weights(task)
