@@ -12,7 +12,7 @@ import contextlib
 import gc
 import threading
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable
 from typing import Any
 from unittest import mock
 
@@ -243,17 +243,6 @@ def on_device(x: Any) -> Any:
     if isinstance(x, torch.Tensor) and x.is_cpu and kernels.is_on_a_gpu():
         return x.pin_memory().to(kernels.torch_device(), non_blocking=True)
     return x if x is None else keras.ops.convert_to_tensor(x)
-
-
-def from_the_host(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yields batches on the CPU; Keras would send each one to the GPU and wait for it."""
-    iterator, end = iter(batches), object()
-    while True:
-        with keras.device("cpu"):
-            batch = next(iterator, end)
-        if batch is end:
-            return
-        yield batch
 
 
 @contextlib.contextmanager

@@ -10,14 +10,11 @@ from typing import Any
 
 import keras
 
+# Without it the package cannot be imported: layers read the present call and precision here.
+from keras.src.backend.common.global_state import GLOBAL_STATE_TRACKER as scopes
+
 # Without it the package cannot be imported: `predict` and `fit` read data sets through it.
 from keras.src.trainers import data_adapters
-
-try:
-    # Without it each layer is called through Keras, which takes longer on PyTorch only.
-    from keras.src.backend.common.global_state import GLOBAL_STATE_TRACKER as scopes
-except ImportError:  # pragma: no cover
-    scopes = None
 
 __all__ = ["data_adapters", "scopes"]
 
@@ -49,7 +46,9 @@ def is_rematerialized(layer: keras.layers.Layer) -> bool:
 
 def has_hooks(layer: keras.layers.Layer) -> bool:
     """Whether hooks of PyTorch were added to a layer."""
-    return any(map(vars(layer).get, _HOOKS))
+    attributes = vars(layer)
+    one, two, three, four = _HOOKS
+    return attributes[one] or attributes[two] or attributes[three] or attributes[four]
 
 
 def track_variables(layer: keras.layers.Layer) -> None:
@@ -69,24 +68,25 @@ def tracker_of(layer: keras.layers.Layer) -> Any:
     return layer._tracker
 
 
+def value(variable: keras.Variable) -> Any:
+    """Returns a variable's tensor or, before it is created, `None`, see `values`."""
+    return variable._value
+
+
 def values(variables: Iterable[keras.Variable]) -> list[Any]:
     """Returns the variables' tensors, without Keras's search for scopes that replace them.
 
-    The variables must have been created. Without the name `Variable.value` is read, which takes
-    longer.
+    The variables must have been created. Without the name: an `AttributeError` from the first step.
     """
-    try:
-        return [variable._value for variable in variables]
-    except AttributeError:  # pragma: no cover
-        return [variable.value for variable in variables]
+    return [variable._value for variable in variables]
 
 
-def index_of(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
-    """Returns the place of a variable, or of its copy on a device, among those of an optimizer.
+def own_metrics(model: keras.Model) -> list[keras.metrics.Metric]:
+    """Returns the metrics of a model, without those of its layers.
 
     Without the name: an `AttributeError` from the first step.
     """
-    return optimizer._get_variable_index(variable)
+    return model._get_own_metrics()
 
 
 def schedule_of(optimizer: keras.optimizers.Optimizer) -> Any:

@@ -24,7 +24,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_keras.engine.keras_internals import scopes, values
+from bert_keras.engine.keras_internals import scopes, value
 from bert_keras.engine.remat import computed_again, with_gradient
 
 _BACKEND = keras.backend.backend()
@@ -230,8 +230,8 @@ def value_of(x):
     # `Variable.value` calls ten functions, which check whether a scope replaces or casts it.
     if torch.compiler.is_compiling() or any(map(scopes.__dict__.get, _SCOPES)):
         return x.value
-    (value,) = values([x])
-    return x.value if value is None else value
+    tensor = value(x)
+    return x.value if tensor is None else tensor
 
 
 def heads_first(x):

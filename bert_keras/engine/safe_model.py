@@ -20,6 +20,7 @@ from bert_keras.checks import check_not_empty
 from bert_keras.engine import forked, quantized, structure
 from bert_keras.engine.atomic_files import replacing, replacing_files
 from bert_keras.engine.direct_call import adds_nothing
+from bert_keras.engine.keras_internals import all_layers, own_metrics
 from bert_keras.engine.prediction import batches_of, prediction_of, resolve_verbose, with_progress
 from bert_keras.engine.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
 from bert_keras.signatures import check_arguments
@@ -56,6 +57,18 @@ class SafeModel(WholeSteps, keras.Model):
         return super().__call__(inputs, *args, **kwargs)
 
     # Training
+
+    @property
+    def metrics(self) -> list[keras.metrics.Metric]:
+        """Like `keras.Model.metrics`, with a metric of a nested layer once.
+
+        Keras collects them from every layer, and every layer from all layers inside it.
+        """
+        metrics = own_metrics(self)
+        for layer in all_layers(self, include_self=False):
+            if not isinstance(layer, keras.Model):
+                metrics += layer._metrics
+        return metrics
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Like `keras.Model.compile`; `predict` compiles anew too."""

@@ -130,19 +130,13 @@ class _TorchSteps:
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def _symbolic_build(self, iterator=None, data_batch=None):
-        if iterator is not None and runs_cuda_graphs():
-            from bert_keras.engine import cuda_graphs
-
-            loader = iterator._get_iterator
-            iterator._get_iterator = lambda: cuda_graphs.from_the_host(loader())
         # `fit` builds from its first batch, as on the other backends. In `train_on_batch` the first
         # step builds losses and metrics; Keras would go through all layers for each batch.
         if iterator is not None or not self.built:
             super()._symbolic_build(iterator, data_batch)
 
     def _get_metrics_result_or_logs(self, logs):
-        # Keras lists a metric of a nested layer once for each layer around it.
-        distribution.sum_states({id(x): x for x in self.metrics_variables}.values())
+        distribution.sum_states(self.metrics_variables)
         return super()._get_metrics_result_or_logs(logs)
 
     def settle(self) -> None:

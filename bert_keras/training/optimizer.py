@@ -16,7 +16,7 @@ from bert_keras import distribution
 from bert_keras.checks import check_int, check_number, check_rates
 from bert_keras.engine import fused_steps as fused
 from bert_keras.engine.accumulation import own_variables
-from bert_keras.engine.keras_internals import index_of, schedule_of, values
+from bert_keras.engine.keras_internals import schedule_of, values
 from bert_keras.engine.whole_steps import after
 from bert_keras.types import OptimizerOptions
 
@@ -168,6 +168,7 @@ class AdamW(keras.optimizers.Optimizer):
                 "`ema_momentum`."
             )
         super().build(variables)
+        self._places = {id(variable): i for i, variable in enumerate(variables)}
         averages = iter(own_variables(self, "average"))
         self._averages = [
             None if getattr(variable, "overwrite_with_gradient", False) else next(averages, None)
@@ -267,8 +268,12 @@ class AdamW(keras.optimizers.Optimizer):
             super().apply(grads, trainable_variables)
 
     def update_step(self, gradient, variable, learning_rate):
-        """Updates one variable and its moments; `learning_rate` is from `_scalars_by_index`."""
-        i = index_of(self, variable)
+        """Updates one variable and its moments.
+
+        `gradient` is the variable's place and its gradient, `learning_rate` is from
+        `_scalars_by_index`.
+        """
+        i, gradient = gradient
         scalars = learning_rate[i]
         momentum, velocity = self._momentums[i], self._velocities[i]
         # The fused step casts its factors to the variable's dtype: in bfloat16, 0.999 would be 1.
@@ -295,7 +300,7 @@ class AdamW(keras.optimizers.Optimizer):
         return _adamw_step(*arguments)
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
-        indices = [index_of(self, variable) for variable in trainable_variables]
+        indices = [self._places[id(variable)] for variable in trainable_variables]
         if keras.backend.backend() == "torch":
             self._torch_update(grads, trainable_variables, indices, learning_rate)
         else:
@@ -306,7 +311,8 @@ class AdamW(keras.optimizers.Optimizer):
             scalars = self._scalars_by_index(indices, gates, learning_rate, excess)
             # The scalars already wait for the gradients, so whatever uses them does too.
             with after(None):
-                super()._backend_update_step(grads, trainable_variables, scalars)
+                numbered = list(zip(indices, grads, strict=True))
+                super()._backend_update_step(numbered, trainable_variables, scalars)
 
     def _scalars_by_index(self, indices, gates, learning_rate, excess):
         """Counts an update of the variables; returns the scalars of each step, a dict by index."""

@@ -175,14 +175,3 @@ def test_predictions_are_captured(as_on_a_gpu):
     assert (as_on_a_gpu.num_captures, as_on_a_gpu.num_replays) == (1, 2)
     for prediction in predictions:
         np.testing.assert_allclose(prediction, expected, atol=1e-6)
-
-
-def test_keras_s_loader_sends_batches_one_by_one():
-    """If it did not, `from_the_host` would not be needed."""
-    from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
-
-    loader = ArrayDataAdapter(np.ones((4, 2)), batch_size=2).get_torch_dataloader()
-    with keras.device("meta"):
-        assert next(iter(loader))[0].device.type == "meta"
-        batches = list(cuda_graphs.from_the_host(loader))
-    assert [batch[0].device.type for batch in batches] == ["cpu", "cpu"]
