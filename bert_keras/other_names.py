@@ -48,7 +48,7 @@ _METHODS = {
     "encode_plus": "encode",
     "batch_encode_plus": "encode",
     "encode": "embed",
-    "similarity": "embed: metrics.cosine_similarity_matrix(embed(a), embed(b))",
+    "similarity": "embed: metrics.similarity_matrix(embed(a), embed(b))",
     "predict_proba": "classify",
     "predict_classes": "classify",
     "classify": "tag, answer, choose, fill_mask, is_next, embed",

@@ -72,7 +72,7 @@ search("painting a fence")
 # rest:
 
 # %%
-similarities = metrics.cosine_similarity_matrix(embedder.embed(["painting a fence"]), vectors)[0]
+similarities = metrics.similarity_matrix(embedder.embed(["painting a fence"]), vectors)[0]
 plots.similarities(
     similarities,
     similarities > np.sort(similarities)[-10],

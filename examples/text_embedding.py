@@ -53,7 +53,7 @@ embedder = bert_keras.TextEmbedder.from_preset(
 
 # %%
 def search(embedder):
-    similarities = metrics.cosine_similarity_matrix(
+    similarities = metrics.similarity_matrix(
         embedder.embed(dev["question"]), embedder.embed(dev["sentence"])
     )
     own = np.diag(similarities)

@@ -31,7 +31,6 @@ from bert_keras.metrics.ranking import mean_average_precision as mean_average_pr
 from bert_keras.metrics.ranking import mrr as mrr
 from bert_keras.metrics.ranking import ndcg as ndcg
 from bert_keras.metrics.ranking import recall as recall
-from bert_keras.metrics.retrieval import cosine_similarity_matrix as cosine_similarity_matrix
 from bert_keras.metrics.retrieval import similarity_matrix as similarity_matrix
 from bert_keras.metrics.spans import find_best_threshold as find_best_threshold
 from bert_keras.metrics.spans import squad_v1_scores as squad_v1_scores

@@ -27,34 +27,33 @@ _OF_CLASSES = {
     metrics.FBetaScore: ("one_hot", "probabilities"),
     metrics.IoU: ("classes", "classes"),
 }
-# Metrics of labels that are each yes or no.
-_OF_YES_OR_NO = {
+# Metrics of labels that are each yes or no. These do not fit more than two classes.
+_OF_TWO_CLASSES = {
     metrics.BinaryAccuracy: ("one_hot", "probabilities"),
     metrics.BinaryCrossentropy: ("probabilities", "probabilities"),
     metrics.BinaryIoU: ("one_hot", "probabilities"),
     metrics.Hinge: ("one_hot", "logits"),
     metrics.SquaredHinge: ("one_hot", "logits"),
-    metrics.AUC: ("one_hot", "probabilities"),
-    metrics.Precision: ("one_hot", "probabilities"),
-    metrics.Recall: ("one_hot", "probabilities"),
-    metrics.TruePositives: ("one_hot", "probabilities"),
-    metrics.TrueNegatives: ("one_hot", "probabilities"),
-    metrics.FalsePositives: ("one_hot", "probabilities"),
-    metrics.FalseNegatives: ("one_hot", "probabilities"),
-    metrics.PrecisionAtRecall: ("one_hot", "probabilities"),
-    metrics.RecallAtPrecision: ("one_hot", "probabilities"),
-    metrics.SensitivityAtSpecificity: ("one_hot", "probabilities"),
-    metrics.SpecificityAtSensitivity: ("one_hot", "probabilities"),
 }
-# Those among them that read more than two classes only as yes or no for each.
-_OF_TWO_CLASSES = (
-    metrics.BinaryAccuracy,
-    metrics.BinaryCrossentropy,
-    metrics.BinaryIoU,
-    metrics.Hinge,
-    metrics.SquaredHinge,
+# These count each class of several.
+_COUNTS = (
+    metrics.AUC,
+    metrics.Precision,
+    metrics.Recall,
+    metrics.TruePositives,
+    metrics.TrueNegatives,
+    metrics.FalsePositives,
+    metrics.FalseNegatives,
+    metrics.PrecisionAtRecall,
+    metrics.RecallAtPrecision,
+    metrics.SensitivityAtSpecificity,
+    metrics.SpecificityAtSensitivity,
 )
+_OF_YES_OR_NO = _OF_TWO_CLASSES | dict.fromkeys(_COUNTS, ("one_hot", "probabilities"))
+# Metrics that compare the values of one row with each other.
+_OF_ROWS = (metrics.CosineSimilarity, metrics.PearsonCorrelation, metrics.ConcordanceCorrelation)
 _OF_SCORES = (
+    *_OF_ROWS,
     metrics.MeanSquaredError,
     metrics.RootMeanSquaredError,
     metrics.MeanAbsoluteError,
@@ -63,12 +62,7 @@ _OF_SCORES = (
     metrics.LogCoshError,
     metrics.Poisson,
     metrics.R2Score,
-    metrics.CosineSimilarity,
-    metrics.PearsonCorrelation,
-    metrics.ConcordanceCorrelation,
 )
-# They compare the values of one row with each other.
-_OF_ROWS = (metrics.CosineSimilarity, metrics.PearsonCorrelation, metrics.ConcordanceCorrelation)
 READS = {**_OF_CLASSES, **_OF_YES_OR_NO, **dict.fromkeys(_OF_SCORES, ("scores", "scores"))}
 READS |= {metrics.KLDivergence: None}
 # Functions of `keras.metrics` without a class of their name -> a class that reads the same.

@@ -38,15 +38,3 @@ def similarity_matrix(
     dtype = np.result_type(queries, documents, np.float32)
     vectors = queries.astype(dtype), documents.astype(dtype)
     return similarities.similarity_matrix(similarity, *vectors)
-
-
-def cosine_similarity_matrix(queries: ArrayLike, documents: ArrayLike) -> Array:
-    """Returns the cosine of the angle between each query and each document.
-
-    See `similarity_matrix` for arguments and errors.
-
-    Example:
-        >>> cosine_similarity_matrix([[1.0, 0.0]], [[2.0, 0.0], [0.0, 3.0]]).tolist()
-        [[1.0, 0.0]]
-    """
-    return similarity_matrix(queries, documents)

@@ -32,19 +32,12 @@ def _weights_like(values, sample_weight, dtype):
 class RelevanceAccuracy(keras.metrics.Mean):
     """The share of texts whose logit is above 0 exactly if they are relevant.
 
-    Args:
-        name: name in the logs.
-        dtype: see `keras.metrics.Metric`.
-
     Call arguments:
         y_true: float `(batch, num_candidates)`, relevance of 0 or 1; `-inf` for a text that does
             not exist, which does not count.
         y_pred: float `(batch, num_candidates)`, logits.
         sample_weight: float `(batch,)`, or `None`.
     """
-
-    def __init__(self, name: str | None = "accuracy", dtype: Dtype = "float32") -> None:
-        super().__init__(name=name, dtype=dtype)
 
     def update_state(
         self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None

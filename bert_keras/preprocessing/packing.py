@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import as_texts, check_choice, check_int, check_pairs, refuse_first
+from ..checks import as_str, as_texts, check_choice, check_int, check_pairs, refuse_first
 from ..inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from ..tokenizers.layout import Layout
 from ..tokenizers.text_encoder import TextEncoder
@@ -297,6 +297,7 @@ def split_pairs(
     Returns:
         A list of str, and another of the same length or None.
     """
+    texts, pairs = as_str(texts), as_str(pairs)
     if pairs is None and isinstance(texts, tuple) and len(texts) == 2:
         if all(isinstance(text, str) for text in texts):
             raise ValueError(

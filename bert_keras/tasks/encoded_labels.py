@@ -75,7 +75,7 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
     if problem_type == "single_label":
         labels = one_column(labels)
         if labels.ndim == 2 and labels.dtype.kind in "iufb" and labels.shape[1] == num_classes:
-            return _shares(labels)
+            return shares(labels)
         if labels.ndim != 1:
             what = "name" if labels.dtype.kind in "OUS" else "class"
             raise ValueError(
@@ -110,7 +110,7 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
     return labels.reshape(-1, num_classes).astype("float32")
 
 
-def _shares(labels):
+def shares(labels):
     """Returns rows with a probability per class as float32, after checking them."""
     wrong = ~np.isfinite(labels).all(axis=1) | (labels < 0).any(axis=1)
     wrong |= np.abs(labels.sum(axis=1) - 1) > 1e-2

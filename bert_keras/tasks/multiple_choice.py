@@ -18,7 +18,7 @@ from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_settings
-from bert_keras.tasks.encoded_labels import one_column
+from bert_keras.tasks.encoded_labels import one_column, shares
 from bert_keras.tasks.task import Task, merge_groups
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Frozen, HeadOptions, Pooling, TaskOptions, Texts, Verbose
@@ -116,18 +116,20 @@ class MultipleChoice(Task):
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
     def encode_labels(self, labels):
-        """Returns the positions of the right choices, counted from 0.
+        """Returns the positions of the right choices, counted from 0, or their probabilities.
 
         Args:
-            labels: int `(num_examples,)`.
+            labels: int `(num_examples,)`, or float `(num_examples, num_choices)`.
 
         Returns:
-            int32 `(num_examples,)`.
+            int32 `(num_examples,)`, or float32 `(num_examples, num_choices)`.
 
         Raises:
-            ValueError: a label is not an int.
+            ValueError: a label is not an int, or probabilities do not sum to 1.
         """
         labels = one_column(np.asarray(labels))
+        if labels.ndim == 2:
+            return shares(labels)
         advice = "Each is the position of the right choice."
         check_shape("Labels", labels, ("num_examples",), "iu", advice)
         return labels.astype("int32")
@@ -187,8 +189,12 @@ def _existing(inputs):
 
 def _check_labels(labels, exists):
     num_choices = exists.shape[1]
-    inside = (labels >= 0) & (labels < num_choices)
-    inside &= exists[np.arange(len(labels)), np.clip(labels, 0, num_choices - 1)]
+    if labels.ndim == 2:
+        check_shape("Labels", labels, ("num_examples", num_choices))
+        inside = ((labels == 0) | exists).all(axis=1)
+    else:
+        inside = (labels >= 0) & (labels < num_choices)
+        inside &= exists[np.arange(len(labels)), np.clip(labels, 0, num_choices - 1)]
     if not inside.all():
         count = exists[np.argmin(inside)].sum()
         choices = f"one of the example's choices, from 0 to {count - 1}"

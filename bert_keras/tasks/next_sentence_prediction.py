@@ -14,7 +14,7 @@ from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import head_for
-from bert_keras.tasks.encoded_labels import one_column
+from bert_keras.tasks.encoded_labels import one_column, shares
 from bert_keras.tasks.task import Task, TextAnswer
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Frozen, TaskOptions, Texts, Verbose
@@ -83,7 +83,7 @@ class NextSentencePrediction(Task):
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
     def encode_labels(self, labels):
-        """Returns labels as int32 `(num_examples,)`, see `encode_next_labels`."""
+        """Returns labels as the array that the loss takes, see `encode_next_labels`."""
         return encode_next_labels(labels)
 
     def is_next(
@@ -108,16 +108,19 @@ class NextSentencePrediction(Task):
         return self.ask("is_next", first, second, batch_size=batch_size, verbose=verbose)
 
 
-def encode_next_labels(labels: ArrayLike) -> NDArray[np.int32]:
-    """Returns labels of next sentences as int32 `(num_examples,)`.
+def encode_next_labels(labels: ArrayLike) -> NDArray[Any]:
+    """Returns labels of next sentences as int32 `(num_examples,)`, or their probabilities.
 
     Args:
-        labels: int `(num_examples,)`, 0 for "is next", 1 for "is random".
+        labels: int `(num_examples,)`, 0 for "is next", 1 for "is random"; or float
+            `(num_examples, 2)`, a probability of each.
 
     Raises:
         ValueError: a label is anything else; bools too, since `True` would mean "is random".
     """
     labels = one_column(np.asarray(labels))
+    if labels.ndim == 2 and labels.shape[1] == 2:
+        return shares(labels)
     name, advice = "Labels of next sentences", "0 is next, 1 is random."
     check_shape(name, labels, ("num_examples",), "iu", advice)
     refuse_first((labels != 0) & (labels != 1), labels, f"{name} must be 0 or 1", advice)

@@ -6,7 +6,7 @@ import pytest
 from bert_keras.metrics import entity_scores, extract_entities, streaming, tune_thresholds
 from bert_keras.metrics.chinese_spans import cmrc_scores
 from bert_keras.metrics.ranking import mean_average_precision, mrr, ndcg, recall
-from bert_keras.metrics.retrieval import cosine_similarity_matrix
+from bert_keras.metrics.retrieval import similarity_matrix
 from bert_keras.metrics.spans import squad_v1_scores, squad_v2_scores
 
 ONE_ANSWER = (squad_v1_scores, cmrc_scores)
@@ -40,7 +40,7 @@ REFUSALS = [
     (streaming.SparseF1Score, (3, "binary", 3), "positive"),
     (streaming.MatthewsCorrelation(3).update_state, ([0], [[0.1, 0.9]]), "3 classes"),
     # Vectors and thresholds
-    (cosine_similarity_matrix, ([[1.0, 2.0]], [[1.0]]), "same number of columns"),
+    (similarity_matrix, ([[1.0, 2.0]], [[1.0]]), "same number of columns"),
     *((score, ([[1.0, 2.0]], [[1]], 1), "num_queries, num_documents") for score in RANKINGS),
     *((score, ([[1.0, np.nan]], [[1, 0]], 1), "must be finite, or -inf") for score in RANKINGS),
     *((score, ([[1.0]], [[-1]], 1), "numbers from 0") for score in RANKINGS),

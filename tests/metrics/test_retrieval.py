@@ -29,4 +29,4 @@ def test_similarities_equal_sklearn(similarity):
 def test_cosines_keep_float32_and_raise_float16():
     for dtype, kept in (("float16", "float32"), ("float32", "float32"), ("float64", "float64")):
         vectors = np.ones((2, 3), dtype)
-        assert retrieval.cosine_similarity_matrix(vectors, vectors).dtype == kept
+        assert retrieval.similarity_matrix(vectors, vectors).dtype == kept

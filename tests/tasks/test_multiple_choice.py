@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import scipy.special
 from checks import assert_close, check_task, to_numpy
 from tiny import batches_of, ready_inputs, tiny_task
 
@@ -74,6 +75,18 @@ def test_arrays_of_choices_are_taken_like_lists(shared):
     np.testing.assert_array_equal(*(shared.predict(x, verbose=0) for x in forms))
 
 
+@pytest.mark.each_backend
+def test_labels_may_be_shares_of_the_choices(shared):
+    shares = np.array([[0.5, 0.25, 0.25], [0.75, 0.25, 0], [0, 1, 0]])
+    logits = shared.predict(BOTH, verbose=0).astype("float64")
+    expected = -(shares * scipy.special.log_softmax(logits, axis=-1)).sum(axis=-1).mean()
+    assert shared.evaluate(BOTH, shares, verbose=0)[0] == pytest.approx(expected, abs=1e-5)
+    of_positions, of_rows = (
+        shared.evaluate(BOTH, y, verbose=0) for y in ([2, 1, 0], np.eye(3, dtype=int)[::-1])
+    )
+    assert of_rows == pytest.approx(of_positions, abs=1e-6)
+
+
 def smoothed():
     model = tiny_model()
     model.compile(label_smoothing=0.1)
@@ -87,6 +100,8 @@ REFUSED = [
     (lambda m: m.fit(BOTH, [0, 2, 0]), ValueError, "from 0 to 1.*index 1"),
     (lambda m: m.fit(BOTH, [0, 0, -1]), ValueError, "Received -1 at the index 2"),
     (lambda m: m.fit(BOTH, [0.5, 0, 0]), ValueError, INTS),
+    (lambda m: m.fit(BOTH, np.eye(3)[[0, 2, 0]]), ValueError, "from 0 to 1.*index 1"),
+    (lambda m: m.fit(BOTH, np.eye(2)[[0, 1, 0]]), ValueError, r"shape \(num_examples, 3\)"),
     (lambda m: m.fit(BOTH), ValueError, "needs labels"),
     (lambda m: m.fit(BOTH, [0, 1]), ValueError, "as many labels"),
     (lambda m: m.fit((CONTEXTS, CHOICES[:2]), [0, 1, 0]), ValueError, "one list of choices for"),

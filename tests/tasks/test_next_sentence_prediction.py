@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import scipy.special
 from checks import assert_close, check_task
 from tiny import ready_inputs, tiny_task
 
@@ -36,6 +37,7 @@ def test_class_0_is_next(shared):
     [
         (lambda m: m.fit(PAIRS, [0, 1, 2, 0]), ValueError, "must be 0 or 1.*1 is random"),
         (lambda m: m.fit(PAIRS, [True, False, True, True]), ValueError, "dtype bool"),
+        (lambda m: m.fit(PAIRS, np.ones((4, 2))), ValueError, "whose sum is 1"),
         (lambda m: m.fit(PAIRS), ValueError, "needs labels"),
         (lambda m: m.fit(FIRST, [0, 1, 1, 0]), ValueError, "takes pairs"),
         (lambda m: m.fit((FIRST, SECOND[:2]), [0, 1, 1, 0]), ValueError, "equally many"),
@@ -46,6 +48,13 @@ def test_class_0_is_next(shared):
 def test_what_does_not_fit_is_refused(shared, call, error, message):
     with pytest.raises(error, match=message):
         call(shared)
+
+
+def test_labels_may_be_shares_of_both_classes(shared):
+    shares = np.array([[0.5, 0.5], [0.25, 0.75], [1, 0], [0, 1]])
+    log_p = scipy.special.log_softmax(shared.predict(PAIRS, verbose=0), axis=-1)
+    expected = -(shares * log_p).sum(axis=-1).mean()
+    assert shared.evaluate(PAIRS, shares, verbose=0)[0] == pytest.approx(expected, abs=1e-5)
 
 
 def test_logits_are_a_dense_layer_on_the_pooled_output(shared):

@@ -77,7 +77,7 @@ embedder = bert_keras.TextEmbedder.from_preset(
 
 
 def measured():
-    return metrics.cosine_similarity_matrix(embedder.embed(held_out), embedder.embed(questions))
+    return metrics.similarity_matrix(embedder.embed(held_out), embedder.embed(questions))
 
 
 print(f"没有训练的向量：{accuracy(measured()):.2f}")
