@@ -295,7 +295,7 @@ def test_the_command_answers_from_a_folder_without_keras(folder):
     "arguments, stdin, message",
     [
         (["classify", "SERVED", "--batch_size", "0"], b"", "--batch_size=0"),
-        (["--versions"], b"", "'versions'"),
+        (["--versions"], b"", "--versions"),
         (["tag", "SERVED"], b"\xff\n", "line 1, byte 0: 0xff is not UTF-8"),
         (["tag", "SERVED", "--batch_size", "1"], "\ufeffcaf\u00e9".encode(), None),
     ],
