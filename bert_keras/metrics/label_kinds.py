@@ -305,15 +305,18 @@ class Adapted(metrics.Metric):
 
     def _flat(self, y_true, y_pred, sample_weight):
         """Returns the labels of all tokens, their predictions and weights, without the batch."""
-        weights = ops.ones(ops.shape(y_true), "float32")
+        are_shares = self.kind.name != "several" and len(y_true.shape) == len(y_pred.shape)
+        of_tokens = y_true[..., 0] if are_shares else y_true
+        weights = ops.ones(ops.shape(of_tokens), "float32")
         if sample_weight is not None:
             sample_weight = ops.cast(sample_weight, "float32")
-            if len(sample_weight.shape) < len(y_true.shape):
+            if len(sample_weight.shape) < len(of_tokens.shape):
                 sample_weight = sample_weight[:, None]
             weights = weights * sample_weight
         if self.kind.name != "several":
             y_pred = ops.reshape(y_pred, (-1, y_pred.shape[-1]))
-            return ops.reshape(y_true, (-1,)), y_pred, ops.reshape(weights, (-1,))
+            y_true = ops.reshape(y_true, (-1, y_true.shape[-1]) if are_shares else (-1,))
+            return y_true, y_pred, ops.reshape(weights, (-1,))
         y_true = ops.cast(y_true, y_pred.dtype)
         exists = ops.isfinite(y_true)  # A text that does not exist has the relevance -inf.
         y_true, weights = ops.where(exists, y_true, 0.0), ops.where(exists, weights, 0.0)

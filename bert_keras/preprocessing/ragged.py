@@ -21,7 +21,7 @@ class Ragged:
     truncating rows, selecting rows and cutting windows copies no values.
 
     Args:
-        values: array `(total,)`.
+        values: array `(total, ...)`.
         starts: int64 `(num_rows,)`, where each row begins.
         lengths: int64 `(num_rows,)`.
 
@@ -95,7 +95,7 @@ class Ragged:
         out[is_value] = self.values[(self.starts[:, None] + position)[is_value]]
 
     def to_dense(self, width: int | None = None, padding: Any = 0) -> Array:
-        """Returns the rows as an array `(num_rows, width)`, padded on the right.
+        """Returns the rows as an array `(num_rows, width, ...)`, padded on the right.
 
         Args:
             width: int, at least the length of the longest row; None for that length.
@@ -104,6 +104,7 @@ class Ragged:
         longest = int(self.lengths.max(initial=0))
         width = longest if width is None else width
         check_int("width", width, longest, advice="It must hold the longest row.")
-        out = np.full((len(self), width), padding, dtype=self.values.dtype)
+        shape = (len(self), width, *self.values.shape[1:])
+        out = np.full(shape, padding, dtype=self.values.dtype)
         self.scatter(out, 0)
         return out

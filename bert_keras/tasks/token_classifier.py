@@ -38,7 +38,7 @@ from bert_keras.preprocessing.batching import EncodedExamples
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_settings
-from bert_keras.tasks.encoded_labels import check_label_names
+from bert_keras.tasks.encoded_labels import as_classes, check_label_names, shares
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import AsComputed, SparseCrossentropy
 from bert_keras.types import (
@@ -97,7 +97,8 @@ class TokenClassifier(Task):
 
     Call arguments:
         inputs: dict of `(batch, seq_len)`, see `bert_keras.inputs`. Labels are int
-            `(batch, seq_len)`; positions without a label have `sample_weight` 0. Without
+            `(batch, seq_len)`, or float `(batch, seq_len, num_classes)`, a probability of each tag;
+            positions without a label have `sample_weight` 0. Without
             `sample_weight` every token that is not padding counts.
 
     Returns:
@@ -245,15 +246,21 @@ class TokenClassifier(Task):
         """Returns the labels of ready inputs as the array that the loss takes.
 
         Args:
-            labels: int `(batch, seq_len)`.
+            labels: int `(batch, seq_len)`, or float `(batch, seq_len, num_classes)`.
 
         Returns:
-            int32 `(batch, seq_len)`.
+            int32 `(batch, seq_len)`, or float32 `(batch, seq_len, num_classes)`.
 
         Raises:
             ValueError: the shape does not fit, or a label is not a class.
         """
         labels = np.asarray(labels)
+        if labels.ndim == 3 and labels.dtype.kind == "f":
+            # A position without a label has zeros, and weight 0.
+            rows = labels.reshape(-1, labels.shape[-1]).astype("float32")
+            exists = rows.any(axis=1)
+            rows[exists] = self._shares(rows[exists])
+            return rows.reshape(labels.shape)
         check_shape("Labels of ready inputs", labels, ("num_examples", "seq_len"), "iu")
         count = self.num_classes
         refuse_first(
@@ -279,7 +286,8 @@ class TokenClassifier(Task):
 
         Args:
             x: sentences, see the class.
-            y: for each sentence a list with a tag per word, by name or number.
+            y: for each sentence a list with a tag per word: a name, a number, or `num_classes`
+                probabilities.
             sample_weight: float `(num_sentences,)`, or `None`.
             training: bool.
         """
@@ -295,7 +303,7 @@ class TokenClassifier(Task):
             window_weights = np.asarray(sample_weight, "float32")[rows.sentences]
             weights *= np.repeat(window_weights, rows.words.lengths)
         # Where there is no word, index -1 finds the 0 at the end.
-        values = np.append(labels, np.int32(0))[words]
+        values = np.append(labels, np.zeros_like(labels[:1]), axis=0)[words]
         flat = Ragged.from_flat
         return EncodedExamples(
             rows, flat(values, rows.words.lengths), flat(weights, rows.words.lengths)
@@ -307,11 +315,14 @@ class TokenClassifier(Task):
         return [_slices(text, spans) for text, spans in placed]
 
     def _tag_indices(self, sentences, tags):
-        """Returns the indices of all sentences' tags, int32 `(num_words,)`, checked one by one."""
+        """Returns all sentences' tags, checked one by one.
+
+        int32 `(num_words,)`, or float32 `(num_words, num_classes)` if some are probabilities.
+        """
         names = self.label_names or ()
         numbers = {name: number for number, name in enumerate(names)}
         numbers |= {number: number for number in range(self.num_classes)}
-        flat = []
+        flat, are_shares = [], False
         for index, (words, row) in enumerate(zip(sentences, _rows(tags), strict=True)):
             if len(row) != len(words):
                 raise ValueError(
@@ -320,10 +331,26 @@ class TokenClassifier(Task):
                 )
             for place, tag in enumerate(row):
                 number = numbers.get(tag) if isinstance(tag, str) or is_int(tag) else None
+                if number is None and is_column(tag):
+                    number, are_shares = tag, True
                 if number is None:
                     raise ValueError(self._unknown_tag(tag, words[place], place, index))
                 flat.append(number)
-        return np.array(flat, "int32")
+        if not are_shares:
+            return np.array(flat, "int32")
+        one_hot = np.eye(self.num_classes)
+        return self._shares([one_hot[tag] if is_int(tag) else tag for tag in flat])
+
+    def _shares(self, rows):
+        """Returns rows with a probability of each tag as an array, after checking them."""
+        if self.crf:
+            raise ValueError(
+                "With crf=True each word needs one tag, since the field scores whole sequences. "
+                "Received probabilities. Make the task with crf=False."
+            )
+        rule = f"A word's probabilities must be {self.num_classes}, one of each tag"
+        refuse_first([np.shape(row) != (self.num_classes,) for row in rows], rows, rule)
+        return shares(np.array(rows, "float32"))
 
     def _unknown_tag(self, tag, word, place, index):
         received = f"Received {tag!r} for the word {word!r}, number {place} of sentence {index}."
@@ -476,6 +503,7 @@ class TokenClassifier(Task):
         words = self._words_of(sentences)
         check_same_length("Each sentence needs a list of tags", sentences=words, lists=tags)
         true = check_not_empty(self._tag_indices(words, tags), "There must be words to measure on")
+        true = as_classes(true)
         logits = self._predict_words(sentences, batch_size, verbose)
         decoded = best_tags(logits, self._chain())
         scores = {"accuracy": float(np.mean(np.concatenate(decoded) == true))}

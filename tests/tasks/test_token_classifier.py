@@ -4,6 +4,7 @@ import warnings
 import keras
 import numpy as np
 import pytest
+import scipy.special
 from checks import assert_close, check_task, to_numpy
 from theirs import reference_model
 from tiny import Batches, batches_of, ready_inputs, tiny_preprocessor, tiny_task
@@ -130,6 +131,35 @@ def test_the_loss_is_the_mean_over_words(shared):
     loss, accuracy = shared.evaluate(SENTENCES, TAGS, verbose=0)
     np.testing.assert_allclose(loss, to_numpy(expected), rtol=1e-5)
     np.testing.assert_allclose(accuracy, (logits.argmax(-1) == labels).mean(), rtol=1e-6)
+
+
+@pytest.mark.each_backend
+def test_a_tag_may_be_a_probability_of_each():
+    tagger = tiny_tagger()
+    logits = np.concatenate(tagger.predict(SENTENCES, verbose=0)).astype("float64")
+    log_p = scipy.special.log_softmax(logits, axis=-1)
+    shares = np.random.default_rng(0).dirichlet(np.ones(5), len(log_p))
+    shares[0] = np.eye(5)[3]  # A number beside probabilities is a probability of 1.
+    rows = np.split(shares, np.cumsum([*map(len, SENTENCES)])[:-1])
+    rows = [[*row] for row in rows]
+    rows[0][0] = 3
+    tagger.compile(metrics=["categorical_crossentropy"])
+    found = tagger.evaluate(SENTENCES, rows, verbose=0, return_dict=True)
+    expected = -(shares * log_p).sum(axis=-1).mean()
+    assert found["loss"] == pytest.approx(expected, rel=1e-5)
+    assert found["categorical_crossentropy"] == pytest.approx(expected, rel=1e-5)
+    likeliest = shares.argmax(-1) == logits.argmax(-1)
+    assert found["accuracy"] == pytest.approx(likeliest.mean(), rel=1e-6)
+    history = tagger.fit(SENTENCES, rows, class_weight={0: 2.0}, epochs=1, verbose=0).history
+    assert np.isfinite(history["loss"]).all()
+    inputs, labels, weights = batch_of(tagger, SENTENCES, rows)
+    loss = tagger.evaluate(inputs, labels, sample_weight=weights, verbose=0)[0]
+    again = tagger.evaluate(SENTENCES, rows, verbose=0)[0]
+    assert loss == pytest.approx(again, rel=1e-5)
+    with pytest.raises(ValueError, match=r"5, one of each tag.*index 1"):
+        tagger.fit([["a", "b"]], [[0, [0.5, 0.5]]])
+    with pytest.raises(ValueError, match="crf=False"):
+        tiny_tagger(crf=True).fit([["a"]], [[[0.2] * 5]])
 
 
 def test_the_chain_s_loss_is_the_negative_log_likelihood_per_word(shared_chain):
