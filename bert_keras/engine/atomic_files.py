@@ -302,7 +302,8 @@ def reading(path, advice="Download or save it again."):
     """A context in which any error that a file causes becomes one that names the file.
 
     Args:
-        path: str or path of a file or a folder.
+        path: str or path of a file or a folder. `None` if errors may come from the user's
+            arguments: they stay as they are.
         advice: str, what to do.
 
     Raises:
@@ -313,6 +314,8 @@ def reading(path, advice="Download or save it again."):
     try:
         yield
     except BaseException as error:
+        if path is None:
+            raise
         is_error = isinstance(error, Exception) or type(error).__name__ == "PanicException"
         names_path = isinstance(error, (ValueError, TypeError)) and os.fspath(path) in str(error)
         # Libraries raise plain `OSError` without a file's name.

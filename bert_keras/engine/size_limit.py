@@ -24,9 +24,9 @@ def filled_by(source, num_values):
     Args:
         source: str, the file or the checkpoint, for messages.
         num_values: function that returns how many values it holds. It is called when the first
-            variable is made, so that errors in a config are reported first.
+            variable is made, so that errors in a config are reported first. `None` for no limit.
     """
-    token = _LEFT.set([None, num_values, source])
+    token = _LEFT.set([None, num_values, source] if num_values else _LEFT.get())
     try:
         yield
     finally:

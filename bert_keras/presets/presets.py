@@ -1,13 +1,11 @@
 """Opens presets of all formats as objects with the same methods, see `formats.checkpoint`."""
 
-import contextlib
-
 from bert_keras.engine.atomic_files import of_one_state, read_json, reading
-from bert_keras.presets.formats import FORMATS, tf1
+from bert_keras.presets.formats import CONFIG_FILES, format_of
 from bert_keras.presets.formats.huggingface import export_to_huggingface
 from bert_keras.presets.formats.own import save_preset
-from bert_keras.presets.formats.sentence_transformers import SentenceTransformersFolder, root_of
-from bert_keras.presets.resolve import CONFIG_FILES, resolve
+from bert_keras.presets.formats.tf1 import holds_tf1
+from bert_keras.presets.resolve import resolve
 
 __all__ = ["export_to_huggingface", "load_backbone", "open_preset", "save_preset"]
 
@@ -26,22 +24,22 @@ def open_preset(preset):
         FileNotFoundError: the local folder does not exist or has no checkpoint.
     """
     folder = resolve(preset)
-    is_tf1 = tf1.holds_tf1(folder)
+    is_tf1 = holds_tf1(folder)
     # Some folders of TensorFlow checkpoints also have a copy of the config with the usual name.
     names = CONFIG_FILES[::-1] if is_tf1 else CONFIG_FILES
     # One of them exists, or `resolve` would have raised.
     path = next(folder / name for name in names if (folder / name).is_file())
     config = read_json(path)
-    formats = FORMATS if root_of(folder) is None else (*FORMATS[:-1], SentenceTransformersFolder)
-    for preset_format in (tf1.Tf1Folder,) if is_tf1 else formats:
-        if preset_format.recognizes(config):
-            with reading(folder):
-                return preset_format(folder, config, path, str(preset))
-    raise ValueError(
-        f"{path} is neither a bert_keras preset (key 'registered_name'), nor one of KerasHub's "
-        "(keys 'class_name' and 'module'), nor that of a Hugging Face or TensorFlow 1 checkpoint "
-        f"(keys 'model_type' or 'hidden_size'). Its keys: {sorted(config)[:20]}."
-    )
+    preset_format = format_of(config, folder, is_tf1)
+    if preset_format is None:
+        raise ValueError(
+            f"{path} is neither a bert_keras preset (key 'registered_name'), nor one of KerasHub's "
+            "(keys 'class_name' and 'module'), nor that of a Hugging Face or TensorFlow 1 "
+            "checkpoint (keys 'model_type' or 'hidden_size'). Its keys: "
+            f"{sorted(config)[:20]}."
+        )
+    with reading(folder):
+        return preset_format(folder, config, path, str(preset))
 
 
 @of_one_state
@@ -55,8 +53,7 @@ def load_backbone(cls, preset, load_weights, arguments):
         arguments: dict, constructor arguments that override the preset's.
     """
     source = open_preset(preset)
-    with source.filling() if load_weights else contextlib.nullcontext():
-        backbone = source.backbone(cls, **arguments)
+    backbone = source.backbone(cls, load_weights, arguments)
     if load_weights:
         with reading(source.folder):
             source.load_backbone_weights(backbone)

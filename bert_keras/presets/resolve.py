@@ -17,16 +17,13 @@ from collections.abc import Iterable
 
 from bert_keras.checks import check_exists, check_type, require, with_extra
 from bert_keras.presets.assign import warn
-from bert_keras.presets.formats import FORMATS
+from bert_keras.presets.formats import CONFIG_FILES
 from bert_keras.presets.formats.sentence_transformers import UNREAD_HEADS
 from bert_keras.presets.registry import PRESETS, RegisteredPreset
 from bert_keras.presets.torch_pickle import CONVERT, INDEX_FILE
 from bert_keras.tokenizers.saved import SENTENCE_FILES, TOKENIZER_FILES
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
-# The last two are those of TensorFlow 1.
-CONFIG_FILES = (*dict.fromkeys(each.config_file for each in FORMATS),)
-CONFIG_FILES += ("bert_config.json", "albert_config.json")
 # The config of peft's adapters, which are no whole checkpoint.
 ADAPTERS = "adapter_config.json"
 

@@ -31,18 +31,9 @@ class Tensors(Mapping):
         raise NotImplementedError(f"{type(self).__name__} must define `read`.")
 
     @property
-    def root(self):
-        """All tensors, under the names they have in the files."""
-        return self
-
-    @property
     def num_values(self):
         """The number of values in all tensors. Values that several tensors share count once."""
         return sum(map(math.prod, self.shapes.values()))
-
-    def original_name(self, name):
-        """Returns the name that a tensor has in the files."""
-        return name
 
     def renamed(self, names):
         """Returns tensors with new names, given as a dict from new to old name."""
@@ -81,15 +72,8 @@ class _Renamed(Tensors):
         return self._source[place]
 
     @property
-    def root(self):
-        return self._source.root
-
-    @property
     def num_values(self):
         return min(super().num_values, self._source.num_values)
-
-    def original_name(self, name):
-        return self._source.original_name(self._places[name])
 
 
 class _Updated(Tensors):

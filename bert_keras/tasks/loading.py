@@ -1,7 +1,5 @@
 """A task from a preset, with or without its head."""
 
-import contextlib
-
 import numpy as np
 
 from bert_keras.checks import refuse_unused
@@ -52,8 +50,7 @@ def _make_task(cls, preset, load_weights, arguments):
     source = presets.open_preset(preset)
     given = _split_arguments(cls, source.backbone_class(Backbone), arguments)
     saved, changed = _saved_settings(cls, source, arguments)
-    with _when(load_weights, source.filling()):
-        backbone = source.backbone(Backbone, **given["backbone"])
+    backbone = source.backbone(Backbone, load_weights, given["backbone"])
     if "preprocessor" not in arguments:
         options = given["preprocessor"]
         given["task"]["preprocessor"] = _preset_preprocessor(source, cls, backbone, options)
@@ -61,16 +58,11 @@ def _make_task(cls, preset, load_weights, arguments):
     # A head from the preset must not be larger than the preset's weights; a new one may be.
     is_preset_head = load_weights and saved and not changed
     is_as_saved = given["task"].keys() <= {"preprocessor"}
-    with _when(is_preset_head, source.filling()), _when(is_as_saved, reading(source.folder)):
+    with source.filling(is_preset_head), reading(source.folder if is_as_saved else None):
         task = cls(backbone, **settings)
     if load_weights:
         _load_weights(source, backbone, task, changed)
     return task
-
-
-def _when(condition, context):
-    """Returns a context if a condition holds, else one that does nothing."""
-    return context if condition else contextlib.nullcontext()
 
 
 def _saved_settings(cls, source, arguments):
@@ -180,7 +172,7 @@ def _changed_head_arguments(cls, saved, arguments):
 
 
 def _preset_preprocessor(source, cls, backbone, arguments):
-    with _when(not arguments, reading(source.folder)):
+    with reading(None if arguments else source.folder):
         config = source.preprocessor_config(cls)
         if config is None:
             tokenizer = source.tokenizer()

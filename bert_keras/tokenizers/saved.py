@@ -39,6 +39,7 @@ TOKENIZER_FILES = (*VOCABULARY_FILES, *_SETTINGS, *_OTHERS)
 _FAMILIES = ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 SENTENCE_FILES = tuple(f"sentence_{family}_config.json" for family in _FAMILIES)
 ARGUMENTS = (*ROLES, "model_max_length")
+_THEIR_ROLES = {role: role.replace("unknown", "unk") for role in ROLES}
 # Argument -> section, type and key in tokenizer.json.
 _PLACES = (
     ("lowercase", "normalizer", "BertNormalizer", "lowercase"),
@@ -76,7 +77,7 @@ FIXED_KEYS = {
 READ_KEYS = {*_FLAGS.values(), *_FURTHER, "keep_accents", "word_tokenizer_type"}
 READ_KEYS |= {"subword_tokenizer_type", "added_tokens_decoder", "model_max_length"}
 READ_KEYS |= {"tokenizer_class", "model_input_names", "split_special_tokens"}
-READ_KEYS |= {role.replace("unknown", "unk") for role in ROLES}
+READ_KEYS |= {*_THEIR_ROLES.values()}
 # Keys that change no ids: files, names, padding, decoding, and arguments of a later call.
 OTHER_KEYS = {
     *("name_or_path", "special_tokens_map_file", "tokenizer_file", "full_tokenizer_file"),
@@ -138,8 +139,8 @@ def read_tokenizer(source, overrides):
         own = [token["content"] for token in json.loads(backend.to_str())["added_tokens"]]
         missing = [token for token in settings["further_tokens"] if token.content not in own]
         add_further_tokens(backend, missing, settings["added_ids"])
-        kept = {name: settings[name] for name in _AFTERWARDS if name in settings}
-        return TOKENIZER_FILE, arguments_of(settings) | kept | {"backend": backend}
+        kept = {name: settings[name] for name in ARGUMENTS + _AFTERWARDS if name in settings}
+        return TOKENIZER_FILE, kept | {"backend": backend}
     lines = vocabulary.read_vocabulary(path)
     settings["vocabulary"] = lines
     if not any(line.startswith("##") for line in lines):
@@ -185,11 +186,6 @@ def lowercases_first(folder):
     name = "do_lower_case"
     value = read_sentence_settings(folder).get(name)
     return check_choice(f"{name}` in `{folder}", value, (None, True, False))
-
-
-def arguments_of(settings):
-    """Returns the settings that are arguments of `Tokenizer`: roles and length."""
-    return {name: settings[name] for name in ARGUMENTS if name in settings}
 
 
 def roles_of(settings):
@@ -250,7 +246,7 @@ def write_saved(folder, tokenizer, input_names):
     """Writes the files that Hugging Face's library needs next to a tokenizer.json."""
     settings, normalizer = tokenizer.settings, tokenizer.settings["normalizer"] or {}
     roles = {role: getattr(tokenizer, role) for role in ROLES}
-    saved = {_their_name(role): token for role, token in roles.items() if token is not None}
+    saved = {_THEIR_ROLES[role]: token for role, token in roles.items() if token is not None}
     # This class takes tokenizer.json literally; BERT's own also reads older files.
     saved["tokenizer_class"] = "PreTrainedTokenizerFast"
     if settings["model"]["type"] == "WordPiece":
@@ -273,10 +269,6 @@ def write_saved(folder, tokenizer, input_names):
     names = ["input_ids", *["token_type_ids"] * has_segments, "attention_mask"]
     saved["model_input_names"] = names
     write_json(os.path.join(folder, "tokenizer_config.json"), saved)
-
-
-def _their_name(role):
-    return role.replace("unknown", "unk")
 
 
 def _vocabulary_file(folder):
@@ -325,8 +317,8 @@ def _read_configs(folder):
     settings |= {ours: flags[theirs] for ours, theirs in _FLAGS.items()}
     if flags["keep_accents"] is not None:  # ALBERT's opposite of `strip_accents`.
         settings["strip_accents"] = not flags["keep_accents"]
-    for role in ROLES:
-        token = config.get(_their_name(role)) or tokens.get(_their_name(role))
+    for role, theirs in _THEIR_ROLES.items():
+        token = config.get(theirs) or tokens.get(theirs)
         settings[role] = token.get("content", token) if isinstance(token, dict) else token
         if not isinstance(settings[role], (str, type(None))):
             raise ValueError(

@@ -91,7 +91,7 @@ def test_a_wrong_shape_is_an_error_that_names_it_and_changes_nothing(checkpoint)
     config.get("config", config)[format.intermediate_dim] = 40
     write_json(folder / format.config, config)
     source = open_preset(folder)
-    backbone = source.backbone(bert_keras.BertBackbone)
+    backbone = source.backbone(bert_keras.BertBackbone, True, {})
     before = backbone.get_weights()
     for load in (
         lambda: source.load_backbone_weights(backbone),

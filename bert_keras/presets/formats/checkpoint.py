@@ -4,9 +4,10 @@ An opened preset has
 
 - `folder`: the path of its files;
 - `backbone_class(base)`: the backbone's class, which derives from `base`;
-- `backbone(base, **overrides)`: a new backbone of the preset's family, with initial weights;
+- `backbone(base, load_weights, overrides)`: a new backbone of the preset's family, with initial
+  weights;
 - `load_backbone_weights(backbone, task=None)`;
-- `filling()`: a context in which a model with more values than the tensors is refused;
+- `filling(load_weights)`: a context in which a model with more values than the tensors is refused;
 - `task_name()`: the registered name of the task whose head the preset has, or `None`;
 - `task_arguments(task, chosen=())`: the constructor arguments that the preset has for a task, given
   as its class or the class's name; arguments that the user has `chosen` need not be read;
@@ -18,7 +19,6 @@ An opened preset has
 - `preprocessor_config(task)`: the saved preprocessor's config, or `None`.
 """
 
-import contextlib
 import re
 
 import keras
@@ -53,17 +53,20 @@ class Preset:
         self.source = f"The preset {name!r}"
 
     registered_name = None
-    # The file that holds the config.
-    config_file = "config.json"
 
-    def backbone(self, base, **overrides):
-        """Returns a new backbone with initial weights, of a class that derives from `base`.
+    def backbone(self, base, load_weights, overrides):
+        """Returns a new backbone with initial weights.
+
+        Args:
+            base: class from which the backbone's derives.
+            load_weights: bool, whether the tensors will fill it. Then it may not be larger.
+            overrides: dict, arguments of the backbone in place of the config's.
 
         Raises:
             ValueError: the config lacks a size, or has a setting that the family does not support.
         """
         cls = self.backbone_class(base)
-        with contextlib.nullcontext() if overrides else reading(self.path):
+        with self.filling(load_weights), reading(None if overrides else self.path):
             return self._make(cls, overrides)
 
     def backbone_class(self, base):
@@ -90,9 +93,9 @@ class Preset:
             raise ValueError(f"{self.folder} holds {name!r}, which is not a {base.__name__}.")
         return found
 
-    def filling(self):
+    def filling(self, load_weights):
         """Returns a context in which a model with more values than the tensors is refused."""
-        return filled_by(self.source, lambda: self.tensors.num_values)
+        return filled_by(self.source, (lambda: self.tensors.num_values) if load_weights else None)
 
     def tokenizer(self):
         """Returns the tokenizer of the folder."""

@@ -87,11 +87,6 @@ class GlinerFolder(HuggingFaceFolder):
             self.config["vocab_size"] = self.tensors.shapes[f"{table}.weight"][0]
 
     @staticmethod
-    def recognizes(config):
-        """Whether a parsed config is of this format."""
-        return "span_mode" in config and "max_width" in config
-
-    @staticmethod
     def _check_variant(config, path):
         found = [what for key, what in _VARIANTS.items() if config.get(key)]
         if config["span_mode"] == "token_level":

@@ -87,11 +87,6 @@ class HuggingFaceFolder(Checkpoint):
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise ValueError(f"`architectures` in `{path}` must be names. Received: {names!r}.")
 
-    @staticmethod
-    def recognizes(config):
-        """Whether a parsed `config.json` is of this format."""
-        return "model_type" in config or "hidden_size" in config
-
     @functools.cached_property
     def tensors(self):
         """The tensors under the names of a bare model, whatever their names in the file."""

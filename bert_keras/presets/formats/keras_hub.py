@@ -72,13 +72,6 @@ class KerasHubFolder(Checkpoint):
         self._family = self.record.names[class_name]
         self._task_class, self._task = _class_and_arguments(folder / TASK)
 
-    @staticmethod
-    def recognizes(config):
-        """Whether a parsed `config.json` is of this format."""
-        package = str(config.get("registered_name") or "").partition(">")[0]
-        module = str(config.get("module") or "").partition(".")[0]
-        return bool({package, module} & {"keras_hub", "keras_nlp"})
-
     @functools.cached_property
     def tensors(self):
         """The tensors of the backbone."""

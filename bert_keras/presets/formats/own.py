@@ -37,11 +37,6 @@ class OwnFolder(Preset):
             if self._task.get("preprocessor") is not None:
                 _check_serialized(self._task["preprocessor"], path)
 
-    @staticmethod
-    def recognizes(config):
-        """Whether a parsed `config.json` is of this format."""
-        return isinstance(config.get("registered_name"), str)
-
     def _make(self, cls, overrides):
         return cls.from_config({**self.config["config"], **overrides})
 

@@ -46,11 +46,6 @@ class Tf1Folder(Checkpoint):
         found = [record for record in records("TF1") if record.config.keys() <= config.keys()]
         super().__init__(folder, config, path, name, (records("TF1")[:1] + found)[-1])
 
-    @staticmethod
-    def recognizes(config):
-        """Whether a parsed `bert_config.json` is of this format."""
-        return "hidden_size" in config
-
     @functools.cached_property
     def tensors(self):
         """The tensors of the checkpoint without those that only training needs."""
