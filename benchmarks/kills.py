@@ -36,7 +36,7 @@ from absl import app, flags
 import bert_keras
 from bert_keras.cli.text_rows import answers_to
 from bert_keras.corpora.shards import open_shard, write_shard
-from bert_keras.engine.atomic_files import of_one_state
+from bert_keras.engine.atomic_files import retry_if_changed
 from bert_keras.presets.safetensors_io import read_safetensors
 
 FLAGS = flags.FLAGS
@@ -83,7 +83,7 @@ def numbers_of(model):
     return [*said, *(float(name.split()[1]) for name in model.label_names)]
 
 
-@of_one_state
+@retry_if_changed
 def numbers_in_adapters(_, path):
     """Reads like `load_adapters`, which only accepts adapters for the same labels."""
     tensors = read_safetensors(path)

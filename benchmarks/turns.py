@@ -69,7 +69,7 @@ class Worker:
             "TOKENIZERS_PARALLELISM": "true",
             **dict.fromkeys(THREADS, str(threads)),
             "KERAS_BACKEND": backend or "torch",
-            # As the command line sets it (cli/start.py), unless the caller does.
+            # As the command line sets it (cli/bootstrap.py), unless the caller does.
             "TF_ENABLE_ONEDNN_OPTS": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1"),
             # As docs/en/guides/speed.md advises, unless the caller sets it.
             "GLIBC_TUNABLES": os.environ.get("GLIBC_TUNABLES", HUGE_PAGES if huge_pages else ""),

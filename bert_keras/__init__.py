@@ -9,14 +9,14 @@ import importlib as _importlib
 import os as _os
 import sys as _sys
 
-from bert_keras.other_names import renamed_class as _renamed_class
+from bert_keras.migration_hints import renamed_class as _renamed_class
 from bert_keras.version import __version__
 
 _program = "".join(_sys.argv[:1])
 if _program == "-m":  # Python is still looking for the module, which may be another one.
     _program = _sys.orig_argv[-len(_sys.argv)]
 if _os.path.basename(_program) in ("bert-keras", "bert-keras.exe", "bert_keras", "-mbert_keras"):
-    from bert_keras.cli.start import prepare as _prepare
+    from bert_keras.cli.bootstrap import prepare as _prepare
 
     _prepare()
 
@@ -32,8 +32,8 @@ except ModuleNotFoundError as error:
         raise
 else:
     from bert_keras import distribution, heads, layers, metrics, training
-    from bert_keras.engine.host_memory import keep_freed_memory
     from bert_keras.engine.keras_file import load_model
+    from bert_keras.engine.malloc import keep_freed_memory
     from bert_keras.models.albert import AlbertBackbone
     from bert_keras.models.bert import BertBackbone
     from bert_keras.models.deberta_v2 import DebertaV2Backbone
@@ -45,7 +45,7 @@ else:
     from bert_keras.models.roberta import RobertaBackbone
     from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
     from bert_keras.presets.registry import presets
-    from bert_keras.tasks.cached_features import HeadTask, encode_features
+    from bert_keras.tasks.cached_features import LinearProbe, encode_features
     from bert_keras.tasks.distillation import Distillation, distill
     from bert_keras.tasks.few_shot_classifier import FewShotClassifier
     from bert_keras.tasks.hard_negatives import mine_hard_negatives

@@ -13,8 +13,8 @@ from bert_keras import tasks as tasks
 from bert_keras import tokenizers as tokenizers
 from bert_keras import training as training
 from bert_keras.corpora.vocabulary_training import train_wordpiece as train_wordpiece
-from bert_keras.engine.host_memory import keep_freed_memory as keep_freed_memory
 from bert_keras.engine.keras_file import load_model as load_model
+from bert_keras.engine.malloc import keep_freed_memory as keep_freed_memory
 from bert_keras.models.albert import AlbertBackbone as AlbertBackbone
 from bert_keras.models.bert import BertBackbone as BertBackbone
 from bert_keras.models.deberta_v2 import DebertaV2Backbone as DebertaV2Backbone
@@ -26,7 +26,7 @@ from bert_keras.models.nomic_bert import NomicBertBackbone as NomicBertBackbone
 from bert_keras.models.roberta import RobertaBackbone as RobertaBackbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor as TextPreprocessor
 from bert_keras.presets.registry import presets as presets
-from bert_keras.tasks.cached_features import HeadTask as HeadTask
+from bert_keras.tasks.cached_features import LinearProbe as LinearProbe
 from bert_keras.tasks.cached_features import encode_features as encode_features
 from bert_keras.tasks.distillation import Distillation as Distillation
 from bert_keras.tasks.distillation import distill as distill

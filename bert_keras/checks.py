@@ -176,7 +176,7 @@ def check_labels_given(labels, owner, advice=""):
         )
 
 
-def refuse_first(wrong, values, rule, advice="", places=None):
+def raise_at_first(wrong, values, rule, advice="", places=None):
     """Raises `ValueError` for the first row that is wrong, with its index and value.
 
     Args:
@@ -186,7 +186,7 @@ def refuse_first(wrong, values, rule, advice="", places=None):
         advice: str, what to do; the last sentence of the message.
         places: list of str, where each row is in a file, instead of its index.
 
-    Example: `refuse_first(labels > 2, labels, "Labels must be at most 2")` raises "Labels must be
+    Example: `raise_at_first(labels > 2, labels, "Labels must be at most 2")` raises "Labels must be
     at most 2. Received 7 at the index 3."
     """
     wrong = np.asarray(wrong)
@@ -202,7 +202,7 @@ def refuse_first(wrong, values, rule, advice="", places=None):
     raise ValueError(f"{rule}. {received}.{_last(advice)}")
 
 
-def refuse_unused(rule, options, advice="Leave it out."):
+def raise_if_unused(rule, options, advice="Leave it out."):
     """Raises `ValueError` if an option is set that would have no effect.
 
     Args:
@@ -210,8 +210,8 @@ def refuse_unused(rule, options, advice="Leave it out."):
         options: dict from names to values; an option of `None` is not set.
         advice: str, what to do; the last sentence of the message.
 
-    Example: `refuse_unused("`delimiter` is for tables", {"delimiter": ";"})` raises "`delimiter` is
-    for tables. Received: delimiter=';'. Leave it out."
+    Example: `raise_if_unused("`delimiter` is for tables", {"delimiter": ";"})` raises "`delimiter`
+    is for tables. Received: delimiter=';'. Leave it out."
     """
     chosen = {name: value for name, value in options.items() if value is not None}
     if chosen:
@@ -226,7 +226,7 @@ def refuse_smoothing(rate, rule):
         rate: float, the `label_smoothing`.
         rule: str, why not, a sentence without its full stop.
     """
-    refuse_unused(rule, {"label_smoothing": rate or None})
+    raise_if_unused(rule, {"label_smoothing": rate or None})
 
 
 def require(package, to, extra=None, advice=""):

@@ -170,14 +170,14 @@ def layout_map(
     size, axes = mesh.shape[list(mesh.axis_names).index(axis)], {}
     for layers in backbone.adaptable.values():
         for layer in layers:
-            if layer.kernel.shape[layer.cut_axis] % size:
+            if layer.kernel.shape[layer.shard_axis] % size:
                 raise ValueError(
                     f"Kernels must split evenly into {size}, the size of the mesh along {axis!r}. "
                     f"Received: {layer.kernel.path} {tuple(layer.kernel.shape)}. Make the size of "
                     "that axis a divisor of the backbone's widths."
                 )
-            axes[layer.kernel.path] = (None, axis) if layer.cut_axis else (axis, None)
-            if layer.cut_axis and layer.bias is not None:
+            axes[layer.kernel.path] = (None, axis) if layer.shard_axis else (axis, None)
+            if layer.shard_axis and layer.bias is not None:
                 axes[layer.bias.path] = (axis,)
     table = backbone.token_embedding.embeddings
     if table.shape[0] % size == 0:
@@ -226,7 +226,7 @@ def is_launched() -> bool:
     return _BACKEND == "jax" and "KERAS_DISTRIBUTION_NUM_PROCESSES" in os.environ
 
 
-def of_first(value: Any) -> Any:
+def broadcast_from_rank0(value: Any) -> Any:
     """Returns the first process's value in all processes: an int below 2^31, or a list of these."""
     if process()[1] == 1:
         return value
@@ -274,7 +274,7 @@ def as_numpy(variable: keras.Variable) -> np.ndarray:
 # Batches
 
 
-class Share(NamedTuple):
+class DataShard(NamedTuple):
     """The rows of each batch that this process computes; a call selects them.
 
     Attributes:
@@ -328,8 +328,8 @@ class Share(NamedTuple):
             )
 
 
-def share_of(model: keras.Model, whole: bool = False) -> Share:
-    """Returns the `Share` of this process in the batches of a model's `fit` and `evaluate`.
+def share_of(model: keras.Model, whole: bool = False) -> DataShard:
+    """Returns the `DataShard` of this process in the batches of a model's `fit` and `evaluate`.
 
     Args:
         model: a `keras.Model`.
@@ -366,9 +366,9 @@ def share_of(model: keras.Model, whole: bool = False) -> Share:
         else:  # The batches are this process's own.
             replicas, shares = max(1, replicas // shares), 1
     if replicas == 1:
-        return Share()
+        return DataShard()
     fills = getattr(model, "ignores_weight_0", lambda: True)  # Only a task knows.
-    return Share(number, shares, replicas, fills())
+    return DataShard(number, shares, replicas, fills())
 
 
 def _replicas(model):
@@ -435,7 +435,7 @@ def over_devices(compute: Callable[..., Any]) -> Callable[..., Any]:
     mesh = distribution.device_mesh.backend_mesh
     whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
     compiled = jax.jit(compute, out_shardings=whole)
-    fill = Share(replicas=distribution.num_model_replicas)
+    fill = DataShard(replicas=distribution.num_model_replicas)
 
     def place(array):
         layout = distribution.get_data_layout(array.shape).backend_layout
@@ -486,7 +486,7 @@ def summed(gradients: Sequence[Any]) -> Sequence[Any]:
     return gradients
 
 
-def times_share(loss: Any, weights: Any) -> Any:
+def rescale_by_weight(loss: Any, weights: Any) -> Any:
     """Scales a weighted mean so that its mean over devices equals the mean over the whole batch.
 
     `loss * (sum of weights here) * (number of devices) / (sum of weights everywhere)`: a device

@@ -16,7 +16,7 @@ checked here, on the host, before anything is computed.
 
 import numpy as np
 
-from .checks import check_shape, refuse_first
+from .checks import check_shape, raise_at_first
 
 TOKEN_IDS = "token_ids"
 SEGMENT_IDS = "segment_ids"
@@ -44,7 +44,7 @@ def check_keys(inputs, allowed):
         )
     for key in inputs:
         if key not in allowed:
-            from bert_keras.other_names import renamed_input  # An exported folder lacks it.
+            from bert_keras.migration_hints import renamed_input  # An exported folder lacks it.
 
             raise ValueError(
                 f"The model takes the inputs {list(allowed)}. Received an input {key!r}."
@@ -111,4 +111,4 @@ def check_arrays(inputs, backbone, num_axes=2):
         if array is not None and array.size and (array.min() < 0 or array.max() >= size):
             rule = f"The input {key!r} must be from 0 to {size - 1} ({table})"
             advice = "Was the text tokenized with the vocabulary of this checkpoint?"
-            refuse_first((array < 0) | (array >= size), array, rule, advice)
+            raise_at_first((array < 0) | (array >= size), array, rule, advice)

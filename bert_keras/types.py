@@ -141,7 +141,7 @@ class OptimizerOptions(TypedDict, total=False):
 
 
 class Card(TypedDict, total=False):
-    """Facts for a model card, see `bert_keras.presets.card`."""
+    """Facts for a model card, see `bert_keras.presets.model_card`."""
 
     description: str
     license: str

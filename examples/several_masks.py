@@ -19,7 +19,7 @@ import keras
 
 import bert_keras
 from bert_keras import datasets, plots
-from bert_keras.training import SeveralMasks
+from bert_keras.training import RDrop
 
 # %% [markdown]
 # ## Data
@@ -33,13 +33,13 @@ train = train.take(range(0, len(train), 3))
 # %% [markdown]
 # ## Model
 #
-# `SeveralMasks` is a mixin; list it before the task's class. Register the new class, so that it can
+# `RDrop` is a mixin; list it before the task's class. Register the new class, so that it can
 # be saved with its settings.
 
 
 # %%
 @keras.saving.register_keras_serializable(package="several_masks")
-class Regularized(SeveralMasks, bert_keras.TextClassifier):
+class Regularized(RDrop, bert_keras.TextClassifier):
     """A text classifier that trains on several dropout masks."""
 
 

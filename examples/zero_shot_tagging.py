@@ -137,7 +137,7 @@ print(sorted(os.listdir("output/gliner")))
 #
 # ```python
 # tagger = bert_keras.ZeroShotTagger.from_preset("hf://urchade/gliner_medium-v2.1")
-# tagger.compile(learning_rate=1e-5, head_multiplier=5)
+# tagger.compile(learning_rate=1e-5, head_lr_multiplier=5)
 # tagger.fit(texts, entities, epochs=3)
 # ```
 #

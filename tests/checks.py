@@ -350,7 +350,7 @@ def check_attributes(backbone):
     for layers in backbone.adaptable.values():
         blocks = stages[-backbone.num_blocks :]
         assert all(id(layer.kernel) in block for layer, block in zip(layers, blocks, strict=True))
-        assert {layer.cut_axis for layer in layers} <= {0, 1}
+        assert {layer.shard_axis for layer in layers} <= {0, 1}
 
 
 def check_outputs(backbone, inputs):

@@ -49,7 +49,7 @@ ONCE = [
     "tests/presets/test_resolve.py",
     "tests/presets/test_tf1.py",
     "tests/presets/test_safetensors_io.py",
-    "tests/presets/test_tensor_bundle.py",
+    "tests/presets/test_tf_checkpoint.py",
     "tests/serving",
     "tests/tasks/test_lora_files.py",
     "tests/tasks/test_question_examples.py",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bert_keras import checks
-from bert_keras.checks import check_same_length, check_shape, check_type, refuse_first, require
+from bert_keras.checks import check_same_length, check_shape, check_type, raise_at_first, require
 
 LABELS = np.array([0, 2, 7, 9])
 
@@ -44,16 +44,16 @@ def test_a_wrong_type_or_shape_is_stated_with_the_rule_and_the_remedy():
 
 
 def test_the_first_wrong_value_is_stated_with_its_index():
-    assert refusal(refuse_first, LABELS > 2, LABELS, "Labels must be below 3", "Count.") == (
+    assert refusal(raise_at_first, LABELS > 2, LABELS, "Labels must be below 3", "Count.") == (
         "ValueError: Labels must be below 3. Received 7 at the index 2. Count."
     )
-    assert refusal(refuse_first, np.eye(2)[::-1] > 0, np.ones((2, 2)), "All must be 0") == (
+    assert refusal(raise_at_first, np.eye(2)[::-1] > 0, np.ones((2, 2)), "All must be 0") == (
         "ValueError: All must be 0. Received 1.0 at the index (0, 1)."
     )
-    assert refusal(refuse_first, [False, True], ["a", " "], "No text may be blank") == (
+    assert refusal(raise_at_first, [False, True], ["a", " "], "No text may be blank") == (
         "ValueError: No text may be blank. Received ' ' at the index 1."
     )
-    assert refusal(refuse_first, [True], np.array([[2, 1]]), "A span must have a length") == (
+    assert refusal(raise_at_first, [True], np.array([[2, 1]]), "A span must have a length") == (
         "ValueError: A span must have a length. Received [2, 1] at the index 0."
     )
 
@@ -79,13 +79,13 @@ def test_what_is_missing_or_would_have_no_effect_is_named(tmp_path):
         "ValueError: Reranker needs labels to train or to be evaluated. Received: y=None. Pass a "
         "score."
     )
-    of_tables = functools.partial(refusal, checks.refuse_unused, "They are for tables")
+    of_tables = functools.partial(refusal, checks.raise_if_unused, "They are for tables")
     assert of_tables({"separator": None, "quoting": False, "mark": ";"}) == (
         "ValueError: They are for tables. Received: quoting=False, mark=';'. Leave it out."
     )
     checks.check_exists(tmp_path, "A folder must exist", exists=os.path.isdir)
     checks.check_labels_given([], "Reranker")
-    checks.refuse_unused("It is for tables", {"separator": None})
+    checks.raise_if_unused("It is for tables", {"separator": None})
 
 
 def test_what_follows_the_rules_is_returned():
@@ -95,7 +95,7 @@ def test_what_follows_the_rules_is_returned():
     assert checks.check_not_empty(LABELS, "Some are needed") is LABELS
     assert require("json.decoder", "read JSON").JSONDecoder
     check_same_length("One label each", texts=["a"], labels=[0])
-    refuse_first(LABELS > 9, LABELS, "Labels must be below 10")
+    raise_at_first(LABELS > 9, LABELS, "Labels must be below 10")
 
 
 def test_a_long_value_is_shortened():

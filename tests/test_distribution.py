@@ -15,7 +15,7 @@ from tiny import tiny_backbone, tiny_classifier, tiny_task
 
 import bert_keras
 from bert_keras import distribution
-from bert_keras.distribution import Share
+from bert_keras.distribution import DataShard
 from bert_keras.training import optimizer
 from bert_keras.training.contrastive import MultipleNegativesRanking
 
@@ -90,7 +90,7 @@ def in_one_thread(function, *arguments):
 
 
 def test_shares_are_the_rows_of_a_batch_and_copies_that_weigh_0():
-    shares = [Share(index, 2, 4)(BATCH) for index in range(2)]
+    shares = [DataShard(index, 2, 4)(BATCH) for index in range(2)]
     inputs, labels, weights = keras.tree.map_structure(lambda *x: np.concatenate(x), *shares)
     assert [len(share[0]["token_ids"]) for share in shares] == [4, 4]
     np.testing.assert_array_equal(inputs["token_ids"][:5], BATCH[0]["token_ids"])
@@ -98,14 +98,14 @@ def test_shares_are_the_rows_of_a_batch_and_copies_that_weigh_0():
     np.testing.assert_array_equal(labels["second"][:5], BATCH[1]["second"])
     for name in labels:
         assert weights[name].tolist() == [1] * 5 + [0] * 3
-    given = Share(1, 2, 2)((*BATCH, {"first": np.ones(5), "second": np.full((5, 2), 2.0)}))[2]
+    given = DataShard(1, 2, 2)((*BATCH, {"first": np.ones(5), "second": np.full((5, 2), 2.0)}))[2]
     assert given["second"].tolist() == [[2, 2], [2, 2], [0, 0]]
     # All batches have the same parts.
-    assert [w.tolist() for w in Share(0, 5, 5)(BATCH)[2].values()] == [[1], [1]]
-    assert len(Share(0, 5, 5, fills=False)(BATCH)) == 2
-    assert Share()(BATCH) is BATCH
+    assert [w.tolist() for w in DataShard(0, 5, 5)(BATCH)[2].values()] == [[1], [1]]
+    assert len(DataShard(0, 5, 5, fills=False)(BATCH)) == 2
+    assert DataShard()(BATCH) is BATCH
     with pytest.raises(ValueError, match=r"multiple of 2 rows.*5 rows.*weighted_metrics"):
-        Share(0, 2, 2, fills=False)(BATCH)
+        DataShard(0, 2, 2, fills=False)(BATCH)
 
 
 def test_batches_are_filled_up_only_where_rows_of_weight_0_do_not_count(monkeypatch):
@@ -140,7 +140,7 @@ def test_each_familys_large_weights_are_cut(family):
 def test_what_would_do_nothing_or_be_wrong_is_refused(monkeypatch):
     task = tiny_classifier()
     optimizer = keras.optimizers.AdamW(clipnorm=1.0)
-    monkeypatch.setattr(distribution, "share_of", lambda task, whole=False: Share(0, 1, 2))
+    monkeypatch.setattr(distribution, "share_of", lambda task, whole=False: DataShard(0, 1, 2))
     if BACKEND == "jax":  # Every row sees all others there, and gradients are of whole batches.
         task.compile(optimizer, loss=MultipleNegativesRanking())
         return

@@ -10,12 +10,12 @@ import sys
 
 import pytest
 
-from bert_keras.engine import host_memory
+from bert_keras.engine import malloc
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A folder, or a module at the top, may import itself and what a lower level has.
 LIBRARY = [
-    {"checks", "other_names", "types", "version"},
+    {"checks", "migration_hints", "types", "version"},
     {"distribution", "inputs", "signatures"},
     {"engine"},
     {"tokenizers"},
@@ -29,7 +29,7 @@ LIBRARY = [
 # The library does not import these when it is imported, but from its doors, inside functions.
 ROOMS = [{"datasets", "export", "plots"}, {"corpora"}, {"search", "serving"}]
 ROOMS += [{"cli"}, {"__main__"}]
-DOORS = {"bert_keras.models.doors"}
+DOORS = {"bert_keras.models.export_mixin"}
 LEVELS = {name: level for level, names in enumerate([*LIBRARY, *ROOMS]) for name in names}
 
 
@@ -155,7 +155,7 @@ def after_import():
         "print([new, page_faults.shares_of_two_threads()])"
     )
     # On JAX, since Keras on PyTorch imports both.
-    environment = {k: v for k, v in os.environ.items() if not host_memory.is_set_by_user({k: v})}
+    environment = {k: v for k, v in os.environ.items() if not malloc.is_set_by_user({k: v})}
     paths = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "engine")])
     environment |= {"KERAS_BACKEND": "jax", "PYTHONPATH": paths}
     command = [sys.executable, "-c", code]
@@ -172,5 +172,5 @@ def test_importing_the_package_loads_no_room_and_nothing_heavy_beyond_keras(afte
 
 
 def test_importing_the_package_returns_freed_memory(after_import):
-    if host_memory.has_glibc():
+    if malloc.has_glibc():
         assert min(after_import[1]) > 0.9

@@ -16,7 +16,7 @@ import bert_keras
 from bert_keras import TextPreprocessor, tokenizers
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import arguments_of
-from bert_keras.tasks.joint_task import JointTask
+from bert_keras.tasks.teacher_student import JointTask
 from bert_keras.training.recipe import DEFAULTS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

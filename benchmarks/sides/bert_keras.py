@@ -59,8 +59,8 @@ def epoch(job):
     classifier.compile(package.AdamW(5e-5))
 
     def run():
-        window = job.get("sort_window")
-        classifier.fit(texts, labels, job["batch"], epochs=1, sort_window=window, verbose=0)
+        window = job.get("bucket_window")
+        classifier.fit(texts, labels, job["batch"], epochs=1, bucket_window=window, verbose=0)
 
     return run
 

@@ -22,8 +22,8 @@ from ..checks import (
     check_same_length,
     check_type,
 )
+from ..preprocessing.collate import TextPacker
 from ..preprocessing.encoded_rows import Batch, Rows, TextRows
-from ..preprocessing.packing import TextPacker
 
 # All subclasses of `Answerer` in this process, by their modules and names.
 KNOWN: dict[str, type[Answerer]] = {}

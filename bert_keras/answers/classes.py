@@ -14,7 +14,7 @@ from ..checks import (
     check_not_empty,
     check_same_length,
     is_column,
-    refuse_first,
+    raise_at_first,
 )
 from ..preprocessing.encoded_rows import DocumentRows, GroupRows
 from .answerer import Answerer, Field, Option, checked_elsewhere
@@ -230,7 +230,7 @@ class ChoiceAnswerer(Answerer):
         names = [f"choices[{index}]" for index in range(len(choices))]
         choices = [as_texts(as_column(x, n), n) for x, n in zip(choices, names, strict=True)]
         counts = np.array([len(row) for row in choices])
-        refuse_first(counts == 0, choices, "Each context needs at least one choice")
+        raise_at_first(counts == 0, choices, "Each context needs at least one choice")
         ids, _ = self.packer.tokenize(contexts)
         choice_ids, _ = self.packer.tokenize([text for row in choices for text in row])
         repeated = np.repeat(np.arange(len(contexts)), counts)

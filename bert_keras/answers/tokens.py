@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..checks import check_int, refuse_first
+from ..checks import check_int, raise_at_first
 from ..preprocessing.encoded_rows import MaskRows, TokenRows
 from .answerer import Answerer, Option, checked_elsewhere
 from .probabilities import sigmoid, softmax
@@ -62,7 +62,7 @@ class MaskAnswerer(Answerer):
     def answer(self, rows, batches, texts):
         rule = f"Each text needs a {self.tokenizer.mask_token} to fill"
         counts, found = rows.positions.lengths, [None] * len(rows)
-        refuse_first(counts == 0, texts, rule)
+        raise_at_first(counts == 0, texts, rule)
         for indices, outputs in batches:
             logits = outputs["masked_lm"] if isinstance(outputs, dict) else outputs
             for row, of_text in zip(indices, logits, strict=True):

@@ -37,9 +37,9 @@ import warnings
 
 from bert_keras.answers.catalog import ANSWERERS
 from bert_keras.checks import check_exists
-from bert_keras.cli import marked_rows, mistakes, serve, sources, start, text_rows
+from bert_keras.cli import annotated_input, bootstrap, errors, serve, sources, text_rows
+from bert_keras.cli.bootstrap import WITH_OWN_FLAGS
 from bert_keras.cli.options import LAYOUT, TRACEBACK, Option, parse_all, wants_help, wants_traceback
-from bert_keras.cli.start import WITH_OWN_FLAGS
 from bert_keras.version import __version__
 
 
@@ -112,18 +112,18 @@ HELP = {
 
 def run():
     """Runs the command that the arguments of the process name."""
-    start.started()
+    bootstrap.started()
     command = "".join(sys.argv[1:2])
     if command in WITH_OWN_FLAGS:
         module = importlib.import_module(f"bert_keras.cli.{WITH_OWN_FLAGS[command]}")
-        mistakes.run(module.main, f"bert-keras {command}", sys.argv[2:])
+        errors.run(module.main, f"bert-keras {command}", sys.argv[2:])
         return
     text_rows.read_and_write_utf8()
     if not wants_traceback(sys.argv):  # Then the messages of libraries are wanted too.
         logging.getLogger().setLevel(logging.ERROR)
         warnings.simplefilter("ignore")
         warnings.filterwarnings("always", module=r"bert_keras\.datasets\.")
-    mistakes.run(main, "bert-keras", sys.argv[1:])
+    errors.run(main, "bert-keras", sys.argv[1:])
 
 
 def help_of(command):
@@ -247,7 +247,7 @@ def _rows(name, flags, columns, arguments, output_format):
     options = {option.name: flags[option.name].value for option in LAYOUT}
     rows, layout = None, ()
     if not (flags.columns or flags.input_format or any(x is not None for x in options.values())):
-        rows = marked_rows.read_rows(name, flags.input, input_format, columns)
+        rows = annotated_input.read_rows(name, flags.input, input_format, columns)
     if rows is None:
         has_list = name == "choose"
         rows = text_rows.read_rows(flags.input, input_format, columns, has_list, **options)

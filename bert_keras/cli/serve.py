@@ -64,7 +64,7 @@ def serve(named_sources, flags):
 
     from bert_keras.serving.app import make_app
     from bert_keras.serving.connection import Connection
-    from bert_keras.serving.served import Settings
+    from bert_keras.serving.model_handle import Settings
 
     wait, keys = flags.wait_ms / 1000, tuple(os.environ.get(KEYS, "").split())
     limits = flags.max_waiting, flags.deadline, flags.max_body, flags.max_text
@@ -108,7 +108,7 @@ def models_of(named_sources, settings, engine="auto", task=None):
     """Returns a `Served` for each source, not loaded yet; see `loaded`."""
     import keras
 
-    from bert_keras.serving.served import Served
+    from bert_keras.serving.model_handle import Served
 
     models = {}
     for argument in named_sources:
@@ -129,7 +129,7 @@ def models_of(named_sources, settings, engine="auto", task=None):
 
 def _described(model):
     """Returns a model's task, how it answers, and what computes the answers."""
-    from bert_keras.serving.served import answerers_of
+    from bert_keras.serving.model_handle import answerers_of
 
     is_program = isinstance(model, runtime.ExportedTask)
     methods = ", ".join(x.replace("_", "-") for x in answerers_of(model))
@@ -149,7 +149,7 @@ def loaded(source, engine="auto", task=None):
         A task, or an `ExportedTask`. If it was exported here, its `source_task` is the task.
     """
 
-    from bert_keras.serving.served import answerers_of
+    from bert_keras.serving.model_handle import answerers_of
 
     model, warned = sources.load(source, TASKS.get(task, ()), headless=TASKS["embed"])
     sources.refuse_untrained(source, task or "serve", warned)
@@ -190,7 +190,7 @@ def _gets_sigmoid(source, model):
 def _program_of(model, is_asked_for):
     """Returns a task as a program for ONNX Runtime, or `None` if Keras should answer."""
     from bert_keras import distribution
-    from bert_keras.serving.served import answerers_of
+    from bert_keras.serving.model_handle import answerers_of
 
     answers = answerers_of(model)
     # The program would decode every token instead of the masks only.

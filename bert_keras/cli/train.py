@@ -16,16 +16,16 @@ import numpy as np
 from bert_keras import plots
 from bert_keras.checks import require
 from bert_keras.cli import devices
+from bert_keras.cli.baseline import defined
 from bert_keras.cli.kinds.kind import check_paths, take, texts_of
 from bert_keras.cli.options import TRACEBACK, Option, parse
 from bert_keras.cli.run_folder import EachEpoch, RunFolder
 from bert_keras.cli.tasks import TASKS
 from bert_keras.cli.text_rows import Row, answers_to
-from bert_keras.cli.verdict import defined
 from bert_keras.engine.atomic_files import write_json, writing
-from bert_keras.engine.host_memory import keep_freed_memory
+from bert_keras.engine.malloc import keep_freed_memory
 from bert_keras.presets.assign import NewHead
-from bert_keras.presets.card import README, card_of
+from bert_keras.presets.model_card import README, card_of
 from bert_keras.training.callbacks import BestOnMetric
 
 ABOUT = """{about}
@@ -71,7 +71,7 @@ TRAINING = (
     Option("early_stopping", bool, False, EARLY_STOPPING),
     Option("seed", int, 0, "Seed of the weights, the dropout and the order of examples."),
     Option("seeds", int, 1, "Number of runs, with seeds from --seed; the best one is saved.", 1),
-    Option("sort_window", int, None, SORT_WINDOW, 1),
+    Option("bucket_window", int, None, SORT_WINDOW, 1),
     Option("devices", int, None, devices.ABOUT, 1),
 )
 DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
@@ -204,7 +204,7 @@ def _run_trial(kind, flags, splits, run, number, setting, seed, make):
             epochs=epochs,
             initial_epoch=num_epochs,
             verbose="auto" if sys.stdout.isatty() else 2,
-            sort_window=flags.sort_window,
+            bucket_window=flags.bucket_window,
             callbacks=[*_measuring(kind, flags, splits, run), each_epoch],
             **({"class_weight": flags.class_weight} if flags.class_weight else {}),
         )

@@ -13,8 +13,8 @@ from bert_keras.corpora.pretraining_data import describe_vocabulary
 from bert_keras.corpora.shards import check_shard, open_shard, read_manifest
 from bert_keras.engine.atomic_files import reading
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
+from bert_keras.preprocessing.collate import INPUT_NAMES
 from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_rows_alike, mask_tokens
-from bert_keras.preprocessing.packing import INPUT_NAMES
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.types import Path

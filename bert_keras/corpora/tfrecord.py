@@ -15,7 +15,7 @@ from types import ModuleType
 
 import numpy as np
 
-from bert_keras.checks import refuse_first, require
+from bert_keras.checks import raise_at_first, require
 from bert_keras.engine.atomic_files import reading
 from bert_keras.types import Array, Path
 
@@ -117,4 +117,4 @@ def _check_rows(table, is_token, is_masked, path):
         ("next_sentence_labels", "be 0 or 1", ~np.isin(labels, (0, 1))),
     ):
         rule = f"`{column}` must {rule}"
-        refuse_first(wrong.any(axis=1), table[column], rule, _ADVICE, places)
+        raise_at_first(wrong.any(axis=1), table[column], rule, _ADVICE, places)

@@ -13,7 +13,7 @@ import tokenizers
 
 from bert_keras.checks import check_not_empty, check_type
 from bert_keras.datasets.files import read_lines
-from bert_keras.tokenizers.building_blocks import bert_normalizer
+from bert_keras.tokenizers.components import bert_normalizer
 from bert_keras.tokenizers.text_encoder import replace_surrogates
 from bert_keras.types import Path
 

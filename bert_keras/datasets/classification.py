@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bert_keras.checks import check_not_empty, refuse_first
-from bert_keras.datasets.label_cells import is_missing, read_labels, remark_on_names
+from bert_keras.checks import check_not_empty, raise_at_first
+from bert_keras.datasets.label_parsing import is_missing, read_labels, remark_on_names
 from bert_keras.datasets.labelled_texts import LabelledTexts
 from bert_keras.datasets.table import (
     as_text,
@@ -253,7 +253,7 @@ def read_texts(
         return LabelledTexts(rows.texts(texts), None, label_names, problem_type)
     if all(missing):
         rule = "at least one row must have a label"
-        refuse_first(missing, cells[0], rule, places=rows.places)
+        raise_at_first(missing, cells[0], rule, places=rows.places)
     rows.columns["", "values"] = values
     rows.leave_out(missing, _why_missing(cells, missing))
     values = rows.columns["", "values"]
@@ -311,13 +311,13 @@ def _encoded(values, names, problem_type, score_range, places):
         scores = np.array([*map(_as_float, values)])
         wrong = ~(np.isfinite(scores) & (low <= scores) & (scores <= high))
         limits = f" from {low} to {high}" if math.isfinite(high) else ""
-        refuse_first(wrong, values, f"a score must be a number{limits}", places=places)
+        raise_at_first(wrong, values, f"a score must be a number{limits}", places=places)
         return scores.astype("float32")
     is_multi, numbers = problem_type == "multi_label", {x: n for n, x in enumerate(names)}
     rows = values if is_multi else [[value] for value in values]
     unknown = [next((name for name in row if name not in numbers), None) for row in rows]
     rule = f"{'each' if is_multi else 'a'} label must be one of {shorten(list(names))}"
-    refuse_first([name is not None for name in unknown], unknown, rule, places=places)
+    raise_at_first([name is not None for name in unknown], unknown, rule, places=places)
     if not is_multi:
         return np.array([numbers[value] for value in values], "int32")
     labels = np.zeros((len(rows), len(names)), "int32")

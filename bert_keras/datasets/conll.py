@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from bert_keras.checks import check_not_empty
 from bert_keras.datasets.files import read_lines
-from bert_keras.datasets.label_cells import remark_on_names
+from bert_keras.datasets.label_parsing import remark_on_names
 from bert_keras.datasets.labelled_texts import ExampleSet
 from bert_keras.datasets.tag_records import (
     TAG_NAMES,

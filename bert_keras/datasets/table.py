@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Literal
 
-from bert_keras.checks import check_choice, check_not_empty, refuse_unused, require
+from bert_keras.checks import check_choice, check_not_empty, raise_if_unused, require
 from bert_keras.datasets.files import (
     COMPRESSED_NAMES,
     as_record,
@@ -165,7 +165,7 @@ def read_records(
     """
     kind = kind or kind_of(path)
     if kind not in ("csv", "tsv"):
-        refuse_unused(f"{path} has no delimiter", {"delimiter": delimiter})
+        raise_if_unused(f"{path} has no delimiter", {"delimiter": delimiter})
     if kind in ("parquet", "feather"):
         yield from _records_of_arrow(path, kind, stream)
         return
@@ -441,9 +441,9 @@ def _meaning_of_quotes(lines, delimiter, quoted, quoting, width, has_comma):
         if '"' in bare or {row.count(delimiter) for row in rows} - {expected}:
             continue
         is_needed = any(re.search('""|[\t\r\n]', field) for field in fields)
-        are_numbers = all(re.fullmatch(r"[\t\d.eE+-]*", row) for row in rows)
+        is_segment_mask = all(re.fullmatch(r"[\t\d.eE+-]*", row) for row in rows)
         for_commas = not has_comma and "," not in bare and any("," in field for field in fields)
-        is_usual = expected and ((width is None and are_numbers) or for_commas)
+        is_usual = expected and ((width is None and is_segment_mask) or for_commas)
         if quoting or is_needed or is_usual:
             return True, escapes
     return bool(quoting), False

@@ -17,7 +17,7 @@ from keras import ops
 
 from bert_keras import distribution
 from bert_keras.engine import fused_steps as fused
-from bert_keras.engine.whole_steps import after, inner_optimizer
+from bert_keras.engine.train_step import after, inner_optimizer
 
 # What the present batch weighs; TensorFlow runs each of several devices in a thread of its own.
 _PRESENT = threading.local()

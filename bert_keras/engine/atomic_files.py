@@ -126,7 +126,7 @@ def _finish(path, like):
     shutil.copymode(like, path)
 
 
-def of_one_state(read: _Reader) -> _Reader:
+def retry_if_changed(read: _Reader) -> _Reader:
     """Decorates a method that reads a folder or a file: it starts again if that was replaced.
 
     So it reads either the old files or the new ones, never a mixture.

@@ -207,7 +207,7 @@ class _Capture:
             self._queued.pop(0).synchronize()
 
 
-class NumberOnItsWay:
+class AsyncScalar:
     """A scalar that is being copied to the host; `float` waits until it is there.
 
     Keras reads the logs of each step in another thread. If these were tensors on the GPU, their
@@ -228,10 +228,10 @@ class NumberOnItsWay:
         return self._number.item()
 
 
-def numbers_on_their_way(logs: dict) -> dict:
+def async_logs(logs: dict) -> dict:
     """Returns logs whose scalars are on their way from a GPU to the host."""
     return {
-        name: NumberOnItsWay(x) if torch.is_tensor(x) and x.is_cuda and x.ndim == 0 else x
+        name: AsyncScalar(x) if torch.is_tensor(x) and x.is_cuda and x.ndim == 0 else x
         for name, x in logs.items()
     }
 

@@ -29,10 +29,10 @@ def _run_or_wait(handler, number, frame):
 
 
 @contextlib.contextmanager
-def signals_wait():
+def defer_signals():
     """A context in which no signal's handler runs; it runs at the end, and may raise there.
 
-    `signals_wait()(step)` is a function like `step` during which signals wait.
+    `defer_signals()(step)` is a function like `step` during which signals wait.
 
     Handlers are Python functions, such as the one that raises `KeyboardInterrupt`. The system's own
     actions, such as that of SIGKILL, are not delayed. In other threads, where no handler runs, and
@@ -64,7 +64,7 @@ def signals_wait():
 
 
 @contextlib.contextmanager
-def finishing_with(settle):
+def run_on_exit(settle):
     """Calls `settle` at the end of the block, however it ends, while signals wait.
 
     Args:
@@ -73,9 +73,9 @@ def finishing_with(settle):
     """
     try:
         yield
-        with signals_wait():
+        with defer_signals():
             settle()
     except BaseException:
-        with signals_wait():
+        with defer_signals():
             settle()
         raise

@@ -17,7 +17,7 @@ import h5py
 import keras
 
 from bert_keras.engine.atomic_files import reading
-from bert_keras.engine.size_limit import filled_by
+from bert_keras.engine.size_limit import parameter_budget
 from bert_keras.types import Path
 
 _MEMBERS = {"config.json", "metadata.json", "model.weights.h5"}
@@ -63,7 +63,7 @@ def load_model(
         with zipfile.ZipFile(path) as archive:
             _check_members(archive.infolist(), size)
             num_values = _count_values(archive)
-        with filled_by(path, lambda: num_values):
+        with parameter_budget(path, lambda: num_values):
             model = keras.saving.load_model(path, custom_objects, compile, safe_mode=True)
         tokenizer = getattr(model, "tokenizer", None)
         if tokenizer is not None and not tokenizer.has_vocabulary:

@@ -155,7 +155,7 @@ def attended(query, key, value, mask, bias, scale, dropout_mask, rate):
     return formula(query, key, value, mask, bias, dropout_mask)
 
 
-def is_for_blocks(length, size):
+def uses_block_sparse(length, size):
     """Returns whether local attention is computed in blocks of `size` positions.
 
     Args:

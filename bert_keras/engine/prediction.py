@@ -16,10 +16,10 @@ import numpy as np
 
 from bert_keras import distribution
 from bert_keras.checks import check_int
-from bert_keras.engine import forked, structure
-from bert_keras.engine.interrupts import signals_wait
+from bert_keras.engine import fork_guard, variable_paths
+from bert_keras.engine.interrupts import defer_signals
 from bert_keras.engine.keras_internals import data_adapters, takes_training, values
-from bert_keras.engine.whole_steps import runs_cuda_graphs
+from bert_keras.engine.train_step import runs_cuda_graphs
 
 _lock = threading.Lock()
 
@@ -41,8 +41,8 @@ class Prediction:
 
     def __call__(self, inputs):
         """Returns the outputs for a dict of arrays."""
-        if forked.is_forked:
-            forked.check_not_forked()
+        if fork_guard.is_forked:
+            fork_guard.check_not_forked()
         shapes = tuple((name, value.shape, value.dtype) for name, value in inputs.items())
         if shapes in self._shapes:
             return self._run(inputs)
@@ -61,7 +61,7 @@ class Prediction:
         """
         last = None
         for batch in batches:
-            with signals_wait():
+            with defer_signals():
                 outputs = self(inputs_of(batch))
             if last is not None:
                 yield _as_numpy(last)
@@ -81,7 +81,7 @@ def prediction_of(model):
 def _settings(model):
     """Returns what a compiled function depends on."""
     shared = keras.distribution.distribution()
-    return structure.version, model.run_eagerly, model.jit_compile, shared
+    return variable_paths.version, model.run_eagerly, model.jit_compile, shared
 
 
 def _inference(model):
@@ -95,7 +95,7 @@ def _jax_function(model, call):
         return lambda inputs: call(_tensors(inputs))
     import jax
 
-    from bert_keras.engine.compiled_programs import keep_compiled_programs
+    from bert_keras.engine.jax_compilation_cache import keep_compiled_programs
 
     keep_compiled_programs()
     variables = model.variables
@@ -140,7 +140,7 @@ _FUNCTIONS = {"jax": _jax_function, "tensorflow": _tensorflow_function, "torch":
 
 def _as_numpy(outputs):
     """Returns outputs as NumPy arrays, which may be read-only and share their memory."""
-    with signals_wait():
+    with defer_signals():
         return keras.tree.map_structure(_AS_NUMPY, outputs)
 
 

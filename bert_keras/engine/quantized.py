@@ -12,7 +12,7 @@ import gc
 import keras
 
 from bert_keras.checks import check_choice
-from bert_keras.engine import structure
+from bert_keras.engine import variable_paths
 from bert_keras.engine.keras_internals import all_layers
 
 # Modes whose weights depend only on the layer and its `config`.
@@ -56,7 +56,7 @@ def quantize_again(model, layers):
             if not _is_quantized(leaves[place]):
                 config = keras.saving.deserialize_keras_object(config)
                 leaves[place].quantize(mode, config=config)
-        structure.changed(*all_layers(model))
+        variable_paths.changed(*all_layers(model))
 
 
 @contextlib.contextmanager
@@ -73,7 +73,7 @@ def replacing_weights():
     try:
         yield
     finally:
-        structure.changed()
+        variable_paths.changed()
         if not was_frozen:
             gc.unfreeze()
             gc.collect()

@@ -17,12 +17,12 @@ import numpy as np
 
 from bert_keras import distribution
 from bert_keras.checks import check_not_empty
-from bert_keras.engine import forked, quantized, structure
+from bert_keras.engine import fork_guard, quantized, variable_paths
 from bert_keras.engine.atomic_files import replacing, replacing_files
-from bert_keras.engine.direct_call import adds_nothing
+from bert_keras.engine.fast_layer_call import adds_nothing
 from bert_keras.engine.keras_internals import all_layers, own_metrics
 from bert_keras.engine.prediction import batches_of, prediction_of, resolve_verbose, with_progress
-from bert_keras.engine.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
+from bert_keras.engine.train_step import WholeSteps, build_optimizer, whole_end, whole_steps
 from bert_keras.signatures import check_arguments
 from bert_keras.types import Data, Inputs, LayerOptions, Path, Verbose
 
@@ -44,13 +44,13 @@ class SafeModel(WholeSteps, keras.Model):
     output_names, _is_replica = None, False
 
     def __init__(self, **kwargs: Unpack[LayerOptions]) -> None:
-        forked.note_process()
+        fork_guard.note_process()
         distribution.check_engine()
         super().__init__(**kwargs)
 
     def __call__(self, inputs: Inputs, *args: Any, **kwargs: Any) -> Any:
-        if forked.is_forked:
-            forked.check_not_forked()
+        if fork_guard.is_forked:
+            fork_guard.check_not_forked()
         self.check_inputs(inputs)
         if adds_nothing(self, (inputs, *args), kwargs):
             return self.call(inputs, *args, **kwargs)
@@ -81,8 +81,8 @@ class SafeModel(WholeSteps, keras.Model):
 
     def _drop_stale_functions(self):
         """Drops compiled steps if layers, perhaps shared with another model, changed variables."""
-        if self._compiled_for != structure.version:
-            self._compiled_for = structure.version
+        if self._compiled_for != variable_paths.version:
+            self._compiled_for = variable_paths.version
             self.train_function = self.test_function = self.predict_function = None
 
     def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:

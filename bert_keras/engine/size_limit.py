@@ -15,7 +15,7 @@ _LEFT = contextvars.ContextVar("left", default=None)
 
 
 @contextlib.contextmanager
-def filled_by(source, num_values):
+def parameter_budget(source, num_values):
     """A context in which new variables have at most three times as many values as a file holds.
 
     Blocks count twice, when they are made and when they are built, and a checkpoint may lack a part
@@ -33,7 +33,7 @@ def filled_by(source, num_values):
         _LEFT.reset(token)
 
 
-def note_variable(shape):
+def count_parameters(shape):
     """Counts a variable before it is made; raises `ValueError` if the file cannot fill them all."""
     budget = _LEFT.get()
     if budget is None:

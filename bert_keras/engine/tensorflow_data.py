@@ -13,7 +13,7 @@ Remove when `test_keras_lets_tensorflow_tune_its_data` fails.
 
 import inspect
 
-from bert_keras.engine.interrupts import signals_wait
+from bert_keras.engine.interrupts import defer_signals
 from bert_keras.engine.keras_internals import data_adapters
 
 
@@ -91,7 +91,7 @@ def untuned(
         options = tf.data.Options()
         options.autotune.enabled = False
         # TensorFlow traces Python here, and could not trace it again after an interrupt.
-        with signals_wait():
+        with defer_signals():
             return tuned().with_options(options)
 
     adapter.get_tf_dataset = get_tf_dataset

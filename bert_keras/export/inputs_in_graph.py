@@ -2,7 +2,7 @@
 
 from bert_keras.export.tokenizer_in_graph import GraphTokenizer
 from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
-from bert_keras.preprocessing.packing import HEAD_LENGTH
+from bert_keras.preprocessing.collate import HEAD_LENGTH
 
 
 class GraphPreprocessor:
@@ -24,7 +24,7 @@ class GraphPreprocessor:
             pairs: string tensor `(batch,)`, the second texts, or `None`.
 
         Returns:
-            A dict of int32 tensors `(batch, length)`, see `packing.pack`.
+            A dict of int32 tensors `(batch, length)`, see `collate.pack`.
         """
         import tensorflow as tf
 
@@ -48,13 +48,13 @@ class GraphPreprocessor:
         return {name: inputs[name] for name in inputs if name in self.preprocessor.input_names}
 
     def _cut(self, tokens):
-        """Returns truncated single texts, see `packing.truncate`, and empty second texts."""
+        """Returns truncated single texts, see `collate.truncate`, and empty second texts."""
         strategy, budget = self.preprocessor.truncation, self.preprocessor.room()
         head = {"tail": 0, "head_tail": min(HEAD_LENGTH, budget // 2)}.get(strategy, budget)
         return _ends(tokens, head, budget - head), _ends(tokens, 0, 0)
 
     def _cut_pair(self, first, second):
-        """Returns both texts of pairs, truncated, see `packing.truncated_lengths`."""
+        """Returns both texts of pairs, truncated, see `collate.truncated_lengths`."""
         import tensorflow as tf
 
         strategy, budget = self.preprocessor.truncation, self.preprocessor.room(is_pair=True)

@@ -11,7 +11,7 @@ import json
 
 from bert_keras.tokenizers.layout import Layout
 from bert_keras.tokenizers.protocol_buffers import field
-from bert_keras.tokenizers.saved import ROLES
+from bert_keras.tokenizers.tokenizer_files import ROLES
 
 # The first pieces of a SentencePiece file, and the tokens with the first ids in the checkpoints.
 _BEGINS, _FIRST = ["<unk>", "<s>", "</s>"], ["<s>", "<pad>", "</s>", "<unk>"]

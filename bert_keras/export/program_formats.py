@@ -16,7 +16,7 @@ from collections import namedtuple
 import keras
 
 from bert_keras import distribution
-from bert_keras.checks import check_choice, refuse_unused, with_extra
+from bert_keras.checks import check_choice, raise_if_unused, with_extra
 from bert_keras.engine.keras_internals import all_layers
 from bert_keras.export import other_backend, text_program
 from bert_keras.inputs import SEGMENT_IDS, TOKEN_IDS
@@ -38,7 +38,7 @@ def check_format(format, filepath, options):
     if keras.backend.backend() not in backends:
         rule = f"{format!r} is written by {backends[0]}, in a process that takes no such arguments"
         advice = "Save a `.keras` file, and load and export it with KERAS_BACKEND={}."
-        refuse_unused(rule, options, advice.format(backends[0]))
+        raise_if_unused(rule, options, advice.format(backends[0]))
 
 
 def check_packages(format):

@@ -275,7 +275,7 @@ def _packer_of(config, backend):
     """Returns the `TextPacker` of a config around a `tokenizers.Tokenizer`."""
     encoder = importlib.import_module(f"{PACKAGE}.tokenizers.text_encoder")
     layout = importlib.import_module(f"{PACKAGE}.tokenizers.layout")
-    packer = importlib.import_module(f"{PACKAGE}.preprocessing.packing")
+    packer = importlib.import_module(f"{PACKAGE}.preprocessing.collate")
     layout = layout.Layout(**config["layout"])
     settings = {**config["packer"], "input_names": tuple(config["packer"]["input_names"])}
     tokenizer = encoder.TextEncoder(backend, layout, config["tokens"])

@@ -18,7 +18,7 @@ from bert_keras.version import __version__
 _WEIGHTS = "model.onnx.data"
 _ROOT = pathlib.Path(bert_keras.__file__).parent
 # What `runtime` imports by name.
-_ALWAYS = ("answers.answerer", "checks", "tokenizers.text_encoder", "preprocessing.packing")
+_ALWAYS = ("answers.answerer", "checks", "tokenizers.text_encoder", "preprocessing.collate")
 # The module of a user's own answers in the folder.
 _OWN = "answers.own"
 

@@ -8,14 +8,17 @@ import keras
 from bert_keras.export.inputs_in_graph import GraphPreprocessor
 from bert_keras.export.tokenizer_in_graph import check_can_be_in_graph
 from bert_keras.layers.activations import get_activation
-from bert_keras.preprocessing.packing import PAIR_STRATEGIES, SINGLE_STRATEGIES
+from bert_keras.preprocessing.collate import PAIR_STRATEGIES, SINGLE_STRATEGIES
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 
 _ADVICE = "Export it without `text=True`, for token ids, or use the task itself, with `predict`."
 
 
 def check(model: keras.Model, format: str, input_signature: Any, options: dict[str, Any]) -> None:
-    """Raises `ValueError` if a model cannot be a program that takes texts, see `Doors.export`."""
+    """Raises `ValueError` if a model cannot be a program that takes texts.
+
+    See `ExportMixin.export`.
+    """
     if (format, input_signature, options) != ("tf_saved_model", None, {}):
         raise ValueError(
             "A program that takes texts is a SavedModel without further arguments; others take "
@@ -61,7 +64,7 @@ def _endpoints(model):
 
 
 def write(model: keras.Model, path: str, verbose: bool | None = None) -> None:
-    """Writes a model as a SavedModel that takes texts, see `Doors.export`.
+    """Writes a model as a SavedModel that takes texts, see `ExportMixin.export`.
 
     Its endpoints are `serve(texts)` and `serve_pairs(texts, pairs)`, or `serve(texts, pairs)` for a
     task that only takes pairs. An endpoint is left out if the truncation does not fit it.

@@ -14,7 +14,6 @@ from bert_keras.engine.atomic_files import replacing_files, write_json, write_te
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.export import keras_hub_tokenizer as tokenizers
 from bert_keras.presets.assign import by_path, own_weights, warn
-from bert_keras.presets.card import README, card_of
 from bert_keras.presets.families import kind_of, record_of, records
 from bert_keras.presets.formats import keras_hub as names
 from bert_keras.presets.formats.checkpoint import (
@@ -23,10 +22,11 @@ from bert_keras.presets.formats.checkpoint import (
     refuse,
     written_config,
 )
+from bert_keras.presets.model_card import README, card_of
 from bert_keras.presets.name_map import expand, transformed_back
 from bert_keras.presets.safetensors_io import weights_files
 from bert_keras.tokenizers.keras_hub_settings import ASSETS
-from bert_keras.tokenizers.saved import TOKENIZER_FILES
+from bert_keras.tokenizers.tokenizer_files import TOKENIZER_FILES
 
 _THERE = "KerasHub"
 
@@ -52,7 +52,7 @@ def export_to_keras_hub(model, folder, card=None):
     Args:
         model: a backbone or a task of a family that has a record of this format.
         folder: str or path, made if missing. All files are replaced or, after an error, none.
-        card: dict, see `presets.card`, or `None`.
+        card: dict, see `presets.model_card`, or `None`.
 
     Returns:
         The name of the model's class in KerasHub.

@@ -1,5 +1,7 @@
 """Prediction heads, which tasks put on a backbone, one per file."""
 
+from bert_keras.heads.colbert import TokenVectorsHead as TokenVectorsHead
+from bert_keras.heads.document import WindowHead as WindowHead
 from bert_keras.heads.embedding import EmbeddingHead as EmbeddingHead
 from bert_keras.heads.masked_tokens import MaskedLMHead as MaskedLMHead
 from bert_keras.heads.next_sentence import NextSentenceHead as NextSentenceHead
@@ -10,5 +12,3 @@ from bert_keras.heads.span import SpanHead as SpanHead
 from bert_keras.heads.span_border import SpanBoundaryHead as SpanBoundaryHead
 from bert_keras.heads.splade import SpladeHead as SpladeHead
 from bert_keras.heads.token import TokenHead as TokenHead
-from bert_keras.heads.token_vectors import TokenVectorsHead as TokenVectorsHead
-from bert_keras.heads.window import WindowHead as WindowHead

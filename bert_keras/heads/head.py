@@ -4,8 +4,8 @@ from typing import Any, Unpack
 
 import keras
 
-from bert_keras.checks import refuse_unused
-from bert_keras.engine.direct_call import DirectCall
+from bert_keras.checks import raise_if_unused
+from bert_keras.engine.fast_layer_call import DirectCall
 from bert_keras.layers.activations import get_activation
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import build_parts, head_initializer
@@ -75,7 +75,7 @@ class Head(DirectCall, keras.layers.Layer):
             self.hidden = self.make_dense(self.hidden_dim, activation, "hidden", not norm)
         else:
             advice = "Name its `hidden_activation`, such as 'gelu', or leave `norm` out."
-            refuse_unused(
+            raise_if_unused(
                 "`norm` is for a head with a hidden layer", {"norm": norm or None}, advice
             )
         if norm:

@@ -5,8 +5,8 @@ from typing import Unpack
 import keras
 from keras import ops
 
-from bert_keras.checks import check_choice, refuse_unused
-from bert_keras.engine.direct_call import call_layer
+from bert_keras.checks import check_choice, raise_if_unused
+from bert_keras.engine.fast_layer_call import call_layer
 from bert_keras.heads.head import Head
 from bert_keras.layers.pooler import POOLINGS, pool
 from bert_keras.types import Activation, LayerOptions, Outputs, Pooling, Tensor
@@ -36,7 +36,7 @@ class SequenceHead(Head):
 
     Attributes:
         num_masks: int, number of dropout masks for each pooled vector: 1, unless
-            `bert_keras.training.consistency.SeveralMasks` sets it.
+            `bert_keras.training.consistency.RDrop` sets it.
 
     Call arguments:
         outputs: dict of a backbone.
@@ -70,7 +70,7 @@ class SequenceHead(Head):
         if hidden_activation is None:
             rule = "`dropout_first` is for a head with a hidden layer"
             advice = "Name its `hidden_activation`, such as 'tanh', or leave `dropout_first` out."
-            refuse_unused(rule, {"dropout_first": dropout_first or None}, advice)
+            raise_if_unused(rule, {"dropout_first": dropout_first or None}, advice)
         check_choice("pooling", pooling, POOLINGS)
         self.drop = self.make_dropout(dropout)
         self.add_hidden()

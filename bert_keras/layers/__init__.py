@@ -11,7 +11,7 @@ from bert_keras.layers.encoder import Encoder as Encoder
 from bert_keras.layers.encoder import EncoderBlock as EncoderBlock
 from bert_keras.layers.feed_forward import FeedForward as FeedForward
 from bert_keras.layers.pooler import Pooler as Pooler
-from bert_keras.other_names import hints_of_module
+from bert_keras.migration_hints import hints_of_module
 
 CRF = LinearChainCRF
 

@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from bert_keras.engine import kernels
-from bert_keras.engine.direct_call import DirectCall
+from bert_keras.engine.fast_layer_call import DirectCall
 from bert_keras.engine.keras_internals import track_variables, tracker_of
 
 
@@ -32,9 +32,9 @@ class AdaptableDense(DirectCall, keras.layers.Dense):
 
     Args:
         units: int, width of the output.
-        cut_axis: int, the axis along which the kernel may be split over several devices: 1 for its
-            columns; 0 for its rows, in a layer that follows one whose columns are split, so that
-            the values between the two stay on their devices.
+        shard_axis: int, the axis along which the kernel may be split over several devices: 1 for
+            its columns; 0 for its rows, in a layer that follows one whose columns are split, so
+            that the values between the two stay on their devices.
         **kwargs: those of `keras.layers.Dense`.
 
     Reference:
@@ -46,9 +46,9 @@ class AdaptableDense(DirectCall, keras.layers.Dense):
     # The kernel, or `None` where Keras computes it from other weights.
     plain_kernel = None
 
-    def __init__(self, units: int, *args: Any, cut_axis: int = 1, **kwargs: Any) -> None:
+    def __init__(self, units: int, *args: Any, shard_axis: int = 1, **kwargs: Any) -> None:
         super().__init__(units, *args, **kwargs)
-        self.cut_axis = cut_axis
+        self.shard_axis = shard_axis
 
     def build(self, input_shape):
         super().build(input_shape)
@@ -57,7 +57,7 @@ class AdaptableDense(DirectCall, keras.layers.Dense):
 
     def get_config(self):
         config = super().get_config()
-        return config if self.cut_axis else {**config, "cut_axis": 0}
+        return config if self.shard_axis else {**config, "shard_axis": 0}
 
     @property
     def has_adapter(self):

@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from bert_keras.engine import kernels
-from bert_keras.engine.direct_call import DirectCall
+from bert_keras.engine.fast_layer_call import DirectCall
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense, build_parts
@@ -81,7 +81,7 @@ class SelfAttention(DirectCall, keras.layers.Layer):
         self.query, self.key, self.value = (
             bert_dense(self, hidden_dim, name, AdaptableDense) for name in ("query", "key", "value")
         )
-        self.output_dense = bert_dense(self, hidden_dim, "output", AdaptableDense, cut_axis=0)
+        self.output_dense = bert_dense(self, hidden_dim, "output", AdaptableDense, shard_axis=0)
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape=None):

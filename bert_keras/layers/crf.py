@@ -5,7 +5,7 @@ from typing import Unpack
 import keras
 from keras import ops
 
-from bert_keras.engine.size_limit import note_variable
+from bert_keras.engine.size_limit import count_parameters
 from bert_keras.types import NameOptions, Tensor
 
 
@@ -62,7 +62,7 @@ class LinearChainCRF(keras.layers.Layer):
 
     def build(self, input_shape=None):
         n = self.num_tags
-        note_variable((n, n))
+        count_parameters((n, n))
         self.transitions = self.add_weight(shape=(n, n), initializer="zeros", name="transitions")
         self.start = self.add_weight(shape=(n,), initializer="zeros", name="start")
         self.end = self.add_weight(shape=(n,), initializer="zeros", name="end")

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from bert_keras.engine import kernels
-from bert_keras.engine.direct_call import DirectCall
+from bert_keras.engine.fast_layer_call import DirectCall
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")

@@ -5,7 +5,7 @@ from typing import Unpack
 import keras
 from keras import ops
 
-from bert_keras.engine.direct_call import DirectCall, call_layer
+from bert_keras.engine.fast_layer_call import DirectCall, call_layer
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense, bert_table, build_parts
 from bert_keras.layers.layer_norm import LayerNorm

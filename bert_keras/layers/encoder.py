@@ -5,9 +5,9 @@ from typing import Unpack
 
 import keras
 
-from bert_keras.engine.direct_call import DirectCall
+from bert_keras.engine.fast_layer_call import DirectCall
 from bert_keras.engine.remat import rematerialized, warn_where_useless
-from bert_keras.engine.size_limit import note_variable
+from bert_keras.engine.size_limit import count_parameters
 from bert_keras.layers.adaptable_dense import adaptable_layers
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import build_parts
@@ -97,7 +97,7 @@ class EncoderBlock(_OfLayers):
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         # Counted now, so that the size limit acts before a thousand blocks are made: the kernels
         # themselves are counted only when they are built.
-        note_variable((self.hidden_dim, sum(layer.units for layer in self.adaptable.values())))
+        count_parameters((self.hidden_dim, sum(layer.units for layer in self.adaptable.values())))
 
     @property
     def adaptable(self) -> Mapping[str, keras.layers.Dense]:

@@ -5,7 +5,7 @@ from typing import Unpack
 
 import keras
 
-from bert_keras.engine.direct_call import DirectCall
+from bert_keras.engine.fast_layer_call import DirectCall
 from bert_keras.layers.activations import activated_dense, get_activation
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.initializer import bert_dense
@@ -55,7 +55,7 @@ class FeedForward(DirectCall, keras.layers.Layer):
         self.initializer_range = initializer_range
         self.activation = get_activation(activation)
         self.intermediate = bert_dense(self, intermediate_dim, "intermediate", AdaptableDense)
-        self.output_dense = bert_dense(self, hidden_dim, "output", AdaptableDense, cut_axis=0)
+        self.output_dense = bert_dense(self, hidden_dim, "output", AdaptableDense, shard_axis=0)
 
     def build(self, input_shape=None):
         self.intermediate.build((None, None, self.hidden_dim))

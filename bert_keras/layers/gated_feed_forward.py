@@ -7,7 +7,7 @@ from typing import Unpack
 import keras
 from keras import ops
 
-from bert_keras.engine.direct_call import DirectCall
+from bert_keras.engine.fast_layer_call import DirectCall
 from bert_keras.layers.activations import get_activation
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.dropout import Dropout
@@ -64,7 +64,7 @@ class GatedFeedForward(DirectCall, keras.layers.Layer):
         self.activation = get_activation(activation)
         dense = functools.partial(bert_dense, self, layer_class=AdaptableDense)
         self.intermediate = dense(2 * intermediate_dim, "intermediate", use_bias=False)
-        self.output_dense = dense(hidden_dim, "output", cut_axis=0, use_bias=use_bias)
+        self.output_dense = dense(hidden_dim, "output", shard_axis=0, use_bias=use_bias)
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape=None):

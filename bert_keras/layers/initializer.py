@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_keras.engine.size_limit import note_variable
+from bert_keras.engine.size_limit import count_parameters
 
 
 def bert_initializer(stddev=0.02):
@@ -86,7 +86,7 @@ class RandomNormal(keras.initializers.RandomNormal):
     """
 
     def __call__(self, shape, dtype=None):
-        note_variable(shape)
+        count_parameters(shape)
         values = np.random.default_rng(self.seed).standard_normal(shape, dtype=np.float32)
         values = np.float32(self.stddev) * values + np.float32(self.mean)
         return ops.convert_to_tensor(values, dtype or keras.config.floatx())
@@ -106,7 +106,7 @@ class TruncatedNormal(keras.initializers.TruncatedNormal):
     """
 
     def __call__(self, shape, dtype=None):
-        note_variable(shape)
+        count_parameters(shape)
         generator = np.random.default_rng(self.seed)
         values = np.asarray(generator.standard_normal(shape, dtype=np.float32))
         flat = values.reshape(-1)

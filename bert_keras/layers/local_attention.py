@@ -27,7 +27,7 @@ def attend_locally(
     """
     options = {"dropout": dropout, "return_attentions": return_attentions, "training": training}
     size = max(reach, 1)
-    if not return_attentions and backends.is_for_blocks(ops.shape(query)[1], size):
+    if not return_attentions and backends.uses_block_sparse(ops.shape(query)[1], size):
         return _attend_in_blocks(query, key, value, is_token, size, reach, options)
     positions = ops.arange(ops.shape(query)[1], dtype="int32")
     distances = ops.expand_dims(positions, 1) - ops.expand_dims(positions, (0, 1, 2))

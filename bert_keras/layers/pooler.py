@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from bert_keras.checks import check_choice
-from bert_keras.engine.direct_call import DirectCall, call_layer
+from bert_keras.engine.fast_layer_call import DirectCall, call_layer
 from bert_keras.layers.initializer import bert_dense
 from bert_keras.types import LayerOptions, Outputs, Pooling, Tensor
 

@@ -7,7 +7,7 @@ from typing import Unpack
 import keras
 from keras import ops
 
-from bert_keras.engine.direct_call import DirectCall
+from bert_keras.engine.fast_layer_call import DirectCall
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.attention import attend
 from bert_keras.layers.dropout import Dropout
@@ -85,7 +85,7 @@ class RotaryAttention(DirectCall, keras.layers.Layer):
         self.initializer_range = initializer_range
         dense = functools.partial(bert_dense, self, layer_class=AdaptableDense, use_bias=use_bias)
         self.query_key_value = dense(3 * hidden_dim, "query_key_value")
-        self.output_dense = dense(hidden_dim, "output", cut_axis=0)
+        self.output_dense = dense(hidden_dim, "output", shard_axis=0)
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape=None):

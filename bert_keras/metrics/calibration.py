@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bert_keras.answers.classes import class_probabilities
-from bert_keras.checks import check_int, check_not_empty, check_shape, refuse_first
+from bert_keras.checks import check_int, check_not_empty, check_shape, raise_at_first
 
 # Limits of a temperature, and when the best one lies beyond them.
 _LIMITS = {
@@ -45,7 +45,7 @@ def expected_calibration_error(
     """
     probabilities, labels = _checked("Probabilities", probabilities, labels)
     wrong = (probabilities < 0) | (probabilities > 1)
-    refuse_first(wrong, probabilities, "Probabilities must be from 0 to 1")
+    raise_at_first(wrong, probabilities, "Probabilities must be from 0 to 1")
     check_int("num_bins", num_bins)
     if labels.ndim == 1:
         right = probabilities.argmax(axis=1) == labels
@@ -97,10 +97,10 @@ def _checked(name: str, values: ArrayLike, labels: ArrayLike) -> tuple[NDArray[A
     values, labels = np.asarray(values, "float64"), np.asarray(labels)
     check_shape(name, values, ("num_examples", "num_classes"))
     check_not_empty(values, f"{name} must be of at least one example")
-    refuse_first(~np.isfinite(values), values, f"{name} must be finite")
+    raise_at_first(~np.isfinite(values), values, f"{name} must be finite")
     shape = values.shape[:1] if labels.ndim == 1 else values.shape
     check_shape("Labels", labels, shape, "iufb" if labels.ndim == 2 else "iu")
     most = values.shape[1] - 1 if labels.ndim == 1 else 1
     wrong = (labels < 0) | (labels > most) | (labels != np.round(labels))
-    refuse_first(wrong, labels, f"Labels must be ints from 0 to {most}")
+    raise_at_first(wrong, labels, f"Labels must be ints from 0 to {most}")
     return values, labels

@@ -10,7 +10,7 @@ document scores 0.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bert_keras.checks import check_int, check_not_empty, check_shape, refuse_first
+from bert_keras.checks import check_int, check_not_empty, check_shape, raise_at_first
 
 
 def ndcg(scores: ArrayLike, relevance: ArrayLike, k: int | None) -> float:
@@ -94,13 +94,13 @@ def _found_relevance(scores, relevance, k):
     advice = "Both must be (num_queries, num_documents)."
     check_shape("`relevance`", relevance, scores.shape, advice=advice)
     check_not_empty(scores.ravel(), "`scores` must have at least one query and one document")
-    refuse_first(
+    raise_at_first(
         np.isnan(scores) | (scores == np.inf),
         scores,
         "`scores` must be finite, or -inf for a document that was not found",
     )
     rule, advice = "`relevance` must be finite numbers from 0", "0 means not relevant."
-    refuse_first(~(np.isfinite(relevance) & (relevance >= 0)), relevance, rule, advice)
+    raise_at_first(~(np.isfinite(relevance) & (relevance >= 0)), relevance, rule, advice)
     k = scores.shape[1] if k is None else check_int("k", k)
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     was_found = np.take_along_axis(scores, order, axis=1) > -np.inf

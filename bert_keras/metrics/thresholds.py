@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bert_keras.checks import check_not_empty, check_shape, refuse_first
+from bert_keras.checks import check_not_empty, check_shape, raise_at_first
 
 
 def tune_thresholds(
@@ -36,8 +36,8 @@ def tune_thresholds(
     check_shape("`true`", true, ("num_examples", "num_labels"))
     check_shape("`scores`", scores, true.shape, advice="`true` has this shape.")
     check_not_empty(true.ravel(), "`true` must not be empty")
-    refuse_first(~np.isin(true, (0, 1)), true, "`true` must hold only 0 and 1 for each label")
-    refuse_first(~np.isfinite(scores), scores, "`scores` must be finite")
+    raise_at_first(~np.isin(true, (0, 1)), true, "`true` must hold only 0 and 1 for each label")
+    raise_at_first(~np.isfinite(scores), scores, "`scores` must be finite")
     columns = zip(true.T.astype(bool), scores.T, strict=True)
     return np.array([_best_threshold(labels, column, default) for labels, column in columns])
 

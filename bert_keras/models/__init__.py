@@ -1,3 +1,3 @@
-from bert_keras.other_names import hints_of_module
+from bert_keras.migration_hints import hints_of_module
 
 __getattr__ = hints_of_module(__name__)

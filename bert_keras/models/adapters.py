@@ -6,14 +6,14 @@ from typing import Any, Self
 import keras
 
 from bert_keras.checks import check_int, check_number
-from bert_keras.engine import structure
-from bert_keras.engine.structure import relative_path
+from bert_keras.engine import variable_paths
+from bert_keras.engine.variable_paths import relative_path
 from bert_keras.types import Projection
 
 DEFAULT_TARGETS = ("query", "value")
 
 
-class Adaptable:
+class LoraMixin:
     """A backbone's methods for LoRA adapters, which are part of it and of its weights.
 
     `adaptable`, a mapping from names to lists of dense layers, one per block, says which layers can
@@ -65,7 +65,7 @@ class Adaptable:
             weight.trainable = False
         self._frozen_by_adapters = tuple(map(relative_path, frozen))
         self.lora = settings
-        structure.changed()
+        variable_paths.changed()
 
     def _checked_settings(self, rank, alpha, targets, layers):
         check_int("lora_rank", rank, 1, self.hidden_dim, "4 to 16 are usual.")
@@ -113,7 +113,7 @@ class Adaptable:
         for weight in self.frozen_by_adapters:
             weight.trainable = True
         self._frozen_by_adapters, self.lora = (), None
-        structure.changed()
+        variable_paths.changed()
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         """Like `keras.Model.save`.

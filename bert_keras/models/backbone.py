@@ -11,7 +11,7 @@ from bert_keras import inputs as contract
 from bert_keras.checks import check_bool, check_int, check_number, check_rates
 from bert_keras.layers.initializer import build_parts
 from bert_keras.layers.pooler import Pooler
-from bert_keras.models.adapters import Adaptable
+from bert_keras.models.adapters import LoraMixin
 from bert_keras.models.model import BuiltModel, layer_for, settings_of
 from bert_keras.signatures import check_arguments, keeps_arguments
 from bert_keras.types import Dtype, Inputs, Outputs, Path, Tensor
@@ -37,7 +37,7 @@ _TAKEN_FROM = {
 }
 
 
-class Backbone(Adaptable, BuiltModel):
+class Backbone(LoraMixin, BuiltModel):
     """A family's encoder, from token ids to hidden states. There is one subclass per paper.
 
     The arguments of a subclass's constructor are attributes, see `keeps_arguments`, and this
@@ -91,7 +91,7 @@ class Backbone(Adaptable, BuiltModel):
             read it.
         num_blocks: int, number of blocks, which are the last of the stages.
         adaptable: mapping, name -> list of dense layers, one per block, that can have adapters.
-            Their `cut_axis` says how a kernel may be split over several devices.
+            Their `shard_axis` says how a kernel may be split over several devices.
         dropout, activation, layer_norm_epsilon, initializer_range: defaults of the heads.
     """
 

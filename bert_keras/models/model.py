@@ -15,8 +15,8 @@ from bert_keras.engine import quantized
 from bert_keras.engine.keras_internals import all_layers
 from bert_keras.engine.safe_model import SafeModel
 from bert_keras.inputs import TOKEN_IDS, check_keys
-from bert_keras.models.doors import Doors
-from bert_keras.other_names import NotHere, missing_attribute
+from bert_keras.migration_hints import NotHere, missing_attribute
+from bert_keras.models.export_mixin import ExportMixin
 from bert_keras.signatures import parameters_of, with_signature
 from bert_keras.types import Inputs
 
@@ -25,7 +25,7 @@ _Layer = TypeVar("_Layer", bound=keras.layers.Layer)
 _MODEL_ARGUMENTS = ("name", "dtype", "trainable")
 
 
-class BuiltModel(Doors, SafeModel):
+class BuiltModel(ExportMixin, SafeModel):
     """A `keras.Model` whose variables all exist after construction.
 
     - A subclass creates its layers in `__init__`, builds them in `build`, which skips children that
@@ -39,7 +39,7 @@ class BuiltModel(Doors, SafeModel):
     A subclass sets `input_names`, has a method `check_arrays(inputs)`, and keeps each constructor
     argument as an attribute of the same name, from which its config is made.
 
-    See `SafeModel` for training, prediction and files, and `Doors` for presets and exports.
+    See `SafeModel` for training, prediction and files, and `ExportMixin` for presets and exports.
     """
 
     input_names = ()

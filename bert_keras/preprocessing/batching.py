@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bert_keras import distribution
 from bert_keras.checks import check_choice, check_int, check_not_empty, check_same_length
-from bert_keras.engine.compiled_programs import COMPILES_SHAPES
+from bert_keras.engine.jax_compilation_cache import COMPILES_SHAPES
 from bert_keras.preprocessing.encoded_rows import Rows
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.types import Array
@@ -27,7 +27,7 @@ def length_buckets(max_length: int, step: int = 8, first: int = 16) -> tuple[int
     """Returns the lengths that batches may be padded to.
 
     Multiples of `step` up to 64, of twice `step` up to 128, and of four times `step` beyond. On JAX
-    and TensorFlow each length is a shape to compile, see `buckets_worth_compiling`.
+    and TensorFlow each length is a shape to compile, see `choose_bucket_lengths`.
 
     Args:
         max_length: int, the last length.
@@ -83,7 +83,7 @@ def bucket_lengths(lengths: ArrayLike, buckets: Sequence[int]) -> NDArray[np.int
     return buckets[places]
 
 
-def buckets_worth_compiling(batches, buckets, num_epochs, price):
+def choose_bucket_lengths(batches, buckets, num_epochs, price):
     """Returns the lengths whose programs save more time than they cost to compile.
 
     Fewer lengths mean more padding, more lengths more programs. Dynamic programming over the
@@ -101,7 +101,7 @@ def buckets_worth_compiling(batches, buckets, num_epochs, price):
     Example:
 
     >>> batches = [(range(32), 16)] * 20 + [(range(32), 24), (range(32), 32)]
-    >>> buckets_worth_compiling(batches, (16, 24, 32, 40), num_epochs=1, price=8192)
+    >>> choose_bucket_lengths(batches, (16, 24, 32, 40), num_epochs=1, price=8192)
     (16, 32)
     """
     rows = dict.fromkeys(buckets, 0)

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import refuse_first
+from ..checks import raise_at_first
 from ..inputs import MASK_POSITIONS, PADDING_MASK, SCORING_MASK, TOKEN_IDS
 from ..types import Array
-from .packing import TextPacker
+from .collate import TextPacker
 from .ragged import Ragged
 from .windows import document_windows
 
@@ -226,7 +226,7 @@ class MaskRows(Rows):
             f"No {packer.tokenizer.mask_token} may fall off the end of a text, "
             f"max_length={packer.max_length}"
         )
-        refuse_first(num_lost > 0, num_lost, rule, "Shorten the text around it.")
+        raise_at_first(num_lost > 0, num_lost, rule, "Shorten the text around it.")
         return cls(packer, packed, Ragged.from_flat(columns.astype("int32"), counts))
 
     def inputs(self, indices, length):

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bert_keras.checks import check_choice, check_int, check_number, refuse_first
+from bert_keras.checks import check_choice, check_int, check_number, raise_at_first
 from bert_keras.preprocessing.ragged import positions_of
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.types import Array
@@ -261,7 +261,7 @@ def mask_tokens(
     masking = Masking() if masking is None else masking
     token_ids = np.asarray(token_ids)
     vocabulary_size = len(kinds.is_special)
-    refuse_first(
+    raise_at_first(
         (token_ids < 0) | (token_ids >= vocabulary_size),
         token_ids,
         f"Token ids must be from 0 to {vocabulary_size - 1}, the last of the vocabulary",

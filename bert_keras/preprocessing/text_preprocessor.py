@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bert_keras.checks import check_choice, check_int, check_type
-from bert_keras.engine.compiled_programs import COMPILES_SHAPES
-from bert_keras.preprocessing import packing
+from bert_keras.engine.jax_compilation_cache import COMPILES_SHAPES
+from bert_keras.preprocessing import collate
 from bert_keras.preprocessing.batching import bucket_lengths, buckets_of
-from bert_keras.preprocessing.packing import TextPacker, split_pairs
+from bert_keras.preprocessing.collate import TextPacker, split_pairs
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.signatures import check_arguments
 from bert_keras.tokenizers.tokenizer import Tokenizer
@@ -35,7 +35,7 @@ class TextPreprocessor(TextPacker):
             `model_max_length`, or 512 if it has none.
         truncation: how longer texts are cut: `"longest_first"`, `"only_first"` or `"only_second"`
             for pairs; `"longest_first"` (the beginning stays), `"head"`, `"tail"` or `"head_tail"`
-            for single texts. See `bert_keras.preprocessing.packing`.
+            for single texts. See `bert_keras.preprocessing.collate`.
         input_names: the inputs to make; a task sets those of its backbone.
         text_columns: name of the column that a task reads in a table, such as a `DataFrame`, or a
             list of one or two names; `None` for the only column that holds str.
@@ -58,7 +58,7 @@ class TextPreprocessor(TextPacker):
         tokenizer: Tokenizer,
         max_length: int | None = None,
         truncation: Truncation = "longest_first",
-        input_names: Iterable[str] = packing.INPUT_NAMES,
+        input_names: Iterable[str] = collate.INPUT_NAMES,
         text_columns: str | Sequence[str] | None = None,
     ) -> None:
         advice = "Read files with `Tokenizer.load`."
@@ -69,8 +69,8 @@ class TextPreprocessor(TextPacker):
         super().__init__(
             tokenizer,
             check_int("max_length", max_length, 3, advice=advice),
-            check_choice("truncation", truncation, packing.STRATEGIES),
-            tuple(check_choice("input_names", x, packing.INPUT_NAMES) for x in input_names),
+            check_choice("truncation", truncation, collate.STRATEGIES),
+            tuple(check_choice("input_names", x, collate.INPUT_NAMES) for x in input_names),
         )
         self.text_columns = [text_columns] if isinstance(text_columns, str) else text_columns
 
@@ -81,7 +81,7 @@ class TextPreprocessor(TextPacker):
             names: names of inputs, such as a backbone's `input_names`. Names of inputs that are not
                 made from text, such as `mask_positions`, are ignored.
         """
-        names = tuple(name for name in packing.INPUT_NAMES if name in names)
+        names = tuple(name for name in collate.INPUT_NAMES if name in names)
         if names == self.input_names:
             return self
         preprocessor = copy.copy(self)

@@ -98,7 +98,7 @@ def document_windows(
         window_length: int, tokens of a window, without special tokens.
         stride: int, the distance between the starts of two windows.
         num_windows: int, the most windows of a document.
-        truncation: a strategy for single texts, see `bert_keras.preprocessing.packing`.
+        truncation: a strategy for single texts, see `bert_keras.preprocessing.collate`.
 
     Returns:
         `Windows`, at least one for each document.

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..tokenizers.text_encoder import TEXTS_AT_ONCE
+from .collate import TextPacker
 from .encoded_rows import TextRows
-from .packing import TextPacker
 from .ragged import Ragged
 from .windows import Windows, cut_windows, max_context, positions_of
 

@@ -5,7 +5,7 @@ import pathlib
 import sys
 import warnings
 
-from bert_keras.engine.structure import relative_path
+from bert_keras.engine.variable_paths import relative_path
 from bert_keras.presets.name_map import transformed, transformed_shape
 
 _PACKAGE = str(pathlib.Path(__file__).resolve().parent.parent) + os.sep

@@ -1,9 +1,9 @@
 """Opens presets of all formats as objects with the same methods, see `formats.checkpoint`."""
 
-from bert_keras.engine.atomic_files import of_one_state, read_json, reading
+from bert_keras.engine.atomic_files import read_json, reading, retry_if_changed
 from bert_keras.presets.formats import CONFIG_FILES, format_of
 from bert_keras.presets.formats.huggingface import export_to_huggingface
-from bert_keras.presets.formats.own import save_preset
+from bert_keras.presets.formats.native import save_preset
 from bert_keras.presets.formats.tf1 import holds_tf1
 from bert_keras.presets.resolve import resolve
 
@@ -42,7 +42,7 @@ def open_preset(preset):
         return preset_format(folder, config, path, str(preset))
 
 
-@of_one_state
+@retry_if_changed
 def load_backbone(cls, preset, load_weights, arguments):
     """Returns a backbone from a preset, see `Backbone.from_preset`.
 

@@ -21,8 +21,8 @@ from bert_keras.presets.formats import CONFIG_FILES
 from bert_keras.presets.formats.sentence_transformers import UNREAD_HEADS
 from bert_keras.presets.registry import PRESETS, RegisteredPreset
 from bert_keras.presets.torch_pickle import CONVERT, INDEX_FILE
-from bert_keras.tokenizers.saved import SENTENCE_FILES, TOKENIZER_FILES
 from bert_keras.tokenizers.tokenizer import Tokenizer
+from bert_keras.tokenizers.tokenizer_files import SENTENCE_FILES, TOKENIZER_FILES
 
 # The config of peft's adapters, which are no whole checkpoint.
 ADAPTERS = "adapter_config.json"

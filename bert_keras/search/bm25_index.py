@@ -12,10 +12,10 @@ from bert_keras.checks import (
     as_texts,
     check_int,
     check_not_empty,
-    refuse_first,
+    raise_at_first,
     require,
 )
-from bert_keras.engine.atomic_files import of_one_state, reading
+from bert_keras.engine.atomic_files import reading, retry_if_changed
 from bert_keras.search.exact_vectors import best_of
 from bert_keras.search.saved_index import SavedIndex
 from bert_keras.types import Path, Texts
@@ -143,7 +143,7 @@ class BM25Index(SavedIndex):
         check_not_empty(self, "An index must have texts to search", "Call `add`.")
         queries = check_not_empty(as_texts(queries, "queries"), "A search needs at least one query")
         words = [self.tokenize(query) for query in queries]
-        refuse_first([not found for found in words], queries, "A query must have words")
+        raise_at_first([not found for found in words], queries, "A query must have words")
         scorer = self._indexed()
         # bm25s needs a known word in each query; the others change no score.
         words = [[word for word in found if word in scorer.vocab_dict] for found in words]
@@ -170,7 +170,7 @@ class BM25Index(SavedIndex):
         return self._scorer
 
     @classmethod
-    @of_one_state
+    @retry_if_changed
     def load(cls, folder: Path, tokenize: Callable[[str], list[str]] | None = None) -> Self:
         """Returns an index that `save` wrote, see `Index.load`.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_keras.checks import check_int, check_not_empty, check_same_length, refuse_first
+from bert_keras.checks import check_int, check_not_empty, check_same_length, raise_at_first
 from bert_keras.metrics.ranking import mean_average_precision, mrr, ndcg, recall
 from bert_keras.search.retrieval_data import RetrievalData
 
@@ -62,7 +62,7 @@ def evaluate_retrieval(
         "`search` must return a list of hits for each query", queries=data.queries, lists=rankings
     )
     ids = [hit["id"] for ranking in rankings for hit in ranking]
-    refuse_first(
+    raise_at_first(
         [id not in data.corpus for id in ids],
         ids,
         "The id of a hit must be one of the corpus",
@@ -72,7 +72,7 @@ def evaluate_retrieval(
         pairs = zip(data.queries, rankings, strict=True)
         rankings = [[hit for hit in ranking if hit["id"] != id] for id, ranking in pairs]
     scores = [hit["score"] for ranking in rankings for hit in ranking]
-    refuse_first(~np.isfinite(np.array(scores, "float64")), scores, "Scores must be finite")
+    raise_at_first(~np.isfinite(np.array(scores, "float64")), scores, "Scores must be finite")
     arrays = _as_arrays(rankings, relevance)
     return {f"{name}@{k}": score(*arrays, k) for k in ks for name, score in SCORES.items()}
 
@@ -81,11 +81,11 @@ def _judgements(data, ignore_identical_ids):
     """Returns the relevance of documents, a dict for each query; raises unless they fit."""
     queries, relevance = list(data.queries), [data.relevance.get(id, {}) for id in data.queries]
     without = [not judged for judged in relevance]
-    refuse_first(without, queries, "Each query must have judgements under its id", _IDS)
+    raise_at_first(without, queries, "Each query must have judgements under its id", _IDS)
     if ignore_identical_ids:
         itself = [judged.get(id, 0) > 0 for id, judged in zip(queries, relevance, strict=True)]
         advice = "Pass ignore_identical_ids=False if queries are no documents of the corpus."
-        refuse_first(itself, queries, "A query must not be relevant to itself", advice)
+        raise_at_first(itself, queries, "A query must not be relevant to itself", advice)
     judged = [id for ids in relevance for id in ids]
     missing = [id for id in judged if id not in data.corpus]
     if missing:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from bert_keras.answers.similarity import SIMILARITIES, l2_normalize
 from bert_keras.checks import check_choice, check_int, check_not_empty, check_shape
-from bert_keras.engine.atomic_files import of_one_state, reading
+from bert_keras.engine.atomic_files import reading, retry_if_changed
 from bert_keras.search.exact_vectors import ExactVectors, best_of
 from bert_keras.search.faiss_vectors import FACTORIES, FaissVectors
 from bert_keras.search.saved_index import SavedIndex, check_vectors
@@ -156,7 +156,7 @@ class Index(SavedIndex):
         check_shape("The vectors", np.broadcast_to(0.0, shape), (len(self), self.dim))
 
     @classmethod
-    @of_one_state
+    @retry_if_changed
     def load(cls, folder: Path) -> Self:
         """Returns an index that `save` wrote.
 

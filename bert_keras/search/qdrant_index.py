@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bert_keras.answers.similarity import SIMILARITIES
-from bert_keras.checks import check_choice, check_int, check_not_empty, refuse_first, require
+from bert_keras.checks import check_choice, check_int, check_not_empty, raise_at_first, require
 from bert_keras.search.saved_index import check_rows, check_sparse, check_vectors, hit
 from bert_keras.types import VectorSimilarity
 
@@ -126,7 +126,7 @@ class QdrantIndex:
             if start:
                 known_ids = set().union(*(self._known(ids[part]) for part in parts))
                 is_old = [_point(id) in known_ids for id in ids]
-                refuse_first(is_old, ids, "An id must occur once in an index")
+                raise_at_first(is_old, ids, "An id must occur once in an index")
             for part in parts:
                 rows = zip(ids[part], self._as_lists(vectors[part]), payloads[part], strict=True)
                 points = [

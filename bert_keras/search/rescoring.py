@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bert_keras.answers.similarity import maxsim_matrix
-from bert_keras.checks import check_int, check_same_length, check_shape, refuse_first
+from bert_keras.checks import check_int, check_same_length, check_shape, raise_at_first
 
 
 def rescore_by_maxsim(
@@ -56,7 +56,9 @@ def rescore_by_maxsim(
 def _rescored(query, hits, vectors, top_k):
     known_ids = vectors if isinstance(vectors, Mapping) else range(len(vectors))
     ids = [hit["id"] for hit in hits]
-    refuse_first([id not in known_ids for id in ids], ids, "Each hit needs the vectors of its text")
+    raise_at_first(
+        [id not in known_ids for id in ids], ids, "Each hit needs the vectors of its text"
+    )
     check_shape("The vectors of a query", query, ("num_tokens", "dim"), "f")
     documents = [np.asarray(vectors[id]) for id in ids]
     for document in documents:

@@ -14,7 +14,7 @@ from bert_keras.checks import (
     check_shape,
     describe,
     is_int,
-    refuse_first,
+    raise_at_first,
     require,
 )
 from bert_keras.datasets.files import read_json_lines
@@ -154,13 +154,13 @@ def check_rows(count, ids=None, payloads=None, known=(), start=0):
     rule = "Each row needs one id, and one payload if there are any"
     check_same_length(rule, rows=range(count), ids=ids, payloads=payloads)
     rule = "An id must be a str or an int"
-    refuse_first([not (isinstance(id, str) or is_int(id)) for id in ids], ids, rule)
+    raise_at_first([not (isinstance(id, str) or is_int(id)) for id in ids], ids, rule)
     first_index = {id: index for index, id in reversed([*enumerate(ids)])}
     is_old = [id in known or first_index[id] < index for index, id in enumerate(ids)]
-    refuse_first(is_old, ids, "An id must occur once in an index")
+    raise_at_first(is_old, ids, "An id must occur once in an index")
     advice = "Keep other objects elsewhere, under the id."
     fits = [_fits_json(payload) for payload in payloads]
-    refuse_first(~np.array(fits), payloads, "A payload must fit into JSON", advice)
+    raise_at_first(~np.array(fits), payloads, "A payload must fit into JSON", advice)
     return ids, payloads
 
 
@@ -183,7 +183,7 @@ def check_vectors(name, vectors, dim):
     check_not_empty(vectors.ravel(), f"{name} must not be empty")
     with np.errstate(over="ignore"):
         floats = np.array(vectors, "float32", order="C")
-    refuse_first(~np.isfinite(floats), vectors, f"{name} must be finite in float32")
+    raise_at_first(~np.isfinite(floats), vectors, f"{name} must be finite in float32")
     return floats
 
 
@@ -208,7 +208,7 @@ def check_sparse(name, vectors, dim):
     with np.errstate(over="ignore"):
         matrix = sparse.csr_array(vectors, dtype="float32", copy=True)
     matrix.sum_duplicates()
-    refuse_first(~np.isfinite(matrix.data), matrix.data, f"{name} must be finite in float32")
+    raise_at_first(~np.isfinite(matrix.data), matrix.data, f"{name} must be finite in float32")
     return matrix
 
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from bert_keras.checks import check_int, check_not_empty, require
-from bert_keras.engine.atomic_files import of_one_state, reading
+from bert_keras.engine.atomic_files import reading, retry_if_changed
 from bert_keras.search.exact_vectors import best_of, highest
 from bert_keras.search.saved_index import SavedIndex, check_sparse
 from bert_keras.types import Path
@@ -105,7 +105,7 @@ class SparseIndex(SavedIndex):
         self._blocks = [check_sparse("Vectors", matrix, len(self))]
 
     @classmethod
-    @of_one_state
+    @retry_if_changed
     def load(cls, folder: Path) -> Self:
         """Returns an index that `save` wrote, see `Index.load`."""
         config = cls._config_of(folder)

@@ -6,13 +6,13 @@ import numpy as np
 from fastapi import APIRouter, Request
 from pydantic import ConfigDict, Field
 
-from bert_keras.serving import bodies
-from bert_keras.serving.inside import instruments_of
+from bert_keras.serving import schemas
+from bert_keras.serving.explain import instruments_of
 from bert_keras.serving.rows import check, check_num_rows
 from bert_keras.serving.server import as_json
 
 
-class Question(bodies.Body):
+class Question(schemas.Body):
     """Rows of texts, in the order in which the model's method takes its fields.
 
     A row of a single text may be that text, and so may be a list of one row. Other keys are options
@@ -20,26 +20,26 @@ class Question(bodies.Body):
     """
 
     model_config = ConfigDict(extra="allow")
-    rows: str | bodies.Sequences
+    rows: str | schemas.Sequences
 
 
-class Texts(bodies.Body):
+class Texts(schemas.Body):
     """Texts to tokenize."""
 
-    inputs: str | bodies.Texts
+    inputs: str | schemas.Texts
 
 
-class Saliency(bodies.Body):
+class Saliency(schemas.Body):
     """A text or a pair, and the label to explain. The default is the likeliest label."""
 
-    row: bodies.Texts
+    row: schemas.Texts
     target: str | None = None
 
 
-class Attention(bodies.Body):
+class Attention(schemas.Body):
     """A text or a pair, a layer, and a head. The default is the mean over the heads."""
 
-    row: bodies.Texts
+    row: schemas.Texts
     layer: int = Field(0, ge=0)
     head: int | None = Field(None, ge=0)
 

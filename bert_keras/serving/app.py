@@ -14,7 +14,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from bert_keras.serving import answers, openai, text_embeddings
 from bert_keras.serving import huggingface_api as huggingface
 from bert_keras.serving.guard import Guard
-from bert_keras.serving.numbers import Numbers
+from bert_keras.serving.metrics import Numbers
 from bert_keras.serving.server import Server, error_body
 from bert_keras.version import __version__
 

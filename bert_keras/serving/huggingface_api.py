@@ -14,10 +14,10 @@ from bert_keras.answers.entailment import (
     entailment_answers,
     entailment_columns,
 )
-from bert_keras.serving.bodies import Body, Parameters
 from bert_keras.serving.label_scores import classified, labels_of
 from bert_keras.serving.pipeline_entities import STRATEGIES, own_entities, pipeline_entities
 from bert_keras.serving.rows import check, check_num_rows
+from bert_keras.serving.schemas import Body, Parameters
 from bert_keras.serving.server import as_json
 from bert_keras.serving.vectors import direction_options, shortened, similarities
 

@@ -5,8 +5,8 @@ import base64
 
 from fastapi import APIRouter, Request
 
-from bert_keras.serving.bodies import Body, Ids, ManyIds, Texts
 from bert_keras.serving.rows import check, check_num_rows
+from bert_keras.serving.schemas import Body, Ids, ManyIds, Texts
 from bert_keras.serving.server import as_json
 from bert_keras.serving.vectors import shortened
 

@@ -7,9 +7,9 @@ from fastapi import APIRouter, Request
 
 from bert_keras.answers.probabilities import sigmoid
 from bert_keras.answers.ranked_texts import ranked
-from bert_keras.serving.bodies import Body, Sequences, Texts
 from bert_keras.serving.label_scores import classified
 from bert_keras.serving.rows import check, check_num_rows
+from bert_keras.serving.schemas import Body, Sequences, Texts
 from bert_keras.serving.server import as_json
 from bert_keras.serving.vectors import direction_options, shortened, similarities
 from bert_keras.version import __version__

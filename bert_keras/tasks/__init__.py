@@ -14,7 +14,7 @@ rows with labels                         encoded_labels.py    `encode_texts` and
   v  rows of similar length together     ../preprocessing/batching.py       BucketedBatches
   |
   v  one batch                           ../preprocessing/encoded_rows.py   TextRows.inputs
-  |                                      ../preprocessing/packing.py        pack
+  |                                      ../preprocessing/collate.py        pack
 {token_ids, segment_ids, padding_mask}
   |
   v  optimizer of this run               ../training/recipe.py          Recipe.begin
@@ -31,7 +31,7 @@ loss                                     ../training/losses.py, as ../training/r
 ```
 
 Data sets that yield batches (`PyDataset`, `tf.data`, `DataLoader`, generators) are wrapped by
-`wrapped_datasets.py`, and each batch goes the same way. A task defines its head, its loss and its
+`dataset_adapters.py`, and each batch goes the same way. A task defines its head, its loss and its
 labels; one whose texts do not each become one row (windows, choices, masked texts) overrides
 `encode_texts`, and nothing else about data. An `Answerer` of `bert_keras.answers` answers, for the
 task, an exported folder and a server alike. `docs/guides/a_task_of_your_own.py` is an example.

@@ -2,7 +2,7 @@
 
 ```python
 classifier = bert_keras.TextClassifier.from_preset("minilm_l6_en_uncased", frozen="backbone")
-head = bert_keras.HeadTask(classifier)
+head = bert_keras.LinearProbe(classifier)
 train, dev = (bert_keras.encode_features(classifier, *columns) for columns in (train, dev))
 head.fit(train, validation_data=dev, epochs=50)
 classifier.classify("What a film!")  # its head is the one that was trained
@@ -21,9 +21,9 @@ from bert_keras.inputs import PADDING_MASK
 from bert_keras.preprocessing.batching import EncodedExamples, lengths_of
 from bert_keras.preprocessing.encoded_rows import Rows
 from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.tasks.joint_task import JointTask, of_reader
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.task_data import TaskData
+from bert_keras.tasks.teacher_student import JointTask, of_reader
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.token_classifier import TokenClassifier
 from bert_keras.tasks.user_columns import Columns, split_off_end
@@ -83,7 +83,7 @@ def encode_features(
     batch_size: int = 32,
     verbose: Verbose = "auto",
 ) -> EncodedFeatures:
-    """Reads texts once with a frozen encoder; a `HeadTask` then trains on what it returned.
+    """Reads texts once with a frozen encoder; a `LinearProbe` then trains on what it returned.
 
     Metrics and weights are those of `task.fit` on the texts, in about the time of one epoch. The
     features are in memory as float32: 4 bytes x `hidden_dim` for each text, or for each token with
@@ -98,8 +98,8 @@ def encode_features(
         verbose: see `keras.Model.fit`; a progress bar shows the reading.
 
     Returns:
-        `EncodedFeatures`, which `fit` and `evaluate` of a `HeadTask` take in place of `x`, `y` and
-        `sample_weight`.
+        `EncodedFeatures`, which `fit` and `evaluate` of a `LinearProbe` take in place of `x`, `y`
+        and `sample_weight`.
 
     Raises:
         ValueError: the task's head reads something else, or its backbone trains.
@@ -109,7 +109,7 @@ def encode_features(
     ```python
     task = bert_keras.TextClassifier.from_preset("minilm_l6_en_uncased", frozen="backbone")
     train, dev = (bert_keras.encode_features(task, *columns) for columns in (train, dev))
-    bert_keras.HeadTask(task).fit(train, validation_data=dev, epochs=50)
+    bert_keras.LinearProbe(task).fit(train, validation_data=dev, epochs=50)
     ```
 
     Reference:
@@ -146,7 +146,7 @@ def encode_features(
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class HeadTask(JointTask):
+class LinearProbe(JointTask):
     """Trains the head of a task on the features of its frozen encoder, without the encoder.
 
     `fit` and `evaluate` take what `encode_features` returned. The head is the task's own: after
@@ -165,7 +165,7 @@ class HeadTask(JointTask):
 
     part_names = ("task",)
     reader_name = "task"
-    made_of = "HeadTask(TextClassifier.from_preset(..., frozen='backbone'))"
+    made_of = "LinearProbe(TextClassifier.from_preset(..., frozen='backbone'))"
     input_names = (FEATURES,)
 
     def __init__(
@@ -189,7 +189,7 @@ class HeadTask(JointTask):
         """Raises `TypeError` unless the inputs are features."""
         if not (isinstance(inputs, dict) and set(inputs) == {FEATURES}):
             raise TypeError(
-                "A HeadTask takes features, `encode_features(task, texts, labels)`. Received: "
+                "A LinearProbe takes features, `encode_features(task, texts, labels)`. Received: "
                 f"{type(inputs).__name__}. Its task takes texts: `head_task.task`."
             )
 
@@ -217,7 +217,7 @@ class HeadTask(JointTask):
 
 
 class FeatureData(TaskData):
-    """The data of a `HeadTask`, encoded already."""
+    """The data of a `LinearProbe`, encoded already."""
 
     def normalize(self, x, y=None, sample_weight=None):
         """Returns features; what Keras evaluates during `fit` are batches."""

@@ -13,8 +13,8 @@ from bert_keras.checks import check_int, check_number
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.presets.assign import by_path, own_weights
 from bert_keras.presets.families.record import TASKS
-from bert_keras.tasks.joint_task import JointTask
 from bert_keras.tasks.task import Task
+from bert_keras.tasks.teacher_student import JointTask
 from bert_keras.training.losses import CosineDistance, SoftCrossentropy, SparseCrossentropy
 from bert_keras.types import Card, Data, LayerOptions, Path
 

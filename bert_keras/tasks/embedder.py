@@ -16,9 +16,9 @@ from bert_keras.checks import (
     check_labels_given,
     check_shape,
     describe,
-    refuse_first,
+    raise_at_first,
+    raise_if_unused,
     refuse_smoothing,
-    refuse_unused,
 )
 from bert_keras.engine.remat import in_chunks
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
@@ -28,7 +28,7 @@ from bert_keras.preprocessing.batching import EncodedExamples
 from bert_keras.preprocessing.encoded_rows import GroupRows, Rows, TextRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.encoded_labels import as_label_array, one_column
-from bert_keras.tasks.task import Task, merge_groups
+from bert_keras.tasks.task import Task, flatten_texts
 from bert_keras.tasks.user_columns import is_columns, is_empty, is_text, num_examples
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
 from bert_keras.training.similarities import cosine
@@ -135,7 +135,7 @@ class Embedder(Task):
 
     def call(self, inputs, training=None):
         num_axes = len(inputs[TOKEN_IDS].shape)
-        merged = inputs if num_axes == 2 else merge_groups(inputs)
+        merged = inputs if num_axes == 2 else flatten_texts(inputs)
         if training and self.chunk_size:
             vectors = in_chunks(self, self._vectors, merged, self.chunk_size)
         else:
@@ -180,7 +180,7 @@ class Embedder(Task):
         if self.objective in _TEACHER_LABELS:
             labels = as_label_array(labels, _TEACHER_LABELS[self.objective])
             check_shape("A teacher's labels", labels, ("num_examples", "num_values"), "iuf")
-            refuse_first(~np.isfinite(labels), labels, "A teacher's labels must be finite")
+            raise_at_first(~np.isfinite(labels), labels, "A teacher's labels must be finite")
             return labels.astype("float32")
         what = "group" if self.objective == "ranking" else "score"
         labels = one_column(as_label_array(labels, what))
@@ -189,16 +189,16 @@ class Embedder(Task):
         if self.objective == "ranking":
             if labels.dtype.kind == "f":
                 advice = "An example on its own is a group; without `y` every example is."
-                refuse_first(np.isnan(labels), labels, "Every example needs a group", advice)
+                raise_at_first(np.isnan(labels), labels, "Every example needs a group", advice)
                 rule = "With objective='ranking' labels are groups, numbers or names"
                 advice = "Scores are for objective='similarity'."
-                refuse_first(labels != np.round(labels), labels, rule, advice)
+                raise_at_first(labels != np.round(labels), labels, rule, advice)
             return np.unique(labels, return_inverse=True)[1].astype("int32")
         if self.objective == "triplet":
             return np.zeros(len(labels), "int32")
         advice = "Divide the scores of STS-B, from 0 to 5, by 5."
         rule = "Scores must be cosines, numbers from -1 to 1"
-        refuse_first(~(np.abs(labels) <= 1), labels, rule, advice)
+        raise_at_first(~(np.abs(labels) <= 1), labels, rule, advice)
         return labels.astype("float32")
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
@@ -247,7 +247,7 @@ class Embedder(Task):
         if required:
             check_labels_given(labels, type(self).__name__, f"Pass {required}.")
         if labels is not None and self.objective == "triplet":
-            refuse_unused("The objective 'triplet' has no labels", {"y": labels})
+            raise_if_unused("The objective 'triplet' has no labels", {"y": labels})
         if labels is not None and self.objective == "ranking" and num_texts == 2:
             self._check_are_groups(labels)
         labels = self.encode_labels(np.arange(count) if labels is None else labels)
@@ -420,7 +420,7 @@ def refuse_equal_negatives(columns):
     for negatives in columns[2:]:
         wrong = [one == other for one, other in zip(columns[1], negatives, strict=True)]
         rule = "A negative must differ from the positive of its row"
-        refuse_first(wrong, negatives, rule, "Drop the row, or mine other negatives.")
+        raise_at_first(wrong, negatives, rule, "Drop the row, or mine other negatives.")
 
 
 def check_equally_long(columns):

@@ -10,10 +10,10 @@ from bert_keras.checks import (
     check_shape,
     is_column,
     is_int,
-    refuse_first,
+    raise_at_first,
 )
 from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.training.short_runs import bias_of_new
+from bert_keras.training.default_hyperparameters import bias_of_new
 
 PROBLEM_TYPES = ("single_label", "multi_label", "regression")
 
@@ -92,17 +92,19 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
             f"{labels.dtype}."
         )
     advice = "Drop examples without a label first."
-    refuse_first(~np.isfinite(labels), labels, "Every example needs a label", advice)
+    raise_at_first(~np.isfinite(labels), labels, "Every example needs a label", advice)
     if problem_type == "single_label":
         wrong = (labels < 0) | (labels >= num_classes) | (labels != np.floor(labels))
         rule = f"Labels must be the ints 0 to {num_classes - 1}, num_classes={num_classes}"
-        refuse_first(wrong, labels, rule)
+        raise_at_first(wrong, labels, rule)
         return labels.astype("int32")
     if problem_type == "multi_label":
         name = "Labels of a multi_label problem"
         if num_classes > 1 or labels.ndim != 1:
             check_shape(name, labels, ("num_examples", num_classes))
-        refuse_first((labels < 0) | (labels > 1), labels, f"{name} must be 0 or 1, or between them")
+        raise_at_first(
+            (labels < 0) | (labels > 1), labels, f"{name} must be 0 or 1, or between them"
+        )
     elif num_classes != 1 or labels.ndim != 1:
         name = f"Labels of a regression with num_classes={num_classes} scores"
         advice = "For one score per example, use num_classes=1."
@@ -115,7 +117,7 @@ def shares(labels):
     wrong = ~np.isfinite(labels).all(axis=1) | (labels < 0).any(axis=1)
     wrong |= np.abs(labels.sum(axis=1) - 1) > 1e-2
     advice = "For labels of which several apply, use problem_type='multi_label'."
-    refuse_first(wrong, labels, "A row of labels must be probabilities whose sum is 1", advice)
+    raise_at_first(wrong, labels, "A row of labels must be probabilities whose sum is 1", advice)
     return (labels / labels.sum(axis=1, keepdims=True)).astype("float32")
 
 
@@ -128,7 +130,7 @@ def as_classes(labels):
     if labels.ndim == 1:
         return labels
     rule = "Each text must have one class here, a name, a number or a one-hot row"
-    refuse_first(labels.max(axis=1) < 1, labels, rule)
+    raise_at_first(labels.max(axis=1) < 1, labels, rule)
     return labels.argmax(axis=1).astype("int32")
 
 
@@ -190,7 +192,7 @@ def _class_indices(names, label_names):
     index_of = {name: number for number, name in enumerate(label_names)}
     indices = [index_of.get(name, index_of.get(name.strip(), -1)) for name in names.tolist()]
     indices = np.array(indices, "int64")
-    refuse_first(indices < 0, names, f"Every label must be one of {list(label_names)}")
+    raise_at_first(indices < 0, names, f"Every label must be one of {list(label_names)}")
     return indices
 
 

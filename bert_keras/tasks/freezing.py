@@ -51,7 +51,7 @@ def without_gradients(weights):
             tensor.requires_grad_(True)
 
 
-def idle_weights(task):
+def excluded_weights(task):
     """Returns the weights that a task does not train, although they are trainable, a list.
 
     Those of the frozen part of the backbone, of its pooler if the task does not read it, and of
@@ -65,7 +65,7 @@ def idle_weights(task):
     if getattr(task, "frozen", None) is not None:
         idle += frozen_weights(backbone, task.frozen)
     for part in task.tasks:
-        idle += idle_weights(part)
+        idle += excluded_weights(part)
     if backbone.pooler is not None and not task.reads_pooled_output:
         idle += backbone.pooler.weights
     return idle
@@ -77,13 +77,13 @@ def trained(name):
     keras_property = getattr(keras.Model, name).fget
 
     def get(task):
-        variables, idle = keras_property(task), set(map(id, idle_weights(task)))
+        variables, idle = keras_property(task), set(map(id, excluded_weights(task)))
         return [v for v in variables if id(v) not in idle] if idle else variables
 
     return property(get, doc=f"The part of `keras.Model.{name}` that `fit` changes.")
 
 
-def all_but(trained_name, of):
+def complement_property(trained_name, of):
     """Returns a property of a task: its property `of`, without what trains."""
 
     def get(task):

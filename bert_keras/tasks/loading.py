@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from bert_keras.checks import refuse_unused
-from bert_keras.engine.atomic_files import of_one_state, reading
+from bert_keras.checks import raise_if_unused
+from bert_keras.engine.atomic_files import reading, retry_if_changed
 from bert_keras.engine.keras_file import load_model
+from bert_keras.migration_hints import renamed_argument
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import arguments_of
-from bert_keras.other_names import renamed_argument
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.assign import NewHead, own_weights, warn
@@ -33,7 +33,7 @@ def _task_of_run(cls, path, arguments):
     """Returns the best task of a run of `train`, which must be of a class."""
     rule = f"The model of a run is loaded as it was trained, without arguments: {path}"
     advice = "To begin anew, pass the preset that the run began from."
-    refuse_unused(rule, {"arguments": arguments or None}, advice)
+    raise_if_unused(rule, {"arguments": arguments or None}, advice)
     task = load_model(path)
     if not isinstance(task, cls):
         name = type(task).__name__
@@ -44,7 +44,7 @@ def _task_of_run(cls, path, arguments):
     return task
 
 
-@of_one_state
+@retry_if_changed
 def _make_task(cls, preset, load_weights, arguments):
     """Returns a task of a class on the backbone and the tokenizer of a preset, see `load_task`."""
     source = presets.open_preset(preset)
@@ -156,7 +156,7 @@ def _changed_head_arguments(cls, saved, arguments):
         requested.setdefault("num_classes", len(names))
     changed = [
         name
-        for name in cls.head_arguments
+        for name in cls.head_config_keys
         if name in requested and name in saved and requested[name] != saved[name]
     ]
     saved_names = saved.get("label_names")

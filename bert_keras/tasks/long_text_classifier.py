@@ -8,15 +8,15 @@ from keras import ops
 from keras.saving import register_keras_serializable
 
 from bert_keras.answers.classes import DocumentAnswerer, DocumentLogitsAnswerer
-from bert_keras.checks import check_choice, check_int, refuse_first
-from bert_keras.heads.window import WindowHead
+from bert_keras.checks import check_choice, check_int, raise_at_first
+from bert_keras.heads.document import WindowHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.layers.pooler import OF_FIRST_TOKEN, POOLINGS, pool
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.tasks.compatibility import head_for
-from bert_keras.tasks.task import merge_groups
+from bert_keras.tasks.task import flatten_texts
 from bert_keras.tasks.text_classifier import TextClassifier
+from bert_keras.tasks.validation import head_for
 from bert_keras.types import Combination, Frozen, Pooling, ProblemType, TaskOptions
 
 _MOST_WINDOWS = 2**16
@@ -47,7 +47,8 @@ class LongTextClassifier(TextClassifier):
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
         num_windows: int, the most windows that are read from a text.
         stride: int, tokens between the beginnings of two windows; `None` for no overlap.
-        combine: `"mean"`, `"max"` or `"self_attention"`, see `bert_keras.heads.window.WindowHead`.
+        combine: `"mean"`, `"max"` or `"self_attention"`, see
+            `bert_keras.heads.document.WindowHead`.
         dropout: float, rate before the dense layer; `None` takes the backbone's.
         problem_type: `"single_label"`, `"multi_label"` or `"regression"`, see `TextClassifier`.
         label_names: list of `num_classes` str, or `None` to use numbers.
@@ -79,7 +80,7 @@ class LongTextClassifier(TextClassifier):
         [Sun et al., 2019](https://arxiv.org/abs/1905.05583), section 5.3.1, "Hierarchical methods".
     """
 
-    head_arguments = ("num_classes", "pooling", "combine")
+    head_config_keys = ("num_classes", "pooling", "combine")
     answerers = (DocumentAnswerer, DocumentLogitsAnswerer)
     decided_arguments = {"head_options": None}  # noqa: RUF012
     num_input_axes = 3  # Texts, windows, tokens.
@@ -115,7 +116,7 @@ class LongTextClassifier(TextClassifier):
         return head_for(self, WindowHead, num_outputs=self.num_classes, **options)
 
     def call(self, inputs, training=None):
-        merged = merge_groups(inputs)
+        merged = flatten_texts(inputs)
         options = {"training": training, "first_token_only": self.pooling in OF_FIRST_TOKEN}
         outputs = self.backbone_outputs(merged, **options)
         vectors = pool(outputs, merged.get(PADDING_MASK), self.pooling)
@@ -133,7 +134,7 @@ class LongTextClassifier(TextClassifier):
             return
         mask = np.asarray(inputs[PADDING_MASK])
         rule = "Every document needs a window that is not all padding"
-        refuse_first(~mask.any(axis=(1, 2)), mask.sum(axis=(1, 2)), rule)
+        raise_at_first(~mask.any(axis=(1, 2)), mask.sum(axis=(1, 2)), rule)
 
 
 def _check_windows(num_windows, stride, pooling):

@@ -8,13 +8,13 @@ from typing import Self
 import keras
 import numpy as np
 
-from bert_keras.checks import refuse_unused
-from bert_keras.engine.atomic_files import of_one_state, reading
+from bert_keras.checks import raise_if_unused
+from bert_keras.engine.atomic_files import reading, retry_if_changed
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.presets.assign import assign, by_path, own_weights
 from bert_keras.presets.formats import peft
 from bert_keras.presets.safetensors_io import read_safetensors, write_safetensors
-from bert_keras.tasks.freezing import idle_weights
+from bert_keras.tasks.freezing import excluded_weights
 from bert_keras.types import Path
 
 LORA_ARGUMENTS = ("lora_rank", "lora_alpha", "lora_targets", "lora_layers")
@@ -38,7 +38,7 @@ class AdaptedTask:
             options = {"lora_alpha": alpha, "lora_layers": layers}
             options["lora_targets"] = None if targets == DEFAULT_TARGETS else targets
             rule = "`lora_alpha`, `lora_targets` and `lora_layers` are options of `lora_rank`"
-            refuse_unused(rule, options, "Pass the rank, for instance 8.")
+            raise_if_unused(rule, options, "Pass the rank, for instance 8.")
         self._lora = rank, alpha, targets, layers
         self._check_frozen_with_lora()
 
@@ -121,7 +121,7 @@ class AdaptedTask:
         settings = json.dumps(self._lora_settings(), ensure_ascii=False)
         write_safetensors(path, tensors, metadata={_SETTINGS: settings, _BASE: self._base_crc32()})
 
-    @of_one_state
+    @retry_if_changed
     def load_adapters(self, path: Path) -> None:
         """Reads the adapters and the head that `save_adapters` or the library peft wrote.
 
@@ -165,7 +165,7 @@ class AdaptedTask:
     def _lora_settings(self):
         """Returns what must be equal in a file and in a task: JSON values by argument."""
         config = json.loads(json.dumps(self.get_config()))
-        names = (*LORA_ARGUMENTS, *self.head_arguments, "label_names")
+        names = (*LORA_ARGUMENTS, *self.head_config_keys, "label_names")
         settings = {name: config[name] for name in names if name in config}
         return {"task": keras.saving.get_registered_name(type(self)), **settings}
 
@@ -182,7 +182,7 @@ class AdaptedTask:
     def _base_crc32(self):
         """Returns a checksum of the frozen weights that the adapters were trained on."""
         adapters = {id(weight) for weight in self.backbone.adapter_weights}
-        idle = {id(weight) for weight in idle_weights(self)}
+        idle = {id(weight) for weight in excluded_weights(self)}
         checksum = 0
         for weight in self.backbone.weights:
             if id(weight) not in adapters | idle:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bert_keras.answers.probabilities import log_softmax
 from bert_keras.answers.tokens import MaskAnswerer
-from bert_keras.checks import check_shape, refuse_first, refuse_unused
+from bert_keras.checks import check_shape, raise_at_first, raise_if_unused
 from bert_keras.heads.masked_tokens import OF_VOCABULARY, MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
@@ -27,9 +27,9 @@ from bert_keras.preprocessing.masking import (
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
-from bert_keras.tasks.compatibility import MASKED_LM_OPTIONS, check_head_options, head_for
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_columns, is_empty, num_examples
+from bert_keras.tasks.validation import MASKED_LM_OPTIONS, check_head_options, head_for
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import (
     Array,
@@ -93,10 +93,10 @@ class MaskedLM(Task):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3.1.
     """
 
-    takes_head_of = types.MappingProxyType(
+    compatible_heads = types.MappingProxyType(
         {saved: {"head/": "head/masked_lm/"} for saved in ("Pretraining", "SpanBoundary")}
     )
-    needed_roles = ("mask_token",)
+    required_special_tokens = ("mask_token",)
     needs_labels = False
     is_fine_tuned = False
     has_classes = False
@@ -191,7 +191,7 @@ class MaskedLM(Task):
         check_shape("Labels of masked tokens", labels, ("batch", "num_predictions"), "iu", advice)
         advice = "Give positions to ignore any id and weight 0."
         wrong = (labels < 0) | (labels > last_id)
-        refuse_first(wrong, labels, f"Labels must be ids from 0 to {last_id}", advice)
+        raise_at_first(wrong, labels, f"Labels must be ids from 0 to {last_id}", advice)
         return labels.astype("int32")
 
     # Texts to masked batches
@@ -199,7 +199,7 @@ class MaskedLM(Task):
     def row_labels(self, x: Texts, y: Labels | None) -> NDArray[np.int32]:
         """Returns a label for each text: no labels are needed here, so 0."""
         rule = f"Texts of a {type(self).__name__} have no labels: `fit(texts)` masks them"
-        refuse_unused(rule, {"y": y})
+        raise_if_unused(rule, {"y": y})
         return np.zeros(num_examples(x), "int32")
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):

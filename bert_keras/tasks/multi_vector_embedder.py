@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from bert_keras.answers.similarity import maxsim_matrix
 from bert_keras.answers.text_vectors import TokenVectorsAnswerer, marked_ids
 from bert_keras.checks import as_texts, check_bool, check_choice, check_int, check_shape
-from bert_keras.heads.token_vectors import TokenVectorsHead
+from bert_keras.heads.colbert import TokenVectorsHead
 from bert_keras.inputs import PADDING_MASK, SCORING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.encoded_rows import MarkedGroupRows, MarkedRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import late_interaction
-from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.embedder import Embedder
+from bert_keras.tasks.validation import head_for
 from bert_keras.training.contrastive import MultipleNegativesRanking
 from bert_keras.training.teacher_losses import MarginMSE
 from bert_keras.types import (
@@ -91,8 +91,8 @@ class MultiVectorEmbedder(Embedder):
     """
 
     answerers = (TokenVectorsAnswerer,)
-    head_arguments = ("dim",)
-    needed_roles = ("mask_token",)
+    head_config_keys = ("dim",)
+    required_special_tokens = ("mask_token",)
     # An input for each token beside those of the backbone.
     token_inputs = (SCORING_MASK,)
     # Markers take the place of prompts.

@@ -10,16 +10,16 @@ from keras import ops
 from bert_keras.answers.classes import ChoiceAnswerer
 from bert_keras.checks import (
     check_shape,
-    refuse_first,
+    raise_at_first,
 )
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.tasks.compatibility import dropout_of, head_for, head_settings
 from bert_keras.tasks.encoded_labels import one_column, shares
-from bert_keras.tasks.task import Task, merge_groups
+from bert_keras.tasks.task import Task, flatten_texts
+from bert_keras.tasks.validation import dropout_of, head_for, head_settings
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Frozen, HeadOptions, Pooling, TaskOptions, Texts, Verbose
 
@@ -71,7 +71,7 @@ class MultipleChoice(Task):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 4.4.
     """
 
-    head_arguments = ("pooling", "head_options")
+    head_config_keys = ("pooling", "head_options")
     num_input_axes = 3  # Texts, choices, tokens.
     answerers = (ChoiceAnswerer,)
     form = "choices"
@@ -95,7 +95,7 @@ class MultipleChoice(Task):
         self.build()
 
     def call(self, inputs, training=None):
-        merged = merge_groups(inputs)
+        merged = flatten_texts(inputs)
         outputs = self.backbone_outputs(
             merged, training=training, first_token_only=self.reads_first_token_only
         )
@@ -198,4 +198,4 @@ def _check_labels(labels, exists):
     if not inside.all():
         count = exists[np.argmin(inside)].sum()
         choices = f"one of the example's choices, from 0 to {count - 1}"
-        refuse_first(~inside, labels, f"A label must be the position of {choices}")
+        raise_at_first(~inside, labels, f"A label must be the position of {choices}")

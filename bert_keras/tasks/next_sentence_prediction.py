@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bert_keras.answers.classes import NextSentenceAnswerer
-from bert_keras.checks import check_shape, refuse_first
+from bert_keras.checks import check_shape, raise_at_first
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.encoded_labels import one_column, shares
 from bert_keras.tasks.task import Task, TextAnswer
+from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Frozen, TaskOptions, Texts, Verbose
 
@@ -57,7 +57,7 @@ class NextSentencePrediction(Task):
     label_kind = LabelKind("classes", 2)
     text_answer = TextAnswer("logits", ("next", "random"), (2,))
     is_fine_tuned = False
-    takes_head_of = types.MappingProxyType({"Pretraining": {"head/": "head/next_sentence/"}})
+    compatible_heads = types.MappingProxyType({"Pretraining": {"head/": "head/next_sentence/"}})
 
     def __init__(
         self,
@@ -123,5 +123,5 @@ def encode_next_labels(labels: ArrayLike) -> NDArray[Any]:
         return shares(labels)
     name, advice = "Labels of next sentences", "0 is next, 1 is random."
     check_shape(name, labels, ("num_examples",), "iu", advice)
-    refuse_first((labels != 0) & (labels != 1), labels, f"{name} must be 0 or 1", advice)
+    raise_at_first((labels != 0) & (labels != 1), labels, f"{name} must be 0 or 1", advice)
     return labels.astype("int32")

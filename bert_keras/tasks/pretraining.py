@@ -11,8 +11,8 @@ from bert_keras.checks import check_labels_given
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.pretraining_heads import PretrainingHead
 from bert_keras.tasks import next_sentence_prediction as next_sentence
-from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.masked_lm import MaskedLM
+from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Texts, Verbose
 
@@ -71,7 +71,7 @@ class Pretraining(MaskedLM):
         }
     )
     reads_pooled_output = True
-    takes_head_of = types.MappingProxyType(
+    compatible_heads = types.MappingProxyType(
         {
             "MaskedLM": {"head/masked_lm/": "head/"},
             "NextSentencePrediction": {"head/next_sentence/": "head/"},

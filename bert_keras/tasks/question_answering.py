@@ -16,7 +16,7 @@ from bert_keras.checks import (
     check_number,
     check_shape,
     is_number,
-    refuse_first,
+    raise_at_first,
     refuse_smoothing,
 )
 from bert_keras.heads.span import SpanHead
@@ -25,15 +25,15 @@ from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.metrics.spans import squad_v2_scores
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.batching import EncodedExamples, lengths_of
+from bert_keras.preprocessing.collate import split_pairs
 from bert_keras.preprocessing.encoded_rows import SomeRows
-from bert_keras.preprocessing.packing import split_pairs
 from bert_keras.preprocessing.question_windows import OUTPUTS, QuestionWindows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
 from bert_keras.tasks import question_examples
-from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_columns
+from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SpanCrossentropy
 from bert_keras.types import Frozen, Labels, Normalization, TaskOptions, Texts, Verbose
 
@@ -99,7 +99,7 @@ class QuestionAnswering(Task):
     form = "questions"
     has_classes = False
     label_kind = types.MappingProxyType(dict.fromkeys(OUTPUTS, LabelKind("places")))
-    targets_are_rare = True
+    has_imbalanced_targets = True
     needs_labels = False  # `QuestionExample`s have theirs.
 
     def __init__(
@@ -173,7 +173,7 @@ class QuestionAnswering(Task):
         check_shape("Ends", end, start.shape, "iu", "Starts have this shape.")
         spans = list(zip(start.tolist(), end.tolist(), strict=True))
         rule = "A span (start, end) must start at 0 or later and end where it starts or later"
-        refuse_first((start < 0) | (end < start), spans, rule)
+        raise_at_first((start < 0) | (end < start), spans, rule)
         return {"start_logits": start.astype("int32"), "end_logits": end.astype("int32")}
 
     def encode_ready_labels(self, labels, inputs):
@@ -386,4 +386,4 @@ def _check_positions(labels, inputs):
         ]
         rule = f"The labels '{name}' must be positions of tokens among the {length} columns"
         advice = "If a window does not hold the answer, both labels are 0."
-        refuse_first(~inside, positions, rule, advice)
+        raise_at_first(~inside, positions, rule, advice)

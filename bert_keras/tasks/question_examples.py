@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_keras.checks import check_labels_given, is_int, refuse_unused
+from bert_keras.checks import check_labels_given, is_int, raise_if_unused
 
 
 class Answer(NamedTuple):
@@ -85,7 +85,7 @@ def as_columns(x, y=None):
         is_columns = isinstance(x, tuple) and isinstance(y, tuple)
         return x, list(y) if is_columns else y
     advice = "Leave it out, or pass `(questions, contexts)` and answers."
-    refuse_unused("A list of QuestionExample has its answers in it", {"y": y}, advice)
+    raise_if_unused("A list of QuestionExample has its answers in it", {"y": y}, advice)
     columns = ([example.question for example in x], [example.context for example in x])
     return columns, [_answer_of(example) for example in x]
 

@@ -8,8 +8,8 @@ import numpy as np
 from keras import ops
 
 from bert_keras.answers.tokens import ReplacedTokenAnswerer
-from bert_keras.checks import check_int, check_number, check_shape, refuse_first
-from bert_keras.engine import structure
+from bert_keras.checks import check_int, check_number, check_shape, raise_at_first
+from bert_keras.engine import variable_paths
 from bert_keras.heads.replaced_token import ReplacedTokenHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
@@ -17,10 +17,10 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.models.electra import share_embeddings
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
-from bert_keras.tasks.compatibility import head_for
-from bert_keras.tasks.joint_task import JointTask
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.task import Task
+from bert_keras.tasks.teacher_student import JointTask
+from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SigmoidCrossentropy
 from bert_keras.types import (
     Card,
@@ -134,7 +134,7 @@ class ReplacedTokenDetector(Task):
         """
         labels = check_shape("Labels of tokens", np.asarray(labels), ("batch", "seq_len"))
         rule = "Labels of tokens must be 0, or 1 for a replaced token"
-        refuse_first(~np.isin(labels, (0, 1)), labels, rule)
+        raise_at_first(~np.isin(labels, (0, 1)), labels, rule)
         return labels.astype("int32")
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
@@ -419,7 +419,7 @@ def _check_parts(generator, discriminator):
 def _share(generator, backbone):
     """Gives a generator the embeddings of a backbone; functions compiled before are dropped."""
     share_embeddings(generator.backbone, backbone)
-    structure.changed(generator.backbone.embeddings, generator.backbone, generator)
+    variable_paths.changed(generator.backbone.embeddings, generator.backbone, generator)
     generator.compile_with(generator.recipe.fresh_optimizer(generator))
 
 

@@ -23,7 +23,7 @@ from bert_keras.checks import (
     check_choice,
     check_labels_given,
     check_shape,
-    refuse_first,
+    raise_at_first,
 )
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
@@ -35,7 +35,7 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.embedder import check_equally_long, refuse_equal_negatives
-from bert_keras.tasks.task import TextAnswer, merge_groups
+from bert_keras.tasks.task import TextAnswer, flatten_texts
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.user_columns import is_columns, is_text
 from bert_keras.training.list_losses import RelevanceCrossentropy
@@ -107,7 +107,7 @@ text, `(num_examples, num_texts)` |
     form = "candidates"
     may_have_several_texts = True
     needs_labels = False  # Positives and negatives are labels themselves.
-    head_arguments = ("num_classes", "pooling", "head_options")
+    head_config_keys = ("num_classes", "pooling", "head_options")
     decided_arguments = {  # noqa: RUF012
         "num_classes": 1,
         "problem_type": "regression",
@@ -139,7 +139,7 @@ text, `(num_examples, num_texts)` |
     def call(self, inputs, token_vectors=None, training=None):
         if len(inputs[TOKEN_IDS].shape) == 2:
             return super().call(inputs, token_vectors, training)
-        logits = super().call(merge_groups(inputs), training=training)
+        logits = super().call(flatten_texts(inputs), training=training)
         return ops.reshape(logits, (-1, ops.shape(inputs[TOKEN_IDS])[1]))
 
     def default_loss(self, label_smoothing):
@@ -190,7 +190,7 @@ text, `(num_examples, num_texts)` |
         if self.recipe.uses_task_loss:
             rule = "Relevance must be from 0 to 1"
             advice = "Scale it, or compile with a loss for other scores."
-            refuse_first((labels < 0) | (labels > 1), labels, rule, advice)
+            raise_at_first((labels < 0) | (labels > 1), labels, rule, advice)
 
     def _list_labels(self, labels, counts):
         """Returns the labels of lists of texts, float32 `(num_queries, num_texts)`.
@@ -204,10 +204,10 @@ text, `(num_examples, num_texts)` |
         """
         labels = [np.asarray(row) for row in labels]
         wrong = [row.shape != (count,) for row, count in zip(labels, counts, strict=True)]
-        refuse_first(wrong, labels, "Each text of a query needs a label, and no others")
+        raise_at_first(wrong, labels, "Each text of a query needs a label, and no others")
         flat = np.concatenate(labels) if labels else np.zeros(0)
         check_shape("Relevance", flat, ("num_texts",), "iufb")
-        refuse_first(~np.isfinite(flat), flat, "Each text needs a label that is a finite number")
+        raise_at_first(~np.isfinite(flat), flat, "Each text needs a label that is a finite number")
         self._check_relevance(flat)
         exists = np.arange(max(counts, default=1)) < np.asarray(counts, int)[:, None]
         padded = np.full(exists.shape, -np.inf, "float32")
@@ -243,7 +243,7 @@ text, `(num_examples, num_texts)` |
             check_equally_long([queries, *columns])
             lists = columns[0]
         counts = [len(texts) for texts in lists]
-        refuse_first(np.equal(counts, 0), lists, "Each query needs at least one text")
+        raise_at_first(np.equal(counts, 0), lists, "Each query needs at least one text")
         labels = self.encode_labels(None) if y is None else self._list_labels(y, counts)
         ids, _ = self.preprocessor.tokenize(as_texts(queries, "queries"))
         text_ids, _ = self.preprocessor.tokenize([text for texts in lists for text in texts])

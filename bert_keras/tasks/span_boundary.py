@@ -12,8 +12,8 @@ from bert_keras.inputs import MASK_POSITIONS
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.masking import Masking
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.masked_lm import MaskedLM
+from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Frozen, TaskOptions
 
@@ -63,7 +63,7 @@ class SpanBoundary(MaskedLM):
 
     further_inputs = (MASK_POSITIONS,)
     label_kind = types.MappingProxyType(dict.fromkeys(OUTPUTS, MaskedLM.label_kind))
-    takes_head_of = types.MappingProxyType(
+    compatible_heads = types.MappingProxyType(
         {
             "MaskedLM": {"head/masked_lm/": "head/"},
             "Pretraining": {"head/masked_lm/": "head/masked_lm/"},

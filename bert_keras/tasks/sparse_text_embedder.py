@@ -16,11 +16,11 @@ from bert_keras.checks import (
     check_number,
     check_shape,
     check_type,
-    refuse_first,
+    raise_at_first,
     require,
 )
 from bert_keras.engine.keras_internals import schedule_of
-from bert_keras.engine.whole_steps import inner_optimizer
+from bert_keras.engine.train_step import inner_optimizer
 from bert_keras.heads.masked_tokens import OF_VOCABULARY
 from bert_keras.heads.splade import SpladeHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
@@ -28,8 +28,8 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families, presets
 from bert_keras.presets.formats import sentence_transformers
-from bert_keras.tasks.compatibility import MASKED_LM_OPTIONS, check_head_options, head_for
 from bert_keras.tasks.embedder import Embedder
+from bert_keras.tasks.validation import MASKED_LM_OPTIONS, check_head_options, head_for
 from bert_keras.training.contrastive import MultipleNegativesRanking
 from bert_keras.types import Card, FileDtype, Frozen, Objective, Path, TaskOptions, Texts, Verbose
 
@@ -99,7 +99,7 @@ class SparseTextEmbedder(Embedder):
     answerers = (SparseAnswerer,)
     # Family settings and presets treat this head as that of a `MaskedLM`.
     head_of = "MaskedLM"
-    takes_head_of = types.MappingProxyType(
+    compatible_heads = types.MappingProxyType(
         {
             "MaskedLM": {"head/": "head/"},
             **{saved: {"head/": "head/masked_lm/"} for saved in ("Pretraining", "SpanBoundary")},
@@ -352,7 +352,7 @@ def check_query_weights(weights, tokenizer):
     check_type("query_weights", weights, Mapping, "a dict from tokens to weights")
     tokens, values = list(weights), np.array(list(weights.values()))
     check_shape("`query_weights`", values, ("num_tokens",), "iuf")
-    refuse_first(~(np.isfinite(values) & (values >= 0)), values, "Query weights must be from 0")
+    raise_at_first(~(np.isfinite(values) & (values >= 0)), values, "Query weights must be from 0")
     if tokenizer is None:
         raise ValueError(
             "`query_weights` need the tokenizer whose tokens they name. Received: "
@@ -362,7 +362,7 @@ def check_query_weights(weights, tokenizer):
         vocabulary = set(tokenizer.vocabulary)
         is_unknown = [token not in vocabulary for token in tokens]
         advice = "Take the weights that came with this tokenizer."
-        refuse_first(is_unknown, tokens, "Each token of `query_weights` must be a token", advice)
+        raise_at_first(is_unknown, tokens, "Each token of `query_weights` must be a token", advice)
     return {token: float(value) for token, value in weights.items() if value}
 
 

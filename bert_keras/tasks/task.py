@@ -25,16 +25,16 @@ from bert_keras.preprocessing.batching import (
 from bert_keras.preprocessing.encoded_rows import Rows, TextRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.signatures import check_arguments, parameters_of
-from bert_keras.tasks import compatibility, freezing
+from bert_keras.tasks import freezing, validation
+from bert_keras.tasks.dataset_adapters import wrapped
 from bert_keras.tasks.encoded_labels import learn_label_names
 from bert_keras.tasks.loading import load_task
 from bert_keras.tasks.lora import LORA_ARGUMENTS, AdaptedTask
 from bert_keras.tasks.task_data import TaskData
 from bert_keras.tasks.user_columns import num_examples
-from bert_keras.tasks.wrapped_datasets import wrapped
 from bert_keras.tokenizers.tokenizer import Tokenizer
-from bert_keras.training.averages import averages_in_place
-from bert_keras.training.recipe import Recipe
+from bert_keras.training.averages import swap_ema_weights
+from bert_keras.training.recipe import TrainingConfig
 from bert_keras.types import (
     Data,
     Decay,
@@ -90,9 +90,9 @@ class Task(AdaptedTask, BuiltModel):
     A task is compiled when it is made. The defaults are BERT's recipe: AdamW with weight decay on
     kernels only, gradients clipped to norm 1, a learning rate that rises over the first tenth of
     the steps and falls linearly to 0. If you choose neither epochs nor rate, a short run is made
-    longer and faster, see `bert_keras.training.short_runs`. With that default optimizer each call
-    of `fit` is a training run of its own, with a new optimizer and schedule; `initial_epoch` above
-    0 continues the run.
+    longer and faster, see `bert_keras.training.default_hyperparameters`. With that default
+    optimizer each call of `fit` is a training run of its own, with a new optimizer and schedule;
+    `initial_epoch` above 0 continues the run.
 
     Args:
         backbone: a `Backbone`.
@@ -114,11 +114,11 @@ class Task(AdaptedTask, BuiltModel):
     """
 
     # Arguments that make a preset's head useless when they differ from the preset's.
-    head_arguments = ()
+    head_config_keys = ()
     # Class whose presets also hold this head -> dict from path prefixes here to prefixes there.
-    takes_head_of = types.MappingProxyType({})
+    compatible_heads = types.MappingProxyType({})
     # Roles of special tokens that the tokenizer must have, besides those that every tokenizer has.
-    needed_roles = ()
+    required_special_tokens = ()
     # How the task answers, the main answer first.
     answerers: ClassVar[tuple[type[Answerer], ...]] = ()
     # The form of raw examples, one of `user_columns.FORMS`.
@@ -134,8 +134,8 @@ class Task(AdaptedTask, BuiltModel):
     # Whether each example has one class, so that `fit` can weight it by its class.
     has_classes = True
     # Whether few targets are positive, as with a label per token, so that a short run is longer.
-    targets_are_rare = False
-    # Whether `fit` may choose the number of epochs and the rate, see `short_runs`.
+    has_imbalanced_targets = False
+    # Whether `fit` may choose the number of epochs and the rate, see `default_hyperparameters`.
     is_fine_tuned = True
     # What its labels are, so that Keras's metrics can read them: a `metrics.label_kinds.LabelKind`,
     # or a dict of them by output. `None`: metrics get labels and outputs as they are.
@@ -156,21 +156,23 @@ class Task(AdaptedTask, BuiltModel):
         lora_layers: Iterable[int] | None = None,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        compatibility.check_backbone(backbone, type(self).__name__)
+        validation.check_backbone(backbone, type(self).__name__)
         kwargs.setdefault("dtype", backbone.dtype_policy)
         super().__init__(**kwargs)
         self.backbone = backbone
-        self.preprocessor = compatibility.preprocessor_of(backbone, preprocessor, self.needed_roles)
+        self.preprocessor = validation.preprocessor_of(
+            backbone, preprocessor, self.required_special_tokens
+        )
         self.frozen = freezing.check_frozen(frozen, backbone.num_blocks)
         self._set_lora(lora_rank, lora_alpha, lora_targets, lora_layers)
-        self.data, self.recipe = TaskData(self), Recipe()
+        self.data, self.recipe = TaskData(self), TrainingConfig()
 
     def complete(self):
         """Ends construction, see `BuiltModel`, and compiles with the defaults.
 
         A subclass whose own `compile` needs arguments is not compiled until it is called.
         """
-        self.reads_first_token_only = compatibility.reads_first_token_only(self)
+        self.reads_first_token_only = validation.reads_first_token_only(self)
         super().complete()
         parameters = parameters_of(self.compile)[0].values()
         needs_arguments = any(p.default is p.empty for p in parameters)
@@ -179,7 +181,7 @@ class Task(AdaptedTask, BuiltModel):
 
     def build(self, input_shape=None):
         if self.reads_pooled_output:
-            compatibility.check_has_pooler(self)
+            validation.check_has_pooler(self)
         build_parts([self.head], (None, self.backbone.hidden_dim))
         # Last, so that a constructor that raises leaves the backbone as it was.
         self._add_adapters()
@@ -214,9 +216,9 @@ class Task(AdaptedTask, BuiltModel):
         return getattr(self, "pooling", None) == "pooler"
 
     trainable_variables = freezing.trained("trainable_variables")
-    non_trainable_variables = freezing.all_but("trainable_variables", of="variables")
+    non_trainable_variables = freezing.complement_property("trainable_variables", of="variables")
     trainable_weights = freezing.trained("trainable_weights")
-    non_trainable_weights = freezing.all_but("trainable_weights", of="weights")
+    non_trainable_weights = freezing.complement_property("trainable_weights", of="weights")
 
     # What a subclass defines
 
@@ -292,8 +294,8 @@ class Task(AdaptedTask, BuiltModel):
         warmup: float = 0.1,
         decay: Decay = "linear",
         decay_power: float = 1.0,
-        layer_decay: float = 1.0,
-        head_multiplier: float = 1.0,
+        layerwise_lr_decay: float = 1.0,
+        head_lr_multiplier: float = 1.0,
         ema_momentum: float | None = None,
         gradient_accumulation_steps: int | None = None,
         label_smoothing: float = 0.0,
@@ -309,14 +311,15 @@ class Task(AdaptedTask, BuiltModel):
                 `learning_rate` to `gradient_accumulation_steps` are for the first two.
             loss: `"auto"` for the task's own, or any Keras loss.
             learning_rate: float, the peak. The paper searches 2e-5, 3e-5, 5e-5. By default 5e-5,
-                and more for a short run, see `bert_keras.training.short_runs`.
+                and more for a short run, see `bert_keras.training.default_hyperparameters`.
             weight_decay: float, on kernels and embeddings, not on biases and norms.
             warmup: float, fraction of the steps of `fit`; or int, number of steps.
             decay: shape after the warm-up, see `WarmupDecay`.
             decay_power: float, the exponent of `decay="polynomial"`.
-            layer_decay: float, above 0 and at most 1: the ratio of each layer's rate to that of the
-                layer above it, see `layer_wise_decay`. Sun et al. found 0.95 best.
-            head_multiplier: float, the ratio of the rate outside the backbone to `learning_rate`.
+            layerwise_lr_decay: float, above 0 and at most 1: the ratio of each layer's rate to that
+                of the layer above it, see `layer_wise_decay`. Sun et al. found 0.95 best.
+            head_lr_multiplier: float, the ratio of the rate outside the backbone to
+                `learning_rate`.
             ema_momentum: float, such as 0.99, or `None`: keeps exponential averages of the weights,
                 which `fit` validates and ends with. To keep those of the best epoch, use
                 `BestOnMetric`: Keras's callbacks keep the weights that are being averaged.
@@ -337,7 +340,7 @@ class Task(AdaptedTask, BuiltModel):
         Raises:
             ValueError: an argument is out of range, or would have no effect.
         """
-        recipe = Recipe(
+        recipe = TrainingConfig(
             optimizer,
             loss,
             label_smoothing,
@@ -348,8 +351,8 @@ class Task(AdaptedTask, BuiltModel):
             warmup=warmup,
             decay=decay,
             decay_power=decay_power,
-            layer_decay=layer_decay,
-            head_multiplier=head_multiplier,
+            layerwise_lr_decay=layerwise_lr_decay,
+            head_lr_multiplier=head_lr_multiplier,
             ema_momentum=ema_momentum,
             gradient_accumulation_steps=gradient_accumulation_steps,
             **kwargs,
@@ -371,7 +374,7 @@ class Task(AdaptedTask, BuiltModel):
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles as `get_compile_config` says, with the optimizer's state ready to be loaded."""
-        self.recipe, optimizer = Recipe.from_config(config)
+        self.recipe, optimizer = TrainingConfig.from_config(config)
         self.compile_with(optimizer)
         # A file saved before the first `fit` has no state to load.
         if config["has_optimizer_state"]:
@@ -391,7 +394,7 @@ class Task(AdaptedTask, BuiltModel):
         initial_epoch: int = 0,
         steps_per_epoch: int | None = None,
         validation_batch_size: int | None = None,
-        sort_window: int | None = None,
+        bucket_window: int | None = None,
         class_weight: Mapping[int, float] | Literal["balanced"] | None = None,
         callbacks: Sequence[keras.callbacks.Callback] | None = None,
         verbose: Verbose = "auto",
@@ -405,11 +408,11 @@ class Task(AdaptedTask, BuiltModel):
             x: texts, or ready inputs, see the class.
             y: labels; `None` for datasets that yield them.
             batch_size: int, 32 by default.
-            epochs: int; by default as many as `bert_keras.training.short_runs` chooses: 3, or more
-                if the run would have too few steps to learn; 1 for embedders, in pre-training, with
-                `steps_per_epoch`, with `"lamb"` or an optimizer of your own, and with a constant
-                rate without warm-up. For few epochs JAX compiles fewer lengths, and pads more, see
-                `buckets_worth_compiling`.
+            epochs: int; by default as many as `bert_keras.training.default_hyperparameters`
+                chooses: 3, or more if the run would have too few steps to learn; 1 for embedders,
+                in pre-training, with `steps_per_epoch`, with `"lamb"` or an optimizer of your own,
+                and with a constant rate without warm-up. For few epochs JAX compiles fewer lengths,
+                and pads more, see `choose_bucket_lengths`.
             validation_data: `(x, y)`, `(x, y, sample_weight)`, or a dataset.
             validation_split: float, share of the examples, taken from the end, to validate on; not
                 for a dataset.
@@ -424,7 +427,7 @@ class Task(AdaptedTask, BuiltModel):
                 is stretched to the new end.
             steps_per_epoch: int, needed with the default recipe for datasets without a length.
             validation_batch_size: int, `batch_size` by default.
-            sort_window: int, how many batches of texts are sorted by length together. 1 keeps
+            bucket_window: int, how many batches of texts are sorted by length together. 1 keeps
                 batches random; larger windows need less padding, and may cost accuracy if labels
                 correlate with lengths. The default is that of `BucketedBatches` for an epoch of
                 this size, or that of the run that is continued.
@@ -446,8 +449,8 @@ class Task(AdaptedTask, BuiltModel):
         says = verbose and keras.config.is_interactive_logging_enabled()
         if hasattr(self, "label_names") and (note := learn_label_names(self, columns.y)) and says:
             print(note)
-        if sort_window is not None:
-            self.data.check_sort_window(sort_window, columns, shuffle)
+        if bucket_window is not None:
+            self.data.check_sort_window(bucket_window, columns, shuffle)
         if validation_split and validation_data is None:
             columns, validation_data = self.data.split(columns, validation_split)
         arguments = self.data.for_training(columns, batch_size, class_weight, shuffle)
@@ -457,7 +460,7 @@ class Task(AdaptedTask, BuiltModel):
         data, recipe = arguments["x"], self.recipe
         is_encoded, size = columns.kind != "batches", batch_size or DEFAULT_BATCH_SIZE
         batches = range(0, len(data), size) if is_encoded else data
-        run = epochs, initial_epoch, steps_per_epoch, sort_window, callbacks
+        run = epochs, initial_epoch, steps_per_epoch, bucket_window, callbacks
         epochs, callbacks, note = recipe.begin(self, data, batches, *run)
         if note and says:
             print(note)
@@ -475,7 +478,7 @@ class Task(AdaptedTask, BuiltModel):
 
     def train_step(self, *args):
         """Like `keras.Model.train_step`, but computes no gradients of weights that do not train."""
-        with freezing.without_gradients(freezing.idle_weights(self)):
+        with freezing.without_gradients(freezing.excluded_weights(self)):
             return super().train_step(*args)
 
     def evaluate(
@@ -511,7 +514,7 @@ class Task(AdaptedTask, BuiltModel):
         """
         columns = self.data.normalize(x, y, sample_weight)
         data = self.data.for_evaluation(columns, batch_size)
-        with averages_in_place(self, self.recipe.is_running):
+        with swap_ema_weights(self, self.recipe.is_running):
             kwargs |= {"verbose": verbose, "steps": steps, "callbacks": callbacks}
             return super().evaluate(**data, return_dict=return_dict, **kwargs)
 
@@ -721,7 +724,7 @@ class Task(AdaptedTask, BuiltModel):
         if self.preprocessor is not None:
             self.preprocessor.load_assets(folder)
             tokenizer = self.preprocessor.tokenizer
-            compatibility.check_tokenizer(tokenizer, self.backbone, self.needed_roles)
+            validation.check_tokenizer(tokenizer, self.backbone, self.required_special_tokens)
 
     def get_config(self):
         by_hand = freezing.frozen_by_hand(self)
@@ -779,7 +782,7 @@ class Task(AdaptedTask, BuiltModel):
         return load_task(cls, preset, load_weights, kwargs)
 
 
-def merge_groups(inputs):
+def flatten_texts(inputs):
     """Returns inputs `(batch, group, seq_len)` as a backbone takes them.
 
     Args:

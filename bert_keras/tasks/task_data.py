@@ -9,16 +9,16 @@ import numpy as np
 
 from bert_keras import distribution
 from bert_keras.checks import as_column, check_int, check_labels_given, check_not_empty
-from bert_keras.engine.compiled_programs import COMPILES_SHAPES
+from bert_keras.engine.jax_compilation_cache import COMPILES_SHAPES
 from bert_keras.inputs import PADDING_MASK, check_keys
 from bert_keras.preprocessing.batching import (
     DEFAULT_BATCH_SIZE,
     EncodedExamples,
     PreparedBatches,
-    buckets_worth_compiling,
+    choose_bucket_lengths,
 )
 from bert_keras.preprocessing.encoded_rows import ReadyRows
-from bert_keras.tasks.compatibility import overrides
+from bert_keras.tasks.dataset_adapters import Stream, wrapped
 from bert_keras.tasks.encoded_labels import check_class_weight, class_weighted
 from bert_keras.tasks.user_columns import (
     Columns,
@@ -28,7 +28,7 @@ from bert_keras.tasks.user_columns import (
     normalize_columns,
     split_off_end,
 )
-from bert_keras.tasks.wrapped_datasets import Stream, wrapped
+from bert_keras.tasks.validation import overrides
 from bert_keras.types import Data, Labels, Weights
 
 # The cost of compiling a step for one more length, in the tokens that JAX could train on in the
@@ -178,14 +178,14 @@ class TaskData:
             batch_size,
             shuffle=shuffle,
             seed=task.recipe.seed or 0,
-            window=task.recipe.sort_window if shuffle else None,
+            window=task.recipe.bucket_window if shuffle else None,
             pad_last_batch=pads,
         )
         cost = COMPILE_COST.get(keras.backend.backend(), 0)
         if num_epochs and cost and examples.buckets is None:
             # Always chosen from epoch 0, so that a continued run keeps the lengths it began with.
             price = cost / (task.backbone.hidden_dim**2 * examples.rows.sequences_per_row)
-            batches.buckets = buckets_worth_compiling(
+            batches.buckets = choose_bucket_lengths(
                 batches.batches, batches.buckets, num_epochs, price
             )
             batches.epoch = 0
@@ -262,13 +262,13 @@ class TaskData:
                 "them out, or pass what the preprocessor returns."
             )
 
-    def check_sort_window(self, sort_window: int, columns: Columns, shuffle: bool) -> None:
-        """Raises `ValueError` if `fit(sort_window=...)` would have no effect."""
-        check_int("sort_window", sort_window)
+    def check_sort_window(self, bucket_window: int, columns: Columns, shuffle: bool) -> None:
+        """Raises `ValueError` if `fit(bucket_window=...)` would have no effect."""
+        check_int("bucket_window", bucket_window)
         if not shuffle or columns.kind != "texts":
             raise ValueError(
-                "`sort_window` is for texts that are shuffled; ready inputs are not sorted. "
-                f"Received: sort_window={sort_window} with shuffle={shuffle} and x a "
+                "`bucket_window` is for texts that are shuffled; ready inputs are not sorted. "
+                f"Received: bucket_window={bucket_window} with shuffle={shuffle} and x a "
                 f"{type(columns.x).__name__}."
             )
 

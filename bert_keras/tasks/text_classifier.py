@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bert_keras.answers.classes import ClassAnswerer, LogitsAnswerer, class_probabilities
 from bert_keras.answers.entailment import ZeroShotAnswerer
-from bert_keras.checks import check_choice, check_number, refuse_smoothing, refuse_unused
+from bert_keras.checks import check_choice, check_number, raise_if_unused, refuse_smoothing
 from bert_keras.engine.keras_internals import tracker_of
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
@@ -20,11 +20,11 @@ from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import encoded_labels
-from bert_keras.tasks.compatibility import dropout_of, head_for, head_settings
 from bert_keras.tasks.task import Task, TextAnswer
 from bert_keras.tasks.user_columns import is_empty
+from bert_keras.tasks.validation import dropout_of, head_for, head_settings
+from bert_keras.training.default_hyperparameters import start_at_shares
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.training.short_runs import start_at_shares
 from bert_keras.types import (
     Data,
     Frozen,
@@ -96,7 +96,7 @@ cross-entropy | logits `(batch, num_classes)` |
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 4.1.
     """
 
-    head_arguments = ("num_classes", "pooling", "head_options")
+    head_config_keys = ("num_classes", "pooling", "head_options")
     answerers = (ClassAnswerer, LogitsAnswerer, ZeroShotAnswerer)
     # From the outputs of a regression to its scores, see `Reranker`.
     activation = "linear"
@@ -122,10 +122,10 @@ cross-entropy | logits `(batch, num_classes)` |
         self.temperature = check_number("temperature", temperature, above=0.0)
         if problem_type == "regression" and temperature != 1:
             rule = "`temperature` is for probabilities, which a regression does not have"
-            refuse_unused(rule, {"temperature": temperature})
+            raise_if_unused(rule, {"temperature": temperature})
         self.problem_type = check_choice("problem_type", problem_type, encoded_labels.PROBLEM_TYPES)
         self.has_classes = problem_type == "single_label"
-        self.targets_are_rare = problem_type == "multi_label"
+        self.has_imbalanced_targets = problem_type == "multi_label"
         # Whether `fit` may make the head anew for as many classes as it finds names.
         self._may_count_classes = num_classes is None and label_names is None
         if num_classes is None:
@@ -184,9 +184,12 @@ cross-entropy | logits `(batch, num_classes)` |
         return LabelKind(kinds[self.problem_type], self.num_classes)
 
     def prepare_head(self, data):
-        """Starts a new head for several labels at their shares, see `training.short_runs`."""
+        """Starts a new head for several labels at their shares.
+
+        See `training.default_hyperparameters`.
+        """
         labels = getattr(data, "labels", None)  # A stream does not know them beforehand.
-        if self.targets_are_rare and labels is not None:
+        if self.has_imbalanced_targets and labels is not None:
             start_at_shares(self.head, labels)
 
     @property

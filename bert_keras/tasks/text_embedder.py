@@ -111,7 +111,7 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
     """
 
     answerers = (EmbedAnswerer,)
-    head_arguments = ("projection",)
+    head_config_keys = ("projection",)
     text_answer = TextAnswer("vectors", None, (1,))
 
     def __init__(

@@ -25,9 +25,9 @@ from bert_keras.checks import (
     check_shape,
     is_column,
     is_int,
-    refuse_first,
+    raise_at_first,
+    raise_if_unused,
     refuse_smoothing,
-    refuse_unused,
 )
 from bert_keras.heads.token import TokenHead
 from bert_keras.inputs import PADDING_MASK
@@ -37,10 +37,10 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.batching import EncodedExamples
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.tasks.compatibility import dropout_of, head_for, head_settings
 from bert_keras.tasks.encoded_labels import as_classes, check_label_names, shares
 from bert_keras.tasks.task import Task
-from bert_keras.training.losses import AsComputed, SparseCrossentropy
+from bert_keras.tasks.validation import dropout_of, head_for, head_settings
+from bert_keras.training.losses import PrecomputedLoss, SparseCrossentropy
 from bert_keras.types import (
     Frozen,
     Inputs,
@@ -123,7 +123,7 @@ class TokenClassifier(Task):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 5.3.
     """
 
-    head_arguments = ("num_classes", "crf")
+    head_config_keys = ("num_classes", "crf")
     answerers = (TagAnswerer, PieceLogitsAnswerer)
     form = "sentences"
     label_per_token = True
@@ -186,7 +186,7 @@ class TokenClassifier(Task):
         if not self.crf:
             return SparseCrossentropy(label_smoothing=label_smoothing)
         refuse_smoothing(label_smoothing, "A conditional random field has no labels to smooth")
-        return AsComputed(reduction="mean_with_sample_weight")
+        return PrecomputedLoss(reduction="mean_with_sample_weight")
 
     def default_metrics(self):
         """Returns the accuracy of tags; with a CRF, of the emissions before decoding."""
@@ -263,7 +263,7 @@ class TokenClassifier(Task):
             return rows.reshape(labels.shape)
         check_shape("Labels of ready inputs", labels, ("num_examples", "seq_len"), "iu")
         count = self.num_classes
-        refuse_first(
+        raise_at_first(
             (labels < 0) | (labels >= count),
             labels,
             f"Labels must be the ints 0 to {count - 1}, num_classes={count}",
@@ -349,7 +349,7 @@ class TokenClassifier(Task):
                 "Received probabilities. Make the task with crf=False."
             )
         rule = f"A word's probabilities must be {self.num_classes}, one of each tag"
-        refuse_first([np.shape(row) != (self.num_classes,) for row in rows], rows, rule)
+        raise_at_first([np.shape(row) != (self.num_classes,) for row in rows], rows, rule)
         return shares(np.array(rows, "float32"))
 
     def _unknown_tag(self, tag, word, place, index):
@@ -451,7 +451,7 @@ class TokenClassifier(Task):
         """Returns the entity tag that each tag index is read as; empty if tags mark no entities."""
         if self.label_names is None:
             rule = "Entities of a scheme need tags by name, and this task has no `label_names`"
-            refuse_unused(rule, {"scheme": scheme or None})
+            raise_if_unused(rule, {"scheme": scheme or None})
             return []
         is_mixed = find_odd_tags(self.label_names)
         readings = {} if is_mixed else entity_readings(self.label_names)

@@ -14,7 +14,7 @@ import numpy as np
 
 from bert_keras.checks import as_column, as_str, is_column, is_int, is_table
 from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
-from bert_keras.other_names import our_input
+from bert_keras.migration_hints import our_input
 from bert_keras.tasks import question_examples
 
 # How ready inputs look, in messages.

@@ -19,7 +19,7 @@ from bert_keras.checks import (
     check_same_length,
     check_shape,
     is_int,
-    refuse_first,
+    raise_at_first,
 )
 from bert_keras.heads.zero_shot_span import ZeroShotSpanHead
 from bert_keras.inputs import TOKEN_IDS
@@ -111,12 +111,12 @@ class ZeroShotTagger(Task):
         [Zaratiana et al., 2023](https://arxiv.org/abs/2311.08526).
     """
 
-    head_arguments = ("dim", "max_width", "span_mode", "lstm")
+    head_config_keys = ("dim", "max_width", "span_mode", "lstm")
     answerers = (spans.ZeroShotTagAnswerer,)
     further_inputs = (WORD_POSITIONS, LABEL_POSITIONS)
     form = "sentences"
     has_classes = False
-    targets_are_rare = True
+    has_imbalanced_targets = True
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class ZeroShotTagger(Task):
             shape = (num_rows, name.removesuffix("_positions") + "s")
             array = check_shape(f"The input {name!r}", inputs[name], shape, "iu")
             rule = f"The input {name!r} must be from 0 to {length - 1}, the positions of a row"
-            refuse_first((array < 0) | (array >= length), array, rule)
+            raise_at_first((array < 0) | (array >= length), array, rule)
 
     def default_loss(self, label_smoothing):
         """Returns the binary cross-entropy of spans and labels, summed for each text."""
@@ -188,7 +188,7 @@ class ZeroShotTagger(Task):
         labels = np.asarray(labels)
         shape = ("batch", "num_words", self.max_width, "num_labels")
         check_shape("Labels of spans", labels, shape, "iu")
-        refuse_first(np.abs(labels) > 1, labels, "Labels of spans must be 1, 0 or -1")
+        raise_at_first(np.abs(labels) > 1, labels, "Labels of spans must be 1, 0 or -1")
         return labels.astype("int8")
 
     # Texts and answers

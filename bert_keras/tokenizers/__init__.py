@@ -1,7 +1,7 @@
 """Text to token ids and back, and the training of vocabularies."""
 
 import bert_keras
-from bert_keras.other_names import hints_of_module
+from bert_keras.migration_hints import hints_of_module
 
 # Without Keras there is only what exported folders need, imported from its modules.
 if hasattr(bert_keras, "_keras"):

@@ -7,9 +7,9 @@ import keras
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, processors
 
-from bert_keras.checks import check_type, is_int, refuse_first
+from bert_keras.checks import check_type, is_int, raise_at_first
 from bert_keras.engine.atomic_files import read_json
-from bert_keras.tokenizers.building_blocks import add_special_tokens, require_tokens
+from bert_keras.tokenizers.components import add_special_tokens, require_tokens
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.vocabulary import read_vocabulary
 from bert_keras.types import Path
@@ -93,7 +93,7 @@ class BytePairTokenizer(Tokenizer, made_of="vocab.json"):
 
 def _check_vocabulary(ids):
     wrong = [not (is_int(id) and 0 <= id < len(ids)) for id in ids.values()]
-    refuse_first(wrong, list(ids.items()), "Ids must run from 0 without a gap")
+    raise_at_first(wrong, list(ids.items()), "Ids must run from 0 without a gap")
     if missing := sorted(set(pre_tokenizers.ByteLevel.alphabet()) - ids.keys()):
         found = f"{len(missing)} of 256, the first are {missing[:5]}"
         raise ValueError(f"A byte-level vocabulary must hold all bytes. Missing: {found}.")

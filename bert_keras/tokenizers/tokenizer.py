@@ -14,14 +14,14 @@ import numpy as np
 import tokenizers
 
 from bert_keras.checks import check_int, check_type
-from bert_keras.engine.atomic_files import of_one_state, reading, write_text
-from bert_keras.other_names import NotHere, missing_attribute
+from bert_keras.engine.atomic_files import reading, retry_if_changed, write_text
+from bert_keras.migration_hints import NotHere, missing_attribute
 from bert_keras.signatures import parameters_of
-from bert_keras.tokenizers import saved as files
-from bert_keras.tokenizers.building_blocks import bert_template, require_tokens
-from bert_keras.tokenizers.harmless import check_harmless
+from bert_keras.tokenizers import tokenizer_files as files
+from bert_keras.tokenizers.components import bert_template, require_tokens
 from bert_keras.tokenizers.layout import in_one_segment, read_layout
 from bert_keras.tokenizers.text_encoder import HIDDEN, ROLES, TextEncoder
+from bert_keras.tokenizers.untrusted import check_harmless
 from bert_keras.tokenizers.vocabulary import without_line
 from bert_keras.types import Path, TokenizerOptions
 
@@ -256,7 +256,7 @@ class Tokenizer(TextEncoder):
     resolve = staticmethod(os.fspath)
 
     @classmethod
-    @of_one_state
+    @retry_if_changed
     def from_preset(cls, preset: Path, **overrides: Unpack[TokenizerOptions]) -> Tokenizer:
         """Returns the tokenizer of a preset.
 

@@ -7,10 +7,10 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from bert_keras.checks import check_bool, check_choice
-from bert_keras.tokenizers.building_blocks import add_special_tokens
-from bert_keras.tokenizers.saved import refuse
-from bert_keras.tokenizers.sentence_pieces import read_sentence_pieces
+from bert_keras.tokenizers.components import add_special_tokens
+from bert_keras.tokenizers.sentencepiece_model import read_sentence_pieces
 from bert_keras.tokenizers.tokenizer import HIDDEN, Tokenizer
+from bert_keras.tokenizers.tokenizer_files import refuse
 from bert_keras.types import Path
 
 

@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Set
 
-from bert_keras.checks import as_texts, check_not_empty, refuse_first
+from bert_keras.checks import as_texts, check_not_empty, raise_at_first
 from bert_keras.engine.atomic_files import write_text
 from bert_keras.types import Path
 
@@ -83,7 +83,7 @@ def numbered(vocabulary: Path | Iterable[str]) -> dict[str, int]:
         raise TypeError(f"`vocabulary` must have an order, that of the ids. Received: {found}.")
     tokens = as_texts(list(vocabulary), "vocabulary")
     ends_line = ["\n" in token or token.endswith("\r") for token in tokens]
-    refuse_first(ends_line, tokens, "A token must not contain a line end")
+    raise_at_first(ends_line, tokens, "A token must not contain a line end")
     ids = {token: index for index, token in enumerate(tokens)}
     twice = [index for index, token in enumerate(tokens) if ids[token] != index]
     if twice:

@@ -7,14 +7,14 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from bert_keras.checks import check_bool, check_int
-from bert_keras.tokenizers.building_blocks import (
+from bert_keras.tokenizers.components import (
     add_special_tokens,
     bert_normalizer,
     bert_template,
     require_tokens,
 )
-from bert_keras.tokenizers.harmless import LONGEST_WORD
 from bert_keras.tokenizers.tokenizer import Tokenizer
+from bert_keras.tokenizers.untrusted import LONGEST_WORD
 from bert_keras.tokenizers.vocabulary import numbered
 from bert_keras.types import Path
 

@@ -2,7 +2,7 @@
 
 from bert_keras.training.callbacks import BestOnMetric as BestOnMetric
 from bert_keras.training.callbacks import GradualUnfreezing as GradualUnfreezing
-from bert_keras.training.consistency import SeveralMasks as SeveralMasks
+from bert_keras.training.consistency import RDrop as RDrop
 from bert_keras.training.contrastive import CosineRegression as CosineRegression
 from bert_keras.training.contrastive import MultipleNegativesRanking as MultipleNegativesRanking
 from bert_keras.training.contrastive import TripletLoss as TripletLoss

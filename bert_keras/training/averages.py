@@ -4,8 +4,8 @@ import contextlib
 
 import keras
 
-from bert_keras.engine.interrupts import finishing_with, signals_wait
-from bert_keras.engine.whole_steps import inner_optimizer
+from bert_keras.engine.interrupts import defer_signals, run_on_exit
+from bert_keras.engine.train_step import inner_optimizer
 
 
 def steps_done(optimizer):
@@ -14,7 +14,7 @@ def steps_done(optimizer):
 
 
 @contextlib.contextmanager
-def averages_in_place(model, enabled=True):
+def swap_ema_weights(model, enabled=True):
     """A context in which a model has the averages of its weights; afterwards exactly its own.
 
     The averages are those that the optimizer keeps with `use_ema`. Without averages, and before the
@@ -38,8 +38,8 @@ def averages_in_place(model, enabled=True):
         for variable, value in zip(variables, weights, strict=True):
             variable.assign(value)
 
-    with finishing_with(put_back):
-        with signals_wait():
+    with run_on_exit(put_back):
+        with defer_signals():
             optimizer.finalize_variable_values(variables)
             for variable in variables:
                 # On JAX, weights and averages of Keras's optimizers now share one buffer, which

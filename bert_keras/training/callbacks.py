@@ -12,8 +12,8 @@ import keras
 from bert_keras import distribution
 from bert_keras.checks import check_choice, check_int, check_type
 from bert_keras.engine.atomic_files import replacing
-from bert_keras.engine.whole_steps import inner_optimizer
-from bert_keras.training.averages import averages_in_place
+from bert_keras.engine.train_step import inner_optimizer
+from bert_keras.training.averages import swap_ema_weights
 
 
 class BestOnMetric(keras.callbacks.Callback):
@@ -99,7 +99,7 @@ class BestOnMetric(keras.callbacks.Callback):
                 self._read_best()
 
     def on_epoch_end(self, epoch, logs=None):
-        with averages_in_place(self.model):
+        with swap_ema_weights(self.model):
             value = self._measure_and_log(logs)
             if self._is_best(value):
                 self.best, self.best_epoch = value, epoch

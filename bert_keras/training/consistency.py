@@ -8,14 +8,14 @@ from keras import ops
 from bert_keras.checks import check_int, check_number
 from bert_keras.training.list_losses import RelevanceCrossentropy
 from bert_keras.training.losses import (
-    AsComputed,
-    OfAllDevices,
+    CrossReplicaLoss,
+    PrecomputedLoss,
     SparseCrossentropy,
     consistency_loss,
 )
 
 
-class SeveralMasks:
+class RDrop:
     """Mixin that trains a task on several dropout masks for each example.
 
     With `consistency=alpha` (R-Drop), a training step reads its batch twice, in one pass over twice
@@ -60,7 +60,7 @@ class SeveralMasks:
     Example:
     ```python
     @keras.saving.register_keras_serializable(package="mine")
-    class Regularized(SeveralMasks, bert_keras.TextClassifier):
+    class Regularized(RDrop, bert_keras.TextClassifier):
         pass
 
     classifier = Regularized.from_preset("minilm_l6_en_uncased", num_classes=2, consistency=1.0)
@@ -150,7 +150,7 @@ class SeveralMasks:
         first, second = (ops.concatenate(passes[i::2]) for i in (0, 1))
         if sample_weight is not None:
             sample_weight = ops.split(sample_weight, 2)[0]
-        mean = OfAllDevices(AsComputed(reduction="mean_with_sample_weight"))
+        mean = CrossReplicaLoss(PrecomputedLoss(reduction="mean_with_sample_weight"))
         disagreement = self._disagreement(first, second)
         return loss + self.consistency * mean(disagreement, disagreement, sample_weight)
 

@@ -253,7 +253,7 @@ class SpanCrossentropy(keras.losses.Loss):
         return 0.5 * loss * ops.cast(inside, loss.dtype)
 
 
-class AsComputed(keras.losses.Loss):
+class PrecomputedLoss(keras.losses.Loss):
     """Averages losses that were computed before and are passed as `y_pred`.
 
     Keras then weights them, and scales the mean if several devices share a batch.
@@ -263,7 +263,7 @@ class AsComputed(keras.losses.Loss):
         return y_pred
 
 
-class OfAllDevices(keras.losses.Loss):
+class CrossReplicaLoss(keras.losses.Loss):
     """Scales a loss so that its mean over devices equals the loss of the whole batch.
 
     Args:
@@ -278,7 +278,7 @@ class OfAllDevices(keras.losses.Loss):
         """Returns the loss, a scalar, see `keras.losses.Loss`."""
         loss = self.loss(y_true, y_pred, sample_weight)
         by_weight = self.reduction == "mean_with_sample_weight"
-        return distribution.times_share(loss, sample_weight if by_weight else None)
+        return distribution.rescale_by_weight(loss, sample_weight if by_weight else None)
 
 
 class OfOneHot(keras.losses.Loss):

@@ -17,7 +17,7 @@ from bert_keras.checks import check_int, check_number, check_rates
 from bert_keras.engine import fused_steps as fused
 from bert_keras.engine.accumulation import own_variables
 from bert_keras.engine.keras_internals import schedule_of, values
-from bert_keras.engine.whole_steps import after
+from bert_keras.engine.train_step import after
 from bert_keras.types import OptimizerOptions
 
 # The last part of a variable's path: every bias, and the scale and shift of every norm.
@@ -92,7 +92,7 @@ class AdamW(keras.optimizers.Optimizer):
     """
 
     # The update waits for all gradients, so on TensorFlow the step need not also wait for its
-    # batch, see `engine.whole_steps`.
+    # batch, see `engine.train_step`.
     waits_for_gradients = True
     # Whether TensorFlow has a kernel for the step.
     _has_kernel = True

@@ -68,7 +68,7 @@ class RestoreState(keras.callbacks.Callback):
                 set_state(keras.ops.convert_to_tensor(values.copy()).cpu())
 
 
-class OwnStateInEachProcess(keras.callbacks.Callback):
+class PerProcessRng(keras.callbacks.Callback):
     """Gives each of PyTorch's processes dropout masks of its own, derived from one state.
 
     When an epoch begins, every process takes the random state of the first one and adds its own
@@ -82,7 +82,7 @@ class OwnStateInEachProcess(keras.callbacks.Callback):
 
         seeds, number = _seeds(self.model), distribution.process()[0]
         state = [keras.ops.convert_to_numpy(seed).tolist() for seed in seeds]
-        *state, drawn = distribution.of_first([*state, torch.randint(2**31, ()).item()])
+        *state, drawn = distribution.broadcast_from_rank0([*state, torch.randint(2**31, ()).item()])
         if number:
             torch.manual_seed(drawn + number)
             for seed, (first, count) in zip(seeds, state, strict=True):

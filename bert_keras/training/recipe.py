@@ -9,16 +9,27 @@ import keras
 import numpy as np
 
 from bert_keras import distribution
-from bert_keras.checks import check_int, check_number, refuse_unused
+from bert_keras.checks import check_int, check_number, raise_if_unused
 from bert_keras.engine.keras_internals import schedule_of
-from bert_keras.engine.whole_steps import inner_optimizer
+from bert_keras.engine.train_step import inner_optimizer
 from bert_keras.signatures import check_arguments
 from bert_keras.training.averages import steps_done
-from bert_keras.training.losses import FocalCrossentropy, OfAllDevices, OfOneHot, SparseCrossentropy
+from bert_keras.training.default_hyperparameters import (
+    EPOCHS,
+    RATE,
+    default_epochs,
+    default_rate,
+    describe_run,
+)
+from bert_keras.training.losses import (
+    CrossReplicaLoss,
+    FocalCrossentropy,
+    OfOneHot,
+    SparseCrossentropy,
+)
 from bert_keras.training.optimizer import AdamW, Lamb
-from bert_keras.training.random_state import OwnStateInEachProcess, RestoreState, as_json
+from bert_keras.training.random_state import PerProcessRng, RestoreState, as_json
 from bert_keras.training.schedules import WarmupDecay
-from bert_keras.training.short_runs import EPOCHS, RATE, default_epochs, default_rate, describe_run
 from bert_keras.training.stages import layer_wise_decay
 
 # The optimizers that the recipe makes.
@@ -40,19 +51,19 @@ OF_ONE_HOT = (keras.losses.CategoricalCrossentropy, keras.losses.CategoricalFoca
 PER_SCORE = (str, keras.losses.BinaryCrossentropy, keras.losses.BinaryFocalCrossentropy)
 # The arguments of `Task.compile` that configure the optimizer.
 DEFAULTS = {
-    "learning_rate": None,  # See `short_runs`.
+    "learning_rate": None,  # See `default_hyperparameters`.
     "weight_decay": 0.01,
     "warmup": 0.1,
     "decay": "linear",
     "decay_power": 1.0,
-    "layer_decay": 1.0,
-    "head_multiplier": 1.0,
+    "layerwise_lr_decay": 1.0,
+    "head_lr_multiplier": 1.0,
     "ema_momentum": None,
     "gradient_accumulation_steps": None,
 }
 
 
-class Recipe:
+class TrainingConfig:
     """The arguments of `compile`; makes the optimizer of each run of `fit`.
 
     Args:
@@ -68,7 +79,7 @@ class Recipe:
         makes_optimizer: bool, whether the recipe makes the optimizer.
         label_smoothing: float.
         seed: int, for the order of examples in the present run, or `None` before the first run.
-        sort_window: int or `None`, see `BucketedBatches`.
+        bucket_window: int or `None`, see `BucketedBatches`.
         options: dict, the optimizer's arguments, see `DEFAULTS`.
         num_epochs: int, epochs that the run was started for; `None` with `steps_per_epoch`, since
             its epochs need not be whole.
@@ -98,7 +109,7 @@ class Recipe:
         self._metrics, self._weighted_metrics = metrics, weighted_metrics
         check_arguments(kwargs, keras.Model.compile)
         self._keras_arguments = kwargs
-        self.seed = self.sort_window = self.num_epochs = self._random_state = None
+        self.seed = self.bucket_window = self.num_epochs = self._random_state = None
         self.is_running = self.chose_epochs = False
 
     def _check(self, optimizer):
@@ -107,7 +118,7 @@ class Recipe:
         if not self.makes_optimizer:
             rule = f"{sorted(unused)} are for optimizer='auto' or 'lamb', not for {optimizer!r}"
             advice = "Set them in that optimizer, such as bert_keras.AdamW, or leave it out."
-            refuse_unused(rule, unused, advice)
+            raise_if_unused(rule, unused, advice)
         is_instance = isinstance(optimizer, keras.optimizers.Optimizer)
         rate = optimizer.learning_rate if is_instance else options["learning_rate"]
         if rate is not None:
@@ -115,7 +126,7 @@ class Recipe:
             check_number("learning_rate", rate)
         if options["decay"] != "polynomial":
             power = {"decay_power": unused.get("decay_power")}
-            refuse_unused("`decay_power` is for decay='polynomial'", power)
+            raise_if_unused("`decay_power` is for decay='polynomial'", power)
 
     @property
     def ignores_weight_0(self):
@@ -150,7 +161,9 @@ class Recipe:
             )
         else:
             smoothing = {"label_smoothing": self.label_smoothing or None}
-            refuse_unused("`label_smoothing` is for loss='auto'", smoothing, "Set it in your loss.")
+            raise_if_unused(
+                "`label_smoothing` is for loss='auto'", smoothing, "Set it in your loss."
+            )
             if isinstance(loss, OF_ONE_HOT):
                 loss = OfOneHot(loss)
         share = distribution.share_of(task)
@@ -194,7 +207,7 @@ class Recipe:
         if options["ema_momentum"] is not None:
             averages = {"use_ema": True, "ema_momentum": options["ema_momentum"]}
         multipliers = list(task.learning_rate_multipliers())
-        decay, head = options["layer_decay"], options["head_multiplier"]
+        decay, head = options["layerwise_lr_decay"], options["head_lr_multiplier"]
         if (decay, head) != (1.0, 1.0):
             paths = [variable.path for variable in task.trainable_variables]
             multipliers += [
@@ -218,7 +231,7 @@ class Recipe:
         return self.makes_optimizer and (options["decay"] != "constant" or options["warmup"] != 0)
 
     def _may_choose(self, task):
-        """Whether epochs and rate may depend on the number of steps, see `short_runs`."""
+        """Whether epochs and rate may depend on the steps, see `default_hyperparameters`."""
         return self.optimizer == "auto" and self.has_schedule and task.is_fine_tuned
 
     def peak_rate(self, task, total_steps=None):
@@ -251,7 +264,7 @@ class Recipe:
         return task.optimizer.from_config(task.optimizer.get_config())
 
     def begin(
-        self, task, data, batches, epochs, initial_epoch, steps_per_epoch, sort_window, callbacks
+        self, task, data, batches, epochs, initial_epoch, steps_per_epoch, bucket_window, callbacks
     ):
         """Starts a run, or goes on with one: its seed, epochs, head, optimizer and callbacks.
 
@@ -261,7 +274,7 @@ class Recipe:
             batches: something with as many entries as an epoch has batches.
             epochs: int, or `None` for the number that suits so many batches, see `default_epochs`.
             initial_epoch, steps_per_epoch: see `keras.Model.fit`.
-            sort_window: int or `None`, see `BucketedBatches`.
+            bucket_window: int or `None`, see `BucketedBatches`.
             callbacks: a list, one callback, or `None`.
 
         Returns:
@@ -279,9 +292,9 @@ class Recipe:
             chosen = self._default_epochs(task, batches) if self.chose_epochs else epochs
             self._random_state, self.num_epochs = None, None if steps_per_epoch else chosen
         if initial_epoch == 0 or self.seed is None:
-            self.seed = distribution.of_first(random.getrandbits(31))
-        if sort_window is not None or initial_epoch == 0:
-            self.sort_window = sort_window
+            self.seed = distribution.broadcast_from_rank0(random.getrandbits(31))
+        if bucket_window is not None or initial_epoch == 0:
+            self.bucket_window = bucket_window
         if epochs is None:
             epochs = self.num_epochs or 1
         if epochs > initial_epoch == 0:
@@ -293,7 +306,7 @@ class Recipe:
         if not self._may_choose(task):
             return 1
         accumulated = self.options["gradient_accumulation_steps"] or 1
-        are_rare = task.targets_are_rare or task.label_per_token
+        are_rare = task.has_imbalanced_targets or task.label_per_token
         return default_epochs(_num_steps(batches, None) / accumulated, are_rare)
 
     def _start(self, task, batches, steps_per_epoch, epochs, initial_epoch):
@@ -339,7 +352,7 @@ class Recipe:
             _check_callbacks(callbacks, self.has_schedule, inner_optimizer(task))
         state, self._random_state = self._random_state, None
         before = [] if state is None else [RestoreState(state, has_one_loader=has_one_loader)]
-        after = [OwnStateInEachProcess()] if distribution.process()[1] > 1 else []
+        after = [PerProcessRng()] if distribution.process()[1] > 1 else []
         return [*before, *(callbacks or ()), *after]
 
     def get_config(self, task):
@@ -358,7 +371,7 @@ class Recipe:
             "optimizer": keras.saving.serialize_keras_object(task.optimizer),
             "has_optimizer_state": task.optimizer.built,
             "shuffle_seed": self.seed,
-            "sort_window": self.sort_window,
+            "bucket_window": self.bucket_window,
             "num_epochs": self.num_epochs,
             "random_state": self._random_state or as_json(task),
         }
@@ -374,7 +387,7 @@ class Recipe:
         optimizer = keras.saving.deserialize_keras_object(optimizer)
         arguments = keras.saving.deserialize_keras_object(config["arguments"])
         recipe = cls(options.pop("optimizer") or optimizer, **options, **arguments)
-        recipe.seed, recipe.sort_window = config["shuffle_seed"], config["sort_window"]
+        recipe.seed, recipe.bucket_window = config["shuffle_seed"], config["bucket_window"]
         recipe.num_epochs, recipe._random_state = config["num_epochs"], config["random_state"]
         return recipe, optimizer
 
@@ -425,7 +438,7 @@ def _of_all_devices(loss, share, task):
             "every row sees all others; or train on one device."
         )
     return keras.tree.map_structure(
-        lambda each: OfAllDevices(each) if isinstance(each, keras.losses.Loss) else each, loss
+        lambda each: CrossReplicaLoss(each) if isinstance(each, keras.losses.Loss) else each, loss
     )
 
 

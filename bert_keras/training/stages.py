@@ -7,7 +7,7 @@ import re
 import keras
 
 from bert_keras.checks import check_int, check_number, is_number
-from bert_keras.engine.structure import relative_path
+from bert_keras.engine.variable_paths import relative_path
 
 
 def layer_wise_decay(

@@ -87,7 +87,7 @@ class TrainingCheckpoint(BatchCounter):
             state = _read_state(self._source)
             self._check_settings(state)
             self._last_saved = self.step = state["step"]
-        if distribution.of_first(self.step) != self.step:
+        if distribution.broadcast_from_rank0(self.step) != self.step:
             raise ValueError(
                 "All processes must see the checkpoints of the first one. Received: "
                 f"{self.folder}, whose newest checkpoint differs in this process. Put the folder "

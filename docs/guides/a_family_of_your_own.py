@@ -106,7 +106,7 @@ if __name__ == "__main__":
     classifier = bert_keras.TextClassifier(
         backbone, preprocessor=preprocessor, label_names=["bad", "good"], pooling="mean"
     )
-    classifier.compile(learning_rate=3e-3, layer_decay=0.9)
+    classifier.compile(learning_rate=3e-3, layerwise_lr_decay=0.9)
     classifier.fit(texts, labels, epochs=3, verbose=2)
 
     with tempfile.TemporaryDirectory() as folder:

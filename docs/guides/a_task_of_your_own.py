@@ -60,7 +60,7 @@ class Grader(bert_keras.Task):
 
     answerers = (GradeAnswerer,)
     # A preset with another number of grades has another head.
-    head_arguments = ("num_grades",)
+    head_config_keys = ("num_grades",)
 
     def __init__(self, backbone, preprocessor=None, num_grades=5, **kwargs):
         super().__init__(backbone, preprocessor, **kwargs)

@@ -32,7 +32,7 @@ from bert_keras import datasets
 from bert_keras.training import (
     BestOnMetric,
     GradualUnfreezing,
-    SeveralMasks,
+    RDrop,
     stages_from_the_top,
 )
 
@@ -75,7 +75,7 @@ def fine_tune(
     started = time.perf_counter()
     task, examples = classifier, (train.texts, train.labels)
     if is_cached:
-        task = bert_keras.HeadTask(classifier)
+        task = bert_keras.LinearProbe(classifier)
         examples = (bert_keras.encode_features(classifier, *examples, verbose=0),)
     task.fit(*examples, **{"batch_size": 16, "epochs": 3, "verbose": 0, **(fit or {})})
     seconds = time.perf_counter() - started
@@ -92,7 +92,7 @@ def fine_tune(
 #
 # A number needs a simpler one to compare with. The most frequent class costs nothing. A frozen
 # encoder with a new head costs seconds: with `encode_features` the encoder reads each text once,
-# and a `HeadTask` trains the head on what it returned, in all epochs. The result is that of the
+# and a `LinearProbe` trains the head on what it returned, in all epochs. The result is that of the
 # frozen encoder without the cache. Only the head learns, so its rate is high.
 #
 # If this is good enough, stop here: it trains on a laptop. In three epochs at 3e-3, MRPC reaches 0.70
@@ -178,7 +178,7 @@ fine_tune("constant, no warm-up", decay="constant", warmup=0)
 
 # %%
 print("\n4. Change less")
-fine_tune("decay 0.9 a layer, head x 10", layer_decay=0.9, head_multiplier=10.0)
+fine_tune("decay 0.9 a layer, head x 10", layerwise_lr_decay=0.9, head_lr_multiplier=10.0)
 backbone = fine_tune("first 3 layers frozen", options={"frozen": 3}).backbone
 unfreezing = GradualUnfreezing(stages_from_the_top(backbone, layers_per_stage=3))
 fine_tune("gradual unfreezing", fit={"callbacks": [unfreezing]})
@@ -204,7 +204,7 @@ fine_tune("gradual unfreezing", fit={"callbacks": [unfreezing]})
 
 # %%
 @keras.saving.register_keras_serializable(package="playbook")
-class Regularized(SeveralMasks, bert_keras.TextClassifier):
+class Regularized(RDrop, bert_keras.TextClassifier):
     """A text classifier that trains on several dropout masks."""
 
 

@@ -32,8 +32,8 @@ from tiny import tiny_backbone, tiny_preprocessor
 
 import bert_keras
 from bert_keras.datasets import load_sentiment_sentences
-from bert_keras.engine.whole_steps import inner_optimizer
-from bert_keras.training import GradualUnfreezing, SeveralMasks, optimizer, stages_from_the_top
+from bert_keras.engine.train_step import inner_optimizer
+from bert_keras.training import GradualUnfreezing, RDrop, optimizer, stages_from_the_top
 
 SIZES = {"num_heads": 2, "hidden_dim": 16, "intermediate_dim": 32, "max_sequence_length": 16}
 SIZES["initializer_range"] = 0.2
@@ -56,7 +56,7 @@ def parts(dropout=0.0, dtype=None):
 
 
 @keras.saving.register_keras_serializable(package="tests")
-class Regularized(SeveralMasks, bert_keras.TextClassifier):
+class Regularized(RDrop, bert_keras.TextClassifier):
     """Trained by R-Drop."""
 
 

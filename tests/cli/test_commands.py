@@ -17,7 +17,7 @@ import scipy.sparse
 from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
-from bert_keras.cli import main, mistakes, serve, sources, text_rows
+from bert_keras.cli import errors, main, serve, sources, text_rows
 
 TEXTS = ["good film", "bad", "", "a good bad film"]
 pytestmark = pytest.mark.once
@@ -29,7 +29,7 @@ def command(capsys):
 
     def run(*arguments):
         try:
-            mistakes.run(main.main, "bert-keras", [*map(str, arguments)])
+            errors.run(main.main, "bert-keras", [*map(str, arguments)])
         except SystemExit as stopped:
             assert stopped.code == 2
             lines = capsys.readouterr().err.splitlines()
@@ -350,7 +350,7 @@ def test_a_mistake_names_flags_as_the_command_takes_them(capsys, message, printe
         raise ValueError(message)
 
     with pytest.raises(SystemExit):
-        mistakes.run(command, "bert-keras", [])
+        errors.run(command, "bert-keras", [])
     assert printed in capsys.readouterr().err
 
 
@@ -400,7 +400,7 @@ def test_answers_of_lone_surrogates_are_written(tmp_path, capsys):
 
 def test_an_unforeseen_error_is_not_a_mistake(command):
     with pytest.raises(ValueError, match="invalid literal"):
-        mistakes.run(lambda arguments: int(arguments[0]), "bert-keras", ["x"])
+        errors.run(lambda arguments: int(arguments[0]), "bert-keras", ["x"])
     with pytest.raises(ValueError, match="Write a command"):
         command("nothing", "--traceback")
 

@@ -24,9 +24,9 @@ from bert_keras import plots
 from bert_keras.answers.span_search import NBest, Span
 from bert_keras.cli import (
     compare,
+    errors,
     evaluate,
     main,
-    mistakes,
     options,
     run_folder,
     train,
@@ -34,7 +34,7 @@ from bert_keras.cli import (
 from bert_keras.cli.kinds import kind, pair_kind, question_kind
 from bert_keras.cli.tasks import TASKS
 from bert_keras.presets.assign import NewHead
-from bert_keras.training import short_runs
+from bert_keras.training import default_hyperparameters
 
 TEXTS, LONG, TAGS = "text_classification", "long_text_classification", "token_classification"
 QUESTIONS, PAIRS, CHOICES = "question_answering", "text_embedding", "multiple_choice"
@@ -274,7 +274,7 @@ def test_a_vocabulary_of_another_language_is_warned_of(run):
 def test_a_short_run_says_how_it_trains_and_how_good_it_is(
     preset, yes_and_no, capsys, monkeypatch, recwarn
 ):
-    monkeypatch.setattr(short_runs, "LEAST_STEPS", 12)
+    monkeypatch.setattr(default_hyperparameters, "LEAST_STEPS", 12)
     train.main([TEXTS, *arguments(**yes_and_no, preset=preset, batch_size=4, output_dir="x")])
     printed = capsys.readouterr().out
     assert "Training for 4 epochs, 12 steps, at a peak rate of 0.0005" in printed
@@ -871,7 +871,7 @@ def test_words_among_flags_are_refused():
 def test_a_mistake_is_one_line(capsys, values, message):
     write("t", LABELLED)
     with pytest.raises(SystemExit) as stopped:
-        mistakes.run(train.main, "bert-keras train", [TEXTS, *arguments(**values)])
+        errors.run(train.main, "bert-keras train", [TEXTS, *arguments(**values)])
     (line,) = capsys.readouterr().err.splitlines()
     assert stopped.value.code == 2 and line.startswith("bert-keras train: ") and message in line
 

@@ -110,7 +110,7 @@ def test_sentences_may_be_split_or_stand_one_a_line(corpus, tmp_path):
 
 
 def test_the_number_of_processes_changes_no_byte(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr("bert_keras.corpora.token_store.CHARACTERS_PER_TASK", 300)
+    monkeypatch.setattr("bert_keras.corpora.tokenized_corpus.CHARACTERS_PER_TASK", 300)
     monkeypatch.setattr(pretraining_data, "TOKENS_PER_TASK", 100)
     monkeypatch.setenv("KERAS_BACKEND", "jax")  # Which processes that import Keras have soonest.
     options = {"masking": Masking(strategy="whole_words"), "duplicates": 2}
@@ -124,7 +124,7 @@ def test_the_number_of_processes_changes_no_byte(corpus, tmp_path, monkeypatch):
 
 
 def test_six_times_the_text_takes_no_more_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("bert_keras.corpora.token_store.CHARACTERS_PER_TASK", 3000)
+    monkeypatch.setattr("bert_keras.corpora.tokenized_corpus.CHARACTERS_PER_TASK", 3000)
     monkeypatch.setattr(pretraining_data, "TOKENS_PER_TASK", 1000)
     peaks = []
     for num_documents in (50, 300):
@@ -145,7 +145,7 @@ def kill_a_worker(message):
 
 
 def test_a_run_that_is_killed_after_each_step_repeats_none(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr("bert_keras.corpora.token_store.CHARACTERS_PER_TASK", 1000)
+    monkeypatch.setattr("bert_keras.corpora.tokenized_corpus.CHARACTERS_PER_TASK", 1000)
     monkeypatch.setattr(pretraining_data, "TOKENS_PER_TASK", 300)
     steps = []
     create(corpus, tmp_path / "whole", progress=steps.append)
@@ -225,7 +225,7 @@ def test_a_killed_run_continues_where_it_stopped(corpus, killed, tmp_path, monke
     damaged.write_bytes(b"x" + damaged.read_bytes()[1:])
     with monkeypatch.context() as patches:
         written = kill_after(patches, 100)
-        patches.setattr("bert_keras.corpora.token_store.tokenize_documents", None)
+        patches.setattr("bert_keras.corpora.tokenized_corpus.tokenize_documents", None)
         patches.setattr(pretraining_data, "_cut_documents", None)
         manifest = create(corpus, killed)
     names = [os.path.basename(path) for path in written]

@@ -4,7 +4,7 @@ python tests/engine/page_faults.py BACKEND
 
 It prints the shares of the block's pages that fault on the main thread and on another one, and both
 again after `keep_freed_memory`. It does without Keras, whose import takes seconds. Run by
-test_host_memory.py; the counts themselves are used by test_imports.py too.
+test_malloc.py; the counts themselves are used by test_imports.py too.
 """
 
 import ctypes
@@ -49,8 +49,8 @@ def main(backend):
     sys.modules["keras"] = types.SimpleNamespace(
         backend=types.SimpleNamespace(backend=lambda: backend)
     )
-    path = pathlib.Path(__file__).resolve().parents[2] / "bert_keras" / "engine" / "host_memory.py"
-    spec = importlib.util.spec_from_file_location("host_memory", path)
+    path = pathlib.Path(__file__).resolve().parents[2] / "bert_keras" / "engine" / "malloc.py"
+    spec = importlib.util.spec_from_file_location("malloc", path)
     host_memory = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(host_memory)
     # On JAX the number of heaps must be set before there are threads.

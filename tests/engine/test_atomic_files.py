@@ -56,7 +56,7 @@ def test_a_reader_sees_one_state_while_somebody_writes(tmp_path):
     folder, found = tmp_path / "preset", []
     write_folder(folder, "old")
 
-    @files.of_one_state
+    @files.retry_if_changed
     def read(cls, preset):
         texts = {(preset / "config.json").read_text()}
         if len(found) < 3:

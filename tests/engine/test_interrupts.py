@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from bert_keras.engine.interrupts import finishing_with, signals_wait
+from bert_keras.engine.interrupts import defer_signals, run_on_exit
 
 
 @pytest.fixture
@@ -22,8 +22,8 @@ def came():
 
 
 def test_signals_come_at_the_end_of_the_outermost_block_once_each(came):
-    with signals_wait():
-        with signals_wait():
+    with defer_signals():
+        with defer_signals():
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGINT):
                 signal.raise_signal(number)
         assert came == []
@@ -37,7 +37,7 @@ def test_handlers_are_put_back_and_all_called_whatever_ends_the_block(came, erro
     signal.signal(signal.SIGINT, signal.default_int_handler)
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.getsignal(number) for number in numbers]
-    with pytest.raises(error or KeyboardInterrupt), signals_wait():
+    with pytest.raises(error or KeyboardInterrupt), defer_signals():
         if error:
             raise error
         for number in numbers:
@@ -47,7 +47,7 @@ def test_handlers_are_put_back_and_all_called_whatever_ends_the_block(came, erro
 
 
 def test_signals_without_a_handler_are_left_to_the_system():
-    with signals_wait():
+    with defer_signals():
         assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
@@ -55,7 +55,7 @@ def test_other_threads_delay_no_signals(came):
     inside, goes_on = threading.Event(), threading.Event()
 
     def work():
-        with signals_wait():
+        with defer_signals():
             inside.set()
             goes_on.wait(10)
 
@@ -72,7 +72,7 @@ def test_other_threads_delay_no_signals(came):
 def test_what_settles_is_called_whatever_ends_a_block(error):
     calls = []
     ends = pytest.raises(error) if error else contextlib.nullcontext()
-    with ends, finishing_with(lambda: calls.append(1)):
+    with ends, run_on_exit(lambda: calls.append(1)):
         assert not calls
         if error:
             raise error

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from checks import assert_close, assert_same_structure_close, made_again, to_numpy
 
+from bert_keras.heads.document import WindowHead
 from bert_keras.heads.masked_tokens import MaskedLMHead
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.pretraining_heads import PretrainingHead
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.heads.span import MASKED_LOGIT, SpanHead
 from bert_keras.heads.token import TokenHead
-from bert_keras.heads.window import WindowHead
 
 pytestmark = pytest.mark.once
 

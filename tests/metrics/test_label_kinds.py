@@ -418,7 +418,7 @@ def brier(y_true, y_pred):
     return ops.mean(ops.square(y_true - y_pred), axis=-1)
 
 
-class Share(km.Mean):
+class DataShard(km.Mean):
     """The mean of the outputs themselves."""
 
     def update_state(self, y_true, y_pred, sample_weight=None):
@@ -428,7 +428,7 @@ class Share(km.Mean):
 def test_a_metric_of_one_s_own_reads_what_its_attribute_says():
     task, data = task_of("two"), data_of("two")
     brier.reads = ("probabilities", "probabilities")
-    task.compile(metrics=[brier, Share(name="raw")])
+    task.compile(metrics=[brier, DataShard(name="raw")])
     found = task.evaluate(WORDS, data.y, 20, verbose=0, return_dict=True)
     assert found["brier"] == pytest.approx(sk.brier_score_loss(data.y, data.shares), rel=1e-6)
     assert found["raw"] == pytest.approx(data.z.mean(), rel=1e-5)

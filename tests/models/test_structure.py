@@ -5,7 +5,7 @@ import pytest
 from checks import TINY, random_inputs
 
 import bert_keras
-from bert_keras.engine import structure
+from bert_keras.engine import variable_paths
 
 
 @pytest.mark.once
@@ -17,14 +17,14 @@ def test_each_change_of_a_layer_s_variables_counts(tmp_path):
         lambda: backbone.quantize("int8"),
     ]
     for change in changes:
-        before = structure.version
+        before = variable_paths.version
         change()
-        assert structure.version > before
-    before = structure.version
+        assert variable_paths.version > before
+    before = variable_paths.version
     backbone(random_inputs(), training=True)
     backbone.trainable = False
     backbone.set_weights(backbone.get_weights())
     backbone.save(tmp_path / "backbone.keras")
-    assert structure.version == before
+    assert variable_paths.version == before
     keras.models.load_model(tmp_path / "backbone.keras")
-    assert structure.version > before  # It was quantized again.
+    assert variable_paths.version > before  # It was quantized again.

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_keras.preprocessing import BucketedBatches, Ragged, length_buckets, sorted_batches
-from bert_keras.preprocessing.batching import bucket_lengths, buckets_worth_compiling
+from bert_keras.preprocessing.batching import bucket_lengths, choose_bucket_lengths
 
 pytestmark = pytest.mark.once
 
@@ -87,7 +87,7 @@ def test_the_chosen_lengths_minimize_padding_and_compilation(rows, num_epochs, p
         return len(chosen) * price + padded * num_epochs
 
     batches = [(range(n), length) for length, n in rows.items()]
-    found = buckets_worth_compiling(batches, (4, 8, 12, 16, 24, 32), num_epochs, price)
+    found = choose_bucket_lengths(batches, (4, 8, 12, 16, 24, 32), num_epochs, price)
     shorter = sorted(rows)[:-1]
     subsets = (c for size in range(len(rows)) for c in itertools.combinations(shorter, size))
     assert cost(found) == min(cost((*subset, max(rows))) for subset in subsets)

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from bert_keras.corpora.growing_arrays import Columns
+from bert_keras.corpora.append_only_arrays import Columns
 
 pytestmark = pytest.mark.once
 

@@ -11,7 +11,7 @@ import transformers
 from checks import THEIR_NAMES
 
 from bert_keras.preprocessing import TextPreprocessor
-from bert_keras.preprocessing.packing import pack
+from bert_keras.preprocessing.collate import pack
 from bert_keras.tokenizers import WordPieceTokenizer
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "##d"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_keras.preprocessing.packing import TextPacker
+from bert_keras.preprocessing.collate import TextPacker
 from bert_keras.preprocessing.word_windows import WordRows
 from bert_keras.tokenizers import WordPieceTokenizer
 

@@ -1,11 +1,11 @@
 """Writes valid and damaged TensorFlow checkpoints without TensorFlow.
 
-`test_tensor_bundle.py` shows that TensorFlow reads what it writes.
+`test_tf_checkpoint.py` shows that TensorFlow reads what it writes.
 """
 
 import numpy as np
 
-from bert_keras.presets.tensor_bundle import masked_crc32c
+from bert_keras.presets.tf_checkpoint import masked_crc32c
 
 MAGIC = (0xDB4775248B80FB57).to_bytes(8, "little")
 DTYPES = {"float32": 1, "float64": 2, "int32": 3, "int64": 9, "bool": 10}

@@ -17,7 +17,7 @@ from safetensors.numpy import load_file, save_file
 from tiny import VOCABULARY
 
 import bert_keras
-from bert_keras.presets.tensor_bundle import read_tensor_bundle
+from bert_keras.presets.tf_checkpoint import read_tensor_bundle
 
 LAYERS, HEADS, WIDTH, INNER = 2, 2, 16, 24
 TF1_CONFIG = {

@@ -546,7 +546,7 @@ def test_joined_tensors_are_split_and_joined_again(tmp_path, monkeypatch, is_tas
 class Mine(bert_keras.TextClassifier):
     """A task that names the task whose head it has."""
 
-    takes_head_of = MappingProxyType({"TextClassifier": {"head/": "head/"}})
+    compatible_heads = MappingProxyType({"TextClassifier": {"head/": "head/"}})
 
 
 def test_a_subclass_takes_the_head_that_it_names(tmp_path):
@@ -596,7 +596,7 @@ def test_no_task_takes_the_head_of_another(tmp_path, record, head, monkeypatch):
     saved.export_to_huggingface(tmp_path)
     kernels = kernels_of(saved)
     for other in record.heads:
-        takes = getattr(bert_keras, other).takes_head_of
+        takes = getattr(bert_keras, other).compatible_heads
         if other == head or head in takes:
             continue
         with pytest.warns(UserWarning, match="start at random"):

@@ -17,7 +17,7 @@ from tiny import VOCABULARY, tiny_backbone, tiny_preprocessor
 
 import bert_keras
 from bert_keras.search import Index
-from bert_keras.tokenizers.saved import SENTENCE_FILES
+from bert_keras.tokenizers.tokenizer_files import SENTENCE_FILES
 
 TEXTS = ["a b c", "d e f g h", "h"]
 TORCH = "torch.nn.modules"

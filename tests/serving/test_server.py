@@ -36,9 +36,9 @@ from bert_keras.export import program_formats, runtime
 from bert_keras.serving.app import make_app
 from bert_keras.serving.batcher import Batcher, Overloaded
 from bert_keras.serving.connection import Connection
+from bert_keras.serving.explain import attention, instruments_of
 from bert_keras.serving.guard import OPEN, Guard
-from bert_keras.serving.inside import attention, instruments_of
-from bert_keras.serving.served import Served, Settings
+from bert_keras.serving.model_handle import Served, Settings
 from bert_keras.serving.server import Server
 from bert_keras.serving.vectors import direction_options
 
@@ -247,7 +247,7 @@ def test_the_server_shows_the_models_own_saliency_and_attention(tasks, session, 
         "inference",
         "ranker",
     }
-    monkeypatch.setattr("bert_keras.serving.inside.MOST_TOKENS", 4)
+    monkeypatch.setattr("bert_keras.serving.explain.MOST_TOKENS", 4)
     for path in ("/saliency/classifier", "/attention/classifier"):
         assert ask(path, row=["a b"]).status_code == 200
         refused = ask(path, row=["a b c"])

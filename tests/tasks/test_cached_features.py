@@ -31,7 +31,7 @@ def run(task, x, y, learning_rate=0.05, cached=False, **options):
     options = {"epochs": 3, "batch_size": 4, "verbose": 0, **options}
     trained = task
     if cached:
-        trained = bert_keras.HeadTask(task)
+        trained = bert_keras.LinearProbe(task)
         read = {"sample_weight": options.pop("sample_weight", None), "verbose": 0}
         x, y = bert_keras.encode_features(task, x, y, **read), None
         if "validation_data" in options:
@@ -105,9 +105,9 @@ def test_the_encoder_reads_each_text_once_and_the_task_still_takes_texts(reloade
     )
     task.backbone.call = counted
     features = bert_keras.encode_features(task, TEXTS, LABELS, verbose=0)
-    with pytest.raises(TypeError, match=r"HeadTask\(task\)\.fit"):
+    with pytest.raises(TypeError, match=r"LinearProbe\(task\)\.fit"):
         task.fit(features, verbose=0)
-    head = bert_keras.HeadTask(task)
+    head = bert_keras.LinearProbe(task)
     head.fit(features, epochs=3, callbacks=[noted], verbose=0)
     assert "end of an epoch" not in read[:-3] and read[-3:] == ["end of an epoch"] * 3
     del task.backbone.call
@@ -123,7 +123,7 @@ DATASET = Batches([(READY, np.array(LABELS[:4]))])
 
 
 def test_a_head_alone_takes_features_and_nothing_else():
-    head = bert_keras.HeadTask(frozen_task())
+    head = bert_keras.LinearProbe(frozen_task())
     for x in (DATASET, TEXTS, tiny_preprocessor()(TEXTS)):
         for method in (head.fit, head.evaluate):
             with pytest.raises(TypeError, match=r"takes features.*Its task takes texts"):
@@ -135,7 +135,7 @@ def test_a_head_alone_takes_features_and_nothing_else():
 
 
 def test_a_head_alone_is_saved_with_its_task(tmp_path, reloaded):
-    head = bert_keras.HeadTask(frozen_task(label_names=["x", "y"]))
+    head = bert_keras.LinearProbe(frozen_task(label_names=["x", "y"]))
     features = bert_keras.encode_features(head.task, TEXTS, LABELS, verbose=0)
     head.fit(features, class_weight={"x": 2.0}, epochs=1, verbose=0)
     again = reloaded(head)
@@ -147,8 +147,8 @@ def test_a_head_alone_is_saved_with_its_task(tmp_path, reloaded):
     np.testing.assert_allclose(preset.predict(TEXTS, verbose=0), expected, atol=1e-6)
     with pytest.raises(ValueError, match=r"`model\.task\.export"):
         head.export(tmp_path / "served")
-    with pytest.raises(TypeError, match="is made of tasks: HeadTask"):
-        bert_keras.HeadTask.from_preset(tmp_path / "preset")
+    with pytest.raises(TypeError, match="is made of tasks: LinearProbe"):
+        bert_keras.LinearProbe.from_preset(tmp_path / "preset")
 
 
 OF_OTHERS = "is for `TextClassifier` and `TokenClassifier`"
@@ -167,7 +167,7 @@ def test_tasks_without_a_cacheable_encoder_are_refused(make, x, error, message):
         bert_keras.encode_features(make(), x, None if x is DATASET else LABELS)
     if message in ("Received: frozen=None", OF_OTHERS):
         with pytest.raises(ValueError, match=message):
-            bert_keras.HeadTask(make())
+            bert_keras.LinearProbe(make())
 
 
 class WithItsOwnStep(bert_keras.TextClassifier):
@@ -178,14 +178,14 @@ class WithItsOwnStep(bert_keras.TextClassifier):
 def test_a_class_with_its_own_step_is_refused():
     task = WithItsOwnStep(tiny_backbone(), frozen="backbone")
     with pytest.raises(ValueError, match="Received: a WithItsOwnStep"):
-        bert_keras.HeadTask(task)
+        bert_keras.LinearProbe(task)
 
 
 def test_features_of_another_encoder_or_pooling_are_refused():
     backbone = tiny_backbone()
     task = tiny_classifier(backbone, frozen="backbone")
     features = bert_keras.encode_features(task, ["a", "b"], [0, 1], verbose=0)
-    head = bert_keras.HeadTask(task)
+    head = bert_keras.LinearProbe(task)
     with pytest.raises(ValueError, match="from `encode_features`"):
         head.fit(features, y=[0, 1], verbose=0)
     for other, message in [
@@ -193,7 +193,7 @@ def test_features_of_another_encoder_or_pooling_are_refused():
         (tiny_classifier(backbone, frozen="backbone", pooling="mean"), "another pooling"),
     ]:
         with pytest.raises(ValueError, match=message):
-            bert_keras.HeadTask(other).fit(features, verbose=0)
+            bert_keras.LinearProbe(other).fit(features, verbose=0)
     with pytest.raises(TypeError, match="`x` must be"):
         task.fit([features], verbose=0)
     with pytest.raises((TypeError, ValueError)):

@@ -10,7 +10,7 @@ import bert_keras
 from bert_keras.datasets import QuestionExample
 from bert_keras.metrics import MaskedPerplexity, SparseF1Score
 from bert_keras.tasks.question_examples import Answer
-from bert_keras.training import Lamb, short_runs
+from bert_keras.training import Lamb, default_hyperparameters
 
 pytestmark = pytest.mark.once
 
@@ -38,8 +38,8 @@ def test_each_layer_moves_by_its_multiple_of_the_rate():
         learning_rate=1e-3,
         weight_decay=0.0,
         warmup=0,
-        layer_decay=0.5,
-        head_multiplier=3.0,
+        layerwise_lr_decay=0.5,
+        head_lr_multiplier=3.0,
     )
     before = weights(task)
     fit(task)
@@ -65,7 +65,7 @@ def test_the_schedule_is_as_the_arguments_say():
 
 def test_lamb_has_the_recipe_too(reloaded):
     task = classifier(num_layers=1)
-    task.compile("lamb", learning_rate=1e-3, layer_decay=0.5)
+    task.compile("lamb", learning_rate=1e-3, layerwise_lr_decay=0.5)
     fit(task, batch_size=4, epochs=2)
     assert type(task.optimizer) is Lamb
     assert task.optimizer._learning_rate.total_steps == 4
@@ -76,8 +76,8 @@ def test_lamb_has_the_recipe_too(reloaded):
 
 def test_arguments_without_effect_are_refused():
     task = classifier(num_layers=1)
-    with pytest.raises(ValueError, match=r"\['ema_momentum', 'layer_decay'\].*AdamW"):
-        task.compile(bert_keras.AdamW(1e-4), layer_decay=0.9, ema_momentum=0.99)
+    with pytest.raises(ValueError, match=r"\['ema_momentum', 'layerwise_lr_decay'\].*AdamW"):
+        task.compile(bert_keras.AdamW(1e-4), layerwise_lr_decay=0.9, ema_momentum=0.99)
     # What is refused changes nothing.
     assert task.recipe.makes_optimizer
     task.compile(keras.optimizers.SGD(0.1))
@@ -90,7 +90,7 @@ def test_arguments_without_effect_are_refused():
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
 def test_numbers_that_would_spoil_every_weight_are_refused(value):
     task = classifier(num_layers=1)
-    for name in ("learning_rate", "weight_decay", "head_multiplier", "ema_momentum"):
+    for name in ("learning_rate", "weight_decay", "head_lr_multiplier", "ema_momentum"):
         with pytest.raises(ValueError, match=r"Received:.*(nan|inf|-1)"):
             task.compile(**{name: value})
     for name in ("epsilon", "clipnorm", "clipvalue", "global_clipnorm"):
@@ -111,13 +111,13 @@ def peak(task):
     ],
 )
 def test_without_epochs_rare_targets_are_learned_in_more_steps(monkeypatch, name, options, x, y):
-    monkeypatch.setattr(short_runs, "LEAST_STEPS_OF_RARE", 4)
+    monkeypatch.setattr(default_hyperparameters, "LEAST_STEPS_OF_RARE", 4)
     history = tiny_task(name, **options).fit(x, y, batch_size=2, verbose=0).history
     assert len(history["loss"]) == 4
 
 
 def test_without_epochs_and_rate_a_short_run_is_longer_and_faster(capsys, monkeypatch):
-    monkeypatch.setattr(short_runs, "LEAST_STEPS", 10)
+    monkeypatch.setattr(default_hyperparameters, "LEAST_STEPS", 10)
     task = classifier(num_layers=1)  # 16 wide.
     history = task.fit(READY, LABELS, batch_size=4, verbose=2).history
     assert len(history["loss"]) == 5 and peak(task) == pytest.approx(5e-4)
@@ -162,7 +162,7 @@ def test_other_recipes_and_pre_training_keep_one_epoch_and_the_paper_s_rate(make
 
 def test_a_file_keeps_the_arguments(reloaded):
     task = classifier(num_layers=1)
-    task.compile(layer_decay=0.9, ema_momentum=0.99, gradient_accumulation_steps=2)
+    task.compile(layerwise_lr_decay=0.9, ema_momentum=0.99, gradient_accumulation_steps=2)
     again = reloaded(task)
     assert again.get_compile_config()["recipe"] == task.get_compile_config()["recipe"]
     assert again.optimizer.get_config() == task.optimizer.get_config()

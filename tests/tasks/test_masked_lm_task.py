@@ -11,8 +11,8 @@ from tiny import (
 )
 
 import bert_keras
+from bert_keras.preprocessing.collate import pack
 from bert_keras.preprocessing.masking import Masking
-from bert_keras.preprocessing.packing import pack
 
 pytestmark = pytest.mark.once
 

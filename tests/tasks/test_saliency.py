@@ -8,7 +8,7 @@ from theirs import exported_model
 from tiny import LETTERS, VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
-from bert_keras.serving import inside
+from bert_keras.serving import explain
 from bert_keras.tasks import saliency
 
 pytestmark = pytest.mark.once
@@ -126,9 +126,9 @@ def test_a_reranker_reads_its_prompt_before_the_query():
     assert found.tokens == ["[CLS]", "d", "h", "b", "c", "[SEP]", "e", "[SEP]"]
     logit = task.predict((["b c"], ["e"]), verbose=0)[0, 0]
     assert found.logit == pytest.approx(float(logit), abs=1e-5)
-    shown = inside.saliency(task, ("b c", "e"))["words"]
+    shown = explain.saliency(task, ("b c", "e"))["words"]
     assert [word["text"] for word in shown] == found.tokens
-    assert inside.attention(task, ("b c", "e"), 0)["tokens"] == found.tokens
+    assert explain.attention(task, ("b c", "e"), 0)["tokens"] == found.tokens
 
 
 def test_targets_are_the_likeliest_classes_or_given_by_name_or_number():

@@ -11,7 +11,7 @@ from tiny import VOCABULARY, batches_of, tiny_backbone, tiny_classifier, tiny_pr
 import bert_keras
 from bert_keras import distribution
 from bert_keras.preprocessing import batching
-from bert_keras.preprocessing.batching import BucketedBatches, buckets_worth_compiling
+from bert_keras.preprocessing.batching import BucketedBatches, choose_bucket_lengths
 from bert_keras.tasks import task_data
 from bert_keras.tasks.encoded_labels import class_weighted
 
@@ -88,12 +88,12 @@ def test_backends_pad_to_different_lengths_and_have_the_same_rows(monkeypatch):
 
 def test_fit_compiles_the_lengths_that_pay(monkeypatch, reloaded):
     def noted(batches, buckets, num_epochs, price):
-        chosen = buckets_worth_compiling(batches, buckets, num_epochs, price)
+        chosen = choose_bucket_lengths(batches, buckets, num_epochs, price)
         calls.append((num_epochs, price, chosen))
         return chosen
 
     calls = []
-    monkeypatch.setattr(task_data, "buckets_worth_compiling", noted)
+    monkeypatch.setattr(task_data, "choose_bucket_lengths", noted)
     backbone = tiny_backbone(max_sequence_length=48)
     cost = 100 * backbone.hidden_dim**2
     monkeypatch.setitem(task_data.COMPILE_COST, keras.backend.backend(), cost)
@@ -147,7 +147,12 @@ def test_as_many_batches_are_sorted_together_as_asked_for(monkeypatch):
     monkeypatch.setattr("bert_keras.preprocessing.batching.BucketedBatches", Recorded)
     classifier = tiny_classifier()
     # The last run continues the one before it, and keeps its window.
-    for options in ({"sort_window": 7}, {}, {"sort_window": 3}, {"initial_epoch": 1, "epochs": 2}):
+    for options in (
+        {"bucket_window": 7},
+        {},
+        {"bucket_window": 3},
+        {"initial_epoch": 1, "epochs": 2},
+    ):
         classifier.fit(TEXTS, LABELS, **{"epochs": 1, **options}, verbose=0)
     assert windows == [7, BucketedBatches([5] * len(TEXTS), None).window, 3, 3]
 
@@ -272,8 +277,8 @@ def test_a_new_head_for_several_labels_starts_at_their_shares():
 def test_a_head_on_ready_features_starts_as_its_task_does(prepares):
     classifier = tiny_classifier(num_classes=3, problem_type="multi_label", frozen="backbone")
     classifier.head.trainable = prepares
-    head = bert_keras.HeadTask(classifier)
-    assert head.targets_are_rare
+    head = bert_keras.LinearProbe(classifier)
+    assert head.has_imbalanced_targets
     head.compile(learning_rate=1e-9)
     features = bert_keras.encode_features(classifier, TEXTS[:8], [[1, 0, 0]] * 8)
     for epochs in (0, 1):
@@ -540,10 +545,10 @@ def test_anything_but_text_is_refused_and_the_weights_survive(
 
 READY = tiny_preprocessor()(TEXTS)
 OF_FIT = [
-    ((TEXTS, LABELS), {"sort_window": 0}, "`sort_window` must be an int from 1"),
-    ((TEXTS, LABELS), {"sort_window": 2.5}, "`sort_window` must be an int from 1"),
-    ((TEXTS, LABELS), {"sort_window": 2, "shuffle": False}, "is for texts that are shuffled"),
-    ((READY, LABELS), {"sort_window": 1}, "`sort_window` is for texts that are shuffled"),
+    ((TEXTS, LABELS), {"bucket_window": 0}, "`bucket_window` must be an int from 1"),
+    ((TEXTS, LABELS), {"bucket_window": 2.5}, "`bucket_window` must be an int from 1"),
+    ((TEXTS, LABELS), {"bucket_window": 2, "shuffle": False}, "is for texts that are shuffled"),
+    ((READY, LABELS), {"bucket_window": 1}, "`bucket_window` is for texts that are shuffled"),
     ((TEXTS, LABELS), {"sample_weight": np.array([np.nan] * 24)}, "weights"),
     ((TEXTS, LABELS), {"sample_weight": np.ones(23)}, "weights"),
     (([], []), {}, "least"),

@@ -175,7 +175,7 @@ def test_validation_split_cuts_every_form_of_examples():
     labels = np.zeros((len(TEXTS), 1), int)
     chooser.fit((TEXTS, choices), labels, validation_split=0.5, epochs=1, verbose=0)
     task = tiny_classifier(frozen="backbone")
-    head = bert_keras.HeadTask(task)
+    head = bert_keras.LinearProbe(task)
     features = bert_keras.encode_features(task, TEXTS, LABELS, verbose=0)
     history = head.fit(features, validation_split=0.5, epochs=1, verbose=0).history
     end = bert_keras.encode_features(task, TEXTS[3:], LABELS[3:], verbose=0)

@@ -13,7 +13,7 @@ from test_family_parity import check_same, check_same_pairs
 from tokenizers import Regex, normalizers
 
 from bert_keras.tokenizers import Layout, Tokenizer, UnigramTokenizer
-from bert_keras.tokenizers.sentence_pieces import read_sentence_pieces
+from bert_keras.tokenizers.sentencepiece_model import read_sentence_pieces
 
 OPTIONS = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3}
 OPTIONS |= {"pad_piece": "[PAD]", "bos_piece": "[CLS]", "eos_piece": "[SEP]", "unk_piece": "[UNK]"}

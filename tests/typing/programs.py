@@ -56,7 +56,7 @@ def answer() -> list[str]:
     embedder = bert_keras.TextEmbedder.from_preset("p", pooling="mean", lora_rank=8)
     hits = embedder.semantic_search("film", TEXTS)
     features = bert_keras.encode_features(tagger, TEXTS, [["O"], ["O"]])
-    bert_keras.HeadTask(tagger).fit(features, epochs=9)
+    bert_keras.LinearProbe(tagger).fit(features, epochs=9)
     follows = bert_keras.NextSentencePrediction.from_preset("p").is_next("a", "b")["is_next"]
     index = chooser.choose("a", ["b", "c"])["index"]
     return [
@@ -102,7 +102,7 @@ class Grader(bert_keras.Task):
         self.num_grades = num_grades
 
 
-class Regularized(bert_keras.training.SeveralMasks, bert_keras.TextClassifier):
+class Regularized(bert_keras.training.RDrop, bert_keras.TextClassifier):
     """So does a task with a mixin before its class."""
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from bert_keras import datasets
+from bert_keras.cli.baseline import Verdict
 from bert_keras.cli.kinds.kind import BATCH_SIZE, POOLING, Kind, task_of
-from bert_keras.cli.verdict import Verdict
 
 
 class ChoiceKind(Kind):

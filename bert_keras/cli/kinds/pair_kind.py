@@ -7,10 +7,10 @@ import numpy as np
 
 from bert_keras import datasets, plots
 from bert_keras.checks import check_not_empty
+from bert_keras.cli.baseline import Verdict
 from bert_keras.cli.kinds.kind import BATCH_SIZE, POOLING, Kind, Splits, task_of
 from bert_keras.cli.kinds.text_kind import COLUMNS
 from bert_keras.cli.options import LAYOUT, Option
-from bert_keras.cli.verdict import Verdict
 from bert_keras.training import CosineRegression, MultipleNegativesRanking
 
 # From this share of the highest score, a pair counts as having the same meaning.

@@ -4,9 +4,9 @@ import os
 import re
 
 from bert_keras import datasets, metrics
+from bert_keras.cli.baseline import Verdict
 from bert_keras.cli.kinds.kind import Kind, task_of, with_printed_warnings
 from bert_keras.cli.options import Option
-from bert_keras.cli.verdict import Verdict
 
 FILES = {
     "train": (

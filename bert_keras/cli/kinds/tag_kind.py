@@ -5,9 +5,9 @@ from collections import Counter
 
 from bert_keras import datasets, metrics
 from bert_keras.answers.entity_tags import SCHEMES, extract_entities
+from bert_keras.cli.baseline import Verdict
 from bert_keras.cli.kinds.kind import Kind, confusion_matrix, task_of, with_printed_warnings
 from bert_keras.cli.options import Option
-from bert_keras.cli.verdict import Verdict
 
 SCHEME = (
     "Count only the entities that this scheme allows. By default count as the script conlleval."

@@ -9,10 +9,10 @@ import numpy as np
 
 import bert_keras
 from bert_keras import datasets, metrics
-from bert_keras.checks import refuse_unused
+from bert_keras.checks import raise_if_unused
+from bert_keras.cli.baseline import Verdict
 from bert_keras.cli.kinds.kind import BATCH_SIZE, POOLING, Kind, Splits, confusion_matrix, task_of
 from bert_keras.cli.options import LAYOUT, Option, passed_flags
-from bert_keras.cli.verdict import Verdict
 from bert_keras.datasets.sentiment import SENTIMENT_SENTENCES_FILES
 
 TEXT_COLUMNS = (
@@ -77,7 +77,7 @@ class TextKind(Kind):
         if flags.dataset or folder:
             columns = passed_flags(flags, [x.name for x in self.data if x.name != "dataset"])
             advice = "Pass your own files by --train_file."
-            refuse_unused("Known data sets have known columns", columns, advice)
+            raise_if_unused("Known data sets have known columns", columns, advice)
         if not folder:
             return super().read()
         if _is_sentiment(folder):
@@ -181,13 +181,13 @@ class TextKind(Kind):
         train, dev = splits.train, splits.dev
         if train.problem_type != "single_label":
             rule = f"--baselines are for single-label problems, not for {train.problem_type!r}"
-            refuse_unused(rule, {"--baselines": True}, "Leave them out.")
+            raise_if_unused(rule, {"--baselines": True}, "Leave them out.")
         print("Baseline: a classifier on the frozen encoder.")
         keras.utils.set_random_seed(self.flags.seed)
         frozen = make(frozen="backbone", pooling="mean")
         frozen.compile(learning_rate=1e-2)
         vectors = bert_keras.encode_features(frozen, train.texts, train.labels)
-        bert_keras.HeadTask(frozen).fit(vectors, batch_size=BATCH_SIZE, epochs=3)
+        bert_keras.LinearProbe(frozen).fit(vectors, batch_size=BATCH_SIZE, epochs=3)
         majority = np.zeros((len(dev), max(2, len(train.label_names))))
         majority[:, np.bincount(train.labels).argmax()] = 1
         return {

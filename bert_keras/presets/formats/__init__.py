@@ -3,7 +3,7 @@
 from bert_keras.presets.formats.gliner import GlinerFolder
 from bert_keras.presets.formats.huggingface import HuggingFaceFolder
 from bert_keras.presets.formats.keras_hub import KerasHubFolder
-from bert_keras.presets.formats.own import OwnFolder
+from bert_keras.presets.formats.native import OwnFolder
 from bert_keras.presets.formats.sentence_transformers import SentenceTransformersFolder, root_of
 from bert_keras.presets.formats.tf1 import Tf1Folder
 

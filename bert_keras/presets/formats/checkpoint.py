@@ -25,7 +25,7 @@ import keras
 
 from bert_keras.checks import check_choice, check_number
 from bert_keras.engine.atomic_files import reading
-from bert_keras.engine.size_limit import filled_by
+from bert_keras.engine.size_limit import parameter_budget
 from bert_keras.presets.assign import assign, by_path, own_weights
 from bert_keras.presets.families import kind_of
 from bert_keras.presets.families.record import Head
@@ -95,7 +95,9 @@ class Preset:
 
     def filling(self, load_weights):
         """Returns a context in which a model with more values than the tensors is refused."""
-        return filled_by(self.source, (lambda: self.tensors.num_values) if load_weights else None)
+        return parameter_budget(
+            self.source, (lambda: self.tensors.num_values) if load_weights else None
+        )
 
     def tokenizer(self):
         """Returns the tokenizer of the folder."""
@@ -418,7 +420,7 @@ def paths_taken(task, saved):
         A dict from the relative path of the weight to the path in the saved head.
     """
     is_own = saved is not None and kind_of(task, [saved]) == saved
-    prefixes = {"head/": "head/"} if is_own else task.takes_head_of.get(saved, {})
+    prefixes = {"head/": "head/"} if is_own else task.compatible_heads.get(saved, {})
     return {
         path: theirs + path.removeprefix(ours)
         for path in own_weights(task)

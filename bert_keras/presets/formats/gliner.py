@@ -18,20 +18,20 @@ from bert_keras.checks import check_choice, check_int, require
 from bert_keras.engine.atomic_files import read_json, replacing_files, write_json, write_text
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import assign, by_path, own_weights
-from bert_keras.presets.card import README, card_of
 from bert_keras.presets.families import kind_of, record_of
 from bert_keras.presets.families.record import Head
 from bert_keras.presets.formats.checkpoint import refuse, written_config
 from bert_keras.presets.formats.huggingface import KINDS, HuggingFaceFolder, cast, named_tensors
+from bert_keras.presets.model_card import README, card_of
 from bert_keras.presets.name_map import expand
 from bert_keras.presets.safetensors_io import weights_files, write_checkpoint
-from bert_keras.tokenizers.saved import (
+from bert_keras.tokenizers.tokenizer import Tokenizer
+from bert_keras.tokenizers.tokenizer_files import (
     TOKENIZER_FILE,
     TOKENIZER_FILES,
     VOCABULARY_FILES,
     read_tokenizer,
 )
-from bert_keras.tokenizers.tokenizer import Tokenizer
 
 _TASK = "ZeroShotTagger"
 _ENCODER = "token_rep_layer.bert_layer.model."

@@ -22,7 +22,6 @@ from bert_keras.engine.atomic_files import (
 )
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import by_path, own_weights, warn
-from bert_keras.presets.card import README, card_of
 from bert_keras.presets.families import kind_of, record_of, records
 from bert_keras.presets.families.record import TASKS, Head
 from bert_keras.presets.formats.checkpoint import (
@@ -34,10 +33,11 @@ from bert_keras.presets.formats.checkpoint import (
 )
 from bert_keras.presets.formats.late_interaction import METADATA, SENTENCES_FILE, read_stanford
 from bert_keras.presets.formats.torch_names import TORCH_NAMES, read_activation
+from bert_keras.presets.model_card import README, card_of
 from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
 from bert_keras.presets.torch_pickle import read_torch
-from bert_keras.tokenizers.saved import SENTENCE_FILES, TOKENIZER_FILES
+from bert_keras.tokenizers.tokenizer_files import SENTENCE_FILES, TOKENIZER_FILES
 
 _LIBRARY = "Hugging Face transformers"
 _LATE = "MultiVectorEmbedder"
@@ -256,7 +256,7 @@ def export_to_huggingface(
         model: a backbone of a family with a record of this format, or a task, which is exported
             with its head and labels.
         folder: str or path, made when missing. Either all files are replaced, or on an error none.
-        card: dict, see `presets.card`, or `None`.
+        card: dict, see `presets.model_card`, or `None`.
         described: the task that the card and the tokenizer belong to, or `None` for `model`.
         dtype: `"float32"`, `"float16"` or `"bfloat16"`, the dtype of the weights in the file;
             `None` keeps that of the variables.

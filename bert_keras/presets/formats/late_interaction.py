@@ -20,7 +20,7 @@ from bert_keras.checks import check_choice
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.presets.assign import own_weights
 from bert_keras.presets.safetensors_io import write_checkpoint
-from bert_keras.tokenizers.saved import TOKENIZER_FILE, read_sentence_settings
+from bert_keras.tokenizers.tokenizer_files import TOKENIZER_FILE, read_sentence_settings
 
 LAYOUTS = ("sentence-transformers", "pylate", "stanford")
 METADATA = "artifact.metadata"

@@ -41,7 +41,7 @@ from bert_keras.presets.formats.late_interaction import (
 from bert_keras.presets.formats.torch_names import TORCH_NAMES, read_activation
 from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.safetensors_io import write_checkpoint
-from bert_keras.tokenizers.saved import read_sentence_settings
+from bert_keras.tokenizers.tokenizer_files import read_sentence_settings
 
 # Their pooling -> ours.
 _POOLINGS = {"cls": "cls", "mean": "mean", "max": "max"}

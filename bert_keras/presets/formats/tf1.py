@@ -16,7 +16,7 @@ import re
 
 from bert_keras.presets.families import records
 from bert_keras.presets.formats.checkpoint import Checkpoint
-from bert_keras.presets.tensor_bundle import read_tensor_bundle
+from bert_keras.presets.tf_checkpoint import read_tensor_bundle
 
 _SCOPE = "bert/"
 _OTHER_WEIGHTS = ("*.safetensors", "*.weights.h5")

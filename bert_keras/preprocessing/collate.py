@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import as_str, as_texts, check_choice, check_int, check_pairs, refuse_first
+from ..checks import as_str, as_texts, check_choice, check_int, check_pairs, raise_at_first
 from ..inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from ..tokenizers.layout import Layout
 from ..tokenizers.text_encoder import TextEncoder
@@ -65,7 +65,7 @@ def truncated_lengths(
 def _cut_to(lengths, room, truncation, budget):
     rule = f"`truncation={truncation!r}` needs the other text to fit in {budget} tokens"
     advice = "Raise `max_length`, use 'longest_first', or cut the text into windows."
-    refuse_first(room < 0, budget - room, rule, advice)
+    raise_at_first(room < 0, budget - room, rule, advice)
     return np.minimum(lengths, room)
 
 
@@ -220,7 +220,7 @@ class TextPacker:
         room = self.room(is_pair=pair_ids is not None)
         lengths = ids.lengths if pair_ids is None else ids.lengths + pair_ids.lengths
         rule = f"Texts to score must fit whole: at most {room} tokens"
-        refuse_first(lengths > room, lengths, rule, "Split the text into sentences.")
+        raise_at_first(lengths > room, lengths, rule, "Split the text into sentences.")
 
     def tokenize(
         self,

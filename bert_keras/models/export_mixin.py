@@ -18,7 +18,7 @@ def exported_task(source: Path) -> Any:
     return runtime.load(source) if runtime.is_exported(source) else None
 
 
-class Doors:
+class ExportMixin:
     """Writes a model, backbone or task, for others to load.
 
     All of these write a model's adapters merged into its kernels, see `without_adapters`. Existing
@@ -30,7 +30,8 @@ class Doors:
 
         Args:
             folder: str or path, made if missing.
-            card: dict of what the folder's README.md should say, see `bert_keras.presets.card`.
+            card: dict of what the folder's README.md should say, see
+                `bert_keras.presets.model_card`.
 
         Raises:
             ValueError: the model is quantized, or the card has an unknown key.

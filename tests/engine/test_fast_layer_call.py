@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from tiny import tiny_classifier
 
-from bert_keras.engine.direct_call import DirectCall
+from bert_keras.engine.fast_layer_call import DirectCall
 
 pytestmark = pytest.mark.once
 

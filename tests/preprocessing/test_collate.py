@@ -10,8 +10,8 @@ import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_keras.preprocessing import Ragged, pack, packing
-from bert_keras.preprocessing.packing import TextPacker, truncate, truncated_lengths
+from bert_keras.preprocessing import Ragged, collate, pack
+from bert_keras.preprocessing.collate import TextPacker, truncate, truncated_lengths
 from bert_keras.tokenizers import Layout
 from bert_keras.tokenizers.vocabulary import write_vocabulary
 
@@ -102,7 +102,7 @@ def test_head_and_tail_are_128_and_382_tokens_at_berts_512():
     assert (head.lengths[0], tail.lengths[0]) == (128, 382)
 
 
-@given(rows_of_ids, st.integers(2, 16), st.sampled_from(packing.SINGLE_STRATEGIES))
+@given(rows_of_ids, st.integers(2, 16), st.sampled_from(collate.SINGLE_STRATEGIES))
 def test_packed_single_texts_are_framed_and_never_too_long(rows, max_length, truncation):
     inputs = pack(rows, **IDS, max_length=max_length, truncation=truncation)
     lengths = inputs["padding_mask"].sum(axis=1)

@@ -5,13 +5,13 @@ import itertools
 import numpy as np
 
 from bert_keras.checks import check_not_empty
+from bert_keras.corpora.append_only_arrays import Columns
 from bert_keras.corpora.documents import (
     CachedTokenizer,
     Documents,
     cut_long_sentences,
     sentence_borders,
 )
-from bert_keras.corpora.growing_arrays import Columns
 from bert_keras.corpora.sentence_pairs import copy_slices
 from bert_keras.corpora.sentences import split_sentences
 from bert_keras.corpora.workers import STATE

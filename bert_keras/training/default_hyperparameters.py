@@ -31,20 +31,20 @@ LEAST_STEPS, LEAST_STEPS_OF_RARE, MOST_EPOCHS = 70, 300, 30
 ENOUGH_STEPS, MOST_RATE_FACTOR = 1000, 10
 
 
-def default_epochs(num_batches: float, targets_are_rare: bool = False) -> int:
+def default_epochs(num_batches: float, has_imbalanced_targets: bool = False) -> int:
     """Returns the number of epochs of a run with this many steps in an epoch.
 
     Args:
         num_batches: steps in an epoch.
-        targets_are_rare: see `Task.targets_are_rare`.
+        has_imbalanced_targets: see `Task.has_imbalanced_targets`.
 
     Example:
         >>> [default_epochs(steps) for steps in (2, 7, 20, 75)]
         [30, 10, 4, 3]
-        >>> [default_epochs(steps, targets_are_rare=True) for steps in (2, 7, 20, 75)]
+        >>> [default_epochs(steps, has_imbalanced_targets=True) for steps in (2, 7, 20, 75)]
         [30, 30, 15, 4]
     """
-    least = LEAST_STEPS_OF_RARE if targets_are_rare else LEAST_STEPS
+    least = LEAST_STEPS_OF_RARE if has_imbalanced_targets else LEAST_STEPS
     return max(EPOCHS, min(MOST_EPOCHS, math.ceil(least / num_batches)))
 
 

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bert_keras.checks import refuse_first
+from bert_keras.checks import raise_at_first
 from bert_keras.datasets.table import as_text
 from bert_keras.types import Path, ProblemType
 
@@ -185,7 +185,7 @@ def _are_bits(rows):
 def _names_of_ones(rows, names, rule, places):
     """Returns for each row of 0 and 1 the names of the labels with a 1."""
     wrong = [row is not None and (len(row) != len(names) or not {*row} <= {*"01"}) for row in rows]
-    refuse_first(wrong, rows, rule, places=places)
+    raise_at_first(wrong, rows, rule, places=places)
     return [row and [x for x, bit in zip(names, row, strict=True) if bit == "1"] for row in rows]
 
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from bert_keras.cli.annotated_input import read_rows
 from bert_keras.cli.kinds.kind import files_by_name
-from bert_keras.cli.marked_rows import read_rows
 from bert_keras.cli.text_rows import Row, answers_to, format_of
 
 pytestmark = pytest.mark.once

@@ -19,8 +19,8 @@ from bundle_writer import (
     write_bundle,
 )
 
-from bert_keras.presets import tensor_bundle
-from bert_keras.presets.tensor_bundle import read_tensor_bundle
+from bert_keras.presets import tf_checkpoint
+from bert_keras.presets.tf_checkpoint import read_tensor_bundle
 
 RAW = np.arange(6, dtype="float32").tobytes()
 GOOD = (1, (2, 3), 0, 0, 24, masked_crc32c(RAW))
@@ -195,8 +195,8 @@ def test_damaged_data_are_noticed_when_they_are_read_and_truncated_ones_before(w
 
 def test_an_index_that_would_fill_the_memory_is_refused(prefix, index, monkeypatch):
     """A name may repeat the one before it in three bytes: small files can ask for a lot."""
-    assert tensor_bundle._MOST_TENSORS * tensor_bundle._LONGEST_NAME <= 2**26
-    monkeypatch.setattr(tensor_bundle, "_MOST_TENSORS", 50)
+    assert tf_checkpoint._MOST_TENSORS * tf_checkpoint._LONGEST_NAME <= 2**26
+    monkeypatch.setattr(tf_checkpoint, "_MOST_TENSORS", 50)
     rows = [header(), *((b"k" * 999 + b"%06d" % i, b"") for i in range(51))]
     index.write_bytes(table(rows))
     with pytest.raises(ValueError, match="more than 50 tensors"):

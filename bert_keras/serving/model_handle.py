@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from bert_keras.answers.prompts import prompt_text, split_marker
 from bert_keras.export import runtime
 from bert_keras.serving.batcher import Batcher
-from bert_keras.serving.inside import INSTRUMENTS
+from bert_keras.serving.explain import INSTRUMENTS
 from bert_keras.serving.rows import check
 
 

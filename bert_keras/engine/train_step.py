@@ -19,9 +19,9 @@ from typing import Any
 import keras
 
 from bert_keras import distribution
-from bert_keras.engine import forked, kernels, structure
+from bert_keras.engine import fork_guard, kernels, variable_paths
 from bert_keras.engine import fused_steps as fused
-from bert_keras.engine.interrupts import finishing_with, signals_wait
+from bert_keras.engine.interrupts import defer_signals, run_on_exit
 from bert_keras.engine.keras_internals import (
     all_layers,
     data_adapters,
@@ -54,7 +54,7 @@ class _TorchSteps:
     # The metric of the losses since `compile`.
     _mean_loss = None
 
-    def compile(self, *args, **kwargs):
+    def compile(self, *args: Any, **kwargs: Any) -> None:
         super().compile(*args, **kwargs)
         self.__dict__["_mean_loss"] = None
 
@@ -83,18 +83,18 @@ class _TorchSteps:
         elif self._compiled is None:
             self.__dict__["_compiled"] = torch.compile(self)
         if self.run_eagerly or not runs_cuda_graphs():
-            return signals_wait()(lambda data: step(data[0]))
+            return defer_signals()(lambda data: step(data[0]))
         from bert_keras.engine import cuda_graphs
 
         variables_of = functools.lru_cache(1)(lambda version: self.variables)
 
         def state():
             gates = getattr(inner_optimizer(self), "_gates", ())
-            trainable = [variable.trainable for variable in variables_of(structure.version)]
-            return structure.version, *fused.torch_numbers(values(gates)), *trainable
+            trainable = [variable.trainable for variable in variables_of(variable_paths.version)]
+            return variable_paths.version, *fused.torch_numbers(values(gates)), *trainable
 
-        graphed = cuda_graphs.GraphedStep(step, state, cuda_graphs.numbers_on_their_way)
-        return signals_wait()(lambda data: graphed(data[0]))
+        graphed = cuda_graphs.GraphedStep(step, state, cuda_graphs.async_logs)
+        return defer_signals()(lambda data: graphed(data[0]))
 
     def _outputs_and_loss(self, x, y, sample_weight, training):
         """Returns the outputs and the loss of a batch; `jit_compile` compiles the call."""
@@ -173,7 +173,7 @@ class _TensorFlowSteps:
 
         # Our optimizers wait by themselves, in a graph that takes half as long to trace.
         waits = getattr(inner_optimizer(self), "waits_for_gradients", False)
-        return signals_wait()(super()._make_function(step_function if waits else step))
+        return defer_signals()(super()._make_function(step_function if waits else step))
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         # For its first batch Keras lets all devices prefetch, in a short epoch everything. The
@@ -241,11 +241,11 @@ class _JaxSteps:
         return state
 
     def _make_function(self, step_function, **options):
-        from bert_keras.engine.compiled_programs import keep_compiled_programs
+        from bert_keras.engine.jax_compilation_cache import keep_compiled_programs
 
         def whole(step):
             def run(state, data):
-                with signals_wait():
+                with defer_signals():
                     result, state = step(state, data)
                     self._hold(state)
                 return result, state
@@ -287,10 +287,10 @@ def whole_steps(model):
     Args:
         model: a `keras.Model` with `WholeSteps`.
     """
-    if forked.is_forked:
-        forked.check_not_forked()
+    if fork_guard.is_forked:
+        fork_guard.check_not_forked()
     model.settle()  # A callback of `fit` may evaluate.
-    with finishing_with(model.settle), distribution.batches_are_shares():
+    with run_on_exit(model.settle), distribution.batches_are_shares():
         yield
 
 
@@ -304,7 +304,7 @@ def build_optimizer(model):
         return  # Keras reports a model that is not compiled.
     if not all(layer.built for layer in all_layers(model)):
         return  # The first batch builds them, and then the optimizer.
-    with signals_wait(), distribution.scope_of(model):
+    with defer_signals(), distribution.scope_of(model):
         model.optimizer.build(model.trainable_variables)
 
 
@@ -320,7 +320,7 @@ def whole_end(model):
         return
     optimizer = model.optimizer
     outer_exception = sys.exception()
-    finalize = signals_wait()(optimizer.finalize_variable_values)
+    finalize = defer_signals()(optimizer.finalize_variable_values)
 
     def finalize_unless_failed(variables):
         if sys.exception() is outer_exception:

@@ -30,16 +30,16 @@ def wrapped(data, x, training=True):
         training: bool, whether texts have labels.
 
     Raises:
-        TypeError: `x` yields no batches, or is for a `HeadTask`.
+        TypeError: `x` yields no batches, or is for a `LinearProbe`.
         ValueError: processes cannot share its batches.
     """
     check_is_dataset(x)
     if isinstance(x, EncodedExamples):
         raise TypeError(
-            "The result of `encode_features` is for a `HeadTask`. Received: this result, for a "
-            f"{type(data.task).__name__}. Pass it to `HeadTask(task).fit`."
+            "The result of `encode_features` is for a `LinearProbe`. Received: this result, for a "
+            f"{type(data.task).__name__}. Pass it to `LinearProbe(task).fit`."
         )
-    share = distribution.share_of(data.task) if training else distribution.Share()
+    share = distribution.share_of(data.task) if training else distribution.DataShard()
     prepare = _Prepare(data, training, share)
     if isinstance(x, keras.utils.PyDataset):
         skips_checks = isinstance(x, (BucketedBatches, PreparedBatches)) or x.use_multiprocessing

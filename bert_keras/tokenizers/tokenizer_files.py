@@ -15,7 +15,7 @@ from bert_keras.checks import (
     check_number,
     describe,
     is_int,
-    refuse_first,
+    raise_at_first,
 )
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.tokenizers import vocabulary
@@ -145,7 +145,7 @@ def read_tokenizer(source, overrides):
     settings["vocabulary"] = lines
     if not any(line.startswith("##") for line in lines):
         found = [line for line in lines if len(line) > 1 and line[0] == "▁"]
-        refuse_first(
+        raise_at_first(
             [True] * len(found),
             found,
             f"The tokens of {path} must not be pieces of SentencePiece",

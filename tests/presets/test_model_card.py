@@ -7,7 +7,7 @@ import pytest
 from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
-from bert_keras.presets.card import MARK, README
+from bert_keras.presets.model_card import MARK, README
 
 hub = pytest.importorskip("huggingface_hub")
 

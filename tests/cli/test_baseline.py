@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_keras import datasets
-from bert_keras.cli import verdict
+from bert_keras.cli import baseline
 from bert_keras.cli.tasks import TASKS
 
 pytestmark = pytest.mark.once
@@ -30,7 +30,7 @@ def texts(labels, names):
     ],
 )
 def test_the_interval_of_a_score(value, count, is_correlation, expected):
-    found = verdict.Verdict("x", value, count, "texts", 0.0, "x", is_correlation).interval()
+    found = baseline.Verdict("x", value, count, "texts", 0.0, "x", is_correlation).interval()
     assert found == pytest.approx(expected, abs=1e-4)
 
 
@@ -73,7 +73,7 @@ def test_a_score_is_set_beside_the_simplest_answer(name, scores, examples, said)
 
 
 def test_advice_is_given_where_the_interval_holds_the_simplest_answer():
-    good = verdict.Verdict("Accuracy", 0.9, 100, "texts", 0.5, "'no' for every text")
+    good = baseline.Verdict("Accuracy", 0.9, 100, "texts", 0.5, "'no' for every text")
     assert "To try" not in good.in_words()
     small = good._replace(count=4)
     assert "not clearly better" in small.in_words() and "--epochs" in small.in_words()

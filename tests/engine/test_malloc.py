@@ -9,8 +9,8 @@ import sys
 import keras
 import pytest
 
-from bert_keras.cli import start
-from bert_keras.engine import host_memory
+from bert_keras.cli import bootstrap
+from bert_keras.engine import malloc
 
 pytestmark = pytest.mark.once
 
@@ -20,15 +20,15 @@ PAGE_FAULTS = pathlib.Path(__file__).with_name("page_faults.py")
 @pytest.mark.each_backend
 def test_a_block_freed_is_used_again_without_a_page_fault():
     backend = keras.backend.backend()
-    if not host_memory.has_glibc() or backend == "tensorflow":
-        assert not host_memory.keep_freed_memory()
+    if not malloc.has_glibc() or backend == "tensorflow":
+        assert not malloc.keep_freed_memory()
         return
-    environment = {k: v for k, v in os.environ.items() if not host_memory.is_set_by_user({k: v})}
+    environment = {k: v for k, v in os.environ.items() if not malloc.is_set_by_user({k: v})}
     command = [sys.executable, str(PAGE_FAULTS), backend]
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     *before, main, thread = map(float, done.stdout.split())
     assert main < 0.1 and all(share > 0.9 for share in before)
-    if backend == "jax" and len(os.sched_getaffinity(0)) <= host_memory.FEW_CORES:
+    if backend == "jax" and len(os.sched_getaffinity(0)) <= malloc.FEW_CORES:
         assert thread < 0.1
     else:
         assert thread > 0.9
@@ -36,7 +36,7 @@ def test_a_block_freed_is_used_again_without_a_page_fault():
 
 def test_the_user_s_settings_are_left_alone(monkeypatch):
     monkeypatch.setenv("BERT_KERAS_KEEP_MEMORY", "0")
-    assert not host_memory.keep_freed_memory()
+    assert not malloc.keep_freed_memory()
 
 
 def test_the_switch_and_glibc_s_variables_count_and_no_others():
@@ -45,19 +45,19 @@ def test_the_switch_and_glibc_s_variables_count_and_no_others():
         ("MALLOC_MMAP_THRESHOLD_", "131072"),
         ("GLIBC_TUNABLES", "glibc.malloc.trim_threshold=131072"),
     ):
-        assert host_memory.is_set_by_user({name: value})
-    assert not host_memory.is_set_by_user({"GLIBC_TUNABLES": "glibc.pthread.rseq=0"})
-    assert not host_memory.is_set_by_user({"BERT_KERAS_KEEP_MEMORY": "1"})
+        assert malloc.is_set_by_user({name: value})
+    assert not malloc.is_set_by_user({"GLIBC_TUNABLES": "glibc.pthread.rseq=0"})
+    assert not malloc.is_set_by_user({"BERT_KERAS_KEEP_MEMORY": "1"})
 
 
 @pytest.mark.each_backend
 def test_nothing_is_done_with_another_c_library(monkeypatch):
-    for name in (*host_memory.SET_BY_USER, "BERT_KERAS_KEEP_MEMORY", "GLIBC_TUNABLES"):
+    for name in (*malloc.SET_BY_USER, "BERT_KERAS_KEEP_MEMORY", "GLIBC_TUNABLES"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
-    assert host_memory.keep_freed_memory() == host_memory.has_glibc()
-    monkeypatch.setattr(host_memory, "has_glibc", lambda: False)
-    assert not host_memory.keep_freed_memory()
+    assert malloc.keep_freed_memory() == malloc.has_glibc()
+    monkeypatch.setattr(malloc, "has_glibc", lambda: False)
+    assert not malloc.keep_freed_memory()
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def keras_stays(monkeypatch):
 def test_the_command_asks_tensorflow_for_onednn_unless_the_user_chose(chosen, used, monkeypatch):
     monkeypatch.setattr(os, "environ", {"TF_ENABLE_ONEDNN_OPTS": chosen} if chosen else {})
     monkeypatch.setattr(sys, "argv", ["bert-keras", "info", "--traceback"])
-    start.prepare()
+    bootstrap.prepare()
     assert os.environ["TF_ENABLE_ONEDNN_OPTS"] == used
 
 
@@ -87,7 +87,7 @@ def test_the_command_imports_keras_without_packages_for_its_wrappers_and_plots(m
         lambda name: found.append((name, {x for x, module in sys.modules.items() if not module})),
     )
     monkeypatch.setattr(sys, "argv", ["bert-keras", "classify", "x", "--traceback"])
-    start.prepare()
+    bootstrap.prepare()
     ((name, names),) = found
     assert name == "keras" and names >= {"matplotlib", "sklearn"}
     assert not {"matplotlib", "sklearn"} & sys.modules.keys()

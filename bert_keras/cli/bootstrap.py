@@ -51,7 +51,7 @@ def prepare():
     elif "keras" not in sys.modules:
         _import_keras_alone()
         if sys.modules.get("keras"):
-            from bert_keras.engine.compiled_programs import keep_compiled_programs
+            from bert_keras.engine.jax_compilation_cache import keep_compiled_programs
 
             keep_compiled_programs(0.0)  # The second run of a command compiles nothing.
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from checks import assert_close
 
-from bert_keras.layers.layer_mix import LayerMix
+from bert_keras.layers.scalar_mix import LayerMix
 
 pytestmark = pytest.mark.once
 

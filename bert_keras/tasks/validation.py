@@ -88,7 +88,7 @@ def check_has_pooler(task):
         )
 
 
-def preprocessor_of(backbone, preprocessor, needed_roles=()):
+def preprocessor_of(backbone, preprocessor, required_special_tokens=()):
     """Returns a preprocessor that makes the backbone's inputs; `None` for `None`.
 
     Raises:
@@ -101,11 +101,11 @@ def preprocessor_of(backbone, preprocessor, needed_roles=()):
     check_type("preprocessor", preprocessor, TextPreprocessor, rule)
     advice = "The backbone has no positions for longer sequences."
     check_int("max_length", preprocessor.max_length, 1, backbone.max_sequence_length, advice)
-    check_tokenizer(preprocessor.tokenizer, backbone, needed_roles)
+    check_tokenizer(preprocessor.tokenizer, backbone, required_special_tokens)
     return preprocessor.for_inputs(backbone.input_names)
 
 
-def check_tokenizer(tokenizer, backbone, needed_roles=()):
+def check_tokenizer(tokenizer, backbone, required_special_tokens=()):
     """Raises `ValueError` if a tokenizer belongs to another checkpoint.
 
     It also raises if the tokenizer lacks a role that the task needs, such as `"mask_token"`. A
@@ -113,7 +113,7 @@ def check_tokenizer(tokenizer, backbone, needed_roles=()):
     """
     if not tokenizer.has_vocabulary:
         return
-    for role in needed_roles:
+    for role in required_special_tokens:
         getattr(tokenizer, f"{role}_id")
     if tokenizer.vocabulary_size > backbone.vocabulary_size:
         raise ValueError(

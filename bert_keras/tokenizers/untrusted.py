@@ -3,7 +3,7 @@
 import math
 import re
 
-from bert_keras.checks import check_int, refuse_first
+from bert_keras.checks import check_int, raise_at_first
 
 # The time to split a word grows with the cube of its length: 0.05 s at this length.
 LONGEST_WORD = 1000
@@ -26,7 +26,7 @@ def check_harmless(saved, backend):
     parts = [saved[name] for name in ("normalizer", "pre_tokenizer", "decoder")]
     patterns = [pattern for part in parts for pattern in _values(part, "Regex")]
     rule = "A pattern must not repeat a repeat, whose time doubles with each character"
-    refuse_first(list(map(_repeats_a_repeat, patterns)), patterns, rule)
+    raise_at_first(list(map(_repeats_a_repeat, patterns)), patterns, rule)
     if (growth := max(map(_growth, parts))) > _MOST_GROWTH:
         raise ValueError(
             f"Text must not grow to more than {_MOST_GROWTH} times its length when it is "

@@ -16,11 +16,11 @@ from bert_keras.checks import describe
 from bert_keras.engine.atomic_files import read_json, replacing_files, write_json, write_text
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import assign, by_path, own_weights
-from bert_keras.presets.card import README, card_of
 from bert_keras.presets.families import kind_of
 from bert_keras.presets.formats.checkpoint import Preset, paths_taken, weights_of
+from bert_keras.presets.model_card import README, card_of
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
-from bert_keras.tokenizers.saved import TOKENIZER_FILES
+from bert_keras.tokenizers.tokenizer_files import TOKENIZER_FILES
 
 
 class OwnFolder(Preset):
@@ -60,7 +60,7 @@ class OwnFolder(Preset):
             return {**self._decided_for(task), **self._task["config"]}
         name, config = (
             "head_options",
-            self._task["config"] if self._kind in task.takes_head_of else {},
+            self._task["config"] if self._kind in task.compatible_heads else {},
         )
         return {name: config[name]} if name in config and task.takes([name]) else {}
 
@@ -142,7 +142,7 @@ def save_preset(model, folder, card=None):
     Args:
         model: a `Backbone` or a `Task`.
         folder: str or path, made when missing. Either all files are replaced, or on an error none.
-        card: dict, see `presets.card`, or `None`.
+        card: dict, see `presets.model_card`, or `None`.
 
     Raises:
         ValueError: the preprocessor's class is not registered, so it could not be loaded again.

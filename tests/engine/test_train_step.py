@@ -1,6 +1,6 @@
 """Whatever ends `fit`, `evaluate` or `predict`, the weights are those of a whole step.
 
-`INTERRUPTS=200 pytest tests/engine/test_whole_steps.py` interrupts each of them so many times, and
+`INTERRUPTS=200 pytest tests/engine/test_train_step.py` interrupts each of them so many times, and
 raises so many exceptions, also where no averages of the weights are kept.
 """
 
@@ -18,7 +18,7 @@ import pytest
 from tiny import tiny_backbone, tiny_classifier
 
 import bert_keras
-from bert_keras.engine.compiled_programs import keep_compiled_programs
+from bert_keras.engine.jax_compilation_cache import keep_compiled_programs
 
 # A program that runs in the background was started to ignore Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
