@@ -76,7 +76,7 @@ class Batcher:
         """
         self._make_room(len(rows), client)
         if self._task is None:
-            self._task = asyncio.create_task(self._serve())
+            self._task = asyncio.create_task(self.answer_requests())
         loop, request = asyncio.get_running_loop(), object()
         waiting_rows = [
             Waiting(key, row, sum(map(len, row)), loop.create_future(), client, request)
@@ -116,7 +116,7 @@ class Batcher:
             await self._task
         self._thread.shutdown()
 
-    async def _serve(self):
+    async def answer_requests(self):
         while self._is_open or self.waiting:
             await self._arrived.wait()
             if len(self.waiting) < self._last:

@@ -450,7 +450,7 @@ class Task(AdaptedTask, BuiltModel):
         if hasattr(self, "label_names") and (note := learn_label_names(self, columns.y)) and says:
             print(note)
         if bucket_window is not None:
-            self.data.check_sort_window(bucket_window, columns, shuffle)
+            self.data.check_bucket_window(bucket_window, columns, shuffle)
         if validation_split and validation_data is None:
             columns, validation_data = self.data.split(columns, validation_split)
         arguments = self.data.for_training(columns, batch_size, class_weight, shuffle)

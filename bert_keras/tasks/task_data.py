@@ -262,7 +262,7 @@ class TaskData:
                 "them out, or pass what the preprocessor returns."
             )
 
-    def check_sort_window(self, bucket_window: int, columns: Columns, shuffle: bool) -> None:
+    def check_bucket_window(self, bucket_window: int, columns: Columns, shuffle: bool) -> None:
         """Raises `ValueError` if `fit(bucket_window=...)` would have no effect."""
         check_int("bucket_window", bucket_window)
         if not shuffle or columns.kind != "texts":
