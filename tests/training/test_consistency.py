@@ -39,7 +39,7 @@ def noisy(make, *args, **options):
     backbone = tiny_backbone(dropout=0.3, initializer_range=0.5)
     model = make(backbone, *args, preprocessor=tiny_preprocessor(), **options)
     head = model.head.dense.kernel
-    head.assign(4.0 * np.cos(3.0 * np.arange(np.prod(head.shape))).reshape(head.shape))
+    head.assign(np.cos(3.0 * np.arange(head.shape[0] * head.shape[1])).reshape(head.shape))
     return model
 
 
@@ -138,7 +138,7 @@ def test_a_step_minimizes_the_loss_of_two_passes_and_their_disagreement(name):
     outputs = rewound(model, lambda: to_numpy(model(twice(inputs), training=True)))
     first, second = np.split(outputs, 2)
     between = np.average(disagreement(first, second), weights=weights)
-    assert between > 0.01
+    assert between > 1e-3  # A hundred times what the comparison below allows.
     expected = np.average((loss(first, labels) + loss(second, labels)) / 2, weights=weights)
     logs = step(model, inputs, labels, weights)
     np.testing.assert_allclose(float(logs["loss"]), expected + alpha * between, rtol=1e-5)
