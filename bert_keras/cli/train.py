@@ -52,7 +52,7 @@ FILES = (
     Option("test_file", str, None, "File to predict, and to measure on if it has labels."),
     Option("sample", int, None, SAMPLE, 1),
 )
-SORT_WINDOW = (
+BUCKET_WINDOW = (
     "Batches that are sorted by length together, which saves padding; 1 keeps them random. By "
     "default a twentieth of an epoch, at least 4 and at most 100."
 )
@@ -71,7 +71,7 @@ TRAINING = (
     Option("early_stopping", bool, False, EARLY_STOPPING),
     Option("seed", int, 0, "Seed of the weights, the dropout and the order of examples."),
     Option("seeds", int, 1, "Number of runs, with seeds from --seed; the best one is saved.", 1),
-    Option("bucket_window", int, None, SORT_WINDOW, 1),
+    Option("bucket_window", int, None, BUCKET_WINDOW, 1),
     Option("devices", int, None, devices.ABOUT, 1),
 )
 DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")

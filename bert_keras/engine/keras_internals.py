@@ -18,8 +18,7 @@ from keras.src.trainers import data_adapters
 
 __all__ = ["data_adapters", "scopes"]
 
-# PyTorch's hooks of a layer. If PyTorch renames one, hooks of that kind no longer run in layers
-# that are called directly, and `test_hooks_run` fails.
+# PyTorch's hooks of a layer. If PyTorch renames one, the first call of a layer raises `KeyError`.
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 

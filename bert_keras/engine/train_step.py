@@ -25,6 +25,7 @@ from bert_keras.engine.interrupts import defer_signals, run_on_exit
 from bert_keras.engine.keras_internals import (
     all_layers,
     data_adapters,
+    own_metrics,
     takes_training,
     values,
 )
@@ -103,8 +104,8 @@ class _TorchSteps:
             call, x = self._compiled, keras.tree.map_structure(keras.ops.convert_to_tensor, x)
         y_pred = call(x, **options)
         loss = self.compute_loss(x, y, y_pred, sample_weight, training=training)
-        if self._mean_loss is None:  # Keras lists it first.
-            self.__dict__["_mean_loss"] = self.metrics[0]
+        if self._mean_loss is None:  # Keras lists it first; a subclass may list others before.
+            self.__dict__["_mean_loss"] = own_metrics(self)[0]
         self._mean_loss.update_state(loss, sample_weight=len(keras.tree.flatten(x)[0]))
         return y_pred, loss
 

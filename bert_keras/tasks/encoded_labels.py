@@ -302,8 +302,8 @@ def class_weighted(labels, sample_weight, class_weight, num_classes=None):
     """
     of_tokens = isinstance(labels, Ragged)
     labels = labels.values if of_tokens else labels
-    if labels.ndim == 2 and labels.dtype.kind == "f":  # As in Keras, the likeliest class.
-        labels = labels.argmax(axis=1)
+    if labels.ndim > 1 and labels.dtype.kind == "f":  # As in Keras, the likeliest class.
+        num_classes, labels = labels.shape[-1], labels.argmax(axis=-1)
     count = num_classes or int(labels.max(initial=0)) + 1
     check_class_weight(class_weight, count)
     if isinstance(class_weight, str):

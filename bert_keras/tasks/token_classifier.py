@@ -255,8 +255,8 @@ class TokenClassifier(Task):
             ValueError: the shape does not fit, or a label is not a class.
         """
         labels = np.asarray(labels)
-        if labels.ndim == 3 and labels.dtype.kind == "f":
-            # A position without a label has zeros, and weight 0.
+        if labels.ndim == 3 and labels.dtype.kind in "iuf":
+            # A position without a label, of `sample_weight` 0, may have zeros.
             rows = labels.reshape(-1, labels.shape[-1]).astype("float32")
             exists = rows.any(axis=1)
             rows[exists] = self._shares(rows[exists])

@@ -219,3 +219,20 @@ def test_the_last_layer_computes_the_tokens_that_the_task_reads(
     has_groups = task_class in (bert_keras.MultipleChoice, bert_keras.LongTextClassifier)
     task(ready_inputs(*((3, 2, 7) if has_groups else (3, 7))))
     assert lengths == [num_tokens]
+
+
+@pytest.mark.each_backend
+def test_a_subclass_may_list_a_metric_before_the_loss():
+    class Mine(bert_keras.TextClassifier):
+        @property
+        def metrics(self):
+            return [*vars(self).get("own_metrics", ()), *super().metrics]
+
+    task = Mine(tiny_backbone(), num_classes=2, preprocessor=tiny_preprocessor())
+    object.__setattr__(task, "own_metrics", [keras.metrics.Mean(name="mine")])
+    task.compile()
+    found = task.evaluate(["a b", "c"], [0, 1], verbose=0, return_dict=True)
+    plain = bert_keras.TextClassifier(task.backbone, num_classes=2, preprocessor=task.preprocessor)
+    plain.set_weights(task.get_weights())
+    expected = plain.evaluate(["a b", "c"], [0, 1], verbose=0, return_dict=True)["loss"]
+    assert found["mine"] == 0 and found["loss"] == pytest.approx(expected, rel=1e-6)
