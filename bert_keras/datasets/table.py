@@ -441,9 +441,9 @@ def _meaning_of_quotes(lines, delimiter, quoted, quoting, width, has_comma):
         if '"' in bare or {row.count(delimiter) for row in rows} - {expected}:
             continue
         is_needed = any(re.search('""|[\t\r\n]', field) for field in fields)
-        is_segment_mask = all(re.fullmatch(r"[\t\d.eE+-]*", row) for row in rows)
+        are_numbers = all(re.fullmatch(r"[\t\d.eE+-]*", row) for row in rows)
         for_commas = not has_comma and "," not in bare and any("," in field for field in fields)
-        is_usual = expected and ((width is None and is_segment_mask) or for_commas)
+        is_usual = expected and ((width is None and are_numbers) or for_commas)
         if quoting or is_needed or is_usual:
             return True, escapes
     return bool(quoting), False

@@ -17,7 +17,7 @@ rows with labels                         encoded_labels.py    `encode_texts` and
   |                                      ../preprocessing/collate.py        pack
 {token_ids, segment_ids, padding_mask}
   |
-  v  optimizer of this run               ../training/recipe.py          Recipe.begin
+  v  optimizer of this run               ../training/recipe.py          TrainingConfig.begin
   v  Keras's loop, in whole steps        ../engine/safe_model.py        SafeModel.fit
   v  one step                            task.py              Task.train_step
   |                                      text_classifier.py   TextClassifier.call
