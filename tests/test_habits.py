@@ -596,3 +596,25 @@ def test_a_wrong_value_is_refused_with_the_remedy(classifier, call, remedy):
 def test_a_wrong_type_or_argument_is_refused_with_the_remedy(classifier, call, remedy):
     with pytest.raises(TypeError, match=remedy):
         call(classifier)
+
+
+@pytest.mark.each_backend
+def test_a_summary_lists_each_layer_with_its_shape_and_parameters(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "150")
+
+    def summary(model):
+        lines = []
+        model.summary(140, expand_nested=True, print_fn=lambda text, **_: lines.append(text))
+        return "\n".join(lines)
+
+    task = tiny_classifier(tiny_backbone(num_layers=2))  # Never called.
+    backbone, found = task.backbone, summary(task)
+    tokens, text = (None, None, backbone.hidden_dim), (None, backbone.hidden_dim)
+    layers = dict.fromkeys(
+        [backbone, backbone.embeddings, backbone.encoder, *backbone.encoder.blocks], tokens
+    )
+    for layer, shape in {**layers, backbone.pooler: text, task.head: (None, 2)}.items():
+        row = rf"{layer.name} .*{re.escape(str(shape))} .*\s{layer.count_params():,} "
+        assert re.search(row, found), layer.name
+    assert f"Total params: {task.count_params():,}" in found
+    assert "?" not in summary(bert_keras.MultipleChoice(tiny_backbone()))

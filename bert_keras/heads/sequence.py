@@ -74,7 +74,7 @@ class SequenceHead(Head):
         check_choice("pooling", pooling, POOLINGS)
         self.drop = self.make_dropout(dropout)
         self.add_hidden()
-        self.dense = self.make_dense(num_outputs)
+        self.dense, self.output_shape = self.make_dense(num_outputs), (None, num_outputs)
 
     def read(self, outputs: Outputs, padding_mask: Tensor | None = None) -> Tensor:
         """Returns the vectors that the head reads: float `(batch, hidden_dim)`."""

@@ -49,7 +49,7 @@ class TokenHead(Head):
         super().__init__(**kwargs)
         self.add_hidden()
         self.drop = self.make_dropout(dropout)
-        self.dense = self.make_dense(num_outputs)
+        self.dense, self.output_shape = self.make_dense(num_outputs), (None, None, num_outputs)
         self.crf = LinearChainCRF(num_outputs, name="crf") if crf else None
 
     def build(self, input_shape=None):

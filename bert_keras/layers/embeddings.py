@@ -100,6 +100,7 @@ class BertEmbeddings(DirectCall, keras.layers.Layer):
             self.projection = bert_dense(self, hidden_dim, "projection", use_bias=not project_first)
 
     def build(self, input_shape=None):
+        self.output_shape = (None, None, self.hidden_dim)
         build_parts((self.token_embedding, self.position_embedding, self.segment_embedding))
         build_parts([self.projection], (None, None, self.embedding_dim))
         width = self.hidden_dim if self.project_first else self.embedding_dim

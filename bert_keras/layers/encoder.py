@@ -105,8 +105,8 @@ class EncoderBlock(_OfLayers):
         return adaptable_layers(self.attention, self.feed_forward)
 
     def build(self, input_shape=None):
-        parts = [getattr(self, name) for name in self.arguments[:4]]
-        build_parts(parts, (None, None, self.hidden_dim))
+        self.output_shape = (None, None, self.hidden_dim)  # For `summary`.
+        build_parts([getattr(self, name) for name in self.arguments[:4]], self.output_shape)
 
     def call(
         self,
@@ -198,8 +198,8 @@ class Encoder(_OfLayers):
         return list(dict.fromkeys([*self.shared, *self.blocks]))
 
     def build(self, input_shape=None):
-        build_parts(self.layers)
-        build_parts([self.norm], (None, None, self.blocks[-1].hidden_dim))
+        self.output_shape = (None, None, self.blocks[-1].hidden_dim)
+        build_parts([*self.layers, self.norm], self.output_shape)
 
     def call(
         self,

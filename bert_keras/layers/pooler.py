@@ -43,7 +43,8 @@ class Pooler(DirectCall, keras.layers.Layer):
         self.dense = bert_dense(self, hidden_dim, "dense", activation="tanh")
 
     def build(self, input_shape=None):
-        self.dense.build((None, self.hidden_dim))
+        self.output_shape = (None, self.hidden_dim)
+        self.dense.build(self.output_shape)
 
     def call(self, hidden_states: Tensor) -> Tensor:
         return call_layer(self.dense, hidden_states[:, 0])

@@ -93,7 +93,7 @@ class AlbertBackbone(Backbone):
         self.encoder = Encoder(
             self._shared_blocks(), remat=remat, dtype=self.dtype_policy, name="encoder"
         )
-        self.build()
+        self.build((None, None))
 
     def _shared_blocks(self):
         """Returns the block of each layer, a list of `num_layers` with repetitions."""

@@ -42,7 +42,7 @@ class Backbone(LoraMixin, BuiltModel):
 
     The arguments of a subclass's constructor are attributes, see `keeps_arguments`, and this
     constructor checks them. The subclass then makes the layers `embeddings` and `encoder`, and
-    calls `self.build()` as its last line, which adds a `pooler` if `has_pooler` is `True`. A
+    calls `self.build(...)` as its last line, which adds a `pooler` if `has_pooler` is `True`. A
     subclass checks the arguments that only it has, except for bools. Other code uses only the
     fields below.
 
@@ -153,7 +153,8 @@ class Backbone(LoraMixin, BuiltModel):
     def build(self, input_shape=None):
         if self.has_pooler and self.pooler is None:
             self.pooler = layer_for(self, Pooler, "pooler")
-        build_parts((self.embeddings, self.encoder, self.pooler))
+        self.output_shape = (None, None, self.hidden_dim)
+        build_parts((self.embeddings, self.encoder, self.pooler), self.output_shape)
 
     def call(
         self,

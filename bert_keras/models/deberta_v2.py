@@ -140,7 +140,7 @@ class DebertaV2Backbone(Backbone):
             shared = [layer_for(self, RelativeVectors, "relative_vectors", *names)]
         blocks = [self._block(i) for i in range(num_layers)]
         self.encoder = Encoder(blocks, remat, None, shared, dtype=self.dtype_policy, name="encoder")
-        self.build()
+        self.build((None, None))
 
     def _block(self, i):
         attention = layer_for(

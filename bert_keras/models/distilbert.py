@@ -70,4 +70,4 @@ class DistilBertBackbone(Backbone):
         super().__init__(**kwargs)
         self.embeddings = bert_embeddings(self)
         self.encoder = bert_encoder(self)
-        self.build()
+        self.build((None, None))

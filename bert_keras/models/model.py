@@ -29,7 +29,7 @@ class BuiltModel(ExportMixin, SafeModel):
     """A `keras.Model` whose variables all exist after construction.
 
     - A subclass creates its layers in `__init__`, builds them in `build`, which skips children that
-      are already built, and calls `self.build()` as the last line of `__init__`.
+      are already built, and calls `self.build((None, None))` as the last line of `__init__`.
     - A further subclass may create layers and metrics after `super().__init__()`, as in any Keras
       model. When the outermost `__init__` has returned, `complete` builds the layers that `call`
       calls.

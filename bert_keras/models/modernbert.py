@@ -113,7 +113,7 @@ class ModernBertBackbone(Backbone):
             dtype=self.dtype_policy,
             name="encoder",
         )
-        self.build()
+        self.build((None, None))
 
     def _block(self, i):
         is_global = i % self.global_attention_every == 0

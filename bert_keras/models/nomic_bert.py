@@ -102,7 +102,7 @@ class NomicBertBackbone(Backbone):
         self.embeddings = bert_embeddings(self, has_positions=False)
         blocks = [self._block(f"layer_{i}") for i in range(num_layers)]
         self.encoder = Encoder(blocks, remat, dtype=self.dtype_policy, name="encoder")
-        self.build()
+        self.build((None, None))
 
     def _block(self, name):
         shared = ("num_heads", "rotary_base", "rotary_scale")

@@ -112,7 +112,7 @@ class Distillation(JointTask):
         weights = {"soft": soft_weight, "hard": hard_weight, "cosine": cosine_weight}
         self.weights_of = {n: check_number(f"{n}_weight", w) for n, w in weights.items()}
         self.teacher, self.student = teacher, student
-        self.build()
+        self.build((None, None))
 
     @property
     def tasks(self) -> tuple[Task]:

@@ -68,7 +68,7 @@ class NextSentencePrediction(Task):
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.head = head_for(self, NextSentenceHead)
-        self.build()
+        self.build((None, None))
 
     def call(self, inputs, training=None):
         outputs = self.backbone_outputs(inputs, training=training, first_token_only=True)

@@ -104,7 +104,7 @@ class ReplacedTokenDetector(Task):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         options = families.head_options(backbone, "ReplacedTokenDetector")
         self.head = head_for(self, ReplacedTokenHead, "activation", "layer_norm_epsilon", **options)
-        self.build()
+        self.build((None, None))
 
     def call(self, inputs, training=None):
         return self.head(self.backbone_outputs(inputs, training=training))
@@ -265,7 +265,7 @@ class ReplacedTokenDetection(JointTask):
         self.generator, self.discriminator = generator, discriminator
         self.seed_generator = keras.random.SeedGenerator(seed)
         _share(generator, discriminator.backbone)
-        self.build()
+        self.build((None, None))
 
     @property
     def tasks(self) -> tuple[MaskedLM, ReplacedTokenDetector]:

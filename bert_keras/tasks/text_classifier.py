@@ -136,7 +136,7 @@ cross-entropy | logits `(batch, num_classes)` |
         self.pooling, self.head_options = head_settings(self, pooling, head_options)
         self.dropout = dropout_of(self, dropout)
         self.head = self.make_head()
-        self.build()
+        self.build((None, None))
 
     def make_head(self) -> keras.layers.Layer:
         """Returns a new head, not built yet."""

@@ -149,7 +149,7 @@ class TokenClassifier(Task):
         options = {"dropout": self.dropout, "crf": self.crf, **head_settings(self, None, None)[1]}
         options["num_outputs"] = self.num_classes
         self.head = head_for(self, TokenHead, "layer_norm_epsilon", **options)
-        self.build()
+        self.build((None, None))
 
     def call(self, inputs, training=None):
         outputs = self.backbone_outputs(inputs, training=training)

@@ -85,7 +85,7 @@ class ParallelBackbone(Backbone):
         self.embeddings = bert_embeddings(self)
         blocks = [bert_block(self, f"layer_{i}", ParallelBlock) for i in range(num_layers)]
         self.encoder = layers.Encoder(blocks, remat=remat, dtype=self.dtype_policy, name="encoder")
-        self.build()
+        self.build((None, None))
 
 
 # %% [markdown]
