@@ -45,7 +45,6 @@ else:
     from bert_keras.models.roberta import RobertaBackbone
     from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
     from bert_keras.presets.registry import presets
-    from bert_keras.tasks.cached_features import LinearProbe, encode_features
     from bert_keras.tasks.distillation import Distillation, distill
     from bert_keras.tasks.few_shot_classifier import FewShotClassifier
     from bert_keras.tasks.hard_negatives import mine_hard_negatives

@@ -26,8 +26,6 @@ from bert_keras.models.nomic_bert import NomicBertBackbone as NomicBertBackbone
 from bert_keras.models.roberta import RobertaBackbone as RobertaBackbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor as TextPreprocessor
 from bert_keras.presets.registry import presets as presets
-from bert_keras.tasks.cached_features import LinearProbe as LinearProbe
-from bert_keras.tasks.cached_features import encode_features as encode_features
 from bert_keras.tasks.distillation import Distillation as Distillation
 from bert_keras.tasks.distillation import distill as distill
 from bert_keras.tasks.few_shot_classifier import FewShotClassifier as FewShotClassifier

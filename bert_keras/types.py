@@ -36,8 +36,7 @@ class AsArray(Protocol):
 # A list, array or column of str; or a tuple of two such for pairs, or a table.
 Texts: TypeAlias = Iterable[Any] | Indexable
 OneText: TypeAlias = str | tuple[str, str]
-# What `fit` takes: `Texts`, `Inputs`, a `PyDataset`, `tf.data`, a `DataLoader`, a generator, or
-# what `encode_features` returned.
+# What `fit` takes: `Texts`, `Inputs`, a `PyDataset`, `tf.data`, a `DataLoader`, or a generator.
 Data: TypeAlias = Iterable[Any] | Indexable | Inputs
 # A task with several outputs takes a mapping from their names.
 Labels: TypeAlias = Iterable[Any] | Indexable | Mapping[str, Any]

@@ -58,7 +58,7 @@ FIRST = (
     "FewShotClassifier",
     "MaskedLM",
 )
-LAST = ("LinearProbe", "Task", "Backbone")
+LAST = ("Task", "Backbone")
 INTRODUCTION = {
     "en": "Signatures and descriptions come from the code. Write `import bert_keras`, then "
     "`bert_keras.TextClassifier`, or for a submodule `bert_keras.training.Lamb`.",

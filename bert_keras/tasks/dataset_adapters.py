@@ -11,7 +11,7 @@ import keras
 from bert_keras import distribution
 from bert_keras.checks import as_column, as_str
 from bert_keras.engine.tensorflow_data import is_data_loader
-from bert_keras.preprocessing.batching import BucketedBatches, EncodedExamples, PreparedBatches
+from bert_keras.preprocessing.batching import BucketedBatches, PreparedBatches
 from bert_keras.tasks.user_columns import check_is_dataset, has_names, is_text
 
 
@@ -30,15 +30,10 @@ def wrapped(data, x, training=True):
         training: bool, whether texts have labels.
 
     Raises:
-        TypeError: `x` yields no batches, or is for a `LinearProbe`.
+        TypeError: `x` yields no batches.
         ValueError: processes cannot share its batches.
     """
     check_is_dataset(x)
-    if isinstance(x, EncodedExamples):
-        raise TypeError(
-            "The result of `encode_features` is for a `LinearProbe`. Received: this result, for a "
-            f"{type(data.task).__name__}. Pass it to `LinearProbe(task).fit`."
-        )
     share = distribution.share_of(data.task) if training else distribution.DataShard()
     prepare = _Prepare(data, training, share)
     if isinstance(x, keras.utils.PyDataset):

@@ -26,6 +26,7 @@ import time
 import keras
 import numpy as np
 import sklearn.metrics
+from sklearn.linear_model import LogisticRegression
 
 import bert_keras
 from bert_keras import datasets
@@ -62,7 +63,6 @@ def fine_tune(
     options=None,
     seed=0,
     fit=None,
-    is_cached=False,
     task=bert_keras.TextClassifier,
     **compile_arguments,
 ):
@@ -73,11 +73,9 @@ def fine_tune(
     )
     classifier.compile(**{"learning_rate": 1e-4, **compile_arguments})
     started = time.perf_counter()
-    task, examples = classifier, (train.texts, train.labels)
-    if is_cached:
-        task = bert_keras.LinearProbe(classifier)
-        examples = (bert_keras.encode_features(classifier, *examples, verbose=0),)
-    task.fit(*examples, **{"batch_size": 16, "epochs": 3, "verbose": 0, **(fit or {})})
+    classifier.fit(
+        train.texts, train.labels, **{"batch_size": 16, "epochs": 3, "verbose": 0, **(fit or {})}
+    )
     seconds = time.perf_counter() - started
     scores = classifier.evaluate(dev.texts, dev.labels, verbose=0, return_dict=True)
     accuracy = scores["accuracy"]
@@ -90,26 +88,21 @@ def fine_tune(
 # %% [markdown]
 # ## 1. Before anything else: what is easy?
 #
-# A number needs a simpler one to compare with. The most frequent class costs nothing. A frozen
-# encoder with a new head costs seconds: with `encode_features` the encoder reads each text once,
-# and a `LinearProbe` trains the head on what it returned, in all epochs. The result is that of the
-# frozen encoder without the cache. Only the head learns, so its rate is high.
+# A number needs a simpler one to compare with. The most frequent class costs nothing. A linear
+# classifier on the vectors of the frozen encoder costs seconds, since the encoder reads each text
+# only once.
 #
-# If this is good enough, stop here: it trains on a laptop. In three epochs at 3e-3, MRPC reaches 0.70
-# this way, 0.75 fine-tuned, and 0.68 with its most frequent class; WNUT-17 at 9e-3 reaches 0.26, and
-# 0.48 fine-tuned. With the cache, training takes a tenth of the time of fine-tuning.
+# If this is good enough, stop here: it trains on a laptop. With a frozen encoder MRPC reaches 0.70,
+# 0.75 fine-tuned, and 0.68 with its most frequent class; WNUT-17 reaches 0.26, and 0.48 fine-tuned.
 
 # %%
 print("\n1. What is easy")
 majority = np.bincount(train.labels).argmax()
 print(f"{'the most frequent class':30} accuracy {np.mean(dev.labels == majority):.3f}")
-fine_tune(
-    "frozen encoder, cached",
-    options={"frozen": "backbone"},
-    fit={"epochs": 10},
-    is_cached=True,
-    learning_rate=1e-2,
-)
+embedder = bert_keras.TextEmbedder.from_preset(PRESET)
+linear = LogisticRegression(max_iter=1000).fit(embedder.embed(train.texts), train.labels)
+accuracy = linear.score(embedder.embed(dev.texts), dev.labels)
+print(f"{'linear on frozen vectors':30} accuracy {accuracy:.3f}")
 
 # %% [markdown]
 # ## 2. The plain recipe, and how much of a result is chance

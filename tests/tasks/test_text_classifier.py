@@ -273,20 +273,6 @@ def test_a_new_head_for_several_labels_starts_at_their_shares():
         np.testing.assert_allclose(share, [0.9, 0.3, 0.1], atol=1e-4)
 
 
-@pytest.mark.parametrize("prepares", [True, False])
-def test_a_head_on_ready_features_starts_as_its_task_does(prepares):
-    classifier = tiny_classifier(num_classes=3, problem_type="multi_label", frozen="backbone")
-    classifier.head.trainable = prepares
-    head = bert_keras.LinearProbe(classifier)
-    assert head.has_imbalanced_targets
-    head.compile(learning_rate=1e-9)
-    features = bert_keras.encode_features(classifier, TEXTS[:8], [[1, 0, 0]] * 8)
-    for epochs in (0, 1):
-        assert not keras.ops.convert_to_numpy(classifier.head.dense.bias).any()
-        head.fit(features, epochs=epochs, verbose=0)
-    assert keras.ops.convert_to_numpy(classifier.head.dense.bias).any() == prepares
-
-
 def test_regression_gives_scores():
     scores = [float(len(text)) / 10 for text in TEXTS]
     classifier = tiny_classifier(num_classes=1, problem_type="regression")

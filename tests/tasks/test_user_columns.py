@@ -174,12 +174,6 @@ def test_validation_split_cuts_every_form_of_examples():
     chooser = tiny_task("MultipleChoice")
     labels = np.zeros((len(TEXTS), 1), int)
     chooser.fit((TEXTS, choices), labels, validation_split=0.5, epochs=1, verbose=0)
-    task = tiny_classifier(frozen="backbone")
-    head = bert_keras.LinearProbe(task)
-    features = bert_keras.encode_features(task, TEXTS, LABELS, verbose=0)
-    history = head.fit(features, validation_split=0.5, epochs=1, verbose=0).history
-    end = bert_keras.encode_features(task, TEXTS[3:], LABELS[3:], verbose=0)
-    assert head.evaluate(end, verbose=0)[0] == pytest.approx(history["val_loss"][-1], abs=1e-6)
 
 
 def test_options_that_need_other_inputs_are_refused_with_the_remedy():

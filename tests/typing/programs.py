@@ -55,8 +55,6 @@ def answer() -> list[str]:
     bert_keras.ZeroShotTagger(finder.backbone, span_mode="wide")  # wrong
     embedder = bert_keras.TextEmbedder.from_preset("p", pooling="mean", lora_rank=8)
     hits = embedder.semantic_search("film", TEXTS)
-    features = bert_keras.encode_features(tagger, TEXTS, [["O"], ["O"]])
-    bert_keras.LinearProbe(tagger).fit(features, epochs=9)
     follows = bert_keras.NextSentencePrediction.from_preset("p").is_next("a", "b")["is_next"]
     index = chooser.choose("a", ["b", "c"])["index"]
     return [
