@@ -1,7 +1,5 @@
 """The rows of `tag`, `answer` and `choose` in files that `train` reads."""
 
-import os
-
 from bert_keras import datasets
 from bert_keras.cli.text_rows import Row
 from bert_keras.datasets.table import read_records
@@ -20,7 +18,6 @@ def read_rows(command, path, kind, columns):
         return None
     if kind == "text":
         is_training_file = command == "tag" and datasets.is_tagged(path)
-        is_training_file |= command == "choose" and (path.endswith(".xml") or os.path.isdir(path))
     else:
         record = next(read_records(path, kind=kind), ("", {}))[1]
         is_training_file = bool(record) and not set(columns) <= set(record)

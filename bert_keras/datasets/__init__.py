@@ -16,9 +16,9 @@ from bert_keras.datasets.glue import GLUE_TASKS as GLUE_TASKS
 from bert_keras.datasets.glue import detect_glue_task as detect_glue_task
 from bert_keras.datasets.glue import get_glue_task as get_glue_task
 from bert_keras.datasets.glue import load_glue as load_glue
-from bert_keras.datasets.imdb import load_imdb as load_imdb
 from bert_keras.datasets.labelled_texts import LabelledTexts as LabelledTexts
-from bert_keras.datasets.sentiment import load_sentiment_sentences as load_sentiment_sentences
+from bert_keras.datasets.reviews import load_imdb as load_imdb
+from bert_keras.datasets.reviews import load_sentiment_sentences as load_sentiment_sentences
 from bert_keras.datasets.split import count_shared_texts as count_shared_texts
 from bert_keras.datasets.split import split_examples as split_examples
 from bert_keras.datasets.split import split_indices as split_indices

@@ -1,15 +1,12 @@
 """Multiple choice sets in their published layouts, each a record of field names."""
 
 import dataclasses
-import os
 import re
 from typing import Any, NamedTuple
-from xml.etree import ElementTree
 
 import numpy as np
 
-from bert_keras.checks import check_choice, check_not_empty, check_same_length, is_int
-from bert_keras.datasets.files import read_lines, read_text
+from bert_keras.checks import check_choice, check_not_empty, is_int
 from bert_keras.datasets.labelled_texts import ExampleSet
 from bert_keras.datasets.table import read_records, shorten
 from bert_keras.datasets.tag_records import as_list
@@ -39,10 +36,9 @@ class MultipleChoiceExamples(ExampleSet):
 
 
 class _Layout(NamedTuple):
-    """The fields of a set's rows.
+    """The fields of a set's rows: the layout is known by those of the context and the choices.
 
     Args:
-        fields: str, the fields by which the layout is recognized, separated by blanks.
         context: str, the context, with names of fields in braces.
         choices: str, one field for each choice, or the field with all choices.
         label: str, the field with the right choice.
@@ -50,44 +46,43 @@ class _Layout(NamedTuple):
         relation: str, a field that is `"cause"` or `"effect"`.
     """
 
-    fields: str
     context: str
     choices: str
     label: str = "label"
     before: str | None = None
     relation: str | None = None
 
+    @property
+    def in_context(self) -> list[str]:
+        """List of str: the fields of the context."""
+        return re.findall("{(.*?)}", self.context)
+
+    @property
+    def fields(self) -> list[str]:
+        """List of str: the fields by which the layout is recognized."""
+        return [*self.in_context, *filter(None, [self.before]), self.choices.split()[0]]
+
 
 _LAYOUTS = (
     # SWAG, as its authors published it, and with the two sentences joined.
-    _Layout("sent1 sent2 ending0", "{sent1}", "ending0 ending1 ending2 ending3", before="sent2"),
-    _Layout("startphrase choices", "{startphrase}", "choices", "answer"),
+    _Layout("{sent1}", "ending0 ending1 ending2 ending3", before="sent2"),
+    _Layout("{startphrase}", "choices", "answer"),
     # HellaSwag.
-    _Layout("ctx endings", "{ctx}", "endings"),
+    _Layout("{ctx}", "endings"),
     # CosmosQA.
-    _Layout("context question answer0", "{context} {question}", "answer0 answer1 answer2 answer3"),
+    _Layout("{context} {question}", "answer0 answer1 answer2 answer3"),
     # RACE.
-    _Layout("article question options", "{article}", "options", "answer", "question"),
+    _Layout("{article}", "options", "answer", "question"),
     # e-CARE and COPA.
-    _Layout(
-        "premise ask-for hypothesis1",
-        "{premise} What is the {ask-for}?",
-        "hypothesis1 hypothesis2",
-        relation="ask-for",
-    ),
-    _Layout(
-        "premise question choice1",
-        "{premise} What is the {question}?",
-        "choice1 choice2",
-        relation="question",
-    ),
+    _Layout("{premise} What is the {ask-for}?", "hypothesis1 hypothesis2", relation="ask-for"),
+    _Layout("{premise} What is the {question}?", "choice1 choice2", relation="question"),
     # PIQA.
-    _Layout("goal sol1 sol2", "{goal}", "sol1 sol2"),
+    _Layout("{goal}", "sol1 sol2"),
     # CommonsenseQA and ARC; OpenBookQA.
-    _Layout("question choices", "{question}", "choices", "answerKey"),
-    _Layout("question_stem choices", "{question_stem}", "choices", "answerKey"),
+    _Layout("{question}", "choices", "answerKey"),
+    _Layout("{question_stem}", "choices", "answerKey"),
     # Your own.
-    _Layout("context choices", "{context}", "choices"),
+    _Layout("{context}", "choices"),
 )
 
 
@@ -100,9 +95,9 @@ def read_multiple_choice(path: Path) -> MultipleChoiceExamples:
     | SWAG, joined; HellaSwag | JSON lines | both sentences | an ending |
     | CommonsenseQA, ARC, OpenBookQA | JSON lines | question | answer |
     | CosmosQA | CSV, JSON lines | text and question | answer |
-    | RACE | JSON, or a folder of such files | article | question and answer, or filled gap |
-    | e-CARE, COPA | JSON lines; XML | premise and "What is the cause?" | hypothesis |
-    | PIQA | JSON lines, and labels in `NAME-labels.lst` | goal | solution |
+    | RACE | JSON lines of `datasets` | article | question and answer, or filled gap |
+    | e-CARE, COPA | JSON lines | premise and "What is the cause?" | hypothesis |
+    | PIQA | JSON lines | goal | solution |
     | your own: `context`, `choices`, `label` | JSON lines | context | choice |
 
     The same fields are read from JSON, Parquet and CSV, and as `datasets` writes them (`choices`
@@ -112,7 +107,7 @@ def read_multiple_choice(path: Path) -> MultipleChoiceExamples:
     empty label or -1 is missing.
 
     Args:
-        path: the file, see `read_rows`, or a folder of files.
+        path: the file, see `read_records`.
 
     Returns:
         `MultipleChoiceExamples`.
@@ -128,7 +123,7 @@ def read_multiple_choice(path: Path) -> MultipleChoiceExamples:
         ```
     """
     contexts, choices, labels = [], [], []
-    for place, record in _records(path):
+    for place, record in read_records(path):
         try:
             context, options, label = _read_row(record)
             if labels and (label is None) != (labels[0] is None):
@@ -140,51 +135,8 @@ def read_multiple_choice(path: Path) -> MultipleChoiceExamples:
         choices.append(options)
         labels.append(label)
     check_not_empty(contexts, f"{path} must hold examples")
-    if labels[0] is None:
-        labels = _read_label_file(path, choices)
-    return MultipleChoiceExamples(contexts, choices, labels and np.array(labels, "int32"))
-
-
-# Rows
-
-
-def _records(path):
-    """Yields the place and the fields of each question."""
-    if os.path.isdir(path):
-        names = (os.path.join(root, name) for root, _, files in os.walk(path) for name in files)
-        for name in sorted(name for name in names if name.endswith((".txt", ".json", ".jsonl"))):
-            for place, record in _records(name):
-                yield f"{os.path.relpath(name, path)}, {place}", record
-        return
-    name = os.fspath(path).lower().removesuffix(".gz")
-    if name.endswith(".xml"):
-        rows = _copa_items(path)
-    else:
-        rows = read_records(path, kind="jsonl" if name.endswith(".txt") else None)
-    for place, record in rows:
-        if {"questions", "options", "answers"} <= {*record}:  # RACE: an article with its questions.
-            columns = (record[field] for field in ("questions", "options", "answers"))
-            for number, (question, options, answer) in enumerate(zip(*columns, strict=True)):
-                row = {"question": question, "options": options, "answer": answer}
-                yield f"{place}, question {number}", {"article": record["article"], **row}
-        else:
-            yield place, record
-
-
-def _copa_items(path):
-    """Yields the items of COPA's XML."""
-    text = read_text(path)
-    try:
-        if "<!ENTITY" in text:
-            raise ValueError("entities are not read")
-        for item in ElementTree.fromstring(text).iter("item"):
-            names = {"premise": "p", "choice1": "a1", "choice2": "a2"}
-            row = {field: item.findtext(name) for field, name in names.items()}
-            label = item.get("most-plausible-alternative")
-            row |= {"question": item.get("asks-for"), "label": int(label) - 1 if label else None}
-            yield f"item {item.get('id')}", row
-    except (ElementTree.ParseError, ValueError) as error:
-        raise ValueError(f"{path}: not the XML of COPA ({error}).") from error
+    labels = None if labels[0] is None else np.array(labels, "int32")
+    return MultipleChoiceExamples(contexts, choices, labels)
 
 
 def _read_row(record):
@@ -192,9 +144,9 @@ def _read_row(record):
     question = record.get("question")
     if isinstance(question, dict):
         record = {**record, **question, "question": question["stem"]}
-    layout = next((x for x in _LAYOUTS if {*x.fields.split()} <= record.keys()), None)
+    layout = next((x for x in _LAYOUTS if {*x.fields} <= record.keys()), None)
     if layout is None:
-        layouts = "; ".join(layout.fields.replace(" ", ", ") for layout in _LAYOUTS)
+        layouts = "; ".join(", ".join(layout.fields) for layout in _LAYOUTS)
         raise ValueError(
             f"a row must have the fields of one of these layouts: {layouts}. Received: "
             f"{list(record)}"
@@ -218,8 +170,8 @@ def _read_row(record):
     blank = [number for number, choice in enumerate(options) if not choice.strip()]
     if blank:
         raise ValueError(f"the choice {blank[0]}, counted from 0, is blank")
-    in_context = re.findall("{(.*?)}", layout.context)
-    texts = dict(zip(in_context, _check_texts([record[x] for x in in_context]), strict=True))
+    names = layout.in_context
+    texts = dict(zip(names, _check_texts([record[x] for x in names]), strict=True))
     label = record.get(layout.label, record.get("label", record.get("answer")))
     return layout.context.format_map(texts), options, _label(label, len(options), keys)
 
@@ -253,20 +205,3 @@ def _label(value, num_choices, keys=None):
     if isinstance(value, (bool, float)) or str(value) not in map(str, range(num_choices)):
         raise ValueError(f"a label must be from 0 to {num_choices - 1}. Received: {value!r}")
     return int(value)
-
-
-def _read_label_file(path, choices):
-    """Returns the labels in `NAME-labels.lst` beside a file, one a line; `None` without it."""
-    name = f"{re.sub(r'[.]jsonl?([.]gz)?$', '', os.fspath(path))}-labels.lst"
-    if not os.path.exists(name):
-        return None
-    labels = [line.strip() for line in read_lines(name) if line.strip()]
-    rule = f"{name} must have a label for each row of {path}"
-    check_same_length(rule, labels=labels, rows=choices)
-    try:
-        found = [_label(label, len(row)) for label, row in zip(labels, choices, strict=True)]
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}.") from error
-    if None in found and any(label is not None for label in found):
-        raise ValueError(f"{name}: either all rows have a label or none has one.")
-    return None if None in found else found

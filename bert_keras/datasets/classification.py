@@ -1,11 +1,13 @@
 """Reading labelled texts: published sets in their known layouts, and files with named columns."""
 
 import collections
+import contextlib
 import dataclasses
 import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -25,8 +27,6 @@ from bert_keras.datasets.table import (
     without_rejected,
 )
 from bert_keras.types import Path, ProblemType
-
-TSV_FILES = {split: (f"{split}.tsv",) for split in ("train", "dev", "test")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ClassificationTask:
         labels: tuple of `(value in the file, readable name)`, in the order of the class numbers;
             empty for regression.
         files: dict from a split's name to the file names it may have; the first that exists
-            is used. By default `train.tsv`, `dev.tsv` and `test.tsv`.
+            is used.
         problem_type: `"single_label"`, `"multi_label"` (the file lists class numbers, separated
             by commas) or `"regression"`.
         score_range: (lowest, highest) score of a regression set.
@@ -61,18 +61,15 @@ class ClassificationTask:
             `True`, for sets published with such rows, they are left out with a warning.
         folders: tuple of str, other names that the set's folder may have, in lower case without
             punctuation.
-        undecided: str, the label of rows on which the annotators did not agree. They are left out
-            with a warning. `None` if there are none.
     """
 
     layouts: tuple[Layout, ...]
     labels: tuple[tuple[str, str], ...]
-    files: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=TSV_FILES.copy)
+    files: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     problem_type: ProblemType = "single_label"
     score_range: tuple[float, float] = (-math.inf, math.inf)
     skips_broken_rows: bool = False
     folders: tuple[str, ...] = ()
-    undecided: str | None = None
 
     @property
     def label_names(self) -> tuple[str, ...]:
@@ -80,42 +77,16 @@ class ClassificationTask:
         return tuple(name for _, name in self.labels)
 
 
-class _Rows:
-    """Columns of a file by name, and where each of their rows begins."""
-
-    def __init__(self, path, records, columns):
-        self.path = path
-        self.places, self.columns = take_columns(path, records, columns)
-
-    def leave_out(self, is_out, why):
-        """Removes rows; a warning counts them and says why."""
-        is_out = [*is_out]
-        if not any(is_out):
-            return
-        out = [*itertools.compress(self.places, is_out)]
-        warn_of_rows(self.path, out, len(is_out), f"left out because they {why}")
-        kept = [not x for x in is_out]
-        self.places = [*itertools.compress(self.places, kept)]
-        self.columns = {x: [*itertools.compress(y, kept)] for x, y in self.columns.items()}
-
-    def texts(self, names):
-        """Returns a list of str, or a tuple of two for pairs."""
-        texts = tuple([*map(as_text, self.columns[name], self.places)] for name in names)
-        return texts[0] if len(texts) == 1 else texts
-
-
-def read_examples(
-    path: Path, task: ClassificationTask, num_rows: int | None = None
-) -> LabelledTexts:
+def read_examples(path: Path, task: ClassificationTask) -> LabelledTexts:
     """Reads one file of a labelled text set.
 
     Args:
         path: the file, see `read_records`.
         task: `ClassificationTask`.
-        num_rows: int, how many rows to read; by default all.
 
     Returns:
-        `LabelledTexts`, with `labels` `None` if the layout has no label column.
+        `LabelledTexts`, with `labels` `None` if the file has none. A warning counts the rows that
+        are left out, such as those without a label, see `read_texts`.
 
     Raises:
         ValueError: the file has none of the task's layouts, a row has another number of fields
@@ -132,28 +103,18 @@ def read_examples(
             f"{len(names)} fields: {shorten(names)}. Name the text and label columns, or another "
             "task."
         )
-    is_numbered = isinstance(layout.texts[0], int)
-    columns = [*layout.texts]
-    if layout.label is not None and (is_numbered or layout.label in names):
-        columns.append(layout.label)
-    options = {"header": not is_numbered, "names": columns}
-    wrong = "leave out" if task.skips_broken_rows else "cut"
-    records = itertools.islice(read_records(path, wrong=wrong, **options), num_rows)
-    rows = _Rows(path, records, columns)
-    labels = None
-    if len(columns) > len(layout.texts):
-        values = rows.columns[layout.label]
-        why = f"have the label {task.undecided!r}, which says that annotators did not agree"
-        rows.leave_out((x is not None and x == task.undecided for x in values), why)
-        check_not_empty(rows.places, f"{path} must have rows with a label")
-        values = rows.texts([layout.label])
-        if task.problem_type == "multi_label":
-            values = [value.split(",") for value in values]
-        # A test set of GLUE has -1 alone in other libraries' files.
-        if not {*map(str, values)} <= {"-1", "-1.0"}:
-            known = [value for value, _ in task.labels]
-            labels = _encoded(values, known, task.problem_type, task.score_range, rows.places)
-    return LabelledTexts(rows.texts(layout.texts), labels, task.label_names, task.problem_type)
+    has_label = isinstance(layout.label, int) or layout.label in names
+    found = read_texts(
+        path,
+        [*map(str, layout.texts)],
+        [str(layout.label)] if has_label else [],
+        [value for value, _ in task.labels],
+        task.problem_type,
+        task.score_range,
+        may_lack_labels=True,
+        wrong_rows="leave out" if task.skips_broken_rows else "cut",
+    )
+    return dataclasses.replace(found, label_names=task.label_names)
 
 
 def _fits(layout, names):
@@ -181,6 +142,7 @@ def read_texts(
     separator: str | None = None,
     quoting: bool | None = None,
     encoding: str | None = None,
+    wrong_rows: Literal["refuse", "cut", "leave out"] | None = None,
 ) -> LabelledTexts:
     """Reads a file of texts, or pairs of texts, with their labels.
 
@@ -206,6 +168,8 @@ def read_texts(
         separator: str of one character between columns, the `delimiter` of `read_records`.
         quoting: bool, whether `"` quotes fields; see `read_records`.
         encoding: str, the encoding of text; see `read_records`.
+        wrong_rows: what to do with a row of another length, see `read_records`. By default it is
+            cut for scores, as some rows of STS-B's own files are longer, and else refused.
 
     Returns:
         `LabelledTexts`.
@@ -217,56 +181,6 @@ def read_texts(
     labels = label_column.split(",") if isinstance(label_column, str) else label_column
     labels = [str(name).strip() for name in labels]
     texts = [str(name) for name in text_columns if name is not None]
-    _check_columns(texts, labels, problem_type)
-    header = not all(map(is_number, [*texts, *labels]))
-    # In STS-B's own files some rows have more columns. If that moved the label's column, the error
-    # would show: what stands there is no number.
-    wrong = "cut" if problem_type == "regression" else "refuse"
-    options = {"encoding": encoding, "header": header, "wrong": wrong}
-    records = read_records(path, separator, quoting, texts, **options)
-    if has_names(path) and "answer" not in [*texts, *labels]:
-        records = without_rejected(path, records)
-    first = check_not_empty(next(records, ()), f"{path} must have rows after its header")
-    known = list(first[1])
-    if may_lack_labels and all(_lacks_label(path, known, texts, label) for label in labels):
-        labels = []
-    rows = _Rows(path, itertools.chain([first], records), [*texts, *labels])
-    if not labels:
-        return LabelledTexts(rows.texts(texts), None, label_names or (), problem_type)
-    pairs = zip(*(rows.columns[name] for name in texts), strict=True)
-    # A text to train on may not be empty, one to predict may be.
-    is_lacking = (
-        any(is_missing(x) or not (may_lack_labels or str(x).strip()) for x in pair)
-        for pair in pairs
-    )
-    rows.leave_out(is_lacking, "have no text")
-    check_not_empty(rows.places, f"{path} must have rows with a text")
-    titles = [known[find_column(path, known, label)] for label in labels]
-    cells = [rows.columns[label] for label in labels]
-    label_names = tuple(str(name).strip() for name in label_names or ())
-    values, names = read_labels(
-        cells, rows.places, titles, problem_type, label_separator, label_names
-    )
-    missing = [value is None for value in values]
-    if all(missing) and may_lack_labels:
-        print(f"{path} has no labels to measure by.")
-        return LabelledTexts(rows.texts(texts), None, label_names, problem_type)
-    if all(missing):
-        rule = "at least one row must have a label"
-        raise_at_first(missing, cells[0], rule, places=rows.places)
-    rows.columns["", "values"] = values
-    rows.leave_out(missing, _why_missing(cells, missing))
-    values = rows.columns["", "values"]
-    if problem_type == "regression":
-        names = ()
-    elif not names:
-        names = _names_of(path, values, problem_type)
-    labels = _encoded(values, names, problem_type, score_range, rows.places)
-    return LabelledTexts(rows.texts(texts), labels, names, problem_type)
-
-
-def _check_columns(texts, labels, problem_type):
-    """Refuses a column that is both text and label, and several labels where there must be one."""
     columns = [*texts, *labels]
     if len({*columns}) < len({*texts}) + len(labels):
         raise ValueError(f"Texts and labels must be different columns. Received: {columns}.")
@@ -275,6 +189,58 @@ def _check_columns(texts, labels, problem_type):
             "Several columns of labels need the problem type multi_label. Received: "
             f"{problem_type}, and the columns {labels}."
         )
+    names = tuple(str(name).strip() for name in label_names or ())
+    # If the surplus of a row moved the label's column, what stands there would be no score.
+    wrong = wrong_rows or ("cut" if problem_type == "regression" else "refuse")
+    header = not all(map(is_number, [*texts, *labels]))
+    layout = {"encoding": encoding, "header": header, "wrong": wrong}
+    records = read_records(path, separator, quoting, texts, **layout)
+    if has_names(path) and "answer" not in [*texts, *labels]:
+        records = without_rejected(path, records)
+    first = check_not_empty(next(records, ()), f"{path} must have rows after its header")
+    known = list(first[1])
+    if may_lack_labels and all(_lacks_label(path, known, texts, label) for label in labels):
+        labels = []
+    places, columns = take_columns(path, itertools.chain([first], records), [*texts, *labels])
+
+    def leave_out(is_out, why):
+        """Removes rows; a warning counts them and says why."""
+        nonlocal places, columns
+        if out := [*itertools.compress(places, is_out)]:
+            warn_of_rows(path, out, len(places), f"left out because they {why}")
+            kept = [not x for x in is_out]
+            places = [*itertools.compress(places, kept)]
+            columns = {x: [*itertools.compress(y, kept)] for x, y in columns.items()}
+
+    # A text to train on may not be empty, one to predict may be.
+    pairs = zip(*(columns[name] for name in texts), strict=True)
+    is_lacking = [
+        any(is_missing(x) or not (may_lack_labels or str(x).strip()) for x in pair)
+        for pair in pairs
+    ]
+    leave_out(is_lacking if labels else [], "have no text")
+    check_not_empty(places, f"{path} must have rows with a text")
+    found = None
+    if labels:
+        titles = [known[find_column(path, known, label)] for label in labels]
+        cells = [columns[label] for label in labels]
+        values, names = read_labels(cells, places, titles, problem_type, label_separator, names)
+        missing = [value is None for value in values]
+        if not all(missing):
+            columns["", "values"] = values
+            leave_out(missing, _why_missing(cells, missing))
+            values = columns["", "values"]
+            names = () if problem_type == "regression" else names
+            if problem_type != "regression" and not names:
+                names = _names_of(path, values, problem_type)
+            found = _encoded(values, names, problem_type, score_range, places)
+        elif may_lack_labels:
+            print(f"{path} has no labels to measure by.")
+        else:
+            rule = "at least one row must have a label"
+            raise_at_first(missing, cells[0], rule, places=places)
+    texts = tuple([*map(as_text, columns[name], places)] for name in texts)
+    return LabelledTexts(texts[0] if len(texts) == 1 else texts, found, names, problem_type)
 
 
 def _why_missing(cells, missing):
@@ -327,11 +293,9 @@ def _encoded(values, names, problem_type, score_range, places):
 
 
 def _as_float(text):
-    try:
-        # Python also reads `1_0`, as 10.
-        return math.nan if "_" in text else float(text)
-    except ValueError:
-        return math.nan
+    with contextlib.suppress(ValueError):
+        return math.nan if "_" in text else float(text)  # Python also reads `1_0`, as 10.
+    return math.nan
 
 
 def _names_of(path, values, problem_type):

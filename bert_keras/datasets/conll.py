@@ -6,49 +6,29 @@ import os
 import re
 import warnings
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from bert_keras.checks import check_not_empty
+from bert_keras.checks import check_not_empty, raise_at_first
 from bert_keras.datasets.files import read_lines
 from bert_keras.datasets.label_parsing import remark_on_names
 from bert_keras.datasets.labelled_texts import ExampleSet
 from bert_keras.datasets.tag_records import (
     TAG_NAMES,
     WORD_NAMES,
-    TagFields,
+    TagLayout,
     find_fields,
     has_records,
     tag_sentences,
 )
 from bert_keras.types import Path
 
-# Such as `# text`, `###MEDLINE:95369245` (JNLPBA), `#begin document` (CoNLL-2012), `#sent_id=1`.
-_COMMENT = re.compile(r"#([\s#]|$|begin |end |\w+ ?=)")
+# Such as `# text`, `###MEDLINE:95369245` (JNLPBA), `#sent_id=1`.
+_COMMENT = re.compile(r"#([\s#]|$|\w+ ?=)")
+_ENDINGS = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".bmes", ".bioes", ".ann")
 _LINES_LOOKED_AT = 1000
 # In fewer words, how often values recur does not tell words from tags.
 _FEWEST_WORDS = 20
-# Columns of CoNLL-2012: document, part, number, word, ..., and entities: `(PERSON*`, `*`, `*)`.
-_WORDS_2012, _ENTITIES_2012 = 3, 10
-_BRACKETS = re.compile(r"(\([^()*\s]+)*\*?\)*")
 _ENTITY_TAG = re.compile("O|[BIESLUM][-_].+")
 _ADVICE = "Name the columns, from 0, by word_column and tag_column."
-
-
-class TagColumns(NamedTuple):
-    """Where a column file has words and tags.
-
-    Args:
-        words: int, the words' column.
-        tags: int, the tags' column.
-        has_header: bool, whether the first line names the columns.
-    """
-
-    words: int
-    tags: int
-    has_header: bool = False
-
-    def __str__(self) -> str:
-        return f"words in column {self.words}, tags in column {self.tags}, counted from 0"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,27 +57,26 @@ def read_conll(
     r"""Reads tagged sentences: a column file, or rows with named fields.
 
     A column file has one word and its tags per line, and a blank line after each sentence. The
-    same rules read CoNLL-2003, CoNLL-2012, WNUT-17, the Broad Twitter Corpus, Wikigold, MSRA,
+    same rules read CoNLL-2003, WNUT-17, the Broad Twitter Corpus, Wikigold, MSRA,
     People's Daily, Weibo, MIT's films and CoNLL-U:
 
     - Fields are separated by tabs if the first word's line has one, else by spaces and tabs.
     - A line of white space or one that begins with `-DOCSTART-` ends a sentence.
     - A line that begins with `#` and has as many fields as the first word's line is a word: tweets
       have `#\tO`. With another number of fields it is a comment if white space, another `#` or
-      nothing follows the `#` (`# text = ...`), if it is `#begin` or `#end` of CoNLL-2012 or
-      `#name=value`, or if the file is CoNLL-U. Anything else (`#London B-LOC` in a file with tabs)
+      nothing follows the `#` (`# text = ...`), if it is `#name=value`, or if the file is CoNLL-U.
+      Anything else (`#London B-LOC` in a file with tabs)
       is an error, since tweets are full of such words.
     - In CoNLL-U (a name that ends in `.conllu`) the lines of multiword tokens (`1-2`) and of empty
       nodes (`8.1`) are skipped: the words of the former are on lines of their own, and the latter
       do not occur in the text.
-    - In CoNLL-2012 the fourth column has the words and the eleventh the entities, in brackets.
     - Without `word_column` and `tag_column` the word is the first field and the tag the last,
       unless a header or the fields of the first 1,000 lines show otherwise: the first column
       numbers the words (Universal NER), or alone holds tags of entities (MIT). In doubt that is an
       error, which names these arguments.
 
     Rows with named fields (JSON, JSON lines, Parquet, CSV and Excel with a header) are sentences
-    (`tokens`, `ner_tags`), texts with the spans of their entities (doccano, Label Studio, CLUENER),
+    (`tokens`, `ner_tags`), texts with the spans of their entities (doccano, Label Studio),
     or words with the number of their sentence (Kaggle). A name that ends in `.ann` is brat's file
     of entities beside a text of the same name in `.txt`, each line of which is a sentence. Spans
     become IOB2 tags of words, which white space, punctuation and the borders of entities separate.
@@ -140,27 +119,17 @@ def read_conll(
         warnings.warn(
             f"{path}: {len(empty)} words are empty ({empty[0]} is the first).", stacklevel=2
         )
-    words = [[word for _, word, _ in sentence] for sentence in found]
-    _check_words(path, words)
-    tags = [tag for sentence in found for _, _, tag in sentence if tag is not None]
-    if len(tags) >= _FEWEST_WORDS and len({*tags}) > 0.8 * len(tags):
-        raise ValueError(
-            f"{path} must have a column of tags. Received: {len({*tags})} different values for "
-            f"{len(tags)} words, such as {tags[0]!r}. Name the columns by word_column and "
-            "tag_column."
-        )
-    remark_on_names(path, tags, may_be_joined=False)
+    words, tags = ([[row[part] for row in sentence] for sentence in found] for part in (1, 2))
+    _check_words(path, words, tags)
     if _has_segment_index(words) if segment_index is None else segment_index:
         words = [[word[:-1] for word in sentence] for sentence in words]
-    has_tags = [sentence[0][2] is not None for sentence in found]
-    if not any(has_tags):
-        return TaggedSentences(words)
-    if not all(has_tags):
-        raise ValueError(
-            f"{path}: either all sentences have tags or none has. Received without tags: "
-            f"{words[has_tags.index(False)][:8]}."
-        )
-    return TaggedSentences(words, [[tag for _, _, tag in sentence] for sentence in found])
+    has_tags = [None not in sentence for sentence in tags]
+    raise_at_first(
+        [not x and any(has_tags) for x in has_tags],
+        words,
+        f"{path}: either all sentences have tags or none has",
+    )
+    return TaggedSentences(words, tags if all(has_tags) else None)
 
 
 def find_tag(
@@ -205,7 +174,7 @@ def tag_names(*examples: TaggedSentences | Sequence[Sequence[str]]) -> tuple[str
 
 def tag_layout(
     path: Path, word_column: str | int | None = None, tag_column: str | int | None = None
-) -> TagColumns | TagFields:
+) -> TagLayout:
     """Returns where a file has its words and tags; `str` of it says so in words.
 
     Args:
@@ -225,49 +194,41 @@ def tag_layout(
 def is_tagged(path: Path) -> bool:
     """Whether a text file has words with their tags, in columns or in rows with named fields.
 
-    It has if its name ends with `.conll` or the like, or if its first lines are CoNLL-2012's or
-    hold tags of entities.
+    It has if its name ends with `.conll` or the like, or if its first lines hold tags of entities.
     """
-    name = os.fspath(path).lower().removesuffix(".gz")
-    if name.endswith((".conll", ".conllu", ".bio", ".iob", ".iob2", ".bmes", ".bioes", ".ann")):
+    if os.fspath(path).lower().removesuffix(".gz").endswith(_ENDINGS):
         return True
     try:
         layout = tag_layout(path)
-        if isinstance(layout, TagFields):
+        if layout.kind != "line":
             return True
-        words = [fields for _, fields in _read_fields(path) if fields and len(fields) > 1]
+        rows = [fields for _, fields in _read_fields(path) if fields][:_LINES_LOOKED_AT]
     except ValueError:
         return False
-    words = words[:_LINES_LOOKED_AT]
-    is_2012 = bool(words) and _is_conll_2012(words[0])
-    return is_2012 or (bool(words) and _hold_entity_tags([x[layout.tags] for x in words]))
+    return len(rows[0]) > 1 and _hold_entity_tags([fields[layout.tags] for fields in rows])
 
 
 def _sentences(path, word_column, tag_column, may_lack_tags, label_names=None):
     """Yields sentences, lists of `(place, word, tag)`; some may be empty."""
     layout = tag_layout(path, word_column, tag_column)
-    if isinstance(layout, TagFields):
+    if layout.kind != "line":
         yield from tag_sentences(path, layout, label_names, may_lack_tags)
         return
-    sentence, entity = [], None
-    is_2012 = layout.tags == _ENTITIES_2012
+    sentence = []
     for line, fields in _read_fields(path)[layout.has_header :]:
+        place = f"line {line}"
         if fields is None:
             yield sentence
-            sentence, entity = [], None
+            sentence = []
         elif len(fields) == 1 and may_lack_tags:
-            sentence.append((f"line {line}", fields[0], None))
+            sentence.append((place, fields[0], None))
         elif not _is_conllu(path) or fields[0].isdigit():
-            fault = _fault(fields, layout)
-            if fault:
-                raise ValueError(f"{path}, line {line}: {fault}")
-            tag = fields[layout.tags].strip()
-            if is_2012 and _is_conll_2012(fields):
-                tag, entity = _without_brackets(tag, entity)
-            sentence.append((f"line {line}", fields[layout.words], tag))
+            if fault := _fault(fields, layout):
+                raise ValueError(f"{path}, {place}: {fault}")
+            sentence.append((place, fields[layout.words], fields[layout.tags].strip()))
         elif not re.fullmatch(r"\d+[-.]\d+", fields[0]):
             raise ValueError(
-                f"{path}, line {line}: the first field of CoNLL-U is a word's number, or a "
+                f"{path}, {place}: the first field of CoNLL-U is a word's number, or a "
                 f"range such as 1-2. Received: {fields[0]!r}"
             )
     yield sentence
@@ -281,44 +242,33 @@ def _fault(fields, layout):
     if len(fields) == 1:
         rule = "a line must hold a word and its tag, separated by a tab or a space"
         return f"{rule}. Received: {fields[0]!r}"
-    if not fields[layout.tags].strip():
-        return f"the tag of {fields[layout.words]!r} is empty."
-    return None
-
-
-def _without_brackets(tag, entity):
-    """Returns the IOB2 tag of `(PERSON*`, `*` or `*)`, and the entity that the next word is in."""
-    opened = re.match(r"\(([^()*]+)", tag)
-    current = opened[1] if opened and entity is None else entity
-    prefix = "B" if opened and entity is None else "I"
-    closes = tag.endswith(")") and tag.count(")") >= tag.count("(")
-    return f"{prefix}-{current}" if current else "O", None if closes else current
+    return None if fields[layout.tags].strip() else f"the tag of {fields[layout.words]!r} is empty."
 
 
 def _read_fields(path):
     """Returns `(line number, fields)` of each line; at the end of a sentence fields are `None`."""
     lines = [(n, line.rstrip("\r\n")) for n, line in enumerate(read_lines(path), 1)]
-    is_end = [not line.strip(" \t") or line.startswith("-DOCSTART-") for _, line in lines]
-    words = (x for (_, x), ends in zip(lines, is_end, strict=True) if not ends and x[0] != "#")
-    first = next(words, None)
-    if first is None:
-        raise ValueError(f"{path} must hold words. Received: none.")
+    lines = [
+        (n, None if not line.strip(" \t") or line.startswith("-DOCSTART-") else line)
+        for n, line in lines
+    ]
+    first = next((line for _, line in lines if line and line[0] != "#"), None)
+    check_not_empty(first or "", f"{path} must hold words")
     # Not str.split(): words may hold U+3000 or U+00A0, which are not separators.
-    separator = re.compile("\t" if "\t" in first else "[ \t]+")
-    blanks = "" if "\t" in first else " \t"
-    first, rows = separator.split(first.strip(blanks) if blanks else first), []
-    # In CoNLL-2012 the number of columns differs by sentence: each predicate has one.
-    varies, is_comment = _is_conll_2012(first), _COMMENT.match
-    if _is_conllu(path):
-        is_comment = re.compile("#").match
-    for (number, line), ends in zip(lines, is_end, strict=True):
-        fields = None if ends else separator.split(line.strip(blanks) if blanks else line)
-        if ends or len(fields) == len(first) or (varies and _is_conll_2012(fields)):
+    has_tabs = "\t" in first
+    split = (
+        (lambda x: x.split("\t")) if has_tabs else (lambda x: re.split("[ \t]+", x.strip(" \t")))
+    )
+    size, rows = len(split(first)), []
+    is_comment = re.compile("#").match if _is_conllu(path) else _COMMENT.match
+    for number, line in lines:
+        fields = None if line is None else split(line)
+        if fields is None or len(fields) == size:
             rows.append((number, fields))
         elif not is_comment(line):
             raise ValueError(
                 f"{path}, line {number}: every word's line must have as many fields as the first, "
-                f"{len(first)}. Received {len(fields)}: {fields}"
+                f"{size}. Received {len(fields)}: {fields}"
             )
     return rows
 
@@ -327,22 +277,13 @@ def _is_conllu(path):
     return os.fspath(path).lower().removesuffix(".gz").endswith(".conllu")
 
 
-def _is_conll_2012(fields):
-    """Whether the fields of a word's line are those of CoNLL-2012."""
-    if len(fields) < 12 or not (fields[1].isdigit() and fields[2].isdigit()):
-        return False
-    return _BRACKETS.fullmatch(fields[10]) is not None
-
-
 # Which columns hold words and tags
 
 
 def _find_columns(path, rows, word_column, tag_column):
     """Returns where a column file has words and tags, from its name and its first lines."""
-    rows = rows[:_LINES_LOOKED_AT]
-    words = [(line, fields) for line, fields in rows if fields is not None]
-    first = words[0][1]
-    names = [field.strip().lower() for field in first]
+    rows = [fields for _, fields in rows[:_LINES_LOOKED_AT] if fields is not None]
+    names = [field.strip().lower() for field in rows[0]]
     found = [
         next((names.index(name) for name in wanted if name in names), None)
         for wanted in (WORD_NAMES, TAG_NAMES)
@@ -352,34 +293,14 @@ def _find_columns(path, rows, word_column, tag_column):
         pass
     elif _is_conllu(path):
         found = 1, 3  # ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC.
-    elif _is_conll_2012(first):
-        found = _WORDS_2012, _ENTITIES_2012
-    elif word_column is None and _are_numbered(rows):
-        found = 1, 2
-        wrong = [row for row in words if not _ENTITY_TAG.fullmatch(row[1][2])]
-        if wrong and tag_column is None:
-            line, fields = wrong[-1]
-            raise ValueError(
-                f"{path}, line {line}: the first column numbers the words, and the third is not "
-                f"the tag of an entity. Received: {fields}. {_ADVICE}"
-            )
     elif word_column is None and tag_column is None:
-        found = _by_content(path, [fields for _, fields in words])
+        found = _by_content(path, rows)
     else:
-        found = 0, len(first) - 1
-    given = (word_column, tag_column)
-    columns = (x if x is not None else y for x, y in zip(given, found, strict=True))
-    return TagColumns(*columns, has_header)
-
-
-def _are_numbered(rows):
-    """Whether the first column numbers the words of each sentence."""
-    number = 0
-    for _, fields in rows:
-        number = 0 if fields is None else number + 1
-        if fields and (len(fields) < 3 or fields[0] != str(number)):
-            return False
-    return True
+        found = 0, len(rows[0]) - 1
+    columns = (
+        x if x is not None else y for x, y in zip((word_column, tag_column), found, strict=True)
+    )
+    return TagLayout("line", *columns, has_header=has_header)
 
 
 def _by_content(path, rows):
@@ -387,11 +308,15 @@ def _by_content(path, rows):
     columns = [*zip(*rows, strict=True)]
     last = len(columns) - 1
     tags = [place for place, column in enumerate(columns) if _hold_entity_tags(column)]
+    first, other = (len({*columns[place]}) for place in (0, -1))
+    # Universal NER numbers the words of a sentence.
+    is_numbered = last > 1 and all(value.isdigit() for value in columns[0])
     doubt = None
     if last and not tags:
-        first, other = (len({*columns[place]}) for place in (0, -1))
-        if len(rows) >= _FEWEST_WORDS and 4 * first < other:  # Tags recur, words vary.
+        if len(rows) >= _FEWEST_WORDS and (4 * first < other or first == 1):  # Words vary.
             doubt = f"the first column has {first} different values and the last {other}"
+        elif is_numbered:
+            doubt = "the first column holds numbers, and no column holds tags of entities"
     elif last and 0 in tags and (len(tags) > 1 or last > 1):
         doubt = f"the columns {tags} hold tags"
     if doubt:
@@ -399,9 +324,9 @@ def _by_content(path, rows):
             f"{path}: {doubt}, so that it is in doubt which holds the words. Received first: "
             f"{rows[0]}. {_ADVICE}"
         )
-    if last and tags:
-        return (1, 0) if tags == [0] else (0, tags[-1])
-    return 0, last
+    if last and tags == [0]:
+        return 1, 0
+    return int(is_numbered), tags[-1] if last and tags else last
 
 
 def _hold_entity_tags(column):
@@ -412,16 +337,19 @@ def _hold_entity_tags(column):
     return collections.Counter(column).most_common(1)[0][0] == "O"
 
 
-def _check_words(path, sentences):
-    """Refuses a file with texts instead of words, such as one for text classification."""
-    words = [word for sentence in sentences for word in sentence]
+def _check_words(path, words, tags):
+    """Refuses a file with texts instead of words, or without tags; remarks on odd tags."""
+    words, tags = ([x for row in rows for x in row if x is not None] for rows in (words, tags))
     texts = [word for word in words if re.search(r"\S\s+\S", word)]
+    fault = None
     if len(texts) > len(words) / 2:
-        raise ValueError(
-            f"{path} must hold a word and its tag per line. Received texts, such as "
-            f"{texts[0][:60]!r}. Name the columns, from 0, by word_column and tag_column, or pass "
-            "a file of tagged words."
-        )
+        fault = f"a word and its tag per line. Received texts, such as {texts[0][:60]!r}"
+    elif len(tags) >= _FEWEST_WORDS and len({*tags}) > 0.8 * len(tags):
+        fault = f"a column of tags. Received: {len({*tags})} different values for {len(tags)} words"
+        fault = f"{fault}, such as {tags[0]!r}"
+    if fault:
+        raise ValueError(f"{path} must hold {fault}. {_ADVICE}")
+    remark_on_names(path, tags, may_be_joined=False)
 
 
 def _has_segment_index(words):

@@ -18,42 +18,35 @@ from bert_keras.datasets.labelled_texts import LabelledTexts
 from bert_keras.types import Path
 
 
-def _numbered(*names):
-    """Returns the labels of files that hold class numbers."""
-    return tuple((str(number), name) for number, name in enumerate(names))
+def _task(texts, label, labels, layouts=(), is_named=False, files=None, **options):
+    """Returns a task.
 
-
-def _named(*names):
-    """Returns the labels of files that hold class names."""
-    return tuple((name, name) for name in names)
-
-
-def _task(texts, label, labels, **options):
-    """Returns a task whose files all have a header with the given text and label columns."""
-    return ClassificationTask((Layout(texts, label),), labels, **options)
-
-
-_SENTENCES = ("sentence1", "sentence2")
-_ENTAILMENT = _named("entailment", "not_entailment")
-_ANY_ENDING = "{split}.txt {split}.tsv {split}.json"
-
-
-def _files(**names):
-    """Returns the file names of each split as a tuple; they are given separated by spaces."""
-    return {split: tuple(text.format(split=split).split()) for split, text in names.items()}
-
-
-def _inference(label, names):
-    """Returns a task of premises and hypotheses, in whose files undecided rows have the label -."""
-    return _task(
-        _SENTENCES,
-        label,
-        _named("contradiction", "entailment", "neutral"),
-        undecided="-",
-        files=_files(train=names, dev=names, test=names),
+    Args:
+        texts: str, the columns of the texts, separated by commas; empty without a header.
+        label: str, the label's column.
+        labels: str, the names of the classes, in the order of their numbers.
+        layouts: tuple of `Layout`, further ones.
+        is_named: bool, whether files hold these names, rather than numbers.
+        files: dict of str, a split's file names, separated by blanks, besides `SPLIT.tsv`.
+        **options: see `ClassificationTask`.
+    """
+    files = dict.fromkeys(("train", "dev", "test"), "") | (files or {})
+    return ClassificationTask(
+        (*(Layout(tuple(x.split(",")), label) for x in [texts] if x), *layouts),
+        tuple((name if is_named else str(n), name) for n, name in enumerate(labels.split())),
+        {x: (f"{x}.tsv", *names.format(split=x).split()) for x, names in files.items()},
+        **options,
     )
 
 
+def _files(names):
+    """Returns the further file names of each split."""
+    return dict.fromkeys(("train", "dev", "test"), names)
+
+
+_SENTENCES = "sentence1,sentence2"
+_ENTAILMENT = {"labels": "entailment not_entailment", "is_named": True}
+_INFERENCE = {"labels": "contradiction entailment neutral", "is_named": True}
 # Demszky et al. 2020, in the order of the authors' emotions.txt.
 _EMOTIONS = """
 admiration amusement anger annoyance approval caring confusion curiosity desire disappointment
@@ -64,90 +57,89 @@ pride realization relief remorse sadness surprise neutral
 GLUE_TASKS = types.MappingProxyType(
     {
         # Warstadt et al. 2019: grammatical or not. Source, label, author's mark, sentence.
-        "cola": ClassificationTask(
-            layouts=(Layout((3,), 1, num_fields=(4,)), Layout(("sentence",), None)),
-            labels=_numbered("unacceptable", "acceptable"),
-        ),
+        "cola": _task("sentence", None, "unacceptable acceptable", (Layout((3,), 1, (4,)),)),
         # Socher et al. 2013: sentiment of phrases (train) and sentences of film reviews.
-        "sst2": _task(("sentence",), "label", _numbered("negative", "positive"), folders=("sst",)),
+        "sst2": _task("sentence", "label", "negative positive", folders=("sst",)),
         # Dolan and Brockett 2005: do two sentences from the news mean the same?
         "mrpc": _task(
-            ("#1 String", "#2 String"),
+            "#1 String,#2 String",
             "Quality",
-            _numbered("not_equivalent", "equivalent"),
-            files=_files(
-                train="train.tsv msr_paraphrase_train.txt",
-                dev="dev.tsv",
-                test="test.tsv",
-                test_labelled="msr_paraphrase_test.txt",
-            ),
+            "not_equivalent equivalent",
+            files={
+                "train": "msr_paraphrase_train.txt",
+                "test_labelled": "msr_paraphrase_test.txt",
+            },
         ),
         # Cer et al. 2017: similarity from 0 to 5. The original files have no header, and in some
         # rows two more columns, the sources.
-        "stsb": ClassificationTask(
-            layouts=(Layout(_SENTENCES, "score"), Layout((5, 6), 4, num_fields=(7, 9))),
-            labels=(),
-            files=_files(
-                train="train.tsv sts-train.tsv sts-train.csv",
-                dev="dev.tsv sts-dev.tsv sts-dev.csv",
-                test="test.tsv",
-                test_labelled="original/sts-test.tsv sts-test.tsv sts-test.csv",
-            ),
+        "stsb": _task(
+            _SENTENCES,
+            "score",
+            "",
+            (Layout((5, 6), 4, (7, 9)),),
+            files={
+                "train": "sts-train.tsv sts-train.csv",
+                "dev": "sts-dev.tsv sts-dev.csv",
+                "test_labelled": "original/sts-test.tsv sts-test.tsv sts-test.csv",
+            },
             problem_type="regression",
             score_range=(0.0, 5.0),
             folders=("stsbenchmark",),
         ),
         # Quora question pairs. GLUE's train and dev files hold a few rows cut short.
         "qqp": _task(
-            ("question1", "question2"),
-            "is_duplicate",
-            _numbered("not_duplicate", "duplicate"),
-            skips_broken_rows=True,
+            "question1,question2", "is_duplicate", "not_duplicate duplicate", skips_broken_rows=True
         ),
         # Williams et al. 2018. `dev.csv` (premise, hypothesis, label) holds both dev sets, the
         # 9,815 matched rows first.
-        "mnli": ClassificationTask(
-            layouts=(Layout(_SENTENCES, "gold_label"), Layout(("premise", "hypothesis"), "label")),
-            labels=_named("contradiction", "entailment", "neutral"),
-            files=_files(
-                train="train.tsv train.csv",
-                dev="dev_matched.tsv dev.csv",
-                dev_mismatched="{split}.tsv",
-                test="test_matched.tsv",
-                test_mismatched="{split}.tsv",
-            ),
+        "mnli": _task(
+            _SENTENCES,
+            "gold_label",
+            **_INFERENCE,
+            layouts=(Layout(("premise", "hypothesis"), "label"),),
+            files={
+                "train": "train.csv",
+                "dev": "dev_matched.tsv dev.csv",
+                "dev_mismatched": "",
+                "test": "test_matched.tsv",
+                "test_mismatched": "",
+            },
             folders=("multinli",),
         ),
         # SQuAD as sentence pairs: does the sentence answer the question?
-        "qnli": _task(("question", "sentence"), "label", _ENTAILMENT),
+        "qnli": _task("question,sentence", "label", **_ENTAILMENT),
         # Dagan et al. 2005 and after.
-        "rte": _task(_SENTENCES, "label", _ENTAILMENT),
+        "rte": _task(_SENTENCES, "label", **_ENTAILMENT),
         # Levesque et al. 2011: does a sentence with its pronoun replaced still follow?
-        "wnli": _task(_SENTENCES, "label", _numbered("not_entailment", "entailment")),
+        "wnli": _task(_SENTENCES, "label", "not_entailment entailment"),
         # Chinese reviews of hotels, books and computers.
-        "chnsenticorp": _task(("text_a",), "label", _numbered("negative", "positive")),
+        "chnsenticorp": _task("text_a", "label", "negative positive"),
         # CLUE, Xu et al. 2020: do two questions to a bank ask the same? JSON lines in CLUE.
-        "afqmc": ClassificationTask(
-            layouts=(
-                Layout(_SENTENCES, "label"),
-                Layout((0, 1), 2, num_fields=(3,)),
-                Layout((0, 1), None, num_fields=(2,)),
-            ),
-            labels=_numbered("different", "same"),
-            files=_files(**dict.fromkeys(("train", "dev", "test"), _ANY_ENDING)),
+        "afqmc": _task(
+            _SENTENCES,
+            "label",
+            "different same",
+            (Layout((0, 1), 2, (3,)), Layout((0, 1), None, (2,))),
+            files=_files("{split}.txt {split}.json"),
             folders=("afqmcpublic",),
         ),
         # Bowman et al. 2015. `gold_label` is "-" where the five annotators did not agree.
-        "snli": _inference("gold_label", "snli_1.0_{split}.jsonl snli_1.0_{split}.txt"),
+        "snli": _task(
+            _SENTENCES,
+            "gold_label",
+            **_INFERENCE,
+            files=_files("snli_1.0_{split}.jsonl snli_1.0_{split}.txt"),
+        ),
         # Hu et al. 2020: inference in Chinese, with training sets of four sizes.
-        "ocnli": _inference(
-            "label", "{split}.json {split}.50k.json ocnli_{split}.json {split}.jsonl"
+        "ocnli": _task(
+            _SENTENCES,
+            "label",
+            **_INFERENCE,
+            files=_files("{split}.json {split}.50k.json ocnli_{split}.json {split}.jsonl"),
         ),
         # Demszky et al. 2020: text, numbers of its emotions, id of the comment.
-        "goemotions": ClassificationTask(
-            layouts=(Layout((0,), 1, num_fields=(3,)),),
-            labels=_numbered(*_EMOTIONS.split()),
-            problem_type="multi_label",
+        "goemotions": _task(
+            "", None, _EMOTIONS, (Layout((0,), 1, (3,)),), problem_type="multi_label"
         ),
     }
 )
@@ -192,7 +184,7 @@ def load_glue(task: str | None, data_dir: Path, split: str) -> LabelledTexts:
         columns = [layout.label for layout in task.layouts if layout.label is not None]
         raise ValueError(
             f"{path}, line 1: the split {split!r} must have labels in the column "
-            f"{' or '.join(map(repr, columns))}, and this file has no such column. Read texts "
+            f"{' or '.join(map(repr, columns))}, and this file has none. Read texts "
             "without labels as the split 'test', or by `read_examples`."
         )
     return examples
@@ -208,36 +200,21 @@ def get_glue_task(name: str) -> ClassificationTask:
 
 
 def detect_glue_task(data_dir: Path) -> str:
-    """Returns the name of the task in a folder, from the folder's name or else its files.
+    """Returns the name of the task in a folder, from the folder's name.
 
     Raises:
         FileNotFoundError: there is no such folder.
         NotADirectoryError: it is a file.
-        ValueError: the folder's labelled files fit no task, or more than one.
+        ValueError: no task has that name.
     """
     _check_folder(data_dir)
     named = _known_name(os.path.basename(os.path.abspath(data_dir)))
     if named is not None:
         return named
-    fitting = [name for name, task in GLUE_TASKS.items() if _fits(data_dir, task)]
-    if len(fitting) == 1:
-        return fitting[0]
-    found = f"more than one task: {fitting}" if fitting else "none of the tasks"
     raise ValueError(
-        f"The files in {data_dir} fit {found}. It holds: {sorted(os.listdir(data_dir))[:20]}. Name "
-        f"the `task` if it is one of {list(GLUE_TASKS)}; `read_table` reads files of other kinds."
+        f"The name of {data_dir} is none of {list(GLUE_TASKS)}. Name the `task` if it is one of "
+        "them; `read_table` reads files of other kinds."
     )
-
-
-def _fits(data_dir, task):
-    """Whether the first row of a folder's train or dev file has the task's texts and label."""
-    path = _find_file(data_dir, task.files["train"] + task.files["dev"])
-    if path is None:
-        return False
-    try:
-        return classification.read_examples(path, task, num_rows=100).labels is not None
-    except ValueError:
-        return False
 
 
 def _check_folder(data_dir):

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bert_keras.checks import check_same_length
+from bert_keras.checks import check_int, check_number, check_same_length
 from bert_keras.datasets.labelled_texts import LabelledTexts
 
 
@@ -54,19 +54,24 @@ def split_indices(
     keys = _keys(texts)
     strata = [0] * len(keys) if strata is None else list(strata)
     check_same_length("`strata` must have one value per text", strata=strata, texts=keys)
-    num_test = _num_test(test_size, len(keys))
+    if isinstance(test_size, float):
+        num_test = round(check_number("test_size", test_size, above=0.0, below=1.0) * len(keys))
+    else:
+        num_test = check_int("test_size", test_size, most=len(keys) - 1)
     groups = collections.defaultdict(list)
     for position, key in enumerate(keys):
         groups[key].append(position)
     by_stratum = collections.defaultdict(list)
     for key in sorted(groups, key=lambda key: _hash(seed, key)):
-        members = groups[key]
-        by_stratum[strata[members[0]]].append(members)
+        by_stratum[strata[groups[key][0]]].append(groups[key])
     sizes = {name: sum(map(len, members)) for name, members in by_stratum.items()}
-    shares = _largest_remainder(sizes, num_test)
-    test = []
+    shares, test = _largest_remainder(sizes, num_test), []
     for name, members in by_stratum.items():
-        test += _take_groups(members, shares[name])
+        left = shares[name]
+        for group in members:
+            if len(group) <= left:
+                left -= len(group)
+                test += group
     test = np.array(sorted(test), "int64")
     train = np.setdiff1d(np.arange(len(keys), dtype="int64"), test)
     if not len(test) or not len(train):
@@ -109,16 +114,6 @@ def _keys(texts):
     return [tuple(normalize_text(text) for text in pair) for pair in zip(*columns, strict=True)]
 
 
-def _num_test(test_size, num_texts):
-    is_share = isinstance(test_size, float)
-    if isinstance(test_size, bool) or not 0 < test_size < (1 if is_share else num_texts):
-        raise ValueError(
-            "`test_size` must be a number of examples below that of all "
-            f"({num_texts}), or a share between 0.0 and 1.0. Received: {test_size!r}"
-        )
-    return round(test_size * num_texts) if is_share else int(test_size)
-
-
 def _hash(seed, key):
     text = "\0".join((str(seed), *key))
     # JSON escapes may give lone surrogates, which are hashed like any other character.
@@ -134,11 +129,3 @@ def _largest_remainder(sizes, total):
     for name in by_remainder[:left]:
         shares[name] += 1
     return shares
-
-
-def _take_groups(groups, share):
-    taken = []
-    for members in groups:
-        if len(taken) + len(members) <= share:
-            taken += members
-    return taken

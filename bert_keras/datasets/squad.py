@@ -1,10 +1,7 @@
 """Question answering sets: SQuAD's JSON format, and rows of a question, a context and answers."""
 
-import bisect
 import dataclasses
 import re
-import unicodedata
-import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -42,12 +39,10 @@ def read_squad(path: Path) -> QuestionSet:
     as `datasets` has them, or `answer_text` and `answer_start`, in JSON, JSON lines, Parquet, Excel
     or CSV.
 
-    An answer may be in another Unicode form than its context (NFC, NFD), or its start may count
-    bytes or UTF-16 units, as 7 of the 9,657 in CMRC 2018's dev file do. Such answers are found and
-    corrected, and a warning counts them. Other answers that are not at their start, 193 in that
-    file, are reported in `mismatches`. They stay in `answers`, since the official scores compare
-    texts, but not in `QuestionExample.spans`, which training uses. The context is not searched for
-    them: the same text elsewhere may be another answer.
+    Answers that are not at their start, 200 of the 9,657 in CMRC 2018's dev file, are reported in
+    `mismatches`. They stay in `answers`, since the official scores compare texts, but not in
+    `QuestionExample.spans`, which training uses. The context is not searched for them: the same
+    text elsewhere may be another answer.
 
     In a file with answers, a row without any is an impossible question if it has a field for them:
     `answers` or `answer_start`.
@@ -65,40 +60,30 @@ def read_squad(path: Path) -> QuestionSet:
     Example:
         ```python
         examples, mismatches = read_squad("cmrc2018_dev.json")
-        len(examples), len(mismatches)  # (3219, 193)
+        len(examples), len(mismatches)  # (3219, 200)
         ```
 
     Reference: Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text",
     EMNLP 2016, https://arxiv.org/abs/1606.05250
     """
-    examples, mismatches, ids, corrected, unanswered = [], [], set(), [], []
+    examples, mismatches, ids, unanswered = [], [], set(), []
     for place, context, record in _questions(path):
         example = _example(f"{path}, {place}", context, record)
         if example.id in ids:
             raise ValueError(f"{path}, {place}: the id {example.id!r} occurs twice.")
         ids.add(example.id)
-        answers = []
         for answer in example.answers:
-            found = answer if answer.stands_in(context) else _corrected(context, answer)
-            if found is None:
-                mismatches.append(AnswerMismatch(example.id, *answer, _text_at(context, answer)))
-            elif found is not answer:
-                corrected.append(example.id)
-            answers.append(found or answer)
-        if not answers and _may_be_impossible(record):
+            if not answer.stands_in(context):
+                text, start = answer
+                found = context[start : start + len(text)] if start >= 0 else ""
+                mismatches.append(AnswerMismatch(example.id, text, start, found))
+        if not example.answers and _may_be_impossible(record):
             unanswered.append(len(examples))
-        examples.append(dataclasses.replace(example, answers=tuple(answers)))
+        examples.append(example)
     check_not_empty(examples, f"{path} must hold questions")
     if len(unanswered) < len(examples):  # Otherwise it is a test set, without any answer.
         for index in unanswered:
             examples[index] = dataclasses.replace(examples[index], is_impossible=True)
-    if corrected:
-        warnings.warn(
-            f"{path}: {len(corrected)} answers are in another Unicode form than their context, or "
-            "their starts count bytes or UTF-16 units. They are corrected. "
-            f"The first one answers the question {corrected[0]!r}.",
-            stacklevel=2,
-        )
     return QuestionSet(examples, mismatches)
 
 
@@ -199,28 +184,3 @@ def _checked(place, record, key, kind, default=None):
 def _text_at(context, answer):
     end = answer.start + len(answer.text)
     return context[answer.start : end] if answer.start >= 0 else ""
-
-
-def _corrected(context, answer):
-    """Returns an answer in its context's Unicode form, with a start in characters, or `None`."""
-    if answer.start < 0 or not answer.text or (context.isascii() and answer.text.isascii()):
-        return None
-    for count in _COUNTS:
-        # The last place before which the context has at most `answer.start` units.
-        places = range(len(context) + 1)
-        start = bisect.bisect(places, answer.start, key=lambda end: count(context[:end])) - 1
-        for form in ("NFC", "NFD"):
-            found = Answer(unicodedata.normalize(form, answer.text), start)
-            if count(context[:start]) == answer.start and found.stands_in(context):
-                return found
-    return None
-
-
-# What other tools count instead of characters: functions from a text to its length in such units.
-_COUNTS = (
-    len,
-    lambda text: len(text.encode("utf-16-le")) // 2,
-    lambda text: len(text.encode()),
-    lambda text: len(unicodedata.normalize("NFC", text)),
-    lambda text: len(unicodedata.normalize("NFD", text)),
-)

@@ -4,7 +4,6 @@ Python's `csv` splits text. pandas would fill a row that is too short with empty
 `"a" b` as `a b`, both without a word; and its messages do not know the line.
 """
 
-import contextlib
 import csv
 import io
 import itertools
@@ -28,6 +27,8 @@ from bert_keras.types import Path
 
 # The largest limit that fits a C long on every platform. By default csv refuses over 128 KiB.
 _LONGEST_FIELD = 2**31 - 1
+# How many lines of a TSV tell whether quotation marks enclose its fields.
+_LINES_LOOKED_AT = 100_000
 # The ending of a name -> the kind of table. A file with any other ending is a "tsv".
 _KINDS = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _KINDS |= {".parquet": "parquet", ".feather": "feather"}
@@ -125,11 +126,10 @@ def read_records(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     r"""Yields the place and the fields, by the names of their columns, of every row of a table.
 
-    A quoted field (RFC 4180) may hold delimiters, line ends, and quotation marks, which are doubled
-    or, as Spark writes them, follow a backslash. In a TSV a quotation mark may also be a character
-    like any other: MRPC and QNLI hold thousands of unbalanced ones. If a blank follows each
-    delimiter of the first row, the blanks after the delimiters of all rows are skipped, except in a
-    TSV. Blank rows are skipped.
+    A quoted field (RFC 4180) may hold delimiters, line ends, and doubled quotation marks. In a TSV
+    a quotation mark may also be a character like any other: MRPC and QNLI hold thousands of
+    unbalanced ones. Blank rows are skipped. Rows are read as they are needed, so that text, JSON
+    lines and Parquet may be larger than memory.
 
     Args:
         path: the file. The ending of its name tells the format: `.json` (a list of objects, one
@@ -141,8 +141,8 @@ def read_records(
             if the first row has one; else in a `.csv` file a comma, or `;` or `|` if the first row
             has no comma; else a tab.
         quoting: bool, whether `"` quotes fields. By default it does, except between tabs: there it
-            does if every field with a quotation mark is quoted, all rows then have the same length,
-            and either some field needs its quotation marks or all texts have them.
+            does if in the first 100,000 lines every field with a quotation mark is quoted, all rows
+            then have the same length, and the header or a field that needs them has the marks.
         names: columns that must be there.
         kind: `"csv"`, `"tsv"`, `"json"`, `"jsonl"`, `"excel"`, `"parquet"` or `"feather"`; by
             default by the name's ending.
@@ -315,21 +315,19 @@ def find_delimiter(
 
 def _rows_of_text(path, first, lines, delimiter, quoting):
     """Yields the place and the fields of each row that is not blank, see `read_records`."""
-    (number, line), mark = first, re.escape(delimiter)
-    # Blanks belong to the delimiter if one follows each in the first row.
-    is_spaced = delimiter not in "\t " and delimiter in line
-    is_spaced = is_spaced and not re.search(f"{mark}(?! )", line.strip("\r\n"))
-    blanks = " *" if is_spaced else ""
-    quoted = re.compile(rf'(?<![^{mark}\n]){blanks}"([^"]*+(?:""[^"]*+)*+)"(?![^{mark}\r\n])')
-    quoting = True if quoting is None and delimiter != "\t" else quoting
-    lines = _in_rfc_4180(itertools.chain([line], lines), delimiter, quoted, quoting)
-    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=is_spaced, strict=True)
+    number, line = first
+    lines = itertools.chain([line], lines)
+    if quoting is None and delimiter == "\t":
+        head = [*itertools.islice(lines, _LINES_LOOKED_AT)]
+        quoting, lines = _are_quoted(head), itertools.chain(head, lines)
+    style = csv.QUOTE_NONE if quoting is False else csv.QUOTE_MINIMAL
+    csv.field_size_limit(_LONGEST_FIELD)
+    reader = csv.reader(lines, delimiter=delimiter, quoting=style, strict=True)
     fields = []
     while fields is not None:
         place = f"line {number + reader.line_num + 1}"
         try:
-            with _LongFields():
-                fields = next(reader, None)
+            fields = next(reader, None)
         except csv.Error as error:
             advice = "Look for a quotation mark that is never closed"
             if "new-line" in str(error):
@@ -364,24 +362,10 @@ def _of_one_length(path, rows, wrong):
         warn_of_rows(path, places, count, f"{done} because they have a wrong number of fields")
 
 
-class _LongFields:
-    """A context without csv's limit, which is global to the process: other users keep theirs."""
-
-    def __enter__(self):
-        self.previous = csv.field_size_limit(_LONGEST_FIELD)
-
-    def __exit__(self, *error):
-        csv.field_size_limit(self.previous)
-
-
 def _guess_delimiter(line, kind, names):
-    """Returns what separates the columns in the first row, see `read_rows`."""
+    """Returns what separates the columns in the first row, see `read_records`."""
     usual = ",;|\t" if kind == "csv" else "\t,;|"
-    found = {each: line.rstrip("\r\n").split(each) for each in usual}
-    with contextlib.suppress(csv.Error), _LongFields():
-        found = {
-            each: next(csv.reader([line], delimiter=each, skipinitialspace=True)) for each in usual
-        }
+    found = {each: line.replace('"', "").rstrip("\r\n").split(each) for each in usual}
     fitting = [x for x in usual if names and all(find_name(found[x], name) for name in names)]
     if fitting:
         return max(fitting, key=lambda each: len(found[each]))
@@ -390,73 +374,22 @@ def _guess_delimiter(line, kind, names):
     return "," if "," in line else max(",;|", key=line.count)
 
 
-def _in_rfc_4180(lines, delimiter, quoted, quoting, escapes=None):
-    """Yields lines in which quotation marks enclose fields, and are doubled inside them.
+def _are_quoted(lines):
+    """Returns whether quotation marks enclose fields in the lines of a TSV.
 
-    What they mean is found out from all lines that follow the first where that is in doubt.
-
-    Args:
-        lines: iterator of str.
-        delimiter: str of one character.
-        quoted: a pattern, a field in quotation marks.
-        quoting: bool, whether quotation marks quote fields; `None` to find out.
-        escapes: bool, whether backslashes escape them; `None` to find out.
+    They do if all rows then have the same length, and a program that encloses only what needs it
+    (pandas), commas too (Excel), or every text may have written them.
     """
-    width, has_comma = None, False
-    for line in lines:
-        is_unknown = quoting is None or (quoting and escapes is None and '\\"' in line)
-        if '"' in line and is_unknown:
-            rest = [line, *lines]
-            meaning = _meaning_of_quotes(rest, delimiter, quoted, quoting, width, has_comma)
-            yield from _in_rfc_4180(iter(rest), delimiter, quoted, *meaning)
-            return
-        if width is None:
-            width = quoted.sub("", line).count(delimiter)
-        has_comma = has_comma or "," in line
-        if '"' in line and not quoting:
-            fields = line.rstrip("\r\n").replace('"', '""').split(delimiter)
-            line = delimiter.join(f'"{field}"' for field in fields) + "\n"
-        yield _unescaped(line) if escapes else line
-
-
-def _meaning_of_quotes(lines, delimiter, quoted, quoting, width, has_comma):
-    """Returns whether quotation marks quote fields, and whether a backslash escapes them.
-
-    They quote fields of a TSV if all rows then have the same length, and a program that quotes only
-    what needs it (pandas), commas too (Excel), or all texts may have written them.
-
-    Args:
-        lines: the lines from the first one with a quotation mark.
-        delimiter: str of one character.
-        quoted: a pattern, a field in quotation marks.
-        quoting: bool, or `None` to find it out.
-        width: int, the number of delimiters in the first row; `None` if it is among the lines.
-        has_comma: bool, whether an earlier line has a comma.
-    """
-    for escapes in (False, True):
-        text = "".join(map(_unescaped, lines) if escapes else lines)
-        fields, bare = quoted.findall(text), quoted.sub("", text)
-        rows = [*filter(None, re.split("[\r\n]+", bare))]
-        expected = width if width is not None else rows[0].count(delimiter) if rows else 0
-        if '"' in bare or {row.count(delimiter) for row in rows} - {expected}:
-            continue
-        is_needed = any(re.search('""|[\t\r\n]', field) for field in fields)
-        are_numbers = all(re.fullmatch(r"[\t\d.eE+-]*", row) for row in rows)
-        for_commas = not has_comma and "," not in bare and any("," in field for field in fields)
-        is_usual = expected and ((width is None and are_numbers) or for_commas)
-        if quoting or is_needed or is_usual:
-            return True, escapes
-    return bool(quoting), False
-
-
-def _unescaped(line):
-    r"""Returns a line in which quotation marks after a backslash, `\"`, are doubled instead."""
-
-    def doubled(match):
-        number = len(match[1])
-        return "\\" * (number // 2) + '"' * (1 + number % 2)
-
-    return re.sub(r'(\\+)"', doubled, line)
+    text = "".join(lines)
+    if len(lines) == _LINES_LOOKED_AT and text.count('"') % 2:  # A field goes on after the last.
+        text = text[: text.rfind("\n", 0, text.rindex('"')) + 1]
+    quoted = re.compile(r'(?<![^\t\n])"([^"]*+(?:""[^"]*+)*+)"(?![^\t\r\n])')
+    fields, bare = quoted.findall(text), quoted.sub("", text)
+    if '"' in bare or len({row.count("\t") for row in re.split("[\r\n]+", bare) if row}) > 1:
+        return False
+    is_needed = any(re.search('""|[\t\r\n]', field) for field in fields)
+    for_commas = "," not in bare and any("," in field for field in fields)
+    return is_needed or ("\t" in bare and (for_commas or text.startswith('"')))
 
 
 def _rows_of_excel(path, stream):

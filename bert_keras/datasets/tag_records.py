@@ -5,7 +5,7 @@ A row is one of three things:
 | row | fields | as in |
 |---|---|---|
 | a sentence | words, and a tag for each | `datasets`, run_ner.py |
-| a text with spans | a text, and the characters of its entities | doccano, Label Studio, CLUENER |
+| a text with spans | a text, and the characters of its entities | doccano, Label Studio |
 | a word | the sentence's number, the word, its tag | Kaggle, simpletransformers |
 """
 
@@ -45,23 +45,28 @@ _END = ("end_offset", "end", "stop")
 _TYPE = ("label", "labels", "type", "entity", "tag", "entity_group")
 
 
-class TagFields(NamedTuple):
-    """Which fields of a row hold what.
+class TagLayout(NamedTuple):
+    """Where a file has words and tags.
 
     Args:
-        kind: `"sentence"`, `"text"` or `"word"`, what a row is.
-        words: str, the field of the words, of the text, or of the word.
-        tags: str, the field of the tags, or of the spans; `None` if there is none.
+        kind: `"line"`, `"sentence"`, `"text"` or `"word"`, what a row is: a word and its tags in
+            columns, a sentence, a text with spans, or a word with named fields.
+        words: str, the field of the words, of the text, or of the word; int, the column.
+        tags: str, the field of the tags, or of the spans; int, the column; `None` without one.
         sentence: str, the field of the sentence's number, if a row is a word.
+        has_header: bool, whether the first line names the columns.
     """
 
     kind: str
-    words: str
-    tags: str | None
+    words: str | int
+    tags: str | int | None
     sentence: str | None = None
+    has_header: bool = False
 
     def __str__(self) -> str:
         words, tags = ("texts", "spans") if self.kind == "text" else ("words", "tags")
+        if self.kind == "line":
+            return f"words in column {self.words}, tags in column {self.tags}, counted from 0"
         of_sentence = f", sentences by {self.sentence!r}" if self.sentence else ""
         return f"{words} in {self.words!r}, {tags} in {self.tags!r}{of_sentence}"
 
@@ -78,7 +83,7 @@ def has_records(path: Path) -> bool:
 
 def find_fields(
     path: Path, word_column: str | int | None = None, tag_column: str | int | None = None
-) -> TagFields:
+) -> TagLayout:
     """Returns which fields of a file's rows hold words and tags.
 
     Args:
@@ -108,15 +113,15 @@ def find_fields(
     text = find_field(_TEXT_NAMES, word_column, lambda value: isinstance(value, str))
     spans = find_field(_SPAN_NAMES, tag_column, _are_spans)
     if words and _is_list(record[words]):
-        return TagFields("sentence", words, tags or tag_column)
+        return TagLayout("sentence", words, tags or tag_column)
     if text and spans and _are_spans(record[spans]):
-        return TagFields("text", text, spans)
+        return TagLayout("text", text, spans)
     if text and tags and _is_list(record[tags]):
-        return TagFields("sentence", text, tags)
+        return TagLayout("sentence", text, tags)
     word, tag = find_field(WORD_NAMES, word_column), find_field(TAG_NAMES, tag_column)
     sentence = find_field(SENTENCE_NAMES, None)
     if word and tag and sentence and sentence not in (word, tag):
-        return TagFields("word", word, tag, sentence)
+        return TagLayout("word", word, tag, sentence)
     raise ValueError(
         f"{path}, {place}: a row must have words and their tags (`tokens`, `ner_tags`), a text and "
         "the spans of its entities (`text`, `label`), or one word of a numbered sentence. "
@@ -126,7 +131,7 @@ def find_fields(
 
 def tag_sentences(
     path: Path,
-    fields: TagFields,
+    fields: TagLayout,
     label_names: Sequence[str] | None = None,
     may_lack_tags: bool = False,
 ) -> Iterator[list[tuple[str, str, str | None]]]:
@@ -227,7 +232,7 @@ def _of_label_studio(where, record):
 
     `None` stands for a task whose annotations were all cancelled.
     """
-    data, annotations = record.get("data"), record.get("annotations", record.get("completions"))
+    data, annotations = record.get("data"), record.get("annotations")
     if not isinstance(data, dict) or not isinstance(annotations, list):
         return record
     kept = [x for x in annotations if not x.get("was_cancelled")]
@@ -339,7 +344,7 @@ def _tag_words(where, text, spans):
     without spaces, each character is a word.
     """
     _check_kind(where, "a text must be a str", text, str)
-    spans = sorted({_checked_span(where, text, span) for span in _read_spans(where, spans)})
+    spans = sorted({_checked_span(where, text, span) for span in _read_spans(spans)})
     for (start, end, kind), (second, last, other) in itertools.pairwise(spans):
         if second < end:
             raise ValueError(
@@ -370,19 +375,9 @@ def _split(text, borders):
     return find_words(text, number_words(text, ids, offsets), offsets) if text else []
 
 
-def _read_spans(where, spans):
+def _read_spans(spans):
     """Yields `(start, end, type, text)` of each span, unchecked; `None` for what it lacks."""
-    if spans is None:
-        return
-    if isinstance(spans, dict):  # CLUENER: {type: {text: [[first, last], ...]}}.
-        try:
-            for kind, texts in spans.items():
-                for text, places in texts.items():
-                    yield from ((first, last + 1, kind, text) for first, last in places)
-        except (AttributeError, TypeError, ValueError):
-            raise ValueError(f"{where}: no spans of entities: {shorten(spans, 80)}.") from None
-        return
-    for span in spans if isinstance(spans, list) else [spans]:
+    for span in spans or [] if isinstance(spans, list) else [spans]:
         if isinstance(span, dict):
             start, end, kind = (
                 next((span[key] for key in keys if key in span), None)

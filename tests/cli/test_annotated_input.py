@@ -50,8 +50,6 @@ def test_standard_input_is_read_as_before():
         ("a-train.csv a-val.csv README", ["a-train.csv", "a-val.csv", None], ""),
         ("train-0-of-2.parquet train-1-of-2.parquet validation-0-of-1.parquet",
          ["train-0-of-2.parquet", "validation-0-of-1.parquet", None], "train-1-of-2.parquet"),
-        ("train-labels.lst train.jsonl valid-labels.lst valid.jsonl",
-         ["train.jsonl", "valid.jsonl", None], ""),
     ],
 )  # fmt: skip
 def test_the_files_of_a_folder_are_found_by_name(write, tmp_path, capsys, names, expected, unread):

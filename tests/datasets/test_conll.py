@@ -22,6 +22,7 @@ CONLL_U = (
 )
 NUMBERED = "1\tAda\tada\tNOUN\n2\tslept\tsleep\tVERB\n"
 UNIVERSAL_NER = "# sent_id = 1\n1\tAda\tB-PER\t-\t-\n2\tslept\tO\t-\t-\n\n1\tRome\tB-LOC\t-\t-\n"
+LINE_2012 = "bc/a 0 0 In NN (TOP*) - - - Ada (GPE* -\n"
 WEIBO = "科0\tB-ORG.NAM\n技1\tI-ORG.NAM\n\n\ufffd\ufffd0\tO\n20\tO\n"
 AMONG_COMMENTS = "# id 12 domain=en\n#first\tO\nb\tB-X\n\n# text\n#\tO\n#tag\tO\n"
 
@@ -72,7 +73,7 @@ def test_empty_words_are_kept_and_reported_with_the_first_line(write, content, w
 @pytest.mark.parametrize(
     "comment",
     [
-        *("#", "# a b c d", "#begin document (a); part 000", "#end x", "#sent_id=1"),
+        *("#", "# a b c d", "#sent_id=1"),
         *("###MEDLINE:95369245", "#\thttp://de.wikipedia.org/wiki/A [2009-10-17]"),
     ],
 )
@@ -101,7 +102,9 @@ def test_ranges_empty_nodes_and_comments_of_conll_u_are_skipped(write):
         ("t", "", {}, "must hold words"),
         ("t", "\n-DOCSTART- O\n\n", {}, "must hold words"),
         ("t", "a\tO\n", {"tag_column": 2}, r"there are 2 columns, .* Received tag_column=2"),
-        ("t", NUMBERED, {}, r"line 2: .*'2', 'slept', 'sleep'.*word_column"),
+        ("t", NUMBERED, {}, r"holds numbers.*'1', 'Ada', 'ada'.*word_column"),
+        ("t", LINE_2012 * 20, {}, "1 different values and the last 1.*word_column"),
+        ("t", LINE_2012 + LINE_2012.replace("-\n", "x -\n"), {}, "line 2: .* 12. Received 13"),
         ("t", "text\tlabel\na film\t1\nso dull\t0\n", {}, "a word and its tag .*'a film'"),
         ("t.conllu", f"I\tI\tI\tPRON\tPRP{REST}\n", {}, "line 1: the first field of CoNLL-U"),
     ],

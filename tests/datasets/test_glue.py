@@ -122,8 +122,8 @@ def test_unlabelled_test_sets_have_no_labels(make, task):
 @pytest.mark.parametrize(
     "task, message, labels",
     [
-        ("snli", r"snli_1.0_dev.jsonl: .* have the label '-'.*: 1 of 2 \(lines 1\)", [2]),
-        ("ocnli", r"dev.json: .* have the label '-'.*: 1 of 2 \(lines 1\)", [0]),
+        ("snli", r"snli_1.0_dev.jsonl: .* have no label \('-'.*: 1 of 2 \(lines 1\)", [2]),
+        ("ocnli", r"dev.json: .* have no label \('-'.*: 1 of 2 \(lines 1\)", [0]),
         ("qqp", r"dev\.tsv: rows left out .* fields: 1 of 4 \(lines 3\)", [0, 1]),
     ],
 )
@@ -178,20 +178,18 @@ PAIR = {"sentence1": "a", "sentence2": "b", "label": "0"}
     "task, content, message",
     [
         ("sst2", "sentence\tlabel\na\t1\nb\t2\n", r"line 3: a label must be one of \['0', '1'\]"),
-        ("sst2", "sentence\tlabel\na\tnan\n", "line 2: .*Received: 'nan'"),
+        ("sst2", "sentence\tlabel\na\tnan\n", "must have labels in the column 'label'"),
         ("sst2", "sentence\tlabel\na\t1\nno label\n", r"line 3: .* the first, 2\. Received 1"),
         ("rte", "sentence1\tsentence2\tlabel\na\tb\tneutral\n", "line 2: .*'entailment'"),
-        ("stsb", "sentence1\tsentence2\tscore\na\tb\tnan\n", "from 0.0 to 5.0. Received: 'nan'"),
+        ("stsb", "sentence1\tsentence2\tscore\na\tb\tfar\n", "from 0.0 to 5.0. Received: 'far'"),
         ("stsb", "sentence1\tsentence2\tscore\na\tb\t5.1\n", "from 0.0 to 5.0. Received: '5.1'"),
         ("goemotions", "text\t28\tid\n", r"line 1: each label must be .*'27'\]\. Received: '28'"),
-        ("goemotions", "text\t\tid\n", "line 1: each label must be one of .* Received: ''"),
         ("sst2", "text\tclass\na\t1\n", r"none of the layouts of its task: a header with \['sent"),
         ("cola", "text\tclass\na\t1\n", "no header and 4 columns"),
         ("sst2", "sentence\tLabel\na\t1\n", "line 1: the split 'dev' must have labels .* 'label'"),
         ("sst2", "sentence\tlabel\n", "must have rows after its header"),
         ("sst2", "", "is empty"),
         ("afqmc", [PAIR, {"sentence1": "a", "label": "0"}], r"line 2: .* Missing: \['sentence2'\]"),
-        ("afqmc", [PAIR, PAIR | {"sentence2": None}], "line 2: texts and labels must be str"),
         ("afqmc", [PAIR, PAIR | {"sentence2": True}], "line 2: texts and labels must be str"),
         ("afqmc", [PAIR, PAIR | {"sentence2": [1]}], "line 2: texts and labels must be str"),
     ],
@@ -223,8 +221,8 @@ def test_compressed_files_are_found(write, tmp_path):
         ("qnli", "qnli/dev.tsv", "dev", NotADirectoryError, "is a file"),
         ("imdb", ".", "dev", ValueError, r"one of \('cola', 'sst2'.*Received: 'imdb'"),
         ("sst2", ".", "valid", ValueError, r"one of \('train', 'dev', 'test'\). .* 'valid'"),
-        (None, "data", "dev", ValueError, r"more than one task: \['wnli', 'afqmc'\]"),
-        (None, "other", "dev", ValueError, "fit none of the tasks.*Name the `task`"),
+        (None, "data", "dev", ValueError, r"is none of \['cola', 'sst2'"),
+        (None, "other", "dev", ValueError, "The name of .*other is none of.*Name the `task`"),
     ],
 )
 def test_folders_tasks_and_splits_that_do_not_exist_are_refused(
@@ -241,12 +239,3 @@ def test_folders_tasks_and_splits_that_do_not_exist_are_refused(
 def test_names_are_compared_without_case_and_punctuation(make, name, task):
     assert get_glue_task(name) is GLUE_TASKS[task]
     assert detect_glue_task(make(task, folder=name)) == task
-
-
-@pytest.mark.filterwarnings("ignore:.*left out")
-@pytest.mark.parametrize("task", [task for task in FILES if task != "wnli"])
-def test_a_task_is_known_by_its_files_alone(make, task):
-    folder = make(task, folder="data")
-    assert detect_glue_task(folder) == task
-    split = "train" if any(name.startswith("train") for name in FILES[task]) else "dev"
-    assert len(load_glue(None, folder, split)) >= 1

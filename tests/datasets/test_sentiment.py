@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from bert_keras.datasets import count_shared_texts, load_sentiment_sentences
-from bert_keras.datasets.sentiment import SENTIMENT_SENTENCES_FILES
+from bert_keras.datasets.reviews import SENTIMENT_SENTENCES_FILES
 from bert_keras.datasets.split import normalize_text
 
 FOLDER = pathlib.Path(__file__).parents[2] / "examples/data/sentiment_labelled_sentences"

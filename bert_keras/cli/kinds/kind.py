@@ -259,7 +259,6 @@ def files_by_name(folder):
     """
     names = sorted(os.listdir(folder))
     names = [name for name in names if not re.match(r"\.|LICENSE|README", name)]
-    names = [name for name in names if not name.endswith("-labels.lst")]
     files, unread = {}, []
     words_of = {"train": "train", "dev": "dev|val|valid|validation", "test": "test"}
     for name in names:

@@ -13,7 +13,7 @@ from bert_keras.checks import raise_if_unused
 from bert_keras.cli.baseline import Verdict
 from bert_keras.cli.kinds.kind import BATCH_SIZE, POOLING, Kind, Splits, confusion_matrix, task_of
 from bert_keras.cli.options import LAYOUT, Option, passed_flags
-from bert_keras.datasets.sentiment import SENTIMENT_SENTENCES_FILES
+from bert_keras.datasets.reviews import SENTIMENT_SENTENCES_FILES
 
 TEXT_COLUMNS = (
     "Name of the text's column in files, of two for pairs of texts; or their numbers from 0, if "
