@@ -60,7 +60,7 @@ TASKS = {
     "ReplacedTokenDetector": bert_keras.ReplacedTokenDetector,
 }
 SHAPES = ((1, 1), (1, 7), (3, 20), (5, 64))
-SUFFIXES = {"litert": ".tflite", "torch": ".pt2", "onnx": ".onnx", "openvino": ".xml"}
+SUFFIXES = {"litert": ".tflite", "onnx": ".onnx", "openvino": ".xml"}
 
 
 def random_inputs(model, rows, length, seed=0):

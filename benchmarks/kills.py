@@ -14,7 +14,7 @@ both) or none (nothing that loads). The process that saves is
 
 In the last two cases `silent` and `crash` count the runs that left the old model without an
 `OSError` that names the path and says what is there. Each backend exports the programs that it
-writes itself: PyTorch ONNX and `.pt2`, the others a SavedModel.
+writes itself: PyTorch ONNX, the others a SavedModel.
 """
 
 import collections
@@ -134,12 +134,6 @@ def numbers_in_answers(path):
     return [float(name.split()[1]) for name in names]
 
 
-def numbers_in_pt2(path):
-    import torch
-
-    return numbers_in_matrices(x.numpy() for x in torch.export.load(path).constants.values())
-
-
 def numbers_in_onnx(path):
     import onnx
 
@@ -184,7 +178,6 @@ KINDS = {
     "answers.jsonl": (save_answers, numbers_in_answers),
 }
 if keras.backend.backend() == "torch":
-    KINDS["x.pt2"] = exported("torch"), numbers_in_pt2
     KINDS["x.onnx"] = exported("onnx"), numbers_in_onnx
     KINDS["x.xml"] = exported("openvino"), numbers_in_openvino
 else:

@@ -22,7 +22,7 @@ from ..checks import (
     check_same_length,
     check_type,
 )
-from ..preprocessing.collate import TextPacker
+from ..preprocessing.collate import SINGLE_STRATEGIES, TextPacker
 from ..preprocessing.encoded_rows import Batch, Rows, TextRows
 
 # All subclasses of `Answerer` in this process, by their modules and names.
@@ -43,11 +43,6 @@ class Field(NamedTuple):
     kind: str = "text"
 
 
-def checked_elsewhere(value: Any) -> Any:
-    """Returns the value: what it must be depends on other settings."""
-    return value
-
-
 class Option(NamedTuple):
     """An option of an answer, with its bounds: Python, server and command line check the same.
 
@@ -57,7 +52,8 @@ class Option(NamedTuple):
         default: its value when left out.
         about: str, what it does, for the command's help.
         least, most: limits of a number.
-        check: function of the value that raises `TypeError` or `ValueError`, for other rules.
+        is_checked: bool, whether `checked` applies these rules. Otherwise the answerer checks the
+            value, since what it must be depends on other settings.
     """
 
     name: str
@@ -66,21 +62,18 @@ class Option(NamedTuple):
     about: str
     least: float | None = None
     most: float | None = None
-    check: Callable[[Any], Any] | None = None
+    is_checked: bool = True
 
     def checked(self, value: Any) -> Any:
         """Returns the value; raises `TypeError` or `ValueError` if it does not fit."""
-        if self.check is not None:
-            return self.check(value)
-        if value is None and self.default is None:
+        if not self.is_checked or (value is None and self.default is None):
             return value
         if isinstance(self.type, tuple):
             return check_choice(self.name, value, self.type)
         if self.type is int:
             return check_int(self.name, value, self.least, self.most)
         if self.type is float:
-            least = -np.inf if self.least is None else self.least
-            return check_number(self.name, value, least)
+            return check_number(self.name, value, -np.inf if self.least is None else self.least)
         if self.type is bool:
             return check_bool(self.name, value)
         return check_type(self.name, value, self.type, f"a {self.type.__name__}")
@@ -167,9 +160,11 @@ class Answerer:
         return tuple(named.values()), is_one
 
     @classmethod
-    def sample(cls, tokenizer: Any, text: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+    def sample(cls, packer: TextPacker, text: str) -> tuple[tuple[str, ...], dict[str, Any]]:
         """Returns a row with a text in each field, and options: a question to compile with."""
-        return (text,) * sum(field.kind != "optional" for field in cls.fields), {}
+        takes_pairs_only = packer.truncation not in SINGLE_STRATEGIES
+        fields = [x for x in cls.fields if x.kind != "optional" or takes_pairs_only]
+        return (text,) * len(fields), {}
 
     @classmethod
     def columns_of(cls, rows: Sequence[Sequence[str]]) -> tuple[list[Any], ...]:

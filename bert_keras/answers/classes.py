@@ -17,8 +17,8 @@ from ..checks import (
     raise_at_first,
 )
 from ..preprocessing.encoded_rows import DocumentRows, GroupRows
-from .answerer import Answerer, Field, Option, checked_elsewhere
-from .probabilities import activated, sigmoid, softmax
+from .answerer import Answerer, Field, Option
+from .probabilities import SCORES, sigmoid, softmax
 
 
 def check_threshold(
@@ -92,27 +92,6 @@ def class_answers(
     return answers
 
 
-def choice_answer(choices: Sequence[str], logits: NDArray[Any]) -> dict[str, Any]:
-    """Returns the best of some choices: its text, its index, and all probabilities.
-
-    Args:
-        choices: sequence of str.
-        logits: float `(num_choices,)`.
-    """
-    best = int(logits.argmax())
-    return {"choice": choices[best], "index": best, "probabilities": softmax(logits).tolist()}
-
-
-def next_sentence_answers(logits: NDArray[Any]) -> list[dict[str, Any]]:
-    """Returns for each pair of texts whether the second follows the first, and how likely.
-
-    Args:
-        logits: float `(num_pairs, 2)`, of "is next" and of "is random".
-    """
-    probabilities = softmax(logits)[:, 0].tolist()
-    return [{"is_next": p > 0.5, "probability": p} for p in probabilities]
-
-
 def check_are_pairs(texts: Any) -> None:
     """Raises `ValueError` unless texts are pairs: a tuple of two columns."""
     if not isinstance(texts, tuple) or not all(map(is_column, texts)):
@@ -137,7 +116,7 @@ class ClassAnswerer(Answerer):
             float,
             0.5,
             "The least probability of a label that counts, for several labels.",
-            check=checked_elsewhere,
+            is_checked=False,
         ),
     )
     about = (
@@ -156,15 +135,13 @@ class ClassAnswerer(Answerer):
     def columns(self, *columns):
         """Returns columns of texts, one or two; a tuple of two str is one pair."""
         if len(columns) == 1 and isinstance(columns[0], tuple) and len(columns[0]) == 2:
-            [(first, second)] = columns
-            if isinstance(first, str) == isinstance(second, str) and (
-                isinstance(first, str) or (is_column(first) and is_column(second))
-            ):
-                columns = first, second
+            [pair] = columns
+            if all(isinstance(text, str) for text in pair) or all(map(is_column, pair)):
+                columns = pair
         return super().columns(*columns)
 
     def answers(self, arrays):
-        logits = activated(arrays, self.settings.get("activation", "linear"))
+        logits = SCORES[self.settings.get("activation", "linear")](arrays)
         logits = logits / self.settings.get("temperature", 1.0)
         return class_answers(logits, self.settings["problem_type"], self.names, self.threshold)
 
@@ -237,12 +214,13 @@ class ChoiceAnswerer(Answerer):
         return GroupRows(self.packer, ids.take(repeated), choice_ids, counts)
 
     def answer(self, rows, batches, contexts, choices):
-        logits = rows.collect(batches)
-        rows_of_choices = [as_column(row, "choices") for row in choices]
-        return [
-            choice_answer(row, scores[: len(row)])
-            for row, scores in zip(rows_of_choices, logits, strict=True)
-        ]
+        answers = []
+        for row, logits in zip(choices, rows.collect(batches), strict=True):
+            row = as_column(row, "choices")
+            logits = logits[: len(row)]
+            best, probabilities = int(logits.argmax()), softmax(logits).tolist()
+            answers.append({"choice": row[best], "index": best, "probabilities": probabilities})
+        return answers
 
 
 class NextSentenceAnswerer(Answerer):
@@ -270,6 +248,5 @@ class NextSentenceAnswerer(Answerer):
         return super().encode(texts)
 
     def answers(self, arrays):
-        return next_sentence_answers(
-            arrays["next_sentence"] if isinstance(arrays, dict) else arrays
-        )
+        logits = arrays["next_sentence"] if isinstance(arrays, dict) else arrays
+        return [{"is_next": p > 0.5, "probability": p} for p in softmax(logits)[:, 0].tolist()]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .answerer import Answerer, Option, checked_elsewhere
+from .answerer import Answerer, Option
 from .classes import ClassAnswerer, check_threshold, class_answers
 
 
@@ -107,14 +107,14 @@ class ZeroShotAnswerer(Answerer):
             list,
             (),
             "Labels by which a model of entailment classifies texts.",
-            check=checked_elsewhere,
+            is_checked=False,
         ),
         Option(
             "hypothesis",
             str,
             "This example is {}.",
             "What a label says of a text, such as 'This example is {}.'.",
-            check=checked_elsewhere,
+            is_checked=False,
         ),
         Option("multi_label", bool, False, "Whether several of the labels may be right."),
         ClassAnswerer.options[0],

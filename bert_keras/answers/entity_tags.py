@@ -20,42 +20,28 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import check_choice
+
 # Prefixes by position in these tables. M, L and U are other names for I, E and S.
 _PREFIXES = "OBIES"
 _SYNONYMS = {"M": "I", "L": "E", "U": "S"}
 
-# What each scheme accepts, as conditions on the prefix of the previous word, the prefix of the
-# current word, and whether both have the same type: an entity starts at the current word; an
-# entity continues at it; or, where none continues, the entity before it was complete.
-_RULES = {
-    None: (
-        lambda before, now, same: now in "BS" or (now in "IE" and (before in "OES" or not same)),
-        lambda before, now, same: now in "IE" and before in "BI" and same,
-        lambda before, now, same: True,
+# Whether an entity starts at a word, by the prefixes of the previous word and of this one, and by
+# whether both have the same type.
+_STARTS = {
+    None: lambda before, now, same: now in "BS" or (now in "IE" and (before in "OES" or not same)),
+    "IOB1": lambda before, now, same: (
+        not (before == "I" and same) if now == "I" else now == "B" and before in "BI" and same
     ),
-    "IOB1": (
-        lambda before, now, same: (
-            (now == "I" and not (before == "I" and same))
-            or (now == "B" and before in "BI" and same)
-        ),
-        lambda before, now, same: now == "I" and before in "BI" and same,
-        lambda before, now, same: not (before == "B" and now == "B" and not same),
-    ),
-    "IOB2": (
-        lambda before, now, same: now == "B",
-        lambda before, now, same: now == "I" and before in "BI" and same,
-        lambda before, now, same: True,
-    ),
-    "IOE2": (
-        lambda before, now, same: now in "IE" and not (before == "I" and same),
-        lambda before, now, same: now in "IE" and before == "I" and same,
-        lambda before, now, same: before == "E",
-    ),
-    "IOBES": (
-        lambda before, now, same: now in "BS",
-        lambda before, now, same: now in "IE" and before in "BI" and same,
-        lambda before, now, same: before in "ES",
-    ),
+    "IOB2": lambda before, now, same: now == "B",
+    "IOE2": lambda before, now, same: now in "IE" and not (before == "I" and same),
+    "IOBES": lambda before, now, same: now in "BS",
+}
+# Whether the entity before a word that does not continue it was complete; by default it was.
+_COMPLETES = {
+    "IOB1": lambda before, now, same: same or before != "B" or now != "B",
+    "IOE2": lambda before, now, same: before == "E",
+    "IOBES": lambda before, now, same: before in "ES",
 }
 _LETTERS = {
     None: ("OBIESMLU", None),
@@ -82,13 +68,19 @@ def _truth_table(rule):
     )
 
 
-_TABLES = {name: tuple(map(_truth_table, rules)) for name, rules in _RULES.items()}
+def _continues(before, now, same):
+    return now in "IE" and before in "BI" and same
+
+
+_TABLES = {
+    name: tuple(map(_truth_table, (starts, _continues, _COMPLETES.get(name, lambda *_: True))))
+    for name, starts in _STARTS.items()
+}
 
 
 def check_scheme(scheme: str | None) -> None:
     """Raises `ValueError` for an unknown scheme."""
-    if scheme not in tuple(_LETTERS):
-        raise ValueError(f"`scheme` must be one of {tuple(_LETTERS)}. Received: {scheme!r}.")
+    check_choice("scheme", scheme, _LETTERS)
 
 
 def find_odd_tags(tags: Sequence[str], scheme: str | None = None) -> list[str]:

@@ -19,12 +19,7 @@ def log_softmax(logits: NDArray[Any]) -> NDArray[Any]:
 
 def softmax(logits: NDArray[Any]) -> NDArray[Any]:
     """Returns probabilities that sum to 1 over the last axis, in the dtype of the logits."""
-    return np.exp(log_softmax(logits))
-
-
-def activated(logits: NDArray[Any], activation: str) -> NDArray[Any]:
-    """Returns the scores of logits; the activation is a name in `SCORES`."""
-    return SCORES[activation](logits)
+    return np.exp(logits - log_sum_exp(logits))
 
 
 def sigmoid(logits: NDArray[Any]) -> NDArray[Any]:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .answerer import Option, checked_elsewhere
+from ..checks import check_choice
+from .answerer import Option
 
 # Names that an embedder without prompts takes too, so that a program need not know which it has.
 _USUAL = ("query", "document")
@@ -16,7 +17,7 @@ PROMPT = Option(
     str,
     None,
     "Name or text of what goes before each text or query.",
-    check=checked_elsewhere,
+    is_checked=False,
 )
 
 
@@ -34,11 +35,7 @@ def check_prompts(prompts: Mapping[str, str] | None, default_prompt: str | None)
             "`prompts` must be a dict from names to texts, both str. Received: "
             f"{prompts!r:.200}. Pass {{}} for none."
         )
-    if default_prompt is not None and default_prompt not in prompts:
-        raise ValueError(
-            f"`default_prompt` must be one of {list(prompts)}, the names in `prompts`, or None. "
-            f"Received: {default_prompt!r:.60}."
-        )
+    check_choice("default_prompt", default_prompt, (None, *prompts), "See `prompts`.")
     return dict(prompts)
 
 

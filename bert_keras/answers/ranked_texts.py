@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..checks import as_column, as_texts, check_same_length
 from .answerer import Answerer, Field, Option
 from .classes import ClassAnswerer, LogitsAnswerer
-from .probabilities import activated
+from .probabilities import SCORES
 from .prompts import PROMPT, prompt_text
 
 
@@ -62,7 +62,7 @@ class ScoreAnswerer(_Queries):
         return columns, False
 
     def answers(self, arrays):
-        return activated(arrays[:, 0], self.settings["activation"])
+        return SCORES[self.settings["activation"]](arrays[:, 0])
 
     def no_answers(self, *columns):
         return np.zeros(0, "float32")
@@ -98,7 +98,7 @@ class RankAnswerer(_Queries):
         return repeated, [text for texts in lists for text in texts]
 
     def answer(self, rows, batches, queries, lists):
-        scores = activated(rows.collect(batches)[:, 0], self.settings["activation"])
+        scores = SCORES[self.settings["activation"]](rows.collect(batches)[:, 0])
         ends = np.cumsum([len(texts) for texts in lists])[:-1]
         return [ranked(part, self.top_k) for part in np.split(scores, ends)]
 

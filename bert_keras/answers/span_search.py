@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import as_column, as_texts, check_pairs, check_same_length
+from ..checks import as_column, as_texts, check_pairs, check_same_length, raise_at_first
 from ..preprocessing.question_windows import QuestionWindows
 from ..preprocessing.windows import document_positions, max_context
 from .answerer import Answerer, Field, Option
@@ -118,13 +118,22 @@ def find_spans(
         )
     # Each question's first window.
     firsts = np.flatnonzero(np.diff(windows.documents, prepend=-1))
+
+    def least_null(scores):
+        """Returns for each question the window that least believes in "no answer"."""
+        return np.lexsort((scores[:, :, 0].sum(0), windows.documents))[firsts]
+
     if normalization == "per_window":
         norms = log_sum_exp(logits)[..., 0]
     else:
-        norms = _document_norms(logits, may_start, windows.documents, firsts)[:, windows.documents]
+        # A window of which every token counts elsewhere adds nothing.
+        norms = log_sum_exp(np.where(may_start, logits, -1e9))[..., 0]
+        chosen = least_null(logits)
+        norms[:, chosen] = np.logaddexp(norms[:, chosen], logits[:, chosen, 0])
+        norms = np.logaddexp.reduceat(norms, firsts, axis=1)[:, windows.documents]
         logits = _of_most_context(logits, may_start, positions, windows)
     scores = logits - norms[:, :, None]
-    no_answer = _lowest_no_answer(scores, windows.documents, firsts)
+    no_answer = least_null(scores)
     # Texts repeat at different places, and only the best of each is kept.
     found = _best_spans(
         np.where(may_start, scores[0], -np.inf),
@@ -135,17 +144,6 @@ def find_spans(
     null_scores = scores[:, no_answer, 0].sum(0)
     null_logits = logits[:, no_answer, 0]
     return _collect(questions, logits, positions, found, null_scores, null_logits, size)
-
-
-def _lowest_no_answer(scores, documents, firsts):
-    """Returns for each question the window that least believes in "no answer"; of equals the first.
-
-    Args:
-        scores: float `(2, num_windows, length)`.
-        documents: int64 `(num_windows,)`, the windows' questions.
-        firsts: int64 `(num_questions,)`, each question's first window.
-    """
-    return np.lexsort((scores[:, :, 0].sum(0), documents))[firsts]
 
 
 def _of_most_context(logits, counts_here, positions, windows):
@@ -171,15 +169,6 @@ def _of_most_context(logits, counts_here, positions, windows):
     return logits
 
 
-def _document_norms(logits, counts_here, documents, firsts):
-    """Returns the logarithms of both softmaxes' denominators: `(2, num_questions)`."""
-    # A window of which every token counts elsewhere adds nothing.
-    sums = log_sum_exp(np.where(counts_here, logits, -1e9))[..., 0]
-    chosen = _lowest_no_answer(logits, documents, firsts)
-    sums[:, chosen] = np.logaddexp(sums[:, chosen], logits[:, chosen, 0])
-    return np.logaddexp.reduceat(sums, firsts, axis=1)
-
-
 def _best_spans(start_scores, end_scores, max_answer_length, size):
     """Returns the best spans of each window, in no order.
 
@@ -202,20 +191,16 @@ def _best_spans(start_scores, end_scores, max_answer_length, size):
         part = slice(begin, begin + at_once)
         scores = start_scores[part, :, None] + ends[part]
         scores = scores.reshape(len(scores), -1)
-        best = _largest(scores, size)
+        if size == 1:
+            best = scores.argmax(1)[:, None]
+        else:
+            kept = min(size, scores.shape[1])
+            best = np.argpartition(scores, -kept, axis=1)[:, -kept:]
         scores = np.take_along_axis(scores, best, 1)
         windows, ranks = np.nonzero(np.isfinite(scores))
         firsts, offsets = np.divmod(best[windows, ranks], width)
         found.append((begin + windows, firsts, firsts + offsets, scores[windows, ranks]))
     return [np.concatenate(arrays) for arrays in zip(*found, strict=True)]
-
-
-def _largest(values, size):
-    """Returns the columns of the `size` largest values of each row, in no order."""
-    if size == 1:
-        return values.argmax(1)[:, None]
-    size = min(size, values.shape[1])
-    return np.argpartition(values, -size, axis=1)[:, -size:]
 
 
 def _collect(questions, logits, positions, found, null_scores, null_logits, size):
@@ -269,12 +254,9 @@ def check_not_blank(questions, contexts, unusable=()):
         unusable: indices that are not checked.
     """
     for name, texts in (("question", questions), ("context", contexts)):
-        for index, text in enumerate(texts):
-            if not text.strip() and index not in unusable:
-                raise ValueError(
-                    f"Every {name} needs text. Received at the index {index}: {text[:40]!r}. Leave "
-                    f"out examples whose {name} is empty or blank."
-                )
+        is_blank = [not text.strip() and i not in unusable for i, text in enumerate(texts)]
+        advice = f"Leave out examples whose {name} is empty or blank."
+        raise_at_first(is_blank, texts, f"Every {name} needs text", advice)
 
 
 class SpanAnswerer(Answerer):

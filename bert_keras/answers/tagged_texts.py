@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import as_column, describe, is_column
+from ..checks import as_column, check_type
 from ..preprocessing.word_windows import WordRows
 from ..tokenizers.words import find_words, join_words
 from .answerer import Answerer
@@ -107,30 +107,14 @@ def as_sentences(x):
     Raises:
         TypeError: a sentence is neither.
     """
-    if isinstance(x, str):
-        return [x]
-    if not is_column(x):
-        raise TypeError(
-            f"Sentences must be a list of lists of words, or of texts. Received: {describe(x)}."
-        )
-    return [_as_sentence(row, index) for index, row in enumerate(as_column(x))]
+    rows = [x] if isinstance(x, str) else as_column(x, "sentences")
+    return [row if isinstance(row, str) else _as_words(row, i) for i, row in enumerate(rows)]
 
 
-def _as_sentence(row, index):
-    if isinstance(row, str):
-        return row
-    if not is_column(row):
-        raise TypeError(
-            "A sentence must be a list of words, or a str. Received as sentence "
-            f"{index}: {describe(row)}."
-        )
-    words = as_column(row)
+def _as_words(row, index):
+    words = as_column(row, f"sentence {index}")
     for place, word in enumerate(words):
-        if not isinstance(word, str):
-            raise TypeError(
-                f"A word must be a str. Received as word {place} of sentence {index}: "
-                f"{describe(word)}."
-            )
+        check_type(f"word {place} of sentence {index}", word, str, "a str")
     return words
 
 

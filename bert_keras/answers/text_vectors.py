@@ -7,14 +7,24 @@ import numpy as np
 from ..checks import as_texts, check_int
 from ..preprocessing.encoded_rows import MarkedRows
 from ..preprocessing.ragged import Ragged
-from .answerer import Answerer, Option, checked_elsewhere
+from .answerer import Answerer, Option
 from .prompts import PROMPT, prompt_text, split_marker
 from .similarity import l2_normalize
 
 KINDS = ("query", "document")
 
 
-class EmbedAnswerer(Answerer):
+class _PromptedTexts(Answerer):
+    """Texts after a prompt, which a subclass has as `before`."""
+
+    def texts(self, *columns):
+        return [self.before + text for text in as_texts(columns[0])]
+
+    def encode(self, texts):
+        return super().encode([text.strip() for text in texts])
+
+
+class EmbedAnswerer(_PromptedTexts):
     """A vector for each text, after a prompt.
 
     Its settings are those of `TextEmbedder`.
@@ -24,9 +34,7 @@ class EmbedAnswerer(Answerer):
     setting_names = ("prompts", "default_prompt", "skips_prompt", "dim", "normalize", "similarity")
     options = (
         PROMPT,
-        Option(
-            "dim", int, None, "How many values of each vector to keep.", check=checked_elsewhere
-        ),
+        Option("dim", int, None, "How many values of each vector to keep.", is_checked=False),
     )
     about = "Turn each text into a vector, into weights of tokens, or into a vector for each token."
     example = "--input texts.csv --columns body --output vectors.npy"
@@ -39,16 +47,13 @@ class EmbedAnswerer(Answerer):
             check_int("dim", self.dim, most=settings["dim"], advice="No vector has more values.")
         self.before = prompt_text(self.prompt, settings["prompts"], settings["default_prompt"])
 
-    def texts(self, *columns):
-        return [self.before + text for text in as_texts(columns[0])]
-
     def encode(self, texts):
         if self.before and self.settings["skips_prompt"]:
             raise ValueError(
                 "This program pools all tokens, but its task pools those after the prompt. "
                 f"Received: the prompt {self.before[:60]!r}. Pass prompt='', or ask the task."
             )
-        return super().encode([text.strip() for text in texts])
+        return super().encode(texts)
 
     def answers(self, arrays):
         if self.dim is None:
@@ -60,7 +65,7 @@ class EmbedAnswerer(Answerer):
         return np.zeros((0, self.dim or self.settings["dim"]), "float32")
 
 
-class SparseAnswerer(Answerer):
+class SparseAnswerer(_PromptedTexts):
     """The tokens that each text has weights for, the heaviest first.
 
     Its settings are those of `SparseTextEmbedder`.
@@ -85,12 +90,6 @@ class SparseAnswerer(Answerer):
     def values_per_token(self):
         """The size of the vocabulary: each token has a logit for each."""
         return self.tokenizer.vocabulary_size
-
-    def texts(self, *columns):
-        return [self.before + text for text in as_texts(columns[0])]
-
-    def encode(self, texts):
-        return super().encode([text.strip() for text in texts])
 
     def answer(self, rows, batches, texts):
         found = [None] * len(rows)

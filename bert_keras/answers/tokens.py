@@ -6,7 +6,7 @@ import numpy as np
 
 from ..checks import check_int, raise_at_first
 from ..preprocessing.encoded_rows import MaskRows, TokenRows
-from .answerer import Answerer, Option, checked_elsewhere
+from .answerer import Answerer, Option
 from .probabilities import sigmoid, softmax
 
 
@@ -16,7 +16,7 @@ class MaskAnswerer(Answerer):
     method = "fill_mask"
     options = (
         Option("top_k", int, 5, "Number of tokens for each mask.", 1),
-        Option("targets", list, None, "The only tokens to return.", check=checked_elsewhere),
+        Option("targets", list, None, "The only tokens to return.", is_checked=False),
     )
     about = "Fill each [MASK] with the likeliest tokens."
     example = '"She opened the [MASK]." --top_k 3'
@@ -48,8 +48,8 @@ class MaskAnswerer(Answerer):
         return np.array(list(dict.fromkeys(ids)))
 
     @classmethod
-    def sample(cls, tokenizer, text):
-        return (f"{tokenizer.mask_token} {text}",), {}
+    def sample(cls, packer, text):
+        return (f"{packer.tokenizer.mask_token} {text}",), {}
 
     @property
     def values_per_token(self):

@@ -20,7 +20,7 @@ from ..preprocessing.collate import TextPacker
 from ..preprocessing.encoded_rows import Rows
 from ..preprocessing.ragged import Ragged
 from ..tokenizers.words import join_words
-from .answerer import Option, checked_elsewhere
+from .answerer import Option
 from .classes import check_threshold
 from .probabilities import sigmoid
 from .tagged_texts import TagAnswerer
@@ -62,22 +62,19 @@ class SpanPacker:
         self.max_words, self.max_width = settings["max_words"], settings["max_width"]
         self.stride, self.num_windows = settings["stride"], settings["num_windows"]
 
-    def encode_words(self, rows: list[list[str]]) -> Any:
-        """Returns the `tokenizers.Encoding` of each row of words, tokenized one by one as given."""
-        return self.tokenizer.encode_batch(rows, are_words=True)
-
     def place(self, texts: Iterable[str | Sequence[str]]) -> list[PlacedText]:
         """Returns texts, or lists of words, with the places and the tokens of their words."""
-        placed, words = [], []
-        for text in texts:
-            if isinstance(text, str):
-                placed.append((text, [match.span() for match in _WORD.finditer(text)]))
-            else:
-                placed.append(join_words(text))
-            text, spans = placed[-1]
-            words.append([text[start:end] for start, end in spans])
+        placed = [
+            (text, [match.span() for match in _WORD.finditer(text)])
+            if isinstance(text, str)
+            else join_words(text)
+            for text in texts
+        ]
+        # Words are tokenized one by one.
+        words = [[text[start:end] for start, end in spans] for text, spans in placed]
+        encodings = self.tokenizer.encode_batch(words, are_words=True)
         found = []
-        for (text, spans), encoding in zip(placed, self.encode_words(words), strict=True):
+        for (text, spans), encoding in zip(placed, encodings, strict=True):
             numbers = np.array(encoding.word_ids, int)
             starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
             spans = [spans[numbers[start]] for start in starts]
@@ -90,7 +87,7 @@ class SpanPacker:
         Raises:
             ValueError: a label has no tokens, or contains the marker of labels.
         """
-        encodings = self.encode_words([[label] for label in labels])
+        encodings = self.tokenizer.encode_batch([[label] for label in labels], are_words=True)
         for label, encoding in zip(labels, encodings, strict=True):
             if not encoding.ids or {self.label_id, self.separator_id} & {*encoding.ids}:
                 raise ValueError(
@@ -241,13 +238,13 @@ class ZeroShotTagAnswerer(TagAnswerer):
 
     setting_names = ("max_width", "max_words", "num_windows", "stride")
     options = (
-        Option("labels", list, (), "Labels of the entities to find.", check=checked_elsewhere),
+        Option("labels", list, (), "Labels of the entities to find.", is_checked=False),
         Option(
             "threshold",
             float,
             0.5,
             "The probability above which an entity counts.",
-            check=checked_elsewhere,
+            is_checked=False,
         ),
         Option("flat_ner", bool, True, "Whether entities must not overlap."),
         Option("multi_label", bool, False, "Whether the same words may have several labels."),
@@ -262,6 +259,10 @@ class ZeroShotTagAnswerer(TagAnswerer):
         self.prompts = check_labels(self.labels)
         self.threshold = check_threshold(self.threshold, list(self.prompts))
 
+    @classmethod
+    def sample(cls, packer, text):
+        return (text,), {"labels": ("a",)}
+
     def encode(self, texts):
         packer = SpanPacker(self.settings, self.packer)
         return SpanRows(packer, texts, list(self.prompts.values()))
@@ -274,12 +275,13 @@ class ZeroShotTagAnswerer(TagAnswerer):
                 logits = of_row[: len(rows.is_counted[index])]
                 found[text] += candidates(logits, rows.is_counted[index], first, self.threshold)
         return [
-            tagged(placed, list(self.prompts), choose_spans(sorted(spans), *self._rules()))
+            tagged(
+                placed,
+                list(self.prompts),
+                choose_spans(sorted(spans), self.flat_ner, self.multi_label),
+            )
             for placed, spans in zip(rows.placed, found, strict=True)
         ]
-
-    def _rules(self):
-        return self.flat_ner, self.multi_label
 
 
 def check_labels(labels: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
@@ -294,10 +296,10 @@ def check_labels(labels: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
     """
     labels = labels.tolist() if hasattr(labels, "tolist") else labels
     is_column = isinstance(labels, (list, tuple))
-    pairs = [(label, label) for label in labels] if is_column else labels
-    pairs = [*pairs.items()] if isinstance(pairs, Mapping) else pairs
-    is_right = isinstance(pairs, list) and all(isinstance(x, str) for pair in pairs for x in pair)
-    if not is_right:
+    pairs = zip(labels, labels, strict=True) if is_column else getattr(labels, "items", list)()
+    pairs = list(pairs)
+    has_str = all(isinstance(x, str) for pair in pairs for x in pair)
+    if not has_str or not isinstance(labels, (list, tuple, Mapping)):
         raise TypeError(
             "`labels` must be a list of str, or a dict from a label to a description of it. "
             f"Received: {labels!r:.100}."
@@ -322,27 +324,16 @@ def counted_spans(windows: Sequence[tuple[int, int]], max_width: int) -> list[ND
     Returns:
         A list of bool `(num_words, max_width)`.
     """
-    found, contexts = [], []
-    for first, end in windows:
+    # For each span of the text, the most context so far, and the number of the window with it.
+    num_words = max((end for _, end in windows), default=0)
+    most, best = np.full((2, num_words, max_width), -1)
+    for number, (first, end) in enumerate(windows):
         starts = np.arange(end - first)[:, None]
         after = end - first - 1 - starts - np.arange(max_width)
-        contexts.append(np.where(after >= 0, np.minimum(starts, after), -1))
-    for number, (first, end) in enumerate(windows):
-        is_best = contexts[number] >= 0
-        for step in (-1, 1):
-            other = number + step
-            while 0 <= other < len(windows):
-                low, high = max(first, windows[other][0]), min(end, windows[other][1])
-                if low >= high:
-                    break
-                ours, theirs = (
-                    contexts[x][low - windows[x][0] : high - windows[x][0]] for x in (number, other)
-                )
-                # The first of equals counts.
-                is_best[low - first : high - first] &= ours >= theirs + (step < 0)
-                other += step
-        found.append(is_best)
-    return found
+        context = np.where(after >= 0, np.minimum(starts, after), -1)
+        best[first:end][context > most[first:end]] = number  # The first of equals counts.
+        np.maximum(most[first:end], context, out=most[first:end])
+    return [best[first:end] == number for number, (first, end) in enumerate(windows)]
 
 
 def candidates(
@@ -365,13 +356,9 @@ def candidates(
     """
     probabilities = sigmoid(np.asarray(logits, "float64"))
     chosen = (probabilities > threshold) & is_counted[..., None]
-    starts, widths, labels = (x.tolist() for x in np.nonzero(chosen))
-    return [
-        (first + start, first + start + width, label, score)
-        for start, width, label, score in zip(
-            starts, widths, labels, probabilities[chosen].tolist(), strict=True
-        )
-    ]
+    starts, widths, labels = np.nonzero(chosen)
+    columns = first + starts, first + starts + widths, labels, probabilities[chosen]
+    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def choose_spans(

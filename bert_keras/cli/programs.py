@@ -33,18 +33,6 @@ def _litert(path):
     return lambda inputs: runner(**inputs)
 
 
-def _torch(path):
-    import torch
-
-    program = torch.export.load(path).module()
-
-    def run(inputs):
-        outputs = program({name: torch.tensor(x) for name, x in inputs.items()})
-        return {name: x.detach().numpy() for name, x in outputs.items()}
-
-    return run
-
-
 def _onnx(path):
     import onnxruntime
 
@@ -68,7 +56,6 @@ def _openvino(path):
 _READERS = {
     "tf_saved_model": _saved_model,
     "litert": _litert,
-    "torch": _torch,
     "onnx": _onnx,
     "openvino": _openvino,
 }

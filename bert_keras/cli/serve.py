@@ -63,7 +63,7 @@ def serve(named_sources, flags):
     import uvicorn
 
     from bert_keras.serving.app import make_app
-    from bert_keras.serving.connection import Connection
+    from bert_keras.serving.guard import Connection
     from bert_keras.serving.model_handle import Settings
 
     wait, keys = flags.wait_ms / 1000, tuple(os.environ.get(KEYS, "").split())

@@ -23,7 +23,6 @@ TARGETS = {
     "keras_hub": ("export_to_keras_hub", {}),
     "saved_model": ("export", {"format": "tf_saved_model", "verbose": False}),
     "litert": ("export", {"format": "litert", "verbose": False}),
-    "pt2": ("export", {"format": "torch", "verbose": False}),
     "onnx": ("export", {"format": "onnx", "verbose": False}),
     "openvino": ("export", {"format": "openvino", "verbose": False}),
 }
@@ -104,7 +103,7 @@ def thresholds_of(source):
 
 def _check_source(source):
     """Refuses a program alone, which has no tokenizer."""
-    is_program = source.endswith((".onnx", ".pt2", ".tflite"))
+    is_program = source.endswith((".onnx", ".tflite"))
     if is_program or os.path.isfile(os.path.join(source, "saved_model.pb")):
         raise ValueError(
             f"{source} is a program without a tokenizer, which cannot answer. Pass the model that "

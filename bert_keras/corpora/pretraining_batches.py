@@ -14,7 +14,7 @@ from bert_keras.corpora.shards import check_shard, open_shard, read_manifest
 from bert_keras.engine.atomic_files import reading
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.preprocessing.collate import INPUT_NAMES
-from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_rows_alike, mask_tokens
+from bert_keras.preprocessing.masking import Masking, TokenKinds
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.types import Path
@@ -245,12 +245,12 @@ class PretrainingBatches(keras.utils.PyDataset):
             word_starts = None
             if "word_starts" in parts[0][0]:
                 word_starts = _take_rows(parts, "word_starts", "offsets").to_dense(length, False)
-            arguments = self.masking, padding_mask, word_starts
+            arguments = padding_mask, word_starts
             if self.shuffle:
                 generator = self._generator(_MASKS, step, self.process_index)
-                masked = mask_tokens(token_ids, self._kinds, generator, *arguments)
+                masked = self.masking(token_ids, self._kinds, generator, *arguments)
             else:
-                masked = mask_rows_alike(token_ids, self._kinds, places, *arguments)
+                masked = self.masking.rows_alike(token_ids, self._kinds, places, *arguments)
         inputs = {
             TOKEN_IDS: masked[0],
             SEGMENT_IDS: segment_ids.astype(np.int32),

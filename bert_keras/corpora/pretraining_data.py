@@ -22,7 +22,7 @@ from bert_keras.corpora.tokenized_corpus import open_tokens, store_tokens
 from bert_keras.corpora.workers import STATE, Workers
 from bert_keras.datasets.remote import check_local, file_name, file_size
 from bert_keras.engine.atomic_files import read_json, remove_if_left, write_json
-from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_tokens
+from bert_keras.preprocessing.masking import Masking, TokenKinds
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.types import Path
 
@@ -430,11 +430,10 @@ def _masked(rows, word_starts, index):
     tokenizer, settings = STATE["tokenizer"], STATE["settings"]
     length, dtype = settings["sequence_length"], rows.values.dtype
     padding_mask = np.arange(length) < rows.lengths[:, None]
-    masked = mask_tokens(
+    masked = Masking.from_config(settings["masking"])(
         rows.to_dense(length, tokenizer.pad_token_id),
         TokenKinds.from_tokenizer(tokenizer),
         np.random.default_rng([settings["seed"], _MASKS, index]),
-        Masking.from_config(settings["masking"]),
         padding_mask,
         None if word_starts is None else word_starts.to_dense(length),
     )

@@ -4,7 +4,6 @@ import contextlib
 import errno
 import functools
 import importlib.util
-import io
 import logging
 import operator
 import os
@@ -66,10 +65,9 @@ def write(format, model, path, verbose=None, **options):
             "with dtype='float32', not quantized; a program is quantized itself, see "
             "docs/export.md."
         )
-    # A program of PyTorch runs only on the kind of device that it was traced on. So a process on
-    # the CPU writes it, unless there are options, which that process does not take.
+    # PyTorch traces a program for the kind of device that it is on.
     needs_cpu = keras.backend.backend() == "torch" and distribution.has_accelerator()
-    if keras.backend.backend() in WRITERS[format].backends and (options or not needs_cpu):
+    if keras.backend.backend() in WRITERS[format].backends and not needs_cpu:
         WRITERS[format].write(model, path, verbose, **options)
     else:
         other_backend.write(format, model, path, WRITERS[format].backends[0])
@@ -199,26 +197,21 @@ def _write_litert(model, path, verbose=None, input_signature=None, **options):
         pathlib.Path(path).write_bytes(converter.convert())
 
 
-def _torch_program(model, input_signature=None):
+def _torch_program(model):
     """Returns a module, a dict of example inputs, and which of their sizes are free."""
     import torch
     from torch.export import Dim
 
-    specs, axes = signature_of(model)
-    if input_signature is not None:
-        [specs] = input_signature
+    _, axes = signature_of(model)
     max_length = getattr(model, "backbone", model).max_sequence_length
     sizes = {axis: Dim(axis) for names in axes.values() for axis in names}
     sizes["length"] = Dim("length", max=max_length)
     # Equal sizes would be taken for one size.
     examples = {axis: number for number, axis in enumerate(sizes, 2)}
     inputs, free = {}, {}
-    for name, spec in specs.items():
-        shape = [size or examples[axis] for size, axis in zip(spec.shape, axes[name], strict=True)]
-        inputs[name] = torch.ones(shape, dtype=torch.int32)
-        free[name] = {
-            place: sizes[axis] for place, axis in enumerate(axes[name]) if spec.shape[place] is None
-        }
+    for name, names in axes.items():
+        inputs[name] = torch.ones([examples[axis] for axis in names], dtype=torch.int32)
+        free[name] = {place: sizes[axis] for place, axis in enumerate(names)}
 
     class Program(torch.nn.Module):
         # The model is not an attribute: its weights become constants, each of them once.
@@ -249,18 +242,6 @@ def _without_noise():
         warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)
         warnings.filterwarnings("ignore", "# The axis name", UserWarning)
         yield
-
-
-def _write_torch(model, path, verbose=None, input_signature=None, **options):
-    """Writes a program of `torch.export`, whose options it takes."""
-    import torch
-
-    program, inputs, free = _torch_program(model, input_signature)
-    options = {"dynamic_shapes": (free,), "strict": False, **options}
-    content = io.BytesIO()  # If the disk is full, PyTorch's own writing ends the process.
-    with torch.no_grad(), _without_noise():
-        torch.export.save(torch.export.export(program, (inputs,), **options), content)
-    pathlib.Path(path).write_bytes(content.getbuffer())
 
 
 def _write_onnx(model, path, verbose=None):
@@ -303,7 +284,6 @@ Format = namedtuple("Format", "write backends packages suffix")
 FORMATS = {
     "tf_saved_model": Format(_write_saved_model, ("tensorflow", "jax"), ("tensorflow",), ""),
     "litert": Format(_write_litert, ("tensorflow",), ("tensorflow",), ".tflite"),
-    "torch": Format(_write_torch, ("torch",), ("torch",), ".pt2"),
     "onnx": Format(_write_onnx, ("torch",), ("onnxscript",), ""),
     "openvino": Format(_write_openvino, ("torch",), ("onnxscript", "openvino"), ".xml"),
 }

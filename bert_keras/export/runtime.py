@@ -112,18 +112,15 @@ def _check_config(config, folder):
             f"version {config.get('version')} in {folder}. Export it again, or load it by the "
             "runtime.py in that folder."
         )
-    parts = {name: config.get(name) for name in ("answerers", "settings", "packer")}
     kinds = {"answerers": list, "settings": dict, "packer": dict}
-    if wrong := {k: x for k, x in parts.items() if not isinstance(x, kinds[k])}:
-        raise ValueError(
-            "config.json must have a list `answerers` and dicts `settings` and `packer`. Received: "
-            f"{wrong!r:.200} in {folder}. Export it again."
-        )
-    sizes = {name: {**config["packer"], **config["settings"]}.get(name) for name in _SIZES}
-    wrong = {k: x for k, x in sizes.items() if x is not None and (type(x) is not int or x < 1)}
+    wrong = {k: config.get(k) for k, kind in kinds.items() if not isinstance(config.get(k), kind)}
+    if not wrong:
+        sizes = {k: x for k, x in (config["packer"] | config["settings"]).items() if k in _SIZES}
+        wrong = {k: x for k, x in sizes.items() if x is not None and (type(x) is not int or x < 1)}
     if wrong:
         raise ValueError(
-            f"config.json must have sizes from 1. Received: {wrong} in {folder}. Export it again."
+            "config.json must have a list `answerers`, dicts `settings` and `packer`, and in them "
+            f"sizes from 1. Received: {wrong!r:.200} in {folder}. Export it again."
         )
 
 
@@ -137,12 +134,12 @@ def _answerers_of(config, folder):
     found = {}
     for name in config["answerers"]:
         module, _, class_name = name.rpartition(".")
-        if PACKAGE != "bert_keras" or module.startswith("bert_keras.answers."):
-            own = module.removeprefix("bert_keras.")
-            own = own if own.startswith("answers.") else "answers.own"
-            cls = getattr(importlib.import_module(f"{PACKAGE}.{own}"), class_name, None)
-        else:
+        is_own = not module.startswith("bert_keras.answers.")
+        if is_own and PACKAGE == "bert_keras":
             cls = answerers.KNOWN.get(name)
+        else:
+            module = "answers.own" if is_own else module.removeprefix("bert_keras.")
+            cls = getattr(importlib.import_module(f"{PACKAGE}.{module}"), class_name, None)
         if cls is None or not issubclass(cls, answerers.Answerer):
             raise ValueError(
                 f"{folder} answers by {name}, which this program does not know. Import its module "
@@ -175,7 +172,9 @@ class ExportedTask:
         paths = [os.path.join(folder, name) for name in ("tokenizer.json", "model.onnx")]
         try:
             self.answerers = _answerers_of(self.config, folder)
-            self.packer = _packer_of(self.config, tokenizers.Tokenizer.from_file(paths[0]))
+            self.preprocessor = _preprocessor_of(
+                self.config, tokenizers.Tokenizer.from_file(paths[0])
+            )
             options = onnxruntime.SessionOptions()
             # As for other libraries on a CPU; the default is all cores.
             threads = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
@@ -184,7 +183,7 @@ class ExportedTask:
         except Exception as error:  # The libraries raise errors without a class of their own.
             raise ValueError(f"{folder} cannot be read ({error}). Export it again.") from error
         self.answers = [name for name, cls in self.answerers.items() if cls.about]
-        self.tokenizer = self.packer.tokenizer
+        self.tokenizer = self.preprocessor.tokenizer
         self._input_names = [value.name for value in self._session.get_inputs()]
         self._output_names = [value.name for value in self._session.get_outputs()]
 
@@ -192,9 +191,8 @@ class ExportedTask:
         if name not in self.__dict__.get("answerers", ()):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-        cls = self.answerers[name]
-        fields = [field.name for field in cls.fields if field.kind != "optional"]
-        names = [*fields, *(option.name for option in cls.options)]
+        fields = [field.name for field in self.answerers[name].fields if field.kind != "optional"]
+        names = [*fields, *(option.name for option in self.answerers[name].options)]
 
         def ask(*arguments, **options):
             if len(arguments) > len(names):
@@ -219,7 +217,7 @@ class ExportedTask:
                 f"This exported {self.config['task']} answers by {' and '.join(self.answers)}. "
                 f"Received: {method}."
             )
-        return self.answerers[method](self.answer_settings(), self.packer, **options)
+        return self.answerers[method](self.answer_settings(), self.preprocessor, **options)
 
     def ask(self, method: str, *columns: Any, batch_size: int | None = None, **options: Any) -> Any:
         """Returns the answer to one example, or to columns of examples, see `bert_keras.Task.ask`.
@@ -271,15 +269,12 @@ class ExportedTask:
             yield indices, outputs["logits"] if outputs.keys() == {"logits"} else outputs
 
 
-def _packer_of(config, backend):
+def _preprocessor_of(config, backend):
     """Returns the `TextPacker` of a config around a `tokenizers.Tokenizer`."""
-    encoder = importlib.import_module(f"{PACKAGE}.tokenizers.text_encoder")
-    layout = importlib.import_module(f"{PACKAGE}.tokenizers.layout")
-    packer = importlib.import_module(f"{PACKAGE}.preprocessing.collate")
-    layout = layout.Layout(**config["layout"])
+    collate = importlib.import_module(f"{PACKAGE}.preprocessing.collate")
+    layout = collate.Layout(**config["layout"])
     settings = {**config["packer"], "input_names": tuple(config["packer"]["input_names"])}
-    tokenizer = encoder.TextEncoder(backend, layout, config["tokens"])
-    return packer.TextPacker(tokenizer, **settings)
+    return collate.TextPacker(collate.TextEncoder(backend, layout, config["tokens"]), **settings)
 
 
 def _main():

@@ -18,7 +18,7 @@ from bert_keras.version import __version__
 _WEIGHTS = "model.onnx.data"
 _ROOT = pathlib.Path(bert_keras.__file__).parent
 # What `runtime` imports by name.
-_ALWAYS = ("answers.answerer", "checks", "tokenizers.text_encoder", "preprocessing.collate")
+_ALWAYS = ("answers.answerer", "checks", "preprocessing.collate")
 # The module of a user's own answers in the folder.
 _OWN = "answers.own"
 
@@ -106,14 +106,11 @@ def library_of(answerers):
     library = {"answers/own.py": _own_source(own)} if own else {}
     todo = [*_ALWAYS, *(x.__module__.partition(".")[2] for x in answerers if x not in own)]
     todo += _imported(_OWN, ast.parse(library["answers/own.py"])) if own else []
-    found = set()
     while todo:
-        name = todo.pop()
-        if name not in found:
-            found.add(name)
-            path = f"{name.replace('.', '/')}.py"
-            library[path] = source = (_ROOT / path).read_text(encoding="utf-8")
-            todo += _imported(name, ast.parse(source))
+        path = f"{(name := todo.pop()).replace('.', '/')}.py"
+        if path not in library:
+            library[path] = (_ROOT / path).read_text(encoding="utf-8")
+            todo += _imported(name, ast.parse(library[path]))
     folders = {pathlib.PurePath(path).parent.as_posix() for path in library}
     return library | {f"{folder}/__init__.py".removeprefix("./"): "" for folder in {*folders, "."}}
 
@@ -152,15 +149,13 @@ def _own_source(classes):
 
 def _used(nodes, names):
     """Returns the statements that define names, and those that define what they use."""
-    used, todo = [], [*names]
-    while todo:
-        name = todo.pop()
-        for node in nodes:
-            if name not in _defined(node) or node in used:
-                continue
-            used.append(node)
-            todo += [x.id for x in ast.walk(node) if isinstance(x, ast.Name)]
-    return [_relative(node) for node in nodes if node in used]
+    used, size = {*names}, 0
+    while len(used) > size:
+        size = len(used)
+        nodes_used = [node for node in nodes if not used.isdisjoint(_defined(node))]
+        parts = (part for node in nodes_used for part in ast.walk(node))
+        used |= {part.id for part in parts if isinstance(part, ast.Name)}
+    return [_relative(node) for node in nodes_used]
 
 
 def _defined(node):

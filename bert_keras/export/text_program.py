@@ -5,10 +5,10 @@ from typing import Any
 
 import keras
 
-from bert_keras.export.inputs_in_graph import GraphPreprocessor
-from bert_keras.export.tokenizer_in_graph import check_can_be_in_graph
+from bert_keras.checks import check_choice, check_int
+from bert_keras.export.tokenizer_in_graph import GraphTokenizer, check_can_be_in_graph
+from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.layers.activations import get_activation
-from bert_keras.preprocessing.collate import PAIR_STRATEGIES, SINGLE_STRATEGIES
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 
 _ADVICE = "Export it without `text=True`, for token ids, or use the task itself, with `predict`."
@@ -36,13 +36,12 @@ def check(model: keras.Model, format: str, input_signature: Any, options: dict[s
             "A program that takes texts needs a `TextPreprocessor`, not one of a subclass. "
             f"Received: a {type(model.preprocessor).__name__}. {_ADVICE}"
         )
-    if not _endpoints(model):
-        raise ValueError(
-            "The preprocessor must be able to truncate what a program takes, texts or pairs. "
-            f"Received: {type(model).__name__} with truncation={model.preprocessor.truncation!r} "
-            f"and max_length={model.preprocessor.max_length}. Use 'longest_first'."
-        )
-    check_can_be_in_graph(model.preprocessor.tokenizer)
+    advice = "A program that takes texts truncates in no other way."
+    preprocessor = model.preprocessor
+    check_choice("truncation", preprocessor.truncation, ("longest_first",), advice)
+    least = preprocessor.tokenizer.layout.num_special(2 in model.text_answer.num_texts)
+    check_int("max_length", preprocessor.max_length, least)
+    check_can_be_in_graph(preprocessor.tokenizer)
 
 
 def _says_answer(cls):
@@ -52,28 +51,17 @@ def _says_answer(cls):
     return bool(parts) and "text_answer" in vars(parts[0])
 
 
-def _endpoints(model):
-    """Returns name -> number of texts, for the numbers that the preprocessor can truncate."""
-    strategies, preprocessor = {1: SINGLE_STRATEGIES, 2: PAIR_STRATEGIES}, model.preprocessor
-    served = [
-        number
-        for number in model.text_answer.num_texts
-        if preprocessor.truncation in strategies[number] and preprocessor.room(number == 2) >= 0
-    ]
-    return dict(zip(("serve", "serve_pairs"), served, strict=False))
-
-
 def write(model: keras.Model, path: str, verbose: bool | None = None) -> None:
     """Writes a model as a SavedModel that takes texts, see `ExportMixin.export`.
 
     Its endpoints are `serve(texts)` and `serve_pairs(texts, pairs)`, or `serve(texts, pairs)` for a
-    task that only takes pairs. An endpoint is left out if the truncation does not fit it.
+    task that only takes pairs.
     """
     import tensorflow as tf
 
     archive, serve = keras.export.ExportArchive(), program_of(model)
     specs = [tf.TensorSpec((None,), tf.string, name=name) for name in ("texts", "pairs")]
-    for name, number in _endpoints(model).items():
+    for name, number in zip(("serve", "serve_pairs"), model.text_answer.num_texts, strict=False):
         archive.add_endpoint(name, serve, specs[:number])
     archive.write_out(path, verbose=bool(verbose))
 
@@ -99,3 +87,64 @@ def _answers(model, outputs):
         probabilities = tf.sigmoid(outputs)
         predicted = tf.where(probabilities >= 0.5, names, "")
     return {output: outputs, "probabilities": probabilities, "labels": predicted}
+
+
+class GraphPreprocessor:
+    """Makes the inputs that a `TextPreprocessor` makes, with the operations of a graph.
+
+    Args:
+        preprocessor: a `TextPreprocessor` that truncates the longest text first, and whose
+            tokenizer fits in a graph, see `GraphTokenizer`.
+    """
+
+    def __init__(self, preprocessor):
+        self.preprocessor = preprocessor
+        self.tokenize = GraphTokenizer(preprocessor.tokenizer)
+
+    def __call__(self, texts, pairs=None):
+        """Tokenizes, truncates, packs and pads to the longest row.
+
+        Args:
+            texts: string tensor `(batch,)`.
+            pairs: string tensor `(batch,)`, the second texts, or `None`.
+
+        Returns:
+            A dict of int32 tensors `(batch, length)`, see `collate.pack`.
+        """
+        import tensorflow as tf
+
+        tokenizer, is_pair = self.preprocessor.tokenizer, pairs is not None
+        layout, first = tokenizer.layout, self.tokenize(texts)
+        second = self.tokenize(pairs) if is_pair else first[:, :0]
+        first, second = _truncated(first, second, self.preprocessor.room(is_pair))
+        before, between, after = (
+            tf.tile(tf.constant([ids], tf.int32, (1, len(ids))), [tf.shape(texts)[0], 1])
+            for ids in (layout.before, layout.between if is_pair else (), layout.after)
+        )
+        rows = tf.concat([before, first, between, second, after], axis=1)
+        lengths = rows.row_lengths()
+        # Without texts there is one column, since models read the first token.
+        longest = tf.reduce_max(tf.concat([lengths, [1]], axis=0))
+        token_ids = rows.to_tensor(tokenizer.pad_token_id, shape=tf.stack([-1, longest]))
+        ends = lengths, lengths - second.row_lengths() - len(layout.after)
+        mask, is_first = (tf.sequence_mask(end, longest, tf.int32) for end in ends)
+        segments = (mask - is_first) * (layout.second_segment if is_pair else 0)
+        inputs = {TOKEN_IDS: token_ids, SEGMENT_IDS: segments, PADDING_MASK: mask}
+        return {name: inputs[name] for name in inputs if name in self.preprocessor.input_names}
+
+
+def _truncated(first, second, budget):
+    """Returns both texts of rows, the longest truncated first, see `collate.truncated_lengths`."""
+    import tensorflow as tf
+
+    lengths = [rows.row_lengths() for rows in (first, second)]
+    budget = tf.cast(budget, lengths[0].dtype)
+    half = (budget + tf.cast(lengths[0] > lengths[1], budget.dtype)) // 2
+    kept = tf.maximum(half, budget - lengths[1]), tf.maximum(budget - half, budget - lengths[0])
+    return [
+        tf.ragged.boolean_mask(
+            rows,
+            rows.with_values(tf.ragged.range(row_lengths).values < tf.repeat(most, row_lengths)),
+        )
+        for rows, row_lengths, most in zip((first, second), lengths, kept, strict=True)
+    ]

@@ -9,7 +9,7 @@ import h5py
 import keras
 import ml_dtypes
 
-from bert_keras.checks import check_choice, require
+from bert_keras.checks import check_choice, check_int, require
 from bert_keras.engine.atomic_files import replacing_files, write_json, write_text
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.export import keras_hub_tokenizer as tokenizers
@@ -130,11 +130,8 @@ def _record_and_head(backbone, task):
 def _config(record, backbone):
     config = {"dtype": keras.dtype_policies.serialize(backbone.dtype_policy)}
     config |= written_config(record, backbone, _THERE)
-    if config.get("num_segments", 2) < 2:
-        raise ValueError(
-            f"{_THERE} needs num_segments of 2 or more. Received: {config['num_segments']}. Use "
-            "`save_to_preset` or `export_to_huggingface`."
-        )
+    advice = f"{_THERE} needs it. Use `save_to_preset` or `export_to_huggingface`."
+    check_int("num_segments", config.get("num_segments", 2), 2, advice=advice)
     return config
 
 
@@ -143,14 +140,10 @@ def _family(record, preprocessor):
     families = list(record.names.values())
     if preprocessor is None:
         return families[0]
+    family_of = {record.tokenizers[family]: family for family in reversed(families)}
+    advice = "Set the task's `preprocessor` to None to export it for ready inputs."
     kind = preprocessor.tokenizer.settings["model"]["type"]
-    if matches := [family for family in families if record.tokenizers[family] == kind]:
-        return matches[0]
-    raise ValueError(
-        f"{_THERE}'s {' and '.join(families)} have tokenizers of the type "
-        f"{' and '.join(record.tokenizers.values())}. Received: {kind}. Set the task's "
-        "`preprocessor` to None to export it for ready inputs."
-    )
+    return family_of[check_choice("type of the tokenizer", kind, family_of, advice)]
 
 
 def _serialized(class_name, config):
@@ -191,11 +184,9 @@ def _task_arguments(task, head):
     config, arguments = task.get_config(), {}
     if "num_classes" in head.inferred:
         arguments["num_classes"] = task.num_classes
-        if task.problem_type == "regression" and task.num_classes > 1:
-            raise ValueError(
-                f"A regression gives one score in {_THERE}. Received: num_classes="
-                f"{task.num_classes}, which it would take for classes. Export the backbone instead."
-            )
+        if task.problem_type == "regression":
+            advice = f"A regression gives one score in {_THERE}. Export the backbone instead."
+            check_int("num_classes", task.num_classes, most=1, advice=advice)
         is_multi_label = task.problem_type == "multi_label"
         arguments["activation"] = "sigmoid" if is_multi_label else task.activation
     for name, key in (("dropout", head.dropout), ("pooling", head.pooling), ("normalize",) * 2):

@@ -102,7 +102,7 @@ class ExportMixin:
     def export(
         self,
         filepath: Path,
-        format: Literal["tf_saved_model", "litert", "onnx", "openvino", "torch"] = "tf_saved_model",
+        format: Literal["tf_saved_model", "litert", "onnx", "openvino"] = "tf_saved_model",
         verbose: bool | None = None,
         input_signature: Any = None,
         *,
@@ -124,7 +124,6 @@ class ExportMixin:
         | `"litert"` | `*.tflite` | TensorFlow |
         | `"onnx"` | `*.onnx`, above 1.5 GB with `*.onnx.data` | PyTorch and onnxscript |
         | `"openvino"` | `*.xml` and `*.bin` | PyTorch, onnxscript and openvino |
-        | `"torch"` | `*.pt2` | PyTorch |
 
         Args:
             filepath: str or path; with `"onnx"`, a path that does not end with `.onnx` is a folder

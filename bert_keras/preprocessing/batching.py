@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -75,7 +76,7 @@ def bucket_lengths(lengths: ArrayLike, buckets: Sequence[int]) -> NDArray[np.int
         ValueError: buckets do not increase, or a length is above the last one.
     """
     buckets = np.asarray(buckets, dtype=np.int64)
-    if buckets.ndim != 1 or not len(buckets) or np.any(np.diff(buckets) <= 0) or buckets[0] < 1:
+    if buckets.ndim != 1 or not len(buckets) or np.any(np.diff(buckets, prepend=0) <= 0):
         raise ValueError(f"`buckets` must be positive and increase. Received: {buckets}.")
     places = np.searchsorted(buckets, lengths)
     longest, advice = int(np.max(lengths, initial=0)), "The last bucket must hold the longest row."
@@ -104,10 +105,10 @@ def choose_bucket_lengths(batches, buckets, num_epochs, price):
     >>> choose_bucket_lengths(batches, (16, 24, 32, 40), num_epochs=1, price=8192)
     (16, 32)
     """
-    rows = dict.fromkeys(buckets, 0)
+    rows = collections.Counter()
     for indices, length in batches:
         rows[length] += len(indices)
-    used_lengths = [length for length in buckets if rows[length]]
+    used_lengths = sorted(+rows)
     # For each length: the smallest price of all batches up to it, and the lengths with that price.
     best = [(0.0, ())]
     for end, length in enumerate(used_lengths, start=1):

@@ -57,16 +57,13 @@ def truncated_lengths(
         half = (budget + (first > second)) // 2
         kept_first = np.minimum(first, np.maximum(half, budget - second))
         return kept_first, np.minimum(second, np.maximum(budget - half, budget - first))
-    if truncation == "only_first":
-        return _cut_to(first, budget - second, truncation, budget), second
-    return first, _cut_to(second, budget - first, truncation, budget)
-
-
-def _cut_to(lengths, room, truncation, budget):
+    whole = second if truncation == "only_first" else first
     rule = f"`truncation={truncation!r}` needs the other text to fit in {budget} tokens"
     advice = "Raise `max_length`, use 'longest_first', or cut the text into windows."
-    raise_at_first(room < 0, budget - room, rule, advice)
-    return np.minimum(lengths, room)
+    raise_at_first(whole > budget, whole, rule, advice)
+    if whole is second:
+        return np.minimum(first, budget - second), second
+    return first, np.minimum(second, budget - first)
 
 
 def truncate(
@@ -150,7 +147,11 @@ def pack(
     advice = "The special tokens need room."
     budget = check_int("max_length", max_length, num_special, advice=advice) - num_special
     if is_pair:
-        first, second = _truncate_pairs(ids, Ragged.from_rows(pair_ids), budget, truncation)
+        pair_ids = Ragged.from_rows(pair_ids)
+        check_pairs(ids, pair_ids)
+        kept = truncated_lengths(ids.lengths, pair_ids.lengths, budget, truncation)
+        first = Ragged(ids.values, ids.starts, kept[0])
+        second = Ragged(pair_ids.values, pair_ids.starts, kept[1])
     else:
         first, second = truncate(ids, budget, truncation)
     lengths = first.lengths + second.lengths + num_special
@@ -167,28 +168,16 @@ def pack(
     second.scatter(token_ids, second_begins)
     ends = second_begins + second.lengths
     token_ids[rows, ends[:, None] + np.arange(len(layout.after))] = layout.after
-    inputs, columns = {}, np.arange(length)
+    columns = np.arange(length)
     padding_mask = columns < lengths[:, None]
+    is_second = padding_mask & (columns >= second_begins[:, None]) & is_pair
+    inputs = {TOKEN_IDS: token_ids, SEGMENT_IDS: is_second * layout.second_segment}
+    inputs[PADDING_MASK] = padding_mask
+    chosen = {}
     for name in input_names:
-        if name == TOKEN_IDS:
-            inputs[name] = token_ids
-        elif name == SEGMENT_IDS:
-            is_second = padding_mask & (columns >= second_begins[:, None]) & is_pair
-            inputs[name] = (is_second * layout.second_segment).astype(np.int32)
-        elif name == PADDING_MASK:
-            inputs[name] = padding_mask.astype(np.int32)
-        else:
-            check_choice("input_names", name, INPUT_NAMES)
-    return inputs
-
-
-def _truncate_pairs(ids, pair_ids, budget, truncation):
-    check_pairs(ids, pair_ids)
-    kept_lengths = truncated_lengths(ids.lengths, pair_ids.lengths, budget, truncation)
-    return (
-        Ragged(rows.values, rows.starts, lengths)
-        for rows, lengths in zip((ids, pair_ids), kept_lengths, strict=True)
-    )
+        check_choice("input_names", name, INPUT_NAMES)
+        chosen[name] = inputs[name].astype(np.int32, copy=False)
+    return chosen
 
 
 class TextPacker:

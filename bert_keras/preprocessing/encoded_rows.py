@@ -221,11 +221,12 @@ class MaskRows(Rows):
         rows, columns = np.nonzero(packed[TOKEN_IDS] == mask_id)
         counts = np.bincount(rows, minlength=len(ids))
         parts = [part for part in (ids, pair_ids) if part is not None]
-        num_lost = sum(_counts(part, mask_id) for part in parts) - counts
+        num_all = sum(np.array([np.sum(x == mask_id) for x in part], int) for part in parts)
         rule = (
             f"No {packer.tokenizer.mask_token} may fall off the end of a text, "
             f"max_length={packer.max_length}"
         )
+        num_lost = num_all - counts
         raise_at_first(num_lost > 0, num_lost, rule, "Shorten the text around it.")
         return cls(packer, packed, Ragged.from_flat(columns.astype("int32"), counts))
 
@@ -286,8 +287,3 @@ class MarkedRows(_Marked, TextRows):
 
 class MarkedGroupRows(_Marked, GroupRows):
     """Rows of a query and its documents."""
-
-
-def _counts(ids, token_id):
-    """Returns how often an id occurs in each row of a `Ragged`: int `(num_rows,)`."""
-    return np.array([np.count_nonzero(ids[row] == token_id) for row in range(len(ids))], int)

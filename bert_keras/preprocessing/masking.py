@@ -169,8 +169,99 @@ class Masking:
         padding_mask: Array | None = None,
         word_starts: Array | None = None,
     ) -> MaskedTokens:
-        """Masks a batch, see `mask_tokens`."""
-        return mask_tokens(token_ids, kinds, generator, self, padding_mask, word_starts)
+        """Masks a batch of rows.
+
+        Args:
+            token_ids: int `(batch, seq_len)`, with special tokens and padding.
+            kinds: `TokenKinds` of the vocabulary.
+            generator: `np.random.Generator`; the same state gives the same masks.
+            padding_mask: int or bool `(batch, seq_len)`, 1 for real tokens. None assumes that each
+                row ends with the `[SEP]` after its last ordinary token, and that all ordinary
+                tokens are real.
+            word_starts: bool `(batch, seq_len)`, whether a word begins at this token; None to use
+                the vocabulary.
+
+        Returns:
+            `MaskedTokens`. A row with no token to choose has no predictions.
+
+        Raises:
+            ValueError: an id is outside the vocabulary.
+
+        Example:
+
+        >>> kinds = TokenKinds(4, np.arange(30) < 5, np.zeros(30, bool))
+        >>> rows = np.array([[2, 10, 11, 12, 13, 3, 0, 0]])
+        >>> masked = Masking()(rows, kinds, np.random.default_rng(0))
+        >>> masked.mask_positions.shape, int(masked.weights.sum())
+        ((1, 2), 1)
+        """
+        token_ids = np.asarray(token_ids)
+        vocabulary_size = len(kinds.is_special)
+        raise_at_first(
+            (token_ids < 0) | (token_ids >= vocabulary_size),
+            token_ids,
+            f"Token ids must be from 0 to {vocabulary_size - 1}, the last of the vocabulary",
+            "Tokenize the text with the same vocabulary.",
+        )
+        is_candidate = ~kinds.is_special[token_ids]
+        if padding_mask is None:
+            columns = np.arange(token_ids.shape[1])
+            last = np.max(np.where(is_candidate, columns + 2, 0), axis=1, initial=0)
+            num_tokens = np.minimum(last, token_ids.shape[1])
+        else:
+            padding_mask = np.asarray(padding_mask).astype(bool)
+            is_candidate &= padding_mask
+            num_tokens = padding_mask.sum(axis=1)
+        width = self.num_predictions(token_ids.shape[1])
+        budgets = np.clip(np.rint(num_tokens * self.rate).astype(np.int64), 1, width)
+        if self.strategy == "pieces":
+            is_chosen, groups = _choose_pieces(is_candidate, budgets, generator), None
+        else:
+            if word_starts is None:
+                word_starts = kinds.word_starts(token_ids)
+            words = _Words(is_candidate, np.asarray(word_starts).astype(bool))
+            choose = words.choose if self.strategy == "whole_words" else words.choose_spans
+            is_chosen, groups = choose(budgets, generator, self)
+        return _replace(token_ids, is_chosen, groups, width, kinds, generator, self)
+
+    def rows_alike(
+        self,
+        token_ids: Array,
+        kinds: TokenKinds,
+        row_numbers: ArrayLike,
+        padding_mask: Array,
+        word_starts: Array | None = None,
+    ) -> MaskedTokens:
+        """Masks a batch for evaluation, where each row always gets the same masks.
+
+        Each row is masked on its own, without its padding and with its own random numbers, so its
+        masks depend only on its number: not on a seed, nor on the size and padding of batches.
+
+        Args:
+            token_ids: int `(batch, seq_len)`.
+            kinds: `TokenKinds` of the vocabulary.
+            row_numbers: int `(batch,)`, the number of each row in its data.
+            padding_mask: int or bool `(batch, seq_len)`, 1 for real tokens, which come first.
+            word_starts: bool `(batch, seq_len)`, see `__call__`.
+
+        Returns:
+            `MaskedTokens`.
+
+        Raises:
+            ValueError: an id is outside the vocabulary.
+        """
+        shape = (len(token_ids), self.num_predictions(token_ids.shape[1]))
+        zeros = (np.zeros(shape, dtype) for dtype in (np.int32, np.int32, np.float32))
+        masked = MaskedTokens(token_ids.astype(np.int32), *zeros)
+        lengths = np.sum(padding_mask, axis=1, dtype=np.int64).tolist()
+        for place, (number, length) in enumerate(zip(row_numbers.tolist(), lengths, strict=True)):
+            row = (slice(place, place + 1), slice(length))
+            generator = np.random.default_rng([0, 0, number])
+            starts = None if word_starts is None else word_starts[row]
+            masked_row = self(token_ids[row], kinds, generator, padding_mask[row], starts)
+            for batch_values, values in zip(masked, masked_row, strict=True):
+                batch_values[place, : values.shape[1]] = values[0]
+        return masked
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, ready for JSON."""
@@ -180,113 +271,6 @@ class Masking:
     def from_config(cls, config: dict[str, Any]) -> Self:
         """Returns a `Masking` from the dict of `get_config`."""
         return cls(**config)
-
-
-def mask_rows_alike(
-    token_ids: Array,
-    kinds: TokenKinds,
-    row_numbers: ArrayLike,
-    masking: Masking,
-    padding_mask: Array,
-    word_starts: Array | None = None,
-) -> MaskedTokens:
-    """Masks a batch for evaluation, where each row always gets the same masks.
-
-    Each row is masked on its own, without its padding and with its own random numbers, so its masks
-    depend only on its number: not on a seed, nor on the size and padding of batches.
-
-    Args:
-        token_ids: int `(batch, seq_len)`.
-        kinds: `TokenKinds` of the vocabulary.
-        numbers: int `(batch,)`, the number of each row in its data.
-        masking: `Masking`.
-        padding_mask: int or bool `(batch, seq_len)`, 1 for real tokens, which come first.
-        word_starts: bool `(batch, seq_len)`, see `mask_tokens`.
-
-    Returns:
-        `MaskedTokens`.
-
-    Raises:
-        ValueError: an id is outside the vocabulary.
-    """
-    shape = (len(token_ids), masking.num_predictions(token_ids.shape[1]))
-    zeros = (np.zeros(shape, dtype) for dtype in (np.int32, np.int32, np.float32))
-    masked = MaskedTokens(token_ids.astype(np.int32), *zeros)
-    lengths = np.sum(padding_mask, axis=1, dtype=np.int64).tolist()
-    for place, (number, length) in enumerate(zip(row_numbers.tolist(), lengths, strict=True)):
-        row = (slice(place, place + 1), slice(length))
-        generator = np.random.default_rng([0, 0, number])
-        starts = None if word_starts is None else word_starts[row]
-        masked_row = masking(token_ids[row], kinds, generator, padding_mask[row], starts)
-        for batch_values, values in zip(masked, masked_row, strict=True):
-            batch_values[place, : values.shape[1]] = values[0]
-    return masked
-
-
-def mask_tokens(
-    token_ids: Array,
-    kinds: TokenKinds,
-    generator: np.random.Generator,
-    masking: Masking | None = None,
-    padding_mask: Array | None = None,
-    word_starts: Array | None = None,
-) -> MaskedTokens:
-    """Masks a batch of rows.
-
-    Args:
-        token_ids: int `(batch, seq_len)`, with special tokens and padding.
-        kinds: `TokenKinds` of the vocabulary.
-        generator: `np.random.Generator`; the same state gives the same masks.
-        masking: `Masking`; None for BERT's.
-        padding_mask: int or bool `(batch, seq_len)`, 1 for real tokens. None assumes that each row
-            ends with the `[SEP]` after its last ordinary token, and that all ordinary tokens are
-            real.
-        word_starts: bool `(batch, seq_len)`, whether a word begins at this token; None to use the
-            vocabulary.
-
-    Returns:
-        `MaskedTokens`. A row with no token to choose has no predictions.
-
-    Raises:
-        ValueError: an id is outside the vocabulary.
-
-    Example:
-
-    >>> kinds = TokenKinds(4, np.arange(30) < 5, np.zeros(30, bool))
-    >>> rows = np.array([[2, 10, 11, 12, 13, 3, 0, 0]])
-    >>> masked = mask_tokens(rows, kinds, np.random.default_rng(0))
-    >>> masked.mask_positions.shape, int(masked.weights.sum())
-    ((1, 2), 1)
-    """
-    masking = Masking() if masking is None else masking
-    token_ids = np.asarray(token_ids)
-    vocabulary_size = len(kinds.is_special)
-    raise_at_first(
-        (token_ids < 0) | (token_ids >= vocabulary_size),
-        token_ids,
-        f"Token ids must be from 0 to {vocabulary_size - 1}, the last of the vocabulary",
-        "Tokenize the text with the same vocabulary.",
-    )
-    is_candidate = ~kinds.is_special[token_ids]
-    if padding_mask is None:
-        columns = np.arange(token_ids.shape[1])
-        last = np.max(np.where(is_candidate, columns + 2, 0), axis=1, initial=0)
-        num_tokens = np.minimum(last, token_ids.shape[1])
-    else:
-        padding_mask = np.asarray(padding_mask).astype(bool)
-        is_candidate &= padding_mask
-        num_tokens = padding_mask.sum(axis=1)
-    width = masking.num_predictions(token_ids.shape[1])
-    budgets = np.clip(np.rint(num_tokens * masking.rate).astype(np.int64), 1, width)
-    if masking.strategy == "pieces":
-        is_chosen, groups = _choose_pieces(is_candidate, budgets, generator), None
-    else:
-        if word_starts is None:
-            word_starts = kinds.word_starts(token_ids)
-        words = _Words(is_candidate, np.asarray(word_starts).astype(bool))
-        choose = words.choose if masking.strategy == "whole_words" else words.choose_spans
-        is_chosen, groups = choose(budgets, generator, masking)
-    return _replace(token_ids, is_chosen, groups, width, kinds, generator, masking)
 
 
 def _choose_pieces(is_candidate, budgets, generator):

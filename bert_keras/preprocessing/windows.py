@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..checks import check_int, raise_at_first
+
 
 class Windows(NamedTuple):
     """Where each window lies, one entry per window, ordered by document and start.
@@ -55,14 +57,9 @@ def cut_windows(lengths: ArrayLike, window_length: ArrayLike, stride: int) -> Wi
     """
     lengths = np.asarray(lengths, dtype=np.int64)
     window_length = np.broadcast_to(np.asarray(window_length, dtype=np.int64), lengths.shape)
-    if not isinstance(stride, (int, np.integer)) or isinstance(stride, bool) or stride < 1:
-        raise ValueError(f"`stride` must be an int from 1. Received: {stride!r}.")
-    if np.any(window_length < 1):
-        document = int(np.argmin(window_length))
-        raise ValueError(
-            "A window must have room for a token. Received: window_length="
-            f"{window_length[document]} for document {document}. Shorten its prefix."
-        )
+    check_int("stride", stride)
+    rule = "The window of a document must have room for a token"
+    raise_at_first(window_length < 1, window_length, rule, "Shorten its prefix.")
     step = np.minimum(stride, window_length)
     counts = 1 + -(-np.maximum(lengths - window_length, 0) // step)
     documents, position = positions_of(counts)

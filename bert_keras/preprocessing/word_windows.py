@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..tokenizers.text_encoder import TEXTS_AT_ONCE
 from .collate import TextPacker
 from .encoded_rows import TextRows
 from .ragged import Ragged
-from .windows import Windows, cut_windows, max_context, positions_of
+from .windows import cut_windows, max_context, positions_of
 
 
 class WordRows(TextRows):
@@ -52,12 +52,16 @@ class WordRows(TextRows):
             ids[ids < 0] = tokenizer.unknown_token_id
         if are_pieces:
             words, num_words = np.arange(len(ids)), lengths.tolist()
-        num_before, num_special = len(tokenizer.layout.before), tokenizer.layout.num_special()
+        num_special = tokenizer.layout.num_special()
         windows = cut_windows(lengths, room, stride or max(1, room // 2))
-        window, _ = positions_of(windows.lengths)
+        window, place = positions_of(windows.lengths)
         packed = np.full(len(window) + num_special * len(windows.lengths), -1, np.int64)
-        places = np.arange(len(window)) + num_special * window + num_before
-        packed[places] = words_in_windows(words, lengths, windows)
+        places = np.arange(len(window)) + num_special * window + len(tokenizer.layout.before)
+        # Each word counts once: at its first piece, in the window where that has the most context.
+        is_first = np.diff(words, prepend=-1) != 0
+        starts = (np.cumsum(lengths) - lengths)[windows.documents] + windows.starts
+        piece = starts[window] + place
+        packed[places] = np.where(is_first[piece] & max_context(windows), words[piece], -1)
         self.words = Ragged.from_flat(packed, windows.lengths + num_special)
         self.sentences, self.num_words = windows.documents, num_words
         super().__init__(packer, Ragged.from_flat(ids, lengths).windows(windows))
@@ -108,25 +112,3 @@ def pieces_of_words(
     sentence_of_word = np.repeat(np.arange(len(num_words)), num_words)
     lengths = np.bincount(sentence_of_word[words], minlength=len(num_words))
     return ids, words, lengths, num_words
-
-
-def words_in_windows(
-    words: NDArray[np.int64], lengths: ArrayLike, windows: Windows
-) -> NDArray[np.int64]:
-    """Returns for each piece of each window the number of the word that counts there, or -1.
-
-    Each word counts once: at its first piece, in the window where that has the most context.
-
-    Args:
-        words: int64 `(num_pieces,)`, see `pieces_of_words`.
-        lengths: int64 `(num_sentences,)`, likewise.
-        windows: `Windows` over sentences.
-
-    Returns:
-        int64 `(total,)`, the pieces of one window after those of the other.
-    """
-    is_first = np.diff(words, prepend=-1) != 0
-    window, place = positions_of(windows.lengths)
-    starts = (np.cumsum(lengths) - lengths)[windows.documents] + windows.starts
-    piece = starts[window] + place
-    return np.where(is_first[piece] & max_context(windows), words[piece], -1)

@@ -6,13 +6,12 @@ import numpy as np
 from fastapi import APIRouter, Request
 from pydantic import ConfigDict, Field
 
-from bert_keras.serving import schemas
 from bert_keras.serving.explain import instruments_of
-from bert_keras.serving.rows import check, check_num_rows
+from bert_keras.serving.rows import Body, Sequences, Texts, check, check_num_rows, refusing, rows_of
 from bert_keras.serving.server import as_json
 
 
-class Question(schemas.Body):
+class Question(Body):
     """Rows of texts, in the order in which the model's method takes its fields.
 
     A row of a single text may be that text, and so may be a list of one row. Other keys are options
@@ -20,26 +19,26 @@ class Question(schemas.Body):
     """
 
     model_config = ConfigDict(extra="allow")
-    rows: str | schemas.Sequences
+    rows: str | Sequences
 
 
-class Texts(schemas.Body):
+class Tokenized(Body):
     """Texts to tokenize."""
 
-    inputs: str | schemas.Texts
+    inputs: str | Texts
 
 
-class Saliency(schemas.Body):
+class Saliency(Body):
     """A text or a pair, and the label to explain. The default is the likeliest label."""
 
-    row: schemas.Texts
+    row: Texts
     target: str | None = None
 
 
-class Attention(schemas.Body):
+class Attention(Body):
     """A text or a pair, a layer, and a head. The default is the mean over the heads."""
 
-    row: schemas.Texts
+    row: Texts
     layer: int = Field(0, ge=0)
     head: int | None = Field(None, ge=0)
 
@@ -56,8 +55,7 @@ def router(server):
     async def answer(request: Request, name: str, body: Question):
         served = server.find(name)
         options = _checked_options(served, body)
-        rows = [body.rows] if isinstance(body.rows, str) else body.rows
-        rows = [(row,) if isinstance(row, str) else tuple(row) for row in rows]
+        rows = rows_of(body.rows)
         answers = await server.ask(request, served, served.method, rows, **options)
         return await as_json([x.tolist() if isinstance(x, np.ndarray) else x for x in answers])
 
@@ -82,7 +80,7 @@ def router(server):
         return await as_json(answers[0])
 
     @routes.post("/tokens/{name:path}", summary="The tokens of texts, and their ids")
-    async def tokens(name: str, body: Texts):
+    async def tokens(name: str, body: Tokenized):
         texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
         check_num_rows(texts, server.settings)
         length, most = sum(map(len, texts)), server.settings.max_text
@@ -106,14 +104,15 @@ def router(server):
 
 def _checked_options(served, body):
     """Returns the options of a body; raises `HTTPException`, 422, for one that does not fit."""
-    defaults = {option.name: option.default for option in served.options(served.method)}
+    cls = served.answerers[served.method]
+    defaults = {option.name: option.default for option in cls.options}
     options = {}
     for name, value in (body.model_extra or {}).items():
         check(not isinstance(value, dict), f"{name}: a text, a number or a list is needed.")
         value = defaults.get(name) if value is None else value
         options[name] = tuple(value) if isinstance(value, list) else value
-    if options:
-        served.check_options(served.method, options)
+    with refusing():
+        served.model.answerer(cls.method, **options) if options else None
     return options
 
 
@@ -131,8 +130,8 @@ def _described(served):
         "name": served.name,
         "method": served.method,
         "fields": [x.name for x in served.fields(served.method) if x.kind != "optional"],
-        "options": [option.name for option in served.options(served.method)],
-        "mask": served.mask_token if served.method == "fill_mask" else None,
+        "options": [option.name for option in served.answerers[served.method].options],
+        "mask": served.model.tokenizer.mask_token if served.method == "fill_mask" else None,
         "similarity": served.setting("similarity"),
         "instruments": instruments_of(served.model),
     }

@@ -7,19 +7,14 @@ from typing import Any, Literal
 import numpy as np
 from fastapi import APIRouter, Request
 from pydantic import ConfigDict, Field
-from starlette.exceptions import HTTPException
 
-from bert_keras.answers.entailment import (
-    check_hypotheses,
-    entailment_answers,
-    entailment_columns,
-)
-from bert_keras.serving.label_scores import classified, labels_of
-from bert_keras.serving.pipeline_entities import STRATEGIES, own_entities, pipeline_entities
-from bert_keras.serving.rows import check, check_num_rows
-from bert_keras.serving.schemas import Body, Parameters
+from bert_keras.answers import entailment
+from bert_keras.answers.probabilities import softmax
+from bert_keras.serving import forms
+from bert_keras.serving.rows import Body, Parameters, check, check_num_rows, refusing, rows_of
 from bert_keras.serving.server import as_json
-from bert_keras.serving.vectors import direction_options, shortened, similarities
+
+STRATEGIES = ("none", "simple", "first", "average", "max")
 
 
 class Options(Body):
@@ -96,9 +91,8 @@ def router(server):
     @routes.post("/", summary="The answer of the first model's task")
     async def infer(request: Request, body: Inference, name: str | None = None):
         served = server.find(name)
-        answer = ANSWERS.get(served.method)
         check(
-            answer is not None,
+            served.method in ANSWERS,
             f"Hugging Face's API has no task like {served.method!r} of {served.name!r}. Ask "
             f"/answers/{served.name}.",
         )
@@ -106,8 +100,10 @@ def router(server):
 
         outside = {name: value for name, value in body.model_extra.items() if value is not None}
         parameters = {**(body.parameters or {}), **outside}
+        is_zero_shot = served.method == "classify" and "candidate_labels" in parameters
+        read, answer = ANSWERS["zero_shot" if is_zero_shot else served.method]
         ask = functools.partial(server.ask, request, served)
-        return await as_json(await answer(ask, body.inputs, parameters, served))
+        return await as_json(await answer(ask, body.inputs, read(parameters), served))
 
     return routes
 
@@ -116,9 +112,7 @@ def _texts(inputs, is_pair=False):
     """Returns rows of inputs, and whether they were a list."""
     is_list = isinstance(inputs, list)
     rows = inputs if is_list else [inputs]
-    if is_pair:
-        rows = [_pair(x) if isinstance(x, dict) else x for x in rows]
-    rows = [tuple(x) if isinstance(x, (list, tuple)) else (x,) for x in rows]
+    rows = rows_of([_pair(x) if is_pair and isinstance(x, dict) else x for x in rows])
     for place, row in enumerate(rows):
         wrong = next((type(text).__name__ for text in row if not isinstance(text, str)), None)
         where = f"inputs[{place}]" if is_list else "inputs"
@@ -136,19 +130,17 @@ def _pair(fields):
 
 
 async def _classify(ask, inputs, parameters, served):
-    if "candidate_labels" in parameters:
-        return await _zero_shot(ask, inputs, parameters, served)
-    parameters = Classification.read(parameters)
     rows, _ = _texts(inputs, is_pair=True)
-    function = parameters.function_to_apply or ("sigmoid" if served.applies_sigmoid else None)
+    # Where transformers' pipeline returns the sigmoid of the one logit.
+    own_function = "sigmoid" if getattr(served.model, "applies_sigmoid", False) else None
+    function = parameters.function_to_apply or own_function
     truncate = parameters.truncate and parameters.truncation
-    found = await classified(ask, served, rows, function, truncate=truncate)
+    found = await forms.classified(ask, served, rows, function, truncate=truncate)
     # A single text gives a list of lists too: clients take the first.
     return [labels[: parameters.top_k] for labels in found]
 
 
 async def _zero_shot(ask, inputs, parameters, served):
-    parameters = ZeroShot.read(parameters)
     names, template = parameters.candidate_labels, parameters.hypothesis_template
     if isinstance(names, str):
         names = [name.strip() for name in names.split(",") if name.strip()]
@@ -157,17 +149,13 @@ async def _zero_shot(ask, inputs, parameters, served):
     [(text,)] = rows
     check(names, "parameters: candidate_labels, a list of texts, are needed.")
     _check_size(names, template, served.settings)
-    try:
-        entailment_columns(served.setting("label_names"))
-        hypotheses = check_hypotheses(names, template)
-    except (TypeError, ValueError) as error:
-        raise HTTPException(
-            422, f"parameters: candidate_labels, hypothesis_template: {error}"
-        ) from error
+    with refusing("parameters: candidate_labels, hypothesis_template: "):
+        entailment.entailment_columns(served.setting("label_names"))
+        hypotheses = entailment.check_hypotheses(names, template)
     logits = await ask("logits", [(text, hypothesis) for hypothesis in hypotheses])
     columns = served.setting("label_names"), names, parameters.multi_label
-    [answer] = entailment_answers(logits, *columns)
-    return labels_of(answer)
+    [answer] = entailment.entailment_answers(logits, *columns)
+    return forms.labels_of(answer)
 
 
 def _check_size(names, template, settings):
@@ -180,14 +168,17 @@ def _check_size(names, template, settings):
 
 
 async def _tag(ask, inputs, parameters, served):
-    parameters = Tagging.read(parameters)
     strategy, ignored = parameters.aggregation_strategy, parameters.ignore_labels
     if strategy is None and ignored is not None:
         strategy = "simple"  # A task's own entities have no `O`.
     ignored = ["O"] if ignored is None else ignored
     rows, is_list = _texts(inputs)
     if strategy is None:
-        entities = [own_entities(answer) for answer in await ask("tag", rows)]
+        names = {"type": "entity_group", "text": "word"}
+        entities = [
+            [{names.get(key, key): value for key, value in x.items()} for x in answer["entities"]]
+            for answer in await ask("tag", rows)
+        ]
     else:
         check(
             not (served.setting("crf") or False),
@@ -203,8 +194,58 @@ async def _tag(ask, inputs, parameters, served):
     return entities if is_list else entities[0]
 
 
+def pipeline_entities(served, text, logits, strategy, ignored):
+    """Returns what a tagger says of each token, or of each run of tokens with the same type.
+
+    `"none"` returns tokens as they are, and `"simple"` groups them. The others group words: a word
+    has the tag of its `"first"` token, of the token with the highest probability (`"max"`), or of
+    the mean of its tokens' probabilities (`"average"`). A tag `B-PER` starts a group; `I-PER`, or a
+    tag without a prefix, continues one of its type.
+
+    Args:
+        served: `Served`, a tagger.
+        text: str.
+        logits: float `(num_tokens, num_tags)`, special tokens left out.
+        strategy: one of `STRATEGIES`.
+        ignored: list of str, the types, or for `"none"` the tags, to leave out.
+    """
+    tokenizer, scores = served.model.tokenizer, softmax(np.asarray(logits))
+    names = served.setting("label_names") or [f"LABEL_{i}" for i in range(scores.shape[-1])]
+    encoding = tokenizer.encode(text, special_tokens=False)
+    continues, is_plain = tokenizer.continued_words(text, encoding), strategy == "none"
+    pieces, units, groups = list(encoding.pieces), [], []
+    for place, (start, end) in enumerate(encoding.offsets):
+        if pieces[place] == tokenizer.unknown_token:
+            pieces[place], continues[place] = text[start:end], False
+        if units and continues[place] and strategy in ("first", "average", "max"):
+            units[-1].append(place)
+        else:
+            units.append([place])
+    for unit in units:
+        rows = scores[unit]
+        likeliest = rows.max(1).argmax() if strategy == "max" else 0
+        best = rows.mean(0) if strategy == "average" else rows[likeliest]
+        name = names[best.argmax()]
+        kind = name.removeprefix("B-").removeprefix("I-")
+        is_new = is_plain or not groups or groups[-1][1] != kind or name.startswith("B-")
+        if is_new:
+            groups.append((name, kind, [], []))
+        groups[-1][2].append(float(best.max()))
+        groups[-1][3].extend(unit)
+    entities, first = [], len(tokenizer.layout.before)
+    for name, _, probabilities, places in groups:
+        if is_plain:
+            entity = {"entity": name, "index": first + places[0], "word": pieces[places[0]]}
+        else:
+            name = name.split("-", 1)[-1]
+            entity = {"entity_group": name, "word": tokenizer.join([pieces[x] for x in places])}
+        start, end = encoding.offsets[places[0]][0], encoding.offsets[places[-1]][1]
+        entity |= {"start": start, "end": end, "score": float(np.mean(probabilities))}
+        entities += [] if name in ignored else [entity]
+    return entities
+
+
 async def _fill_mask(ask, inputs, parameters, served):
-    parameters = Filling.read(parameters)
     rows, is_list = _texts(inputs)
     options, targets = {"top_k": parameters.top_k}, parameters.targets
     if targets is not None:
@@ -216,8 +257,8 @@ async def _fill_mask(ask, inputs, parameters, served):
 
 def _filled(rows, answers, served):
     """Returns the candidates for the masks of texts, with their sentences."""
-    mask, tokenizer, results = served.mask_token, served.model.tokenizer, []
-    ids = {token: id for id, token in enumerate(tokenizer.vocabulary)}
+    tokenizer, results = served.model.tokenizer, []
+    mask, ids = tokenizer.mask_token, {x: id for id, x in enumerate(tokenizer.vocabulary)}
     for (text,), masks in zip(rows, answers, strict=True):
         parts = text.split(mask)
         filled = [
@@ -237,7 +278,6 @@ def _filled(rows, answers, served):
 
 
 async def _answer(ask, inputs, parameters, served):
-    parameters = Answering.read(parameters)
     is_question = isinstance(inputs, dict) and inputs.keys() == {"question", "context"}
     check(is_question, "inputs: an object with `question` and `context` alone is needed.")
     rows, _ = _texts([[inputs["question"], inputs["context"]]])
@@ -265,11 +305,10 @@ async def _answer(ask, inputs, parameters, served):
 
 
 async def _embed(ask, inputs, parameters, served):
-    parameters = Embedding.read(parameters)
     is_float = parameters.encoding_format == "float"
     check(is_float, "parameters.encoding_format: `float`; /v1/embeddings has base64 too.")
     options = {"truncate": parameters.truncate, "prompt": parameters.prompt_name}
-    options |= direction_options(parameters.truncation_direction)
+    options |= forms.direction_options(parameters.truncation_direction)
     is_comparison = isinstance(inputs, dict)
     if is_comparison:
         has_list = inputs.keys() == {"source_sentence", "sentences"}
@@ -278,14 +317,16 @@ async def _embed(ask, inputs, parameters, served):
         inputs = [inputs["source_sentence"], *inputs["sentences"]]
     rows, _ = _texts(inputs)
     vectors = await ask("embed", rows, **options)
-    vectors = shortened(vectors, parameters.normalize, parameters.dimensions)
-    return similarities(served, vectors) if is_comparison else vectors.tolist()
+    vectors = forms.shortened(vectors, parameters.normalize, parameters.dimensions)
+    return forms.similarities(served, vectors) if is_comparison else vectors.tolist()
 
 
+# Method -> how its parameters are read, and what answers.
 ANSWERS = {
-    "classify": _classify,
-    "tag": _tag,
-    "fill_mask": _fill_mask,
-    "answer": _answer,
-    "embed": _embed,
+    "classify": (Classification.read, _classify),
+    "zero_shot": (ZeroShot.read, _zero_shot),
+    "tag": (Tagging.read, _tag),
+    "fill_mask": (Filling.read, _fill_mask),
+    "answer": (Answering.read, _answer),
+    "embed": (Embedding.read, _embed),
 }

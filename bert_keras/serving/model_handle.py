@@ -5,13 +5,11 @@ import contextlib
 import os
 from typing import NamedTuple
 
-from starlette.exceptions import HTTPException
-
 from bert_keras.answers.prompts import prompt_text, split_marker
 from bert_keras.export import runtime
 from bert_keras.serving.batcher import Batcher
 from bert_keras.serving.explain import INSTRUMENTS
-from bert_keras.serving.rows import check
+from bert_keras.serving.rows import check, refusing
 
 
 class Settings(NamedTuple):
@@ -63,35 +61,23 @@ class Served:
             await asyncio.to_thread(self.start)
 
     @property
+    def answerers(self):
+        """The model's answers, see `answerers_of`."""
+        return answerers_of(self.model)
+
+    @property
     def method(self):
         """The model's first answer."""
-        return next(iter(answerers_of(self.model)))
+        return next(iter(self.answerers))
 
     def fields(self, method):
         """Returns the `Field`s of a row for a method; `()` if it is no answer of the model."""
-        cls = answerers_of(self.model).get(method)
-        return () if cls is None else cls.fields
-
-    def options(self, method):
-        """Returns the `Option`s of an answer of the model."""
-        return answerers_of(self.model)[method].options
-
-    def check_options(self, method, options):
-        """Raises `HTTPException`, 422, if options do not fit an answer of the model."""
-        try:
-            self.model.answerer(answerers_of(self.model)[method].method, **options)
-        except (TypeError, ValueError) as error:
-            raise HTTPException(422, str(error)) from error
-
-    @property
-    def mask_token(self):
-        """The token that `fill_mask` replaces."""
-        return self.model.tokenizer.mask_token
+        return getattr(self.answerers.get(method), "fields", ())
 
     @property
     def max_length(self):
         """The largest number of tokens that the model reads, over all windows of a document."""
-        longest, layout = _max_length(self.model), self.model.tokenizer.layout
+        longest, layout = self.model.preprocessor.max_length, self.model.tokenizer.layout
         more_windows = (self.setting("num_windows") or 1) - 1
         stride = self.setting("stride") or longest - layout.num_special(False)
         return longest + more_windows * stride
@@ -100,11 +86,6 @@ class Served:
         """Returns a setting of the task by name, or `None`; see `Task.answer_settings`."""
         return self.model.answer_settings().get(name)
 
-    @property
-    def applies_sigmoid(self):
-        """Whether Hugging Face's API returns the sigmoid of the model's one logit."""
-        return getattr(self.model, "applies_sigmoid", False)
-
     def prompt(self, name=None):
         """Returns the text of a prompt, see `prompt_text`.
 
@@ -112,35 +93,24 @@ class Served:
             HTTPException: 422, there is no prompt of that name.
         """
         prompts, default = self.setting("prompts") or {}, self.setting("default_prompt")
-        try:
+        with refusing("inputs: "):
             return prompt_text(name, prompts, default)
-        except ValueError as error:
-            raise HTTPException(422, f"inputs: {error}") from error
 
     def check_whole(self, rows, prompt=None):
         """Raises `HTTPException`, 413, if a row has more tokens than the model reads."""
         before, limit = self._beginning(prompt)
-        rows = [[before + first, *others] for first, *others in rows]
-        columns = zip(*rows, strict=True)
-        for place, encoded in enumerate(self.model.tokenizer.encode(*map(list, columns))):
-            check(
-                len(encoded.ids) <= limit,
-                f"inputs[{place}]: at most {limit} tokens, special ones included, without "
-                f"`truncate`. Received: {len(encoded.ids)}.",
-                413,
-            )
+        for place, (first, *others) in enumerate(rows):  # A text may stand beside a pair.
+            length = len(self.model.tokenizer.encode(before + first, *others).ids)
+            rule = f"inputs[{place}]: at most {limit} tokens, special ones included, without"
+            check(length <= limit, f"{rule} `truncate`. Received: {length}.", 413)
 
     def _beginning(self, prompt):
         """Returns the prompt before each text, and the most tokens of a whole row with it."""
-        if not self.has("token_vectors"):
+        if "token_vectors" not in self.answerers:
             return self.prompt(prompt), self.max_length
         kind = prompt or "document"
         marker, before = split_marker(self.model.tokenizer, self.setting(f"{kind}_marker"))
         return before, (self.setting(f"{kind}_length") or self.max_length) - len(marker)
-
-    def has(self, method):
-        """Whether the model has an answer of this name."""
-        return method in answerers_of(self.model)
 
     async def ask(self, method, rows, client=None, **options):
         """Returns the answers to rows.
@@ -168,10 +138,10 @@ class Served:
                 "A served model must answer from text: a task with `answerers` and a preprocessor. "
                 f"Received: a {type(model).__name__} as {self.name!r}."
             )
-        for length in (1, _max_length(model) // 8):
+        for length in (1, model.preprocessor.max_length // 8):
             text = " ".join(["a"] * max(1, length))
             method, cls = next(iter(answerers.items()))
-            row, options = cls.sample(model.tokenizer, text)
+            row, options = cls.sample(model.preprocessor, text)
             _computed(model, method, [row], **options)
         return model
 
@@ -200,14 +170,6 @@ def _computed(model, method, rows, **options):
     return model.ask_rows(cls.method if cls else method, rows, **options)
 
 
-def _packer_of(model):
-    return model.packer if isinstance(model, runtime.ExportedTask) else model.preprocessor
-
-
-def _max_length(model):
-    return _packer_of(model).max_length
-
-
 @contextlib.contextmanager
 def _changed(model, settings):
     """Changes settings of a model, such as `truncation`, for the duration of a `with` block.
@@ -216,15 +178,15 @@ def _changed(model, settings):
         model: a task or an `ExportedTask`, which no other thread asks meanwhile.
         settings: dict, name -> value.
     """
-    packer, before = _packer_of(model), model.answer_settings()
-    truncation = packer.truncation
+    preprocessor, before = model.preprocessor, model.answer_settings()
+    truncation = preprocessor.truncation
     try:
-        packer.truncation = settings.pop("truncation", truncation)
+        preprocessor.truncation = settings.pop("truncation", truncation)
         if settings:
             vars(model)["answer_settings"] = lambda: {**before, **settings}
         yield
     finally:
-        packer.truncation = truncation
+        preprocessor.truncation = truncation
         vars(model).pop("answer_settings", None)
 
 

@@ -5,14 +5,13 @@ import base64
 
 from fastapi import APIRouter, Request
 
-from bert_keras.serving.rows import check, check_num_rows
-from bert_keras.serving.schemas import Body, Ids, ManyIds, Texts
+from bert_keras.serving.forms import shortened
+from bert_keras.serving.rows import Body, Ids, ManyIds, Texts, check, check_num_rows
 from bert_keras.serving.server import as_json
-from bert_keras.serving.vectors import shortened
 
 
 class Embeddings(Body):
-    """Texts, or ids of the model's own tokenizer without special tokens.
+    """Texts, or ids of the model's own tokenizer, with or without special tokens around them.
 
     Without `model` the first that embeds answers. `prompt_name`, which OpenAI's models do not have,
     is text-embeddings-inference's.
@@ -86,6 +85,10 @@ def _text_of(tokenizer, ids):
     size = tokenizer.vocabulary_size
     are_ids = all(0 <= id < size for id in ids)
     check(are_ids, f"input: ids of the model's own tokenizer are needed, 0 to {size - 1}.")
+    before, after = map(list, (tokenizer.layout.before, tokenizer.layout.after))
+    end = len(ids) - len(after)
+    if end >= len(before) and ids[: len(before)] == before and ids[end:] == after:
+        ids = ids[len(before) : end]
     text = tokenizer.detokenize(ids)
     message = "input: the model's own tokenizer gives these ids for no text. Send the text."
     check(list(tokenizer(text)) == list(ids), message)

@@ -50,7 +50,7 @@ class Server:
         is_known = name is None or name in self.models
         check(is_known, f"There is no model {name!r}. There are: {names}.", 404)
         candidates = [self.models[name]] if name is not None else list(self.models.values())
-        fitting = [x for x in candidates if not methods or any(map(x.has, methods))]
+        fitting = [x for x in candidates if not methods or x.answerers.keys() & {*methods}]
         names = ", ".join(f"{x.name} ({x.method})" for x in self.models.values())
         needed = " or ".join(methods)
         check(fitting, f"This needs a model with the method {needed}. There are: {names}.")

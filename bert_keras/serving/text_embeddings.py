@@ -7,11 +7,9 @@ from fastapi import APIRouter, Request
 
 from bert_keras.answers.probabilities import sigmoid
 from bert_keras.answers.ranked_texts import ranked
-from bert_keras.serving.label_scores import classified
-from bert_keras.serving.rows import check, check_num_rows
-from bert_keras.serving.schemas import Body, Sequences, Texts
+from bert_keras.serving.forms import classified, direction_options, shortened, similarities
+from bert_keras.serving.rows import Body, Sequences, Texts, check, check_num_rows, rows_of
 from bert_keras.serving.server import as_json
-from bert_keras.serving.vectors import direction_options, shortened, similarities
 from bert_keras.version import __version__
 
 
@@ -112,7 +110,7 @@ def router(server):
 def _add_vectors(routes, server):
     @routes.post("/embed", summary="A vector of each text")
     async def embed(request: Request, body: Embed):
-        served, rows = server.find(None, "embed"), _rows(body.inputs)
+        served, rows = server.find(None, "embed"), rows_of(body.inputs)
         vectors = await server.ask(request, served, "embed", rows, **body.options())
         return await as_json(shortened(vectors, body.normalize, body.dimensions).tolist())
 
@@ -123,19 +121,19 @@ def _add_vectors(routes, server):
         is_kind = kind in ("query", "document")
         check(is_kind, f"prompt_name: query or document is needed. Received: {kind!r:.60}.")
         _check_cuts_right(options, f"{served.name!r} cuts")
-        rows = _rows(body.inputs)
+        rows = rows_of(body.inputs)
         vectors = await server.ask(request, served, "token_vectors", rows, kind=kind, **options)
         return await as_json([x.tolist() for x in vectors])
 
     @routes.post("/embed_sparse", summary="The weights of the tokens that each text is about")
     async def embed_sparse(request: Request, body: EmbedTokens):
-        served, rows = server.find(None, "token_weights"), _rows(body.inputs)
+        served, rows = server.find(None, "token_weights"), rows_of(body.inputs)
         found = await server.ask(request, served, "token_weights", rows, **body.options())
         return await as_json(_sparse(served, found))
 
     @routes.post("/similarity", summary="The similarity of a text with each of others")
     async def similarity(request: Request, body: Similarity):
-        rows = _rows([body.inputs.source_sentence, *body.inputs.sentences])
+        rows = rows_of([body.inputs.source_sentence, *body.inputs.sentences])
         check_num_rows(body.inputs.sentences, server.settings)
         served, options = server.find(None, "embed"), (body.parameters or Prompted()).options()
         return await as_json(
@@ -158,14 +156,15 @@ def _add_scores(routes, server):
 
     @routes.post("/rerank", summary="Texts ranked for a query")
     async def rerank(request: Request, body: Rerank):
-        ranking = ranked(np.array(await _scores(server, request, body)))
+        check_num_rows(body.texts, server.settings)
+        options, rows = body.options(), [(body.query, text) for text in body.texts]
+        _check_cuts_right(options, "pairs are cut")
+        served = _reranker(server.models.values())
+        logits = np.array(await server.ask(request, served, "logits", rows, **options))[:, 0]
+        ranking = ranked(logits if body.raw_scores else sigmoid(logits))
         if body.return_text:
             ranking = [{**x, "text": body.texts[x["index"]]} for x in ranking]
         return ranking
-
-
-def _rows(inputs):
-    return [(text,) for text in ([inputs] if isinstance(inputs, str) else inputs)]
 
 
 def _sparse(served, rows):
@@ -182,7 +181,7 @@ def _sequences(inputs):
     are_texts = [isinstance(x, str) for x in inputs]
     rule = 'inputs: a text, a pair ["a", "b"], or a batch [["a"], ["b", "c"]] is needed.'
     check(inputs and len(set(are_texts)) == 1, f"{rule} Received: texts beside lists, or nothing.")
-    rows = [tuple(inputs)] if are_texts[0] else [tuple(row) for row in inputs]
+    rows = rows_of([inputs] if are_texts[0] else inputs)
     wrong = next((row for row in rows if len(row) not in (1, 2)), None)
     check(
         wrong is None,
@@ -197,15 +196,10 @@ def _check_cuts_right(options, subject):
     check(is_right, f"truncation_direction: {subject} on the right only.")
 
 
-async def _scores(server, request, body):
-    """Returns how well each text of a `Rerank` fits its query, a list of float."""
-    check_num_rows(body.texts, server.settings)
-    models = server.models.values()
-    scorers = [x for x in models if x.has("classify") and x.setting("num_classes") == 1]
-    rerankers = [*(x for x in models if x.has("rank")), *scorers]
+def _reranker(models):
+    """Returns the first model that ranks, or else the first classifier with a single score."""
+    scorers = [x for x in models if "classify" in x.answerers and x.setting("num_classes") == 1]
+    rerankers = [*(x for x in models if "rank" in x.answerers), *scorers]
     message = "Ranking needs a `Reranker`, or a classifier of pairs with a single score. There are:"
     check(rerankers, f"{message} {', '.join(f'{x.name} ({x.method})' for x in models)}.")
-    options, rows = body.options(), [(body.query, text) for text in body.texts]
-    _check_cuts_right(options, "pairs are cut")
-    logits = np.array(await server.ask(request, rerankers[0], "logits", rows, **options))[:, 0]
-    return (logits if body.raw_scores else sigmoid(logits)).tolist()
+    return rerankers[0]

@@ -18,12 +18,7 @@ from bert_keras.metrics.streaming import MaskedPerplexity
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.batching import EncodedExamples, length_buckets
 from bert_keras.preprocessing.encoded_rows import MaskRows, TextRows
-from bert_keras.preprocessing.masking import (
-    Masking,
-    TokenKinds,
-    mask_rows_alike,
-    mask_tokens,
-)
+from bert_keras.preprocessing.masking import Masking, TokenKinds
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
@@ -352,15 +347,15 @@ class TextsToMask(TextRows):
         """Returns `(inputs, labels, sample_weight)` of a batch, see `BucketedBatches`."""
         inputs, labels, *weights = batch
         row_weights = weights[0] if weights else np.ones(len(labels), np.float32)
-        token_ids, arguments = inputs[TOKEN_IDS], [self.masking, inputs[PADDING_MASK]]
+        token_ids, arguments = inputs[TOKEN_IDS], [inputs[PADDING_MASK]]
         if self.word_starts is not None:
             starts = [None if part is None else part.take(rows) for part in self.word_starts]
             packed = self.packer.pack(*starts, length=token_ids.shape[1], fill=1)
             arguments.append(packed.astype(bool))
         if generator is None:
-            masked = mask_rows_alike(token_ids, self.kinds, rows, *arguments)
+            masked = self.masking.rows_alike(token_ids, self.kinds, rows, *arguments)
         else:
-            masked = mask_tokens(token_ids, self.kinds, generator, *arguments)
+            masked = self.masking(token_ids, self.kinds, generator, *arguments)
         inputs = {**inputs, TOKEN_IDS: masked.token_ids, MASK_POSITIONS: masked.mask_positions}
         mask_weights = masked.weights * np.asarray(row_weights, np.float32)[:, None]
         if not self.has_next_sentence:

@@ -94,7 +94,10 @@ def test_columns_of_packed_windows_know_their_tokens():
     ("call", "message"),
     [
         (lambda: cut_windows([5], window_length=3, stride=0), r"stride.*0"),
-        (lambda: cut_windows([5, 5], [3, -1], stride=2), "window_length=-1 for document 1"),
+        (
+            lambda: cut_windows([5, 5], [3, -1], stride=2),
+            "token. Received -1 at the index 1",
+        ),
         (lambda: document_windows([3], 0, 1, 2), "room for a token"),
         (lambda: document_windows([3], 4, 0, 2), "stride"),
     ],

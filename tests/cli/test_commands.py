@@ -284,9 +284,9 @@ def test_info_describes_a_model_of_any_format(command, preset, tmp_path, written
     ],
 )
 def test_convert_measures_the_files_that_it_wrote(command, preset, tmp_path, to):
-    target = tmp_path / {"keras": "x.keras", "program": "x.pt2"}.get(to, "folder")
+    target = tmp_path / {"keras": "x.keras", "program": "x.onnx"}.get(to, "folder")
     if to == "program":
-        to = "pt2" if keras.backend.backend() == "torch" else "saved_model"
+        to = "onnx" if keras.backend.backend() == "torch" else "saved_model"
     text = command("convert", preset, target, "--to", to)
     assert float(text.split("differ by ")[1].split()[0]) < 1e-5
     assert "--overwrite" in command("convert", preset, target, "--to", to)
@@ -307,7 +307,7 @@ def test_convert_measures_the_files_that_it_wrote(command, preset, tmp_path, to)
             "x.txt, line 1, byte 0: 0xe9 is not UTF-8. Convert",
         ),
         (("classify", "PRESET", "--input", "NULL"), "x.jsonl, line 1: texts and labels must be"),
-        (("classify", "x.pt2", "x"), "without a tokenizer"),
+        (("classify", "x.tflite", "x"), "without a tokenizer"),
         (("info", "PRESET", "x"), "Write `info SOURCE`"),
         (("classify", "PRESET", "--input", "nothing.txt"), "not found"),
         (("classify", "PRESET", "x", "--top_k", "2"), "Unknown command line flag 'top_k'"),

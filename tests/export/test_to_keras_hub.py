@@ -212,7 +212,7 @@ def other_tokenizer(**options):
             lambda: bert_keras.TextClassifier(
                 backbone(bert_keras.AlbertBackbone), preprocessor=other_tokenizer()
             ),
-            "type Unigram. Received: WordPiece",
+            "'Unigram'.*Received: 'WordPiece'",
         ),
     ],
 )

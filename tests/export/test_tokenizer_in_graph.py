@@ -10,7 +10,7 @@ from small_tokenizers import byte_pair_tokenizer
 from tokenizers import AddedToken
 
 from bert_keras import TextPreprocessor, WordPieceTokenizer
-from bert_keras.export.inputs_in_graph import GraphPreprocessor
+from bert_keras.export.text_program import GraphPreprocessor
 from bert_keras.export.tokenizer_in_graph import GraphTokenizer
 
 # A graph of TensorFlow, whatever computes the model.
@@ -93,22 +93,12 @@ def test_words_are_unknown_beyond_the_limit_of_characters():
     assert ids_in_graph(tokenizer, texts) == tokenizer(texts)
 
 
-@pytest.mark.parametrize(
-    ("truncation", "takes_pairs"),
-    [
-        *(("longest_first", (False, True)), ("head_tail", (False,)), ("tail", (False,))),
-        *(("only_first", (False, True)), ("only_second", (True,))),
-    ],
-)
-def test_inputs_are_cut_and_packed_as_by_the_preprocessor(truncation, takes_pairs):
+def test_inputs_are_cut_and_packed_as_by_the_preprocessor():
     tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, *"abcdefgh"])
     texts = [" ".join("abcdefgh"[:n]) for n in (0, 1, 2, 3, 5, 8, 8)]
-    for is_pair in takes_pairs:
-        # Of a pair the one that stays whole must fit.
-        longest = 14 if is_pair and truncation != "longest_first" else 8
-        for max_length in (longest, longest + 1):
-            preprocessor = TextPreprocessor(tokenizer, max_length, truncation)
-            columns = (texts, texts[::-1]) if is_pair else (texts,)
+    for columns in ((texts,), (texts, texts[::-1])):
+        for max_length in (8, 9):
+            preprocessor = TextPreprocessor(tokenizer, max_length)
             found = GraphPreprocessor(preprocessor)(*map(tf.constant, columns))
             # The graph pads to the longest row; the preprocessor does so on PyTorch alone.
             length = int(preprocessor.packed_lengths(*preprocessor.tokenize(*columns)).max())
@@ -117,13 +107,6 @@ def test_inputs_are_cut_and_packed_as_by_the_preprocessor(truncation, takes_pair
             for name in wanted:
                 np.testing.assert_array_equal(found[name], wanted[name], err_msg=name)
                 assert found[name].dtype == "int32"
-
-
-def test_a_text_that_may_not_be_cut_and_does_not_fit_is_an_error():
-    tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, "a"])
-    graph = GraphPreprocessor(TextPreprocessor(tokenizer, 8, "only_first"))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="needs the other text to fit"):
-        graph(tf.constant(["a"]), tf.constant(["a a a a a a"]))
 
 
 def test_what_a_graph_cannot_do_exactly_is_refused():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bert_keras.preprocessing import Masking, masking
-from bert_keras.preprocessing.masking import STRATEGIES, TokenKinds, mask_tokens
+from bert_keras.preprocessing.masking import STRATEGIES, TokenKinds
 from bert_keras.tokenizers import WordPieceTokenizer
 
 pytestmark = pytest.mark.once
@@ -124,7 +124,7 @@ def rows_of_sevens(num_rows, length):
 def test_every_token_is_equally_likely_to_be_chosen():
     token_ids = rows_of_sevens(20000, 23)
     token_ids[:, 11] = SEP
-    masked = mask_tokens(token_ids, KINDS, np.random.default_rng(2))
+    masked = Masking()(token_ids, KINDS, np.random.default_rng(2))
     counts = is_chosen(token_ids, masked).sum(axis=0)
     assert counts.sum() == 20000 * 3
     for count in counts[token_ids[0] == 7]:

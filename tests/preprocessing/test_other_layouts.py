@@ -8,7 +8,6 @@ import pytest
 from bert_keras.corpora import PretrainingBatches, create_pretraining_data, open_shard
 from bert_keras.preprocessing import Masking, TextPreprocessor
 from bert_keras.preprocessing.batching import EncodedExamples
-from bert_keras.preprocessing.masking import mask_tokens
 from bert_keras.preprocessing.question_windows import QuestionWindows
 from bert_keras.tasks.masked_lm import TextsToMask
 
@@ -59,7 +58,7 @@ def test_whole_words_of_the_text_are_masked(byte_pair, shuffle):
         inside = hidden[:, words == word]
         np.testing.assert_array_equal(inside.all(axis=1), inside.any(axis=1))
     with pytest.raises(ValueError, match="need `word_starts`"):
-        mask_tokens(inputs["token_ids"], kinds, np.random.default_rng(0), rows.masking)
+        rows.masking(inputs["token_ids"], kinds, np.random.default_rng(0))
 
 
 def test_questions_and_contexts_are_packed_in_the_layout(preprocessor, byte_pair):

@@ -5,7 +5,7 @@ import pytest
 
 from bert_keras.preprocessing import BucketedBatches, Masking, Ragged, TextPreprocessor, pack
 from bert_keras.preprocessing.batching import bucket_lengths
-from bert_keras.preprocessing.masking import TokenKinds, mask_tokens
+from bert_keras.preprocessing.masking import TokenKinds
 from bert_keras.tokenizers import Layout, Tokenizer, WordPieceTokenizer
 
 pytestmark = pytest.mark.once
@@ -57,7 +57,7 @@ REFUSALS = [
     (lambda: Masking(mask_share=0.8, random_share=0.3), "share.*Received"),
     (lambda: kinds(*SPECIAL_TOKENS[:4], "a"), "hold a `mask_token`. Received: 5 tokens without"),
     (lambda: kinds(*SPECIAL_TOKENS), "more than special tokens"),
-    (lambda: mask_tokens(np.array([[2, 9, 3]]), KINDS, np.random.default_rng(0)), "0 to 8"),
+    (lambda: Masking()(np.array([[2, 9, 3]]), KINDS, np.random.default_rng(0)), "0 to 8"),
     # Packing
     (lambda: packed(ONE, max_length=1), r"`max_length` must be an int from 2\. Received: 1"),
     (lambda: packed(ONE, ONE, max_length=2), r"`max_length` must be an int from 3\. Received: 2"),

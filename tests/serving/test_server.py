@@ -35,12 +35,11 @@ from bert_keras.cli import serve
 from bert_keras.export import program_formats, runtime
 from bert_keras.serving.app import make_app
 from bert_keras.serving.batcher import Batcher, Overloaded
-from bert_keras.serving.connection import Connection
 from bert_keras.serving.explain import attention, instruments_of
-from bert_keras.serving.guard import OPEN, Guard
+from bert_keras.serving.forms import direction_options
+from bert_keras.serving.guard import OPEN, Connection, Guard
 from bert_keras.serving.model_handle import Served, Settings
 from bert_keras.serving.server import Server
-from bert_keras.serving.vectors import direction_options
 
 NAMES = ["no", "yes"]
 PROMPTS = {"query": "h g "}
@@ -142,7 +141,8 @@ def test_the_hugging_face_client_compares_sentences_and_takes_any_labels(address
 
 def test_the_openai_client_embeds_texts_and_token_ids(tasks, address, unit_vectors):
     embeddings = openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0).embeddings
-    for inputs in (TEXTS, tasks["embedder"].tokenizer(TEXTS)):
+    whole = [list(x.ids) for x in tasks["embedder"].tokenizer.encode(TEXTS)]  # [CLS] a [SEP]
+    for inputs in (TEXTS, tasks["embedder"].tokenizer(TEXTS), whole):
         for encoding in ({}, {"encoding_format": "float"}):  # The default is base64.
             found = embeddings.create(model="embedder", input=inputs, **encoding)
             close([x.embedding for x in found.data], unit_vectors)
@@ -153,6 +153,8 @@ def test_the_openai_client_embeds_texts_and_token_ids(tasks, address, unit_vecto
         embeddings.create(model="nothing", input="a")
     with pytest.raises(openai.UnprocessableEntityError, match="the model's own tokenizer"):
         embeddings.create(model="embedder", input=[10**6])
+    with pytest.raises(openai.UnprocessableEntityError, match="valid string"):
+        embeddings.create(model="embedder", input=[True])
 
 
 def test_langchain_gets_the_models_embeddings(address, unit_vectors):
@@ -297,6 +299,7 @@ def test_ranking_needs_a_single_score_and_truncation_can_be_turned_off():
         ("/answers/classifier", {"rows": [["a"]], "treshold": None}, 422, "takes threshold"),
         ("/embed", {"inputs": ["a", "a " * 15], "truncate": False}, 413, "inputs[1]: at most 16"),
         ("/predict", {"inputs": [["a", "a " * 13]], "truncate": False}, 413, "Received: 17"),
+        ("/predict", {"inputs": [["a"], ["a", "a " * 13]], "truncate": False}, 413, "inputs[1]"),
         ("/models/embedder", {"inputs": "a " * 15, "truncate": False}, 413, "at most 16 tokens"),
         ("/models/classifier", {"inputs": "a", "truncate": 3}, 422, "truncate"),
         ("/models/classifier", {"inputs": "a", "parameters": {"truncation": 1}}, 422, "truncation"),
@@ -430,6 +433,15 @@ def test_a_task_of_the_user_is_served_with_its_options():
         for wrong, message in (({"confidence": -1}, "from 0"), ({"top_k": 2}, "takes confidence")):
             response = client.post("/answers/grader", json={"rows": TEXTS, **wrong})
             assert response.status_code == 422 and message in response.json()["error"]
+
+
+def test_a_model_starts_whatever_its_rows_need():
+    pairs = tiny_classifier(preprocessor=tiny_preprocessor(truncation="only_second"))
+    spans = bert_keras.ZeroShotTagger(tiny_backbone(), tiny_preprocessor(), max_width=3)
+    with serving({"pairs": pairs, "spans": spans}) as address, httpx.Client() as session:
+        for name, row, options in (("pairs", ["a", "b"], {}), ("spans", ["a"], {"labels": ["b"]})):
+            body = {"rows": [row], **options}
+            assert session.post(f"{address}/answers/{name}", json=body).status_code == 200
 
 
 class Slow:

@@ -75,9 +75,9 @@ def test_other_forms_are_errors(answer):
 
 
 def test_blank_texts_are_refused_with_their_index():
-    with pytest.raises(ValueError, match=r"question needs text\. Received at the index 1"):
+    with pytest.raises(ValueError, match=r"question needs text\. Received ' ' at the index 1"):
         check_not_blank(["a", " "], ["a", "a"])
-    with pytest.raises(ValueError, match=r"context needs text\. Received at the index 0"):
+    with pytest.raises(ValueError, match=r"context needs text\. Received '\\n' at the index 0"):
         check_not_blank(["a"], ["\n"])
     check_not_blank([" "], ["a"], unusable={0: MISPLACED})
 

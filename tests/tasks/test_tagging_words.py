@@ -25,8 +25,8 @@ def test_every_form_becomes_a_list():
     ("x", "message"),
     [
         (3, "Received: 3"),
-        ([["a"], None], "sentence 1: None"),
-        ([["a", 2.5]], "word 1 of sentence 0: 2.5"),
+        ([["a"], None], "`sentence 1` .*: None"),
+        ([["a", 2.5]], "word 1 of sentence 0` .*: 2.5"),
         ([[["a"]]], "word 0 of sentence 0"),
     ],
 )

@@ -79,7 +79,7 @@ def test_a_client_reads_the_task_s_answers(tmp_path, request):
 
 
 def test_each_task_s_program_answers_as_the_task():
-    cut = tiny_preprocessor(max_length=9, truncation="head_tail")
+    cut = tiny_preprocessor(max_length=9)
     options = {"num_classes": 3, "label_names": NAMES, "preprocessor": cut}
     several = tiny_classifier(**options, problem_type="multi_label")
     scores = tiny_classifier(**options, problem_type="regression")
@@ -129,7 +129,7 @@ def test_tasks_that_cannot_be_such_a_program_are_refused_with_advice(tmp_path):
             preprocessor=Lowering(preprocessor.tokenizer, max_length=16)
         ),
         "no exact form.*'BPE'.*ONNX": tiny_classifier(bytes_backbone, preprocessor=with_bytes),
-        "truncation='tail'": bert_keras.NextSentencePrediction(
+        "`truncation` .*'tail'": bert_keras.NextSentencePrediction(
             backbone, tiny_preprocessor(truncation="tail")
         ),
     }

@@ -229,7 +229,7 @@ def test_other_models_are_refused_by_name(tmp_path, changes, message):
         (("a", "person"), TypeError, "`labels` must be a list"),
         (("a", [3]), TypeError, "`labels` must be a list"),
         (("a", {"a": 3}), TypeError, "`labels` must be a list"),
-        ((3, ["a"]), TypeError, "Sentences must be a list"),
+        ((3, ["a"]), TypeError, "`sentences` must be a list"),
         (("a", ["a"], "high"), ValueError, "`threshold` must be finite"),
         (("a", ["a"], 0.5, 1), ValueError, "`flat_ner` must be one of"),
         (("a", [f"number {i}" for i in range(200)]), ValueError, "leave a quarter"),
