@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_keras.checks import check_choice, check_not_empty, is_int
+from bert_keras.datasets.files import shorten
 from bert_keras.datasets.labelled_texts import ExampleSet
-from bert_keras.datasets.table import read_records, shorten
+from bert_keras.datasets.table import read_records
 from bert_keras.datasets.tag_records import as_list
 from bert_keras.types import Path
 

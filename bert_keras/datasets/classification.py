@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from bert_keras.checks import check_not_empty, raise_at_first
+from bert_keras.datasets.files import shorten
 from bert_keras.datasets.label_parsing import is_missing, read_labels, remark_on_names
 from bert_keras.datasets.labelled_texts import LabelledTexts
 from bert_keras.datasets.table import (
@@ -21,7 +22,6 @@ from bert_keras.datasets.table import (
     has_names,
     is_number,
     read_records,
-    shorten,
     take_columns,
     warn_of_rows,
     without_rejected,

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 
 from bert_keras.checks import check_not_empty, raise_at_first
-from bert_keras.datasets.files import read_lines
+from bert_keras.datasets.files import check_at, read_lines
 from bert_keras.datasets.label_parsing import remark_on_names
 from bert_keras.datasets.labelled_texts import ExampleSet
 from bert_keras.datasets.tag_records import (
@@ -223,26 +223,23 @@ def _sentences(path, word_column, tag_column, may_lack_tags, label_names=None):
         elif len(fields) == 1 and may_lack_tags:
             sentence.append((place, fields[0], None))
         elif not _is_conllu(path) or fields[0].isdigit():
-            if fault := _fault(fields, layout):
-                raise ValueError(f"{path}, {place}: {fault}")
+            _check_fields(f"{path}, {place}", fields, layout)
             sentence.append((place, fields[layout.words], fields[layout.tags].strip()))
-        elif not re.fullmatch(r"\d+[-.]\d+", fields[0]):
-            raise ValueError(
-                f"{path}, {place}: the first field of CoNLL-U is a word's number, or a "
-                f"range such as 1-2. Received: {fields[0]!r}"
-            )
+        else:
+            rule = "the first field of CoNLL-U is a word's number, or a range such as 1-2"
+            fits = re.fullmatch(r"\d+[-.]\d+", fields[0])
+            check_at(f"{path}, {place}", fits, rule, fields[0])
     yield sentence
 
 
-def _fault(fields, layout):
-    """Returns what is wrong with the fields of a line, `None` if they are a word and its tag."""
-    for name, column in (("word_column", layout.words), ("tag_column", layout.tags)):
-        if not -len(fields) <= column < len(fields):
-            return f"there are {len(fields)} columns, numbered from 0. Received {name}={column}."
-    if len(fields) == 1:
-        rule = "a line must hold a word and its tag, separated by a tab or a space"
-        return f"{rule}. Received: {fields[0]!r}"
-    return None if fields[layout.tags].strip() else f"the tag of {fields[layout.words]!r} is empty."
+def _check_fields(place, fields, layout):
+    """Refuses a line without a word and its tag."""
+    rule = f"there are {len(fields)} columns, numbered from 0"
+    for column in (layout.words, layout.tags):
+        check_at(place, -len(fields) <= column < len(fields), rule, column, _ADVICE)
+    rule = "a line must hold a word and its tag, separated by a tab or a space"
+    check_at(place, len(fields) > 1, rule, fields[0])
+    check_at(place, fields[layout.tags].strip(), "a word must have a tag", fields)
 
 
 def _read_fields(path):
@@ -265,11 +262,9 @@ def _read_fields(path):
         fields = None if line is None else split(line)
         if fields is None or len(fields) == size:
             rows.append((number, fields))
-        elif not is_comment(line):
-            raise ValueError(
-                f"{path}, line {number}: every word's line must have as many fields as the first, "
-                f"{size}. Received {len(fields)}: {fields}"
-            )
+        else:
+            rule = f"every word's line must have as many fields as the first, {size}"
+            check_at(f"{path}, line {number}", is_comment(line), rule, fields)
     return rows
 
 
@@ -319,11 +314,8 @@ def _by_content(path, rows):
             doubt = "the first column holds numbers, and no column holds tags of entities"
     elif last and 0 in tags and (len(tags) > 1 or last > 1):
         doubt = f"the columns {tags} hold tags"
-    if doubt:
-        raise ValueError(
-            f"{path}: {doubt}, so that it is in doubt which holds the words. Received first: "
-            f"{rows[0]}. {_ADVICE}"
-        )
+    rule = f"it must be known which column holds the words, but {doubt}"
+    check_at(path, doubt is None, rule, rows[0], _ADVICE)
     if last and tags == [0]:
         return 1, 0
     return int(is_numbered), tags[-1] if last and tags else last
@@ -341,14 +333,11 @@ def _check_words(path, words, tags):
     """Refuses a file with texts instead of words, or without tags; remarks on odd tags."""
     words, tags = ([x for row in rows for x in row if x is not None] for rows in (words, tags))
     texts = [word for word in words if re.search(r"\S\s+\S", word)]
-    fault = None
-    if len(texts) > len(words) / 2:
-        fault = f"a word and its tag per line. Received texts, such as {texts[0][:60]!r}"
-    elif len(tags) >= _FEWEST_WORDS and len({*tags}) > 0.8 * len(tags):
-        fault = f"a column of tags. Received: {len({*tags})} different values for {len(tags)} words"
-        fault = f"{fault}, such as {tags[0]!r}"
-    if fault:
-        raise ValueError(f"{path} must hold {fault}. {_ADVICE}")
+    rule = "each line must hold a word and its tag"
+    check_at(path, len(texts) <= len(words) / 2, rule, texts[:1], _ADVICE)
+    names, rule = {*tags}, "there must be a column of tags, whose values recur"
+    has_tags = len(tags) < _FEWEST_WORDS or len(names) <= 0.8 * len(tags)
+    check_at(path, has_tags, rule, tags[:5], _ADVICE)
     remark_on_names(path, tags, may_be_joined=False)
 
 

@@ -54,6 +54,19 @@ _ENCODINGS = ("gb18030", "big5", "shift_jis", "euc_jp", "euc_kr", "cp1251", "koi
 _ENCODINGS += ("cp1253", "cp1256", "cp1250")
 
 
+def shorten(value: object, longest: int = 200) -> str:
+    """Returns a value as text for a message, cut to `longest` characters."""
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= longest else text[:longest] + "..."
+
+
+def check_at(place: str, fits: object, rule: str, value: object, advice: str = "") -> None:
+    """Raises `ValueError` with a place in a file unless what stands there fits a rule."""
+    if not fits:
+        advice = f" {advice}" if advice else ""
+        raise ValueError(f"{place}: {rule}. Received: {shorten(repr(value))}.{advice}")
+
+
 def read_lines(
     path: Path,
     errors: Literal["strict", "replace"] = "strict",
@@ -189,11 +202,8 @@ def read_json_lines(
         if not line.strip():
             continue
         record = as_record(parse_json(line, path, number))
-        if not isinstance(record, dict):
-            raise ValueError(
-                f"{path}, line {number}: each line must be one JSON object. "
-                f"Received a {type(record).__name__}."
-            )
+        is_object = isinstance(record, dict)
+        check_at(f"{path}, line {number}", is_object, "each line must be one JSON object", record)
         yield number, record
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bert_keras.checks import raise_at_first
+from bert_keras.datasets.files import check_at
 from bert_keras.datasets.table import as_text
 from bert_keras.types import Path, ProblemType
 
@@ -142,11 +143,8 @@ def _label_of_cell(value, place, problem_type, separator, names):
         return None
     is_list = isinstance(value, (list, tuple))
     if problem_type != "multi_label":
-        if is_list and len(value) > 1:
-            raise ValueError(
-                f"{place}: a row must have one label. Received: {value!r:.80}. For several labels "
-                "choose the problem type multi_label."
-            )
+        advice = "For several labels choose the problem type multi_label."
+        check_at(place, not is_list or len(value) < 2, "a row must have one label", value, advice)
         name = _label_text("".join(map(str, value)) if is_list else value, place)
         return None if name not in names and means_missing(name) else name
     if is_list:

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from bert_keras.checks import check_not_empty, describe, is_int
-from bert_keras.datasets.files import read_lines
+from bert_keras.checks import check_not_empty, is_int
+from bert_keras.datasets.files import check_at, read_lines
 from bert_keras.datasets.table import kind_of, read_records
 from bert_keras.tasks.question_examples import Answer, QuestionExample
 from bert_keras.types import Path
@@ -69,8 +69,7 @@ def read_squad(path: Path) -> QuestionSet:
     examples, mismatches, ids, unanswered = [], [], set(), []
     for place, context, record in _questions(path):
         example = _example(f"{path}, {place}", context, record)
-        if example.id in ids:
-            raise ValueError(f"{path}, {place}: the id {example.id!r} occurs twice.")
+        check_at(f"{path}, {place}", example.id not in ids, "an id must occur once", example.id)
         ids.add(example.id)
         for answer in example.answers:
             if not answer.stands_in(context):
@@ -100,8 +99,7 @@ def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
             contexts = [(f"{place}.paragraphs[{number}]", row) for number, row in paragraphs]
         for where, row in contexts:
             context = _checked(f"{path}, {where}", row, "context", str)
-            if not context.strip():
-                raise ValueError(f"{path}, {where}: the context is blank.")
+            check_at(f"{path}, {where}", context.strip(), "a context must not be blank", context)
             if "question" in row and "qas" not in row:
                 yield where, context, {"id": where, **row}
                 continue
@@ -116,7 +114,7 @@ def _example(place, context, record):
         flag = _checked(place, flag, "is_impossible", (bool, int))
     answers = tuple(_answers(place, record))
     if flag and (answers := tuple(answer for answer in answers if answer.text.strip())):
-        raise ValueError(f"{place}: an impossible question must have no answers.")
+        check_at(place, False, "an impossible question must have no answers", answers)
     identifier = record.get("id", record.get("qid"))
     if is_int(identifier):
         identifier = str(identifier)
@@ -137,20 +135,16 @@ def _answers(place, record):
         ]
     elif found is None and "answer_start" in record:
         found = {"text": [text], "answer_start": [record["answer_start"]]} if text else []
-    elif found is None and text:
-        raise ValueError(
-            f"{place}: an answer must have an 'answer_start', which counts characters from 0. "
-            f"Received the fields {list(record)}."
-        )
+    elif found is None:
+        rule = "an answer must have an 'answer_start', which counts characters from 0"
+        check_at(place, not text, rule, [*record])
     if isinstance(found, dict):
         texts, starts = (
             [part] if isinstance(part, (str, int)) else part
             for part in (found.get("text"), found.get("answer_start"))
         )
-        if not (isinstance(texts, list) and isinstance(starts, list) and len(texts) == len(starts)):
-            raise ValueError(
-                f"{place}: 'answers' must have as many 'text' as 'answer_start'. Received: {found}."
-            )
+        fits = isinstance(texts, list) and isinstance(starts, list) and len(texts) == len(starts)
+        check_at(place, fits, "'answers' must have as many 'text' as 'answer_start'", found)
         found = [{"text": x, "answer_start": y} for x, y in zip(texts, starts, strict=True)]
     is_table = "answers" not in record
     for number, answer in enumerate(_checked(place, {"answers": found}, "answers", list, [])):
@@ -170,14 +164,12 @@ def _may_be_impossible(record):
 
 def _checked(place, record, key, kind, default=None):
     """Returns a field of a record; raises `ValueError` unless it is of a kind."""
-    if not isinstance(record, dict):
-        raise ValueError(f"{place}: a JSON object is needed. Received: {describe(record)}.")
+    check_at(place, isinstance(record, dict), "a JSON object is needed", record)
     value = default if record.get(key) is None else record[key]
     # In Python a bool is an int, in this format it is not.
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        found = "nothing" if value is None else describe(value)
-        name = kind[0].__name__ if isinstance(kind, tuple) else kind.__name__
-        raise ValueError(f"{place}: {key!r} must be of type {name}. Received: {found}.")
+    fits = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
+    name = kind[0].__name__ if isinstance(kind, tuple) else kind.__name__
+    check_at(place, fits, f"{key!r} must be of type {name}", value)
     return value
 
 

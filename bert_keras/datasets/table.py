@@ -18,9 +18,11 @@ from bert_keras.checks import check_choice, check_not_empty, raise_if_unused, re
 from bert_keras.datasets.files import (
     COMPRESSED_NAMES,
     as_record,
+    check_at,
     parse_json,
     read_json_lines,
     read_lines,
+    shorten,
 )
 from bert_keras.engine.atomic_files import reading
 from bert_keras.types import Path
@@ -33,6 +35,10 @@ _LINES_LOOKED_AT = 100_000
 _KINDS = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _KINDS |= {".parquet": "parquet", ".feather": "feather"}
 _KINDS |= {".xlsx": "excel", ".xlsm": "excel"}
+_SEPARATED = (
+    "A field that holds the separator must be in quotation marks; say what separates columns by "
+    "`separator`, and whether they are quoted by `quoting`."
+)
 # A first line that tells Excel what separates the columns.
 _SEPARATOR_LINE = re.compile('"?sep=(.)"?[\r\n]*')
 
@@ -267,10 +273,8 @@ def as_text(value: Any, place: str) -> str:
     Raises:
         ValueError: it is neither a str nor a number, or it is NaN.
     """
-    if not isinstance(value, (str, int, float)) or isinstance(value, bool) or value != value:
-        raise ValueError(
-            f"{place}: texts and labels must be str or numbers. Received: {shorten(value, 80)}"
-        )
+    fits = isinstance(value, (str, int, float)) and not isinstance(value, bool) and value == value
+    check_at(place, fits, "texts and labels must be str or numbers", value)
     return str(value)
 
 
@@ -281,12 +285,6 @@ def warn_of_rows(path: Path, places: Sequence[str], count: int, what: str) -> No
     warnings.warn(
         f"{path}: rows {what}: {len(places)} of {count} (lines {numbers}{more}).", stacklevel=4
     )
-
-
-def shorten(value: object, longest: int = 200) -> str:
-    """Returns a value as text for a message, cut to `longest` characters."""
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= longest else text[:longest] + "..."
 
 
 # Rows of text, of Excel, and of Parquet and Feather
@@ -347,12 +345,8 @@ def _of_one_length(path, rows, wrong):
         size = size or len(fields)
         if len(fields) != size:
             if wrong == "refuse" or (wrong == "cut" and len(fields) < size):
-                raise ValueError(
-                    f"{path}, {place}: every row must have as many fields as the first, {size}. "
-                    f"Received {len(fields)}: {shorten(fields)}. A field that holds the separator "
-                    "must be in quotation marks; say what separates columns by `separator`, and "
-                    "whether they are quoted by `quoting`."
-                )
+                rule = f"every row must have as many fields as the first, {size}, not {len(fields)}"
+                check_at(f"{path}, {place}", False, rule, fields, _SEPARATED)
             places.append(place)
             if wrong == "leave out":
                 continue

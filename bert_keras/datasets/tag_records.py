@@ -19,13 +19,12 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from bert_keras.checks import is_int, require
-from bert_keras.datasets.files import read_lines, read_text
+from bert_keras.checks import check_not_empty, is_int, require
+from bert_keras.datasets.files import check_at, read_lines, read_text
 from bert_keras.datasets.table import (
     as_text,
     kind_of,
     read_records,
-    shorten,
     without_rejected,
 )
 from bert_keras.tokenizers.words import find_words, number_words
@@ -94,9 +93,8 @@ def find_fields(
     Raises:
         ValueError: there are no such fields. The message lists the fields of the first row.
     """
-    place, record = next(_records(path), ("", None))
-    if record is None:
-        raise ValueError(f"{path} must hold rows. Received: none.")
+    place, record = next(_records(path), ("", {}))
+    check_not_empty(record, f"{path} must hold rows")
     names = {name.strip().lower(): name for name in record}
 
     def find_field(wanted, column, fits=lambda value: True):
@@ -122,11 +120,12 @@ def find_fields(
     sentence = find_field(SENTENCE_NAMES, None)
     if word and tag and sentence and sentence not in (word, tag):
         return TagLayout("word", word, tag, sentence)
-    raise ValueError(
-        f"{path}, {place}: a row must have words and their tags (`tokens`, `ner_tags`), a text and "
-        "the spans of its entities (`text`, `label`), or one word of a numbered sentence. "
-        f"Received the fields {list(record)}. Name those to read by word_column and tag_column."
+    rule = (
+        "a row must have words and their tags (`tokens`, `ner_tags`), a text and the spans of its "
+        "entities (`text`, `label`), or one word of a numbered sentence"
     )
+    advice = "Name the fields to read by word_column and tag_column."
+    check_at(f"{path}, {place}", False, rule, [*record], advice)
 
 
 def tag_sentences(
@@ -150,8 +149,7 @@ def tag_sentences(
     last, sentence, cut_places = None, [], []
     for place, record in _records(path):
         where = f"{path}, {place}"
-        if fields.words not in record:
-            raise ValueError(f"{where}: there is no {fields.words!r}. Received: {list(record)}.")
+        check_at(where, fields.words in record, f"a row must have {fields.words!r}", [*record])
         words, tags = record[fields.words], record.get(fields.tags)
         if fields.kind == "word":
             number = record.get(fields.sentence)
@@ -166,17 +164,10 @@ def tag_sentences(
             cut_places += [place] * num_cut
         else:
             words, tags = _as_words(where, words), as_list(where, tags)
-        if tags is None and not may_lack_tags:
-            name = "a field such as 'ner_tags'" if fields.tags is None else repr(fields.tags)
-            raise ValueError(
-                f"{where}: there are no tags in {name}. Received the fields {list(record)}. Name "
-                "that of the tags by tag_column."
-            )
-        if tags is not None and len(tags) != len(words):
-            raise ValueError(
-                f"{where}: each word needs one tag. Received {len(words)} words and {len(tags)} "
-                f"tags: {shorten(words, 80)} with {shorten(tags, 80)}."
-            )
+        has_tags, advice = tags is not None or may_lack_tags, "Name their field by tag_column."
+        check_at(where, has_tags, "there are no tags", [*record], advice)
+        fits = tags is None or len(tags) == len(words)
+        check_at(where, fits, "each word needs one tag", {"words": words, "tags": tags})
         tags = [tags and _tag_name(where, tag, names) for tag in tags or [None] * len(words)]
         yield [(place, word, tag) for word, tag in zip(words, tags, strict=True)]
     yield sentence
@@ -210,11 +201,9 @@ def _records_of_brat(path):
         if found := re.match(r"T\S*\t(\S+) (\d+(?: \d+;\d+)* \d+)\t", line):
             start, *between, end = map(int, re.findall(r"\d+", found[2]))
             gaps = zip(between[::2], between[1::2], strict=True)
-            if end > len(text) or any(text[left:right].strip() for left, right in gaps):
-                raise ValueError(
-                    f"{path}, line {number}: an entity must be one stretch of the text. Received: "
-                    f"{line.strip()!r}. Leave it out, or make it one."
-                )
+            fits = end <= len(text) and not any(text[left:right].strip() for left, right in gaps)
+            rule = "an entity must be one stretch of the text"
+            check_at(f"{path}, line {number}", fits, rule, line.strip(), "Leave it out.")
             spans.append((start, end, found[1]))
     begin = 0
     for number, match in enumerate(re.finditer("\n|$", text), 1):
@@ -238,11 +227,8 @@ def _of_label_studio(where, record):
     kept = [x for x in annotations if not x.get("was_cancelled")]
     if not kept:
         return None
-    if len(kept) > 1:
-        raise ValueError(
-            f"{where}: a text must have one annotation. Received: {len(kept)}. Cancel the others "
-            "in Label Studio, or export only the one to read."
-        )
+    advice = "Cancel the others in Label Studio, or export only the one to read."
+    check_at(where, len(kept) == 1, "a text must have one annotation", len(kept), advice)
     texts = {name: value for name, value in data.items() if isinstance(value, str)}
     text = texts.get("text", next(iter(texts.values()), None))
     spans = [x["value"] for x in kept[0].get("result", ()) if "start" in x.get("value", {})]
@@ -277,14 +263,8 @@ def as_list(where: str, value: Any) -> Any:
             if not re.search(r"""['"]\s+['"]""", value):
                 found = ast.literal_eval(value.strip())
     rule = "a list in a cell must be written as Python or JSON writes it, ['EU', 'rejects']"
-    _check_kind(where, rule, value if found is None else found, list)
+    check_at(where, isinstance(found, list), rule, value)
     return found
-
-
-def _check_kind(where, rule, value, kind):
-    """Raises `ValueError` with the place in the file unless a value is of a kind."""
-    if not isinstance(value, kind):
-        raise ValueError(f"{where}: {rule}. Received: {shorten(value, 80)}.")
 
 
 def _is_list(value):
@@ -303,22 +283,19 @@ def _as_words(where, value):
     value = as_list(where, value)
     if isinstance(value, str):
         return value.split()
-    _check_kind(where, "words must be a list", value, list)
+    check_at(where, isinstance(value, list), "words must be a list", value)
     return [as_text(word, where) for word in value]
 
 
 def _tag_name(where, tag, names):
     """Returns a tag's name."""
     if is_int(tag):
-        if names and 0 <= tag < len(names):
-            return names[tag]
-        known = f"there are {len(names)} label_names" if names else "there are no label_names"
-        raise ValueError(
-            f"{where}: tags must have names, and {known}. Received: {tag}. Pass the names in the "
-            "order of their numbers, label_names=['O', 'B-PER', ...] or --label_names O,B-PER,..."
-        )
-    if not isinstance(tag, str) or not tag.strip():
-        raise ValueError(f"{where}: a tag must be a str. Received: {shorten(tag, 80)}.")
+        names = names or ()
+        advice = "Pass the names in their order: --label_names O,B-PER,..., or label_names=[...]."
+        rule = f"tags that are numbers need names, and there are {len(names)} label_names"
+        check_at(where, 0 <= tag < len(names), rule, tag, advice)
+        return names[tag]
+    check_at(where, isinstance(tag, str) and tag.strip(), "a tag must be a str", tag)
     return tag.strip()
 
 
@@ -343,24 +320,19 @@ def _tag_words(where, text, spans):
     Words are split at white space and punctuation, and where an entity begins or ends. In a script
     without spaces, each character is a word.
     """
-    _check_kind(where, "a text must be a str", text, str)
+    check_at(where, isinstance(text, str), "a text must be a str", text)
     spans = sorted({_checked_span(where, text, span) for span in _read_spans(spans)})
+    rule = "a word can have one tag, so entities must not overlap"
     for (start, end, kind), (second, last, other) in itertools.pairwise(spans):
-        if second < end:
-            raise ValueError(
-                f"{where}: a word can have one tag, so entities must not overlap. Received: "
-                f"{text[start:end]!r} ({kind}) and {text[second:last]!r} ({other}). Leave one out."
-            )
-    borders = {place for start, end, _ in spans for place in (start, end)}
-    places = _split(text, borders)
+        both = (text[start:end], kind), (text[second:last], other)
+        check_at(where, end <= second, rule, both, "Leave one out.")
+    places = _split(text, {place for start, end, _ in spans for place in (start, end)})
     num_cut = len(places) - len(_split(text, ())) if spans else 0
-    tags, left = [], list(spans)
+    span_at, tags = {x: span for span in spans for x in range(*span[:2])}, []
     for start, _ in places:
-        while left and left[0][1] <= start:
-            left.pop(0)
-        inside = bool(left) and left[0][0] <= start
-        begins = inside and not text[left[0][0] : start].strip()
-        tags.append(f"{'B' if begins else 'I'}-{left[0][2]}" if inside else "O")
+        first, _, kind = span_at.get(start, (start, None, None))
+        begins = not text[first:start].strip()
+        tags.append(f"{'B' if begins else 'I'}-{kind}" if kind else "O")
     return [text[start:end] for start, end in places], tags, num_cut
 
 
@@ -392,17 +364,11 @@ def _read_spans(spans):
 
 def _checked_span(where, text, span):
     start, end, kind, written = span
-    if not (is_int(start) and is_int(end) and isinstance(kind, str) and kind.strip()):
-        raise ValueError(
-            f'{where}: a span must be a start, an end and a type, [0, 2, "ORG"]. Received: '
-            f"{shorten(span[:3], 80)}."
-        )
+    fits = is_int(start) and is_int(end) and isinstance(kind, str) and kind.strip()
+    check_at(where, fits, 'a span must be a start, an end and a type, [0, 2, "ORG"]', span[:3])
     found = text[start:end] if 0 <= start < end <= len(text) else ""
-    if not found.strip() or (written is not None and written != found):
-        shown = repr(written) if written is not None else "an entity"
-        raise ValueError(
-            f"{where}: {shown} ({kind}) must stand at the characters {start} to {end} of a text of "
-            f"{len(text)}. Found there: {found!r}. Offsets count characters from 0, and the end is "
-            "the character after the last."
-        )
+    fits = found.strip() and written in (None, found)
+    rule = f"{written or 'an entity'!r} ({kind}) must stand at the characters {start} to {end}"
+    advice = "Offsets count characters from 0, and the end is the character after the last."
+    check_at(where, fits, f"{rule} of a text of {len(text)}", found, advice)
     return start, end, kind.strip()

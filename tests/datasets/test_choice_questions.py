@@ -90,7 +90,7 @@ def test_wrong_rows_are_refused_by_file_and_line(write, records, message):
 
 
 def test_a_csv_row_cut_short_is_refused(write):
-    with pytest.raises(ValueError, match=r"line 2: .* as the first, 11\. Received 2"):
+    with pytest.raises(ValueError, match=r"line 2: .* as the first, 11, not 2"):
         read_multiple_choice(write("t.csv", f"{HEADER}\n0,a\n"))
 
 

@@ -179,7 +179,7 @@ PAIR = {"sentence1": "a", "sentence2": "b", "label": "0"}
     [
         ("sst2", "sentence\tlabel\na\t1\nb\t2\n", r"line 3: a label must be one of \['0', '1'\]"),
         ("sst2", "sentence\tlabel\na\tnan\n", "must have labels in the column 'label'"),
-        ("sst2", "sentence\tlabel\na\t1\nno label\n", r"line 3: .* the first, 2\. Received 1"),
+        ("sst2", "sentence\tlabel\na\t1\nno label\n", r"line 3: .* the first, 2, not 1"),
         ("rte", "sentence1\tsentence2\tlabel\na\tb\tneutral\n", "line 2: .*'entailment'"),
         ("stsb", "sentence1\tsentence2\tscore\na\tb\tfar\n", "from 0.0 to 5.0. Received: 'far'"),
         ("stsb", "sentence1\tsentence2\tscore\na\tb\t5.1\n", "from 0.0 to 5.0. Received: '5.1'"),

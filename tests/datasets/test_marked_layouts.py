@@ -125,11 +125,11 @@ NO_TAGS = [{"tokens": ["a", "b"], "ner_tags": ["O"]}]
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a", PARTS_OF_SPEECH, "2 different values and the last 30, .*word_column and tag_column"),
+        ("a", PARTS_OF_SPEECH, "2 different values and the last 30.*word_column and tag_column"),
         ("a", "O\tB-PER\nO\tO\n", r"the columns \[0, 1\] hold tags.*word_column and tag_column"),
-        ("a.csv", "text,note\nEU,O\n", r"line 2: .*fields \['text', 'note'\].*by word_column"),
-        ("a.jsonl", NUMBERS, "line 1: tags must have names.*Received: 1.*--label_names O,B-PER"),
-        ("a.jsonl", NO_TAGS, r"line 1: each word needs one tag\. Received 2 words and 1 tags"),
+        ("a.csv", "text,note\nEU,O\n", r"line 2: .*Received: \['text', 'note'\].*by word_column"),
+        ("a.jsonl", NUMBERS, "line 1: tags that are numbers need names.*Received: 1.*--label_names O,B-PER"),
+        ("a.jsonl", NO_TAGS, "line 1: each word needs one tag.*'a', 'b'.*'O'"),
         ("a.jsonl", [{"tokens": ["a"]}], "line 1: there are no tags"),
         ("a.jsonl", [{"text": "EU", "label": [[0, 9, "X"]]}], "line 1: .* 0 to 9 of a text of 2"),
         ("a.jsonl", [{"text": "a|b", "label": [[0, 3, "X"], [2, 3, "Y"]]}], "must not overlap"),
@@ -223,7 +223,7 @@ def test_each_layout_of_questions_is_read(write, name, content, expected):
         (row(answers="Orléans"), "'answers' must be of type list. Received: 'Orléans'"),
         (question(is_impossible="no"), "'is_impossible' must be of type bool. Received: 'no'"),
         (question(id=1.5), "'id' must be of type str"),
-        (row(context=" "), "the context is blank"),
+        (row(context=" "), "context must not be blank"),
         ({"context": "c", "question": "?", "answer": "c"}, "an answer must have an 'answer_start'"),
     ],
 )
@@ -344,7 +344,7 @@ def test_entities_of_brat_are_read_from_the_text_beside_them(write):
         (
             "a.txt",
             "".join(f"word{n} tag{n}\n" for n in range(30)),
-            "must hold a column of tags",
+            "must be a column of tags.*tag0",
         ),
         ("a.json", json.dumps(_label_studio(_FOUND, _FOUND)), "must have one annotation"),
     ],

@@ -52,7 +52,7 @@ def test_rows_know_the_line_on_which_they_begin(write):
 @pytest.mark.parametrize(
     ("name", "content", "options", "message"),
     [
-        ("t.tsv", "a\tb\n1\t2\n\n3\n", {}, r"line 4: .* as the first, 2\. Received 1: "),
+        ("t.tsv", "a\tb\n1\t2\n\n3\n", {}, r"line 4: .* as the first, 2, not 1\."),
         ("t.csv", 'a,b\n"x\ny",1\n"u\nv\nw"\n', {}, "line 4: every row"),
         ("t.csv", 'a,b\n1,2\n3,"open\n4,5\n', {}, "line 3: the row that begins here is not CSV"),
         ("t.tsv", "a\tb\nx\t1\n", {"columns": ["c"]}, r"no column 'c'\. .* 2 columns: \['a', 'b'"),
