@@ -8,14 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bert_keras.checks import (
-    as_texts,
-    check_int,
-    check_not_empty,
-    raise_at_first,
-    require,
-)
-from bert_keras.engine.atomic_files import reading, retry_if_changed
+from bert_keras.checks import as_texts, check_int, check_not_empty, raise_at_first, require
 from bert_keras.search.exact_vectors import best_of
 from bert_keras.search.saved_index import SavedIndex
 from bert_keras.types import Path, Texts
@@ -42,17 +35,18 @@ def split_into_words(text: str) -> list[str]:
     """Returns the words of a text, as a reader sees them, in a form in which equal words are equal.
 
     Accents and vowel signs belong to their word, whether they are characters of their own or not.
-    Case is folded: `STRASSE` is `straße`. Each Chinese character and Japanese kana is a word. A
-    text without spaces, such as Thai, needs a `tokenize` of its language.
+    Case and width are folded: `STRASSE` is `straße`, and full-width letters are plain ones. Each
+    Chinese character and Japanese kana is a word. A text without spaces, such as Thai, needs a
+    `tokenize` of its language.
 
     Example:
         >>> split_into_words("The Nile, 尼罗河")
         ['the', 'nile', '尼', '罗', '河']
     """
     word, invisible = _patterns()
-    text = invisible.sub("", unicodedata.normalize("NFC", text)).casefold()
+    text = invisible.sub("", unicodedata.normalize("NFKC", text)).casefold()
     # The small form of a Turkish I with its dot.
-    return word.findall(unicodedata.normalize("NFC", text.replace("i\u0307", "i")))
+    return word.findall(unicodedata.normalize("NFKC", text.replace("i\u0307", "i")))
 
 
 class BM25Index(SavedIndex):
@@ -83,7 +77,7 @@ class BM25Index(SavedIndex):
         [bm25s](https://arxiv.org/abs/2407.03618).
     """
 
-    saved = ("k1", "b", "has_own_tokenize")
+    saved = ("k1", "b")
 
     def __init__(
         self, tokenize: Callable[[str], list[str]] | None = None, k1: float = 0.9, b: float = 0.4
@@ -93,10 +87,8 @@ class BM25Index(SavedIndex):
         self.tokenize, self.k1, self.b = tokenize or split_into_words, k1, b
         self._texts, self._scorer = [], None
 
-    @property
-    def has_own_tokenize(self) -> bool:
-        """Whether `tokenize` is a function of the user, which no file holds."""
-        return self.tokenize is not split_into_words
+    def _config(self):
+        return {**super()._config(), "has_own_tokenize": self.tokenize is not split_into_words}
 
     def add(
         self,
@@ -170,7 +162,6 @@ class BM25Index(SavedIndex):
         return self._scorer
 
     @classmethod
-    @retry_if_changed
     def load(cls, folder: Path, tokenize: Callable[[str], list[str]] | None = None) -> Self:
         """Returns an index that `save` wrote, see `Index.load`.
 
@@ -181,11 +172,9 @@ class BM25Index(SavedIndex):
         Raises:
             ValueError: the index has a `tokenize` of its own, and none is passed.
         """
-        config = cls._config_of(folder)
-        if config.get("has_own_tokenize") and tokenize is None:
+        if cls._config_of(folder)["has_own_tokenize"] and tokenize is None:
             raise ValueError(
                 f"{folder} needs the `tokenize` that its index was made with, or other texts would "
                 "be found. Received: None. Pass it to `load`."
             )
-        with reading(folder):
-            return cls(tokenize, config["k1"], config["b"])._filled(folder, config)
+        return super().load(folder, tokenize=tokenize)

@@ -86,6 +86,9 @@ def _judgements(data, ignore_identical_ids):
         itself = [judged.get(id, 0) > 0 for id, judged in zip(queries, relevance, strict=True)]
         advice = "Pass ignore_identical_ids=False if queries are no documents of the corpus."
         raise_at_first(itself, queries, "A query must not be relevant to itself", advice)
+        names = {*map(str, data.corpus)}
+        alike = [id not in data.corpus and str(id) in names for id in queries]
+        raise_at_first(alike, queries, f"Queries and documents share ids. {_IDS[:-1]}", advice)
     judged = [id for ids in relevance for id in ids]
     missing = [id for id in judged if id not in data.corpus]
     if missing:

@@ -3,18 +3,17 @@
 import importlib.util
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bert_keras.answers.similarity import SIMILARITIES, l2_normalize
 from bert_keras.checks import check_choice, check_int, check_not_empty, check_shape
-from bert_keras.engine.atomic_files import reading, retry_if_changed
 from bert_keras.search.exact_vectors import ExactVectors, best_of
 from bert_keras.search.faiss_vectors import FACTORIES, FaissVectors
 from bert_keras.search.saved_index import SavedIndex, check_vectors
-from bert_keras.types import Path, VectorSimilarity
+from bert_keras.types import VectorSimilarity
 
 
 class Index(SavedIndex):
@@ -56,7 +55,7 @@ class Index(SavedIndex):
         [faiss](https://arxiv.org/abs/2401.08281).
     """
 
-    saved = ("precision", "engine", "factory", "similarity", "dim")
+    saved = ("precision", "engine", "factory", "similarity")
 
     def __init__(
         self,
@@ -69,7 +68,7 @@ class Index(SavedIndex):
         self.precision = check_choice("precision", precision, tuple(FACTORIES))
         self.engine = check_choice("engine", engine, (None, "faiss", "numpy"))
         self.similarity = check_choice("similarity", similarity, SIMILARITIES)
-        self.factory, self.dim = factory, None
+        self.factory = factory
         is_exact = factory is None and (precision == "float32" or engine == "numpy")
         if not is_exact and (engine == "numpy" or similarity == "manhattan"):
             raise ValueError(
@@ -154,18 +153,3 @@ class Index(SavedIndex):
         [(name, array)] = arrays.items()
         shape = self._vectors.set_array(name, array)
         check_shape("The vectors", np.broadcast_to(0.0, shape), (len(self), self.dim))
-
-    @classmethod
-    @retry_if_changed
-    def load(cls, folder: Path) -> Self:
-        """Returns an index that `save` wrote.
-
-        Raises:
-            FileNotFoundError: there is no index.
-            ValueError: the folder holds something else, or a file is damaged.
-            ImportError: faiss is not installed, and the index is not exact.
-        """
-        # Folders without a similarity are from before there was one.
-        config = {"similarity": "dot", **cls._config_of(folder)}
-        with reading(folder):
-            return cls(*(config[name] for name in cls.saved[:-1]))._filled(folder, config)

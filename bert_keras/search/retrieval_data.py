@@ -7,8 +7,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from bert_keras.checks import check_not_empty
-from bert_keras.datasets.files import read_json_lines, read_lines
+from bert_keras.datasets.files import check_at, read_json_lines, read_lines
 from bert_keras.types import Path
+
+_JUDGEMENT = (
+    "a judgement must be the id of a query in queries.jsonl, the id of a document and an int"
+)
 
 
 class RetrievalData(NamedTuple):
@@ -52,12 +56,9 @@ def read_beir(folder: Path, split: str = "test") -> RetrievalData:
     lines = enumerate(read_lines(path), start=1)
     for number, line in itertools.islice(filter(lambda item: item[1].strip(), lines), 1, None):
         fields = line.rstrip("\r\n").split("\t")
-        if len(fields) != 3 or fields[0] not in queries or not re.fullmatch("-?[0-9]+", fields[2]):
-            raise ValueError(
-                f"{path}, line {number}: a judgement must be the id of a query in queries.jsonl, "
-                f"the id of a document and an int. Received: {fields!r:.200}. The first line is a "
-                "header."
-            )
+        fits = len(fields) == 3 and fields[0] in queries and re.fullmatch("-?[0-9]+", fields[2])
+        advice = "The first line is a header."
+        check_at(f"{path}, line {number}", fits, _JUDGEMENT, fields, advice)
         relevance.setdefault(fields[0], {})[fields[1]] = int(fields[2])
     check_not_empty(relevance, f"{path} must have judgements after its header")
     return RetrievalData(corpus, {id: queries[id] for id in relevance}, relevance)
@@ -68,12 +69,9 @@ def _read_texts(path):
     texts = {}
     for line, record in read_json_lines(path):
         id, parts = record.get("_id"), (record.get("title") or "", record.get("text"))
-        if not isinstance(id, str) or not all(isinstance(part, str) for part in parts):
-            raise ValueError(
-                f"{path}, line {line}: `_id`, `text` and, where there is one, `title` must be str. "
-                f"Received: {record!r:.200}."
-            )
-        if id in texts:
-            raise ValueError(f"{path}, line {line}: an id must occur once. Received: {id!r}.")
+        fits = all(isinstance(part, str) for part in (id, *parts))
+        place = f"{path}, line {line}"
+        check_at(place, fits, "`_id`, `text` and `title`, if there is one, must be str", record)
+        check_at(place, id not in texts, "an id must occur once", id)
         texts[id] = " ".join(parts).strip()
     return check_not_empty(texts, f"{path} must have a JSON object on each line")

@@ -2,7 +2,7 @@
 
 import json
 import pathlib
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -32,13 +32,15 @@ class SavedIndex:
     A subclass keeps what it searches, and says in `_arrays` and `_set_arrays` how that is saved.
 
     Attributes:
-        saved: tuple of str, the attributes that are saved in config.json.
+        saved: tuple of str, the attributes that config.json holds: arguments of the constructor.
+        dim: int, the width of the vectors; `None` where there are none yet.
     """
 
     saved: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         self._ids, self._payloads, self._known = [], [], set()
+        self.dim: int | None = None
         self._texts = None  # A list of str if they are saved with the rows.
 
     def __len__(self) -> int:
@@ -80,7 +82,6 @@ class SavedIndex:
         folder = pathlib.Path(folder)
         if (folder / CONFIG).exists():
             self._config_of(folder)
-        config = {name: getattr(self, name) for name in self.saved}
         stale = [f"{name}.npy" for name in _ARRAYS]
         with atomic_files.replacing_files(folder, stale=stale) as new:
             for name, array in self._arrays().items():
@@ -90,8 +91,11 @@ class SavedIndex:
                     record = {"id": id, "payload": self._payloads[row]}
                     record |= {} if self._texts is None else {"text": self._texts[row]}
                     file.write(json.dumps(record, ensure_ascii=True) + "\n")
-            config = {"kind": self._kind(), **config, "num_rows": len(self)}
+            config = {"kind": self._kind(), **self._config(), "num_rows": len(self)}
             atomic_files.write_json(new / CONFIG, config)
+
+    def _config(self):
+        return {name: getattr(self, name) for name in (*self.saved, "dim")}
 
     @classmethod
     def _kind(cls):
@@ -108,22 +112,40 @@ class SavedIndex:
             )
         return config
 
-    def _filled(self, folder, config) -> Self:
-        """Returns this new index with the rows of a folder."""
-        folder = pathlib.Path(folder)
+    @classmethod
+    @atomic_files.retry_if_changed
+    def load(cls, folder: Path, **options: Any) -> Self:
+        """Returns an index that `save` wrote.
+
+        Args:
+            folder: str or path.
+            **options: arguments of the constructor that no file holds.
+
+        Raises:
+            FileNotFoundError: there is no index.
+            ValueError: the folder holds something else, or a file is damaged.
+            ImportError: what the index is searched with is not installed.
+        """
+        config = cls._config_of(folder)
+        with atomic_files.reading(folder):
+            index = cls(**{name: config[name] for name in cls.saved}, **options)
+            index._fill(pathlib.Path(folder), config)
+        return index
+
+    def _fill(self, folder, config):
+        """Adds the rows of a folder."""
         rows = [record for _, record in read_json_lines(folder / RECORDS)]
         check_same_length(f"{folder} is incomplete", rows=rows, expected=range(config["num_rows"]))
-        ids, payloads = [row["id"] for row in rows], [row["payload"] for row in rows]
+        ids, payloads = ([row[name] for row in rows] for name in ("id", "payload"))
         self._add_rows(*self._check_rows(len(rows), ids, payloads))
         if self._texts is not None:
             self._texts = as_texts([row["text"] for row in rows])
-        if "dim" in self.saved:
+        else:
             self.dim = check_int("dim", config["dim"])
         paths = {name: folder / f"{name}.npy" for name in _ARRAYS}
         self._set_arrays(
             {name: np.load(x, allow_pickle=False) for name, x in paths.items() if x.exists()}
         )
-        return self
 
     def _arrays(self):
         """Returns the arrays to save, a dict by names."""

@@ -1,15 +1,13 @@
 """An index over sparse vectors, such as those of SPLADE."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from bert_keras.checks import check_int, check_not_empty, require
-from bert_keras.engine.atomic_files import reading, retry_if_changed
 from bert_keras.search.exact_vectors import best_of, highest
 from bert_keras.search.saved_index import SavedIndex, check_sparse
-from bert_keras.types import Path
 
 _ARRAYS = ("data", "indices", "indptr")
 
@@ -32,12 +30,9 @@ class SparseIndex(SavedIndex):
     ```
     """
 
-    saved = ("dim",)
-
     def __init__(self) -> None:
         super().__init__()
         self._sparse = require("scipy.sparse", "search in sparse vectors")
-        self.dim: int | None = None
         # Blocks of the inverted index, `(dim, num_rows)` each.
         self._blocks = []
 
@@ -103,11 +98,3 @@ class SparseIndex(SavedIndex):
         )
         matrix.check_format(full_check=True)
         self._blocks = [check_sparse("Vectors", matrix, len(self))]
-
-    @classmethod
-    @retry_if_changed
-    def load(cls, folder: Path) -> Self:
-        """Returns an index that `save` wrote, see `Index.load`."""
-        config = cls._config_of(folder)
-        with reading(folder):
-            return cls()._filled(folder, config)

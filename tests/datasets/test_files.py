@@ -57,7 +57,11 @@ def test_json_lines_carry_line_numbers_and_skip_blank_lines(write):
         (read_lines, "plain".encode("utf-16-le"), "line 1: holds NUL characters"),
         (read_lines, gzip.compress(b"text\n" * 10000)[:-20], "cannot be read .*EOF.* compress it"),
         (read_lines, gzip.compress(b"text\n")[:-8] + b"x" * 8, "cannot be read .*GzipF.* compress"),
-        (read_json_lines, "{}\n[1]", "line 2: each line must be one JSON object. Received: \\[1\\]"),
+        (
+            read_json_lines,
+            "{}\n[1]",
+            "line 2: each line must be one JSON object. Received: \\[1\\]",
+        ),
         (read_json_lines, '{}\n"a"', "line 2: each line must be one JSON object. Received: 'a'"),
         (read_json_lines, "{}\n{", "line 2, column 2: not JSON"),
         (read_json_lines, '{}\n{"a": "\\uD83D"}', "line 2: holds half of a surrogate pair"),

@@ -128,7 +128,11 @@ NO_TAGS = [{"tokens": ["a", "b"], "ner_tags": ["O"]}]
         ("a", PARTS_OF_SPEECH, "2 different values and the last 30.*word_column and tag_column"),
         ("a", "O\tB-PER\nO\tO\n", r"the columns \[0, 1\] hold tags.*word_column and tag_column"),
         ("a.csv", "text,note\nEU,O\n", r"line 2: .*Received: \['text', 'note'\].*by word_column"),
-        ("a.jsonl", NUMBERS, "line 1: tags that are numbers need names.*Received: 1.*--label_names O,B-PER"),
+        (
+            "a.jsonl",
+            NUMBERS,
+            "line 1: tags that are numbers need names.*Received: 1.*--label_names O,B-PER",
+        ),
         ("a.jsonl", NO_TAGS, "line 1: each word needs one tag.*'a', 'b'.*'O'"),
         ("a.jsonl", [{"tokens": ["a"]}], "line 1: there are no tags"),
         ("a.jsonl", [{"text": "EU", "label": [[0, 9, "X"]]}], "line 1: .* 0 to 9 of a text of 2"),

@@ -99,6 +99,7 @@ NAN = [[{"id": "d", "score": np.nan}]]
         (({1: "a"}, {"q": "a"}, {"q": {"1": 1}}), [[]], "Judged documents must be in the corpus"),
         (({"1": "a"}, {"q": "a"}, {"q": {"1": 1}}), [[{"id": 1, "score": 1.0}]], "id of a hit"),
         (({"q": "a"}, {"q": "a"}, {"q": {"q": 1}}), [[]], "ignore_identical_ids=False"),
+        (({"1": "a", "2": "b"}, {1: "a"}, {1: {"2": 1}}), [[]], "share ids.*1 is not '1'"),
     ],
 )
 def test_evaluation_refuses_what_it_cannot_score(data, hits, message):
