@@ -240,8 +240,7 @@ class BucketedBatches(keras.utils.PyDataset):
         # Keras's workers read a whole epoch ahead, which would count as an epoch.
         super().__init__()
         lengths = np.asarray(lengths, dtype=np.int64)
-        if not len(lengths):
-            check_not_empty(lengths, "Batches need at least one row")
+        check_not_empty(lengths, "Batches need at least one row")
         self.batch_size = check_int("batch_size", batch_size)
         if window is None:
             window = min(max(len(lengths) // (20 * batch_size), 4), 100)
@@ -317,10 +316,9 @@ class BucketedBatches(keras.utils.PyDataset):
         for name, column in (self.labels if is_dict else {None: self.labels}).items():
             weight = self.sample_weight
             weight = weight.get(name) if isinstance(weight, dict) else weight
-            weight = self._column_weights(column, weight, rows, length)
-            has_weights = has_weights or weight is not None
+            has_weights |= weight is not None or isinstance(column, Ragged) or self.pad_last_batch
             labels[name] = _taken(column, rows, length)
-            weights[name] = np.ones(len(rows), np.float32) if weight is None else weight
+            weights[name] = _weights_of(column, weight, rows, length)
             # Rows that only fill the batch. Selecting rows made a copy of the data set's weights.
             weights[name][num_rows:] = 0
         if not is_dict:
@@ -330,17 +328,6 @@ class BucketedBatches(keras.utils.PyDataset):
             return batch
         seed = [self.seed, self.epoch, index]
         return self.draw(batch, rows, np.random.default_rng(seed) if self.shuffle else None)
-
-    def _column_weights(self, labels, weights, rows, length):
-        """Returns the weights of one column of labels, or `None` if all are 1."""
-        if isinstance(weights, Ragged):
-            return _taken(weights, rows, length)
-        if isinstance(labels, Ragged):
-            has_label = (np.arange(length) < labels.lengths[rows, None]).astype(np.float32)
-            return has_label if weights is None else has_label * weights[rows, None]
-        if weights is None:
-            return np.ones(len(rows), np.float32) if self.pad_last_batch else None
-        return weights[rows]
 
     def on_epoch_begin(self):
         """Starts to note which batches are read."""
@@ -413,15 +400,26 @@ def _taken(column, rows, length):
     return column.take(rows).to_dense(length) if isinstance(column, Ragged) else column[rows]
 
 
+def _weights_of(labels, weights, rows, length):
+    """Returns the weights of some rows of one column of labels; by default 1, for padding 0."""
+    if isinstance(weights, Ragged):
+        return _taken(weights, rows, length)
+    of_rows = np.ones(len(rows), np.float32) if weights is None else weights[rows]
+    if isinstance(labels, Ragged):
+        return (np.arange(length) < labels.lengths[rows, None]).astype(np.float32) * of_rows[
+            :, None
+        ]
+    return of_rows
+
+
 def _as_columns(columns, num_rows, name):
     if columns is None:
         return None
     if isinstance(columns, dict):
         return {k: _as_columns(v, num_rows, f"{name}[{k!r}]") for k, v in columns.items()}
     columns = columns if isinstance(columns, Ragged) else np.asarray(columns)
-    if len(columns) != num_rows:
-        rule = f"`{name}` must have one entry for each row"
-        check_same_length(rule, rows=range(num_rows), **{name: columns})
+    rule = f"`{name}` must have one entry for each row"
+    check_same_length(rule, rows=range(num_rows), **{name: columns})
     return columns
 
 

@@ -4,9 +4,10 @@ import asyncio
 import base64
 import contextlib
 import hmac
-import json
 
 import h11
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
 from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -18,6 +19,8 @@ _UNTYPED = (b"", b"application/x-www-form-urlencoded")
 OPEN = ("/health",)
 # The bodies held at once may together be as large as this many bodies of the largest size.
 MOST_BODIES = 64
+# Status -> headers of a refusal.
+HEADERS = {401: {"www-authenticate": "Basic"}, 429: {"retry-after": "1"}}
 
 
 class Guard:
@@ -80,18 +83,16 @@ class Guard:
         """Appends the body to a bytearray; returns why it is refused, or `None`."""
         try:
             async with asyncio.timeout(self.settings.deadline):
-                while True:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        return 499, "The client has left."
-                    body += message.get("body", b"")
-                    self.held += len(message.get("body", b""))
+                async for part in Request({"type": "http"}, receive).stream():
+                    body += part
+                    self.held += len(part)
                     if len(body) > self.settings.max_body:
                         return 413, f"A body may have at most {self.settings.max_body} bytes."
                     if self.held > MOST_BODIES * self.settings.max_body:
                         return 429, "The server holds too many bodies. Ask again in 1 s."
-                    if not message.get("more_body"):
-                        return None
+                return None
+        except ClientDisconnect:
+            return 499, "The client has left."
         except TimeoutError:
             return 408, f"The body did not arrive within {self.settings.deadline:g} s."
 
@@ -114,14 +115,10 @@ def _replayed(body, receive):
 
 
 async def _respond(scope, send, status, message):
-    content = json.dumps(error_body(scope["path"], status, message)).encode()
-    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
-    # Known at once: the connection may end before the last chunk, since the body is not read.
-    headers.append((b"content-length", str(len(content)).encode()))
-    headers_of_status = {401: (b"www-authenticate", b"Basic"), 429: (b"retry-after", b"1")}
-    headers += [headers_of_status[status]] if status in headers_of_status else []
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": content})
+    # The body is not read.
+    headers = {"connection": "close", **HEADERS.get(status, {})}
+    response = JSONResponse(error_body(scope["path"], status, message), status, headers)
+    await response(scope, None, send)
 
 
 class Connection(H11Protocol):

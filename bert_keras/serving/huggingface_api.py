@@ -17,20 +17,14 @@ from bert_keras.serving.server import as_json
 STRATEGIES = ("none", "simple", "first", "average", "max")
 
 
-class Options(Body):
-    """Accepted and ignored: models are always loaded, and answers never come from a cache."""
-
-    use_cache: bool | None = None
-    wait_for_model: bool | None = None
-
-
 class Inference(Body):
     """Inputs and parameters of the model's task. Other keys are parameters too."""
 
     model_config = ConfigDict(extra="allow")
     inputs: Any
     parameters: dict[str, Any] | None = None
-    options: Options | None = None
+    # Accepted and ignored: models are always loaded, and answers never come from a cache.
+    options: dict[Literal["use_cache", "wait_for_model"], bool | None] | None = None
 
 
 class Classification(Parameters):
@@ -148,7 +142,12 @@ async def _zero_shot(ask, inputs, parameters, served):
     check(len(rows) == len(rows[0]) == 1, "inputs: zero-shot classification takes one text.")
     [(text,)] = rows
     check(names, "parameters: candidate_labels, a list of texts, are needed.")
-    _check_size(names, template, served.settings)
+    # Too many hypotheses, or one that is too long to be written.
+    check_num_rows(names, served.settings)
+    longest = max((len(name) for name in names if isinstance(name, str)), default=0)
+    length, limit = len(template) + template.count("{}") * longest, served.settings.max_text
+    message = f"parameters: hypotheses of at most {limit} characters. Received: {length}."
+    check(length <= limit, message, 413)
     with refusing("parameters: candidate_labels, hypothesis_template: "):
         entailment.entailment_columns(served.setting("label_names"))
         hypotheses = entailment.check_hypotheses(names, template)
@@ -156,15 +155,6 @@ async def _zero_shot(ask, inputs, parameters, served):
     columns = served.setting("label_names"), names, parameters.multi_label
     [answer] = entailment.entailment_answers(logits, *columns)
     return forms.labels_of(answer)
-
-
-def _check_size(names, template, settings):
-    """Raises if there are too many hypotheses, or if one is too long to be written."""
-    check_num_rows(names, settings)
-    longest = max((len(name) for name in names if isinstance(name, str)), default=0)
-    length, limit = len(template) + template.count("{}") * longest, settings.max_text
-    message = f"parameters: hypotheses of at most {limit} characters. Received: {length}."
-    check(length <= limit, message, 413)
 
 
 async def _tag(ask, inputs, parameters, served):

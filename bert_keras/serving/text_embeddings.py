@@ -37,18 +37,17 @@ class Prompted(Input):
         return {**super().options(), "prompt": self.prompt_name}
 
 
-class Embed(Prompted):
-    """Texts to embed."""
-
-    inputs: str | Texts
-    normalize: bool = True
-    dimensions: int | None = None
-
-
 class EmbedTokens(Prompted):
     """Texts, whose tokens get a vector or a weight each."""
 
     inputs: str | Texts
+
+
+class Embed(EmbedTokens):
+    """Texts to embed."""
+
+    normalize: bool = True
+    dimensions: int | None = None
 
 
 class Sentences(Body):
@@ -129,7 +128,10 @@ def _add_vectors(routes, server):
     async def embed_sparse(request: Request, body: EmbedTokens):
         served, rows = server.find(None, "token_weights"), rows_of(body.inputs)
         found = await server.ask(request, served, "token_weights", rows, **body.options())
-        return await as_json(_sparse(served, found))
+        to_id = served.model.tokenizer.token_to_id
+        # By rising ids.
+        found = [sorted((to_id(token), weight) for token, weight in row) for row in found]
+        return await as_json([[{"index": id, "value": x} for id, x in row] for row in found])
 
     @routes.post("/similarity", summary="The similarity of a text with each of others")
     async def similarity(request: Request, body: Similarity):
@@ -165,13 +167,6 @@ def _add_scores(routes, server):
         if body.return_text:
             ranking = [{**x, "text": body.texts[x["index"]]} for x in ranking]
         return ranking
-
-
-def _sparse(served, rows):
-    """Returns rows of pairs (token, weight) as rows of ids and weights, by rising ids."""
-    to_id = served.model.tokenizer.token_to_id
-    rows = [sorted((to_id(token), weight) for token, weight in row) for row in rows]
-    return [[{"index": id, "value": weight} for id, weight in row] for row in rows]
 
 
 def _sequences(inputs):

@@ -588,19 +588,28 @@ def _wait_for(address, number):
         time.sleep(0.01)
 
 
-@coroutine
-async def test_a_batch_holds_rows_of_similar_length_and_starts_with_the_oldest():
-    batches = []
+class Echo:
+    """Answers rows with themselves, when it may, and notes the batches."""
 
-    def answer(key, rows):
-        batches.append([row[0] for row in rows])
+    def __init__(self, may_go=True):
+        self.batches, self.begun, self.go = [], threading.Event(), threading.Event()
+        if may_go:
+            self.go.set()
+
+    def __call__(self, key, rows):
+        self.begun.set()
+        assert self.go.wait(20)
+        self.batches.append((key, [row[0] for row in rows]))
         return rows
 
-    batcher = Batcher(answer, max_batch=2, wait=0.01)
+
+@coroutine
+async def test_a_batch_holds_rows_of_similar_length_and_starts_with_the_oldest():
+    batcher = Batcher(Echo(), max_batch=2, wait=0.01)
     texts = ["a" * 9, "b", "c" * 8, "d" * 2]
     await asyncio.gather(*(batcher.ask("key", [(text,)]) for text in texts))
     await batcher.close()
-    assert batches == [["a" * 9, "c" * 8], ["b", "d" * 2]]
+    assert [rows for _, rows in batcher.answer.batches] == [["a" * 9, "c" * 8], ["b", "d" * 2]]
 
 
 @coroutine
@@ -630,18 +639,11 @@ async def test_a_batch_with_a_missing_answer_or_a_failing_metric_does_not_end_th
 
 @coroutine
 async def test_a_cancelled_request_frees_its_rows_and_closing_still_answers_the_running_batch():
-    begun, ended = threading.Event(), threading.Event()
-
-    def answer(key, rows):
-        begun.set()
-        assert ended.wait(20)
-        return rows
-
-    batcher = Batcher(answer, max_batch=1, wait=0, max_waiting=2)
+    batcher = Batcher(echo := Echo(may_go=False), max_batch=1, wait=0, max_waiting=2)
     with pytest.raises(Overloaded):
         await batcher.ask("key", [("a",)] * 3)
     first = asyncio.create_task(batcher.ask("key", [("a",)]))
-    await asyncio.to_thread(begun.wait, 20)
+    await asyncio.to_thread(echo.begun.wait, 20)
     cancelled = asyncio.create_task(batcher.ask("key", [("b",)] * 2))
     await asyncio.sleep(0)
     with pytest.raises(Overloaded):
@@ -651,20 +653,14 @@ async def test_a_cancelled_request_frees_its_rows_and_closing_still_answers_the_
     assert not batcher.waiting
     closed = asyncio.create_task(batcher.close())
     await asyncio.sleep(0)
-    ended.set()
+    echo.go.set()
     assert await first == [("a",)]
     await closed
 
 
 @coroutine
 async def test_a_stream_of_rows_with_one_key_does_not_starve_another_key():
-    answered = []
-
-    def answer(key, rows):
-        answered.append(key)
-        return rows
-
-    batcher = Batcher(answer, max_batch=2, wait=0)
+    batcher = Batcher(echo := Echo(), max_batch=2, wait=0)
     many = [asyncio.create_task(batcher.ask("many", [("a",)])) for _ in range(6)]
     await asyncio.sleep(0)
     one = asyncio.create_task(batcher.ask("one", [("a",)]))
@@ -672,28 +668,22 @@ async def test_a_stream_of_rows_with_one_key_does_not_starve_another_key():
     many += [asyncio.create_task(batcher.ask("many", [("a",)])) for _ in range(20)]
     await asyncio.gather(one, *many)
     await batcher.close()
-    assert answered.index("one") <= 3
+    assert [key for key, _ in echo.batches].index("one") <= 3
 
 
 @coroutine
 async def test_clients_take_turns_though_one_of_them_asks_for_many_texts():
-    batches, ready = [], threading.Event()
-
-    def answer(key, rows):
-        assert ready.wait(20)
-        batches.append((key, [row[0] for row in rows]))
-        return rows
-
-    batcher = Batcher(answer, max_batch=8, wait=0)
+    batcher = Batcher(echo := Echo(may_go=False), max_batch=8, wait=0)
     many = asyncio.create_task(batcher.ask("key", [("aaaa",)] * 99, "greedy"))
     await asyncio.sleep(0)
     few = [
         asyncio.create_task(batcher.ask(key, [(client,)], client))
         for client, key in (("b", "key"), ("c", "another"))
     ]
-    ready.set()
+    echo.go.set()
     await asyncio.gather(*few, many)
     await batcher.close()
+    batches = echo.batches
     # The first batch may have begun before the others asked. Each then gets its turn.
     assert ("another", ["c"]) in batches[:4]
     assert any("b" in rows for _, rows in batches[:4])
@@ -703,14 +693,7 @@ async def test_clients_take_turns_though_one_of_them_asks_for_many_texts():
 
 @coroutine
 async def test_a_client_that_fills_the_queue_loses_its_newest_request_to_another():
-    begun, ended = threading.Event(), threading.Event()
-
-    def answer(key, rows):
-        begun.set()
-        assert ended.wait(20)
-        return rows
-
-    batcher = Batcher(answer, max_batch=1, wait=0, max_waiting=10)
+    batcher = Batcher(echo := Echo(may_go=False), max_batch=1, wait=0, max_waiting=10)
     greedy = [asyncio.create_task(batcher.ask("key", [(x,)] * 5, "greedy")) for x in "ab"]
     await asyncio.sleep(0)
     with pytest.raises(Overloaded):
@@ -720,7 +703,7 @@ async def test_a_client_that_fills_the_queue_loses_its_newest_request_to_another
         await greedy[1]
     with pytest.raises(Overloaded):  # The other would have more than the greedy one then.
         await batcher.ask("key", [("e",)] * 6, "other")
-    ended.set()
+    echo.go.set()
     assert await other == [("d",)] * 2
     assert await greedy[0] == [("a",)] * 5
     await batcher.close()
