@@ -121,27 +121,13 @@ def read_lines(
         encoding = _known_encoding(encoding or marked)
         if encoding.startswith(("utf-16", "utf-32")):  # A byte of a character may be a line end.
             stream, encoding = _in_utf8(stream.read(), path, encoding, errors), "utf-8"
-        yield from decode_lines(_raw_lines(stream), path, errors, allow_nul, encoding)
+        yield from _decoded(_raw_lines(stream), path, errors, allow_nul, encoding)
 
 
-def decode_lines(
-    stream: BinaryIO | Iterable[bytes],
-    path: Path,
-    errors: Literal["strict", "replace"] = "strict",
-    allow_nul: bool = False,
-    encoding: str = "utf-8",
-) -> Iterator[str]:
-    """Yields the lines of a stream of bytes, see `read_lines`.
-
-    Args:
-        stream: binary file object, or an iterable of lines.
-        path: the name of the file, for messages.
-        errors: `"strict"` or `"replace"`.
-        allow_nul: bool, whether a line may hold NUL characters.
-        encoding: str, one in which no character but the line end has its byte.
-    """
+def _decoded(lines, path, errors, allow_nul, encoding):
+    """Yields lines of bytes as str, see `read_lines`."""
     offset = num_replaced = 0
-    for number, raw in enumerate(stream, start=1):
+    for number, raw in enumerate(lines, start=1):
         if number == 1 and raw.startswith(codecs.BOM_UTF8):
             offset, raw = len(codecs.BOM_UTF8), raw[len(codecs.BOM_UTF8) :]
         try:
@@ -156,10 +142,8 @@ def decode_lines(
             num_replaced += 1
             line = raw.decode(encoding, errors="replace")
         if "\0" in line and errors == "strict" and not allow_nul:
-            raise ValueError(
-                f"{path}, line {number}: holds NUL characters. It is not a text file, or it is "
-                f"UTF-16 without a byte order mark: convert it to UTF-8."
-            )
+            advice = "Is it UTF-16 without a byte order mark? Name its `encoding`."
+            check_at(f"{path}, line {number}", False, "text has no NUL characters", line, advice)
         offset += len(raw)
         yield line
     if num_replaced:

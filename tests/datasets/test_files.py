@@ -54,7 +54,7 @@ def test_json_lines_carry_line_numbers_and_skip_blank_lines(write):
     ("read", "content", "message"),
     [
         (read_lines, "one\ntwo".encode("utf-16") + b"\x00", r"line 2, byte \d+: not UTF-16"),
-        (read_lines, "plain".encode("utf-16-le"), "line 1: holds NUL characters"),
+        (read_lines, "plain".encode("utf-16-le"), "line 1: text has no NUL characters"),
         (read_lines, gzip.compress(b"text\n" * 10000)[:-20], "cannot be read .*EOF.* compress it"),
         (read_lines, gzip.compress(b"text\n")[:-8] + b"x" * 8, "cannot be read .*GzipF.* compress"),
         (
