@@ -108,19 +108,6 @@ def _start_tensorflow(devices):
     return len(chosen)
 
 
-def has_accelerator() -> bool:
-    """Returns whether the backend computes on an accelerator."""
-    if _BACKEND == "jax":
-        import jax
-
-        return jax.default_backend() != "cpu"
-    if _BACKEND == "torch":
-        return "cpu" not in str(keras.ops.zeros(()).device).lower()
-    import tensorflow as tf
-
-    return bool(tf.config.list_physical_devices("GPU"))
-
-
 def _check_available(devices, available, needs_all, advice):
     if devices is not None and (devices > available or (needs_all and devices != available)):
         raise ValueError(
@@ -385,7 +372,7 @@ def _replicas(model):
 
 def check_engine() -> None:
     """Raises `ValueError` for a `keras.distribution` that the backend would ignore."""
-    if _BACKEND != "jax" and keras.distribution.distribution() is not None:
+    if _BACKEND != "jax":
         advice = {
             "torch": "start a process for each device with torchrun",
             "tensorflow": "make the model within tf.distribute.MirroredStrategy().scope()",
@@ -402,21 +389,14 @@ def check_engine() -> None:
 def batches_are_shares() -> AbstractContextManager[None]:
     """A context in which JAX's distribution does not split batches that are already split."""
     distribution = keras.distribution.distribution()
-    if distribution is None or not distribution.auto_shard_dataset:
-        yield
-        return
-    distribution.auto_shard_dataset = False
+    splits = getattr(distribution, "auto_shard_dataset", False)
+    if splits:
+        distribution.auto_shard_dataset = False
     try:
         yield
     finally:
-        distribution.auto_shard_dataset = True
-
-
-def scope_of(model: keras.Model) -> AbstractContextManager[Any]:
-    """Returns the context in which TensorFlow creates variables on a model's devices."""
-    return (
-        model.distribute_strategy.scope() if _BACKEND == "tensorflow" else contextlib.nullcontext()
-    )
+        if splits:
+            distribution.auto_shard_dataset = True
 
 
 def over_devices(compute: Callable[..., Any]) -> Callable[..., Any]:

@@ -52,7 +52,7 @@ Projection: TypeAlias = (
 Truncation: TypeAlias = Literal[
     "longest_first", "only_first", "only_second", "head", "tail", "head_tail"
 ]
-Decay: TypeAlias = Literal["linear", "cosine", "polynomial", "constant"]
+Decay: TypeAlias = Literal["linear", "cosine", "constant"]
 ScoreActivation: TypeAlias = Literal["sigmoid", "linear", "tanh"]
 Scheme: TypeAlias = Literal["IOB1", "IOB2", "IOE2", "IOBES", "BIOES", "BMES", "BILOU"]
 Verbose: TypeAlias = Literal["auto"] | int
@@ -122,6 +122,7 @@ class TokenizerOptions(TypedDict, total=False):
 class LossOptions(TypedDict, total=False):
     """What every loss passes on to `keras.losses.Loss`."""
 
+    reduction: str | None
     name: str | None
     dtype: Dtype | None
 

@@ -103,7 +103,7 @@ WORDS = {
         "KerasTuner, 回调",
         "guides/gpu": "显存, 显存不足, 显存不够, GPU, 混合精度, 梯度累积, CUDA",
         "guides/several_devices": "多卡, 多卡训练, 分布式训练, 数据并行, 多 GPU",
-        "guides/toolbox": "LoRA, 冻结, 冻结层, 逐层学习率, 逐层解冻, 逐步解冻, R-Drop",
+        "guides/toolbox": "LoRA, 冻结, 冻结层, 逐层学习率, 逐层解冻, 逐步解冻",
         "guides/deploy": "部署, 上线, Docker, 生产环境",
         "guides/embedder_and_reranker": "向量服务, 重排接口, Kubernetes",
         "guides/serving": "服务器, HTTP 接口, 接口",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bert_keras
-from bert_keras import distribution
+from bert_keras.engine import kernels
 from bert_keras.layers.dropout import Dropout
 from bert_keras.training import AdamW, Lamb
 
@@ -22,7 +22,7 @@ INPUTS = {"token_ids": IDS, "padding_mask": PADDED.astype("int32")}
 
 @pytest.fixture(autouse=True)
 def a_gpu():
-    assert distribution.has_accelerator(), "Run this on a machine with a GPU."
+    assert kernels.has_accelerator(), "Run this on a machine with a GPU."
 
 
 @pytest.fixture

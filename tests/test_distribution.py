@@ -16,7 +16,7 @@ from tiny import tiny_backbone, tiny_classifier, tiny_task
 import bert_keras
 from bert_keras import distribution
 from bert_keras.distribution import DataShard
-from bert_keras.training import optimizer
+from bert_keras.training import optimizer, recipe
 from bert_keras.training.contrastive import MultipleNegativesRanking
 
 pytestmark = pytest.mark.once
@@ -140,6 +140,7 @@ def test_each_familys_large_weights_are_cut(family):
 def test_what_would_do_nothing_or_be_wrong_is_refused(monkeypatch):
     task = tiny_classifier()
     optimizer = keras.optimizers.AdamW(clipnorm=1.0)
+    monkeypatch.setattr(recipe, "shares_batches", lambda task: True)
     monkeypatch.setattr(distribution, "share_of", lambda task, whole=False: DataShard(0, 1, 2))
     if BACKEND == "jax":  # Every row sees all others there, and gradients are of whole batches.
         task.compile(optimizer, loss=MultipleNegativesRanking())

@@ -97,14 +97,6 @@ def test_a_tagger_with_a_custom_vocabulary_tags_chinese(example):
     assert "'accuracy'" in printed and (output / "learning_curves.png").exists()
 
 
-def test_the_several_masks_example_takes_several_masks(example, preset):
-    values = {"bert_mini_en_gutenberg": preset, "dropout_samples=1": "dropout_samples=3"}
-    few = "train, dev = train.take(range(40)), dev.take(range(40))"
-    values["train = train.take(range(0, len(train), 3))"] = few
-    printed, _ = example("several_masks", values)
-    assert "Regularized 1.0 {'label'" in printed
-
-
 @pytest.mark.parametrize("library", ["transformers", "keras_hub", "sentence_transformers"])
 def test_each_line_beside_another_library_is_run_by_its_page(library):
     name = f"migrating_from_{library}"

@@ -389,7 +389,7 @@ def test_tokenizers_and_preprocessors_come_from_presets():
         ("BertPackInputs", "TextPreprocessor"),
         ("MaskedLMMaskGenerator", "MaskedLM"),
         ("upload_preset", "Task.export_to_huggingface"),
-        *((name, f"training.{name}") for name in ("Lamb", "BestOnMetric", "RDrop")),
+        *((name, f"training.{name}") for name in ("Lamb", "BestOnMetric")),
     ],
 )
 def test_a_name_of_another_package_or_module_leads_to_ours(name, here):

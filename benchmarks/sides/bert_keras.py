@@ -125,7 +125,7 @@ def tokens(job):
 def attention(job):
     way = job.get("attention")
     if way == "fused":
-        kernels.FUSED[keras.backend.backend()] = True
+        kernels.has_fused_attention = lambda *_: True
     options = {"return_attentions": True} if way == "explicit" else {}
     return jobs.one_layer(job, SelfAttention(*jobs.ATTENTION, dtype=policy(job)), **options)
 

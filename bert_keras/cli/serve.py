@@ -189,12 +189,12 @@ def _gets_sigmoid(source, model):
 
 def _program_of(model, is_asked_for):
     """Returns a task as a program for ONNX Runtime, or `None` if Keras should answer."""
-    from bert_keras import distribution
+    from bert_keras.engine import kernels
     from bert_keras.serving.model_handle import answerers_of
 
     answers = answerers_of(model)
     # The program would decode every token instead of the masks only.
-    is_slower = distribution.has_accelerator() or "fill_mask" in answers
+    is_slower = kernels.has_accelerator() or "fill_mask" in answers
     if is_slower and not is_asked_for:
         return None
     try:

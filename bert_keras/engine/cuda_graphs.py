@@ -240,7 +240,7 @@ def on_device(x: Any) -> Any:
     """Returns an array as a tensor on the device, without waiting for a GPU; `None` stays."""
     if isinstance(x, np.ndarray) and x.dtype.kind in "bif":
         x = torch.from_numpy(np.ascontiguousarray(x))
-    if isinstance(x, torch.Tensor) and x.is_cpu and kernels.is_on_a_gpu():
+    if isinstance(x, torch.Tensor) and x.is_cpu and kernels.has_accelerator():
         return x.pin_memory().to(kernels.torch_device(), non_blocking=True)
     return x if x is None else keras.ops.convert_to_tensor(x)
 

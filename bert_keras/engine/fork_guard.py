@@ -32,19 +32,16 @@ def check_not_forked():
     PyTorch with a single thread is allowed: it needs no other thread.
     """
     # A flag rather than the process's id, which `torch.compile` cannot read.
-    if not is_forked or _has_one_thread():
+    if not is_forked:
         return
+    if keras.backend.backend() == "torch":
+        import torch
+
+        if torch.get_num_threads() == 1:
+            return
     raise RuntimeError(
         "A process that was forked after a model was made cannot compute: it lacks the threads of "
         f"{keras.backend.backend()}. Received: a model in a forked process. Start the process by "
         "multiprocessing.get_context('spawn') and pass it the model, which can be pickled. (On "
         "PyTorch, `torch.set_num_threads(1)` in the process also works.) Threads may share a model."
     )
-
-
-def _has_one_thread():
-    if keras.backend.backend() != "torch":
-        return False
-    import torch
-
-    return torch.get_num_threads() == 1

@@ -76,14 +76,6 @@ def torch_numbers(scalars):
     return torch.stack(scalars).tolist() if scalars else []
 
 
-def torch_global_norm(gradients):
-    """Returns the norm over all tensors of a list, a scalar tensor, without copying any."""
-    import torch
-
-    with torch.no_grad():
-        return torch.nn.utils.get_total_norm(gradients)
-
-
 def tensorflow_step(variable, gradient, momentum, velocity, beta_1, beta_2, rate, epsilon, zero):
     """Updates a TensorFlow variable and its moments in place with TensorFlow's Adam kernel.
 
@@ -110,18 +102,6 @@ def tensorflow_step(variable, gradient, momentum, velocity, beta_1, beta_2, rate
         epsilon=epsilon,
         grad=gradient,
     )
-
-
-def traced_once(function):
-    """On JAX, traces a function once for each shape of its arguments; a decorator.
-
-    Most variables of a model have one of a few shapes, and to trace the step of each takes longer.
-    """
-    if keras.backend.backend() != "jax":
-        return function
-    import jax
-
-    return jax.jit(function)
 
 
 def global_norm(gradients, gates):

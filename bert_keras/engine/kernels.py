@@ -2,7 +2,7 @@
 
 Why: docs/benchmarks.md has the times of each; what is not listed here is left to `keras.ops`.
 
-- Attention: JAX and PyTorch compute it in one function (`FUSED`).
+- Attention: PyTorch, and JAX on accelerators, compute it in one function.
 - Products of bfloat16 on CPUs: XLA is slow unless a float32 result is requested, and
   TensorFlow, on processors without bfloat16 instructions, sums in float32 and drops the last 16
   bits, so that all results are too close to 0. Both compute a float32 result here, which is rounded
@@ -31,9 +31,6 @@ _BACKEND = keras.backend.backend()
 if _BACKEND == "torch":
     import torch
 
-# Whether `keras.ops.dot_product_attention` is used while dropout is inactive. TensorFlow has no
-# kernel for it, so that Keras computes the same formula there. GPUs were not measured.
-FUSED = {"jax": True, "tensorflow": False, "torch": True}
 # The lowest float32. Adding a score does not change it: if all keys are masked, they score equally.
 _LOWEST = float(np.finfo("float32").min)
 # Scopes in which a variable's value is not its own.
@@ -52,8 +49,8 @@ def has_fused_attention(query, dropout=None):
     if dropout is not None:
         # PyTorch's kernels for CPUs have no dropout, and no kernel of it takes a seed.
         return _BACKEND == "torch" and dropout.seed is None and not query.is_cpu
-    # JAX's attention refuses float16 on the CPU.
-    return FUSED.get(_BACKEND, True) and (_BACKEND != "jax" or query.dtype != "float16")
+    # On a CPU, the formula is faster on JAX. TensorFlow has no such function.
+    return _BACKEND == "torch" or (_BACKEND == "jax" and has_accelerator())
 
 
 def fused_attention(query, key, value, mask=None, bias=None, scale=None, dropout_rate=0.0):
@@ -103,7 +100,7 @@ def _masked_bias(mask, bias, dtype):
 
 
 def probabilities(query, key, mask=None, bias=None, scale=None):
-    """Returns `softmax(scale Q K^T + bias)`, with few operations on PyTorch.
+    """Returns `softmax(scale Q K^T + bias)`.
 
     Args:
         query, key: float, `(batch, num_heads, seq_len, head_dim)`.
@@ -116,19 +113,12 @@ def probabilities(query, key, mask=None, bias=None, scale=None):
         at 65,504, and bfloat16 has three digits.
     """
     scale = query.shape[-1] ** -0.5 if scale is None else scale
-    # The mask is added, since a selection would be repeated in the backward pass, and since a row
-    # without any key has a gradient then.
-    if is_torch(query):
-        scores = ((query * scale) @ key.transpose(2, 3)).float()
-        if bias is not None:
-            scores = scores + bias
-        if mask is not None:
-            scores = scores + _masked_bias(mask, None, scores.dtype)
-        return scores.softmax(-1).to(query.dtype)
     scores = ops.cast(ops.matmul(query * scale, ops.swapaxes(key, -1, -2)), "float32")
     if bias is not None:
         scores = scores + ops.cast(bias, "float32")
     if mask is not None:
+        # Added, since a selection would be repeated in the backward pass, and since a row without
+        # any key has a gradient then.
         scores = scores + ops.cast(ops.logical_not(mask), "float32") * _LOWEST
     return ops.cast(ops.softmax(scores, axis=-1), query.dtype)
 
@@ -264,15 +254,17 @@ def _first_device():
     return ops.empty(()).device
 
 
-def is_on_a_gpu():
-    """Whether JAX or PyTorch is the backend and computes on a GPU; `False` on TensorFlow."""
+def has_accelerator():
+    """Returns whether the backend computes on an accelerator."""
     if _BACKEND == "torch":
-        return torch_device().type == "cuda"
-    if _BACKEND == "tensorflow":
-        return False
-    import jax
+        return torch_device().type != "cpu"
+    if _BACKEND == "jax":
+        import jax
 
-    return jax.default_backend() == "gpu"
+        return jax.default_backend() != "cpu"
+    import tensorflow as tf
+
+    return bool(tf.config.list_physical_devices("GPU"))
 
 
 def is_torch(x):
@@ -429,7 +421,7 @@ def _masked_on_jax(inputs, seed, rate):
 
     places = jax.lax.iota("uint32", inputs.size).reshape(inputs.shape)
     mask = _hashed(places, seed) >= np.uint32(min(round(rate * 2**32), 2**32 - 1))
-    if is_on_a_gpu():
+    if has_accelerator():
         # XLA would compute both again in sums of the backward pass, which use few threads.
         inputs, mask = jax.lax.optimization_barrier((inputs, mask))
     dtype = keras.backend.result_type(inputs.dtype, "float32")

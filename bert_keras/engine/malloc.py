@@ -21,14 +21,6 @@ from collections.abc import Mapping
 TRIM_THRESHOLD, MMAP_MAX, ARENA_MAX = -1, -4, -8
 # With more cores, waiting for one shared arena costs more than it saves.
 FEW_CORES = 4
-# Environment variables with which users set up glibc's malloc; if one is set, nothing is changed.
-SET_BY_USER = (
-    "MALLOC_ARENA_MAX",
-    "MALLOC_MMAP_MAX_",
-    "MALLOC_MMAP_THRESHOLD_",
-    "MALLOC_TOP_PAD_",
-    "MALLOC_TRIM_THRESHOLD_",
-)
 
 
 def keep_freed_memory() -> bool:
@@ -86,11 +78,11 @@ def is_set_by_user(environment: Mapping[str, str]) -> bool:
         environment: dict of str, such as `os.environ`.
 
     Returns:
-        bool: `BERT_KERAS_KEEP_MEMORY` is 0, or a variable of `SET_BY_USER` is set, or one of
-        glibc's tunables concerns malloc.
+        bool: `BERT_KERAS_KEEP_MEMORY` is 0, a variable `MALLOC_...` is set, or one of glibc's
+        tunables concerns malloc.
     """
     return (
         environment.get("BERT_KERAS_KEEP_MEMORY") == "0"
         or "glibc.malloc" in environment.get("GLIBC_TUNABLES", "")
-        or any(name in environment for name in SET_BY_USER)
+        or any(name.startswith("MALLOC_") for name in environment)
     )

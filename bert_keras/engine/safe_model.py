@@ -22,7 +22,13 @@ from bert_keras.engine.atomic_files import replacing, replacing_files
 from bert_keras.engine.fast_layer_call import adds_nothing
 from bert_keras.engine.keras_internals import all_layers, own_metrics
 from bert_keras.engine.prediction import batches_of, prediction_of, resolve_verbose, with_progress
-from bert_keras.engine.train_step import WholeSteps, build_optimizer, whole_end, whole_steps
+from bert_keras.engine.train_step import (
+    WholeSteps,
+    build_optimizer,
+    shares_batches,
+    whole_end,
+    whole_steps,
+)
 from bert_keras.signatures import check_arguments
 from bert_keras.types import Data, Inputs, LayerOptions, Path, Verbose
 
@@ -45,7 +51,8 @@ class SafeModel(WholeSteps, keras.Model):
 
     def __init__(self, **kwargs: Unpack[LayerOptions]) -> None:
         fork_guard.note_process()
-        distribution.check_engine()
+        if keras.distribution.distribution() is not None:
+            distribution.check_engine()
         super().__init__(**kwargs)
 
     def __call__(self, inputs: Inputs, *args: Any, **kwargs: Any) -> Any:
@@ -62,7 +69,8 @@ class SafeModel(WholeSteps, keras.Model):
     def metrics(self) -> list[keras.metrics.Metric]:
         """Like `keras.Model.metrics`, with a metric of a nested layer once.
 
-        Keras collects them from every layer, and every layer from all layers inside it.
+        Keras collects them from every layer, and every layer from all layers inside it. Several
+        processes would add up the counts of such a metric twice.
         """
         metrics = own_metrics(self)
         for layer in all_layers(self, include_self=False):
@@ -95,7 +103,8 @@ class SafeModel(WholeSteps, keras.Model):
             kwargs["verbose"] = resolve_verbose("auto")
         self._drop_stale_functions()
         build_optimizer(self)
-        distribution.copy_first_weights(self)
+        if shares_batches(self):
+            distribution.copy_first_weights(self)
         with whole_steps(self), whole_end(self):
             return super().fit(*args, **kwargs)
 

@@ -10,6 +10,7 @@ Remove when `test_an_exception_in_keras_s_evaluate_loses_weights` fails.
 import contextlib
 import functools
 import itertools
+import os
 import sys
 import threading
 from collections.abc import Iterable
@@ -43,21 +44,41 @@ _STATES = {
 }
 
 
+def shares_batches(model=None):
+    """Whether several devices share each batch; otherwise nothing enters `distribution`.
+
+    Args:
+        model: a `keras.Model`; `None` for what is computed now.
+    """
+    if keras.backend.backend() == "torch":
+        distributed = torch.distributed
+        is_joined = distributed.is_available() and distributed.is_initialized()
+        return is_joined or "TORCHELASTIC_RUN_ID" in os.environ
+    if keras.backend.backend() == "jax":
+        import jax
+
+        return keras.distribution.distribution() is not None or jax.process_count() > 1
+    import tensorflow as tf
+
+    strategy = tf.distribute.get_strategy() if model is None else model.distribute_strategy
+    return strategy.num_replicas_in_sync > 1
+
+
+def device_scope(model: keras.Model) -> AbstractContextManager[Any]:
+    """Returns the context in which TensorFlow creates variables on a model's devices."""
+    is_tensorflow = keras.backend.backend() == "tensorflow"
+    return model.distribute_strategy.scope() if is_tensorflow else contextlib.nullcontext()
+
+
 def runs_cuda_graphs():
     """Whether this process computes on an NVIDIA GPU and trains alone."""
-    return kernels.is_on_a_gpu() and distribution.process()[1] == 1
+    return kernels.torch_device().type == "cuda" and not shares_batches()
 
 
 class _TorchSteps:
     """On PyTorch a step assigns variables in place, one by one; signals wait until the last."""
 
     _compiled = None
-    # The metric of the losses since `compile`.
-    _mean_loss = None
-
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        super().compile(*args, **kwargs)
-        self.__dict__["_mean_loss"] = None
 
     def make_train_function(self, force=False):
         if self.train_function is None or force:
@@ -104,9 +125,8 @@ class _TorchSteps:
             call, x = self._compiled, keras.tree.map_structure(keras.ops.convert_to_tensor, x)
         y_pred = call(x, **options)
         loss = self.compute_loss(x, y, y_pred, sample_weight, training=training)
-        if self._mean_loss is None:  # Keras lists it first; a subclass may list others before.
-            self.__dict__["_mean_loss"] = own_metrics(self)[0]
-        self._mean_loss.update_state(loss, sample_weight=len(keras.tree.flatten(x)[0]))
+        # Keras lists the metric of the losses first; a subclass may list others before.
+        own_metrics(self)[0].update_state(loss, sample_weight=len(keras.tree.flatten(x)[0]))
         return y_pred, loss
 
     def train_step(self, data):
@@ -137,7 +157,8 @@ class _TorchSteps:
             super()._symbolic_build(iterator, data_batch)
 
     def _get_metrics_result_or_logs(self, logs):
-        distribution.sum_states(self.metrics_variables)
+        if shares_batches():
+            distribution.sum_states(self.metrics_variables)
         return super()._get_metrics_result_or_logs(logs)
 
     def settle(self) -> None:
@@ -148,20 +169,6 @@ class _TorchSteps:
 
 class _TensorFlowSteps:
     """On TensorFlow a step is one graph, which also reads its batch."""
-
-    def fit(self, *args, **kwargs):
-        return self._untuned(super().fit, *args, **kwargs)
-
-    def evaluate(self, *args, **kwargs):
-        return self._untuned(super().evaluate, *args, **kwargs)
-
-    def predict(self, *args, **kwargs):
-        return self._untuned(super().predict, *args, **kwargs)
-
-    def _untuned(self, method, *args, **kwargs):
-        from bert_keras.engine.tensorflow_data import call_untuned
-
-        return call_untuned(method, *args, **kwargs)
 
     def _make_function(self, step_function):
         import tensorflow as tf
@@ -189,28 +196,6 @@ class _TensorFlowSteps:
         """Does nothing: the variables always hold their values."""
 
 
-class _StateFirst(tuple):
-    """`(logs, state)`, of which JAX sees the state first.
-
-    JAX lets each result take the place of the first donated array of its shape and dtype. If the
-    logs came first, each count and each gate of an optimizer would take the place of another, and
-    XLA would copy all of them in every step.
-    """
-
-    def __new__(cls, *logs_and_state):
-        return super().__new__(cls, logs_and_state)
-
-
-if keras.backend.backend() == "jax":
-    import jax
-
-    jax.tree_util.register_pytree_node(
-        _StateFirst,
-        lambda result: (result[::-1], None),
-        lambda _, children: _StateFirst(*reversed(children)),
-    )
-
-
 class _JaxSteps:
     """On JAX a step donates the weights' arrays and returns new ones.
 
@@ -227,12 +212,6 @@ class _JaxSteps:
             self.__dict__[name] = value
         else:
             super().__setattr__(name, value)
-
-    def train_step(self, state, data):
-        logs, state = super().train_step(state, data)
-        # A result that Keras shards must be a tuple.
-        is_sharded = keras.distribution.distribution() is not None
-        return (logs, state) if is_sharded else _StateFirst(logs, state)
 
     def _get_jax_state(self, purge_model_variables=False, **kinds):
         # Keras would purge the variables: without a value they are read, and saved, as new random
@@ -291,7 +270,14 @@ def whole_steps(model):
     if fork_guard.is_forked:
         fork_guard.check_not_forked()
     model.settle()  # A callback of `fit` may evaluate.
-    with run_on_exit(model.settle), distribution.batches_are_shares():
+    with contextlib.ExitStack() as stack:
+        if keras.backend.backend() == "tensorflow":
+            from bert_keras.engine.tensorflow_data import untuned
+
+            stack.enter_context(untuned())
+        if shares_batches(model):
+            stack.enter_context(distribution.batches_are_shares())
+        stack.enter_context(run_on_exit(model.settle))
         yield
 
 
@@ -305,7 +291,7 @@ def build_optimizer(model):
         return  # Keras reports a model that is not compiled.
     if not all(layer.built for layer in all_layers(model)):
         return  # The first batch builds them, and then the optimizer.
-    with defer_signals(), distribution.scope_of(model):
+    with defer_signals(), device_scope(model):
         model.optimizer.build(model.trainable_variables)
 
 

@@ -14,8 +14,8 @@ from collections import namedtuple
 
 import keras
 
-from bert_keras import distribution
 from bert_keras.checks import check_choice, raise_if_unused, with_extra
+from bert_keras.engine import kernels
 from bert_keras.engine.keras_internals import all_layers
 from bert_keras.export import other_backend, text_program
 from bert_keras.inputs import SEGMENT_IDS, TOKEN_IDS
@@ -66,7 +66,7 @@ def write(format, model, path, verbose=None, **options):
             "docs/export.md."
         )
     # PyTorch traces a program for the kind of device that it is on.
-    needs_cpu = keras.backend.backend() == "torch" and distribution.has_accelerator()
+    needs_cpu = keras.backend.backend() == "torch" and kernels.has_accelerator()
     if keras.backend.backend() in WRITERS[format].backends and not needs_cpu:
         WRITERS[format].write(model, path, verbose, **options)
     else:

@@ -3,7 +3,6 @@
 from typing import Unpack
 
 import keras
-from keras import ops
 
 from bert_keras.checks import check_choice, raise_if_unused
 from bert_keras.engine.fast_layer_call import call_layer
@@ -34,24 +33,18 @@ class SequenceHead(Head):
         layer_norm_epsilon: float, added to its variance.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
-    Attributes:
-        num_masks: int, number of dropout masks for each pooled vector: 1, unless
-            `bert_keras.training.consistency.RDrop` sets it.
-
     Call arguments:
         outputs: dict of a backbone.
         padding_mask: `(batch, seq_len)`, or `None`.
         training: bool, whether dropout is active.
 
     Returns:
-        float, `(num_masks * batch, num_outputs)`, the rows of the first mask first.
+        float, `(batch, num_outputs)`.
 
     Raises:
         ValueError: `pooling` is unknown, or `dropout_first` or `norm` is set without a hidden
             layer.
     """
-
-    num_masks = 1
 
     def __init__(
         self,
@@ -84,8 +77,6 @@ class SequenceHead(Head):
         self, outputs: Outputs, padding_mask: Tensor | None = None, training: bool | None = None
     ) -> Tensor:
         vector = self.read(outputs, padding_mask)
-        if self.num_masks > 1:
-            vector = ops.concatenate([vector] * self.num_masks)
         if self.dropout_first:
             vector = self.drop(vector, training=training)
         if self.hidden is not None:

@@ -22,9 +22,9 @@ class SelfAttention(DirectCall, keras.layers.Layer):
     concatenated and mixed by an output projection (Vaswani et al., 2017, section 3.2). Dropout
     acts on the attention probabilities, as in the original code.
 
-    JAX and PyTorch compute it in one function of their own while dropout is inactive and the
-    probabilities are not returned, PyTorch on accelerators with dropout too. Otherwise, and on
-    TensorFlow, the explicit formula is used. Both give the same numbers up to rounding. A row in
+    PyTorch, and JAX on accelerators, compute it in one function of their own while dropout is
+    inactive and the probabilities are not returned, PyTorch on accelerators with dropout too.
+    Otherwise the explicit formula is used. Both give the same numbers up to rounding. A row in
     which every key is masked attends to all keys equally and stays finite.
 
     Args:

@@ -71,7 +71,7 @@ class LayerNorm(DirectCall, keras.layers.LayerNormalization):
         inverse = ops.rsqrt(variance + self.epsilon + 0 * upstream[..., :1])
         normal = centred * inverse
         along = upstream * normal
-        if kernels.is_on_a_gpu():
+        if kernels.has_accelerator():
             means = [ops.mean(d * gamma, axis=-1, keepdims=True) for d in (upstream, along)]
         else:  # As products, since XLA on a CPU would store `gamma` for each row.
             weights = ops.expand_dims(gamma / x.shape[-1], -1)

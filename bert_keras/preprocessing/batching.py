@@ -11,8 +11,8 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bert_keras import distribution
 from bert_keras.checks import check_choice, check_int, check_not_empty, check_same_length
+from bert_keras.engine import kernels
 from bert_keras.engine.jax_compilation_cache import COMPILES_SHAPES
 from bert_keras.preprocessing.encoded_rows import Rows
 from bert_keras.preprocessing.ragged import Ragged
@@ -53,7 +53,7 @@ def buckets_of(max_length: int) -> tuple[int, ...]:
     They do not depend on the data, so that several calls of `evaluate` share most compiled lengths.
     On an accelerator they are multiples of 8, as its attention kernels need.
     """
-    if COMPILES_SHAPES or distribution.has_accelerator():
+    if COMPILES_SHAPES or kernels.has_accelerator():
         return length_buckets(max_length, first=8)
     return length_buckets(max_length, step=4, first=4)
 
@@ -481,7 +481,7 @@ def prediction_batches(rows: Rows, batch_size: int | None = None) -> BucketedBat
         batch_size: int; by default 32, on an accelerator the number of rows that hold 16,384
             tokens, on PyTorch on the CPU the number that hold 2,048.
     """
-    kind = "accelerator" if distribution.has_accelerator() else "cpu"
+    kind = "accelerator" if kernels.has_accelerator() else "cpu"
     size = DEFAULT_BATCH_SIZE if batch_size is None else check_int("batch_size", batch_size)
     budget = None
     if batch_size is None and rows.max_length and (kind != "cpu" or not COMPILES_SHAPES):

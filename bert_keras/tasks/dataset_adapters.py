@@ -10,7 +10,8 @@ import keras
 
 from bert_keras import distribution
 from bert_keras.checks import as_column, as_str
-from bert_keras.engine.tensorflow_data import is_data_loader
+from bert_keras.engine.keras_internals import data_adapters
+from bert_keras.engine.train_step import shares_batches
 from bert_keras.preprocessing.batching import BucketedBatches, PreparedBatches
 from bert_keras.tasks.user_columns import check_is_dataset, has_names, is_text
 
@@ -34,18 +35,20 @@ def wrapped(data, x, training=True):
         ValueError: processes cannot share its batches.
     """
     check_is_dataset(x)
-    share = distribution.share_of(data.task) if training else distribution.DataShard()
+    share = None
+    if training and shares_batches(data.task):
+        share = distribution.share_of(data.task)
     prepare = _Prepare(data, training, share)
     if isinstance(x, keras.utils.PyDataset):
         skips_checks = isinstance(x, (BucketedBatches, PreparedBatches)) or x.use_multiprocessing
-        if skips_checks and share.replicas == 1:
+        if skips_checks and (share is None or share.replicas == 1):
             return x
         return PreparedBatches(x, share if skips_checks else prepare)
     if isinstance(x, Iterator):  # Like a generator, it can be read only once.
         return (prepare(batch) for batch in x)
     if _can_pass_through_python(x) or _holds_texts(x):
         return Stream(x, prepare)
-    if share.shares > 1:
+    if share and share.shares > 1:
         raise ValueError(
             "Processes can share only batches that pass through Python. Received: a "
             f"{type(x).__name__}, of unknown length. Pass texts or arrays, a PyDataset, or a "
@@ -61,7 +64,7 @@ def _can_pass_through_python(x):
     has_input_ids = isinstance(first, Mapping) and "input_ids" in first
     is_tensors = spec is not None and (has_input_ids or keras.backend.backend() != "tensorflow")
     with contextlib.suppress(TypeError):
-        return (is_tensors or is_data_loader(x)) and len(x) > 0
+        return (is_tensors or data_adapters.is_torch_dataloader(x)) and len(x) > 0
     return False
 
 
@@ -79,7 +82,7 @@ class _Prepare:
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"Batch {number} of the dataset: {error}") from error
-        return self.share(batch)
+        return self.share(batch) if self.share else batch
 
     def _prepared(self, batch):
         texts = as_str(batch)
@@ -175,7 +178,7 @@ def _num_batches(dataset):
 
 def _holds_texts(x):
     """Whether the first example of a data set, or its first batch, contains a str."""
-    if is_data_loader(x):
+    if data_adapters.is_torch_dataloader(x):
         is_indexable = hasattr(x.dataset, "__getitem__") and hasattr(x.dataset, "__len__")
         first = x.dataset[0] if is_indexable and len(x.dataset) else next(iter(x.dataset), ())
     elif hasattr(x, "element_spec"):

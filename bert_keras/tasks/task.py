@@ -293,7 +293,6 @@ class Task(AdaptedTask, BuiltModel):
         weight_decay: float = 0.01,
         warmup: float = 0.1,
         decay: Decay = "linear",
-        decay_power: float = 1.0,
         layerwise_lr_decay: float = 1.0,
         head_lr_multiplier: float = 1.0,
         ema_momentum: float | None = None,
@@ -315,7 +314,6 @@ class Task(AdaptedTask, BuiltModel):
             weight_decay: float, on kernels and embeddings, not on biases and norms.
             warmup: float, fraction of the steps of `fit`; or int, number of steps.
             decay: shape after the warm-up, see `WarmupDecay`.
-            decay_power: float, the exponent of `decay="polynomial"`.
             layerwise_lr_decay: float, above 0 and at most 1: the ratio of each layer's rate to that
                 of the layer above it, see `layer_wise_decay`. Sun et al. found 0.95 best.
             head_lr_multiplier: float, the ratio of the rate outside the backbone to
@@ -350,7 +348,6 @@ class Task(AdaptedTask, BuiltModel):
             weight_decay=weight_decay,
             warmup=warmup,
             decay=decay,
-            decay_power=decay_power,
             layerwise_lr_decay=layerwise_lr_decay,
             head_lr_multiplier=head_lr_multiplier,
             ema_momentum=ema_momentum,

@@ -10,6 +10,7 @@ import numpy as np
 from bert_keras import distribution
 from bert_keras.checks import as_column, check_int, check_labels_given, check_not_empty
 from bert_keras.engine.jax_compilation_cache import COMPILES_SHAPES
+from bert_keras.engine.train_step import shares_batches
 from bert_keras.inputs import PADDING_MASK, check_keys
 from bert_keras.preprocessing.batching import (
     DEFAULT_BATCH_SIZE,
@@ -191,6 +192,8 @@ class TaskData:
             batches.epoch = 0
         if epoch:
             batches.epoch = epoch
+        if not shares_batches(task):
+            return batches
         share = distribution.share_of(task, whole=True)
         if share.replicas == 1:
             return batches

@@ -2,7 +2,6 @@
 
 from bert_keras.training.callbacks import BestOnMetric as BestOnMetric
 from bert_keras.training.callbacks import GradualUnfreezing as GradualUnfreezing
-from bert_keras.training.consistency import RDrop as RDrop
 from bert_keras.training.contrastive import CosineRegression as CosineRegression
 from bert_keras.training.contrastive import MultipleNegativesRanking as MultipleNegativesRanking
 from bert_keras.training.contrastive import TripletLoss as TripletLoss
@@ -11,11 +10,9 @@ from bert_keras.training.cosent import CoSENT as CoSENT
 from bert_keras.training.list_losses import LambdaLoss as LambdaLoss
 from bert_keras.training.list_losses import ListwiseCrossentropy as ListwiseCrossentropy
 from bert_keras.training.list_losses import RelevanceCrossentropy as RelevanceCrossentropy
-from bert_keras.training.losses import FocalCrossentropy as FocalCrossentropy
 from bert_keras.training.losses import SigmoidCrossentropy as SigmoidCrossentropy
 from bert_keras.training.losses import SpanCrossentropy as SpanCrossentropy
 from bert_keras.training.losses import SparseCrossentropy as SparseCrossentropy
-from bert_keras.training.losses import consistency_loss as consistency_loss
 from bert_keras.training.matryoshka import Matryoshka as Matryoshka
 from bert_keras.training.optimizer import AdamW as AdamW
 from bert_keras.training.optimizer import Lamb as Lamb

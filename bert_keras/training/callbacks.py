@@ -1,7 +1,8 @@
-"""Callbacks for fine-tuning: the best epoch by any metric, and gradual unfreezing."""
+"""Callbacks: a count of batches, the best epoch by any metric, and gradual unfreezing."""
 
 import json
 import math
+import threading
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -14,6 +15,28 @@ from bert_keras.checks import check_choice, check_int, check_type
 from bert_keras.engine.atomic_files import replacing
 from bert_keras.engine.train_step import inner_optimizer
 from bert_keras.training.averages import swap_ema_weights
+
+
+class BatchCounter(keras.callbacks.Callback):
+    """Counts the batches of an epoch, in `batches_done`.
+
+    It reads no logs, so it is `async_safe`: Keras then need not read the metrics of every step from
+    the device. In return, Keras may call `on_train_batch_end` from several threads, in any order.
+    """
+
+    async_safe = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        self.batches_done = 0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.batches_done = 0
+
+    def on_train_batch_end(self, batch, logs=None):
+        with self._lock:
+            self.batches_done = max(self.batches_done, batch + 1)
 
 
 class BestOnMetric(keras.callbacks.Callback):
@@ -35,7 +58,6 @@ class BestOnMetric(keras.callbacks.Callback):
         mode: `"max"` if higher is better, or `"min"`.
         patience: int, training stops after this many epochs without a new best; `None` never stops
             early.
-        min_delta: float, a new best must improve on the last one by more than this.
         restore_best_weights: bool, whether training ends with the best weights or the last ones.
         path: str, a `.keras` file that holds the best model so far, so that a killed run does not
             lose it; `None` keeps the weights in memory only. The file also holds the value and the
@@ -66,7 +88,6 @@ class BestOnMetric(keras.callbacks.Callback):
         name: str = "metric",
         mode: Literal["max", "min"] = "max",
         patience: int | None = None,
-        min_delta: float = 0.0,
         restore_best_weights: bool = True,
         path: Path | None = None,
         verbose: bool = False,
@@ -80,7 +101,6 @@ class BestOnMetric(keras.callbacks.Callback):
         self.name = name
         self.mode = check_choice("mode", mode, ("max", "min"))
         self.patience = patience
-        self.min_delta = min_delta
         self.restore_best_weights = restore_best_weights
         self.path = None if path is None else Path(path)
         self.verbose = verbose
@@ -156,12 +176,9 @@ class BestOnMetric(keras.callbacks.Callback):
         return float(values[self.name])
 
     def _is_best(self, value):
-        if math.isnan(value):
-            return False
-        if self.best is None:
-            return True
-        gain = value - self.best if self.mode == "max" else self.best - value
-        return gain > self.min_delta
+        if math.isnan(value) or self.best is None:
+            return not math.isnan(value)
+        return value > self.best if self.mode == "max" else value < self.best
 
     def _print(self, message):
         if self.verbose:

@@ -40,9 +40,8 @@ class MultipleNegativesRanking(WeightedLoss):
         scale: float, above 0: the inverse of the softmax's temperature.
         symmetric: bool, whether positives must find their anchors too.
         similarity: `"cosine"`, `"dot"`, or `"maxsim"` of a `MultiVectorEmbedder`.
-        reduction: str, see `keras.losses.Loss`. A row of weight 0 is still a negative of the
-            others.
-        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+        **kwargs: `reduction`, `name`, `dtype`, see `keras.losses.Loss`. A row of weight 0
+            is still a negative of the others.
 
     Call arguments:
         y_true: int, `(batch,)`, the group of each row. Exact up to 2^24.
@@ -68,10 +67,9 @@ class MultipleNegativesRanking(WeightedLoss):
         scale: float = 20.0,
         symmetric: bool = False,
         similarity: Similarity = "cosine",
-        reduction: str | None = "mean_with_sample_weight",
         **kwargs: Unpack[LossOptions],
     ) -> None:
-        super().__init__(reduction=reduction, **kwargs)
+        super().__init__(**kwargs)
         self.scale = check_number("scale", scale, above=0.0)
         self.symmetric = symmetric
         self.similarity = check_choice("similarity", similarity, tuple(SIMILARITIES))
@@ -97,8 +95,7 @@ class CosineRegression(WeightedLoss):
     """The cosine of two texts' vectors must equal their score: `(cos(u, v) - score)^2`.
 
     Args:
-        reduction: str, see `keras.losses.Loss`.
-        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+        **kwargs: `reduction`, `name`, `dtype`, see `keras.losses.Loss`.
 
     Call arguments:
         y_true: float, `(batch,)`, scores from -1 to 1.
@@ -127,8 +124,7 @@ class TripletLoss(WeightedLoss):
     Args:
         margin: float, above 0.
         distance: `"cosine"` or `"euclidean"`.
-        reduction: str, see `keras.losses.Loss`.
-        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+        **kwargs: `reduction`, `name`, `dtype`, see `keras.losses.Loss`.
 
     Call arguments:
         y_true: ignored, `(batch,)`.
@@ -149,10 +145,9 @@ class TripletLoss(WeightedLoss):
         self,
         margin: float = 0.5,
         distance: Literal["cosine", "euclidean"] = "cosine",
-        reduction: str | None = "mean_with_sample_weight",
         **kwargs: Unpack[LossOptions],
     ) -> None:
-        super().__init__(reduction=reduction, **kwargs)
+        super().__init__(**kwargs)
         self.margin = check_number("margin", margin, above=0.0)
         self.distance = check_choice("distance", distance, DISTANCES)
 

@@ -26,8 +26,7 @@ class CoSENT(WeightedLoss):
     Args:
         scale: float, above 0.
         similarity: `"cosine"`, `"dot"` or `"maxsim"`.
-        reduction: str, see `keras.losses.Loss`.
-        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+        **kwargs: `reduction`, `name`, `dtype`, see `keras.losses.Loss`.
 
     Call arguments:
         y_true: float `(batch,)`, scores.
@@ -41,13 +40,9 @@ class CoSENT(WeightedLoss):
     compares_rows = True
 
     def __init__(
-        self,
-        scale: float = 20.0,
-        similarity: Similarity = "cosine",
-        reduction: str | None = "mean_with_sample_weight",
-        **kwargs: Unpack[LossOptions],
+        self, scale: float = 20.0, similarity: Similarity = "cosine", **kwargs: Unpack[LossOptions]
     ) -> None:
-        super().__init__(reduction=reduction, **kwargs)
+        super().__init__(**kwargs)
         self.scale = check_number("scale", scale, above=0.0)
         self.similarity = check_choice("similarity", similarity, tuple(SIMILARITIES))
 
@@ -75,7 +70,6 @@ class AnglE(CoSENT):
 
     Args:
         scale: float, above 0.
-        reduction: see `CoSENT`.
         **kwargs: see `CoSENT`.
 
     Call arguments: as in `CoSENT`, with an even `hidden_dim`.
@@ -89,13 +83,8 @@ class AnglE(CoSENT):
 
     settings = ("scale",)
 
-    def __init__(
-        self,
-        scale: float = 20.0,
-        reduction: str | None = "mean_with_sample_weight",
-        **kwargs: Unpack[LossOptions],
-    ) -> None:
-        super().__init__(scale, reduction=reduction, **kwargs)
+    def __init__(self, scale: float = 20.0, **kwargs: Unpack[LossOptions]) -> None:
+        super().__init__(scale, **kwargs)
 
     def compare(self, first: Tensor, second: Tensor) -> Tensor:
         """Returns the similarity of each pair, float `(batch,)`."""

@@ -26,8 +26,7 @@ class LabelledSpanLoss(WeightedLoss):
     Args:
         alpha: float from 0 to 1, or `None`, the weight of spans with a label. Few have one.
         gamma: float, at least 0; above 0, spans already learned count less.
-        reduction: str, see `keras.losses.Loss`.
-        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+        **kwargs: `reduction`, `name`, `dtype`, see `keras.losses.Loss`.
 
     Call arguments:
         y_true: int, `(batch, num_words, max_width, num_labels)`: 1, 0, or -1 for what does not
@@ -42,13 +41,9 @@ class LabelledSpanLoss(WeightedLoss):
     settings = ("alpha", "gamma")
 
     def __init__(
-        self,
-        alpha: float | None = 0.75,
-        gamma: float = 0.0,
-        reduction: str | None = "mean_with_sample_weight",
-        **kwargs: Unpack[LossOptions],
+        self, alpha: float | None = 0.75, gamma: float = 0.0, **kwargs: Unpack[LossOptions]
     ) -> None:
-        super().__init__(reduction=reduction, **kwargs)
+        super().__init__(**kwargs)
         self.alpha = None if alpha is None else check_number("alpha", alpha, below=1.0001)
         self.gamma = check_number("gamma", gamma)
 

@@ -27,8 +27,7 @@ class RelevanceCrossentropy(SmoothedLoss):
         pos_weight: float, above 0: what a relevant text weighs. If there are `n` irrelevant texts
             for each relevant one, `n` balances them.
         label_smoothing: float, at least 0 and below 1.
-        reduction: str, see `keras.losses.Loss`.
-        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+        **kwargs: `reduction`, `name`, `dtype`, see `keras.losses.Loss`.
 
     Call arguments:
         y_true: float `(batch, num_candidates)`, relevance from 0 to 1.
@@ -39,13 +38,9 @@ class RelevanceCrossentropy(SmoothedLoss):
     settings = ("pos_weight", "label_smoothing")
 
     def __init__(
-        self,
-        pos_weight: float = 1.0,
-        label_smoothing: float = 0.0,
-        reduction: str | None = "mean_with_sample_weight",
-        **kwargs: Unpack[LossOptions],
+        self, pos_weight: float = 1.0, label_smoothing: float = 0.0, **kwargs: Unpack[LossOptions]
     ) -> None:
-        super().__init__(label_smoothing, reduction, **kwargs)
+        super().__init__(label_smoothing, **kwargs)
         self.pos_weight = check_number("pos_weight", pos_weight, above=0.0)
 
     def call(self, y_true, y_pred):
@@ -66,8 +61,7 @@ class ListwiseCrossentropy(WeightedLoss):
     `TeacherDivergence`, which has the same gradient.
 
     Args:
-        reduction: str, see `keras.losses.Loss`.
-        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+        **kwargs: `reduction`, `name`, `dtype`, see `keras.losses.Loss`.
 
     Call arguments:
         y_true: float `(batch, num_candidates)`, relevance from 0.
@@ -101,8 +95,7 @@ class LambdaLoss(WeightedLoss):
             places.
         sigma: float, above 0.
         mu: float, from 0.
-        reduction: str, see `keras.losses.Loss`.
-        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+        **kwargs: `reduction`, `name`, `dtype`, see `keras.losses.Loss`.
 
     Call arguments: as in `ListwiseCrossentropy`.
 
@@ -119,10 +112,9 @@ class LambdaLoss(WeightedLoss):
         k: int | None = None,
         sigma: float = 1.0,
         mu: float = 10.0,
-        reduction: str | None = "mean_with_sample_weight",
         **kwargs: Unpack[LossOptions],
     ) -> None:
-        super().__init__(reduction=reduction, **kwargs)
+        super().__init__(**kwargs)
         self.k = k if k is None else check_int("k", k)
         self.sigma = check_number("sigma", sigma, above=0.0)
         self.mu = check_number("mu", mu)

@@ -8,7 +8,7 @@ from keras import ops
 from bert_keras import distribution
 from bert_keras.checks import check_number, check_rates
 from bert_keras.engine import kernels
-from bert_keras.types import LossOptions, Tensor
+from bert_keras.types import LossOptions
 
 
 class WeightedLoss(keras.losses.Loss):
@@ -18,15 +18,13 @@ class WeightedLoss(keras.losses.Loss):
         settings: names of the attributes that the config holds.
 
     Args:
-        reduction, **kwargs: see `keras.losses.Loss`.
+        **kwargs: `reduction`, `name`, `dtype`, see `keras.losses.Loss`.
     """
 
     settings = ()
 
-    def __init__(
-        self, reduction: str | None = "mean_with_sample_weight", **kwargs: Unpack[LossOptions]
-    ) -> None:
-        super().__init__(reduction=reduction, **kwargs)
+    def __init__(self, **kwargs: Unpack[LossOptions]) -> None:
+        super().__init__(**{"reduction": "mean_with_sample_weight", **kwargs})
 
     def get_config(self):
         return super().get_config() | {name: getattr(self, name) for name in self.settings}
@@ -37,13 +35,8 @@ class SmoothedLoss(WeightedLoss):
 
     settings = ("label_smoothing",)
 
-    def __init__(
-        self,
-        label_smoothing: float = 0.0,
-        reduction: str | None = "mean_with_sample_weight",
-        **kwargs: Unpack[LossOptions],
-    ) -> None:
-        super().__init__(reduction=reduction, **kwargs)
+    def __init__(self, label_smoothing: float = 0.0, **kwargs: Unpack[LossOptions]) -> None:
+        super().__init__(**kwargs)
         check_rates(label_smoothing=label_smoothing)
         self.label_smoothing = label_smoothing
 
@@ -67,8 +60,7 @@ class SparseCrossentropy(SmoothedLoss):
 
     Args:
         label_smoothing: float, at least 0 and below 1.
-        reduction: str, see `keras.losses.Loss`.
-        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+        **kwargs: `reduction`, `name`, `dtype`, see `keras.losses.Loss`.
 
     Call arguments:
         y_true: int, `(batch, ...)`, labels; or float, `(batch, ..., num_classes)`, probabilities
@@ -105,8 +97,7 @@ class SigmoidCrossentropy(SmoothedLoss):
 
     Args:
         label_smoothing: float, at least 0 and below 1.
-        reduction: str, see `keras.losses.Loss`.
-        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+        **kwargs: `reduction`, `name`, `dtype`, see `keras.losses.Loss`.
 
     Call arguments:
         y_true: int, `(batch, ...)`, labels.
@@ -130,8 +121,7 @@ class SoftCrossentropy(WeightedLoss):
 
     Args:
         temperature: float above 0.
-        reduction: str, see `keras.losses.Loss`.
-        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+        **kwargs: `reduction`, `name`, `dtype`, see `keras.losses.Loss`.
 
     Call arguments:
         y_true: float, `(batch, ..., num_classes)`, logits of the teacher.
@@ -144,13 +134,8 @@ class SoftCrossentropy(WeightedLoss):
 
     settings = ("temperature",)
 
-    def __init__(
-        self,
-        temperature: float = 2.0,
-        reduction: str | None = "mean_with_sample_weight",
-        **kwargs: Unpack[LossOptions],
-    ) -> None:
-        super().__init__(reduction=reduction, **kwargs)
+    def __init__(self, temperature: float = 2.0, **kwargs: Unpack[LossOptions]) -> None:
+        super().__init__(**kwargs)
         self.temperature = check_number("temperature", temperature, above=0)
 
     def call(self, y_true, y_pred):
@@ -163,62 +148,11 @@ class CosineDistance(WeightedLoss):
     """`1 - cos(y_true, y_pred)` along the last axis, averaged by weight.
 
     Args:
-        reduction: str, see `keras.losses.Loss`.
-        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+        **kwargs: `reduction`, `name`, `dtype`, see `keras.losses.Loss`.
     """
 
     def call(self, y_true, y_pred):
         return 1.0 - ops.sum(of_length_1(y_true) * of_length_1(y_pred), axis=-1)
-
-
-@keras.saving.register_keras_serializable(package="bert_keras")
-class FocalCrossentropy(WeightedLoss):
-    """Cross-entropy of integer labels that gives examples already learned less weight.
-
-    With `p = softmax(logits)` and label `y`: `loss = -(1 - p[y]) ** gamma * log p[y]`. The paper
-    has a sigmoid for each class and a factor `alpha`; for that factor, pass `class_weight` to
-    `fit`. With `gamma=0` this is the cross-entropy.
-
-    Args:
-        gamma: float, at least 0; the paper uses 2.
-        reduction: str, see `keras.losses.Loss`.
-        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
-
-    Call arguments: as in `SparseCrossentropy`.
-
-    Raises:
-        ValueError: `gamma` is negative; or there are not several logits for each label.
-
-    Reference:
-        [Lin et al., 2017](https://arxiv.org/abs/1708.02002), equation 4.
-    """
-
-    settings = ("gamma",)
-
-    def __init__(
-        self,
-        gamma: float = 2.0,
-        reduction: str | None = "mean_with_sample_weight",
-        **kwargs: Unpack[LossOptions],
-    ) -> None:
-        super().__init__(reduction=reduction, **kwargs)
-        self.gamma = check_number("gamma", gamma)
-
-    def call(self, y_true, y_pred):
-        labels_shape, logits_shape = tuple(y_true.shape), tuple(y_pred.shape)
-        has_axis = len(labels_shape) == len(logits_shape) and labels_shape[-1] == 1
-        if len(labels_shape) - has_axis != len(logits_shape) - 1 or logits_shape[-1] == 1:
-            raise ValueError(
-                "FocalCrossentropy needs logits of several classes, and labels that each name one "
-                f"class. Received: labels of shape {labels_shape}, logits of shape {logits_shape}. "
-                "If several labels can apply at once, use "
-                "keras.losses.BinaryFocalCrossentropy(from_logits=True)."
-            )
-        loss = kernels.crossentropy(y_true, y_pred)
-        # -expm1(-loss) is 1 - p, and does not round to 0 when p is near 1. The lower bound keeps
-        # the gradient of the power finite for gamma below 1.
-        unlearned = ops.maximum(-ops.expm1(-loss), keras.config.epsilon())
-        return unlearned**self.gamma * loss
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -231,9 +165,9 @@ class SpanCrossentropy(keras.losses.Loss):
     another window, adds nothing, as in BERT too.
 
     Args:
-        reduction: str, see `keras.losses.Loss`. The default divides by the batch size, as BERT
-            does, and counts positions outside the sequence.
-        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+        **kwargs: `reduction`, `name`, `dtype`, see `keras.losses.Loss`. The default
+            reduction divides by the batch size, as BERT does, and counts positions outside the
+            sequence.
 
     Call arguments:
         y_true: int, `(batch,)`, position of the end.
@@ -297,28 +231,6 @@ class OfOneHot(keras.losses.Loss):
         if len(y_true.shape) < len(y_pred.shape):
             y_true = ops.one_hot(ops.cast(y_true, "int32"), y_pred.shape[-1], dtype=y_pred.dtype)
         return self.loss(y_true, y_pred, sample_weight)
-
-
-def consistency_loss(first_logits: Tensor, second_logits: Tensor) -> Tensor:
-    """Returns how much two passes over the same inputs disagree because of their dropout.
-
-    This is `(KL(p || q) + KL(q || p)) / 2`, where `p` and `q` are the softmax of each pass. R-Drop
-    trains with `crossentropy of both passes + alpha * consistency_loss`, with gradients through
-    both; its `alpha` is 1 to 5 on GLUE.
-
-    Args:
-        first_logits: float, `(batch, ..., num_classes)`.
-        second_logits: float, the same shape.
-
-    Returns:
-        float, `(batch, ...)`.
-
-    Reference:
-        [Liang et al., 2021](https://arxiv.org/abs/2106.14448), equation 2.
-    """
-    first, second = ops.log_softmax(first_logits), ops.log_softmax(second_logits)
-    # The sum of both directions is sum((p - q) * (log p - log q)).
-    return 0.5 * ops.sum((ops.exp(first) - ops.exp(second)) * (first - second), axis=-1)
 
 
 def of_length_1(vectors):

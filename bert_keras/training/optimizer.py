@@ -17,7 +17,7 @@ from bert_keras.checks import check_int, check_number, check_rates
 from bert_keras.engine import fused_steps as fused
 from bert_keras.engine.accumulation import own_variables
 from bert_keras.engine.keras_internals import schedule_of, values
-from bert_keras.engine.train_step import after
+from bert_keras.engine.train_step import after, shares_batches
 from bert_keras.types import OptimizerOptions
 
 # The last part of a variable's path: every bias, and the scale and shift of every norm.
@@ -259,9 +259,10 @@ class AdamW(keras.optimizers.Optimizer):
 
     def apply(self, grads, trainable_variables=None):
         """Updates the variables, see `keras.optimizers.Optimizer.apply`."""
-        if keras.backend.backend() != "tensorflow":
-            return super().apply(distribution.summed(grads), trainable_variables)
-        grads = distribution.summed([fused.dense_gradient(gradient) for gradient in grads])
+        if keras.backend.backend() == "tensorflow":
+            grads = [fused.dense_gradient(gradient) for gradient in grads]
+        if shares_batches():
+            grads = distribution.summed(grads)
         # Without this dependency, weight decay and the step counter, which need no gradient, would
         # also run in a step that fails, for example at an id outside its table.
         with after(gradient for gradient in grads if gradient is not None):
@@ -366,6 +367,8 @@ class AdamW(keras.optimizers.Optimizer):
         return ops.maximum(fused.global_norm(grads, gates) / self.global_clipnorm, 1.0)
 
     def _torch_update(self, grads, trainable_variables, indices, learning_rate):
+        import torch
+
         # Without bias correction: after so many updates, the correction is 1.
         many = None if self.bias_correction else ops.convert_to_tensor(1e9)
         gradients, groups = [], collections.defaultdict(list)
@@ -383,7 +386,7 @@ class AdamW(keras.optimizers.Optimizer):
             gradients.append(gradient)
         excess = None
         if self.global_clipnorm:
-            norm = fused.torch_global_norm(gradients)
+            norm = torch.nn.utils.get_total_norm(gradients)
             excess = (norm.float() / self.global_clipnorm).clamp(min=1.0)
         for (factor, decay), rows in groups.items():
             self._torch_step(
@@ -501,14 +504,12 @@ class Lamb(AdamW):
         return _lamb_step(*arguments, float(self._decays[i]))
 
 
-@fused.traced_once
 def _adamw_step(gradient, variable, momentum, velocity, scalars):
     """Returns the new values of a variable and its moments; `scalars` is a dict by name."""
     scalars, step, *moments = _direction(gradient, momentum, velocity, scalars)
     return variable * (1 - scalars["decay"]) - scalars["rate"] * step, *moments
 
 
-@fused.traced_once
 def _lamb_step(gradient, variable, momentum, velocity, scalars, weight_decay):
     """Like `_adamw_step`, with a step that is scaled to the variable."""
     scalars, step, *moments = _direction(gradient, momentum, velocity, scalars)

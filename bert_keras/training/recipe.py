@@ -11,7 +11,7 @@ import numpy as np
 from bert_keras import distribution
 from bert_keras.checks import check_int, check_number, raise_if_unused
 from bert_keras.engine.keras_internals import schedule_of
-from bert_keras.engine.train_step import inner_optimizer
+from bert_keras.engine.train_step import device_scope, inner_optimizer, shares_batches
 from bert_keras.signatures import check_arguments
 from bert_keras.training.averages import steps_done
 from bert_keras.training.default_hyperparameters import (
@@ -23,7 +23,6 @@ from bert_keras.training.default_hyperparameters import (
 )
 from bert_keras.training.losses import (
     CrossReplicaLoss,
-    FocalCrossentropy,
     OfOneHot,
     SparseCrossentropy,
 )
@@ -55,7 +54,6 @@ DEFAULTS = {
     "weight_decay": 0.01,
     "warmup": 0.1,
     "decay": "linear",
-    "decay_power": 1.0,
     "layerwise_lr_decay": 1.0,
     "head_lr_multiplier": 1.0,
     "ema_momentum": None,
@@ -124,9 +122,6 @@ class TrainingConfig:
         if rate is not None:
             rate = float(keras.ops.convert_to_numpy(rate)) if is_instance else rate
             check_number("learning_rate", rate)
-        if options["decay"] != "polynomial":
-            power = {"decay_power": unused.get("decay_power")}
-            raise_if_unused("`decay_power` is for decay='polynomial'", power)
 
     @property
     def ignores_weight_0(self):
@@ -140,7 +135,7 @@ class TrainingConfig:
 
     def check_takes_shares(self):
         """Raises `ValueError` if the loss takes class indices, not a probability per class."""
-        if isinstance(self._loss, (keras.losses.SparseCategoricalCrossentropy, FocalCrossentropy)):
+        if isinstance(self._loss, keras.losses.SparseCategoricalCrossentropy):
             raise ValueError(
                 f"The labels of {type(self._loss).__name__} must be classes, (num_examples,). "
                 "Received rows with a probability per class. Compile without `loss`, or with "
@@ -166,8 +161,8 @@ class TrainingConfig:
             )
             if isinstance(loss, OF_ONE_HOT):
                 loss = OfOneHot(loss)
-        share = distribution.share_of(task)
-        if share.has_own_losses:
+        share = distribution.share_of(task) if shares_batches(task) else None
+        if share and share.has_own_losses:
             loss = _of_all_devices(loss, share, task)
         return {**self._keras_arguments, "loss": loss, **self._metrics_for(task)}
 
@@ -215,7 +210,7 @@ class TrainingConfig:
                 for pattern, factor in layer_wise_decay(task.backbone, decay, head)
                 if any(re.search(pattern, path) for path in paths)
             ]
-        with distribution.scope_of(task):
+        with device_scope(task):
             return OPTIMIZERS[self.optimizer](
                 self._rate_or_schedule(self.peak_rate(task, total_steps), total_steps),
                 weight_decay=options["weight_decay"],
@@ -254,8 +249,7 @@ class TrainingConfig:
         options = self.options
         if total_steps is None or not self.has_schedule:
             return peak
-        shape = {"decay": options["decay"], "power": options["decay_power"]}
-        return WarmupDecay(peak, total_steps, options["warmup"], **shape)
+        return WarmupDecay(peak, total_steps, options["warmup"], options["decay"])
 
     def fresh_optimizer(self, task):
         """Returns a new optimizer with the settings of the task's present one."""
@@ -292,7 +286,9 @@ class TrainingConfig:
             chosen = self._default_epochs(task, batches) if self.chose_epochs else epochs
             self._random_state, self.num_epochs = None, None if steps_per_epoch else chosen
         if initial_epoch == 0 or self.seed is None:
-            self.seed = distribution.broadcast_from_rank0(random.getrandbits(31))
+            self.seed = random.getrandbits(31)
+            if shares_batches(task):
+                self.seed = distribution.broadcast_from_rank0(self.seed)
         if bucket_window is not None or initial_epoch == 0:
             self.bucket_window = bucket_window
         if epochs is None:
@@ -315,7 +311,7 @@ class TrainingConfig:
         Returns:
             A line that says how the run differs from the paper's recipe, or `None`.
         """
-        if distribution.share_of(task).has_own_losses:
+        if shares_batches(task) and distribution.share_of(task).has_own_losses:
             _check_sums_gradients(task)
         if not self.makes_optimizer:
             return None
@@ -352,7 +348,7 @@ class TrainingConfig:
             _check_callbacks(callbacks, self.has_schedule, inner_optimizer(task))
         state, self._random_state = self._random_state, None
         before = [] if state is None else [RestoreState(state, has_one_loader=has_one_loader)]
-        after = [PerProcessRng()] if distribution.process()[1] > 1 else []
+        after = [PerProcessRng()] if shares_batches(task) else []
         return [*before, *(callbacks or ()), *after]
 
     def get_config(self, task):

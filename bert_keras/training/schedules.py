@@ -11,13 +11,12 @@ from bert_keras.checks import (
     check_choice,
     check_int,
     check_not_empty,
-    check_number,
     is_int,
     is_number,
 )
 from bert_keras.types import Decay, Tensor
 
-_DECAYS = ("linear", "cosine", "polynomial", "constant")
+_DECAYS = ("linear", "cosine", "constant")
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -31,8 +30,8 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
     rate(t) = e + (p - e) * shape(1 - x)         otherwise, with x = min(1, (t - w) / (n - w))
     ```
 
-    where `shape(r)` is `r` for `"linear"`, `r ** power` for `"polynomial"`,
-    `(1 - cos(pi * r)) / 2` for `"cosine"` and 1 for `"constant"`. After `n` steps the rate stays
+    where `shape(r)` is `r` for `"linear"`, `(1 - cos(pi * r)) / 2` for `"cosine"` and 1 for
+    `"constant"`. After `n` steps the rate stays
     at its last value. Step 0 is the first batch and has rate 0, as in BERT's own code.
 
     The decay begins where the warm-up ends, as in transformers, so the rate has no jump.
@@ -48,9 +47,8 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         total_steps: int, the number of batches of the whole run, `epochs * batches_per_epoch`.
         warmup: float, a fraction of `total_steps`, at least 0.0 and below 1.0, rounded to whole
             steps; or int, a number of steps below `total_steps`.
-        decay: `"linear"`, `"cosine"`, `"polynomial"` or `"constant"`.
+        decay: `"linear"`, `"cosine"` or `"constant"`.
         end_learning_rate: float, the rate at `total_steps`; `"constant"` ignores it.
-        power: float, the exponent of `"polynomial"`.
 
     Raises:
         ValueError: an argument is outside its range.
@@ -73,7 +71,6 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         warmup: float = 0.1,
         decay: Decay = "linear",
         end_learning_rate: float = 0.0,
-        power: float = 1.0,
     ) -> None:
         if not 0 <= end_learning_rate <= peak_learning_rate:
             raise ValueError(
@@ -86,7 +83,6 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.warmup = warmup
         self.decay = check_choice("decay", decay, _DECAYS)
         self.end_learning_rate = end_learning_rate
-        self.power = check_number("power", power, above=0.0)
         limit = total_steps if is_int(warmup) else 1
         if not (is_number(warmup) and 0 <= warmup < limit):
             raise ValueError(
@@ -107,14 +103,12 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
             remaining = ops.ones_like(remaining)
         elif self.decay == "cosine":
             remaining = 0.5 * (1.0 - ops.cos(math.pi * remaining))
-        elif self.decay == "polynomial":
-            remaining = remaining**self.power
         falling = floor + (1.0 - floor) * remaining
         return self.peak_learning_rate * ops.where(step < self.warmup_steps, rising, falling)
 
     def get_config(self):
         names = ("peak_learning_rate", "total_steps", "warmup", "decay", "end_learning_rate")
-        return {name: getattr(self, name) for name in (*names, "power")}
+        return {name: getattr(self, name) for name in names}
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")

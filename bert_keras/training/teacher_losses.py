@@ -25,8 +25,7 @@ class MarginMSE(WeightedLoss):
     Args:
         similarity: `"dot"`, `"cosine"` or `"maxsim"`, of an embedder's vectors. Margins of dot
             products of vectors of length 1 are at most 2: scale the teacher's scores to fit.
-        reduction: str, see `keras.losses.Loss`.
-        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+        **kwargs: `reduction`, `name`, `dtype`, see `keras.losses.Loss`.
 
     Call arguments:
         y_true: float `(batch, num_candidates)`, the teacher's scores, positive first; `-inf` for a
@@ -40,13 +39,8 @@ class MarginMSE(WeightedLoss):
 
     settings = ("similarity",)
 
-    def __init__(
-        self,
-        similarity: Similarity = "dot",
-        reduction: str | None = "mean_with_sample_weight",
-        **kwargs: Unpack[LossOptions],
-    ) -> None:
-        super().__init__(reduction=reduction, **kwargs)
+    def __init__(self, similarity: Similarity = "dot", **kwargs: Unpack[LossOptions]) -> None:
+        super().__init__(**kwargs)
         self.similarity = check_choice("similarity", similarity, tuple(SIMILARITIES))
 
     def call(self, y_true, y_pred):
@@ -67,7 +61,7 @@ class TeacherDivergence(SoftCrossentropy):
 
     Args:
         temperature: float above 0.
-        similarity, reduction: see `MarginMSE`.
+        similarity: see `MarginMSE`.
         **kwargs: see `MarginMSE`.
 
     Call arguments: as in `MarginMSE`, with the candidates in any order.
@@ -83,10 +77,9 @@ class TeacherDivergence(SoftCrossentropy):
         self,
         temperature: float = 1.0,
         similarity: Similarity = "dot",
-        reduction: str | None = "mean_with_sample_weight",
         **kwargs: Unpack[LossOptions],
     ) -> None:
-        super().__init__(temperature, reduction, **kwargs)
+        super().__init__(temperature, **kwargs)
         self.similarity = check_choice("similarity", similarity, tuple(SIMILARITIES))
 
     def call(self, y_true, y_pred):
@@ -102,8 +95,7 @@ class EmbeddingMSE(WeightedLoss):
     another language.
 
     Args:
-        reduction: str, see `keras.losses.Loss`.
-        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+        **kwargs: `reduction`, `name`, `dtype`, see `keras.losses.Loss`.
 
     Call arguments:
         y_true: float `(batch, dim)`.

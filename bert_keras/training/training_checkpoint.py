@@ -12,7 +12,7 @@ import numpy as np
 from bert_keras import distribution
 from bert_keras.checks import check_int
 from bert_keras.engine.atomic_files import reading, replacing, write_json
-from bert_keras.training.batch_counter import BatchCounter
+from bert_keras.training.callbacks import BatchCounter
 from bert_keras.training.random_state import RestoreState, as_json
 
 _ADVICE = "Delete its folder to continue from the previous checkpoint."

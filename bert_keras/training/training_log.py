@@ -11,7 +11,7 @@ import numpy as np
 
 from bert_keras import distribution
 from bert_keras.engine.atomic_files import write_text
-from bert_keras.training.batch_counter import BatchCounter
+from bert_keras.training.callbacks import BatchCounter
 
 
 class TrainingLog(BatchCounter):

@@ -30,12 +30,7 @@ from sklearn.linear_model import LogisticRegression
 
 import bert_keras
 from bert_keras import datasets
-from bert_keras.training import (
-    BestOnMetric,
-    GradualUnfreezing,
-    RDrop,
-    stages_from_the_top,
-)
+from bert_keras.training import BestOnMetric, GradualUnfreezing, stages_from_the_top
 
 PRESET = os.environ.get("PRESET", "minilm_l6_en_uncased")
 NUM_TRAIN = int(os.environ.get("NUM_TRAIN", "96"))
@@ -179,31 +174,20 @@ fine_tune("gradual unfreezing", fit={"callbacks": [unfreezing]})
 # %% [markdown]
 # ## 5. Be less certain than the labels
 #
-# Label smoothing keeps the model from being too certain: try it if labels are noisy. R-Drop reads
-# each batch twice with different dropout and trains both passes to agree; it takes up to twice the
-# time, and is for small sets with clean labels. Multi-sample dropout, here
-# `options={"dropout_samples": 5}`, does something similar in the head only, at almost no cost.
-# Averaging the weights over the last steps smooths the end of a run; the momentum must fit the number
+# Label smoothing keeps the model from being too certain: try it if labels are noisy. Averaging the weights over the last steps smooths the end of a run; the momentum must fit the number
 # of steps: 0.9 averages about ten of them.
 #
 # Class weights and the focal loss are for classes of very different size, which these are not:
-# `fit(class_weight={0: 1.0, 1: 5.0})`, `compile(loss=bert_keras.training.FocalCrossentropy())`.
-# They shift the balance of precision and recall, so look at both.
+# `fit(class_weight={0: 1.0, 1: 5.0})`,
+# `compile(loss=keras.losses.CategoricalFocalCrossentropy(from_logits=True))`. They shift the balance of precision and recall, so look at both.
 #
-# On MRPC and WNUT-17 (multi-sample dropout on MRPC only), the gains of all of these were within the
-# noise; R-Drop's seeds on WNUT-17 ranged from 0.35 to 0.50. A CRF, `TokenClassifier(crf=True)`, did
-# not help either.
-
+# On MRPC and WNUT-17, the gains of all of these were within the noise. A CRF,
+# `TokenClassifier(crf=True)`, did not help either. Nor did R-Drop, which reads each batch twice and
+# trains both passes to agree, nor several dropout masks in the head, so the package has neither.
 
 # %%
-@keras.saving.register_keras_serializable(package="playbook")
-class Regularized(RDrop, bert_keras.TextClassifier):
-    """A text classifier that trains on several dropout masks."""
-
-
 print("\n5. Regularise")
 fine_tune("label smoothing 0.1", label_smoothing=0.1)
-fine_tune("R-Drop", task=Regularized, options={"consistency": 1.0})
 fine_tune("averaged weights", ema_momentum=0.9)
 
 # %% [markdown]

@@ -33,7 +33,7 @@ from tiny import tiny_backbone, tiny_preprocessor
 import bert_keras
 from bert_keras.datasets import load_sentiment_sentences
 from bert_keras.engine.train_step import inner_optimizer
-from bert_keras.training import GradualUnfreezing, RDrop, optimizer, stages_from_the_top
+from bert_keras.training import GradualUnfreezing, optimizer, stages_from_the_top
 
 SIZES = {"num_heads": 2, "hidden_dim": 16, "intermediate_dim": 32, "max_sequence_length": 16}
 SIZES["initializer_range"] = 0.2
@@ -55,14 +55,8 @@ def parts(dropout=0.0, dtype=None):
     return {"backbone": backbone, "preprocessor": tiny_preprocessor()}
 
 
-@keras.saving.register_keras_serializable(package="tests")
-class Regularized(RDrop, bert_keras.TextClassifier):
-    """Trained by R-Drop."""
-
-
 def classifier(recipe=None, dropout=0.0, dtype=None, **options):
-    make = Regularized if "consistency" in options else bert_keras.TextClassifier
-    task = make(**parts(dropout, dtype), label_names=["no", "yes"], **options)
+    task = bert_keras.TextClassifier(**parts(dropout, dtype), label_names=["no", "yes"], **options)
     task.compile(**(recipe or {"learning_rate": 3e-3}))
     return task
 
@@ -123,14 +117,14 @@ TRAINED = {
     "nomic_bert": lambda: of_family(bert_keras.NomicBertBackbone, word_pieces()),
     "modernbert": lambda: of_family(bert_keras.ModernBertBackbone, byte_pairs(), num_layers=2),
     # Bit for bit on their own backend. Others draw other masks and round differently.
-    "dropout_and_consistency": lambda: classifier(consistency=1.0, dropout=0.1),
+    "dropout": lambda: classifier(dropout=0.1),
     "float16": lambda: classifier(dtype="mixed_float16"),
 }
 # Cases that each backend loads itself, to resume training bit for bit.
-OWN = ("schedule", "dropout_and_consistency", "float16")
+OWN = ("schedule", "dropout", "float16")
 OWN += ("roberta_adapters_by_lamb", "electra_unfrozen_from_the_top")
 # Cases that TensorFlow runs as graphs.
-TRACED = ("schedule", "dropout_and_consistency")
+TRACED = ("schedule", "dropout")
 # Cases of the families, trained on sentences.
 FAMILIES = tuple(name for name in TRAINED if name not in OWN[:3])
 # Cases that are loaded in all nine directions: the optimizer keeps more than weights and moments.

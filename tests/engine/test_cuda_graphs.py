@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bert_keras
-from bert_keras.engine import cuda_graphs, kernels
+from bert_keras.engine import cuda_graphs, kernels, prediction, train_step
 from bert_keras.training import AdamW
 
 pytestmark = pytest.mark.once
@@ -119,7 +119,9 @@ def as_on_a_gpu(monkeypatch):
     import torch
 
     capture = Capture()
-    monkeypatch.setattr(kernels, "is_on_a_gpu", lambda: True)
+    monkeypatch.setattr(kernels, "has_accelerator", lambda: True)
+    for module in (train_step, prediction):
+        monkeypatch.setattr(module, "runs_cuda_graphs", lambda: True)
     monkeypatch.setattr(cuda_graphs, "_Capture", lambda: capture)
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor)
     return capture
@@ -173,5 +175,5 @@ def test_predictions_are_captured(as_on_a_gpu):
     task.compile()
     predictions = [task.predict(x, verbose=0) for _ in range(4)]
     assert (as_on_a_gpu.num_captures, as_on_a_gpu.num_replays) == (1, 2)
-    for prediction in predictions:
-        np.testing.assert_allclose(prediction, expected, atol=1e-6)
+    for outputs in predictions:
+        np.testing.assert_allclose(outputs, expected, atol=1e-6)

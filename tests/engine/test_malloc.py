@@ -34,28 +34,19 @@ def test_a_block_freed_is_used_again_without_a_page_fault():
         assert thread > 0.9
 
 
-def test_the_user_s_settings_are_left_alone(monkeypatch):
-    monkeypatch.setenv("BERT_KERAS_KEEP_MEMORY", "0")
-    assert not malloc.keep_freed_memory()
-
-
-def test_the_switch_and_glibc_s_variables_count_and_no_others():
-    for name, value in (
-        ("BERT_KERAS_KEEP_MEMORY", "0"),
-        ("MALLOC_MMAP_THRESHOLD_", "131072"),
-        ("GLIBC_TUNABLES", "glibc.malloc.trim_threshold=131072"),
-    ):
-        assert malloc.is_set_by_user({name: value})
-    assert not malloc.is_set_by_user({"GLIBC_TUNABLES": "glibc.pthread.rseq=0"})
-    assert not malloc.is_set_by_user({"BERT_KERAS_KEEP_MEMORY": "1"})
-
-
-@pytest.mark.each_backend
-def test_nothing_is_done_with_another_c_library(monkeypatch):
-    for name in (*malloc.SET_BY_USER, "BERT_KERAS_KEEP_MEMORY", "GLIBC_TUNABLES"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
-    assert malloc.keep_freed_memory() == malloc.has_glibc()
+@pytest.mark.parametrize(
+    ("name", "value", "is_set"),
+    [
+        ("BERT_KERAS_KEEP_MEMORY", "0", True),
+        ("MALLOC_MMAP_THRESHOLD_", "131072", True),
+        ("GLIBC_TUNABLES", "glibc.malloc.trim_threshold=131072", True),
+        ("GLIBC_TUNABLES", "glibc.pthread.rseq=0", False),
+        ("BERT_KERAS_KEEP_MEMORY", "1", False),
+    ],
+)
+def test_the_user_s_settings_and_other_c_libraries_are_left_alone(name, value, is_set, monkeypatch):
+    monkeypatch.setattr(os, "environ", {name: value})
+    assert malloc.keep_freed_memory() == (not is_set and malloc.has_glibc())
     monkeypatch.setattr(malloc, "has_glibc", lambda: False)
     assert not malloc.keep_freed_memory()
 

@@ -7,7 +7,6 @@ raises so many exceptions, also where no averages of the weights are kept.
 import _thread
 import os
 import random
-import re
 import signal
 import threading
 import time
@@ -252,23 +251,6 @@ def test_one_batch_at_a_time_may_be_interrupted_too(run):
             run.begin_again()
             interrupted(function, share * duration)
             assert any(is_equal(run.values(), step) for step in steps)
-
-
-def test_jax_copies_no_scalar_of_an_optimizer_to_the_place_of_another():
-    task = make_task()
-    x, y = {"token_ids": np.ones((2, 4), "int32")}, np.ones(2, "int32")
-    task.train_on_batch(x, y)
-    if keras.backend.backend() != "jax":
-        assert not hasattr(task, "_get_jax_state")
-        return
-    import jax
-
-    kinds = ("trainable", "non_trainable", "optimizer", "metrics")
-    state = task._get_jax_state(**{f"{kind}_variables": True for kind in kinds})
-    program = jax.jit(task.train_step, donate_argnums=0).lower(state, (x, y)).compile()
-    places = re.findall(r"\{(\d+)\}: \((\d+),", program.as_text().partition("\n")[0])
-    assert len(places) == len(jax.tree.leaves(state))
-    assert all(result == argument for result, argument in places)
 
 
 def test_jax_keeps_its_programs_unless_the_user_has_said_where(tmp_path, monkeypatch):

@@ -150,7 +150,7 @@ def test_another_backend_writes_what_this_one_cannot(tmp_path, capsys, request):
 def test_a_program_of_pytorch_is_traced_on_the_cpu(tmp_path, monkeypatch):
     """A process with an accelerator starts one without, which writes the program."""
     jobs = []
-    monkeypatch.setattr(formats.distribution, "has_accelerator", lambda: True)
+    monkeypatch.setattr(formats.kernels, "has_accelerator", lambda: True)
     monkeypatch.setattr(other_backend, "write", lambda *job: jobs.append((job[0], job[-1])))
     for name in ("onnx", "openvino"):
         formats.write(name, tiny_classifier(), str(tmp_path / "model"))

@@ -1,4 +1,4 @@
-"""The head for whole texts, with a hidden layer and several dropout masks."""
+"""The head for whole texts, with a hidden layer."""
 
 import numpy as np
 import pytest
@@ -34,12 +34,3 @@ def test_dropout_comes_before_the_last_layer_and_optionally_before_the_first(fir
         dense.kernel.assign(np.eye(4))
     vectors = {"sequence_output": np.full((50, 1, 4), 3, "float32")}
     assert set(to_numpy(head(vectors, training=True)).ravel().round(3)) == values
-
-
-def test_rows_of_several_masks_follow_one_another(outputs):
-    head = build(3, 4, dropout=0.5)
-    head.num_masks = 4
-    rows = to_numpy(head(outputs, training=True)).reshape(4, 2, 3)
-    assert len({row.tobytes() for row in rows}) == 4
-    expected = apply(head.dense, outputs["pooled_output"])
-    assert_close(head(outputs, training=False), np.tile(expected, (4, 1)))

@@ -53,7 +53,7 @@ def test_gelu_has_the_values_and_slopes_of_its_formula(function, exact, assert_l
 def test_the_norm_has_the_values_and_gradients_of_keras_s(
     center, is_on_a_gpu, assert_like, monkeypatch
 ):
-    monkeypatch.setattr(kernels, "is_on_a_gpu", lambda: is_on_a_gpu)
+    monkeypatch.setattr(kernels, "has_accelerator", lambda: is_on_a_gpu)
     x = GENERATOR.standard_normal((3, 5, 16)).astype("float32") * 3 + 1
     x[0, 0] = 0.0  # No variance.
     norm = LayerNorm(center=center, epsilon=1e-5)
@@ -231,7 +231,7 @@ def test_options_of_keras_s_norm_still_work(options):
 def test_dropout_has_the_same_values_and_gradients_on_a_gpu_of_jax(monkeypatch):
     found = []
     for is_on_a_gpu in (False, True):
-        monkeypatch.setattr(kernels, "is_on_a_gpu", lambda answer=is_on_a_gpu: answer)
+        monkeypatch.setattr(kernels, "has_accelerator", lambda answer=is_on_a_gpu: answer)
         layer = Dropout(0.3, seed=5)
         x = np.arange(1, 41, dtype="float32").reshape(2, 4, 5)
         (gradient,) = gradients(lambda x, layer=layer: layer(x, training=True), x)

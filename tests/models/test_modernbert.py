@@ -19,7 +19,7 @@ import bert_keras
 from bert_keras.engine import kernels as backends
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.local_attention import attend_locally
-from bert_keras.layers.rotary import rotated
+from bert_keras.layers.rotary_attention import rotated
 from bert_keras.presets.assign import relative_path
 
 pytestmark = pytest.mark.once

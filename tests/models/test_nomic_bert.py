@@ -17,7 +17,7 @@ from checks import (
 from keras import ops
 
 import bert_keras
-from bert_keras.layers.rotary import rotated
+from bert_keras.layers.rotary_attention import rotated
 from bert_keras.models.backbone import Backbone
 from bert_keras.presets.safetensors_io import read_safetensors, write_checkpoint
 

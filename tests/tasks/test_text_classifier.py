@@ -9,7 +9,7 @@ from checks import check_saved_and_reloaded, check_task
 from tiny import VOCABULARY, batches_of, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
-from bert_keras import distribution
+from bert_keras.engine import kernels
 from bert_keras.preprocessing import batching
 from bert_keras.preprocessing.batching import BucketedBatches, choose_bucket_lengths
 from bert_keras.tasks import task_data
@@ -33,7 +33,7 @@ def test_fit_learns_from_raw_text():
 
 @pytest.mark.each_backend
 def test_an_accelerator_gets_lengths_of_eight_and_large_batches(shared_classifier, monkeypatch):
-    monkeypatch.setattr(distribution, "has_accelerator", lambda: True)
+    monkeypatch.setattr(kernels, "has_accelerator", lambda: True)
     data = shared_classifier.data
     batches = batching.prediction_batches(data.encode(TEXTS * 50, training=False).rows)
     shapes = [batches[index][0]["token_ids"].shape for index in range(len(batches))]

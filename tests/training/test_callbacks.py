@@ -112,13 +112,6 @@ def test_a_better_epoch_replaces_the_file(tmp_path):
         fit(model, BestOnMetric(Recorded([0.1]), "f1", path=path), epochs=5, initial_epoch=4)
 
 
-def test_a_gain_below_min_delta_does_not_count():
-    for values, best_epoch in (([0.5, 0.55, 0.7], 2), ([0.5, 0.55, 0.58], 0)):
-        callback = BestOnMetric(Recorded(values), min_delta=0.1)
-        fit(make_model(), callback, epochs=3)
-        assert callback.best_epoch == best_epoch
-
-
 def test_values_are_logged_for_history_and_other_callbacks():
     history = fit(make_model(), BestOnMetric(Recorded([0.5, 0.25]), name="f1"), epochs=2)
     assert history.history["val_f1"] == [0.5, 0.25]

@@ -8,11 +8,9 @@ from checks import compute, made_again, to_numpy
 from torch.nn import functional
 
 from bert_keras.training.losses import (
-    FocalCrossentropy,
     SigmoidCrossentropy,
     SpanCrossentropy,
     SparseCrossentropy,
-    consistency_loss,
 )
 
 pytestmark = pytest.mark.once
@@ -87,32 +85,6 @@ def test_class_weights_equal_torch():
 
 
 @pytest.mark.each_backend
-@pytest.mark.parametrize(("options", "gamma"), [({}, 2), ({"gamma": 0.0}, 0)])
-def test_focal_loss_by_hand(options, gamma):
-    p, weights = np.array([0.7, 0.8, 0.25]), np.array([1.0, 0.5, 2.0])
-    expected = np.average(-((1 - p) ** gamma) * np.log(p), weights=weights)
-    found = compute(FocalCrossentropy(**options), LABELS, LOGITS, weights)
-    assert_value(found, expected, rtol=1e-5)
-
-
-@pytest.mark.parametrize("gamma", [0.5, 2.0])
-def test_focal_loss_of_a_certain_prediction_is_finite(gamma):
-    logits = np.array([[100.0, -100.0], [-100.0, 100.0]], "float32")
-    loss = FocalCrossentropy(gamma, reduction="none")(np.array([0, 0]), logits)
-    assert_value(loss, [0.0, 200.0], atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("labels", "outputs"),
-    [((4,), (4, 1)), ((4, 1), (4, 1)), ((4, 3), (4, 3)), ((4,), (4,))],
-    ids=["a score", "scores", "several labels", "likelihoods"],
-)
-def test_focal_loss_needs_one_class_of_several(labels, outputs):
-    with pytest.raises(ValueError, match="several classes"):
-        FocalCrossentropy()(np.zeros(labels, "int32"), np.zeros(outputs, "float32"))
-
-
-@pytest.mark.each_backend
 def test_span_loss_is_the_mean_of_both_ends():
     model = keras.Sequential([keras.Input((2,)), Ends()])
     model.compile(loss=SpanCrossentropy())
@@ -138,23 +110,10 @@ def test_a_span_outside_the_window_adds_nothing():
     assert_value(loss, [0.5 * np.log(2), 0, 0])
 
 
-@pytest.mark.each_backend
-def test_consistency_is_the_mean_of_both_divergences_of_torch():
-    first, second = random_case()[0], random_case(seed=1)[0]
-    log_p, log_q = (torch.tensor(x).log_softmax(-1) for x in (first, second))
-    options = {"log_target": True, "reduction": "none"}
-    both = [functional.kl_div(*x, **options) for x in ((log_p, log_q), (log_q, log_p))]
-    # A constant added to logits changes nothing.
-    ours = compute(consistency_loss, first, second + 3.0)
-    assert_value(ours, sum(both).sum(-1) / 2, rtol=1e-4, atol=1e-5)
-    assert_value(compute(consistency_loss, LOGITS, LOGITS), np.zeros(3))
-
-
 @pytest.mark.parametrize(
     "loss",
     [
         SparseCrossentropy(0.3, name="a"),
-        FocalCrossentropy(3.0, name="b", reduction="sum"),
         SpanCrossentropy(name="c"),
     ],
 )
@@ -162,10 +121,6 @@ def test_a_config_restores_the_loss_under_its_registered_name(loss):
     made_again(loss)
 
 
-@pytest.mark.parametrize(
-    ("loss", "option"),
-    [(SparseCrossentropy, {"label_smoothing": 1.0}), (FocalCrossentropy, {"gamma": -1.0})],
-)
-def test_impossible_settings_are_refused(loss, option):
-    with pytest.raises(ValueError, match=next(iter(option))):
-        loss(**option)
+def test_impossible_settings_are_refused():
+    with pytest.raises(ValueError, match="label_smoothing"):
+        SparseCrossentropy(label_smoothing=1.0)

@@ -32,7 +32,7 @@ def transformers_rates(make, num_steps, peak=1.0, **arguments):
 
 def test_a_rate_stays_at_its_end():
     # Transformers' cosine rises again.
-    for decay, end in (("linear", 0.0), ("cosine", 0.0), ("cosine", 0.2), ("polynomial", 0.2)):
+    for decay, end in (("linear", 0.0), ("cosine", 0.0), ("cosine", 0.2)):
         schedule = WarmupDecay(1.0, 20, decay=decay, end_learning_rate=end)
         np.testing.assert_allclose(rates(schedule, [20, 30, 40]), end, atol=1e-6)
 
@@ -44,11 +44,6 @@ def test_each_decay_equals_transformers(warmup):
         ("linear_schedule", {}, length),
         ("cosine_schedule", {"decay": "cosine"}, length),
         ("constant_schedule", {"decay": "constant"}, {}),
-        (
-            "polynomial_decay_schedule",
-            {"decay": "polynomial", "power": 3.0, "end_learning_rate": 1e-6},
-            {**length, "lr_end": 1e-6, "power": 3.0},
-        ),
     ]:
         schedule = WarmupDecay(5e-5, total_steps=20, warmup=warmup, **ours)
         make = getattr(transformers, f"get_{name}_with_warmup")
@@ -64,9 +59,9 @@ def test_warmup_is_a_fraction_or_a_number_of_steps(warmup, total_steps, expected
     assert WarmupDecay(1.0, total_steps, warmup=warmup).warmup_steps == expected
 
 
-@pytest.mark.parametrize("decay", ["linear", "cosine", "polynomial", "constant"])
+@pytest.mark.parametrize("decay", ["linear", "cosine", "constant"])
 def test_the_rate_never_leaves_its_range_and_has_no_jump(decay):
-    schedule = WarmupDecay(1.0, 100, warmup=0.2, decay=decay, end_learning_rate=0.1, power=2.0)
+    schedule = WarmupDecay(1.0, 100, warmup=0.2, decay=decay, end_learning_rate=0.1)
     values = rates(schedule, range(130))
     assert values.min() >= 0 and values.max() <= 1
     assert np.abs(np.diff(values)).max() <= 0.05 + 1e-6
@@ -82,7 +77,7 @@ def test_a_config_restores_the_schedule_under_its_registered_name():
     ("name", "value"),
     [
         *(("total_steps", 0), ("total_steps", 2.5), ("warmup", 10), ("warmup", 1.0)),
-        *(("warmup", -1), ("warmup", "a tenth"), ("decay", "exponential"), ("power", 0.0)),
+        *(("warmup", -1), ("warmup", "a tenth"), ("decay", "exponential")),
         ("end_learning_rate", 2.0),
     ],
 )
