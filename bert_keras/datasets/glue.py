@@ -212,8 +212,8 @@ def detect_glue_task(data_dir: Path) -> str:
     if named is not None:
         return named
     raise ValueError(
-        f"The name of {data_dir} is none of {list(GLUE_TASKS)}. Name the `task` if it is one of "
-        "them; `read_table` reads files of other kinds."
+        f"The name of {data_dir} is none of {list(GLUE_TASKS)}. Name the `task` (--dataset) if it "
+        "is one of them; `read_table` reads files of other kinds."
     )
 
 
