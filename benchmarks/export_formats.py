@@ -21,7 +21,7 @@ from absl import app, flags, logging
 from kept_rows import add_row
 
 import bert_keras
-from bert_keras.cli.programs import read_program
+from bert_keras.cli.sources import read_program
 from bert_keras.export.program_formats import FORMATS
 
 FLAGS = flags.FLAGS

@@ -12,6 +12,8 @@
 # most 0.003; PyTorch, three seeds, 20 seconds of one core each.
 
 # %%
+import pathlib
+
 import keras
 
 import bert_keras
@@ -60,7 +62,8 @@ plots.attention(classifier, text, layer=-1, path="output/attention_and_saliency/
 answers = bert_keras.integrated_gradients(classifier, [text, "I would not go back.", "Great!"])
 for a in answers:
     print(a.target, f"{a.logit - a.baseline_logit:.3f} = {a.scores.sum():.3f}", a.error)
-plots.saliency(answers, path="output/attention_and_saliency/saliency.png")
+view = plots.saliency(answers)  # A notebook shows it.
+pathlib.Path("output/attention_and_saliency/saliency.html").write_text(view, encoding="utf-8")
 
 # %% [markdown]
 # ## Find wrong labels

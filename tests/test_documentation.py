@@ -20,7 +20,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from tiny import tiny_backbone, tiny_preprocessor
 
 from bert_keras.cli import main, train
-from bert_keras.cli.tasks import TASKS
+from bert_keras.cli.kinds import TASKS
 from bert_keras.presets.registry import PRESETS
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]

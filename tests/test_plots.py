@@ -1,5 +1,7 @@
 """Pictures show the numbers that they were given, in characters that some font has."""
 
+import re
+
 import numpy as np
 import pytest
 from tiny import tiny_classifier
@@ -10,51 +12,31 @@ from bert_keras import plots
 pytestmark = pytest.mark.once
 
 
-def test_the_pictures_of_seeds_and_settings_leave_out_undefined_scores():
-    rows = [{"pearson": None, "f1": 0.5}, {"pearson": 0.25, "f1": 1.0}]
-    undefined, defined = plots.seeds(rows, first_seed=3).axes
-    assert undefined.get_title() == "pearson\nnan ± nan"
-    assert defined.get_title() == "f1\n0.7500 ± 0.3536"
-    assert defined.lines[-1].get_xydata().tolist() == [[3, 0.5], [4, 1.0]]
-    assert plots.settings({"a": {"f1": None}, "b": {"f1": 0.5}}).axes[0].get_xlabel() == "f1 on dev"
-
-
-def test_shaded_texts_wrap_and_their_tokens_do_not_overlap():
-    tokens = ["[CLS]", *["word", "##piece", "a"] * 30, "[SEP]"]
-    with plots._drawing() as plt:
-        lines = plots._lines(plt, tokens, width=5.0)
-    assert len(lines) > 2
-    assert [number for line in lines for _, _, number in line] == list(range(len(tokens)))
-    for line in lines:
-        ends = [place + size for place, size, _ in line]
-        assert ends[-1] <= 5.0
-        assert all(end <= next_[0] + 1e-9 for end, next_ in zip(ends, line[1:], strict=False))
-
-
-def test_a_text_that_no_font_can_show_is_warned_of(monkeypatch):
-    import matplotlib
-    from matplotlib import font_manager
-
-    own = [
-        entry
-        for entry in font_manager.fontManager.ttflist
-        if entry.fname.startswith(matplotlib.get_data_path())
-    ]
-    monkeypatch.setattr(font_manager.fontManager, "ttflist", own)
-    scores = np.array([0, 1, -1, 0], "float32")
-    found = bert_keras.Saliency(["[CLS]", "很", "好", "[SEP]"], scores, "positive", 1.0, 1.0)
-    with pytest.warns(UserWarning, match="No installed font has the characters '好很'") as told:
-        plots.saliency([found])
-    # Garbage of other tests may be collected meanwhile, which warns of files left open.
-    assert sum("No installed font" in str(warning.message) for warning in told) == 1
-    assert plots._fonts_for("plain text") == ["DejaVu Sans"]
-    # Where a font has them, it is the second choice.
-    monkeypatch.setattr(plots, "_characters_of", lambda path, wanted: {"好"} & wanted)
-    assert len(plots._fonts_for("好")) == 1
+@pytest.mark.parametrize(
+    ("characters", "expected"),
+    [
+        ("plain text", ["DejaVu Sans"]),
+        ("好", ["DejaVu Sans", "STIXGeneral"]),
+        ("没", ["DejaVu Sans"]),
+    ],
+)
+def test_the_second_font_has_what_the_first_one_lacks(monkeypatch, characters, expected):
+    latin = {ord(x) for x in "plain text"}
     monkeypatch.setattr(
-        plots, "_characters_of", lambda path, wanted: wanted if "STIXGeneral" in path else set()
+        plots,
+        "_characters_of",
+        lambda path: latin | ({ord("好")} if "STIXGeneral" in path else set()),
     )
-    assert plots._fonts_for("好") == ["DejaVu Sans", "STIXGeneral"]
+    assert plots._fonts_for(characters) == expected
+
+
+def test_texts_are_shaded_by_the_scores_of_their_tokens():
+    scores = np.array([0, 1, -0.5, 0], "float32")
+    found = bert_keras.Saliency(["[CLS]", "<a>", "##b", "[SEP]"], scores, "good", 1.0, 0.5)
+    view = plots.saliency([found], ["bad & ugly"])._repr_html_()
+    assert "good (true label: bad &amp; ugly), logit 0.50 where all is masked, 1.00 as read" in view
+    found = re.findall(r'hsl\((\d+) .*? / ([\d.]+)\)" title="[\d.-]+">(.*?)</span>', view)
+    assert found[1:3] == [("215", "0.80", "&lt;a&gt;"), ("5", "0.40", "b")]
 
 
 def test_tokens_are_drawn_as_they_are_written():

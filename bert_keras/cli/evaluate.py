@@ -6,8 +6,8 @@ from bert_keras.answers.classes import check_threshold
 from bert_keras.checks import check_exists
 from bert_keras.cli import sources
 from bert_keras.cli.baseline import defined
+from bert_keras.cli.kinds import TASKS
 from bert_keras.cli.options import TRACEBACK, Option, parse_all, passed_flags
-from bert_keras.cli.tasks import TASKS
 from bert_keras.cli.train import check_can_measure, show_classes
 from bert_keras.engine.atomic_files import write_json
 from bert_keras.tasks.reranker import Reranker

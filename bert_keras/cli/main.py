@@ -37,7 +37,7 @@ import warnings
 
 from bert_keras.answers.catalog import ANSWERERS
 from bert_keras.checks import check_exists
-from bert_keras.cli import annotated_input, bootstrap, errors, serve, sources, text_rows
+from bert_keras.cli import bootstrap, errors, serve, sources, text_rows
 from bert_keras.cli.bootstrap import WITH_OWN_FLAGS
 from bert_keras.cli.options import LAYOUT, TRACEBACK, Option, parse_all, wants_help, wants_traceback
 from bert_keras.version import __version__
@@ -76,7 +76,7 @@ SPARSE = Option("sparse", bool, False, "Weights of tokens instead of a vector: S
 
 
 def _flag_of(option):
-    """Returns an option of an answer as a flag, which has no value unless it is given."""
+    """Returns an option of an answer as a flag, which has no value unless it is passed."""
     many = "list" if option.type is list else None
     kind = str if option.type is list else option.type
     return Option(option.name, kind, None, option.about, option.least, option.most, many)
@@ -88,25 +88,23 @@ def _own_flags(command):
     return [*own.values(), *([SPARSE] if command == "embed" else [])]
 
 
-# Command -> its flags besides `--traceback`.
-TAKEN = {
-    "info": (),
-    "convert": CONVERT,
-    "serve": serve.OPTIONS,
-    **{command: (*ANSWERS, *_own_flags(command)) for command in COMMANDS},
-}
-# What the help of a command says above its flags: what it does, and its arguments after SOURCE.
-HELP = {
-    "info": ("Describe a model: its kind, its sizes, its labels, its tokenizer.", ""),
+# Command -> what it does, its arguments after SOURCE, and its flags besides `--traceback`.
+ABOUT = {
+    "info": ("Describe a model: its kind, its sizes, its labels, its tokenizer.", "", ()),
     "convert": (
         "Write a model in another format, read it again, and compare the outputs.",
         "TARGET --to huggingface",
+        CONVERT,
     ),
     "serve": (
         "Answer over HTTP. Each SOURCE may be NAME=SOURCE.",
         "[SOURCE ...] --port 8080",
+        serve.OPTIONS,
     ),
-    **{name: (answers[0].about, answers[0].example) for name, answers in COMMANDS.items()},
+    **{
+        name: (answers[0].about, answers[0].example, (*ANSWERS, *_own_flags(name)))
+        for name, answers in COMMANDS.items()
+    },
 }
 
 
@@ -128,7 +126,7 @@ def run():
 
 def help_of(command):
     """Returns the text of a command's help, and its flags by title, see `parse_all`."""
-    about, example = HELP[command]
+    about, example, flags = ABOUT[command]
     text = (
         f"{about}\n\n    {f'bert-keras {command} SOURCE {example}'.rstrip()}\n\n"
         "SOURCE is a registered name, a folder, a hub address, a `.keras` file or the folder of a "
@@ -138,7 +136,7 @@ def help_of(command):
         text += (
             "Texts come from the arguments, from --input, or from standard input, one per line.\n"
         )
-    return text, {command: TAKEN[command], "All commands": (TRACEBACK,)}
+    return text, {command: flags, "All commands": (TRACEBACK,)}
 
 
 def main(arguments):
@@ -147,8 +145,8 @@ def main(arguments):
     if name == "--version" or wants_help([name]):
         print(__version__ if name == "--version" else __doc__)
         return
-    if name not in TAKEN:
-        names = (*TAKEN, *WITH_OWN_FLAGS)
+    if name not in ABOUT:
+        names = (*ABOUT, *WITH_OWN_FLAGS)
         close = difflib.get_close_matches(name, names, 1)
         raise ValueError(
             f"Write a command, one of {', '.join(names)}; see --help. Received: "
@@ -247,7 +245,7 @@ def _rows(name, flags, columns, arguments, output_format):
     options = {option.name: flags[option.name].value for option in LAYOUT}
     rows, layout = None, ()
     if not (flags.columns or flags.input_format or any(x is not None for x in options.values())):
-        rows = annotated_input.read_rows(name, flags.input, input_format, columns)
+        rows = text_rows.read_annotated(name, flags.input, input_format, columns)
     if rows is None:
         has_list = name == "choose"
         rows = text_rows.read_rows(flags.input, input_format, columns, has_list, **options)
@@ -282,15 +280,15 @@ def _check_texts(name, flags, fields, columns, arguments):
 
 def _model(name, flags, source):
     """Returns a model of a source, the answerer of a command, and the options of the answer."""
-    given = {x.name: flags[x.name].value for x in _own_flags(name) if flags[x.name].present}
-    is_sparse = given.pop("sparse", False)
+    passed = {x.name: flags[x.name].value for x in _own_flags(name) if flags[x.name].present}
+    is_sparse = passed.pop("sparse", False)
     known = COMMANDS[name]
     known = tuple(cls for cls in known if not is_sparse or cls.method == "token_weights")
     model, warned = sources.load(source, known)
     sources.refuse_untrained(source, name, warned)
     answerers = getattr(model, "answerers", ())
     answerers = list(answerers.values() if isinstance(answerers, dict) else answerers)
-    own = [cls for cls in answerers if _command_of(cls) == name and (cls.about or given)]
+    own = [cls for cls in answerers if _command_of(cls) == name and (cls.about or passed)]
     own = [cls for cls in own if not is_sparse or cls.method == "token_weights"]
     if not own:
         methods = " and ".join(cls.method for cls in answerers if cls.about) or "nothing"
@@ -299,14 +297,14 @@ def _model(name, flags, source):
             f"{sources.name_of(model)}, which answers by {methods}."
         )
     takes = {cls: {option.name for option in cls.options} for cls in own}
-    if "kind" in set().union(*takes.values()) and "prompt" in given:  # A query or a document.
-        given["kind"] = given.pop("prompt")
-    answerer = next((cls for cls in own if given.keys() <= takes[cls]), None)
+    if "kind" in set().union(*takes.values()) and "prompt" in passed:  # A query or a document.
+        passed["kind"] = passed.pop("prompt")
+    answerer = next((cls for cls in own if passed.keys() <= takes[cls]), None)
     if answerer is None:
         names = ", ".join(f"--{x}" for x in sorted(takes[own[0]])) or "no options"
-        received = ", ".join(f"--{x}={value}" for x, value in given.items())
+        received = ", ".join(f"--{x}={value}" for x, value in passed.items())
         raise ValueError(f"`{name}` of this model takes {names}. Received: {received}.")
-    return model, answerer, {"batch_size": flags.batch_size, **given}
+    return model, answerer, {"batch_size": flags.batch_size, **passed}
 
 
 def _output(name, flags):

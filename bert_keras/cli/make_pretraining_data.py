@@ -16,8 +16,9 @@ same examples and masks, for training without TensorFlow. If all pairs follow on
 count as rows of full sentences.
 """
 
-import importlib
 import json
+import pkgutil
+import re
 import sys
 import time
 
@@ -165,8 +166,7 @@ def word_segmenter(path):
     """Returns the function of a path `module:function`, `None` for `None`."""
     if path is None:
         return None
-    module, _, name = path.partition(":")
-    if not (module and name):
+    if not re.fullmatch(r"[\w.]+:[\w.]+", path):
         raise ValueError(f"--word_segmenter must be module:function. Received: {path!r}.")
     sys.path.insert(0, "")
-    return getattr(importlib.import_module(module), name)
+    return pkgutil.resolve_name(path)

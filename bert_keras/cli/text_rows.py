@@ -9,29 +9,24 @@ import json
 import os
 import sys
 
+from bert_keras import datasets
 from bert_keras.checks import raise_if_unused
 from bert_keras.datasets.files import BYTE_ORDER_MARKS, COMPRESSED_NAMES, read_lines
-from bert_keras.datasets.table import as_text, find_delimiter, find_name, read_records
+from bert_keras.datasets.table import KINDS, as_text, find_delimiter, find_name, read_records
 from bert_keras.engine.atomic_files import replacing
-
-# The format of a file by the ending of its name.
-FORMATS = {
-    **{".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".parquet": "parquet"},
-    **{".feather": "feather", ".xlsx": "excel", ".xlsm": "excel"},
-    **{".csv": "csv", ".tsv": "tsv", ".txt": "text"},
-}
 
 
 class Row(tuple):
     """The fields of a row that are read, with all of its columns by name in `record`."""
 
-    record = {}  # noqa: RUF012
+    def __new__(cls, fields, record=None):
+        row = super().__new__(cls, fields)
+        row.record = record or {}
+        return row
 
     def replaced(self, old, new):
         """Returns a row whose fields have another text in place of `old`."""
-        row = Row(field.replace(old, new) for field in self)
-        row.record = self.record
-        return row
+        return Row([field.replace(old, new) for field in self], self.record)
 
 
 def read_and_write_utf8():
@@ -50,9 +45,9 @@ def read_and_write_utf8():
 
 
 def format_of(path, default):
-    """Returns the format of a file, one of those in `FORMATS`."""
+    """Returns the format of a file by the ending of its name."""
     name = COMPRESSED_NAMES.sub("", (path or "").lower())
-    return FORMATS.get(os.path.splitext(name)[1], default)
+    return KINDS.get(os.path.splitext(name)[1], default)
 
 
 def rows_of_arguments(texts, columns, has_list):
@@ -126,9 +121,7 @@ def read_rows(path, kind, columns, has_list=False, separator=None, quoting=None,
         fields = [cells[position] for (position,) in keys]
         if has_list and isinstance(fields[-1], list):
             fields = [*fields[:-1], *fields[-1]]
-        row = _checked(fields, columns, has_list, place)
-        row.record = record
-        yield row
+        yield Row(_checked(fields, columns, has_list, place), record)
 
 
 def _standard_input():
@@ -148,7 +141,7 @@ def _checked(fields, columns, has_list, place):
             f"{' and '.join(columns)}, in plain files separated by tabs. Received: "
             f"{list(fields)!r:.80}."
         )
-    return Row(as_text(field, place.rstrip(":")) for field in fields)
+    return Row([as_text(field, place.rstrip(":")) for field in fields])
 
 
 def chunks(rows, size):
@@ -247,3 +240,45 @@ def _is_ranking(value):
 
 def _in_a_cell(value):
     return value if value is None or isinstance(value, (str, int, float)) else as_json(value)
+
+
+# Rows of `tag`, `answer` and `choose` in files that `train` reads
+
+
+def read_annotated(command, path, kind, columns):
+    """Returns the rows of a file of tagged words, questions or choices; `None` for another file.
+
+    Args:
+        command: str.
+        path: str, or `None` or `"-"` for standard input.
+        kind: a result of `format_of`.
+        columns: names of the fields that a table for the command has.
+    """
+    if command not in _READERS or path in (None, "-"):
+        return None
+    if kind == "text":
+        is_training_file = command == "tag" and datasets.is_tagged(path)
+    else:
+        record = next(read_records(path, kind=kind), ("", {}))[1]
+        is_training_file = bool(record) and not set(columns) <= set(record)
+    return _READERS[command](path) if is_training_file else None
+
+
+def _sentences(path):
+    for words in datasets.read_conll(path, may_lack_tags=True).words:
+        yield Row([words], {"text": " ".join(words)})
+
+
+def _questions(path):
+    for example in datasets.read_squad(path).examples:
+        record = {name: getattr(example, name) for name in ("id", "question", "context")}
+        yield Row((example.question, example.context), record)
+
+
+def _choices(path):
+    examples = datasets.read_multiple_choice(path)
+    for context, choices in zip(examples.contexts, examples.choices, strict=True):
+        yield Row((context, *choices), {"context": context, "choices": choices})
+
+
+_READERS = {"tag": _sentences, "answer": _questions, "choose": _choices}

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import importlib.util
 import itertools
@@ -17,10 +18,10 @@ from bert_keras import plots
 from bert_keras.checks import require
 from bert_keras.cli import devices
 from bert_keras.cli.baseline import defined
+from bert_keras.cli.kinds import TASKS
 from bert_keras.cli.kinds.kind import check_paths, take, texts_of
 from bert_keras.cli.options import TRACEBACK, Option, parse
 from bert_keras.cli.run_folder import EachEpoch, RunFolder
-from bert_keras.cli.tasks import TASKS
 from bert_keras.cli.text_rows import Row, answers_to
 from bert_keras.engine.atomic_files import write_json, writing
 from bert_keras.engine.malloc import keep_freed_memory
@@ -80,7 +81,7 @@ MODEL = (
     Option("max_length", int, 128, "Longest sequence in tokens.", 3),
     Option("dtype", DTYPES, "float32", "The mixed dtypes are for GPUs and CPUs that support them."),
 )
-PICTURES = "Draw pictures, by default if matplotlib is installed. If given, measure each epoch too."
+PICTURES = "Draw pictures, by default if matplotlib is installed. If set, measure each epoch too."
 OUTPUT = (
     Option("output_dir", str, None, "Folder of the run; by default a new one, output/TASK-1."),
     Option("resume", bool, False, "Continue the run in --output_dir after a kill."),
@@ -154,15 +155,13 @@ def train(kind, flags):
     settings = {key: flags[key].value for key in flags if key not in NOT_SETTINGS}
     settings |= {"task": kind.name, "backend": keras.backend.backend(), "examples": _digest(splits)}
 
-    def make(setting=None, **others):
-        return make_model(kind, flags, splits, setting or next(combinations(flags)), **others)
-
     with RunFolder(flags.output_dir, kind.name, settings, flags.resume, flags.overwrite) as run:
+        make = functools.partial(make_model, kind, flags, splits, next(combinations(flags)))
         reference_scores = kind.before(make, splits)
         for number, setting in enumerate(combinations(flags)):
             for seed in range(flags.seed, flags.seed + flags.seeds):
                 if not run.is_done(setting, seed):
-                    _run_trial(kind, flags, splits, run, number, setting, seed, make)
+                    _run_trial(kind, flags, splits, run, number, setting, seed)
             run.settle(number, setting)
         _show_trials(run)
         finish(kind, flags, splits, run, reference_scores)
@@ -175,23 +174,23 @@ def combinations(flags):
         yield dict(zip(names, values, strict=True))
 
 
-def make_model(kind, flags, splits, setting, **others):
+def make_model(kind, flags, splits, setting):
     """Returns a new model for the training examples."""
     names = ["max_length", "dtype", *(option.name for option in kind.model)]
     options = {n: flags[n].value for n in names if flags[n].value is not None}
-    options |= {**kind.settings(splits), **others}
+    options |= kind.settings(splits)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NewHead)  # It is about to be trained.
         return kind.make(setting, options)
 
 
-def _run_trial(kind, flags, splits, run, number, setting, seed, make):
+def _run_trial(kind, flags, splits, run, number, setting, seed):
     """Trains with a seed, measures, and keeps model and scores in the run's folder."""
     print(f"Training with seed {seed}, {_in_words(setting)}.", flush=True)
     keras.utils.set_random_seed(seed)
     model, num_epochs, history = run.last_epoch(setting, seed)
     if model is None:
-        model = make(setting)
+        model = make_model(kind, flags, splits, setting)
         _check_vocabulary(flags, model, splits.train)
         kind.check(model, splits)
         model.compile(learning_rate=setting.get("learning_rate"), **kind.compile_options())
@@ -237,11 +236,8 @@ def _measuring(kind, flags, splits, run):
 
 
 def finish(kind, flags, splits, run, reference_scores):
-    """Loads the best model, prints some answers, measures the test set, and writes the results."""
+    """Loads the best model, measures the test set, and writes the results."""
     model = keras.saving.load_model(run.path / "model.keras")
-    print(f"Answers of {run.path / 'model.keras'}, loaded again:")
-    few = take(splits.dev, range(min(3, len(splits.dev))))
-    print(*(f"  {line}" for line in kind.example_lines(model, few)), sep="\n")
     setting, trials = run.ranked()[0]
     results = run.over_seeds(trials)
     verdict = kind.verdict(results, splits.dev)
@@ -298,9 +294,7 @@ def _write_wrong(kind, model, examples, path):
             rows.append((prediction, {**texts, "label": true}))
     with answers_to(path, "csv") as write:
         for prediction, record in sorted(rows, key=lambda row: -row[0].get("probability", 0)):
-            row = Row()
-            row.record = record
-            write(prediction, row)
+            write(prediction, Row((), record))
     print(f"{len(rows)} of {len(examples)} dev examples are wrong, see {path}.")
 
 
@@ -335,14 +329,6 @@ def _in_words(values):
 
 def _draw(kind, model, splits, run):
     kind.draw(model, splits.dev, run.path)
-    ranked = run.ranked()
-    best_trials = ranked[0][1]
-    if len(best_trials) > 1:
-        scores, first_seed = [trial["scores"] for trial in best_trials], best_trials[0]["seed"]
-        plots.seeds(scores, first_seed, run.path / "seeds.png")
-    if len(ranked) > 1:
-        rows = {_in_words(setting): run.over_seeds(found) for setting, found in ranked}
-        plots.settings(rows, path=run.path / "settings.png")
     print(f"Drew {', '.join(sorted(path.name for path in run.path.glob('*.png')))}.")
 
 

@@ -31,10 +31,10 @@ from bert_keras.types import Path
 _LONGEST_FIELD = 2**31 - 1
 # How many lines of a TSV tell whether quotation marks enclose its fields.
 _LINES_LOOKED_AT = 100_000
-# The ending of a name -> the kind of table. A file with any other ending is a "tsv".
-_KINDS = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-_KINDS |= {".parquet": "parquet", ".feather": "feather"}
-_KINDS |= {".xlsx": "excel", ".xlsm": "excel"}
+# The ending of a name -> the kind of file. As a table, a text file and any other one is a "tsv".
+KINDS = {".csv": "csv", ".tsv": "tsv", ".txt": "text", ".json": "json"}
+KINDS |= {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".feather": "feather"}
+KINDS |= {".xlsx": "excel", ".xlsm": "excel"}
 _SEPARATED = (
     "A field that holds the separator must be in quotation marks; say what separates columns by "
     "`separator`, and whether they are quoted by `quoting`."
@@ -259,7 +259,7 @@ def is_number(column: str | int) -> bool:
 def kind_of(path: Path) -> str:
     """Returns the kind of a table by the ending of its name, `"tsv"` if that says nothing."""
     name = COMPRESSED_NAMES.sub("", os.fspath(path).lower())
-    return _KINDS.get(os.path.splitext(name)[1], "tsv")
+    return KINDS.get(os.path.splitext(name)[1], "tsv").replace("text", "tsv")
 
 
 def has_names(path: Path) -> bool:

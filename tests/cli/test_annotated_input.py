@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from bert_keras.cli.annotated_input import read_rows
 from bert_keras.cli.kinds.kind import files_by_name
-from bert_keras.cli.text_rows import Row, answers_to, format_of
+from bert_keras.cli.text_rows import Row, answers_to, format_of, read_annotated
 
 pytestmark = pytest.mark.once
 
@@ -35,12 +34,12 @@ SWAG_ROW = ("He sits.", "She eats.", "She runs.", "She sits.", "She left.")
 )
 def test_rows_of_files_that_train_reads(write, command, name, content, rows):
     path = str(write(name, content))
-    found = read_rows(command, path, format_of(path, "text"), COLUMNS.get(command, ("text",)))
+    found = read_annotated(command, path, format_of(path, "text"), COLUMNS.get(command, ("text",)))
     assert (found if found is None else [tuple(row) for row in found]) == rows
 
 
 def test_standard_input_is_read_as_before():
-    assert read_rows("tag", "-", "text", ("text",)) is None
+    assert read_annotated("tag", "-", "text", ("text",)) is None
 
 
 @pytest.mark.parametrize(
@@ -65,7 +64,5 @@ def test_the_files_of_a_folder_are_found_by_name(write, tmp_path, capsys, names,
 def test_answers_stay_in_their_column_where_rows_have_different_fields(tmp_path):
     with answers_to(tmp_path / "a.csv", "csv") as write:
         for record in ({"text": "a", "label": "x"}, {"text": "b"}):
-            row = Row([record["text"]])
-            row.record = record
-            write({"label": "yes"}, row)
+            write({"label": "yes"}, Row([record["text"]], record))
     assert (tmp_path / "a.csv").read_text() == "text,label,answer_label\na,x,yes\nb,,yes\n"

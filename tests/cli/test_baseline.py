@@ -7,7 +7,7 @@ import pytest
 
 from bert_keras import datasets
 from bert_keras.cli import baseline
-from bert_keras.cli.tasks import TASKS
+from bert_keras.cli.kinds import TASKS
 
 pytestmark = pytest.mark.once
 
@@ -65,7 +65,7 @@ CHOICES = datasets.MultipleChoiceExamples(["c", "d"], [["a", "b"], ["a", "b", "c
     ],
 )
 def test_a_score_is_set_beside_the_simplest_answer(name, scores, examples, said):
-    kind = TASKS[name](SimpleNamespace(columns=["text"]))
+    kind = TASKS[name].__new__(TASKS[name])  # Without flags.
     kind.metric = "squad_v2"
     found = kind.verdict(scores, examples)
     assert found.value == pytest.approx(0.9)

@@ -93,9 +93,10 @@ def test_answers_stand_beside_columns_of_their_name(command, preset, write, tmp_
     assert all(row["answer_label"] in ("no", "yes") and row["probabilities"] for row in rows)
 
 
-@pytest.mark.parametrize("source", ["x.csv", "-"])
-@pytest.mark.parametrize("separator", [";", "\t", ","])
-@pytest.mark.parametrize("mark", ["\ufeff", ""])
+@pytest.mark.parametrize(
+    ("source", "separator", "mark"),
+    [("x.csv", ";", "\ufeff"), ("x.csv", "\t", ""), ("-", ",", "\ufeff"), ("-", ";", "")],
+)
 def test_answers_to_a_table_begin_and_separate_as_it_does(
     command, preset, write, tmp_path, monkeypatch, source, separator, mark
 ):
@@ -135,10 +136,10 @@ def test_each_task_answers(command, tmp_path, name, cls, arguments):
     model = cls(tiny_backbone(), preprocessor=tiny_preprocessor())
     model.save(tmp_path / "x.keras")
     method = getattr(model, main.COMMANDS[name][0].method)
-    given = [arguments[0], arguments[1:]] if name == "choose" else arguments
-    given = [argument.removeprefix("--prompt=") for argument in given] if name == "embed" else given
+    texts = [arguments[0], arguments[1:]] if name == "choose" else arguments
+    texts = [argument.removeprefix("--prompt=") for argument in texts] if name == "embed" else texts
     (found,) = json_lines(command(name, tmp_path / "x.keras", *arguments))
-    expected = method(*given)
+    expected = method(*texts)
     assert found == json.loads(
         json.dumps(np.asarray(expected).tolist() if name == "embed" else expected)
     )
@@ -160,8 +161,8 @@ def test_embed_writes_the_vectors_of_each_kind_of_embedder(command, write, tmp_p
     (found,) = json_lines(command(*asked[:2], texts[0], "--top_k", 2))
     assert found == dict(sparse.token_weights(texts[0], top_k=2))
     token, weight = sparse.token_weights(texts[0])[0]
-    shown = command(*asked, "--output_format", "text").splitlines()
-    assert shown[0].startswith(f"{token} {weight:.3f}, ")
+    lines = command(*asked, "--output_format", "text").splitlines()
+    assert lines[0].startswith(f"{token} {weight:.3f}, ")
     rows = list(csv.DictReader(command(*asked, "--output_format", "csv").splitlines()))
     assert [json.loads(row["weights"]) for row in rows] == expected
     command(*asked, "--output", tmp_path / "x.npz")
@@ -198,9 +199,9 @@ def test_rerank_prints_the_texts_that_answer_best(command, write, tmp_path):
     expected = [{**hit, "text": TEXTS[hit["index"]]} for hit in ranked]
     asked = ("rerank", tmp_path / "x.keras", "a film")
     assert json_lines(command(*asked, "--input", path, "--top_k", 2)) == expected
-    shown = command(*asked, *texts, "--output_format", "text").splitlines()
+    lines = command(*asked, *texts, "--output_format", "text").splitlines()
     best = reranker.rank("a film", texts)
-    assert shown == [f"{hit['score']:.3f}  {texts[hit['index']]}" for hit in best]
+    assert lines == [f"{hit['score']:.3f}  {texts[hit['index']]}" for hit in best]
     assert "rerank SOURCE QUERY" in command("rerank", tmp_path / "x.keras")
 
 

@@ -131,9 +131,8 @@ def test_rows_of_full_sentences_train_masked_tokens(run):
 
 
 def test_heldout_results_are_named_by_the_length_of_their_rows(run, data):
-    results, _ = run(data_dir="plain,long,long", shares="0.5,0.5,0", heldout_dir="long")
-    names = {name for name in results if name.endswith("perplexity")}
-    assert names == {"heldout_32_masked_lm_perplexity"}
+    phases = [pretrain.Phase(data(name), data("long"), 8, 0, 4) for name in ("plain", "long")]
+    assert [*pretrain.name_heldout(phases)] == ["heldout_32"]
     results, output = run("two", data_dir="plain,plain", heldout_dir="long,again")
     names = {name for name in results if name.endswith("perplexity")}
     assert names == {f"heldout_32{end}_masked_lm_perplexity" for end in ("", "_2")}
@@ -147,14 +146,19 @@ def test_heldout_results_are_named_by_the_length_of_their_rows(run, data):
 
 
 def test_heldout_losses_are_means_over_all_tokens_whatever_the_batches(run, data):
-    folder = data("plain")
-    first, output = run(data_dir="plain", heldout_dir="plain", initializer_range=0.5)
-    given = options.parse("pretrain", "", pretrain.GROUPS, run.arguments)
+    folder, sizes = data("plain"), {"num_steps": 8, "initializer_range": 0.5}
+    every = {"log_every": 8, "checkpoint_every": 4, "evaluate_every": 2}
+    first, output = run(data_dir="plain", heldout_dir="plain", **sizes, **every)
+    lines = read_log(output / "metrics.jsonl")
+    assert [line["step"] for line in lines if "heldout_masked_lm_loss" in line] == [2, 4, 6, 8]
+    steps = [path.name for path in sorted((output / "checkpoints").iterdir())]
+    assert steps == ["step_00000004", "step_00000008"]
+    values = options.parse("pretrain", "", pretrain.GROUPS, run.arguments)
     # The same model after the same steps, measured with other batch sizes.
     for batch_size in (7, read_manifest(folder)["num_examples"] - 1):
         model = bert_keras.Pretraining.from_preset(output / "final")
         phase = pretrain.Phase(folder, folder, batch_size, 0, 1)
-        scores = pretrain.evaluate(given, model, phase)
+        scores = pretrain.evaluate(values, model, phase)
         for name, value in scores.items():
             assert value == pytest.approx(first[f"heldout_16_{name}"], rel=1e-4), name
         assert math.isclose(scores["masked_lm_loss"], math.log(scores["masked_lm_perplexity"]))
@@ -184,15 +188,6 @@ def test_data_with_static_masks_determines_the_model_s_masking(run):
     _, output = run(data_dir="static", heldout_dir="static")
     model = bert_keras.Pretraining.from_preset(output / "final")
     assert model.masking.get_config() == MASKING.get_config()
-
-
-def test_steps_between_lines_checkpoints_and_evaluations_are_kept(run):
-    every = {"log_every": 8, "checkpoint_every": 4, "evaluate_every": 2}
-    _, output = run(data_dir="plain", heldout_dir="plain", num_steps=8, **every)
-    lines = read_log(output / "metrics.jsonl")
-    assert [line["step"] for line in lines if "heldout_masked_lm_loss" in line] == [2, 4, 6, 8]
-    steps = [path.name for path in sorted((output / "checkpoints").iterdir())]
-    assert steps == ["step_00000004", "step_00000008"]
 
 
 def test_a_run_continues_with_settings_of_the_same_meaning(run, tmp_path):

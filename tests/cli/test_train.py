@@ -31,8 +31,7 @@ from bert_keras.cli import (
     run_folder,
     train,
 )
-from bert_keras.cli.kinds import kind, pair_kind, question_kind
-from bert_keras.cli.tasks import TASKS
+from bert_keras.cli.kinds import TASKS, kind, pair_kind, question_kind
 from bert_keras.presets.assign import NewHead
 from bert_keras.training import default_hyperparameters
 
@@ -195,11 +194,15 @@ def test_a_field_may_hold_several_labels(run, measure):
     rows = [(f"text {i}", ("joy", "joy; pride", "")[i % 3]) for i in range(18)]
     files = train_and_dev([("text", "label"), *rows]) | {"test_file": "train.tsv"}
     labels = {"problem_type": "multi_label", "label_separator": ";"}
-    results, printed, output = run(TEXTS, **files, **labels)
+    results, _, output = run(TEXTS, **files, **labels)
     assert {"macro_f1", "test_tuned_micro_f1"} <= set(results)
     assert list(read_json(output / "thresholds.json")) == ["joy", "pride"]
     model = keras.models.load_model(output / "model.keras")
-    assert model.problem_type == "multi_label" and "(joy, pride)" in printed
+    assert model.problem_type == "multi_label"
+    with (output / "wrong_dev.csv").open() as file:
+        wrong = [(row["label"], row["predicted"], row["text"]) for row in csv.DictReader(file)]
+    true = {"joy": "joy", "joy; pride": "joy, pride", "": "none"}
+    assert wrong and all(label == true[dict(rows)[text]] != answer for label, answer, text in wrong)
     found, printed = measure("train.tsv", label_separator=";")
     names = ("macro_f1", "micro_f1")
     assert found == {name: pytest.approx(results[f"test_tuned_{name}"]) for name in names}
@@ -220,14 +223,6 @@ def results_on_dev(results):
 def yes_and_no():
     rows = [(f"{'good' if i % 2 else 'bad'} text {LETTERS[i]}", i % 2) for i in range(12)]
     return train_and_dev([("text", "label"), *rows])
-
-
-def test_pictures_show_the_classes_and_the_epochs(run, yes_and_no):
-    results, printed, output = run(TEXTS, **yes_and_no, baselines=True, pictures=True)
-    assert {"accuracy", "frozen_accuracy", "majority_accuracy"} <= set(results)
-    names = ["confusion_matrix", "learning_curves_0_seed_0"]
-    assert sorted(path.stem for path in output.glob(PNG)) == names
-    assert all(f"{name}.png" in printed for name in names)
 
 
 @pytest.mark.usefixtures("drawn_and_not_written")
@@ -254,12 +249,11 @@ def test_without_a_training_file_the_dev_file_is_split(run):
     assert {"accuracy", "mismatched_accuracy"} <= set(results)
 
 
-def test_files_may_have_any_delimiter_and_columns(run):
+def test_files_may_have_any_delimiter_and_columns():
     write("reviews.csv", ["id;review;good", *(f'{i};"some; text";{i % 2 > 0}' for i in range(12))])
-    files = {"train_file": "reviews.csv", "dev_file": "reviews.csv"}
-    *_, output = run(TEXTS, **files, columns="review", label_column="good")
-    names = keras.models.load_model(output / "model.keras").label_names
-    assert sorted(names) == ["False", "True"]
+    values = {"train_file": "reviews.csv", "columns": "review", "label_column": "good"}
+    train_set, dev, _, _ = TASKS[TEXTS](parsed(TEXTS, **values, dev_file="reviews.csv")).read()
+    assert sorted(train_set.label_names) == ["False", "True"] and dev.texts == ["some; text"] * 12
     message = r"no column 'text'.*\['id', 'review', 'good'\].*--columns"
     with pytest.raises(ValueError, match=message):
         train.main([TEXTS, *arguments(train_file="reviews.csv")])
@@ -267,7 +261,7 @@ def test_files_may_have_any_delimiter_and_columns(run):
 
 def test_a_vocabulary_of_another_language_is_warned_of(run):
     rows = [("text", "label"), *((f"\u4f60\u597d \u4e16\u754c {i}", i % 2) for i in range(8))]
-    _, printed, _ = run(TEXTS, **train_and_dev(rows))
+    _, printed, _ = run(TEXTS, **train_and_dev(rows), epochs=0)
     assert "Warning: 8" in printed and "bert_base_zh" in printed
 
 
@@ -288,8 +282,11 @@ def test_unequal_classes_are_named_weighted_and_stopped_early(run, measure):
     rows = [(f"text {LETTERS[i]}", (3, 3, 1, 3, 2)[i % 5]) for i in range(20)]
     options = {"class_weight": "balanced", "early_stopping": True, "epochs": 3}
     files, names = train_and_dev([("text", "label"), *rows]), "low,middle,high"
-    results, printed, output = run(TEXTS, **files, **options, label_names=names)
+    results, printed, output = run(TEXTS, **files, **options, label_names=names, pictures=True)
     assert {"accuracy", "macro_f1"} <= set(results)
+    pictures = ["confusion_matrix.png", "learning_curves_0_seed_0.png"]
+    assert sorted(path.name for path in output.glob(PNG)) == pictures
+    assert all(picture in printed for picture in pictures)
     model = keras.models.load_model(output / "model.keras")
     assert list(model.label_names) == names.split(",") and "Restoring the weights" in printed
 
@@ -331,7 +328,7 @@ def test_names_that_do_not_fit_numbered_classes_are_refused(names, labels):
 
 @pytest.mark.parametrize("task", [LONG, TEXTS])
 def test_columns_of_texts_are_as_many_as_a_task_reads(task):
-    with pytest.raises(ValueError, match=rf"--columns of {task} must name \d columns at most"):
+    with pytest.raises(ValueError, match=rf"--columns of {task} must name \d.* columns"):
         train.main([task, *arguments(train_file="x", columns="a,b,c")])
 
 
@@ -343,10 +340,10 @@ def test_runs_are_compared_by_their_scores_and_what_differs(run, yes_and_no, cap
     compare.main(["run0", "run1", "run2"])
     header, *rows = capsys.readouterr().out.splitlines()
     assert header.split("  ")[0] == "run" and "epochs" in header and "batch_size" in header
-    told = read_json(pathlib.Path("run1/results.json"))["verdict"]
+    verdict = read_json(pathlib.Path("run1/results.json"))["verdict"]
     (row,) = (row for row in rows if row.startswith("run1"))
-    interval = f"{told['low']:.3f} to {told['high']:.3f}"
-    assert f"Accuracy {told['value']:.3f}  {interval}" in row
+    interval = f"{verdict['low']:.3f} to {verdict['high']:.3f}"
+    assert f"Accuracy {verdict['value']:.3f}  {interval}" in row
     assert rows[-1].startswith("run2  not finished")
     for folders in (["run0"], ["run0", "nowhere"]):
         with pytest.raises((ValueError, FileNotFoundError), match="RUN"):
@@ -365,7 +362,6 @@ def test_a_grid_tries_every_setting_once_and_continues_after_a_kill(run, yes_and
     expected, printed, output = run(TEXTS, **grid, pictures=True, resume=True)
     assert printed.count("Training with seed 1") == printed.count("Training with") == 2
     assert "too high to report" in printed
-    assert {"seeds.png", "settings.png"} <= {path.name for path in output.iterdir()}
     whole = read_json(output / "results.json")
     means = [
         np.mean([t["scores"]["accuracy"] for t in whole["trials"] if t["setting"] == setting])
@@ -505,11 +501,7 @@ def test_long_texts_without_labels_are_predicted(run):
         "test_file": write("test.tsv", ["document", *(text for text, _ in rows[:3])]),
     }
     columns = {"columns": "document", "label_column": "answer"}
-    results, _, output = run(
-        LONG, **files, **columns, strategy="mean", max_length=16, pictures=True
-    )
-    names = {"learning_curves_0_seed_0.png", "confusion_matrix.png"}
-    assert {path.name for path in output.glob(PNG)} == names
+    results, _, output = run(LONG, **files, **columns, strategy="mean", max_length=16)
     assert "test_accuracy" not in results
     answers = read_lines(output / "test_predictions.jsonl")
     assert [set(json.loads(answer)) for answer in answers] == [{"label", "probabilities"}] * 3
@@ -528,7 +520,7 @@ def test_text_embedding_measures_before_and_after_training(run):
     results, _, output = run(PAIRS, data_dir="stsb", seeds=2, pictures=True)
     measured = {f"{name}{part}" for part in ("", "_std") for name in names}
     assert set(results) == measured | {f"{p}_{n}" for p in ("test", "untrained") for n in names}
-    drawn = ("seeds", "learning_curves_0_seed_0", "learning_curves_0_seed_1", "similarities")
+    drawn = ("learning_curves_0_seed_0", "learning_curves_0_seed_1", "similarities")
     assert {path.stem for path in output.glob(PNG)} == {*drawn}
 
 
@@ -601,7 +593,7 @@ def test_parts_of_speech_are_scored_by_accuracy(run):
     rows = [(number, word, word, tag, *"______") for number, word, tag in numbered]
     for part in ("train", "dev"):
         write(f"ud/en-ud-{part}.conllu", ["# text = dogs run", *rows, ""] * 4)
-    results, printed, _ = run(TAGS, data_dir="ud")
+    results, printed, _ = run(TAGS, data_dir="ud", epochs=0)
     assert set(results) == {"accuracy"} and "('NOUN', 'VERB')" in printed
 
 
@@ -822,7 +814,7 @@ def test_models_that_train_does_not_make_are_not_measured(preset):
         "a.tsv": "Write `evaluate",
         f"{preset} a.tsv": "measures a TextCl",
         "reranker.keras a.tsv": "measures a TextCl.*a Reranker",
-        "long.keras a.tsv --columns a,b": "--columns of long_text_cl.* 1 columns at most",
+        "long.keras a.tsv --columns a,b": "--columns of long_text_cl.* 1 columns",
     }
     for source, words in calls.items():
         with pytest.raises(ValueError, match=words):
@@ -880,16 +872,12 @@ def test_a_mistake_is_one_line(capsys, values, message):
 
 
 @pytest.mark.usefixtures("drawn_and_not_written")
-@pytest.mark.parametrize("family", ["Roberta", "DistilBert", "ModernBert"])
-def test_tasks_take_a_preset_of_any_family(run, tokenizer, tmp_path, family):
-    if family != "DistilBert":
-        tokenizer = byte_pair_tokenizer(["some exact text"], vocabulary_size=270)
-    preset = write_preset(tmp_path / "preset", family, tokenizer)
+def test_tasks_take_a_preset_of_another_family(run, tmp_path):
+    tokenizer = byte_pair_tokenizer(["some exact text"], vocabulary_size=270)
+    preset = write_preset(tmp_path / "preset", "Roberta", tokenizer)
     rows = [(f"some text {i}", f"a word {i}", "yes" if i % 2 else "no") for i in range(12)]
     options = train_and_dev([("text", "pair", "label"), *rows]) | {"preset": preset}
     run(TEXTS, **options, columns="text,pair", max_length=40)
-    if family != "Roberta":  # What follows depends on the tokenizer and on segments alone.
-        return
     files = train_and_dev(["a O", "text B-X", "exact I-X", ""] * 4)
     run(TAGS, preset=preset, **files, max_length=12)
     files = train_and_dev(six_questions(2), "questions.json")

@@ -12,7 +12,6 @@ import bert_keras
 from bert_keras import datasets, plots
 from bert_keras.checks import check_exists
 from bert_keras.cli.options import Option
-from bert_keras.cli.text_rows import in_words
 from bert_keras.presets.families.record import TASKS
 
 POOLING = Option("pooling", str, None, "pooler, cls, mean or max; by default the checkpoint's own.")
@@ -104,13 +103,9 @@ class Kind:
                 "--train_file."
             )
         if not flags.train_file:
-            files = self.files_of(flags.data_dir)
+            files = files_by_name(flags.data_dir)
         train, dev = (files.get(part, flags[f"{part}_file"].value) for part in ("train", "dev"))
         return {"train": train, "dev": dev, "test": flags.test_file or files.get("test")}
-
-    def files_of(self, folder):
-        """Returns the files of a folder by part."""
-        return files_by_name(folder)
 
     def held_out(self, examples, share):
         """Returns examples in two parts: the second has a share of them, and no text of the first.
@@ -160,7 +155,7 @@ class Kind:
         """Returns scores to compare with, by name.
 
         Args:
-            make: function of further options that returns a new model.
+            make: function without arguments that returns a new model.
             splits: `Splits`.
         """
         return {}
@@ -215,25 +210,19 @@ class Kind:
         """Returns the options of the model's answers."""
         return {}
 
-    def example_lines(self, model, few):
-        """Yields a line for people about each of a few examples."""
-        answers = self.answers(model, few)[1]
-        labels = self.true_labels(few) or labels_of(few)
-        for row, answer, label in zip(self.rows(few), answers, labels, strict=True):
-            yield f"{in_words(answer)}  ({label})  {row[0] if len(row) == 1 else row}"[:300]
-
     def rows(self, examples):
         """Returns examples as rows of texts, as commands ask them."""
         columns = self.columns(examples)
         return list(zip(*(columns if isinstance(columns, tuple) else (columns,)), strict=True))
 
+    def confusion(self, model, examples):
+        """Returns true and predicted classes and the classes' names, or `None`."""
+        return None
+
     def draw(self, model, dev, folder):
         """Draws pictures of the model's answers."""
-
-
-def confusion_matrix(true, predicted, names, folder):
-    """Draws how often each class was predicted as each other one."""
-    plots.confusion_matrix(true, predicted, names, path=folder / "confusion_matrix.png")
+        if (found := self.confusion(model, dev)) is not None:
+            plots.confusion_matrix(*found, path=folder / "confusion_matrix.png")
 
 
 def check_paths(flags):
@@ -260,7 +249,7 @@ def files_by_name(folder):
     names = sorted(os.listdir(folder))
     names = [name for name in names if not re.match(r"\.|LICENSE|README", name)]
     files, unread = {}, []
-    words_of = {"train": "train", "dev": "dev|val|valid|validation", "test": "test"}
+    words_of = {"train": "train|training|trial", "dev": "dev|val|valid|validation", "test": "test"}
     for name in names:
         for part, words in words_of.items():
             if re.search(rf"(?<![a-z])({words})(?![a-z])", name, re.IGNORECASE):

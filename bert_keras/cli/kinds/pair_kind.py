@@ -1,23 +1,23 @@
 """Pairs of more or less similar texts."""
 
-import contextlib
 import dataclasses
+import functools
 
 import numpy as np
 
 from bert_keras import datasets, plots
 from bert_keras.checks import check_not_empty
 from bert_keras.cli.baseline import Verdict
-from bert_keras.cli.kinds.kind import BATCH_SIZE, POOLING, Kind, Splits, task_of
-from bert_keras.cli.kinds.text_kind import COLUMNS
-from bert_keras.cli.options import LAYOUT, Option
+from bert_keras.cli.kinds.kind import BATCH_SIZE, POOLING, Splits, task_of
+from bert_keras.cli.kinds.text_kind import COLUMNS, TextFiles
+from bert_keras.cli.options import Option
 from bert_keras.training import CosineRegression, MultipleNegativesRanking
 
 # From this share of the highest score, a pair counts as having the same meaning.
 TRUE_PAIR = 0.8
 
 
-class PairKind(Kind):
+class PairKind(TextFiles):
     """Pairs of texts whose labels are similarities from 0 to 1."""
 
     name = "text_embedding"
@@ -35,50 +35,38 @@ class PairKind(Kind):
         Option("symmetric", bool, False, "Also rank the anchors for each positive."),
     )
     defaults = {"max_length": None}  # noqa: RUF012
-    needs = ("sklearn", "scipy")
+    num_columns = 2, 2
+
+    @functools.cached_property
+    def task(self):
+        """The known data set, else `None`."""
+        return datasets.get_glue_task(self.known_set) if self.known_set else None
 
     def read(self):
-        if self.flags.train_file:
-            return super().read()
-        name = self.flags.dataset or datasets.detect_glue_task(self.flags.data_dir)
-        task, splits = datasets.get_glue_task(name), {}
-        if len(task.label_names) > 2 or any(len(layout.texts) < 2 for layout in task.layouts):
+        task = self.task
+        if task and (len(task.label_names) > 2 or any(len(x.texts) < 2 for x in task.layouts)):
             rule = "--dataset must have pairs that are similar or not, such as stsb, mrpc or qqp"
-            raise ValueError(f"{rule}. Received: {name}.")
-        for part in ("train", "dev", *(["test_labelled"] if "test_labelled" in task.files else [])):
-            with contextlib.suppress(*([FileNotFoundError] if part == "test_labelled" else [])):
-                found = datasets.load_glue(name, self.flags.data_dir, part)
-                splits[part.partition("_")[0]] = _of_known(found, task)
-        if self.flags.test_file:
-            splits["test"] = self.read_known_file(self.flags.test_file, task)
-        elif "test" not in splits:
-            print("There is no test file with labels.")
-        return Splits(**splits)
+            raise ValueError(f"{rule}. Received: {self.known_set}.")
+        return Splits(*(pairs and self.similarities(pairs) for pairs in super().read()[:3]))
 
-    def read_known_file(self, path, task):
-        """Returns the pairs of a file of a known dataset."""
-        return _of_known(datasets.read_examples(path, task), task)
+    def read_columns(self, path, **options):
+        score_range = (0.0, self.flags.highest_score)
+        options |= {"problem_type": "regression", "score_range": score_range}
+        return super().read_columns(path, **options)
 
-    def read_file(self, path, part):
-        """Returns the pairs of a file, of a known set or with the columns that the flags name."""
-        flags = self.flags
-        if flags.dataset:
-            return self.read_known_file(path, datasets.get_glue_task(flags.dataset))
-        if len(flags.columns) != 2:
-            raise ValueError(
-                "Pairs need two columns, --columns FIRST,SECOND, or --dataset for a known set. "
-                f"Received: {', '.join(flags.columns)}."
-            )
-        pairs = datasets.read_texts(
-            path,
-            flags.columns,
-            flags.label_column,
-            problem_type="regression",
-            score_range=(0.0, flags.highest_score),
-            may_lack_labels=part == "test",
-            **{option.name: flags[option.name].value for option in LAYOUT},
-        )
-        return _scaled(pairs, flags.highest_score)
+    def read_labelled(self, path, model):
+        return self.similarities(self.read_file(path, "dev"))
+
+    def similarities(self, pairs):
+        """Returns pairs with labels from 0, different, to 1, the same."""
+        if pairs.labels is None:
+            return pairs
+        labels, highest = np.asarray(pairs.labels, "float32"), self.flags.highest_score
+        if self.task:
+            highest = self.task.score_range[1] if self.task.problem_type == "regression" else 1.0
+        if pairs.label_names[:1] == ("entailment",):
+            labels = 1 - labels
+        return dataclasses.replace(pairs, labels=labels / highest)
 
     def compile_options(self):
         if self.flags.objective == "ranking":
@@ -134,29 +122,10 @@ class PairKind(Kind):
         baseline, count = "one score for all pairs", len(examples.labels)
         return Verdict("Spearman", scores["spearman"], count, "pairs", 0.0, baseline, True)
 
-    def example_lines(self, model, few):
-        query, documents = few.texts[0][0], few.texts[1]
-        yield f"nearest to {query!r}:"
-        for hit in model.semantic_search(query, documents, top_k=3):
-            yield f"{hit['score']:.3f}  {hit['text']}"
-
     def draw(self, model, dev, folder):
         """Draws the cosines of similar pairs and of other pairs."""
         scores = model.similarities_of_pairs(*map(model.embed, dev.texts))
         plots.similarities(scores, dev.labels >= TRUE_PAIR, path=folder / "similarities.png")
-
-
-def _of_known(pairs, task):
-    """Returns pairs of a known dataset with labels from 0 (different) to 1 (the same)."""
-    if pairs.label_names[:1] == ("entailment",) and pairs.labels is not None:
-        pairs = dataclasses.replace(pairs, labels=1 - np.asarray(pairs.labels))
-    return _scaled(pairs, task.score_range[1] if task.problem_type == "regression" else 1.0)
-
-
-def _scaled(pairs, highest):
-    if pairs.labels is None:
-        return pairs
-    return dataclasses.replace(pairs, labels=np.asarray(pairs.labels, "float32") / highest)
 
 
 def groups_of(first, second):

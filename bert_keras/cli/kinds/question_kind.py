@@ -1,20 +1,21 @@
-"""Questions on contexts, with answers that are spans of the context."""
+"""Questions on contexts, with answers that are spans of the context, or one of several choices."""
 
 import os
 import re
 
+import numpy as np
+
 from bert_keras import datasets, metrics
 from bert_keras.cli.baseline import Verdict
-from bert_keras.cli.kinds.kind import Kind, task_of, with_printed_warnings
+from bert_keras.cli.kinds.kind import (
+    BATCH_SIZE,
+    POOLING,
+    Kind,
+    task_of,
+    with_printed_warnings,
+)
 from bert_keras.cli.options import Option
 
-FILES = {
-    "train": (
-        *("train-v1.1.json", "train-v1.1.part.json.gz", "train-v2.0.json"),
-        *("cmrc2018_train.json", "cmrc2018_trial.json", "DRCD_training.json"),
-    ),
-    "dev": ("dev-v1.1.json", "dev-v2.0.json", "cmrc2018_dev.json", "DRCD_dev.json"),
-}
 METRIC = (
     "Official score. By default cmrc for files named cmrc or drcd, squad_v2 if questions have no "
     "answer, else squad_v1."
@@ -47,16 +48,6 @@ class QuestionKind(Kind):
     )
     defaults = {"max_length": 384}  # noqa: RUF012
     cuts_all = keeps_answers = True
-
-    def files_of(self, folder):
-        found = {}
-        for part, names in FILES.items():
-            paths = [os.path.join(folder, name) for name in names]
-            found[part] = next(filter(os.path.exists, paths), None)
-        if not any(found.values()):
-            names = sum(FILES.values(), ())
-            raise ValueError(f"{folder} must hold a file of questions, one of {names}.")
-        return found
 
     def read(self):
         splits = super().read()
@@ -144,8 +135,41 @@ class QuestionKind(Kind):
         f1, count = scores["f1"] / 100, len(examples)
         return Verdict("F1", f1, count, "questions", impossible, "never answering")
 
-    def example_lines(self, model, few):
-        return [f"{e.question}  {model.answer(e.question, e.context)}" for e in few]
+
+class ChoiceKind(Kind):
+    """Contexts with their choices."""
+
+    name = "multiple_choice"
+    model_class = task_of("choice")
+    model = (POOLING,)
+
+    def read_file(self, path, part):
+        return datasets.read_multiple_choice(path)
+
+    def evaluate(self, model, examples, tune=False):
+        """Returns the share of examples for which the model chooses the right choice."""
+        answers = model.choose(examples.contexts, examples.choices, BATCH_SIZE)
+        scores = {}
+        if examples.labels is not None:
+            predicted = np.array([answer["index"] for answer in answers])
+            scores["accuracy"] = float((predicted == examples.labels).mean())
+        return scores, lambda: {"predictions.jsonl": answers}
+
+    def true_labels(self, examples):
+        choices = zip(examples.choices, examples.labels, strict=True)
+        return [choices[label] for choices, label in choices]
+
+    def predicted_label(self, answer):
+        return answer["choice"]
+
+    def verdict(self, scores, examples):
+        chance = float(np.mean([1 / len(choices) for choices in examples.choices]))
+        count = len(examples)
+        return Verdict("Accuracy", scores["accuracy"], count, "questions", chance, "guessing")
+
+    def rows(self, examples):
+        pairs = zip(examples.contexts, examples.choices, strict=True)
+        return [(context, *choices) for context, choices in pairs]
 
 
 def answered(metric, examples):

@@ -1,12 +1,13 @@
 """Sentences of tagged words."""
 
+import itertools
 import re
 from collections import Counter
 
 from bert_keras import datasets, metrics
 from bert_keras.answers.entity_tags import SCHEMES, extract_entities
 from bert_keras.cli.baseline import Verdict
-from bert_keras.cli.kinds.kind import Kind, confusion_matrix, task_of, with_printed_warnings
+from bert_keras.cli.kinds.kind import Kind, task_of, with_printed_warnings
 from bert_keras.cli.options import Option
 
 SCHEME = (
@@ -141,8 +142,7 @@ class TagKind(Kind):
         score = "Accuracy", scores["accuracy"], count, "words"
         return Verdict(*score, commonest_count / count, f"{tag!r} for every word")
 
-    def draw(self, model, dev, folder):
-        """Draws the confusion matrix of the tags."""
-        true = [tag for tags in dev.tags for tag in tags]
-        predicted = [tag for tags in model.predict_tags(dev.words) for tag in tags]
-        confusion_matrix(true, predicted, model.label_names, folder)
+    def confusion(self, model, examples):
+        predicted = model.predict_tags(examples.words)
+        columns = (itertools.chain.from_iterable(tags) for tags in (examples.tags, predicted))
+        return *columns, model.label_names

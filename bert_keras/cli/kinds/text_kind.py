@@ -4,14 +4,13 @@ import dataclasses
 import functools
 import os
 
-import keras
 import numpy as np
 
 import bert_keras
 from bert_keras import datasets, metrics
 from bert_keras.checks import raise_if_unused
 from bert_keras.cli.baseline import Verdict
-from bert_keras.cli.kinds.kind import BATCH_SIZE, POOLING, Kind, Splits, confusion_matrix, task_of
+from bert_keras.cli.kinds.kind import BATCH_SIZE, POOLING, Kind, Splits, task_of
 from bert_keras.cli.options import LAYOUT, Option, passed_flags
 from bert_keras.datasets.reviews import SENTIMENT_SENTENCES_FILES
 
@@ -37,15 +36,104 @@ LABELS = (
 NAMES = Option(
     "label_names", str, None, "Names of classes that are numbers, in order.", many="list"
 )
+# The known sets besides those of GLUE, by their files.
+SENTIMENT, IMDB = "sentiment_sentences", "imdb"
 TRUNCATIONS = ("head", "tail", "head_tail")
 STRATEGY = "Keep head, tail or both of --max_length tokens, or combine windows in this way."
 
 
-class TextKind(Kind):
+class TextFiles(Kind):
+    """Files of texts, or of pairs of texts, the user's own or those of a known data set.
+
+    Attributes:
+        num_columns: pair of ints, how many columns of texts a file of the user's own has.
+        label_names: tuple of str, the names in files, which the training file decides.
+    """
+
+    data = COLUMNS
+    needs = ("sklearn", "scipy")
+    num_columns = 1, 2
+
+    def __init__(self, flags):
+        super().__init__(flags)
+        self.label_names = None
+        self.folder = flags.data_dir if "data_dir" in flags else None
+        least, most = self.num_columns
+        if not (flags.dataset or self.folder or least <= len(flags.columns) <= most):
+            raise ValueError(
+                f"--columns of {self.name} must name {' or '.join(map(str, {least, most}))} "
+                f"columns, or --dataset a known set. Received: {', '.join(flags.columns)}."
+            )
+
+    @functools.cached_property
+    def known_set(self):
+        """The name of the known data set that the flags or the folder name, else `None`."""
+        if self.flags.dataset or not self.folder:
+            return self.flags.dataset
+        names = {*os.listdir(self.folder)} if os.path.isdir(self.folder) else set()
+        if names.issuperset(SENTIMENT_SENTENCES_FILES):
+            return SENTIMENT
+        is_imdb = not names.isdisjoint(("aclImdb", "train"))
+        return IMDB if is_imdb else datasets.detect_glue_task(self.folder)
+
+    def read(self):
+        flags, known_set = self.flags, self.known_set
+        if known_set:
+            columns = passed_flags(flags, [x.name for x in self.data if x.name != "dataset"])
+            advice = "Pass your own files by --train_file."
+            raise_if_unused("Known data sets have known columns", columns, advice)
+        if not self.folder:
+            return super().read()
+        if known_set == SENTIMENT:
+            splits = Splits(*datasets.load_sentiment_sentences(self.folder))
+        elif known_set == IMDB:
+            train, test = (datasets.load_imdb(self.folder, part) for part in ("train", "test"))
+            splits = Splits(*self.held_out(train, 0.1), test)
+        else:
+            splits = self._read_glue()
+        self.label_names = splits.train.label_names
+        test = self.read_file(flags.test_file, "test") if flags.test_file else splits.test
+        return splits._replace(test=test)
+
+    def read_file(self, path, part):
+        """Reads a file of the known data set, or one whose columns the flags name."""
+        return self.read_columns(path, may_lack_labels=part == "test")
+
+    def read_columns(self, path, **options):
+        """Returns the texts and labels of a file, whose first reading decides the label names."""
+        flags = self.flags
+        if self.known_set not in (None, SENTIMENT, IMDB):
+            return datasets.read_examples(path, datasets.get_glue_task(self.known_set))
+        names = [option.name for option in (*LABELS, *LAYOUT) if option.name in flags]
+        options = {name: flags[name].value for name in names} | options
+        examples = datasets.read_texts(
+            path, flags.columns, flags.label_column, self.label_names, **options
+        )
+        self.label_names = self.label_names or examples.label_names
+        return examples
+
+    def _read_glue(self):
+        splits, task = {}, datasets.get_glue_task(self.known_set)
+        for part in ("train", "dev", "test_labelled", "test", "dev_mismatched"):
+            if part in task.files:
+                try:
+                    splits[part] = datasets.load_glue(self.known_set, self.folder, part)
+                except FileNotFoundError:
+                    if part == "dev":
+                        raise
+        more_sets = {"mismatched": splits["dev_mismatched"]} if "dev_mismatched" in splits else {}
+        test = splits.get("test_labelled", splits.get("test"))
+        test = None if test is None or test.labels is None else test
+        if "train" in splits:
+            return Splits(splits["train"], splits["dev"], test, more_sets)
+        print("There is no training file: a fifth of the dev file is held out to measure on.")
+        return Splits(*self.held_out(splits["dev"], 0.2), test, more_sets)
+
+
+class TextKind(TextFiles):
     """Texts, or pairs of texts, with a class, several labels, or a score.
 
     Attributes:
-        label_names: tuple of str, the names in files, which the training file decides.
         answer_thresholds: which labels are in the answers, if there are several.
         scoring_thresholds: which labels count for the scores.
     """
@@ -56,60 +144,13 @@ class TextKind(Kind):
     model = (POOLING, Option("truncation", str, "longest_first", "How to shorten long texts."))
     training = (
         Option("label_smoothing", float, 0.0, "Probability to distribute over all classes."),
-        Option("baselines", bool, False, "Also measure the majority and a frozen encoder."),
     )
-    needs = ("sklearn", "scipy")
-    max_columns = 2
-
-    def __init__(self, flags):
-        super().__init__(flags)
-        if not 0 < len(flags.columns) <= self.max_columns:
-            raise ValueError(
-                f"--columns of {self.name} must name {self.max_columns} columns at most. "
-                f"Received: {', '.join(flags.columns)}."
-            )
-        self.label_names, self.answer_thresholds, self.scoring_thresholds = None, 0.5, 0.5
+    answer_thresholds = scoring_thresholds = 0.5
 
     # Reading
 
-    def read(self):
-        flags, folder = self.flags, self.flags.data_dir
-        if flags.dataset or folder:
-            columns = passed_flags(flags, [x.name for x in self.data if x.name != "dataset"])
-            advice = "Pass your own files by --train_file."
-            raise_if_unused("Known data sets have known columns", columns, advice)
-        if not folder:
-            return super().read()
-        if _is_sentiment(folder):
-            splits = Splits(*datasets.load_sentiment_sentences(folder))
-        elif not flags.dataset and _is_imdb(folder):
-            train, test = (datasets.load_imdb(folder, part) for part in ("train", "test"))
-            splits = Splits(*self.held_out(train, 0.1), test)
-        else:
-            splits = self._read_glue()
-        self.label_names = splits.train.label_names
-        test = self.read_file(flags.test_file, "test") if flags.test_file else splits.test
-        return splits._replace(test=test)
-
-    def read_file(self, path, part):
-        """Reads a file of the named or detected dataset, or one whose columns the flags name."""
-        return self.read_columns(path, may_lack_labels=part == "test")
-
     def read_columns(self, path, **options):
-        """Returns the texts and labels of a file, whose first reading decides the label names."""
-        flags = self.flags
-        folder = flags.data_dir if "data_dir" in flags else None
-        name = flags.dataset
-        if name or (folder and not (_is_sentiment(folder) or _is_imdb(folder))):
-            name = name or datasets.detect_glue_task(folder)
-            return datasets.read_examples(path, datasets.get_glue_task(name))
-        names = [option.name for option in (*LABELS, *LAYOUT) if option.name in flags]
-        options = {name: flags[name].value for name in names} | options
-        examples = datasets.read_texts(
-            path, flags.columns, flags.label_column, self.label_names, **options
-        )
-        self.label_names = self.label_names or examples.label_names
-        return self.renamed(examples)
+        return self.renamed(super().read_columns(path, **options))
 
     def renamed(self, examples):
         """Returns examples whose classes have the names in `--label_names` instead of numbers."""
@@ -121,28 +162,8 @@ class TextKind(Kind):
                 "--label_names must be different names, one for each class of the files, which "
                 f"must be numbers. Received: {list(names)} for the classes {list(numbers)}."
             )
-        in_order = sorted(range(len(numbers)), key=lambda index: int(numbers[index]))
-        renamed = dict(zip(in_order, names, strict=True))
-        renamed = tuple(renamed[index] for index in range(len(numbers)))
-        return dataclasses.replace(examples, label_names=renamed)
-
-    def _read_glue(self):
-        name = self.flags.dataset or datasets.detect_glue_task(self.flags.data_dir)
-        splits = {}
-        for part in ("train", "dev", "test", "dev_mismatched"):
-            if part in datasets.get_glue_task(name).files:
-                try:
-                    splits[part] = datasets.load_glue(name, self.flags.data_dir, part)
-                except FileNotFoundError:
-                    if part == "dev":
-                        raise
-        more_sets = {"mismatched": splits["dev_mismatched"]} if "dev_mismatched" in splits else {}
-        test = splits.get("test")
-        test = None if test is None or test.labels is None else test
-        if "train" in splits:
-            return Splits(splits["train"], splits["dev"], test, more_sets)
-        print("There is no training file: a fifth of the dev file is held out to measure on.")
-        return Splits(*self.held_out(splits["dev"], 0.2), test, more_sets)
+        name_of = dict(zip(sorted(numbers, key=int), names, strict=True))
+        return dataclasses.replace(examples, label_names=tuple(name_of[x] for x in numbers))
 
     def read_labelled(self, path, model):
         kind = model.problem_type
@@ -170,29 +191,6 @@ class TextKind(Kind):
 
     def compile_options(self):
         return {"label_smoothing": self.flags.label_smoothing}
-
-    def before(self, make, splits):
-        """Returns the scores of a classifier on a frozen encoder, and of the commonest class.
-
-        With two classes F1 is that of the second, which the majority may never predict.
-        """
-        if not self.flags.baselines:
-            return {}
-        train, dev = splits.train, splits.dev
-        if train.problem_type != "single_label":
-            rule = f"--baselines are for single-label problems, not for {train.problem_type!r}"
-            raise_if_unused(rule, {"--baselines": True}, "Leave them out.")
-        print("Baseline: a classifier on the frozen encoder.")
-        keras.utils.set_random_seed(self.flags.seed)
-        frozen = make(frozen="backbone", pooling="mean")
-        frozen.compile(learning_rate=1e-2)
-        frozen.fit(train.texts, train.labels, batch_size=BATCH_SIZE, epochs=3, verbose=2)
-        majority = np.zeros((len(dev), max(2, len(train.label_names))))
-        majority[:, np.bincount(train.labels).argmax()] = 1
-        return {
-            "frozen": text_scores(dev.labels, frozen.predict(dev.texts, verbose=0)),
-            "majority": text_scores(dev.labels, majority),
-        }
 
     def after(self, model, splits):
         """Returns thresholds tuned on dev, one per label, and the scores of other examples.
@@ -225,9 +223,7 @@ class TextKind(Kind):
         scores = {}
         if examples.labels is not None:
             scores = text_scores(examples.labels, self._outputs(model, examples))
-        threshold = self.answer_thresholds
-        answer = functools.partial(model.classify, examples.texts, BATCH_SIZE, threshold)
-        return scores, lambda: {"predictions.jsonl": answer()}
+        return scores, lambda: {"predictions.jsonl": self.answers(model, examples)[1]}
 
     def _outputs(self, model, examples):
         """Returns scores, logits, or with several labels how far each is above its threshold."""
@@ -236,23 +232,20 @@ class TextKind(Kind):
         return model.predict(examples.texts, batch_size=BATCH_SIZE, verbose=0)
 
     def by_class(self, model, examples):
-        from sklearn.metrics import classification_report
+        from sklearn.metrics import precision_recall_fscore_support
 
         labels, names = examples.labels, examples.label_names
         if not names:
             return {}
         outputs = self._outputs(model, examples)
         predicted = (outputs >= 0).astype(int) if labels.ndim == 2 else outputs.argmax(-1)
-        report = classification_report(
-            labels,
-            predicted,
-            labels=range(len(names)),
-            target_names=list(map(str, names)),
-            output_dict=True,
-            zero_division=0.0,
-        )
-        scores = {name: report[str(name)] for name in names}
-        return {name: {**x, "f1": x.pop("f1-score")} for name, x in scores.items()}
+        options = {"labels": range(len(names)), "zero_division": 0.0}
+        columns = precision_recall_fscore_support(labels, predicted, **options)
+        rows = np.transpose(columns).tolist()
+        measures = ("precision", "recall", "f1", "support")
+        return {
+            x: dict(zip(measures, row, strict=True)) for x, row in zip(names, rows, strict=True)
+        }
 
     def answer_options(self, model):
         is_several = model.problem_type == "multi_label"
@@ -261,7 +254,9 @@ class TextKind(Kind):
     def true_labels(self, examples):
         if examples.problem_type == "regression":
             return None
-        return [label_in_words(label, examples.label_names) for label in examples.labels]
+        labels, names = examples.labels, np.array(examples.label_names, object)
+        several = labels if labels.ndim == 2 else labels[:, None] == range(len(names))
+        return [", ".join(map(str, names[row > 0])) or "none" for row in several]
 
     def predicted_label(self, answer):
         return str(answer["label"]) if "label" in answer else ", ".join(answer["labels"]) or "none"
@@ -283,13 +278,11 @@ class TextKind(Kind):
         score = "Accuracy", scores["accuracy"], len(labels), "texts"
         return Verdict(*score, shares[commonest], baseline)
 
-    # Pictures
-
-    def draw(self, model, dev, folder):
-        """Draws the confusion matrix of the classes."""
-        if dev.problem_type == "single_label":
-            predicted = model.predict(dev.texts, verbose=0).argmax(-1)
-            confusion_matrix(dev.labels, predicted, dev.label_names, folder)
+    def confusion(self, model, examples):
+        if examples.problem_type != "single_label":
+            return None
+        predicted = model.predict(examples.texts, batch_size=BATCH_SIZE, verbose=0).argmax(-1)
+        return examples.labels, predicted, examples.label_names
 
 
 class LongTextKind(TextKind):
@@ -313,7 +306,7 @@ class LongTextKind(TextKind):
             many="distinct",
         ),
     )
-    cuts_all, max_columns = True, 1
+    cuts_all, num_columns = True, (1, 1)
 
     def make(self, setting, options):
         """Returns a classifier that reads documents with a strategy."""
@@ -328,9 +321,6 @@ class LongTextKind(TextKind):
         return cls.from_preset(self.flags.preset, **options)
 
     def compile_options(self):
-        return {}
-
-    def before(self, make, splits):
         return {}
 
 
@@ -360,23 +350,3 @@ def text_scores(labels, outputs):
         **({"f1": f1(predicted, "binary")} if is_binary else {"macro_f1": f1(predicted, "macro")}),
         "matthews_correlation": float(matthews_corrcoef(labels, predicted)),
     }
-
-
-def label_in_words(label, names):
-    """Returns an example's true label in words: a name, several names, or a score."""
-    if np.ndim(label):
-        true = [name for name, is_true in zip(names, label, strict=True) if is_true]
-        return ", ".join(true) or "none"
-    return str(names[label]) if names else f"{float(label):.2f}"
-
-
-def _is_sentiment(folder):
-    return {*SENTIMENT_SENTENCES_FILES} <= {*_listed(folder)}
-
-
-def _listed(path):
-    return os.listdir(path) if os.path.isdir(path) else ()
-
-
-def _is_imdb(folder):
-    return bool({"aclImdb", "train"} & {*_listed(folder)})
