@@ -1,11 +1,13 @@
 """Opens presets of all formats as objects with the same methods, see `formats.checkpoint`."""
 
 from bert_keras.engine.atomic_files import read_json, reading, retry_if_changed
-from bert_keras.presets.formats import CONFIG_FILES, format_of
-from bert_keras.presets.formats.huggingface import export_to_huggingface
-from bert_keras.presets.formats.native import save_preset
-from bert_keras.presets.formats.tf1 import holds_tf1
-from bert_keras.presets.resolve import resolve
+from bert_keras.presets.formats.gliner import GlinerFolder
+from bert_keras.presets.formats.huggingface import HuggingFaceFolder, export_to_huggingface
+from bert_keras.presets.formats.keras_hub import KerasHubFolder
+from bert_keras.presets.formats.native import OwnFolder, save_preset
+from bert_keras.presets.formats.sentence_transformers import SentenceTransformersFolder, root_of
+from bert_keras.presets.formats.tf1 import Tf1Folder, holds_tf1
+from bert_keras.presets.resolve import CONFIG_FILES, resolve
 
 __all__ = ["export_to_huggingface", "load_backbone", "open_preset", "save_preset"]
 
@@ -30,7 +32,20 @@ def open_preset(preset):
     # One of them exists, or `resolve` would have raised.
     path = next(folder / name for name in names if (folder / name).is_file())
     config = read_json(path)
-    preset_format = format_of(config, folder, is_tf1)
+    registered, module = (str(config.get(key) or "") for key in ("registered_name", "module"))
+    has_sizes = "hidden_size" in config
+    if is_tf1:
+        preset_format = Tf1Folder if has_sizes else None
+    elif {"span_mode", "max_width"} <= config.keys():
+        preset_format = GlinerFolder
+    elif {registered.partition(">")[0], module.partition(".")[0]} & {"keras_hub", "keras_nlp"}:
+        preset_format = KerasHubFolder
+    elif registered:
+        preset_format = OwnFolder
+    elif has_sizes or "model_type" in config:
+        preset_format = SentenceTransformersFolder if root_of(folder) else HuggingFaceFolder
+    else:
+        preset_format = None
     if preset_format is None:
         raise ValueError(
             f"{path} is neither a bert_keras preset (key 'registered_name'), nor one of KerasHub's "

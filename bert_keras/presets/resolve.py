@@ -17,13 +17,14 @@ from collections.abc import Iterable
 
 from bert_keras.checks import check_exists, check_type, require, with_extra
 from bert_keras.presets.assign import warn
-from bert_keras.presets.formats import CONFIG_FILES
 from bert_keras.presets.formats.sentence_transformers import UNREAD_HEADS
 from bert_keras.presets.registry import PRESETS, RegisteredPreset
 from bert_keras.presets.torch_pickle import CONVERT, INDEX_FILE
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.tokenizer_files import SENTENCE_FILES, TOKENIZER_FILES
 
+# The names of configs. The last two are those of TensorFlow 1.
+CONFIG_FILES = ("gliner_config.json", "config.json", "bert_config.json", "albert_config.json")
 # The config of peft's adapters, which are no whole checkpoint.
 ADAPTERS = "adapter_config.json"
 
@@ -228,26 +229,24 @@ def _explained(error, source: str, repository: str, revision: str | None) -> OSE
     """Returns the error to raise in place of one that `huggingface_hub` raised."""
     from huggingface_hub import errors
 
-    received = f"Received: {source!r}, "
     reasons = {
-        errors.GatedRepoError: f"A Hugging Face repository must be open to you. {received}whose "
-        f"owner asks for consent. Accept the terms at https://huggingface.co/{repository} and log "
-        f"in with `hf auth login` (or set HF_TOKEN). {_LOCAL_WORKS}",
-        errors.RepositoryNotFoundError: f"A Hugging Face repository must exist. {received}which "
-        "does not, or is private and you are not logged in (`hf auth login`). Check the spelling "
-        f"of 'owner/name'. {_LOCAL_WORKS}",
-        errors.RevisionNotFoundError: "The revision of a Hugging Face repository must be one of "
-        f"its branches, tags or commits. {received}where there is no {revision!r}.",
-        errors.LocalEntryNotFoundError: "A Hugging Face repository must be in the local cache or "
-        f"within reach of the network. {received}which is neither ({_first_line(error)}). Check "
-        "the connection and the variables HF_ENDPOINT, HF_HUB_OFFLINE and HTTPS_PROXY. "
-        f"{_LOCAL_WORKS}",
+        errors.GatedRepoError: "whose owner asks for consent. Accept the terms at "
+        f"https://huggingface.co/{repository} and log in with `hf auth login` (or set HF_TOKEN)",
+        errors.RepositoryNotFoundError: "which does not exist, or is private and you are not "
+        "logged in (`hf auth login`). Check the spelling of 'owner/name'",
+        errors.RevisionNotFoundError: f"which has no branch, tag or commit {revision!r}",
+        errors.LocalEntryNotFoundError: "which is neither in the local cache nor within reach of "
+        f"the network ({_first_line(error)}). Check the connection and the variables HF_ENDPOINT, "
+        "HF_HUB_OFFLINE and HTTPS_PROXY",
     }
     for kind, reason in reasons.items():
         if isinstance(error, kind):
-            return FileNotFoundError(reason)
+            return FileNotFoundError(
+                f"A Hugging Face repository must exist and be open to you. Received: {source!r}, "
+                f"{reason}. {_LOCAL_WORKS}"
+            )
     return OSError(
-        f"A checkpoint must be downloaded completely. {received}which failed with "
+        f"A checkpoint must be downloaded completely. Received: {source!r}, which failed with "
         f"{type(error).__name__} ({_first_line(error)}). Incomplete files are not used: try again. "
         f"{_LOCAL_WORKS}"
     )
@@ -291,18 +290,16 @@ def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = No
         )
     if _matching(names, _READABLE_WEIGHTS):
         return folder
+    advice = "Convert it with the library that wrote it."
+    found = _matching(names, _OTHER_WEIGHTS)
     if pickles := _matching(names, _PICKLED_WEIGHTS):
+        found = pickles
+        advice = f"Other pickles are not read: unpickling runs any code in a file. {CONVERT}"
+    if found:
         raise ValueError(
-            "Weights must be in a format that holds no code. Received: "
-            f"{source!r}, which has only {', '.join(pickles)}: unpickling runs any code in a file. "
-            "The only pickles that are read are `pytorch_model.bin` and its shards: they must hold "
-            f"nothing but tensors. {CONVERT}"
-        )
-    if unreadable := _matching(names, _OTHER_WEIGHTS):
-        raise ValueError(
-            "Weights must be in the format of safetensors, Keras (`*.weights.h5`) or a TensorFlow "
-            f"1 checkpoint. Received: {source!r}, which has only {', '.join(unreadable)}. "
-            "Convert it with the library that wrote it."
+            "Weights must be in the format of safetensors, Keras (`*.weights.h5`), a TensorFlow 1 "
+            "checkpoint, or `pytorch_model.bin` and its shards with nothing but tensors. Received: "
+            f"{source!r}, which has only {', '.join(found)}. {advice}"
         )
     return folder
 

@@ -17,8 +17,7 @@ import safetensors.numpy
 
 from bert_keras.checks import check_choice, check_exists
 from bert_keras.engine.atomic_files import replacing, write_json
-from bert_keras.presets.sharded_files import locate, read_headers
-from bert_keras.presets.tensors import Tensors, advice_for
+from bert_keras.presets.tensors import Tensors, advice_for, locate, read_headers
 
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"

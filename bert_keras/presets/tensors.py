@@ -1,10 +1,13 @@
 """The tensors of a checkpoint of any format, by name. Each is read on access."""
 
 import math
+import pathlib
 from collections.abc import Mapping
 
 import ml_dtypes
 import numpy as np
+
+from bert_keras.engine.atomic_files import read_json
 
 GIT_LFS = b"version https://git-lfs"
 
@@ -95,3 +98,92 @@ def advice_for(path):
     if start == GIT_LFS:
         return "It is a Git LFS pointer, not the file: run `git lfs pull` in its repository."
     return "If it is damaged or incomplete, download it again."
+
+
+def locate(source, names, kind):
+    """Returns the path of a checkpoint's file or index.
+
+    Args:
+        source: `Path` of a file or a folder.
+        names: names of the file and of the index; if a folder has both, the file is returned.
+        kind: str, the format, for the message.
+
+    Raises:
+        FileNotFoundError: there is no such file, or neither of them in the folder.
+    """
+    if source.is_file():
+        return source
+    for name in names:
+        if (source / name).is_file():
+            return source / name
+    raise FileNotFoundError(
+        f"A {kind} checkpoint must be a file, or a folder that holds {' or '.join(names)}. "
+        f"Received: {str(source)!r}, which "
+        + ("holds neither." if source.is_dir() else "does not exist.")
+    )
+
+
+def read_headers(path, read_header):
+    """Returns the place and the shape of every tensor in a file, or in all shards of an index.
+
+    Args:
+        path: `Path` of a file or of an index, whose name ends with `.index.json`.
+        read_header: function of a file's path. It returns a dict, tensor name -> place; a dict,
+            tensor name -> shape; and a third value of any kind that concerns the whole file.
+
+    Returns:
+        The two dicts for all tensors, and a list of the third values, one per file.
+
+    Raises:
+        ValueError: the index is damaged, names a shard that is missing or outside the folder, or a
+            tensor that its shard does not hold.
+    """
+    if not path.name.endswith(".index.json"):
+        places, shapes, file_value = read_header(path)
+        return places, shapes, [file_value]
+    tensor_to_shard = _read_index(path)
+    places, shapes, file_values = {}, {}, []
+    for shard in sorted(set(tensor_to_shard.values())):
+        shard_places, shard_shapes, file_value = read_header(path.parent / shard)
+        for name, place in shard_places.items():
+            # Where shards share a name, the index decides. Tensors that the index does not list
+            # are read too, so that nothing in the checkpoint is ignored.
+            if tensor_to_shard.setdefault(name, shard) == shard:
+                places[name], shapes[name] = place, shard_shapes[name]
+        file_values.append(file_value)
+    for name, shard in tensor_to_shard.items():
+        if name not in shapes:
+            raise ValueError(
+                f"Each shard of a checkpoint must hold the tensors that its index names. Received: "
+                f"{path}, which expects {name!r} in {shard}, where it is not. The files do not "
+                "belong together: download all of them again."
+            )
+    return places, shapes, file_values
+
+
+def _read_index(path):
+    """Returns the shard's file name for each tensor of a sharded checkpoint."""
+    rule = (
+        'The index of a sharded checkpoint must be JSON like {"weight_map": {tensor name: file '
+        f"name of a shard in the same folder}}}}. Received: {path}, "
+    )
+    try:
+        tensor_to_shard = read_json(path)["weight_map"]
+        shards = sorted(set(tensor_to_shard.values()))
+        "".join((*tensor_to_shard, *shards))  # Raises TypeError unless all are str.
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{rule}which is not. It is damaged: download it again.") from error
+    problems = [] if shards else ["is empty. It is damaged: download it again"]
+    # "model.safetensors.index.json" is the index of files that end with ".safetensors".
+    ending = pathlib.PurePath(path.name.removesuffix(".index.json")).suffix
+    for shard in shards:
+        # A hostile index must not make us read outside the folder, on any system.
+        if shard != pathlib.PureWindowsPath(shard).name or not shard.endswith(ending):
+            advice = "Do not use this checkpoint unless you trust its origin"
+            problems.append(f"names the shard {shard!r}. {advice}")
+        elif not (path.parent / shard).is_file():
+            advice = "The download is incomplete: download it again"
+            problems.append(f"names the shard {shard!r}, which does not exist. {advice}")
+    for problem in problems[:1]:
+        raise ValueError(f"{rule}which {problem}.")
+    return tensor_to_shard

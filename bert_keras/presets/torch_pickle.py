@@ -25,8 +25,7 @@ import ml_dtypes
 import numpy as np
 
 from bert_keras.engine.atomic_files import reading
-from bert_keras.presets.sharded_files import locate, read_headers
-from bert_keras.presets.tensors import Tensors, advice_for
+from bert_keras.presets.tensors import Tensors, advice_for, locate, read_headers
 from bert_keras.tokenizers.protocol_buffers import DamagedError, check_whole
 
 WEIGHTS_FILE = "pytorch_model.bin"

@@ -82,9 +82,7 @@ def read_sentence_pieces(path, without_bytes=None):
         )
     control, user_defined = types.get(_CONTROL, []), types.get(_USER_DEFINED, [])
     not_in_text = {*types.get(_UNUSED, ()), *types.get(_BYTE, ())}
-    # `EncodeOptimized` in sentencepiece's unigram_model.cc.
-    ordinary = {*types.get(_ORDINARY, ())}
-    best = max((score for piece, score in pieces if piece in ordinary), default=0.0)
-    scores = {piece: len(piece.encode()) * best - 0.1 for piece in user_defined}
+    # Above all ordinary pieces, whose scores are logarithms; measured with sentencepiece 0.2.3.
+    scores = {piece: 0.1 * len(piece.encode()) - 0.1 for piece in user_defined}
     pieces = [(piece, scores.get(piece, score)) for piece, score in pieces]
     return pieces, control, not_in_text, user_defined, normalizer

@@ -25,7 +25,7 @@ from bert_keras.tokenizers.keras_hub_settings import (
     read_keras_hub_tokenizer,
 )
 from bert_keras.tokenizers.layout import Layout
-from bert_keras.tokenizers.text_encoder import ROLES
+from bert_keras.tokenizers.text_encoder import HIDDEN, ROLES
 
 TOKENIZER_FILE = "tokenizer.json"
 SENTENCE_PIECE_FILES = ("sentencepiece.bpe.model", "spiece.model", "spm.model")
@@ -57,6 +57,9 @@ _FLAGS = {
     "add_prefix_space": "add_prefix_space",
     "split_punctuation": "split_by_punct",
 }
+# Classes of transformers that take a tokenizer.json literally, and flags that they do not read.
+_LITERAL = ("PreTrainedTokenizerFast", "TokenizersBackend")
+_NORMALIZER_FLAGS = ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents")
 _FURTHER = ("extra_special_tokens", "additional_special_tokens")
 # Keys of tokenizer_config.json that would change ids -> the values that change nothing here. Any
 # other value is refused. Those above, and `word_tokenizer_type` and its kin, are read. Together
@@ -144,8 +147,15 @@ def read_tokenizer(source, overrides):
     if path.suffix == ".json":
         lines_path = path.with_name("vocab.txt") if source.is_dir() else None
         backend = _changed(path, lines_path, settings, overrides)
-        own = [token["content"] for token in json.loads(backend.to_str())["added_tokens"]]
+        added = json.loads(backend.to_str())["added_tokens"]
+        own = [token["content"] for token in added]
         missing = [token for token in settings["further_tokens"] if token.content not in own]
+        # A `plain` tokenizer has no special tokens but hidden ones.
+        if any(token["special"] and token["content"][:1] != HIDDEN for token in added):
+            # Like transformers, find special tokens in texts though only the config names them.
+            special = {*roles_of(config).values()} - {*own, *(token.content for token in missing)}
+            special = sorted(token for token in special if backend.token_to_id(token) is not None)
+            missing += [tokenizers.AddedToken(token, special=True) for token in special]
         add_further_tokens(backend, missing, settings["added_ids"])
         kept = {name: settings[name] for name in ARGUMENTS + _AFTERWARDS if name in settings}
         return TOKENIZER_FILE, kept | {"backend": backend}
@@ -323,6 +333,8 @@ def _read_configs(folder):
     flags = {theirs: config.get(theirs) for theirs in (*_FLAGS.values(), "keep_accents")}
     for theirs, value in flags.items():
         check_choice(f"{theirs}` in `{path}", value, (None, True, False))
+    if config.get("tokenizer_class") in _LITERAL and (folder / TOKENIZER_FILE).is_file():
+        flags |= dict.fromkeys(_NORMALIZER_FLAGS)
     settings |= {ours: flags[theirs] for ours, theirs in _FLAGS.items()}
     if flags["keep_accents"] is not None:  # ALBERT's opposite of `strip_accents`.
         settings["strip_accents"] = not flags["keep_accents"]

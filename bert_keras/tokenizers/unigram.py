@@ -69,8 +69,8 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
     special tokens, as in transformers. Unused pieces and bytes are found in no text.
 
     The pieces equal SentencePiece's own except for ties between equally probable splits, and for
-    combining marks after characters that they do not join. There the `tokenizers` library, and so
-    Hugging Face's tokenizer, differs.
+    combining marks, half-width kana with voice marks and conjoining jamo that a file's table joins
+    to characters. There the `tokenizers` library, and so Hugging Face's tokenizer, differs.
 
     Args:
         model: path of a SentencePiece file, such as sentencepiece.bpe.model.
@@ -137,7 +137,7 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
             models.Unigram(scores, unk_id=kind.first.index(kind.unknown), byte_fallback=False)
         )
         if normalizer is not None:
-            backend.normalizer = normalizer
+            backend.normalizer = _keeping(user_defined, normalizer)
         backend.pre_tokenizer = pre_tokenizers.Sequence(
             [*words, pre_tokenizers.Metaspace(prepend_scheme="always")]
         )
@@ -152,16 +152,24 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
             backend.add_special_tokens([*special, mask_token])
         else:
             add_special_tokens(backend, special, mask_token)
-        # The model finds the others, with the spaces around them as they are.
-        changed = [t for t in user_defined if normalizer and normalizer.normalize_str(t) != t]
-        changed = user_defined if split_punctuation else changed
-        changed = [tokenizers.AddedToken(t, normalized=False) for t in changed if t not in roles]
-        backend.add_tokens(changed)
+        if split_punctuation:
+            added = [tokenizers.AddedToken(t, normalized=False) for t in user_defined]
+            backend.add_tokens([token for token in added if token.content not in roles])
         super().__init__(backend, model_max_length=model_max_length)
 
     @classmethod
     def _settings_for(cls, name):
         return {"ids": next((ids for ids in KINDS if ids in name), None)}
+
+
+def _keeping(symbols, normalizer):
+    """Returns a normalizer that leaves symbols as they are, so that the model finds them."""
+    changed = [symbol for symbol in symbols if normalizer.normalize_str(symbol) != symbol]
+    # Characters for private use stand for them meanwhile. The longest symbol comes first.
+    pairs = [(x, chr(0xF0000 + i)) for i, x in enumerate(sorted(changed, key=len, reverse=True))]
+    before = [normalizers.Replace(symbol, place) for symbol, place in pairs]
+    after = [normalizers.Replace(place, symbol) for symbol, place in pairs]
+    return normalizers.Sequence([*before, normalizer, *after]) if pairs else normalizer
 
 
 def _ends_a_number(piece):

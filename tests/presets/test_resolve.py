@@ -364,7 +364,7 @@ class TestHuggingFace:
         ("fail", "source", "message"),
         [
             (lambda hub: None, "hf://owner/nothing", "must exist.*spelling"),
-            (lambda hub: None, "hf://owner/name@nothing", "no 'nothing'"),
+            (lambda hub: None, "hf://owner/name@nothing", "commit 'nothing'"),
             (lambda hub: hub.stop(), "hf://owner/name", "neither.*connection.*local folder"),
             (lambda hub: hub.gated.add("owner/name"), "hf://owner/name",
              "consent.*owner/name.*HF_TOKEN"),

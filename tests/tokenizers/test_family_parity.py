@@ -293,6 +293,30 @@ def test_unigram_gives_sentencepieces_own_pieces(folders):
         assert ours(text) == expected, text
 
 
+@pytest.mark.parametrize(
+    "symbols", [["ﬁ", "…"], ["ﬁ", "ﬁr", "<Ｅ>"], ["▁the"], ["東京", "éà"], ["STRASSE", "ab"]]
+)
+def test_symbols_that_a_file_defines_are_found_as_by_sentencepiece(tmp_path, symbols):
+    """Also those that the file's normalizer would change, and those of several bytes a letter."""
+    texts = [
+        "the ﬁrst … of it",
+        "ﬁx…the<Ｅ>of",
+        "… a…",
+        "other the <Ｅ> x",
+        "Aﬁ…ﬁrﬁ",
+        "東京 éà x東京y",
+    ]
+    texts += ["STRASSE abc xSTRASSEab"]
+    path, options = tmp_path / "a.model", {"normalization_rule_name": "nmt_nfkc_cf"}
+    letters = [" ".join("".join(texts))] * 20
+    path.write_bytes(sentence_pieces(texts + letters, user_defined_symbols=symbols, **options))
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    ours = UnigramTokenizer(path).plain()
+    for text in texts:
+        expected = [{0: 3, 1: 0, 2: 2}.get(id, id + 1) for id in theirs.encode(text)]
+        assert ours(text) == expected, text
+
+
 def test_alberts_numbers_and_symbols_equal_those_of_its_own_code(tmp_path):
     symbols = ["(", ")", '"', "-", ".", "\u2013", "£", "€"]
     texts = [*TEXTS, "9, 0, 1, 19, " * 200]

@@ -408,3 +408,24 @@ def test_special_tokens_in_text_are_split_if_the_files_say_so(tmp_path):
     for text in ("a [SEP] a", "[MASK]a"):
         expected = theirs(text, add_special_tokens=False)["input_ids"]
         assert Tokenizer.load(tmp_path)(text) == expected
+
+
+@pytest.mark.parametrize("tokenizer_class", ["BertTokenizer", "PreTrainedTokenizerFast"])
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"do_lower_case": False},
+        {"strip_accents": False},
+        {"tokenize_chinese_chars": False},
+        {"mask_token": "[E1]"},
+        {"extra_special_tokens": {"entity": "[E1]"}},
+    ],
+)
+def test_a_config_changes_a_tokenizer_json_as_in_transformers(tmp_path, tokenizer_class, config):
+    """The class in the config decides: a generic one takes the normalizer literally."""
+    WordPieceTokenizer(SMALL, lowercase=True).save(tmp_path)
+    path = tmp_path / "tokenizer_config.json"
+    write_json(path, read_json(path) | {"tokenizer_class": tokenizer_class} | config)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    for text in (*TEXTS, "a[E1]b É ab AB"):
+        assert Tokenizer.load(tmp_path)(text) == theirs(text, add_special_tokens=False)["input_ids"]

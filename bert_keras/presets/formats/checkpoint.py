@@ -205,7 +205,8 @@ class Checkpoint(Preset):
         head = self.record.heads.get(kind)
         if head is None or not self._has_head(kind):
             return {}
-        names = [name for name in head.inferred if name not in _OPTIONAL or _takes(task, name)]
+        takes = task.takes if isinstance(task, type) else (lambda names: False)
+        names = [name for name in head.inferred if name not in _OPTIONAL or takes([name])]
         arguments = {name: getattr(self, f"_{name}")(head) for name in names}
         if "pooling" in head.options:
             options = dict(head.options)
@@ -392,10 +393,6 @@ def refuse(what, known, library):
     raise ValueError(
         f"{what} has no counterpart in {library}. These have: {known}. Export the backbone instead."
     )
-
-
-def _takes(task, name):
-    return isinstance(task, type) and task.takes([name])
 
 
 def _module(name):

@@ -23,7 +23,7 @@ from bert_keras.presets.families.record import Head
 from bert_keras.presets.formats.checkpoint import refuse, written_config
 from bert_keras.presets.formats.huggingface import KINDS, HuggingFaceFolder, cast, named_tensors
 from bert_keras.presets.model_card import README, card_of
-from bert_keras.presets.name_map import expand
+from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.safetensors_io import weights_files, write_checkpoint
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.tokenizer_files import (
@@ -37,8 +37,6 @@ _TASK = "ZeroShotTagger"
 _ENCODER = "token_rep_layer.bert_layer.model."
 _SPAN = "span_rep_layer.span_rep_layer."
 _HEAD = ("token_rep_layer.projection.", "rnn.", "span_rep_layer.", "prompt_rep_layer.")
-# Tensors that are not each one of ours, see `_joined`.
-_JOINED = ("rnn.", f"{_SPAN}out_project.")
 # The reference code makes it, and never calls it.
 _UNUSED = "cross_fuser."
 _ROWS = (
@@ -51,6 +49,16 @@ _ROWS = (
     ("head/label", "prompt_rep_layer.3", "dense"),
 )
 _DIRECTIONS = {"forward": "", "backward": "_reverse"}
+_OUT = f"{_SPAN}out_project"
+_KINDS = {
+    **KINDS,
+    "lstm": [
+        (f"{direction}_{ours}", f".{theirs}_l0{ending}", "transpose")
+        for direction, ending in _DIRECTIONS.items()
+        for ours, theirs in (("kernel", "weight_ih"), ("recurrent_kernel", "weight_hh"))
+    ],
+    "span": [("label_to_span/kernel", ".weight", None), ("span_bias", ".bias", None)],
+}
 _MARKERS = ("[FLERT]", "<<ENT>>", "<<SEP>>")
 # Key of the config -> the values that are supported, the default first.
 _ALLOWED = {
@@ -160,12 +168,12 @@ class GlinerFolder(HuggingFaceFolder):
     def load_head_weights(self, task):
         if kind_of(task, [_TASK]) != _TASK:
             return super().load_head_weights(task)
-        weights, names = own_weights(task), expand(_ROWS, self.kinds)
-        joined = _joined(self.tensors, task)
-        of_head = [name for name in self.tensors if name.startswith(_HEAD)]
-        tensors = self.tensors.only(x for x in of_head if not x.startswith(_JOINED))
-        names = {path: names.get(path, (path, None)) for path in weights}
-        assign(weights, names, tensors.updated(joined), source=self.source)
+        names, joined = expand(_rows_of(task), _KINDS), _joined(self.tensors, task)
+        names |= {path: (path, None) for path in joined}
+        of_joined = (f"{_first_layer(task)}.", "rnn.lstm.bias")
+        of_head = (x for x in self.tensors if x.startswith(_HEAD) and not x.startswith(of_joined))
+        tensors = self.tensors.only(of_head).updated(joined)
+        assign(own_weights(task), names, tensors, source=self.source)
 
     def _ignorable_head_tensors(self, task):
         return {name for name in self.tensors if name.startswith((*_HEAD, _UNUSED))}
@@ -223,55 +231,45 @@ def _file_of_encoder(folder, config):
     return type(folder)(found) / "config.json"
 
 
+def _rows_of(task):
+    """Returns the rows of the weights that correspond to one tensor each, see `name_map`."""
+    rows = [*_ROWS, ("head/lstm", "rnn.lstm", "lstm")] if task.lstm else [*_ROWS]
+    return rows if task.span_mode == "marker" else [*rows, ("head", f"{_OUT}.3", "span")]
+
+
+def _first_layer(task):
+    """Returns the name of the layer that combines both ends of a span; another may follow."""
+    return _OUT if task.span_mode == "marker" else f"{_OUT}.0"
+
+
 def _joined(tensors, task):
     """Returns the arrays of our weights whose tensors are split or summed, by path."""
-    arrays = {}
-
-    def add(path, make, *names):
-        if all(name in tensors for name in names):
-            arrays[f"head/{path}"] = make(*(tensors[name] for name in names))
-
+    arrays, name = {}, f"{_first_layer(task)}.weight"
+    if name in tensors:
+        halves = tensors[name][:, : task.dim], tensors[name][:, task.dim :]
+        for end, half in zip(("start", "end"), halves, strict=True):
+            arrays[f"head/{end}_to_span/kernel"] = half.T
+    if (name := f"{_first_layer(task)}.bias") in tensors:
+        arrays["head/start_to_span/bias"] = tensors[name]
     for direction, ending in _DIRECTIONS.items():
-        names = (f"rnn.lstm.{name}_l0{ending}" for name in ("weight_ih", "weight_hh"))
-        for path, name in zip(("kernel", "recurrent_kernel"), names, strict=True):
-            add(f"lstm/{direction}_{path}", np.transpose, name)
-        biases = (f"rnn.lstm.{name}_l0{ending}" for name in ("bias_ih", "bias_hh"))
-        add(f"lstm/{direction}_bias", np.add, *biases)
-    first, second = _span_layers(task)
-    add("start_to_span/kernel", lambda array: array[:, : task.dim].T, f"{first}.weight")
-    add("end_to_span/kernel", lambda array: array[:, task.dim :].T, f"{first}.weight")
-    add("start_to_span/bias", np.asarray, f"{first}.bias")
-    if second is not None:
-        add("label_to_span/kernel", np.asarray, f"{second}.weight")
-        add("span_bias", np.asarray, f"{second}.bias")
+        names = [f"rnn.lstm.{name}_l0{ending}" for name in ("bias_ih", "bias_hh")]
+        if all(name in tensors for name in names):
+            arrays[f"head/lstm/{direction}_bias"] = np.add(*(tensors[name] for name in names))
     return arrays
 
 
 def _split(arrays, task):
     """Returns the tensors of arrays by our paths, the inverse of `_joined`."""
-    tensors, first, second = {}, *_span_layers(task)
-    for direction, ending in _DIRECTIONS.items() if task.lstm else ():
-        kernel, recurrent_kernel, bias = (
-            arrays[f"head/lstm/{direction}_{name}"]
-            for name in ("kernel", "recurrent_kernel", "bias")
-        )
-        values = kernel.T, recurrent_kernel.T, bias, np.zeros_like(bias)
-        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        for name, value in zip(names, values, strict=True):
-            tensors[f"rnn.lstm.{name}_l0{ending}"] = value
     kernels = [arrays[f"head/{name}_to_span/kernel"] for name in ("start", "end")]
-    tensors[f"{first}.weight"] = np.concatenate(kernels).T
-    tensors[f"{first}.bias"] = arrays["head/start_to_span/bias"]
-    if second is not None:
-        tensors[f"{second}.weight"] = arrays["head/label_to_span/kernel"]
-        tensors[f"{second}.bias"] = arrays["head/span_bias"]
+    tensors = {
+        f"{_first_layer(task)}.weight": np.concatenate(kernels).T,
+        f"{_first_layer(task)}.bias": arrays["head/start_to_span/bias"],
+    }
+    for direction, ending in _DIRECTIONS.items() if task.lstm else ():
+        bias = arrays[f"head/lstm/{direction}_bias"]
+        tensors[f"rnn.lstm.bias_ih_l0{ending}"] = bias
+        tensors[f"rnn.lstm.bias_hh_l0{ending}"] = np.zeros_like(bias)
     return tensors
-
-
-def _span_layers(task):
-    """Returns the names of the one or two layers that combine both ends of a span."""
-    name = f"{_SPAN}out_project"
-    return (name, None) if task.span_mode == "marker" else (f"{name}.0", f"{name}.3")
 
 
 def write(task, folder, dtype=None, card=None):
@@ -303,8 +301,9 @@ def write(task, folder, dtype=None, card=None):
         path: cast(keras.ops.convert_to_numpy(weight.value), dtype, path)
         for path, weight in own_weights(task).items()
     }
-    names = expand(_ROWS, KINDS)
-    tensors |= {names[path][0]: arrays[path].T for path in names if path in arrays}
+    for path, (name, transform) in expand(_rows_of(task), _KINDS).items():
+        if path in arrays:
+            tensors[name] = transformed(arrays[path], transform)
     tensors |= _split(arrays, task)
     settings = task.answer_settings()
     config = {

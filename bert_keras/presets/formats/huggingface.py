@@ -32,7 +32,6 @@ from bert_keras.presets.formats.checkpoint import (
     written_config,
 )
 from bert_keras.presets.formats.late_interaction import METADATA, SENTENCES_FILE, read_stanford
-from bert_keras.presets.formats.torch_names import TORCH_NAMES, read_activation
 from bert_keras.presets.model_card import README, card_of
 from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
@@ -60,6 +59,16 @@ KINDS = {
     "dense": [("kernel", ".weight", "transpose"), ("bias", ".bias", None)],
     "kernel": [("kernel", ".weight", "transpose")],
     "bias": [("bias", ".bias", None)],
+}
+
+# Our name of an activation -> the class in PyTorch, which sentence-transformers names.
+TORCH_NAMES = {
+    "linear": "torch.nn.modules.linear.Identity",
+    "tanh": "torch.nn.modules.activation.Tanh",
+    "sigmoid": "torch.nn.modules.activation.Sigmoid",
+    "relu": "torch.nn.modules.activation.ReLU",
+    "gelu": "torch.nn.modules.activation.GELU",
+    "silu": "torch.nn.modules.activation.SiLU",
 }
 
 
@@ -238,6 +247,24 @@ class HuggingFaceFolder(Checkpoint):
 def _are_numbers(names):
     """Whether names are LABEL_0, LABEL_1, ..., which stand for numbers."""
     return names == [f"LABEL_{i}" for i in range(len(names))]
+
+
+def read_activation(name, path):
+    """Returns our name for the activation that a file names by its class in PyTorch.
+
+    Args:
+        name: the value in the file.
+        path: str or path of the file, for the message.
+
+    Raises:
+        ValueError: the value is not the class of a supported activation.
+    """
+    # Compare class names alone: PyTorch has moved its modules.
+    known = {theirs.rpartition(".")[2]: ours for ours, theirs in TORCH_NAMES.items()}
+    package, _, kind = str(name).rpartition(".")
+    kind = kind if package.partition(".")[0] == "torch" else name
+    advice = "These classes of PyTorch are supported."
+    return known[check_choice(f"activation` in `{path}", kind, known, advice)]
 
 
 def read_weights(folder):

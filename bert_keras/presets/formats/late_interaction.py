@@ -37,6 +37,21 @@ _MODULES = {
     "3_Normalize": f"{_PACKAGE}.models.Normalize",
 }
 _PYLATE_MODULES = {"": _MODULES[""], "1_Dense": "pylate.models.Dense.Dense"}
+# Their key -> our argument, and its value if the key is missing or empty.
+_STANFORD = {
+    "query_token_id": ("query_marker", "[unused0]"),
+    "doc_token_id": ("document_marker", "[unused1]"),
+    "query_maxlen": ("query_length", 32),
+    "doc_maxlen": ("document_length", None),
+    "attend_to_mask_tokens": ("attend_to_expansion", False),
+}
+_PYLATE = {
+    "query_prefix": ("query_marker", ""),
+    "document_prefix": ("document_marker", ""),
+    "query_length": ("query_length", 32),
+    "document_length": ("document_length", None),
+    "attend_to_expansion_tokens": ("attend_to_expansion", False),
+}
 
 
 def is_late_interaction(kinds):
@@ -52,16 +67,21 @@ def read_stanford(folder):
     """Returns the arguments of a `MultiVectorEmbedder` in Stanford's folder, except `dim`."""
     path = folder / METADATA
     config = read_json(path, dict) if path.is_file() else {}
-    length = config.get("query_maxlen") or 32
-    return {
-        "query_marker": config.get("query_token_id") or "[unused0]",
-        "document_marker": config.get("doc_token_id") or "[unused1]",
-        "query_length": length,
-        "document_length": config.get("doc_maxlen"),
-        "query_expansion": length,
-        "attend_to_expansion": bool(config.get("attend_to_mask_tokens")),
-        "skipped_tokens": list(string.punctuation) if config.get("mask_punctuation", True) else [],
-    }
+    words = string.punctuation if config.get("mask_punctuation", True) else ()
+    return _read(config, _STANFORD, True, words)
+
+
+def _read(config, keys, has_expansion, skipped_tokens):
+    """Returns the arguments in a config whose keys a table lists; queries are filled or not."""
+    arguments = {ours: config.get(key) or default for key, (ours, default) in keys.items()}
+    arguments["query_expansion"] = arguments["query_length"] if has_expansion else None
+    return {**arguments, "skipped_tokens": [*skipped_tokens]}
+
+
+def _written(task, keys, longest):
+    """Returns a config, the inverse of `_read`; `longest` is the length without a limit."""
+    config = {key: getattr(task, ours) for key, (ours, _) in keys.items()}
+    return {key: longest if value is None else value for key, value in config.items()}
 
 
 def read_modules(root, folder, modules):
@@ -128,22 +148,13 @@ def _check_prompts(path, prompts):
 
 
 def _read_pylate(config):
-    prompts, length = config.get("prompts") or {}, config.get("query_length") or 32
-    markers = {
-        name: (config.get(f"{name}_prefix") or "")
-        + (prompts.get(name) or "").removeprefix(config.get(f"{name}_prefix") or "")
-        for name in ("query", "document")
-    }
-    words = config.get("skiplist_words")
-    return {
-        "query_marker": markers["query"],
-        "document_marker": markers["document"],
-        "query_length": length,
-        "document_length": config.get("document_length"),
-        "query_expansion": None if config.get("do_query_expansion") is False else length,
-        "attend_to_expansion": bool(config.get("attend_to_expansion_tokens")),
-        "skipped_tokens": list(string.punctuation) if words is None else words,
-    }
+    words, has_expansion = config.get("skiplist_words"), config.get("do_query_expansion")
+    words = string.punctuation if words is None else words
+    arguments = _read(config, _PYLATE, has_expansion is not False, words)
+    for kind, prompt in (config.get("prompts") or {}).items():
+        if (marker := arguments.get(f"{kind}_marker")) is not None:
+            arguments[f"{kind}_marker"] = marker + (prompt or "").removeprefix(marker)
+    return arguments
 
 
 def _check_dense(folder):
@@ -189,25 +200,22 @@ def write(folder, task, layout):
     """
     folder, longest = Path(folder), longest_text(task)
     if layout == "stanford":
-        return _write_stanford(folder, task, longest)
-    (folder / "1_Dense").mkdir(exist_ok=True)
-    dense = {"in_features": task.backbone.hidden_dim, "out_features": task.dim, "bias": False}
-    dense |= {"activation_function": _IDENTITY, "module_input_name": "token_embeddings"}
-    write_json(folder / "1_Dense/config.json", dense)
-    (kernel,) = own_weights(task).values()
-    kernel = keras.ops.convert_to_numpy(kernel.value).T
-    write_checkpoint(folder / "1_Dense", {"linear.weight": kernel}, metadata={"format": "pt"})
+        config = read_json(folder / "config.json")
+        write_json(folder / "config.json", {**config, "architectures": [ARCHITECTURE]})
+        metadata = {"dim": task.dim, "similarity": "cosine", **_written(task, _STANFORD, longest)}
+        metadata["mask_punctuation"] = bool(task.skipped_tokens)
+        write_json(folder / METADATA, metadata)
+        return
+    activation = {"activation_function": _IDENTITY, "module_input_name": "token_embeddings"}
+    write_dense(folder / "1_Dense", task, task.dim, False, **activation)
     limits, modules = {"max_seq_length": longest}, _PYLATE_MODULES
     markers = {"query": task.query_marker, "document": task.document_marker}
     config = {"default_prompt_name": None, "similarity_fn_name": "MaxSim"}
     if layout == "pylate":
-        config |= {f"{kind}_prefix": marker for kind, marker in markers.items()}
+        config |= _written(task, _PYLATE, longest)
         config |= {
             "model_type": "ColBERT",
-            "query_length": task.query_length or longest,
-            "document_length": task.document_length or longest,
             "do_query_expansion": task.query_expansion is not None,
-            "attend_to_expansion_tokens": task.attend_to_expansion,
             "skiplist_words": task.skipped_tokens,
         }
     else:
@@ -230,6 +238,19 @@ def write(folder, task, layout):
     write_json(folder / "sentence_bert_config.json", limits)
     write_json(folder / SENTENCES_FILE, config)
     write_modules_file(folder, modules)
+
+
+def write_dense(folder, task, units, has_bias, **config):
+    """Writes an embedder's dense layer as a module of sentence-transformers."""
+    folder.mkdir(exist_ok=True)
+    sizes = {"in_features": task.backbone.hidden_dim, "out_features": units, "bias": has_bias}
+    write_json(folder / "config.json", sizes | config)
+    names = {"head/dense/kernel": "linear.weight", "head/dense/bias": "linear.bias"}
+    arrays = {
+        p: keras.ops.convert_to_numpy(weight.value) for p, weight in own_weights(task).items()
+    }
+    tensors = {names[path]: array.T for path, array in arrays.items()}
+    write_checkpoint(folder, tensors, metadata={"format": "pt"})
 
 
 def write_modules_file(folder, modules):
@@ -262,19 +283,3 @@ def _add_markers(path, markers):
             added.append({"id": ids[token], "content": token, **options, "special": True})
     saved["added_tokens"] = sorted(saved["added_tokens"] + added, key=lambda token: token["id"])
     write_json(path, saved)
-
-
-def _write_stanford(folder, task, longest):
-    config = read_json(folder / "config.json")
-    write_json(folder / "config.json", {**config, "architectures": [ARCHITECTURE]})
-    metadata = {
-        "query_token_id": task.query_marker,
-        "doc_token_id": task.document_marker,
-        "query_maxlen": task.query_length,
-        "doc_maxlen": task.document_length or longest,
-        "dim": task.dim,
-        "similarity": "cosine",
-        "mask_punctuation": bool(task.skipped_tokens),
-        "attend_to_mask_tokens": task.attend_to_expansion,
-    }
-    write_json(folder / METADATA, metadata)

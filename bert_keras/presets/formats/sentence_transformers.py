@@ -23,8 +23,6 @@ Reference: https://www.sbert.net/docs/sentence_transformer/usage/custom_models.h
 import contextlib
 from pathlib import Path
 
-import keras
-
 from bert_keras.answers.similarity import SIMILARITIES
 from bert_keras.checks import check_choice, check_int, check_shape
 from bert_keras.engine.atomic_files import read_json, write_json
@@ -32,14 +30,20 @@ from bert_keras.presets.assign import assign, own_weights
 from bert_keras.presets.families import kind_of
 from bert_keras.presets.families.record import TASKS
 from bert_keras.presets.formats import late_interaction
-from bert_keras.presets.formats.huggingface import PROMPTS, HuggingFaceFolder, read_weights
+from bert_keras.presets.formats.huggingface import (
+    PROMPTS,
+    TORCH_NAMES,
+    HuggingFaceFolder,
+    read_activation,
+    read_weights,
+)
 from bert_keras.presets.formats.late_interaction import (
     SENTENCES_FILE,
     longest_text,
+    write_dense,
     write_modules_file,
 )
-from bert_keras.presets.formats.torch_names import TORCH_NAMES, read_activation
-from bert_keras.presets.name_map import expand, transformed
+from bert_keras.presets.name_map import expand
 from bert_keras.presets.safetensors_io import write_checkpoint
 from bert_keras.tokenizers.tokenizer_files import read_sentence_settings
 
@@ -342,16 +346,21 @@ def write_settings(folder, task):
     """
     theirs = {ours: name for name, ours in _POOLINGS.items()}
     check_choice("pooling", task.pooling, theirs, "sentence-transformers has no others.")
-    folder, width = Path(folder), task.backbone.hidden_dim
+    folder = Path(folder)
     kinds = ["Transformer", "Pooling", *["Dense"] * bool(task.projection)]
     kinds += ["Normalize"] * task.normalize
     paths = ["", *(f"{number}_{kind}" for number, kind in enumerate(kinds[1:], 1))]
     flags = {flag: mode == theirs[task.pooling] for flag, mode in _OLD_FLAGS.items()}
     (folder / paths[1]).mkdir(exist_ok=True)
-    pooling = {"word_embedding_dimension": width, **flags, "include_prompt": task.include_prompt}
+    pooling = {"word_embedding_dimension": task.backbone.hidden_dim, **flags}
+    pooling["include_prompt"] = task.include_prompt
     write_json(folder / paths[1] / "config.json", pooling)
-    if task.projection:
-        _write_dense(folder / paths[2], task, width)
+    if projection := task.projection:
+        advice = "sentence-transformers has these."
+        check_choice("projection['activation']", projection["activation"], TORCH_NAMES, advice)
+        activation = TORCH_NAMES[projection["activation"]]
+        settings = projection["units"], projection["use_bias"]
+        write_dense(folder / paths[2], task, *settings, activation_function=activation)
     modules = {p: f"{_PACKAGE}.{kind}" for p, kind in zip(paths, kinds, strict=True)}
     _write_modules(folder, task, modules)
 
@@ -433,21 +442,3 @@ def write_cross_encoder_settings(folder, task):
     settings = {"model_type": "CrossEncoder", "activation_fn": TORCH_NAMES[task.activation]}
     modules = {"": "sentence_transformers.base.modules.transformer.Transformer"}
     _write_files(Path(folder), task, of_transformer, settings, modules)
-
-
-def _write_dense(folder, task, width):
-    projection = task.projection
-    folder.mkdir(exist_ok=True)
-    advice = "sentence-transformers has these."
-    check_choice("projection['activation']", projection["activation"], TORCH_NAMES, advice)
-    config = {"in_features": width, "out_features": projection["units"]}
-    config["bias"] = projection["use_bias"]
-    config["activation_function"] = TORCH_NAMES[projection["activation"]]
-    write_json(folder / "config.json", config)
-    names = expand(_ROWS, HuggingFaceFolder.kinds)
-    tensors = {}
-    for path, weight in own_weights(task).items():
-        name, transform = names[path]
-        array = keras.ops.convert_to_numpy(weight.value)
-        tensors[name] = transformed(array, transform)
-    write_checkpoint(folder, tensors, metadata={"format": "pt"})
