@@ -601,15 +601,11 @@ def test_parts_of_speech_are_scored_by_accuracy(run):
 
 ANSWERS = [{"label": letter, "text": f"a {letter}"} for letter in "ABC"]
 COMMONSENSE = {"question": {"stem": "what is it", "choices": ANSWERS}, "answerKey": "B"}
-CAUSE = {"premise": "it rains", "ask-for": "effect", "hypothesis1": "wet", "hypothesis2": "dry"}
 
 
-@pytest.mark.parametrize(
-    ("record", "chance"), [(COMMONSENSE, "0.333"), (CAUSE | {"label": 0}, "0.500")]
-)
-def test_multiple_choice_reads_json_lines(run, measure, record, chance):
-    results, printed, _ = run(CHOICES, **train_and_dev([record] * 4, "a.jsonl"))
-    assert set(results) == {"accuracy"} and f"guessing gets {chance}" in printed
+def test_multiple_choice_reads_json_lines(run, measure):
+    results, printed, _ = run(CHOICES, **train_and_dev([COMMONSENSE] * 4, "a.jsonl"))
+    assert set(results) == {"accuracy"} and "guessing gets 0.333" in printed
     assert measure("a.jsonl")[0] == results
 
 
@@ -843,17 +839,13 @@ FOLDER = "must be a folder.* Pass a file by --train_file"
         (TEXTS, {"epochs": ""}, "--epochs"),
         (TEXTS, {"learning_rate": "1e-5,1e-5"}, "different values"),
         (TAGS, {"scheme": "IOB3"}, "BMES"),
+        (TAGS, ["wnut17"], "takes only flags.*wnut17"),
         ("tagging", {}, r"one of text_classification.*Received: 'tagging'"),
     ],
 )
 def test_flags_are_refused(task, values, message):
     with pytest.raises((ValueError, FileNotFoundError, flags.Error), match=message):
-        train.main([task, *arguments(**values)])
-
-
-def test_words_among_flags_are_refused():
-    with pytest.raises(ValueError, match=r"takes only flags.*wnut17"):
-        train.main([TAGS, "wnut17"])
+        train.main([task, *(values if isinstance(values, list) else arguments(**values))])
 
 
 @pytest.mark.parametrize(

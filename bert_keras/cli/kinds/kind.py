@@ -3,7 +3,6 @@
 import inspect
 import os
 import re
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -96,16 +95,15 @@ class Kind:
 
     def files(self):
         """Returns the files of the flags: a dict from train, dev and test to a path or `None`."""
-        flags, files = self.flags, {}
-        if not flags.train_file and not os.path.isdir(flags.data_dir):
-            raise ValueError(
-                f"--data_dir must be a folder. Received: {flags.data_dir!r}. Pass a file by "
-                "--train_file."
-            )
+        flags, found = self.flags, {}
         if not flags.train_file:
-            files = files_by_name(flags.data_dir)
-        train, dev = (files.get(part, flags[f"{part}_file"].value) for part in ("train", "dev"))
-        return {"train": train, "dev": dev, "test": flags.test_file or files.get("test")}
+            if not os.path.isdir(flags.data_dir):
+                raise ValueError(
+                    f"--data_dir must be a folder. Received: {flags.data_dir!r}. Pass a file by "
+                    "--train_file."
+                )
+            found = files_by_name(flags.data_dir)
+        return {x: flags[f"{x}_file"].value or found.get(x) for x in ("train", "dev", "test")}
 
     def held_out(self, examples, share):
         """Returns examples in two parts: the second has a share of them, and no text of the first.
@@ -265,16 +263,6 @@ def files_by_name(folder):
             f"their names. Found: {names[:20]}."
         )
     return files
-
-
-def with_printed_warnings(read, path, **options):
-    """Returns what a reader returns, and prints what it warns of."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        result = read(path, **options)
-    for warning in caught:
-        print(warning.message)
-    return result
 
 
 def texts_of(examples):

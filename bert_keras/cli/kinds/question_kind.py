@@ -12,7 +12,6 @@ from bert_keras.cli.kinds.kind import (
     POOLING,
     Kind,
     task_of,
-    with_printed_warnings,
 )
 from bert_keras.cli.options import Option
 
@@ -64,7 +63,7 @@ class QuestionKind(Kind):
 
     def read_file(self, path, part):
         """Reads a file; prints what it leaves out, and how many answers cannot be trained on."""
-        examples, mismatches = with_printed_warnings(datasets.read_squad, path)
+        examples, mismatches = datasets.read_squad(path)
         usable = [example for example in examples if example.question.strip()]
         if len(usable) < len(examples):
             print(f"{path}: left out {len(examples) - len(usable)} blank questions.")

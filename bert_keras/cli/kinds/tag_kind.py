@@ -7,7 +7,7 @@ from collections import Counter
 from bert_keras import datasets, metrics
 from bert_keras.answers.entity_tags import SCHEMES, extract_entities
 from bert_keras.cli.baseline import Verdict
-from bert_keras.cli.kinds.kind import Kind, task_of, with_printed_warnings
+from bert_keras.cli.kinds.kind import Kind, task_of
 from bert_keras.cli.options import Option
 
 SCHEME = (
@@ -54,8 +54,7 @@ class TagKind(Kind):
             print(f"{path}: {datasets.tag_layout(path, **self.columns_of_file())}.")
         self._paths.append(path)
         options = {"label_names": self.flags.label_names, "may_lack_tags": part == "test"}
-        columns = self.columns_of_file()
-        return with_printed_warnings(datasets.read_conll, path, **columns, **options)
+        return datasets.read_conll(path, **self.columns_of_file(), **options)
 
     def columns_of_file(self):
         """Returns the columns of words and tags by the flags: numbers, names or `None`."""
