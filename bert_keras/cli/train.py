@@ -174,11 +174,11 @@ def combinations(flags):
         yield dict(zip(names, values, strict=True))
 
 
-def make_model(kind, flags, splits, setting):
-    """Returns a new model for the training examples."""
+def make_model(kind, flags, splits, setting, **changes):
+    """Returns a new model for the training examples; `changes` are arguments in place of flags."""
     names = ["max_length", "dtype", *(option.name for option in kind.model)]
     options = {n: flags[n].value for n in names if flags[n].value is not None}
-    options |= kind.settings(splits)
+    options |= kind.settings(splits) | changes
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NewHead)  # It is about to be trained.
         return kind.make(setting, options)

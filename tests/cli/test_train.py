@@ -280,10 +280,10 @@ def test_a_short_run_says_how_it_trains_and_how_good_it_is(
 
 def test_unequal_classes_are_named_weighted_and_stopped_early(run, measure):
     rows = [(f"text {LETTERS[i]}", (3, 3, 1, 3, 2)[i % 5]) for i in range(20)]
-    options = {"class_weight": "balanced", "early_stopping": True, "epochs": 3}
+    options = {"class_weight": "balanced", "early_stopping": True, "epochs": 3, "baselines": True}
     files, names = train_and_dev([("text", "label"), *rows]), "low,middle,high"
     results, printed, output = run(TEXTS, **files, **options, label_names=names, pictures=True)
-    assert {"accuracy", "macro_f1"} <= set(results)
+    assert {"accuracy", "macro_f1", "frozen_accuracy"} <= set(results)
     pictures = ["confusion_matrix.png", "learning_curves_0_seed_0.png"]
     assert sorted(path.name for path in output.glob(PNG)) == pictures
     assert all(picture in printed for picture in pictures)

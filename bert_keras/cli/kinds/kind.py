@@ -153,7 +153,7 @@ class Kind:
         """Returns scores to compare with, by name.
 
         Args:
-            make: function without arguments that returns a new model.
+            make: function that returns a new model; its arguments replace those of the flags.
             splits: `Splits`.
         """
         return {}

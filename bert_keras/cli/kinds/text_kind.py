@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import os
 
+import keras
 import numpy as np
 
 import bert_keras
@@ -144,6 +145,7 @@ class TextKind(TextFiles):
     model = (POOLING, Option("truncation", str, "longest_first", "How to shorten long texts."))
     training = (
         Option("label_smoothing", float, 0.0, "Probability to distribute over all classes."),
+        Option("baselines", bool, False, "Also measure a classifier on the frozen encoder."),
     )
     answer_thresholds = scoring_thresholds = 0.5
 
@@ -188,6 +190,17 @@ class TextKind(TextFiles):
             "label_names": train.label_names or None,
             "problem_type": train.problem_type,
         }
+
+    def before(self, make, splits):
+        """Returns the scores of a classifier on a frozen encoder."""
+        if "baselines" not in self.flags or not self.flags.baselines:
+            return {}
+        print("Baseline: a classifier on the frozen encoder.")
+        keras.utils.set_random_seed(self.flags.seed)
+        frozen, train, dev = make(frozen="backbone", pooling="mean"), splits.train, splits.dev
+        frozen.compile(learning_rate=1e-2)
+        frozen.fit(train.texts, train.labels, batch_size=BATCH_SIZE, epochs=3, verbose=2)
+        return {"frozen": text_scores(dev.labels, frozen.predict(dev.texts, verbose=0))}
 
     def compile_options(self):
         return {"label_smoothing": self.flags.label_smoothing}
