@@ -173,17 +173,20 @@ def _read_index(path):
         "".join((*tensor_to_shard, *shards))  # Raises TypeError unless all are str.
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{rule}which is not. It is damaged: download it again.") from error
-    problems = [] if shards else ["is empty. It is damaged: download it again"]
+    if not shards:
+        raise ValueError(f"{rule}which is empty. It is damaged: download it again.")
     # "model.safetensors.index.json" is the index of files that end with ".safetensors".
     ending = pathlib.PurePath(path.name.removesuffix(".index.json")).suffix
     for shard in shards:
         # A hostile index must not make us read outside the folder, on any system.
         if shard != pathlib.PureWindowsPath(shard).name or not shard.endswith(ending):
-            advice = "Do not use this checkpoint unless you trust its origin"
-            problems.append(f"names the shard {shard!r}. {advice}")
-        elif not (path.parent / shard).is_file():
-            advice = "The download is incomplete: download it again"
-            problems.append(f"names the shard {shard!r}, which does not exist. {advice}")
-    for problem in problems[:1]:
-        raise ValueError(f"{rule}which {problem}.")
+            raise ValueError(
+                f"{rule}which names the shard {shard!r}. Do not use this checkpoint unless you "
+                "trust its origin."
+            )
+        if not (path.parent / shard).is_file():
+            raise ValueError(
+                f"Each shard that an index names must exist. Received: {path}, which names "
+                f"{shard!r}. The download is incomplete: download it again."
+            )
     return tensor_to_shard

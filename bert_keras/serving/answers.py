@@ -111,8 +111,9 @@ def _checked_options(served, body):
         check(not isinstance(value, dict), f"{name}: a text, a number or a list is needed.")
         value = defaults.get(name) if value is None else value
         options[name] = tuple(value) if isinstance(value, list) else value
-    with refusing():
-        served.model.answerer(cls.method, **options) if options else None
+    if options:
+        with refusing():
+            served.model.answerer(cls.method, **options)
     return options
 
 
