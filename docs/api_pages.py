@@ -82,7 +82,7 @@ HOOK = re.compile(
     r"(add_hidden|build|check|compute|default|encode_labels|encode_ready|encode_texts|has_classes"
     r"|form$|ignores|label_per_token$|left_alone|make|needs_labels$|non_trainable|on_epoch"
     r"|predict_batches|predict_rows|reads_pooled|rows_of$|save_weights|settle|skips_prompt$"
-    r"|summary|has_imbalanced_targets|tasks$|text_answer|through|trainable)"
+    r"|summary|has_imbalanced_targets|tasks$|serving_signature|through|trainable)"
     r"|.*(_assets|_columns|_config|_multipliers|_on_batch|_outputs|_step|_with|row_labels)$"
     r"|from_config$"
 )

@@ -23,17 +23,17 @@ from bert_keras.engine.fast_layer_call import adds_nothing
 from bert_keras.engine.keras_internals import all_layers, own_metrics
 from bert_keras.engine.prediction import batches_of, prediction_of, resolve_verbose, with_progress
 from bert_keras.engine.train_step import (
-    WholeSteps,
+    AtomicTrainStep,
+    atomic_end,
+    atomic_steps,
     build_optimizer,
     shares_batches,
-    whole_end,
-    whole_steps,
 )
 from bert_keras.signatures import check_arguments
 from bert_keras.types import Data, Inputs, LayerOptions, Path, Verbose
 
 
-class SafeModel(WholeSteps, keras.Model):
+class SafeModel(AtomicTrainStep, keras.Model):
     """A `keras.Model` that nothing leaves half changed.
 
     - Any number of threads may predict at once, since `predict` changes nothing.
@@ -105,7 +105,7 @@ class SafeModel(WholeSteps, keras.Model):
         build_optimizer(self)
         if shares_batches(self):
             distribution.copy_first_weights(self)
-        with whole_steps(self), whole_end(self):
+        with atomic_steps(self), atomic_end(self):
             return super().fit(*args, **kwargs)
 
     def train_step(self, *args):
@@ -120,20 +120,20 @@ class SafeModel(WholeSteps, keras.Model):
         if len(args) < 4 and kwargs.get("verbose", "auto") == "auto":
             kwargs["verbose"] = resolve_verbose("auto")
         self._drop_stale_functions()
-        with whole_steps(self):
+        with atomic_steps(self):
             return super().evaluate(*args, **kwargs)
 
     def train_on_batch(self, x: Inputs, *args: Any, **kwargs: Any) -> Any:
         """Like `keras.Model.train_on_batch`, see `fit`."""
         self.check_names(x)
         build_optimizer(self)
-        with whole_steps(self):
+        with atomic_steps(self):
             return super().train_on_batch(x, *args, **kwargs)
 
     def test_on_batch(self, x: Inputs, *args: Any, **kwargs: Any) -> Any:
         """Like `keras.Model.test_on_batch`, see `evaluate`."""
         self.check_names(x)
-        with whole_steps(self):
+        with atomic_steps(self):
             return super().test_on_batch(x, *args, **kwargs)
 
     # Prediction
@@ -166,7 +166,7 @@ class SafeModel(WholeSteps, keras.Model):
         """
         has_own_step = type(self).predict_step is not keras.Model.predict_step
         if steps is not None or callbacks or has_own_step:
-            with whole_steps(self):
+            with atomic_steps(self):
                 return super().predict(x, batch_size, verbose, steps=steps, callbacks=callbacks)
         outputs = list(self.predict_batches(batches_of(x, batch_size, self.check_inputs), verbose))
         check_not_empty(outputs, "`predict` needs at least one row")

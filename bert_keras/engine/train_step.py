@@ -255,17 +255,17 @@ class _JaxSteps:
             self._jax_state = None
 
 
-WholeSteps = {"jax": _JaxSteps, "tensorflow": _TensorFlowSteps, "torch": _TorchSteps}[
+AtomicTrainStep = {"jax": _JaxSteps, "tensorflow": _TensorFlowSteps, "torch": _TorchSteps}[
     keras.backend.backend()
 ]
 
 
 @contextlib.contextmanager
-def whole_steps(model):
+def atomic_steps(model):
     """A context in which `fit` or `evaluate` of a model may end at any moment, for any reason.
 
     Args:
-        model: a `keras.Model` with `WholeSteps`.
+        model: a `keras.Model` with `AtomicTrainStep`.
     """
     if fork_guard.is_forked:
         fork_guard.check_not_forked()
@@ -296,7 +296,7 @@ def build_optimizer(model):
 
 
 @contextlib.contextmanager
-def whole_end(model):
+def atomic_end(model):
     """A context in which an exception in `fit` leaves the weights, not their averages, in place.
 
     With `use_ema`, `fit` replaces the weights by their averages when it ends. On JAX Keras does so

@@ -39,16 +39,16 @@ def check(model: keras.Model, format: str, input_signature: Any, options: dict[s
     advice = "A program that takes texts truncates in no other way."
     preprocessor = model.preprocessor
     check_choice("truncation", preprocessor.truncation, ("longest_first",), advice)
-    least = preprocessor.tokenizer.layout.num_special(2 in model.text_answer.num_texts)
+    least = preprocessor.tokenizer.layout.num_special(2 in model.serving_signature.num_texts)
     check_int("max_length", preprocessor.max_length, least)
     check_can_be_in_graph(preprocessor.tokenizer)
 
 
 def _says_answer(cls):
     """Whether the last class that changes how texts become examples also states its answer."""
-    names = {"text_answer", "encode_texts", "answerers"}
+    names = {"serving_signature", "encode_texts", "answerers"}
     parts = [part for part in cls.__mro__ if names & vars(part).keys()]
-    return bool(parts) and "text_answer" in vars(parts[0])
+    return bool(parts) and "serving_signature" in vars(parts[0])
 
 
 def write(model: keras.Model, path: str, verbose: bool | None = None) -> None:
@@ -61,7 +61,9 @@ def write(model: keras.Model, path: str, verbose: bool | None = None) -> None:
 
     archive, serve = keras.export.ExportArchive(), program_of(model)
     specs = [tf.TensorSpec((None,), tf.string, name=name) for name in ("texts", "pairs")]
-    for name, number in zip(("serve", "serve_pairs"), model.text_answer.num_texts, strict=False):
+    for name, number in zip(
+        ("serve", "serve_pairs"), model.serving_signature.num_texts, strict=False
+    ):
         archive.add_endpoint(name, serve, specs[:number])
     archive.write_out(path, verbose=bool(verbose))
 
@@ -76,7 +78,7 @@ def _answers(model, outputs):
     """Returns a program's outputs by name; for classes also probabilities and labels."""
     import tensorflow as tf
 
-    output, labels, _ = model.text_answer
+    output, labels, _ = model.serving_signature
     if labels is None:
         return {output: get_activation(getattr(model, "activation", "linear"))(outputs)}
     names = tf.constant(list(map(str, labels)))

@@ -5,7 +5,7 @@ from typing import Unpack
 from keras import ops, saving
 
 from bert_keras.heads.head import Head
-from bert_keras.training.losses import of_length_1
+from bert_keras.training.losses import l2_normalize
 from bert_keras.types import LayerOptions, Outputs, Tensor
 
 
@@ -43,5 +43,5 @@ class TokenVectorsHead(Head):
 
     def call(self, outputs: Outputs, scoring_mask: Tensor) -> Tensor:
         # Small differences between products need float32, so nothing is rounded after the layer.
-        vectors = of_length_1(ops.cast(self.dense(outputs["sequence_output"]), "float32"))
+        vectors = l2_normalize(ops.cast(self.dense(outputs["sequence_output"]), "float32"))
         return vectors * ops.cast(scoring_mask, "float32")[..., None]

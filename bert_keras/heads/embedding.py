@@ -8,7 +8,7 @@ from keras import ops
 from bert_keras.checks import check_choice, check_int
 from bert_keras.layers.activations import get_activation
 from bert_keras.layers.pooler import POOLINGS, pool
-from bert_keras.training.losses import of_length_1
+from bert_keras.training.losses import l2_normalize
 from bert_keras.types import DenseOptions, LayerOptions, Outputs, Pooling, Tensor
 
 
@@ -76,7 +76,7 @@ class EmbeddingHead(keras.layers.Layer):
         }
         vectors = pool(outputs, padding_mask, self.pooling)
         vectors = self.dense(vectors) if self.projection else vectors
-        return of_length_1(vectors) if self.normalize else vectors
+        return l2_normalize(vectors) if self.normalize else vectors
 
     def get_config(self):
         arguments = {name: getattr(self, name) for name in ("pooling", "normalize", "projection")}

@@ -4,7 +4,7 @@ from bert_keras.engine.atomic_files import read_json, reading, retry_if_changed
 from bert_keras.presets.formats.gliner import GlinerFolder
 from bert_keras.presets.formats.huggingface import HuggingFaceFolder, export_to_huggingface
 from bert_keras.presets.formats.keras_hub import KerasHubFolder
-from bert_keras.presets.formats.native import OwnFolder, save_preset
+from bert_keras.presets.formats.native import NativePreset, save_preset
 from bert_keras.presets.formats.sentence_transformers import SentenceTransformersFolder, root_of
 from bert_keras.presets.formats.tf1 import Tf1Folder, holds_tf1
 from bert_keras.presets.resolve import CONFIG_FILES, resolve
@@ -41,7 +41,7 @@ def open_preset(preset):
     elif {registered.partition(">")[0], module.partition(".")[0]} & {"keras_hub", "keras_nlp"}:
         preset_format = KerasHubFolder
     elif registered:
-        preset_format = OwnFolder
+        preset_format = NativePreset
     elif has_sizes or "model_type" in config:
         preset_format = SentenceTransformersFolder if root_of(folder) else HuggingFaceFolder
     else:

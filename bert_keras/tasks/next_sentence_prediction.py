@@ -14,7 +14,7 @@ from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.encoded_labels import one_column, shares
-from bert_keras.tasks.task import Task, TextAnswer
+from bert_keras.tasks.task import ServingSignature, Task
 from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Frozen, TaskOptions, Texts, Verbose
@@ -55,7 +55,7 @@ class NextSentencePrediction(Task):
     reads_pooled_output = True
     answerers = (NextSentenceAnswerer,)
     label_kind = LabelKind("classes", 2)
-    text_answer = TextAnswer("logits", ("next", "random"), (2,))
+    serving_signature = ServingSignature("logits", ("next", "random"), (2,))
     is_fine_tuned = False
     compatible_heads = types.MappingProxyType({"Pretraining": {"head/": "head/next_sentence/"}})
 

@@ -35,7 +35,7 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.embedder import check_equally_long, refuse_equal_negatives
-from bert_keras.tasks.task import TextAnswer, flatten_texts
+from bert_keras.tasks.task import ServingSignature, flatten_texts
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.user_columns import is_columns, is_text
 from bert_keras.training.list_losses import RelevanceCrossentropy
@@ -114,7 +114,7 @@ text, `(num_examples, num_texts)` |
         "label_names": None,
         "temperature": 1.0,
     }
-    text_answer = TextAnswer("scores", None, (2,))
+    serving_signature = ServingSignature("scores", None, (2,))
 
     def __init__(
         self,

@@ -50,8 +50,8 @@ from bert_keras.types import (
 )
 
 
-class TextAnswer(NamedTuple):
-    """A task's answer to a text in a program; a task class sets its own as `text_answer`.
+class ServingSignature(NamedTuple):
+    """A task's answer to a text in a program; a task class sets its own as `serving_signature`.
 
     Fields:
         output: str, the name of the model's output.

@@ -20,7 +20,7 @@ from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import encoded_labels
-from bert_keras.tasks.task import Task, TextAnswer
+from bert_keras.tasks.task import ServingSignature, Task
 from bert_keras.tasks.user_columns import is_empty
 from bert_keras.tasks.validation import dropout_of, head_for, head_settings
 from bert_keras.training.default_hyperparameters import start_at_shares
@@ -193,11 +193,11 @@ cross-entropy | logits `(batch, num_classes)` |
             start_at_shares(self.head, labels)
 
     @property
-    def text_answer(self) -> TextAnswer:
-        """The answer to a text in a program, see `TextAnswer`."""
+    def serving_signature(self) -> ServingSignature:
+        """The answer to a text in a program, see `ServingSignature`."""
         if self.problem_type == "regression":
-            return TextAnswer("scores", None, (1, 2))
-        return TextAnswer("logits", self._names(), (1, 2))
+            return ServingSignature("scores", None, (1, 2))
+        return ServingSignature("logits", self._names(), (1, 2))
 
     def encode_labels(self, labels):
         """Returns labels as the array that the loss takes, see `tasks.encoded_labels`."""

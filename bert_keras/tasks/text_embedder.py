@@ -19,7 +19,7 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.embedder import Embedder
-from bert_keras.tasks.task import TextAnswer
+from bert_keras.tasks.task import ServingSignature
 from bert_keras.types import (
     Card,
     DenseOptions,
@@ -112,7 +112,7 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
 
     answerers = (EmbedAnswerer,)
     head_config_keys = ("projection",)
-    text_answer = TextAnswer("vectors", None, (1,))
+    serving_signature = ServingSignature("vectors", None, (1,))
 
     def __init__(
         self,

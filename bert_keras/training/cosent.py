@@ -7,7 +7,7 @@ from keras import ops
 
 from bert_keras.checks import check_choice, check_number
 from bert_keras.training.contrastive import check_num_texts
-from bert_keras.training.losses import WeightedLoss, of_length_1
+from bert_keras.training.losses import WeightedLoss, l2_normalize
 from bert_keras.training.similarities import SIMILARITIES
 from bert_keras.types import LossOptions, Similarity, Tensor
 
@@ -93,6 +93,6 @@ class AnglE(CoSENT):
             raise ValueError(
                 f"AnglE needs vectors with an even number of values. Received: {width}. Use CoSENT."
             )
-        first, second = of_length_1(first), of_length_1(second)
+        first, second = l2_normalize(first), l2_normalize(second)
         (a, b), (c, d) = ops.split(first, 2, axis=-1), ops.split(second, 2, axis=-1)
         return ops.abs(ops.sum(first * second, axis=-1) + ops.sum(b * c - a * d, axis=-1))

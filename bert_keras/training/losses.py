@@ -152,7 +152,7 @@ class CosineDistance(WeightedLoss):
     """
 
     def call(self, y_true, y_pred):
-        return 1.0 - ops.sum(of_length_1(y_true) * of_length_1(y_pred), axis=-1)
+        return 1.0 - ops.sum(l2_normalize(y_true) * l2_normalize(y_pred), axis=-1)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -233,7 +233,7 @@ class OfOneHot(keras.losses.Loss):
         return self.loss(y_true, y_pred, sample_weight)
 
 
-def of_length_1(vectors):
+def l2_normalize(vectors):
     """Returns vectors `(..., hidden_dim)` scaled to length 1; a vector of zeros is unchanged.
 
     `ops.normalize` has a gradient of NaN at zeros, such as the mean of a text that is all padding,

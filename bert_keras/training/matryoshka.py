@@ -12,7 +12,7 @@ from bert_keras.checks import (
     check_same_length,
     check_type,
 )
-from bert_keras.training.losses import of_length_1
+from bert_keras.training.losses import l2_normalize
 from bert_keras.types import LossOptions
 
 
@@ -62,8 +62,8 @@ class Matryoshka(keras.losses.Loss):
         total = 0.0
         for dim, weight in zip(self.dims, self.weights, strict=True):
             check_int("dims", dim, most=width, advice="No vector has more values.")
-            labels = of_length_1(y_true[..., :dim]) if cuts_labels else y_true
-            total = total + weight * self.loss.call(labels, of_length_1(y_pred[..., :dim]))
+            labels = l2_normalize(y_true[..., :dim]) if cuts_labels else y_true
+            total = total + weight * self.loss.call(labels, l2_normalize(y_pred[..., :dim]))
         return total
 
     def get_config(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from bert_keras.training.losses import of_length_1
+from bert_keras.training.losses import l2_normalize
 from bert_keras.types import Tensor
 
 # The similarity of a document's token that does not count.
@@ -25,7 +25,7 @@ def similarity_matrix(kind: str, queries: Tensor, documents: Tensor) -> Tensor:
         products = ops.einsum("qid,njd->qnij", queries, documents)
         return _sum_of_best(products, queries[:, None], documents[None])
     if kind == "cosine":
-        queries, documents = of_length_1(queries), of_length_1(documents)
+        queries, documents = l2_normalize(queries), l2_normalize(documents)
     return ops.matmul(queries, ops.transpose(documents))
 
 
@@ -39,7 +39,7 @@ def cosine(first: Tensor, second: Tensor) -> Tensor:
     Returns:
         float, `(...)`, from -1 to 1.
     """
-    return ops.sum(of_length_1(first) * of_length_1(second), axis=-1)
+    return ops.sum(l2_normalize(first) * l2_normalize(second), axis=-1)
 
 
 def dot(first: Tensor, second: Tensor) -> Tensor:

@@ -86,9 +86,9 @@ def test_each_task_s_program_answers_as_the_task():
     follows = bert_keras.NextSentencePrediction(tiny_backbone(), tiny_preprocessor())
     embedder = bert_keras.TextEmbedder(tiny_backbone(), tiny_preprocessor())
     tasks = {"logits": several, "scores": scores, "vectors": embedder}
-    assert [task.text_answer.output for task in tasks.values()] == list(tasks)
-    assert [task.text_answer.num_texts for task in tasks.values()] == [(1, 2), (1, 2), (1,)]
-    assert follows.text_answer == ("logits", ("next", "random"), (2,))
+    assert [task.serving_signature.output for task in tasks.values()] == list(tasks)
+    assert [task.serving_signature.num_texts for task in tasks.values()] == [(1, 2), (1, 2), (1,)]
+    assert follows.serving_signature == ("logits", ("next", "random"), (2,))
     if keras.backend.backend() != "tensorflow":
         return
     for name, task in tasks.items():

@@ -33,7 +33,7 @@ GRADES = np.array(
 BINARY = np.where(np.isfinite(GRADES), GRADES > 0, GRADES)
 
 
-def of_length_1(x):
+def l2_normalize(x):
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
@@ -53,12 +53,12 @@ def by_pairs(similarities, labels, scale=20.0):
 
 
 def cosent(labels, vectors):
-    vectors = of_length_1(vectors.astype("float64"))
+    vectors = l2_normalize(vectors.astype("float64"))
     return by_pairs((vectors[:, 0] * vectors[:, 1]).sum(-1), labels)
 
 
 def angle(labels, vectors):
-    vectors = of_length_1(vectors.astype("float64"))
+    vectors = l2_normalize(vectors.astype("float64"))
     z, w = (vectors[:, i, :3] + 1j * vectors[:, i, 3:] for i in (0, 1))
     # In the complex product, the imaginary part is the sine.
     product = (z * w.conj()).sum(-1)
@@ -117,7 +117,7 @@ def lambda_loss(labels, scores, k=None, sigma=1.0, mu=10.0):
 
 def matryoshka(labels, vectors):
     parts = [(6, 1.0), (2, 0.5)]
-    return sum(w * margin_mse(labels, dots(of_length_1(vectors[..., :d]))) for d, w in parts)
+    return sum(w * margin_mse(labels, dots(l2_normalize(vectors[..., :d]))) for d, w in parts)
 
 
 LABELS = np.array([0.5, 0.1, 0.5, -1.0, 0.9], "float32")

@@ -23,7 +23,7 @@ from bert_keras.presets.safetensors_io import read_safetensors, weights_files, w
 from bert_keras.tokenizers.tokenizer_files import TOKENIZER_FILES
 
 
-class OwnFolder(Preset):
+class NativePreset(Preset):
     """An opened preset folder in this package's layout."""
 
     def __init__(self, folder, config, path, name):
