@@ -1,6 +1,7 @@
 """Reads SentencePiece files, which are protocol buffers."""
 
 import struct
+import unicodedata
 
 from tokenizers import normalizers
 
@@ -18,6 +19,14 @@ _FIXED = {
     (_NORMALIZER, 3): ("add_dummy_prefix", 1),
     (_NORMALIZER, 4): ("remove_extra_whitespaces", 1),
     (_NORMALIZER, 5): ("escape_whitespaces", 1),
+}
+# Kana with a voice mark -> the character that tables of NFKC join them to. The `tokenizers` library
+# looks up each character alone where several have more than five bytes together.
+VOICED = {
+    chr(kana) + mark: joined
+    for kana in range(0x3041, 0x3100)
+    for mark in "\u3099\u309a"
+    if len(joined := unicodedata.normalize("NFC", chr(kana) + mark)) == 1
 }
 _KINDS = {1: "UNIGRAM", 2: "BPE", 3: "WORD", 4: "CHAR"}
 
@@ -61,6 +70,9 @@ def read_sentence_pieces(path, without_bytes=None):
         normalizer = normalizers.Precompiled(table) if table else None
         if normalizer is not None:
             normalizer.normalize_str("".join(map(chr, range(0xD800))))
+            if normalizer.normalize_str("\uff9e") == "\u3099":  # NFKC.
+                joins = [normalizers.Replace(*pair) for pair in VOICED.items()]
+                normalizer = normalizers.Sequence([normalizer, *joins])
     except KeyboardInterrupt:
         raise
     # On a damaged table of characters the library panics, which is not an `Exception`.

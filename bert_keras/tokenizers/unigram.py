@@ -68,9 +68,9 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
     Symbols that the file defines are never split. Its control symbols are
     special tokens, as in transformers. Unused pieces and bytes are found in no text.
 
-    The pieces equal SentencePiece's own except for ties between equally probable splits, and for
-    combining marks, half-width kana with voice marks and conjoining jamo that a file's table joins
-    to characters. There the `tokenizers` library, and so Hugging Face's tokenizer, differs.
+    The pieces equal SentencePiece's own except for ties between equally probable splits, and where
+    a file's table joins several marks or conjoining jamo to one character. There the `tokenizers`
+    library, and so Hugging Face's tokenizer, differs.
 
     Args:
         model: path of a SentencePiece file, such as sentencepiece.bpe.model.

@@ -317,6 +317,19 @@ def test_symbols_that_a_file_defines_are_found_as_by_sentencepiece(tmp_path, sym
         assert ours(text) == expected, text
 
 
+@pytest.mark.parametrize("rule", ["nmt_nfkc", "nmt_nfkc_cf", "nfkc", "identity"])
+def test_kana_with_voice_marks_are_joined_as_by_sentencepiece(tmp_path, rule):
+    texts = ["ﾃﾞｰﾀ ｶﾞｷﾞ ﾊﾟﾝ", "が バ ｶ\u3099 う\uff9e", "ﾞ a\u3099 ん\u309a", "データ がバ パン ヴ"]
+    letters = [" ".join("".join(texts) + "ガギヴゔ")] * 20
+    path = tmp_path / "a.model"
+    path.write_bytes(sentence_pieces(texts + letters, normalization_rule_name=rule))
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    ours = UnigramTokenizer(path).plain()
+    for text in texts:
+        expected = [{0: 3, 1: 0, 2: 2}.get(id, id + 1) for id in theirs.encode(text)]
+        assert ours(text) == expected, text
+
+
 def test_alberts_numbers_and_symbols_equal_those_of_its_own_code(tmp_path):
     symbols = ["(", ")", '"', "-", ".", "\u2013", "£", "€"]
     texts = [*TEXTS, "9, 0, 1, 19, " * 200]
