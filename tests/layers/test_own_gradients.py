@@ -69,9 +69,9 @@ def test_the_norm_has_the_values_and_gradients_of_keras_s(
 
     assert_like(of(LayerNorm), of(keras.layers.LayerNormalization), x, *weights, atol=1e-5)
     # Equal values leave the bias. The formula of Keras 3.15, which JAX computes, is off by the
-    # rounding of 2 / sqrt(1e-5) = 632.
+    # rounding of 2 / sqrt(1e-5) = 632, near which floats are 6e-5 apart.
     equal = to_numpy(of(LayerNorm)(ops.full((1, 1, 16), 2.0), *weights))[0, 0]
-    np.testing.assert_allclose(equal, weights[1] if center else np.zeros(16), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(equal, weights[1] if center else np.zeros(16), rtol=0, atol=3e-4)
 
 
 @pytest.mark.parametrize(
