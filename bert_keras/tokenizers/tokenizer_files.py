@@ -57,7 +57,7 @@ _FLAGS = {
     "add_prefix_space": "add_prefix_space",
     "split_punctuation": "split_by_punct",
 }
-# Classes of transformers that take a tokenizer.json literally, and flags that they do not read.
+# Classes of transformers that use a tokenizer.json as it is, and the flags that they ignore.
 _LITERAL = ("PreTrainedTokenizerFast", "TokenizersBackend")
 _NORMALIZER_FLAGS = ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents")
 _FURTHER = ("extra_special_tokens", "additional_special_tokens")
@@ -266,7 +266,7 @@ def write_saved(folder, tokenizer, input_names):
     settings, normalizer = tokenizer.settings, tokenizer.settings["normalizer"] or {}
     roles = {role: getattr(tokenizer, role) for role in ROLES}
     saved = {_THEIR_ROLES[role]: token for role, token in roles.items() if token is not None}
-    # This class takes tokenizer.json literally; BERT's own also reads older files.
+    # This class uses tokenizer.json as it is; BERT's own also reads older files.
     saved["tokenizer_class"] = "PreTrainedTokenizerFast"
     if settings["model"]["type"] == "WordPiece":
         vocabulary.write_vocabulary(os.path.join(folder, "vocab.txt"), tokenizer.vocabulary)

@@ -179,7 +179,8 @@ fine_tune("gradual unfreezing", fit={"callbacks": [unfreezing]})
 #
 # Class weights and the focal loss are for classes of very different size, which these are not:
 # `fit(class_weight={0: 1.0, 1: 5.0})`,
-# `compile(loss=keras.losses.CategoricalFocalCrossentropy(from_logits=True))`. They shift the balance of precision and recall, so look at both.
+# `compile(loss=keras.losses.CategoricalFocalCrossentropy(from_logits=True))`. They shift the balance
+# of precision and recall, so look at both.
 #
 # On MRPC and WNUT-17, the gains of all of these were within the noise. A CRF,
 # `TokenClassifier(crf=True)`, did not help either. Nor did R-Drop, which reads each batch twice and
