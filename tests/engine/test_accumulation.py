@@ -1,6 +1,7 @@
 """Accumulated batches make the update of one large batch, whatever each of them weighs."""
 
 import functools
+import itertools
 
 import keras
 import numpy as np
@@ -41,19 +42,25 @@ def update(case, optimizer, batch_size, loss="auto"):
     return task.get_weights()
 
 
+OPTIMIZERS = {
+    "SGD": functools.partial(keras.optimizers.SGD, 0.1),
+    # Gradients of the keys' biases are 0, but for roundings, which the usual epsilon magnifies.
+    "AdamW": functools.partial(bert_keras.AdamW, 1e-3, epsilon=1e-3),
+}
+
+
 @pytest.mark.parametrize(
-    "case",
+    ("case", "optimizer"),
     [
-        pytest.param(case, marks=[pytest.mark.each_backend] * (case in ("class weights", "words")))
-        for case in CASES
+        pytest.param(case, name, marks=[pytest.mark.each_backend] * on_each)
+        for case, name in itertools.product(CASES, OPTIMIZERS)
+        for on_each in [(case, name) in (("class weights", "SGD"), ("words", "AdamW"))]
     ],
 )
-def test_unequal_batches_make_the_update_of_the_whole(case):
-    # Gradients of the keys' biases are 0, but for roundings, which the usual epsilon magnifies.
-    adam = functools.partial(bert_keras.AdamW, epsilon=1e-3)
-    for make, rate in ((keras.optimizers.SGD, 0.1), (adam, 1e-3)):
-        parts = update(case, make(rate, gradient_accumulation_steps=3), 2)
-        assert_same_structure_close(parts, update(case, make(rate), 6), 2e-6)
+def test_unequal_batches_make_the_update_of_the_whole(case, optimizer):
+    make = OPTIMIZERS[optimizer]
+    parts = update(case, make(gradient_accumulation_steps=3), 2)
+    assert_same_structure_close(parts, update(case, make(), 6), 2e-6)
 
 
 def test_a_short_last_batch_and_a_summed_loss_make_the_update_of_the_whole():

@@ -375,6 +375,7 @@ SHARES = np.array([[0.9, 0.1], [0.3, 0.7], [0.5, 0.5], [0.0, 1.0], [1.0, 0.0], [
 
 
 @pytest.mark.each_backend
+@pytest.mark.eager
 def test_labels_may_be_one_hot_or_shares_of_classes():
     classifier = tiny_classifier(tiny_backbone(initializer_range=0.3))
     logits = classifier.predict(TEXTS, verbose=0)
@@ -416,6 +417,7 @@ def test_class_weights_of_one_hot_labels_are_those_of_their_classes():
 
 
 @pytest.mark.each_backend
+@pytest.mark.eager
 def test_several_labels_may_be_shares():
     classifier = tiny_classifier(problem_type="multi_label")
     p = scipy.special.expit(classifier.predict(TEXTS, verbose=0))
@@ -430,11 +432,10 @@ def test_several_labels_may_be_shares():
     one.fit(TEXTS, LABELS, epochs=1, verbose=0)
 
 
-@pytest.mark.each_backend
 @pytest.mark.parametrize(
     ("options", "labels", "names"),
     [
-        ({}, ["b", "a"] * 12, ["a", "b"]),
+        pytest.param({}, ["b", "a"] * 12, ["a", "b"], marks=pytest.mark.each_backend),
         ({}, np.array(["c", " a", "b"] * 8), ["a", "b", "c"]),
         (
             {"problem_type": "multi_label"},
