@@ -11,7 +11,7 @@ import json
 
 from bert_keras.tokenizers.layout import Layout
 from bert_keras.tokenizers.protocol_buffers import field
-from bert_keras.tokenizers.sentencepiece_model import VOICED
+from bert_keras.tokenizers.sentencepiece_model import sentencepiece_normalizer
 from bert_keras.tokenizers.tokenizer_files import ROLES
 
 # The first pieces of a SentencePiece file, and the tokens with the first ids in the checkpoints.
@@ -42,7 +42,7 @@ def to_keras_hub(tokenizer):
     cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
     if tokenizer.layout != (layout := Layout((cls,), (sep,) * pair, (sep,), int(pair == 1))):
         _refuse(str(tokenizer.layout), str(layout))
-    parts = _without_voiced(tokenizer.settings["normalizer"]), tokenizer.settings["pre_tokenizer"]
+    parts = _of_file(tokenizer.settings["normalizer"]), tokenizer.settings["pre_tokenizer"]
     types = [(part or {}).get("type") for part in parts]
     if types not in allowed_types:
         _refuse(f"cleaning and splitting by {types}", str(allowed_types))
@@ -88,7 +88,7 @@ def _byte_pair(tokenizer, saved):
 
 
 def _unigram(tokenizer, saved):
-    normalizer, count = _without_voiced(saved["normalizer"]), len(_FIRST)
+    normalizer, count = _of_file(saved["normalizer"]), len(_FIRST)
     pieces = [(token, score) for token, score in saved["model"]["vocab"]]
     if [token for token, _ in (*pieces[:count], pieces[-1])] != [*_FIRST, "<mask>"]:
         _refuse(f"{[token for token, _ in pieces[:count]]} first", f"{_FIRST} and last <mask>")
@@ -104,11 +104,14 @@ def _unigram(tokenizer, saved):
     return {"proto": None}, {"vocabulary.spm": model}
 
 
-def _without_voiced(normalizer):
-    """Returns a normalizer without the replacements that SentencePiece's own table makes."""
-    first, *others = (normalizer or {}).get("normalizers") or [normalizer]
-    patterns = [other.get("pattern", {}).get("String") for other in others]
-    return first if all(pattern in VOICED for pattern in patterns) else normalizer
+def _of_file(normalizer):
+    """Returns the step with a SentencePiece file's table, None without one, or what else it is."""
+    for step in [None, *(normalizer or {}).get("normalizers", ())]:
+        table = base64.b64decode((step or {}).get("precompiled_charsmap", ""))
+        same = normalizer and json.loads(sentencepiece_normalizer(table).__getstate__())
+        if normalizer == same:
+            return step
+    return normalizer
 
 
 def _lines(tokens):

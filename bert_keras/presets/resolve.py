@@ -307,15 +307,19 @@ def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = No
 def _encoder_in(folder: pathlib.Path) -> pathlib.Path:
     """Returns the folder of the encoder, which sentence-transformers may keep in a subfolder.
 
-    It is `0_Transformer` in old folders, and `document_0_*` in those with a `Router`, unless
-    modules.json lists another one.
+    It is `0_Transformer` in old folders, and `document_0_*` in those with a `Router`, or inside
+    `0_Asym`, unless modules.json lists another one.
     """
     if (folder / "config.json").is_file():
         return folder
-    starts, path = ("0_", "document_0_", "query_0_"), folder / "modules.json"
-    inner = [x.parent for s in starts for x in sorted(folder.glob(f"{s}*/config.json"))]
+    names, path = (
+        ("0_*", "document_0_*", "query_0_*", "0_Asym/*Transformer"),
+        folder / "modules.json",
+    )
+    inner = [x.parent for name in names for x in sorted(folder.glob(f"{name}/config.json"))]
+    inner = [x for x in inner if x.name != "0_Asym"]
     listed = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-    if found := [x for x in inner if f'"{x.name}"' in listed]:
+    if found := [x for x in inner if f'"{x.relative_to(folder).as_posix()}"' in listed]:
         return found[0]
     encoders = [str(x) for x in inner if x.name.endswith("Transformer")]
     if len(encoders) > 1:

@@ -1,9 +1,12 @@
 """Reads SentencePiece files, which are protocol buffers."""
 
+import collections
+import functools
+import re
 import struct
-import unicodedata
+from unicodedata import normalize
 
-from tokenizers import normalizers
+from tokenizers import Regex, normalizers
 
 from bert_keras.tokenizers.protocol_buffers import fields
 
@@ -20,14 +23,14 @@ _FIXED = {
     (_NORMALIZER, 4): ("remove_extra_whitespaces", 1),
     (_NORMALIZER, 5): ("escape_whitespaces", 1),
 }
-# Kana with a voice mark -> the character that tables of NFKC join them to. The `tokenizers` library
-# looks up each character alone where several have more than five bytes together.
-VOICED = {
-    chr(kana) + mark: joined
-    for kana in range(0x3041, 0x3100)
-    for mark in "\u3099\u309a"
-    if len(joined := unicodedata.normalize("NFC", chr(kana) + mark)) == 1
-}
+# Stand between characters that must not be joined, and that must not be looked up together. Unicode
+# assigns nothing to them, and no character forms a cluster with them.
+_BREAK, _ALONE = "\ufff0\ufff1"
+# Code points among which are all that NFKC joins, those whose forms it joins, and the results.
+_JOINED = (range(0x3400), range(0xA000, 0xD800), range(0xFB00, 0x12000), range(0x1D000, 0x1D800))
+_JOINED += (range(0x1F100, 0x1F200),)
+# Characters that form clusters with the one before them.
+_FOLLOWERS = r"\p{M}\x{200d}\x{1160}-\x{11ff}\x{d7b0}-\x{d7fb}\x{1f3fb}-\x{1f3ff}"
 _KINDS = {1: "UNIGRAM", 2: "BPE", 3: "WORD", 4: "CHAR"}
 
 
@@ -45,7 +48,7 @@ def read_sentence_pieces(path, without_bytes=None):
         not_in_text: set of str, the pieces that are found in no text: bytes and unused ones.
         user_defined: list of str, the pieces that are never split in text. Their scores are those
             with which SentencePiece prefers them to all others.
-        normalizer: the normalizer of characters, tested on all of them, or None.
+        normalizer: the normalizer of characters and spaces, tested on all characters.
 
     Raises:
         ValueError: the file is damaged, its model is of another type, or has settings that are not
@@ -67,12 +70,9 @@ def read_sentence_pieces(path, without_bytes=None):
             else:
                 settings |= {(field, number): value for number, value in part.items()}
         table = settings.get(_CHARSMAP)
-        normalizer = normalizers.Precompiled(table) if table else None
-        if normalizer is not None:
-            normalizer.normalize_str("".join(map(chr, range(0xD800))))
-            if normalizer.normalize_str("\uff9e") == "\u3099":  # NFKC.
-                joins = [normalizers.Replace(*pair) for pair in VOICED.items()]
-                normalizer = normalizers.Sequence([normalizer, *joins])
+        user_defined = types.get(_USER_DEFINED, [])
+        normalizer = sentencepiece_normalizer(table, user_defined)
+        normalizer.normalize_str("".join(map(chr, range(0xD800))))
     except KeyboardInterrupt:
         raise
     # On a damaged table of characters the library panics, which is not an `Exception`.
@@ -92,9 +92,80 @@ def read_sentence_pieces(path, without_bytes=None):
             f"A SentencePiece model must {rule}. Received: {found} in {path}, which splits text by "
             "other rules. Convert it to a tokenizer.json."
         )
-    control, user_defined = types.get(_CONTROL, []), types.get(_USER_DEFINED, [])
     not_in_text = {*types.get(_UNUSED, ()), *types.get(_BYTE, ())}
     # Above all ordinary pieces, whose scores are logarithms; measured with sentencepiece 0.2.3.
     scores = {piece: 0.1 * len(piece.encode()) - 0.1 for piece in user_defined}
     pieces = [(piece, scores.get(piece, score)) for piece, score in pieces]
-    return pieces, control, not_in_text, user_defined, normalizer
+    return pieces, types.get(_CONTROL, []), not_in_text, user_defined, normalizer
+
+
+def sentencepiece_normalizer(table, symbols=()):
+    """Returns what SentencePiece makes of a text before it is split, with spaces left as they are.
+
+    The `tokenizers` library looks up a cluster of characters only if it has at most five bytes, and
+    then drops what follows the first entry. So each character is looked up alone here. Where the
+    table is one of NFKC, those sequences that SentencePiece joins, and no others, are joined by
+    Unicode's rules.
+
+    Args:
+        table: bytes, the `precompiled_charsmap` of a file, or None.
+        symbols: list of str, which are left as they are, so that the model finds them.
+    """
+    lookup = normalizers.Precompiled(table) if table else normalizers.Sequence([])
+    joins, joined, followers = [], ".", f"[{_FOLLOWERS}]"
+    if lookup.normalize_str("\uff9e") == "\u3099":  # NFKC.
+        joined, followers = _joined_sequences()
+        joins = [normalizers.NFC()]
+    # Breaks go before every follower except inside a sequence that is joined. A match begins where
+    # the last one ended, or at a character that follows none.
+    patterns = [rf"(?m)(?=.{followers})(?:\G|(?!{followers}))(?>{joined}|.)\K(?={followers})"]
+    symbols = sorted(symbols, key=len, reverse=True)
+    if symbols:
+        patterns.insert(0, rf"(?:{'|'.join(map(re.escape, symbols))})\K(?={followers})")
+    steps = [normalizers.Replace(Regex(pattern), _BREAK) for pattern in patterns]
+    alone = normalizers.Replace(Regex(rf"(?!\A)(?={followers})"), _ALONE)
+    steps += [*joins, alone, lookup, normalizers.Replace(_ALONE, ""), *joins]
+    steps.append(normalizers.Replace(_BREAK, ""))
+    # Characters for private use stand meanwhile for symbols that change. The longest comes first.
+    changed = [x for x in symbols if normalizers.Sequence(steps).normalize_str(x) != x]
+    places = [(symbol, chr(0xF0000 + number)) for number, symbol in enumerate(changed)]
+    before = [normalizers.Replace(symbol, place) for symbol, place in places]
+    after = [normalizers.Replace(place, symbol) for symbol, place in places]
+    # Only spaces are cut and joined, not tabs; and `Metaspace` puts none before a first `▁`.
+    rules = {r"\A +|[ ▁]+\z": "", "  +": " ", r"\A(?=▁)": "▁"}
+    spaces = [normalizers.Replace(Regex(pattern), text) for pattern, text in rules.items()]
+    return normalizers.Sequence([*before, *(steps if table else ()), *after, *spaces])
+
+
+@functools.cache
+def _joined_sequences():
+    """Returns patterns of the sequences that a table of NFKC joins, and of what can follow a base.
+
+    They are the whole decompositions of characters, in which other forms may stand for each part
+    (half-width kana, say). A character and a mark that are joined already take no second mark.
+    """
+    forms, tree, followers = collections.defaultdict(list), {}, set()
+    parts = [(chr(x), normalize("NFKD", chr(x))) for codes in _JOINED for x in codes]
+    for character, form in parts:
+        if len(form) == 1:
+            forms[form].append(character)
+    for _, form in parts:
+        if len(form) > 1 and normalize("NFC", form) != form:
+            node = tree
+            for character in form:
+                node = node.setdefault(character, {})
+            node[""] = {}  # The end of a sequence.
+            followers.update(*(forms[character] for character in form[1:]))
+
+    def pattern(node):
+        rests = collections.defaultdict(list)
+        for character in node.keys() - {""}:
+            rests[pattern(node[character])] += forms[character]
+        choices = sorted(_character_class(rests[rest]) + rest for rest in rests)
+        return f"(?:{'|'.join(choices)}){'?' * ('' in node)}" if choices else ""
+
+    return pattern(tree), f"[{_character_class(followers)}{_FOLLOWERS}]"
+
+
+def _character_class(characters):
+    return "[" + "".join(rf"\x{{{ord(x):x}}}" for x in sorted(characters)) + "]"

@@ -85,7 +85,7 @@ FIXED_KEYS = {
     "_spm_precompiled_charsmap": (None, "", {}),
 }
 READ_KEYS = {*_FLAGS.values(), *_FURTHER, "keep_accents", "word_tokenizer_type"}
-READ_KEYS |= {"subword_tokenizer_type", "added_tokens_decoder", "model_max_length"}
+READ_KEYS |= {"subword_tokenizer_type", "added_tokens_decoder", "model_max_length", "max_len"}
 READ_KEYS |= {"tokenizer_class", "model_input_names", "split_special_tokens"}
 READ_KEYS |= {*_THEIR_ROLES.values()}
 # Keys that change no ids: files, names, padding, decoding, and arguments of a later call.
@@ -94,7 +94,7 @@ OTHER_KEYS = {
     *("vocab_file", "merges_file", "vocab_type", "use_fast", "from_slow", "backend", "is_local"),
     *("auto_map", "processor_class", "local_files_only", "_commit_hash", "init_inputs", "legacy"),
     *("padding_side", "padding", "pad_to_multiple_of", "pad_token_type_id", "pad_token_id"),
-    *("pad_token_segment_id", "cls_token_box", "cls_token_segment_id", "verbose", "max_len"),
+    *("pad_token_segment_id", "cls_token_box", "cls_token_segment_id", "verbose"),
     *("max_length", "stride", "truncation", "truncation_strategy", "return_token_type_ids"),
     *("clean_up_tokenization_spaces", "spaces_between_special_tokens", "chat_template", "errors"),
     *("trim_offsets", "wordpieces_prefix", "mecab_kwargs", "sudachi_kwargs", "jumanpp_kwargs"),
@@ -102,6 +102,18 @@ OTHER_KEYS = {
     *("use_auth_token", "trust_remote_code", "add_special_tokens", "token", "fix_mistral_regex"),
     *("lang2id", "id2lang", "spm_file", "unk_id", "vocab_size", "max_position_embeddings"),
     *("local_rank", "tokenizer_version", "is_fast", "model_type", "do_normalize", "cache_dir"),
+    *(
+        "from_pt",
+        "from_flax",
+        "from_tf",
+        "subfolder",
+        "_from_auto",
+        "_from_pipeline",
+        "torch_dtype",
+    ),
+    *("return_tensors", "return_attention_mask", "return_offsets_mapping", "return_length"),
+    *("return_special_tokens_mask", "return_overflowing_tokens", "pad_to_max_length", "do_pad"),
+    *("max_seq_length", "low_cpu_mem_usage", "task", "transformers_version", "response_schema"),
 }
 # Keys of sentence_bert_config.json, the same: what changes ids and is not read must be empty.
 FIXED_SENTENCE_KEYS = ("tokenizer_args", "processor_args", "processing_kwargs", "processor_kwargs")
@@ -347,7 +359,7 @@ def _read_configs(folder):
             )
     added = _read_added(folder, config, tokens, roles_of(settings))
     settings["further_tokens"], settings["added_ids"] = added
-    length = config.get("model_max_length")
+    length = config.get("model_max_length", config.get("max_len"))
     if length is not None and check_number(f"model_max_length` in `{path}", length, 1) < _ENDLESS:
         settings["model_max_length"] = int(length)
     return {name: value for name, value in settings.items() if value is not None}
@@ -356,10 +368,11 @@ def _read_configs(folder):
 def _check_keys(config, path):
     """Refuses settings that would change ids and are not supported; names keys that are unknown.
 
-    Keys that transformers does not read either change no ids today, so they are only named.
+    Transformers' own tokenizers read no unknown key either, so these are only named. A tokenizer
+    with code of its own may read any.
 
     Raises:
-        ValueError: a key of `FIXED_KEYS` has another value.
+        ValueError: a key of `FIXED_KEYS` has another value, or an unknown key may change ids.
     """
     for key, values in FIXED_KEYS.items():
         if config.get(key) not in values:
@@ -368,10 +381,21 @@ def _check_keys(config, path):
                 f"Received: {config[key]!r}. Convert the tokenizer to a tokenizer.json that does "
                 "so, and leave the key out."
             )
-    if unknown := config.keys() - FIXED_KEYS.keys() - READ_KEYS - OTHER_KEYS:
+    unknown = sorted(config.keys() - FIXED_KEYS.keys() - READ_KEYS - OTHER_KEYS)
+    code = config.get("auto_map")
+    code = code.get("AutoTokenizer") if isinstance(code, dict) else code
+    if code and unknown:
+        _check_known(unknown, path, "transformers")
+    if code:
         warnings.warn(
-            f"{path} has the keys {sorted(unknown)}, which are unknown here and were not read. If "
-            "they change ids, the model reads texts otherwise than it was trained.",
+            f"{path} names a tokenizer with code of its own, {code}, which is never run. The files "
+            "beside it were read by the rules that they state. Compare the ids of some texts.",
+            stacklevel=5,
+        )
+    if unknown:
+        warnings.warn(
+            f"{path} has the keys {unknown}, which neither this package nor a tokenizer of "
+            "transformers reads. If other code gave them a meaning, ids may differ from its own.",
             stacklevel=5,
         )
 

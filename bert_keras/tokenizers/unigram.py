@@ -68,9 +68,9 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
     Symbols that the file defines are never split. Its control symbols are
     special tokens, as in transformers. Unused pieces and bytes are found in no text.
 
-    The pieces equal SentencePiece's own except for ties between equally probable splits, and where
-    a file's table joins several marks or conjoining jamo to one character. There the `tokenizers`
-    library, and so Hugging Face's tokenizer, differs.
+    The pieces equal SentencePiece's own except for ties between equally probable splits. Hugging
+    Face's tokenizers lose marks after a letter, do not join jamo to syllables, and take other white
+    space than SentencePiece's for spaces.
 
     Args:
         model: path of a SentencePiece file, such as sentencepiece.bpe.model.
@@ -121,8 +121,12 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
         options = {"lowercase": lowercase, "strip_accents": strip_accents}
         options["split_punctuation"] = split_punctuation
         refuse([o for o in options if options[o] and o not in kind.options], f"one of {ids}'s")
-        words = [pre_tokenizers.WhitespaceSplit()]
+        # Pieces of several words are found only in texts that are not split.
+        splits = not any("▁" in piece[1:] for piece, _ in pieces if piece not in not_in_text)
+        spaces = pre_tokenizers.Split(tokenizers.Regex(" (?!▁)"), "removed")
+        words = [spaces] * splits
         if ids == "albert":
+            words = [pre_tokenizers.WhitespaceSplit()] * splits
             scores = [(piece, score - 100 * _ends_a_number(piece)) for piece, score in scores]
             normalizer = _albert_normalizer(lowercase, strip_accents, normalizer)
         elif ids == "deberta":
@@ -136,11 +140,9 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
         backend = tokenizers.Tokenizer(
             models.Unigram(scores, unk_id=kind.first.index(kind.unknown), byte_fallback=False)
         )
-        if normalizer is not None:
-            backend.normalizer = _keeping(user_defined, normalizer)
-        backend.pre_tokenizer = pre_tokenizers.Sequence(
-            [*words, pre_tokenizers.Metaspace(prepend_scheme="always")]
-        )
+        backend.normalizer = normalizer
+        metaspace = pre_tokenizers.Metaspace(prepend_scheme="always", split=splits)
+        backend.pre_tokenizer = pre_tokenizers.Sequence([*words, metaspace])
         backend.decoder = decoders.Metaspace(prepend_scheme="always")
         *special, mask_token = *kind.first, *kind.last
         ids_of = [(token, backend.token_to_id(token)) for token in special]
@@ -162,16 +164,6 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
         return {"ids": next((ids for ids in KINDS if ids in name), None)}
 
 
-def _keeping(symbols, normalizer):
-    """Returns a normalizer that leaves symbols as they are, so that the model finds them."""
-    changed = [symbol for symbol in symbols if normalizer.normalize_str(symbol) != symbol]
-    # Characters for private use stand for them meanwhile. The longest symbol comes first.
-    pairs = [(x, chr(0xF0000 + i)) for i, x in enumerate(sorted(changed, key=len, reverse=True))]
-    before = [normalizers.Replace(symbol, place) for symbol, place in pairs]
-    after = [normalizers.Replace(place, symbol) for symbol, place in pairs]
-    return normalizers.Sequence([*before, normalizer, *after]) if pairs else normalizer
-
-
 def _ends_a_number(piece):
     """Whether a piece ends with a digit and a comma."""
     return len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit()
@@ -183,12 +175,9 @@ def _albert_normalizer(lowercase, strip_accents, of_file):
         parts += [normalizers.NFKD(), normalizers.StripAccents()]
     if lowercase is None or check_bool("lowercase", lowercase):
         parts.append(normalizers.Lowercase())
-    return normalizers.Sequence([*parts, *([] if of_file is None else [of_file])])
+    return normalizers.Sequence([*parts, of_file])
 
 
 def _deberta_normalizer(lowercase, of_file):
     is_lowercased = lowercase is not None and check_bool("lowercase", lowercase)
-    parts = [normalizers.Lowercase()] if is_lowercased else []
-    parts += [] if of_file is None else [of_file]
-    spaces = normalizers.Replace(tokenizers.Regex(r"\s{2,}|[\n\r\t]"), " ")
-    return normalizers.Sequence([*parts, spaces, normalizers.Strip()])
+    return normalizers.Sequence([*[normalizers.Lowercase()] * is_lowercased, of_file])

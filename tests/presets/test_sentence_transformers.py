@@ -1,5 +1,6 @@
 """Folders of sentence-transformers give the vectors that its modules give."""
 
+import ast
 import json
 import shutil
 
@@ -276,32 +277,59 @@ def test_an_encoder_in_its_own_folder_is_found(folder):
     assert bert_keras.Tokenizer.from_preset(folder).vocabulary == VOCABULARY
 
 
-def test_each_of_two_encoders_loads_from_a_folder_that_lists_its_modules(folder, tmp_path):
-    both, expected = tmp_path / "both", {}
+# Where a `Router` of sentence-transformers 6, or an older `Asym`, keeps its modules and its table,
+# and the modules after it.
+ROUTES = {
+    "Router": ("", "router_config.json", ()),
+    "Router, Normalize": ("", "router_config.json", (("Normalize", "1_Normalize"),)),
+    "Asym": ("0_Asym", "config.json", ()),
+}
+
+
+@pytest.mark.parametrize("layout", ROUTES)
+def test_each_of_two_encoders_loads_from_a_folder_that_lists_its_modules(tmp_path, layout):
+    where, table, after = ROUTES[layout]
+    both, expected, structure = tmp_path / "both", {}, {}
     for number, kind in enumerate(("document", "query")):
         keras.utils.set_random_seed(number)
-        tiny_embedder().export_to_huggingface(tmp_path / kind)
+        tiny_embedder(normalize=bool(after)).export_to_huggingface(tmp_path / kind)
         expected[kind] = bert_keras.TextEmbedder.from_preset(tmp_path / kind).embed(TEXTS)
-        inner = shutil.copytree(tmp_path / kind, both / f"{kind}_0_Transformer")
-        (inner / "1_Pooling").rename(both / f"{kind}_1_Pooling")
+        structure[kind] = [f"{kind}_0_Transformer", f"{kind}_1_Pooling"]
+        inner = shutil.copytree(tmp_path / kind, both / where / structure[kind][0])
+        (inner / "1_Pooling").rename(both / where / structure[kind][1])
         (inner / "modules.json").unlink()
     assert np.abs(expected["query"] - expected["document"]).max() > 0.1
-    list_modules(both, ("Router", ""))
+    types = {x: f"{MODULES}.{x.rpartition('_')[2]}" for ids in structure.values() for x in ids}
+    list_modules(both, (layout.partition(",")[0], where), *after)
+    write_json(both / where / table, {"types": types, "structure": structure})
     # `pooling` and `normalize` replace modules, but not the choice of an encoder.
-    for source in (both, both / "document_0_Transformer", both / "query_0_Transformer"):
+    for source in (both, *(both / where / f"{kind}_0_Transformer" for kind in expected)):
         for options in ({}, {"pooling": "mean", "normalize": True}):
-            message = r"modules of one, such as .*query_0_Transformer"
-            with pytest.raises(ValueError, match=message) as refusal:
+            with pytest.raises(ValueError, match=r"types and paths are \{") as refusal:
                 bert_keras.TextEmbedder.from_preset(source, **options)
             assert "damaged" not in str(refusal.value)
     # A task with a new head may begin with either encoder, and is told which one it has.
     with pytest.warns(UserWarning, match="document_0_Transformer', .*The first is read"):
         bert_keras.TextClassifier.from_preset(both, num_classes=2)
-    for kind, vectors in expected.items():
-        modules = ("Transformer", f"{kind}_0_Transformer"), ("Pooling", f"{kind}_1_Pooling")
+    for kind, modules in ast.literal_eval(
+        str(refusal.value).partition("paths are ")[2][:-1]
+    ).items():
         list_modules(both, *modules)
         embedder = bert_keras.TextEmbedder.from_preset(both)
-        np.testing.assert_allclose(embedder.embed(TEXTS), vectors, atol=1e-6)
+        np.testing.assert_allclose(embedder.embed(TEXTS), expected[kind], atol=1e-6)
+
+
+def test_one_encoder_for_both_routes_needs_no_choice(exported, folder):
+    ids = ["query_0_Transformer", "1_Pooling"]
+    inner = shutil.copytree(exported, folder / ids[0])
+    (inner / "modules.json").unlink()
+    (folder / "config.json").unlink()
+    list_modules(folder, ("Router", ""))
+    types = {id: f"{MODULES}.{id.rpartition('_')[2]}" for id in ids}
+    routes = {"types": types, "structure": {"query": ids, "document": ids}}
+    write_json(folder / "router_config.json", routes)
+    found, expected = map(bert_keras.TextEmbedder.from_preset, (folder, exported))
+    np.testing.assert_allclose(found.embed(TEXTS), expected.embed(TEXTS), atol=1e-6)
 
 
 @pytest.mark.parametrize(

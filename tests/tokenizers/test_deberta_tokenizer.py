@@ -3,14 +3,13 @@
 import itertools
 
 import pytest
-import sentencepiece
 import transformers
 from bundle_writer import field
 from files import write_json
 from hard_texts import HARD_TEXTS
 from small_tokenizers import sentence_pieces
 from test_family_parity import check_same, check_same_pairs
-from tokenizers import Regex, normalizers
+from tokenizers import normalizers
 
 from bert_keras.tokenizers import Layout, Tokenizer, UnigramTokenizer
 from bert_keras.tokenizers.sentencepiece_model import read_sentence_pieces
@@ -45,7 +44,6 @@ def test_spm_model_alone_gives_hugging_faces_tokens(tmp_path, model, do_lower_ca
     steps = [normalizers.Lowercase()] if do_lower_case else []
     first = tuple(OPTIONS[f"{name}_piece"] for name in ("pad", "bos", "eos", "unk"))
     steps.append(read_sentence_pieces(tmp_path / "spm.model", first)[-1])
-    steps += [normalizers.Replace(Regex(" {2,}"), " "), normalizers.Strip()]
     theirs.backend_tokenizer.normalizer = normalizers.Sequence(steps)
     ours = Tokenizer.load(tmp_path)
     assert ours.vocabulary == theirs.convert_ids_to_tokens(range(len(theirs)))
@@ -66,11 +64,3 @@ def test_the_first_pieces_of_the_file_name_its_kind(tmp_path, model):
     path.write_bytes(model + field(2, field(24, 1)))
     with pytest.raises(ValueError, match="treat_whitespace_as_suffix=False"):
         UnigramTokenizer(path)
-
-
-def test_symbols_of_the_file_are_found_as_sentencepiece_finds_them(tmp_path):
-    path = tmp_path / "spm.model"
-    path.write_bytes(sentence_pieces(TEXTS, **OPTIONS))
-    theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
-    for text in ("low<user>er", "<user>low a", "a <user> low", "low\u2026 \uff21", "a\u00a0low"):
-        assert UnigramTokenizer(path)(text) == theirs.encode(text)

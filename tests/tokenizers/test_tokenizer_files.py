@@ -375,11 +375,24 @@ def test_each_argument_of_a_tokenizer_of_transformers_is_known_and_other_keys_ar
     arguments = {x.name for x in arguments if x.kind not in (x.VAR_KEYWORD, x.VAR_POSITIONAL)}
     assert len(arguments) > 30
     assert arguments - {"self"} <= {*FIXED_KEYS, *READ_KEYS, *OTHER_KEYS}
-    write_json(saved / "tokenizer_config.json", {"colour": "red"})
-    with pytest.warns(
-        UserWarning, match=r"config.json has the keys \['colour'\], which are unknown"
-    ):
+    write_json(saved / "tokenizer_config.json", {"colour": "red", "auto_map": {"AutoModel": "a.B"}})
+    with pytest.warns(UserWarning, match=r"config.json has the keys \['colour'\], which neither"):
         Tokenizer.load(saved)
+
+
+@pytest.mark.parametrize("code", [{"AutoTokenizer": ["a.B", None]}, ["a.B", None]])
+def test_a_tokenizer_with_code_of_its_own_is_named_and_may_read_any_key(saved, code):
+    write_json(saved / "tokenizer_config.json", {"auto_map": code})
+    with pytest.warns(UserWarning, match=r"code of its own, \['a.B', None\], which is never run"):
+        Tokenizer.load(saved)
+    write_json(saved / "tokenizer_config.json", {"auto_map": code, "colour": "red"})
+    with pytest.raises(ValueError, match=r"only keys that `transformers` reads.*\['colour'\]"):
+        Tokenizer.load(saved)
+
+
+def test_the_longest_text_has_an_older_name(saved):
+    write_json(saved / "tokenizer_config.json", {"max_len": 77})
+    assert Tokenizer.load(saved).model_max_length == 77
 
 
 @pytest.mark.parametrize(

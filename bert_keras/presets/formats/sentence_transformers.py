@@ -21,6 +21,7 @@ Reference: https://www.sbert.net/docs/sentence_transformer/usage/custom_models.h
 """
 
 import contextlib
+import os
 from pathlib import Path
 
 from bert_keras.answers.similarity import SIMILARITIES
@@ -58,8 +59,8 @@ _OLD_FLAGS = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 _PACKAGE = "sentence_transformers.models"
-# Says which modules of a `Router` are for queries and which for documents.
-ROUTER_FILE = "router_config.json"
+# Say which modules of a `Router`, or of an `Asym`, are for queries and which for documents.
+ROUTER_FILES = ("router_config.json", "config.json")
 # Modules that send queries and documents to others.
 _ROUTERS = ("Router", "Asym")
 _SPARSE_PACKAGE = "sentence_transformers.sparse_encoder.models"
@@ -94,6 +95,8 @@ def root_of(folder):
     folder = Path(folder)
     is_inner = folder.name.startswith(("0_", "document_0_", "query_0_"))
     roots = (folder, folder.parent) if is_inner else (folder,)
+    if folder.parent.name == "0_Asym":
+        roots = (folder.parent.parent,)
     return next((root for root in roots if (root / "modules.json").is_file()), None)
 
 
@@ -116,13 +119,15 @@ class SentenceTransformersFolder(HuggingFaceFolder):
     def _is_routed(self):
         """Whether queries and documents have modules of their own."""
         with contextlib.suppress(ValueError):
-            return not {kind for kind, _ in self._modules()}.isdisjoint(_ROUTERS)
+            first, *others = self._routes().values()
+            unread = not {kind for kind, _ in first}.isdisjoint(_ROUTERS)
+            return unread or any(route != first for route in others)
 
     def _is_late(self):
         return late_interaction.is_late_interaction([kind for kind, _ in self._modules()])
 
     def _is_sparse(self):
-        return [kind for kind, _ in self._routes()["document"]][1:] == ["SpladePooling"]
+        return [kind for kind, _ in self._routes().get("document", ())][1:] == ["SpladePooling"]
 
     def max_length(self, task):
         """Returns the longest sequence that an embedder reads, or `None`."""
@@ -157,17 +162,21 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         settings["similarity"] = self._similarity(SIMILARITIES)
         if {"pooling", "normalize"} <= set(chosen) and not self._is_routed():
             return settings
-        modules = self._modules()
+        modules = self._modules() if self._is_routed() else next(iter(self._routes().values()))
         kinds, folders = tuple(kind for kind, _ in modules), [folder for _, folder in modules]
         has_dense = kinds[2:3] == ("Dense",)
         known = ("Transformer", "Pooling", *("Dense",) * has_dense, "Normalize")
         if kinds not in (known, known[:-1]):
             advice = "Pass both `pooling` and `normalize` to ignore its modules."
             if self._is_routed():
+                listed = {
+                    name: [(kind, os.path.relpath(path, self.root)) for kind, path in modules]
+                    for name, modules in self._routes().items()
+                }
                 advice = (
-                    "It has modules of their own for queries and documents. Load two embedders, "
-                    "each from a copy of the folder whose modules.json lists the modules of one, "
-                    "such as those with the paths 'query_0_Transformer' and 'query_1_Pooling'."
+                    "It has modules of their own for queries and documents. Load an embedder for "
+                    "each, from a copy of the folder whose modules.json lists that one's modules. "
+                    f"Their types and paths are {listed}."
                 )
             raise ValueError(
                 f"{self.root / 'modules.json'} makes embeddings with the modules {list(kinds)}. "
@@ -229,26 +238,30 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         return self._inside(path, zip(kinds, folders, strict=True))
 
     def _routes(self):
-        """Returns the modules by kind of text: `"document"` and, with a `Router`, maybe `"query"`.
+        """Returns the modules by kind of text: `"document"`, or the routes of a `Router`.
+
+        Those before and after a router belong to each of its routes.
 
         Raises:
             ValueError: a file is damaged.
         """
         modules = self._modules()
-        root = modules[0][1] if modules else self.root
-        path = root / ROUTER_FILE
-        if [kind for kind, _ in modules] != ["Router"] or not path.is_file():
+        places = [i for i, (kind, _) in enumerate(modules) if kind in _ROUTERS]
+        root = modules[places[0]][1] if places else self.root
+        path = next(filter(Path.is_file, (root / name for name in ROUTER_FILES)), None)
+        if not places or path is None:
             return {"document": modules}
+        before, after = modules[: places[0]], modules[places[0] + 1 :]
         try:
             config = read_json(path, dict)
             types, structure = config["types"], config["structure"]
             routes = {
-                kind: [(types[id].rpartition(".")[2], root / id) for id in ids]
+                kind: [*before, *((types[id].rpartition(".")[2], root / id) for id in ids), *after]
                 for kind, ids in structure.items()
             }
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"{path} must have 'types' and 'structure'.") from error
-        return {"document": [], **{k: self._inside(path, found) for k, found in routes.items()}}
+        return {kind: self._inside(path, found) for kind, found in routes.items()}
 
     def _inside(self, path, modules):
         """Returns pairs of a kind and a path, after checking that each path lies in `root`."""
@@ -267,7 +280,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         kinds, folder = [kind for kind, _ in modules], modules[0][1]
         if kinds != ["SparseStaticEmbedding"]:
             raise ValueError(
-                f"{folder.parent / ROUTER_FILE} embeds queries with {kinds}. Supported: "
+                f"{folder.parent / ROUTER_FILES[0]} embeds queries with {kinds}. Supported: "
                 "SparseStaticEmbedding. A query encoder of its own is not read: its vectors would "
                 "differ from those of the document encoder. Pass `query_weights` to embed queries "
                 "by weights of your own."
@@ -402,7 +415,7 @@ def _write_router(folder, task, of_documents):
         "structure": {"query": [*of_queries], "document": [*of_documents]},
         "parameters": {"default_route": "document", "allow_empty_key": True},
     }
-    write_json(folder / ROUTER_FILE, router)
+    write_json(folder / ROUTER_FILES[0], router)
 
 
 def _write_modules(folder, task, modules, **settings):
