@@ -18,8 +18,11 @@ from bert_keras.types import Path, Texts
 def _patterns():
     """Returns the pattern of a word, and that of the characters without a glyph within words."""
     ranges = map(chr, [*range(0x300, 0x1F000), *range(0xE0000, 0xE01F0)])
-    by_kind = {"M": "", "C": ""}
-    for character in ranges:
+    # Marks that change no word: grapheme joiner, and variation selectors, as after a heart.
+    selectors = {"\u034f", *map(chr, [*range(0x180B, 0x1810), *range(0xFE00, 0xFE10)])}
+    selectors.update(map(chr, range(0xE0100, 0xE01F0)))
+    by_kind = {"M": "", "C": "".join(selectors)}
+    for character in filter(lambda x: x not in selectors, ranges):
         kind = unicodedata.category(character)
         if kind[0] == "M" or (kind == "Cf" and character != "\u200b"):  # Its space ends a word.
             by_kind[kind[0]] += character

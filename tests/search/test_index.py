@@ -544,6 +544,8 @@ def test_words_are_what_stands_between_spaces(text):
         ("\uff2b-\uff12\uff10\uff10\uff84\uff9e", "K-200\u30c9"),
         ("\ufb01nance", "finance"),
         ("don’t", "don't"),
+        ("a\u034fb 葛\U000e0100", "ab 葛"),  # Marks that change no word.
+        ("I \u2764\ufe0f it", "I it"),
     ],
 )
 def test_words_that_read_the_same_are_the_same(one, other):
