@@ -7,7 +7,6 @@ import signal
 import sys
 import warnings
 
-from bert_keras.cli.options import wants_help
 from bert_keras.export.runtime import is_exported
 
 # Commands with flags of their own, and their modules, which import Keras.
@@ -54,6 +53,12 @@ def prepare():
             from bert_keras.engine.jax_compilation_cache import keep_compiled_programs
 
             keep_compiled_programs(0.0)  # The second run of a command compiles nothing.
+
+
+def wants_help(arguments):
+    """Whether the help is among the arguments before `--`."""
+    before = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return not {"-h", "--help", "-help", "-?"}.isdisjoint(before)
 
 
 def started():

@@ -1,23 +1,22 @@
-"""`bert-keras compare RUN RUN ...`: runs of `train` side by side."""
-
-from pathlib import Path
-
-from bert_keras.cli.options import TRACEBACK, parse_all
-from bert_keras.engine.atomic_files import read_json
-
-ABOUT = """Show runs of `train` side by side, the best first: their scores, and what differs.
+"""Show runs of `train` side by side, the best first: their scores, and what differs.
 
     bert-keras compare output/text_classification-1 output/text_classification-2
 
 Each RUN is the output folder of `train`. `examples` is a checksum of the examples. Where it
 differs, the runs were trained or measured on other examples, and their scores cannot be compared.
 """
+
+from pathlib import Path
+
+from bert_keras.cli.options import TRACEBACK, parse_all
+from bert_keras.engine.atomic_files import read_json
+
 GROUPS = {"Flags": (TRACEBACK,)}
 
 
 def main(arguments):
     """Runs the command with the arguments after `compare`."""
-    _, runs = parse_all("compare", ABOUT, GROUPS, arguments)
+    _, runs = parse_all("compare", __doc__, GROUPS, arguments)
     if len(runs) < 2:
         raise ValueError(f"Write `compare RUN RUN ...`. Received: {' '.join(runs) or 'nothing'}.")
     rows = [_row(run) for run in runs]

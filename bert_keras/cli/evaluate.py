@@ -1,18 +1,4 @@
-"""`bert-keras evaluate MODEL FILE`: the scores of a trained model on a labelled file."""
-
-import json
-
-from bert_keras.answers.classes import check_threshold
-from bert_keras.checks import check_exists
-from bert_keras.cli import sources
-from bert_keras.cli.baseline import defined
-from bert_keras.cli.kinds import TASKS
-from bert_keras.cli.options import TRACEBACK, Option, parse_all, passed_flags
-from bert_keras.cli.train import check_can_measure, show_classes
-from bert_keras.engine.atomic_files import write_json
-from bert_keras.tasks.reranker import Reranker
-
-ABOUT = """Measure a trained model on a labelled file.
+"""Measure a trained model on a labelled file.
 
     bert-keras evaluate MODEL FILE
     bert-keras evaluate output/sentiment reviews.csv --columns review --label_column stars
@@ -21,6 +7,19 @@ ABOUT = """Measure a trained model on a labelled file.
 MODEL is the folder of a run of `train`, a `.keras` file, a folder or a hub address. FILE is read as
 `train` reads it, with the same flags. Prints the score in words, then all scores as JSON.
 """
+
+import json
+
+from bert_keras.checks import check_exists
+from bert_keras.cli import sources
+from bert_keras.cli.baseline import defined
+from bert_keras.cli.example_files import are_labelled, check_columns
+from bert_keras.cli.kinds import TASKS
+from bert_keras.cli.options import TRACEBACK, Option, parse_all, passed_flags
+from bert_keras.cli.train import check_can_measure, show_classes
+from bert_keras.engine.atomic_files import write_json
+from bert_keras.tasks.reranker import Reranker
+
 # The kind of labels is the model's.
 DATA = {x.name: x for kind in TASKS.values() for x in kind.data if x.name != "problem_type"}
 GROUPS = {
@@ -31,7 +30,7 @@ GROUPS = {
 
 def main(arguments):
     """Runs the command with the arguments after `evaluate`."""
-    flags, words = parse_all("evaluate", ABOUT, GROUPS, arguments)
+    flags, words = parse_all("evaluate", __doc__, GROUPS, arguments)
     if len(words) != 2:
         raise ValueError(f"Write `evaluate MODEL FILE`. Received: {' '.join(words) or 'nothing'}.")
     source, path = words
@@ -40,18 +39,21 @@ def main(arguments):
     kind = _kind_of(source, model, warned)
     _check_flags(flags, kind)
     check_can_measure(kind)
-    kind = kind(flags)
-    examples = kind.read_labelled(path, model)
-    if not kind.are_labelled(examples):
+    if kind.num_columns:
+        check_columns(kind, flags)
+    examples = kind.read_labelled(flags, path, model)
+    if not are_labelled(examples):
         raise ValueError(f"{path} must have labels to measure by. Received: none.")
+    options = {}
     if (thresholds := sources.thresholds_of(source)) is not None:
         print(f"The thresholds are those of {source}.")
-        kind.scoring_thresholds = check_threshold(thresholds, model.label_names)
-    scores = defined(kind.evaluate(model, examples)[0])
+        options = {"threshold": thresholds}
+    measured = kind.measure(flags, model, examples, **options)
+    scores = defined(measured.scores)
     verdict = kind.verdict(scores, examples)
     if verdict.count and verdict.value is not None:
         print(verdict.in_words())
-    show_classes(kind, model, examples)
+    show_classes(measured)
     if flags.output:
         write_json(flags.output, {"model": source, "file": path, "scores": scores})
     print(json.dumps(scores, allow_nan=False))

@@ -35,11 +35,12 @@ import os
 import sys
 import warnings
 
+from bert_keras.answers.answerer import Option
 from bert_keras.answers.catalog import ANSWERERS
 from bert_keras.checks import check_exists
 from bert_keras.cli import bootstrap, errors, serve, sources, text_rows
-from bert_keras.cli.bootstrap import WITH_OWN_FLAGS
-from bert_keras.cli.options import LAYOUT, TRACEBACK, Option, parse_all, wants_help, wants_traceback
+from bert_keras.cli.bootstrap import WITH_OWN_FLAGS, wants_help
+from bert_keras.cli.options import LAYOUT, TRACEBACK, parse_all, wants_traceback
 from bert_keras.version import __version__
 
 
@@ -66,25 +67,17 @@ ANSWERS = (
         None,
         "Format of answers; by default from the file's name, or JSON lines, or text in a terminal.",
     ),
-    Option(
-        "columns", str, None, "Names of the fields; two make pairs for `classify`.", many="list"
-    ),
+    Option("columns", list, None, "Names of the fields; two make pairs for `classify`."),
     *LAYOUT,
     Option("batch_size", int, 32, "Texts in a batch.", 1),
 )
 SPARSE = Option("sparse", bool, False, "Weights of tokens instead of a vector: SPLADE.")
 
 
-def _flag_of(option):
-    """Returns an option of an answer as a flag, which has no value unless it is passed."""
-    many = "list" if option.type is list else None
-    kind = str if option.type is list else option.type
-    return Option(option.name, kind, None, option.about, option.least, option.most, many)
-
-
 def _own_flags(command):
     """Returns the flags of a command's own options, `--sparse` included."""
-    own = {x.name: _flag_of(x) for cls in COMMANDS[command] for x in cls.options}
+    # They have no value unless they are passed.
+    own = {x.name: x._replace(default=None) for cls in COMMANDS[command] for x in cls.options}
     return [*own.values(), *([SPARSE] if command == "embed" else [])]
 
 

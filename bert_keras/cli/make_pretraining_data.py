@@ -37,13 +37,12 @@ INVALID_BYTES = Option(
 INPUT = (
     Option(
         "input",
-        str,
+        list,
         None,
         "Text files, folders of .txt and .txt.gz, or patterns with *, separated by commas; also "
         "addresses such as s3://bucket/books/.",
-        many="list",
     ),
-    Option("records", str, None, "TFRecord files instead of --input.", many="list"),
+    Option("records", list, None, "TFRecord files instead of --input."),
     Option("documents", ("blank_line", "file"), "blank_line", "What separates two documents."),
     Option("sentences_per_line", bool, False, "Each line is a sentence; do not split lines."),
     INVALID_BYTES,

@@ -1,38 +1,19 @@
-"""The flags of a command, declared as rows of `Option`."""
+"""The flags of a command, declared as rows of `Option`, the same as those of answers.
+
+The type of a flag may also be `list`, for strings separated by commas, or a list of one type, for
+different values of that type separated by commas.
+"""
 
 import re
 import sys
-from typing import NamedTuple
 
 from absl import flags
 
+from bert_keras.answers.answerer import Option
+from bert_keras.cli.bootstrap import wants_help
+
 # The default of a flag that must be given.
 REQUIRED = object()
-
-
-class Option(NamedTuple):
-    """A flag.
-
-    Args:
-        name: str.
-        kind: `str`, `int`, `float`, `bool`, or a tuple of the values allowed.
-        default: its value when it is not given; a list if it takes several values. `REQUIRED` if
-            it must be given.
-        help: str, a sentence.
-        least: the smallest number allowed.
-        most: the largest number allowed.
-        many: `None` for one value, `"list"` for strings separated by commas, or `"distinct"` for
-            different values of `kind` separated by commas.
-    """
-
-    name: str
-    kind: type | tuple
-    default: object
-    help: str
-    least: float | None = None
-    most: float | None = None
-    many: str | None = None
-
 
 LAYOUT = (
     Option("separator", str, None, "What separates columns; by default it is detected."),
@@ -105,29 +86,25 @@ def parse_all(command, about, groups, arguments):
     return values, values([command, *arguments])[1:]
 
 
-def wants_help(arguments):
-    """Whether the help is among the arguments before `--`."""
-    before = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return not {"-h", "--help", "-help", "-?"}.isdisjoint(before)
-
-
 def wants_traceback(arguments):
     """Whether `--traceback` is among the arguments, also where they cannot be parsed."""
     return any(re.fullmatch("--?traceback(=true)?", argument) for argument in arguments)
 
 
 def _define(values, title, option):
-    name, kind, default, about, least, most, many = option
+    name, kind, default, about, least, most, _ = option
     value = None if default is REQUIRED else default
+    is_distinct = isinstance(kind, list)
+    kind = kind[0] if is_distinct else kind
     parser, serializer = flags.ArgumentParser(), flags.ArgumentSerializer()
     if kind in (int, float):
         number = flags.IntegerParser if kind is int else flags.FloatParser
         parser = number(lower_bound=least, upper_bound=most)
     elif isinstance(kind, tuple):
         parser, about = flags.EnumParser(list(kind)), f"<{'|'.join(kind)}>: {about}"
-    if many == "list":
+    elif kind is list:
         parser, serializer = flags.ListParser(), flags.ListSerializer(",")
-    elif many == "distinct":
+    if is_distinct:
         parser, serializer = _Distinct(parser), flags.ListSerializer(",")
     if kind is bool:
         flag = flags.BooleanFlag(name, value, about)

@@ -48,9 +48,9 @@ MODELS = {
 OPTIMIZERS = {"adamw": training.AdamW, "lamb": training.Lamb}
 JIT_COMPILE = {"auto": "auto", "true": True, "false": False}
 DATA = (
-    Option("data_dir", str, REQUIRED, "Folder of examples, or one for each phase.", many="list"),
-    Option("heldout_dir", str, [], "Folder to measure on, or one for each phase.", many="list"),
-    Option("shares", str, None, "Share of the steps in each phase; for two 0.9,0.1.", many="list"),
+    Option("data_dir", list, REQUIRED, "Folder of examples, or one for each phase."),
+    Option("heldout_dir", list, [], "Folder to measure on, or one for each phase."),
+    Option("shares", list, None, "Share of the steps in each phase; for two 0.9,0.1."),
     Option(
         "objective",
         ("auto", *MODELS),
@@ -84,11 +84,10 @@ TRAINING = (
     Option("optimizer", tuple(OPTIMIZERS), "adamw", "lamb is for very large batches."),
     Option(
         "learning_rate",
-        str,
+        list,
         ["5e-4"],
         "Peak of one rise and fall over all steps, or one peak for each phase, which rises and "
         "falls to 0 on its own. The paper uses 1e-4 for its larger models.",
-        many="list",
     ),
     Option("warmup", float, 0.1, "Share of the steps with a rising rate; in the paper 0.01."),
     Option("weight_decay", float, 0.01, "Weight decay of kernels and embeddings."),

@@ -1,4 +1,16 @@
-"""`bert-keras train TASK`: fine-tune on a data set, measure, save and predict, in a run folder."""
+"""Fine-tune on a data set, measure, save and predict, in a run folder.
+
+    bert-keras train TASK --data_dir FOLDER
+    bert-keras train TASK --train_file FILE --dev_file FILE --output_dir my_run
+    bert-keras train TASK ... --batch_size 16,32 --learning_rate 5e-5,3e-5 --epochs 2,3,4
+
+Several values of a flag make a table of all combinations, and several seeds give their mean and
+spread. The run folder holds the best model as model.keras, its card README.md, results.json,
+scores_by_class.json, the wrong dev examples as wrong_dev.csv, predictions for a test set (for
+questions also for the dev set), and pictures. After a kill the same command with --resume
+continues. `bert-keras compare` shows several runs side by side. The environment variable
+KERAS_BACKEND selects the backend.
+"""
 
 import contextlib
 import dataclasses
@@ -14,12 +26,20 @@ import warnings
 import keras
 import numpy as np
 
-from bert_keras import plots
-from bert_keras.checks import require
+from bert_keras import datasets, metrics, plots
+from bert_keras.checks import check_not_empty, require
 from bert_keras.cli import devices
 from bert_keras.cli.baseline import defined
-from bert_keras.cli.kinds import TASKS
-from bert_keras.cli.kinds.kind import check_paths, take, texts_of
+from bert_keras.cli.example_files import (
+    Questions,
+    are_labelled,
+    columns_of,
+    labels_of,
+    read_splits,
+    texts_of,
+)
+from bert_keras.cli.kinds import TASKS, TRUNCATIONS
+from bert_keras.cli.measures import BATCH_SIZE, TRUE_PAIR
 from bert_keras.cli.options import TRACEBACK, Option, parse
 from bert_keras.cli.run_folder import EachEpoch, RunFolder
 from bert_keras.cli.text_rows import Row, answers_to
@@ -27,21 +47,9 @@ from bert_keras.engine.atomic_files import write_json, writing
 from bert_keras.engine.malloc import keep_freed_memory
 from bert_keras.presets.assign import NewHead
 from bert_keras.presets.model_card import README, card_of
+from bert_keras.training import CosineRegression, MultipleNegativesRanking
 from bert_keras.training.callbacks import BestOnMetric
 
-ABOUT = """{about}
-
-    bert-keras train {name} --data_dir FOLDER
-    bert-keras train {name} --train_file FILE --dev_file FILE --output_dir my_run
-    bert-keras train {name} ... --batch_size 16,32 --learning_rate 5e-5,3e-5 --epochs 2,3,4
-
-Several values of a flag make a table of all combinations, and several seeds give their mean and
-spread. The run folder holds the best model as model.keras, its card README.md, results.json,
-scores_by_class.json, the wrong dev examples as wrong_dev.csv, predictions for a test set (for
-questions also for the dev set), and pictures. After a kill the same command with --resume
-continues. `bert-keras compare` shows several runs side by side. The environment variable
-KERAS_BACKEND selects the backend.
-"""
 SAMPLE = (
     "Train on this many examples, drawn by --seed. Other sets stay whole, except long texts and "
     "questions, which take hours to measure."
@@ -65,9 +73,9 @@ EARLY_STOPPING = (
     f"Stop after {PATIENCE} epochs without a better score on dev, and keep the best weights."
 )
 TRAINING = (
-    Option("epochs", int, None, EPOCHS, 0, many="distinct"),
-    Option("batch_size", int, [32], "Examples in a step.", 1, many="distinct"),
-    Option("learning_rate", float, None, RATE, 0.0, many="distinct"),
+    Option("epochs", [int], None, EPOCHS, 0),
+    Option("batch_size", [int], [32], "Examples in a step.", 1),
+    Option("learning_rate", [float], None, RATE, 0.0),
     Option("class_weight", ("balanced",), None, "Weight rare classes more, for unequal classes."),
     Option("early_stopping", bool, False, EARLY_STOPPING),
     Option("seed", int, 0, "Seed of the weights, the dropout and the order of examples."),
@@ -109,7 +117,7 @@ def main(arguments):
     if name not in TASKS:
         raise ValueError(f"A task must be one of {', '.join(TASKS)}. Received: {name!r}.")
     kind = TASKS[name]
-    about = ABOUT.format(name=name, about=kind.about())
+    about = f"{kind.about()}\n\n{__doc__.replace('TASK', name)}"
     flags = parse(f"train {name}", about, groups(kind), arguments[1:])
     keep_freed_memory()
     # JAX reports missing accelerators in words that look like errors.
@@ -120,7 +128,7 @@ def main(arguments):
         flags.pictures = importlib.util.find_spec("matplotlib") is not None
     elif flags.pictures:
         require("matplotlib", "draw pictures", extra="plots")
-    train(kind(flags), flags)
+    train(kind, flags)
 
 
 def groups(kind):
@@ -139,17 +147,16 @@ def groups(kind):
 
 def train(kind, flags):
     """Reads the data, trains each setting with each seed, and writes the run folder."""
-    check_paths(flags)
-    splits = kind.read()
+    splits = read_splits(kind, flags)
     for name in ("train", "dev"):
         examples = getattr(splits, name)
-        if not kind.are_labelled(examples):
+        if not are_labelled(examples):
             raise ValueError(
                 f"The {name} examples must have labels. Received: {len(examples)} examples without "
                 "any, as in GLUE's test sets. Pass such a file by --test_file."
             )
     splits = _sampled(kind, flags, splits)
-    names = kind.settings(splits).get("label_names")
+    names = splits.settings.get("label_names")
     labels = f"; labels: {names}" if names else ""
     print(f"{len(splits.train)} examples to train on, {len(splits.dev)} to measure on{labels}.")
     settings = {key: flags[key].value for key in flags if key not in NOT_SETTINGS}
@@ -157,7 +164,7 @@ def train(kind, flags):
 
     with RunFolder(flags.output_dir, kind.name, settings, flags.resume, flags.overwrite) as run:
         make = functools.partial(make_model, kind, flags, splits, next(combinations(flags)))
-        reference_scores = kind.before(make, splits)
+        reference_scores = _reference_scores(kind, flags, splits, make)
         for number, setting in enumerate(combinations(flags)):
             for seed in range(flags.seed, flags.seed + flags.seeds):
                 if not run.is_done(setting, seed):
@@ -178,10 +185,88 @@ def make_model(kind, flags, splits, setting, **changes):
     """Returns a new model for the training examples; `changes` are arguments in place of flags."""
     names = ["max_length", "dtype", *(option.name for option in kind.model)]
     options = {n: flags[n].value for n in names if flags[n].value is not None}
-    options |= kind.settings(splits) | changes
+    options |= splits.settings | changes
+    cls, strategy = kind.model_class, setting.get("strategy")
+    if strategy is not None:  # Long texts are shortened, or read in windows.
+        options.pop("problem_type")
+        keep = options.pop("keep")
+        if strategy in TRUNCATIONS:
+            cls = TASKS["text_classification"].model_class
+            options = {n: x for n, x in options.items() if n not in ("num_windows", "stride")}
+            options["truncation"] = strategy
+        else:
+            options |= {"combine": strategy, "truncation": keep}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NewHead)  # It is about to be trained.
-        return kind.make(setting, options)
+        return cls.from_preset(flags.preset, **options)
+
+
+def _reference_scores(kind, flags, splits, make):
+    """Returns scores to compare with, by name.
+
+    Args:
+        kind, flags, splits: see `train`.
+        make: function that returns a new model; its arguments replace those of the flags.
+    """
+    if "objective" in flags:
+        scores = kind.measure(flags, make(), splits.dev).scores
+        print("Before training:", scores)
+        return {"untrained": scores}
+    if "baselines" not in flags or not flags.baselines:
+        return {}
+    print("Baseline: a classifier on the frozen encoder.")
+    keras.utils.set_random_seed(flags.seed)
+    frozen, train = make(frozen="backbone", pooling="mean"), splits.train
+    frozen.compile(learning_rate=1e-2)
+    frozen.fit(train.texts, train.labels, batch_size=BATCH_SIZE, epochs=3, verbose=2)
+    return {"frozen": kind.measure(flags, frozen, splits.dev).scores}
+
+
+def _compile_options(flags):
+    """Returns the further arguments of `compile` that flags of a kind of examples make."""
+    if "objective" in flags:
+        is_ranking = flags.objective == "ranking"
+        loss = MultipleNegativesRanking(flags.scale, flags.symmetric) if is_ranking else None
+        return {"loss": loss or CosineRegression()}
+    return {"label_smoothing": flags.label_smoothing} if "label_smoothing" in flags else {}
+
+
+def _fit_options(kind, flags, splits):
+    """Returns the examples as arguments of `fit`."""
+    train, dev = splits.train, splits.dev
+    if "objective" in flags and flags.objective == "ranking":
+        first, second = train.take(np.flatnonzero(train.labels >= TRUE_PAIR)).texts
+        check_not_empty(first, "--objective ranking needs pairs with the same meaning")
+        return {"x": (first, second), "y": groups_of(first, second)}
+    if isinstance(train, Questions):
+        return {"x": train.examples}
+    options = {"x": columns_of(train), "y": labels_of(train)}
+    if kind.validates:
+        options["validation_data"] = columns_of(dev), labels_of(dev)
+    return options
+
+
+def groups_of(first, second):
+    """Returns a number for each pair, the same for pairs that are connected by equal texts.
+
+    Pairs (a, b), (c, b) and (c, d) are one group: as negatives of one another they would teach that
+    a and d differ, although both mean the same as b and c.
+
+    Args:
+        first: list of str.
+        second: list of str.
+
+    Returns:
+        int32 `(num_pairs,)`, the connected components of the graph of texts with pairs as edges.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    texts, ids = np.unique([*first, *second], return_inverse=True)
+    first_ids, second_ids = np.split(ids, 2)
+    shape = (len(texts), len(texts))
+    graph = coo_array((np.ones(len(first_ids)), (first_ids, second_ids)), shape)
+    return connected_components(graph, directed=False)[1][first_ids].astype("int32")
 
 
 def _run_trial(kind, flags, splits, run, number, setting, seed):
@@ -192,13 +277,16 @@ def _run_trial(kind, flags, splits, run, number, setting, seed):
     if model is None:
         model = make_model(kind, flags, splits, setting)
         _check_vocabulary(flags, model, splits.train)
-        kind.check(model, splits)
-        model.compile(learning_rate=setting.get("learning_rate"), **kind.compile_options())
+        if isinstance(splits.dev, Questions):
+            for examples in filter(None, (splits.dev, splits.test)):
+                # If a question has no token this raises now, not after hours.
+                model.cut(examples.examples)
+        model.compile(learning_rate=setting.get("learning_rate"), **_compile_options(flags))
     trial = {"setting": setting, "seed": seed}
     each_epoch, epochs = EachEpoch(run, trial, history), setting.get("epochs")
     if epochs != 0:
         model.fit(
-            **kind.fit_options(splits),
+            **_fit_options(kind, flags, splits),
             batch_size=setting["batch_size"],
             epochs=epochs,
             initial_epoch=num_epochs,
@@ -207,13 +295,14 @@ def _run_trial(kind, flags, splits, run, number, setting, seed):
             callbacks=[*_measuring(kind, flags, splits, run), each_epoch],
             **({"class_weight": flags.class_weight} if flags.class_weight else {}),
         )
-    scores, files = kind.evaluate(model, splits.dev, tune=True)
+    measured = kind.measure(flags, model, splits.dev, tune=True)
+    scores = {**measured.scores}
     for name, examples in splits.dev_sets.items():
-        found, _ = kind.evaluate(model, examples, tune=True)
+        found = kind.measure(flags, model, examples, tune=True).scores
         scores |= {f"{name}_{key}": x for key, x in found.items()}
     print(_in_words(scores), flush=True)
     if run.add(number, trial, scores, model) and kind.keeps_answers:
-        _write(run.path, files())
+        write_answers(run.path, measured.files)
     if flags.pictures and epochs != 0:
         path = run.path / f"learning_curves_{number}_seed_{seed}.png"
         plots.learning_curves(each_epoch.history, path=path)
@@ -226,7 +315,7 @@ def _measuring(kind, flags, splits, run):
 
     def measure(model):
         run.begin()  # Before the file of the best weights is written.
-        scores, _ = kind.evaluate(model, splits.dev, tune=True)
+        scores = kind.measure(flags, model, splits.dev, tune=True).scores
         return {"main_score": next(iter(scores.values())), **scores}
 
     options = {"restore_best_weights": False}
@@ -247,18 +336,26 @@ def finish(kind, flags, splits, run, reference_scores):
     for name, scores in reference_scores.items():
         print(f"{name}: {_in_words(scores)}")
         results |= {f"{name}_{key}": value for key, value in scores.items()}
-    thresholds, tuned = kind.after(model, splits)
+    measure = functools.partial(kind.measure, flags, model)
+    thresholds, tuned = _tune_thresholds(measure, model, splits)
     results |= tuned
+    options = {}
     if thresholds is not None:
         write_json(run.path / "thresholds.json", thresholds)
-    show_classes(kind, model, splits.dev, run.path / "scores_by_class.json")
-    _write_wrong(kind, model, splits.dev, run.path / "wrong_dev.csv")
+        options = {"threshold": thresholds}
+    if not kind.keeps_answers:  # Nothing else is known of answers that each trial keeps.
+        dev = measure(splits.dev)
+        show_classes(dev, run.path / "scores_by_class.json")
+        answered = measure(splits.dev, **options) if options else dev
+        _write_wrong(model, splits.dev, answered, run.path / "wrong_dev.csv")
+        if flags.pictures and dev.picture is not None:
+            name, draw, columns = dev.picture
+            draw(*columns, path=run.path / f"{name}.png")
     if splits.test:
-        scores, files = kind.evaluate(model, splits.test)
-        _write(run.path, files(), "test_")
-        results |= {f"test_{name}": value for name, value in scores.items()}
+        write_answers(run.path, measure(splits.test, **options).files, "test_")
+        results |= {f"test_{name}": x for name, x in measure(splits.test).scores.items()}
     if flags.pictures:
-        _draw(kind, model, splits, run)
+        print(f"Drew {', '.join(sorted(path.name for path in run.path.glob('*.png')))}.")
     results = defined(results)
     chosen = {"setting": setting} if len(run.ranked()) > 1 else {}
     with_verdict = {"verdict": verdict.as_dict()} if is_sure else {}
@@ -267,9 +364,34 @@ def finish(kind, flags, splits, run, reference_scores):
     print(json.dumps(results, allow_nan=False), flush=True)
 
 
-def show_classes(kind, model, examples, path=None):
+def _tune_thresholds(measure, model, splits):
+    """Returns thresholds tuned on dev, a dict by label, and the scores of other examples.
+
+    The other examples, scored with 0.5 and with the thresholds, are the labelled test set, or
+    without one half of the dev set. Where a text has not several labels, there are no thresholds.
+    """
+    dev, test, name = splits.dev, splits.test, "test"
+    if getattr(dev, "problem_type", None) != "multi_label":
+        return None, {}
+    if test is None or test.labels is None:
+        name = "dev_half"
+        try:
+            dev, test = datasets.split_examples(dev, test_size=len(dev) // 2, seed=0)
+        except ValueError as error:
+            print(f"No thresholds are tuned on half of the dev set: {error}")
+            return None, {}
+    thresholds = metrics.tune_thresholds(dev.labels, model.probabilities(dev.texts)).tolist()
+    scores = {}
+    for prefix, threshold in ((name, 0.5), (f"{name}_tuned", thresholds)):
+        measured = measure(test, threshold=threshold).scores
+        scores |= {f"{prefix}_{key}": value for key, value in measured.items()}
+    print(f"Thresholds tuned on {len(dev)} examples, measured on {len(test)} others: {scores}")
+    return dict(zip(dev.label_names, thresholds, strict=True)), scores
+
+
+def show_classes(measured, path=None):
     """Prints the scores of each class, and writes them to a file if there is a path."""
-    scores = kind.by_class(model, examples)
+    scores = measured.by_class
     if not scores:
         return
     width = max(len(str(name)) for name in scores)
@@ -281,17 +403,21 @@ def show_classes(kind, model, examples, path=None):
         write_json(path, scores)
 
 
-def _write_wrong(kind, model, examples, path):
+def _write_wrong(model, examples, measured, path):
     """Writes a table of the examples that the model answers wrongly, the surest first."""
-    if (labels := kind.true_labels(examples)) is None:
+    if measured.labels is None:
         return
-    rows = []
-    for texts, answer, true in zip(*kind.answers(model, examples), labels, strict=True):
-        prediction = {"predicted": kind.predicted_label(answer)}
+    rows, columns = [], columns_of(examples)
+    names = [field.name for field in model.answerers[0].fields]
+    texts = zip(*(columns if isinstance(columns, tuple) else (columns,)), strict=True)
+    answers = measured.answers or [{}] * len(examples)
+    for fields, (true, predicted), answer in zip(texts, measured.labels, answers, strict=True):
+        prediction = {"predicted": predicted}
         if "label" in answer:
             prediction["probability"] = answer["probabilities"][answer["label"]]
-        if prediction["predicted"] != true:
-            rows.append((prediction, {**texts, "label": true}))
+        if predicted != true:
+            record = dict(zip(names, fields, strict=False))
+            rows.append((prediction, {**record, "label": true}))
     with answers_to(path, "csv") as write:
         for prediction, record in sorted(rows, key=lambda row: -row[0].get("probability", 0)):
             write(prediction, Row((), record))
@@ -327,12 +453,7 @@ def _in_words(values):
     return ", ".join(f"{name} {value}" for name, value in pairs)
 
 
-def _draw(kind, model, splits, run):
-    kind.draw(model, splits.dev, run.path)
-    print(f"Drew {', '.join(sorted(path.name for path in run.path.glob('*.png')))}.")
-
-
-def _write(folder, files, prefix=""):
+def write_answers(folder, files, prefix=""):
     """Writes answers to files: JSON lines, JSON or text, by the ending of each name."""
     for name, content in files.items():
         with writing(folder / f"{prefix}{name}") as file:
@@ -372,7 +493,7 @@ def _sampled(kind, flags, splits):
         if flags.sample is None or flags.sample >= len(examples):
             return examples
         order = np.random.default_rng(flags.seed).permutation(len(examples))
-        sample = take(examples, order[: flags.sample])
+        sample = examples.take(order[: flags.sample])
         if name != "train":
             print(f"--sample cut the {name} set from {len(examples)} to {len(sample)}.")
         return sample
@@ -388,11 +509,9 @@ def _sampled(kind, flags, splits):
 def _digest(splits):
     """Returns a checksum of the examples to train on and to measure on."""
 
-    def plain(examples):
-        if isinstance(examples, list):
-            return [dataclasses.astuple(example) for example in examples]
-        columns = (getattr(examples, name) for name in examples.columns)
-        return [x.tolist() if hasattr(x, "tolist") else x for x in columns]
+    def plain(value):
+        return value.tolist() if hasattr(value, "tolist") else dataclasses.astuple(value)
 
-    text = json.dumps([plain(splits.train), plain(splits.dev)], ensure_ascii=True)
+    columns = [[getattr(x, name) for name in x.columns] for x in (splits.train, splits.dev)]
+    text = json.dumps(columns, ensure_ascii=True, default=plain)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

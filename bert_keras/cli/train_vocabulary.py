@@ -17,7 +17,7 @@ from bert_keras.corpora.text_files import expand
 from bert_keras.tokenizers import write_vocabulary
 
 OPTIONS = (
-    Option("input", str, REQUIRED, "Text files, folders of such, or patterns with *.", many="list"),
+    Option("input", list, REQUIRED, "Text files, folders of such, or patterns with *."),
     Option("output", str, "vocab.txt", "File to write."),
     Option("vocabulary_size", int, 30522, "Most tokens in the vocabulary.", 6),
     Option("lowercase", bool, True, "Lowercase the text and strip its accents."),

@@ -407,7 +407,7 @@ def _records_of_arrow(path, kind, stream):
         if kind == "feather":
             batches = pyarrow.read_table(source).to_batches()
         else:
-            batches = pyarrow.ParquetFile(source).iter_batches()
+            batches = pyarrow.ParquetFile(source).iter_batches(1024)  # By default 65,536 rows.
         rows = itertools.chain.from_iterable(batch.to_pylist() for batch in batches)
         yield from ((f"row {number}", row) for number, row in enumerate(rows, 1))
 

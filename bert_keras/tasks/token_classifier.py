@@ -476,6 +476,7 @@ class TokenClassifier(Task):
         scheme: Scheme | None = None,
         batch_size: int | None = None,
         verbose: Verbose = 0,
+        predicted: Sequence[Sequence[str | int]] | None = None,
     ) -> dict[str, Any]:
         """Returns how well whole sentences are tagged, after decoding, over all their words.
 
@@ -486,6 +487,7 @@ class TokenClassifier(Task):
                 `bert_keras.metrics.extract_entities`.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
+            predicted: what `predict_tags(sentences)` returned, or `None` to compute it.
 
         Returns:
             Dict with `accuracy`, the share of words whose tag is right; where the tags mark
@@ -503,14 +505,15 @@ class TokenClassifier(Task):
         words = self._words_of(sentences)
         check_same_length("Each sentence needs a list of tags", sentences=words, lists=tags)
         true = check_not_empty(self._tag_indices(words, tags), "There must be words to measure on")
-        true = as_classes(true)
-        logits = self._predict_words(sentences, batch_size, verbose)
-        decoded = best_tags(logits, self._chain())
-        scores = {"accuracy": float(np.mean(np.concatenate(decoded) == true))}
+        if predicted is None:
+            predicted = self.predict_tags(sentences, batch_size, verbose)
+        true, found = as_classes(true), as_classes(self._tag_indices(words, predicted))
+        scores = {"accuracy": float(np.mean(found == true))}
         if names:
-            true = np.split(true, np.cumsum([len(sentence) for sentence in words])[:-1])
-            tag_names = [[named_tags(x, names) for x in rows] for rows in (true, decoded)]
-            scores |= entity_scores(*tag_names, scheme=scheme)
+            ends = np.cumsum([len(sentence) for sentence in words])[:-1]
+            columns = (np.split(column, ends) for column in (true, found))
+            tags = [[named_tags(x, names) for x in rows] for rows in columns]
+            scores |= entity_scores(*tags, scheme=scheme)
         return scores
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bert_keras.cli.kinds.kind import files_by_name
+from bert_keras.cli.example_files import files_by_name
 from bert_keras.cli.text_rows import Row, answers_to, format_of, read_annotated
 
 pytestmark = pytest.mark.once

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_keras import datasets
-from bert_keras.cli import baseline
+from bert_keras.cli import baseline, example_files
 from bert_keras.cli.kinds import TASKS
 
 pytestmark = pytest.mark.once
@@ -34,7 +34,8 @@ def test_the_interval_of_a_score(value, count, is_correlation, expected):
     assert found == pytest.approx(expected, abs=1e-4)
 
 
-QUESTIONS = [SimpleNamespace(answers=[x] * (x < 3), is_impossible=x >= 3) for x in range(4)]
+EXAMPLES = [SimpleNamespace(answers=[x] * (x < 3), is_impossible=x >= 3) for x in range(4)]
+QUESTIONS = example_files.Questions(["c"] * 4, EXAMPLES).measured_by("squad_v2")
 SENTENCES = SimpleNamespace(tags=[["B-PER", "I-PER", "O"], ["O", "B-LOC"]])
 WORDS = SimpleNamespace(tags=[["NOUN", "VERB", "NOUN"], ["NOUN"]])
 CHOICES = datasets.MultipleChoiceExamples(["c", "d"], [["a", "b"], ["a", "b", "c", "d"]])
@@ -65,9 +66,7 @@ CHOICES = datasets.MultipleChoiceExamples(["c", "d"], [["a", "b"], ["a", "b", "c
     ],
 )
 def test_a_score_is_set_beside_the_simplest_answer(name, scores, examples, said):
-    kind = TASKS[name].__new__(TASKS[name])  # Without flags.
-    kind.metric = "squad_v2"
-    found = kind.verdict(scores, examples)
+    found = TASKS[name].verdict(scores, examples)
     assert found.value == pytest.approx(0.9)
     assert said in found.in_words() and "0.900 on" in found.in_words()
 

@@ -26,12 +26,14 @@ from bert_keras.cli import (
     compare,
     errors,
     evaluate,
+    example_files,
     main,
+    measures,
     options,
     run_folder,
     train,
 )
-from bert_keras.cli.kinds import TASKS, kind, pair_kind, question_kind
+from bert_keras.cli.kinds import TASKS
 from bert_keras.presets.assign import NewHead
 from bert_keras.training import default_hyperparameters
 
@@ -76,8 +78,10 @@ def arguments(**values):
     return [f"--{name}" if x is True else f"--{name}={x}" for name, x in values.items()]
 
 
-def parsed(name, **values):
-    return options.parse(name, "", train.groups(TASKS[name]), arguments(**values))
+def read(name, **values):
+    """Returns the `Splits` that a task reads by its flags."""
+    flags = options.parse(name, "", train.groups(TASKS[name]), arguments(**values))
+    return example_files.read_splits(TASKS[name], flags)
 
 
 @pytest.fixture
@@ -154,7 +158,7 @@ def test_the_help_of_a_task_explains_each_flag(name, capsys):
         assert f"bert-keras train {name}" in printed
         for title, rows in train.groups(TASKS[name]).items():
             assert f"{title}:" in printed
-            assert all(row.name in printed and len(row.help) > 10 for row in rows)
+            assert all(row.name in printed and len(row.about) > 10 for row in rows)
     train.main(["-h"])
     assert name in capsys.readouterr().out
 
@@ -252,7 +256,7 @@ def test_without_a_training_file_the_dev_file_is_split(run):
 def test_files_may_have_any_delimiter_and_columns():
     write("reviews.csv", ["id;review;good", *(f'{i};"some; text";{i % 2 > 0}' for i in range(12))])
     values = {"train_file": "reviews.csv", "columns": "review", "label_column": "good"}
-    train_set, dev, _, _ = TASKS[TEXTS](parsed(TEXTS, **values, dev_file="reviews.csv")).read()
+    train_set, dev, *_ = read(TEXTS, **values, dev_file="reviews.csv")
     assert sorted(train_set.label_names) == ["False", "True"] and dev.texts == ["some; text"] * 12
     message = r"no column 'text'.*\['id', 'review', 'good'\].*--columns"
     with pytest.raises(ValueError, match=message):
@@ -423,7 +427,7 @@ def test_hidden_files_beside_the_only_file_are_no_examples(yes_and_no):
     path = pathlib.Path(yes_and_no["train_file"])
     pathlib.Path(".DS_Store").touch()
     pathlib.Path(".train.tsv.swp").touch()
-    assert kind.files_by_name(".") == {"train": f"./{path}"}
+    assert example_files.files_by_name(".") == {"train": f"./{path}"}
 
 
 def test_a_run_that_fails_before_it_keeps_anything_leaves_the_folder_as_it_was(run, yes_and_no):
@@ -531,7 +535,7 @@ def test_pairs_of_published_tasks_are_similar_or_not():
         write(f"RTE/{part}.tsv", [*rte, (1, "a", "c", "not_entailment")])
         write(f"mrpc/{part}.tsv", [*mrpc, (0, 2, 2, "a", "c")])
     for folder in ("RTE", "mrpc"):
-        pairs = pair_kind.PairKind(parsed(PAIRS, data_dir=folder)).read().dev
+        pairs = read(PAIRS, data_dir=folder).dev
         assert pairs.labels.tolist() == [1.0, 0.0]
 
 
@@ -541,7 +545,7 @@ def test_text_embedding_ranks_pairs_of_a_file_and_predicts_another(run, measure,
     files["test_file"] = write("test.tsv", [row[:2] for row in rows])
     columns = {"columns": "0,1", "label_column": 2, "highest_score": 4}
     options = {"objective": "ranking", "symmetric": True, "pooling": "cls", "max_length": 12}
-    pair_kind.PairKind(parsed(PAIRS, **files, **columns)).read()
+    read(PAIRS, **files, **columns)
     assert "a tenth of" in capsys.readouterr().out
     # Two pairs, as many as a tenth, have a correlation of 1 or -1.
     results, _, output = run(PAIRS, **files, dev_file="train.tsv", **columns, **options)
@@ -558,7 +562,7 @@ def test_pairs_connected_by_equal_texts_are_one_group():
     graph = np.zeros((40, 40))
     graph[pairs[0], pairs[1]] = 1
     expected = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][pairs[0]]
-    found = pair_kind.groups_of(*pairs.astype(str).tolist())
+    found = train.groups_of(*pairs.astype(str).tolist())
     assert len(set(zip(found, expected, strict=True))) == len(set(found)) == len(set(expected))
 
 
@@ -687,27 +691,35 @@ def test_only_questions_with_answers_are_scored(capsys):
         for i, row in enumerate(rows)
     )
     examples = [known, impossible, unknown]
-    assert question_kind.answered("squad_v1", examples) == [known]
-    assert question_kind.answered("squad_v2", examples) == [known, impossible]
+
+    def questions(metric, examples):
+        contexts = [example.context for example in examples]
+        return example_files.Questions(contexts, examples).measured_by(metric, "questions")
+
+    assert measures.measurable(questions("squad_v1", examples)) == [known]
+    assert measures.measurable(questions("squad_v2", examples)) == [known, impossible]
 
     found = [NBest([Span("anna", 0, 4, 0.9, 0.0, 0.0)], None, score) for score in (-2.0, 2.0, 0.0)]
     qa = bert_keras.QuestionAnswering(bert_keras.BertBackbone(9, 1, 1, 4, 4))
-    score = question_kind.question_scores
-    assert score(qa, "squad_v1", examples, found) == {"f1": 100, "exact_match": 100}
-    both = score(qa, "squad_v2", examples, found, tune=True)
+
+    def score(metric, examples, found, tune=False):
+        return measures.question_scores(qa, questions(metric, examples), found, tune)
+
+    assert score("squad_v1", examples, found) == {"f1": 100, "exact_match": 100}
+    both = score("squad_v2", examples, found, tune=True)
     assert both["f1"] == both["NoAns_exact"] == 100
     assert qa.no_answer_threshold == both["no_answer_threshold"] == -2.0
     qa.no_answer_threshold = None
-    only = score(qa, "squad_v2", [known, unknown], found[::2], tune=True)
+    only = score("squad_v2", [known, unknown], found[::2], tune=True)
     assert only == {"f1": 100, "exact": 100, "HasAns_f1": 100, "HasAns_exact": 100}
     assert "Only questions with an answer" in capsys.readouterr().out
-    assert score(qa, "squad_v1", [impossible], found[:1]) == {}
+    assert score("squad_v1", [impossible], found[:1]) == {}
 
 
 def test_the_answers_written_are_those_of_the_model_saved(run, monkeypatch):
     files = train_and_dev(six_questions(1), "questions.json")
     found = iter([{"f1": 2.0}, {"f1": 1.0}])  # The first of two seeds is the best.
-    monkeypatch.setattr(question_kind, "question_scores", lambda *args: next(found))
+    monkeypatch.setattr(measures, "question_scores", lambda *args: next(found))
     options = {"max_length": 32, "epochs": 0, "seeds": 2, "sample": 4}
     _, printed, output = run(QUESTIONS, **files, **options)
     assert "--sample cut the dev set from 6 to 4" in printed
@@ -726,13 +738,9 @@ def test_the_answers_written_are_those_of_the_model_saved(run, monkeypatch):
 def test_the_official_score_follows_from_the_file_and_is_printed(capsys, name, metric):
     questions = [("誰住在羅馬?", "安娜"), ("哪裡?", "羅馬")] * 3
     files = train_and_dev(one_per_context(CHINESE, *questions), name)
-    found = question_kind.QuestionKind(parsed(QUESTIONS, **files))
-    found.read()
-    assert found.metric == metric
+    assert read(QUESTIONS, **files).dev.metric == metric
     assert f"Scored as {metric}; --metric chooses" in capsys.readouterr().out
-    chosen = question_kind.QuestionKind(parsed(QUESTIONS, **files, metric="squad_v1"))
-    chosen.read()
-    assert chosen.metric == "squad_v1"
+    assert read(QUESTIONS, **files, metric="squad_v1").dev.metric == "squad_v1"
 
 
 # What is refused before anything is trained

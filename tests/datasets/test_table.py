@@ -4,6 +4,7 @@ What separates columns, quotes fields and encodes text is in test_file_layouts.p
 """
 
 import csv
+import tracemalloc
 
 import pytest
 
@@ -69,3 +70,14 @@ def test_rows_know_the_line_on_which_they_begin(write):
 def test_tables_and_arguments_that_are_refused(write, name, content, options, message):
     with pytest.raises(ValueError, match=message):
         read_table(write(name, content), **options)
+
+
+def test_the_memory_for_parquet_does_not_depend_on_its_number_of_rows(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    rows = {"text": ["a short text"] * 50_000, "label": ["yes"] * 50_000}
+    pandas.DataFrame(rows).to_parquet(tmp_path / "t.parquet")
+    tracemalloc.start()
+    assert sum(1 for _ in read_records(tmp_path / "t.parquet")) == 50_000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4e6

@@ -330,6 +330,9 @@ def test_scores_are_those_of_the_predicted_tags(shared):
         p == t for ps, ts in zip(predicted, TAGS, strict=True) for p, t in zip(ps, ts, strict=True)
     ]
     assert scores == {"accuracy": np.mean(right), **entity_scores(TAGS, predicted)}
+    assert shared.evaluate_tags(SENTENCES, TAGS, predicted=predicted) == scores
+    perfect = shared.evaluate_tags(SENTENCES, TAGS, predicted=TAGS)
+    assert perfect["accuracy"] == perfect["f1"] == 1
     # Batches of unequal lengths, whose words count alike.
     logged = shared.evaluate(SENTENCES, TAGS, batch_size=1, verbose=0, return_dict=True)
     assert logged["accuracy"] == pytest.approx(np.mean(right))

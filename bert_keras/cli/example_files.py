@@ -1,0 +1,501 @@
+"""Which files hold the examples of a run, and how each kind of examples is read."""
+
+import contextlib
+import dataclasses
+import functools
+import os
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_keras import datasets, metrics
+from bert_keras.checks import check_exists, raise_if_unused
+from bert_keras.cli.options import LAYOUT, passed_flags
+from bert_keras.datasets.labelled_texts import ExampleSet
+from bert_keras.datasets.reviews import SENTIMENT_SENTENCES_FILES
+
+# The known sets besides those of GLUE, by their files.
+SENTIMENT, IMDB = "sentiment_sentences", "imdb"
+# Flags of files with texts that decide how `datasets.read_texts` reads them.
+TEXT_FLAGS = ("problem_type", "label_separator", *(option.name for option in LAYOUT))
+
+
+class Splits(NamedTuple):
+    """The examples of a training run, each an `ExampleSet` whose last column is the labels.
+
+    Fields:
+        train, dev, test: the examples, `None` where there are none.
+        dev_sets: dict of further ones to measure on, by name.
+        settings: dict of the arguments of `from_preset` that follow from the labels.
+    """
+
+    train: ExampleSet
+    dev: ExampleSet
+    test: ExampleSet | None = None
+    dev_sets: dict = {}  # noqa: RUF012
+    settings: dict = {}  # noqa: RUF012
+
+
+@dataclasses.dataclass(frozen=True)
+class Questions(ExampleSet):
+    """Questions on contexts.
+
+    Args:
+        contexts: list of str.
+        examples: list of `QuestionExample`.
+        labels: list of bool, whether the metric can measure each; `None` if it can measure none.
+        metric: str, the official score.
+    """
+
+    contexts: list
+    examples: list
+    labels: list | None = None
+    metric: str | None = None
+
+    columns = ("contexts", "examples", "labels")
+
+    def measured_by(self, metric, noun=None):
+        """Returns the questions with their metric; prints how many `noun` it cannot measure.
+
+        Only the metric of SQuAD 2.0 knows questions without an answer.
+        """
+        has_answer = [bool(e.answers) for e in self.examples]
+        if metric == "squad_v2":
+            pairs = zip(has_answer, self.examples, strict=True)
+            has_answer = [known or e.is_impossible for known, e in pairs]
+        if noun and (count := has_answer.count(False)):
+            print(
+                f"{count} of {len(self)} {noun} have no answer that {metric} can measure: they are "
+                "left out of the scores."
+            )
+        labels = has_answer if any(has_answer) else None
+        return dataclasses.replace(self, labels=labels, metric=metric)
+
+
+def labels_of(examples):
+    """Returns the labels of examples, `None` if they have none."""
+    return getattr(examples, examples.columns[-1])
+
+
+def are_labelled(examples):
+    """Whether there are labels to train on or to measure by."""
+    return len(examples) > 0 and labels_of(examples) is not None
+
+
+def columns_of(examples):
+    """Returns what a model reads of examples: a column, or a tuple of columns."""
+    fields = tuple(getattr(examples, name) for name in examples.columns[:-1])
+    return fields if len(fields) > 1 else fields[0]
+
+
+def texts_of(examples):
+    """Returns a text of each example, or columns of pairs."""
+    column = getattr(examples, examples.columns[0])
+    if isinstance(column, tuple):
+        return column
+    return [text if isinstance(text, str) else " ".join(text) for text in column]
+
+
+# Files by part
+
+
+def check_columns(kind, flags):
+    """Refuses `--columns` that are not as many as a kind of examples has."""
+    least, most = kind.num_columns
+    is_known = flags.dataset or ("data_dir" in flags and flags.data_dir)
+    if not (is_known or least <= len(flags.columns) <= most):
+        raise ValueError(
+            f"--columns of {kind.name} must name {' or '.join(map(str, {least, most}))} columns, "
+            f"or --dataset a known set. Received: {', '.join(flags.columns)}."
+        )
+
+
+def read_splits(kind, flags):
+    """Returns the `Splits` of a `Kind` that the flags of `train` name."""
+    if kind.num_columns:
+        check_columns(kind, flags)
+    check_paths(flags)
+    if kind.num_columns and known_set(flags):
+        columns = passed_flags(flags, [x.name for x in kind.data if x.name != "dataset"])
+        advice = "Pass your own files by --train_file."
+        raise_if_unused("Known data sets have known columns", columns, advice)
+    return kind.read(flags)
+
+
+def check_paths(flags):
+    """Refuses paths that do not exist, or would not be read."""
+    names = ("data_dir", "train_file", "dev_file", "test_file")
+    paths = {name: flags[name].value for name in names}
+    for name, path in paths.items():
+        if path is not None:
+            check_exists(path, f"--{name} must exist")
+    has_files = paths["train_file"] or paths["dev_file"]
+    if (paths["data_dir"] and has_files) or not (paths["data_dir"] or paths["train_file"]):
+        received = ", ".join(f"--{name}" for name, path in paths.items() if path) or "none of these"
+        raise ValueError(
+            "Pass --data_dir, whose files are found by their names, or --train_file and "
+            f"--dev_file. Received: {received}."
+        )
+
+
+def files_of(flags):
+    """Returns the files of the flags: a dict from train, dev and test to a path or `None`."""
+    found = {}
+    if not flags.train_file:
+        if not os.path.isdir(flags.data_dir):
+            raise ValueError(
+                f"--data_dir must be a folder. Received: {flags.data_dir!r}. Pass a file by "
+                "--train_file."
+            )
+        found = files_by_name(flags.data_dir)
+    return {x: flags[f"{x}_file"].value or found.get(x) for x in ("train", "dev", "test")}
+
+
+def files_by_name(folder):
+    """Returns the files of a folder by part; a single file is `train`.
+
+    If a part has several files, only the first is read; a printed line names the others.
+    """
+    names = sorted(os.listdir(folder))
+    names = [name for name in names if not re.match(r"\.|LICENSE|README", name)]
+    files, unread = {}, []
+    words_of = {"train": "train|training|trial", "dev": "dev|val|valid|validation", "test": "test"}
+    for name in names:
+        for part, words in words_of.items():
+            if re.search(rf"(?<![a-z])({words})(?![a-z])", name, re.IGNORECASE):
+                unread += [name] if part in files else []
+                files.setdefault(part, os.path.join(folder, name))
+    if unread:
+        print(f"{folder}: one file of each part is read. Not read: {', '.join(unread[:20])}.")
+    if not files and len(names) == 1:
+        return {"train": os.path.join(folder, names[0])}
+    if not ("train" in files or "dev" in files):
+        raise ValueError(
+            f"{folder} must hold one file, or files with train, dev or validation, and test in "
+            f"their names. Found: {names[:20]}."
+        )
+    return files
+
+
+def read_parts(flags, read_file, check=None):
+    """Returns the `Splits` of the flags' files; a missing one is held out from another.
+
+    Args:
+        flags: values of the flags of `train`.
+        read_file: function from a path, a part's name and the training examples, `None` for
+            themselves, to examples, which may lack labels if the part is `"test"`.
+        check: function that refuses examples which cannot be split.
+    """
+    files = files_of(flags)
+    source = files["train"] or files["dev"]
+    train = read_file(source, "train", None)
+    dev = read_file(files["dev"], "dev", train) if files["train"] and files["dev"] else None
+    test = read_file(files["test"], "test", train) if files["test"] else None
+    if dev is None:
+        if check is not None:
+            check(train)
+        train, dev = hold_out(train, source, "dev" if files["train"] else "training")
+    return Splits(train, dev, test)
+
+
+def hold_out(examples, source=None, missing="dev"):
+    """Returns examples in two parts: a text of the second is not in the first.
+
+    With one class per example, each class has the same share in both.
+
+    Args:
+        examples: `ExampleSet`.
+        source: str, the file of the examples, which a printed line names; `None` prints nothing.
+        missing: `"dev"` for a tenth, or `"training"` for a fifth, in the second part.
+    """
+    share, part = (0.1, "tenth") if missing == "dev" else (0.2, "fifth")
+    if source is not None:
+        print(f"There is no {missing} file: a {part} of {source} is held out to measure on.")
+    size = min(max(2, int(len(examples) * share)), len(examples) // 2)
+    is_single = getattr(examples, "problem_type", None) == "single_label"
+    strata = np.asarray(examples.labels).tolist() if is_single else None
+    splits = datasets.split_indices(texts_of(examples), size, 0, strata)
+    return tuple(map(examples.take, splits))
+
+
+# Texts, or pairs of texts, in files of the user's own or of a known set
+
+
+def known_set(flags):
+    """Returns the name of the known set that the flags or their folder name, else `None`."""
+    folder = flags.data_dir if "data_dir" in flags else None
+    if flags.dataset or not folder:
+        return flags.dataset
+    names = {*os.listdir(folder)} if os.path.isdir(folder) else set()
+    if names.issuperset(SENTIMENT_SENTENCES_FILES):
+        return SENTIMENT
+    is_imdb = not names.isdisjoint(("aclImdb", "train"))
+    return IMDB if is_imdb else datasets.detect_glue_task(folder)
+
+
+def _read_text_file(flags, path, label_names=None, **options):
+    """Returns the texts of a file of the known set, or of one whose columns the flags name."""
+    known = known_set(flags)
+    if known not in (None, SENTIMENT, IMDB):
+        return datasets.read_examples(path, datasets.get_glue_task(known))
+    options = {name: flags[name].value for name in TEXT_FLAGS if name in flags} | options
+    return datasets.read_texts(path, flags.columns, flags.label_column, label_names, **options)
+
+
+def _read_texts(flags, **options):
+    """Returns the `Splits` of texts, whose training file decides the names of the labels."""
+
+    def read_file(path, part, train):
+        names = None if train is None else train.label_names
+        return _read_text_file(flags, path, names, may_lack_labels=part == "test", **options)
+
+    if not flags.data_dir:
+        return read_parts(flags, read_file)
+    splits = _read_known(known_set(flags), flags.data_dir)
+    if not flags.test_file:
+        return splits
+    return splits._replace(test=read_file(flags.test_file, "test", splits.train))
+
+
+def _read_known(known, folder):
+    """Returns the `Splits` of a known set in a folder with its original files."""
+    if known == SENTIMENT:
+        return Splits(*datasets.load_sentiment_sentences(folder))
+    if known == IMDB:
+        train, test = (datasets.load_imdb(folder, part) for part in ("train", "test"))
+        return Splits(*hold_out(train), test)
+    found, files = {}, datasets.get_glue_task(known).files
+    for part in ("train", "dev", "test_labelled", "test", "dev_mismatched"):
+        if part in files:
+            with contextlib.suppress(*() if part == "dev" else (FileNotFoundError,)):
+                found[part] = datasets.load_glue(known, folder, part)
+    test = found.get("test_labelled", found.get("test"))
+    test = None if test is None or test.labels is None else test
+    train, dev = found.get("train"), found["dev"]
+    if train is None:
+        train, dev = hold_out(dev, "the dev file", "training")
+    more_sets = {"mismatched": found["dev_mismatched"]} if "dev_mismatched" in found else {}
+    return Splits(train, dev, test, more_sets)
+
+
+def read_texts(flags):
+    """Returns the `Splits` of texts with classes, several labels, or scores."""
+    splits = _read_texts(flags)
+    parts = [examples and _renamed(flags, examples) for examples in splits[:3]]
+    train = parts[0]
+    settings = {
+        "num_classes": max(1, len(train.label_names)),
+        "label_names": train.label_names or None,
+        "problem_type": train.problem_type,
+    }
+    return Splits(*parts, splits.dev_sets, settings)
+
+
+def _renamed(flags, examples):
+    """Returns examples whose classes have the names in `--label_names` instead of numbers."""
+    names, numbers = tuple(flags.label_names or ()), examples.label_names
+    if not names:
+        return examples
+    if len({*names}) != len(numbers) or not all(x.lstrip("-").isdigit() for x in numbers):
+        raise ValueError(
+            "--label_names must be different names, one for each class of the files, which must be "
+            f"numbers. Received: {list(names)} for the classes {list(numbers)}."
+        )
+    name_of = dict(zip(sorted(numbers, key=int), names, strict=True))
+    return dataclasses.replace(examples, label_names=tuple(name_of[x] for x in numbers))
+
+
+def read_labelled_texts(flags, path, model):
+    """Returns texts with the labels that a classifier knows."""
+    kind = model.problem_type
+    # Names of labels that are numbers are those numbers.
+    names = tuple(model.label_names or map(str, range(model.num_classes)))
+    names = () if kind == "regression" else names
+    known = None if flags.label_names else names
+    examples = _renamed(flags, _read_text_file(flags, path, known, problem_type=kind))
+    if (examples.problem_type, tuple(examples.label_names)) != (kind, names):
+        raise ValueError(
+            f"{path} must have the labels of the model, {kind} {list(names)}. Received: "
+            f"{examples.problem_type} {list(examples.label_names)}."
+        )
+    return examples
+
+
+def read_pairs(flags):
+    """Returns the `Splits` of pairs of texts, whose labels are similarities from 0 to 1."""
+    known = known_set(flags)
+    task = datasets.get_glue_task(known) if known else None
+    if task and (len(task.label_names) > 2 or any(len(x.texts) < 2 for x in task.layouts)):
+        rule = "--dataset must have pairs that are similar or not, such as stsb, mrpc or qqp"
+        raise ValueError(f"{rule}. Received: {known}.")
+    splits = _read_texts(flags, **_similarity_options(flags))
+    return Splits(*(pairs and _similarities(flags, pairs) for pairs in splits[:3]))
+
+
+def read_labelled_pairs(flags, path, model):
+    """Returns pairs of texts with their similarities."""
+    return _similarities(flags, _read_text_file(flags, path, **_similarity_options(flags)))
+
+
+def _similarity_options(flags):
+    return {"problem_type": "regression", "score_range": (0.0, flags.highest_score)}
+
+
+def _similarities(flags, pairs):
+    """Returns pairs with labels from 0, different, to 1, the same."""
+    if pairs.labels is None:
+        return pairs
+    labels, highest = np.asarray(pairs.labels, "float32"), flags.highest_score
+    if known := known_set(flags):
+        task = datasets.get_glue_task(known)
+        highest = task.score_range[1] if task.problem_type == "regression" else 1.0
+    if pairs.label_names[:1] == ("entailment",):
+        labels = 1 - labels
+    return dataclasses.replace(pairs, labels=labels / highest)
+
+
+# Sentences of tagged words
+
+
+def read_tags(flags):
+    """Returns the `Splits` of sentences of tagged words.
+
+    Raises:
+        ValueError: a tag is not in `--scheme`, or marks no entity though most do, or the tags are
+            texts. The message names the file.
+    """
+    paths = []
+
+    def read_file(path, part, train):
+        if not paths:
+            print(f"{path}: {datasets.tag_layout(path, **_tag_columns(flags))}.")
+        paths.append(path)
+        return _read_tag_file(flags, path, may_lack_tags=part == "test")
+
+    def check(train, *others):
+        tags = datasets.tag_names(train, *filter(None, others))
+        _check_tags(flags, paths, tags, train)
+        return tags
+
+    splits = read_parts(flags, read_file, check)
+    tags = check(*splits[:3])
+    return splits._replace(settings={"num_classes": len(tags), "label_names": tags})
+
+
+def _tag_columns(flags):
+    """Returns the columns of words and tags by the flags: numbers, names or `None`."""
+    columns = {name: flags[name].value for name in ("word_column", "tag_column")}
+    return {
+        name: int(text) if text and re.fullmatch(r"-?\d+", text) else text
+        for name, text in columns.items()
+    }
+
+
+def _read_tag_file(flags, path, **options):
+    options |= {"label_names": flags.label_names, **_tag_columns(flags)}
+    return datasets.read_conll(path, **options)
+
+
+def _check_tags(flags, paths, tags, train):
+    """Refuses tags that are texts or typing errors; prints those that no example teaches."""
+    num_words, scheme = sum(map(len, train.words)), flags.scheme
+    if len(tags) > max(50, num_words // 10):
+        raise ValueError(
+            f"{paths[0]} must hold words with their tags in columns. Received: {len(tags)} "
+            f"different tags, such as {tags[-1][:60]!r}, of {num_words} words. Name the columns by "
+            "--word_column and --tag_column, or pass a folder of such files."
+        )
+    odd, known = metrics.find_odd_tags(tags, scheme), {*datasets.tag_names(train)}
+    find = functools.partial(datasets.find_tag, **_tag_columns(flags))
+    for path in paths:
+        if odd and (place := find(path, odd[0])) is not None:
+            kind = f"of the scheme {scheme}" if scheme else "of a scheme of entities"
+            raise ValueError(
+                f"{path}, {place}: each tag must be {kind}: O, or a prefix and a type, such as "
+                f"B-PER. Received: {odd[0]!r}. Correct the file, --scheme or --tag_column."
+            )
+        for tag in tags:
+            if tag not in known and (place := find(path, tag)) is not None:
+                print(f"{path}, {place}: no training sentence has the tag {tag!r}.")
+
+
+def read_labelled_tags(flags, path, model):
+    """Returns sentences with the tags that a tagger knows."""
+    print(f"{path}: {datasets.tag_layout(path, **_tag_columns(flags))}.")
+    examples, known = _read_tag_file(flags, path), model.label_names or ()
+    for tag in datasets.tag_names(examples):
+        if tag not in known:
+            raise ValueError(
+                f"{path}, {datasets.find_tag(path, tag, **_tag_columns(flags))}: each tag must be "
+                f"one of the model's, {model.label_names}. Received: {tag!r}. Correct the file or "
+                "--tag_column."
+            )
+    return examples
+
+
+# Questions on contexts, and contexts with choices
+
+
+def read_questions(flags):
+    """Returns the `Splits` of questions on contexts."""
+    splits = read_parts(flags, _read_question_file, _check_contexts)
+    metric = _choose_metric(flags, splits.dev, *files_of(flags).values())
+    train = splits.train.measured_by(metric)
+    if train.labels and not any(e.spans or e.is_impossible for e in train.examples):
+        raise ValueError(
+            f"None of the {len(train)} answers to train on is in its context at 'answer_start'. "
+            "Correct 'answer_start', which counts characters from 0."
+        )
+    dev = splits.dev.measured_by(metric, "dev questions")
+    return Splits(train, dev, splits.test and splits.test.measured_by(metric, "test questions"))
+
+
+def read_labelled_questions(flags, path, model):
+    """Returns questions with answers."""
+    examples = _read_question_file(path)
+    return examples.measured_by(_choose_metric(flags, examples, path), "questions")
+
+
+def _read_question_file(path, part=None, train=None):
+    """Reads a file; prints what it leaves out, and how many answers cannot be trained on."""
+    examples, mismatches = datasets.read_squad(path)
+    usable = [example for example in examples if example.question.strip()]
+    if len(usable) < len(examples):
+        print(f"{path}: left out {len(examples) - len(usable)} blank questions.")
+    if mismatches:
+        print(f"{path}: {len(mismatches)} answers are not in the context at 'answer_start'.")
+    return Questions([example.context for example in usable], usable)
+
+
+def _check_contexts(examples):
+    if (count := len({*examples.contexts})) < 2:
+        raise ValueError(
+            "A file must hold questions on at least two contexts to be split. Received: "
+            f"{len(examples)} questions on {count}. Pass another file by --dev_file."
+        )
+
+
+def _choose_metric(flags, examples, *paths):
+    """Returns the official score for questions, and prints which it is.
+
+    Files of CMRC and DRCD have their own, by their names. The language does not decide: XQuAD's
+    Chinese part is scored like SQuAD.
+    """
+    names = " ".join(map(os.path.basename, filter(None, paths)))
+    by_name = "cmrc" if re.search("cmrc|drcd", names, re.IGNORECASE) else "squad_v1"
+    if any(example.is_impossible for example in examples.examples):
+        by_name = "squad_v2"
+    metric = flags.metric or by_name
+    print(f"Scored as {metric}; --metric chooses another of the official scores.")
+    return metric
+
+
+def read_choices(flags):
+    """Returns the `Splits` of contexts with their choices."""
+    return read_parts(flags, lambda path, part, train: datasets.read_multiple_choice(path))
+
+
+def read_labelled_choices(flags, path, model):
+    """Returns contexts with their choices and the right one."""
+    return datasets.read_multiple_choice(path)

@@ -1,0 +1,228 @@
+"""The kinds of examples that `train` and `evaluate` know, one row of a table each.
+
+What a task is called, how it answers and what its labels mean follow from the task's class. A row
+adds what only files and runs need: how they are read and measured.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import bert_keras
+from bert_keras.answers.entity_tags import SCHEMES
+from bert_keras.cli import example_files, measures
+from bert_keras.cli.options import LAYOUT, Option
+from bert_keras.presets.families.record import TASKS as TASK_OF_HEAD
+
+PROBLEM_TYPES = ("single_label", "multi_label", "regression")
+TRUNCATIONS = ("head", "tail", "head_tail")
+POOLING = Option("pooling", str, None, "pooler, cls, mean or max; by default the checkpoint's own.")
+COLUMNS = (
+    Option("dataset", str, None, "Name of the dataset, if it does not follow from --data_dir."),
+    Option(
+        "columns",
+        list,
+        ["text"],
+        "Name of the text's column in files, of two for pairs of texts; or their numbers from 0, "
+        "if all columns are numbers and the first row is an example instead of a header.",
+    ),
+    Option(
+        "label_column",
+        str,
+        "label",
+        "Name or number of the label's column; with multi_label also several columns of 0 and 1, "
+        "separated by commas.",
+    ),
+    *LAYOUT,
+)
+LABELS = (
+    Option("problem_type", PROBLEM_TYPES, "single_label", "The kind of labels in files."),
+    Option("label_separator", str, ",", "With multi_label, what separates labels."),
+)
+NAMES = Option("label_names", list, None, "Names of classes that are numbers, in order.")
+
+
+class Kind(NamedTuple):
+    """One kind of examples, as a run reads and measures them.
+
+    Fields:
+        name: str, what `train` calls it.
+        model_class: class of the model.
+        read: function from the flags of `train` to `Splits`.
+        read_labelled: function from the flags of `evaluate`, a path and a model to examples to
+            measure it on, whose labels it knows.
+        measure: function from flags, a model and examples to `Measured`, see `measure_texts`.
+        verdict: function from scores and examples to a `Verdict`.
+        data: `Option`s for its files, which `evaluate` takes too.
+        model: `Option`s that `from_preset` takes as arguments of the same names, if given.
+        training: further `Option`s of `train`.
+        defaults: dict of flags with another default.
+        num_columns: the least and the most columns of texts in the user's own files; `()` for
+            files without such columns.
+        needs: names of the packages that measuring needs.
+        validates: bool, whether `fit` also computes the loss on the dev set.
+        cuts_all: bool, whether `--sample` also cuts the sets to measure on.
+        keeps_answers: bool, whether the answers on the dev set are written too.
+    """
+
+    name: str
+    model_class: type
+    read: Callable
+    read_labelled: Callable
+    measure: Callable
+    verdict: Callable
+    data: tuple[Option, ...] = ()
+    model: tuple[Option, ...] = (POOLING,)
+    training: tuple[Option, ...] = ()
+    defaults: dict[str, Any] = {}  # noqa: RUF012
+    num_columns: tuple[int, ...] = ()
+    needs: tuple[str, ...] = ()
+    validates: bool = True
+    cuts_all: bool = False
+    keeps_answers: bool = False
+
+    def about(self):
+        """Returns the first sentence of the task's documentation."""
+        return inspect.getdoc(self.model_class).partition("\n")[0]
+
+
+def _task_of(head):
+    """Returns the class of the task of a head."""
+    return getattr(bert_keras, TASK_OF_HEAD[head])
+
+
+KINDS = (
+    Kind(
+        "text_classification",
+        _task_of("sequence"),
+        example_files.read_texts,
+        example_files.read_labelled_texts,
+        measures.measure_texts,
+        measures.text_verdict,
+        data=(*COLUMNS, *LABELS, NAMES),
+        model=(POOLING, Option("truncation", str, "longest_first", "How to shorten long texts.")),
+        training=(
+            Option("label_smoothing", float, 0.0, "Probability to distribute over all classes."),
+            Option("baselines", bool, False, "Also measure a classifier on the frozen encoder."),
+        ),
+        num_columns=(1, 2),
+        needs=("sklearn", "scipy"),
+    ),
+    Kind(
+        "long_text_classification",
+        bert_keras.LongTextClassifier,
+        example_files.read_texts,
+        example_files.read_labelled_texts,
+        measures.measure_texts,
+        measures.text_verdict,
+        data=(*COLUMNS, NAMES),
+        model=(
+            POOLING,
+            Option("num_windows", int, 4, "Most windows to read in a document.", 1),
+            Option("stride", int, None, "Tokens between two windows; by default no overlap.", 1),
+            Option("keep", TRUNCATIONS, "head", "Which windows to keep in longer documents."),
+        ),
+        training=(
+            Option(
+                "strategy",
+                [(*TRUNCATIONS, "mean", "max", "self_attention")],
+                ["head_tail"],
+                "Keep head, tail or both of --max_length tokens, or combine windows in this way.",
+            ),
+        ),
+        num_columns=(1, 1),
+        needs=("sklearn", "scipy"),
+        cuts_all=True,
+    ),
+    Kind(
+        "token_classification",
+        _task_of("token"),
+        example_files.read_tags,
+        example_files.read_labelled_tags,
+        measures.measure_tags,
+        measures.tag_verdict,
+        data=(
+            Option(
+                "scheme",
+                tuple(SCHEMES),
+                None,
+                "Count only the entities that this scheme allows. By default count as the script "
+                "conlleval.",
+            ),
+            Option(
+                "word_column", str, None, "Column of the words, from 0, or its name; else detected."
+            ),
+            Option(
+                "tag_column", str, None, "Column of the tags, from 0 (-1 is the last), or its name."
+            ),
+            NAMES._replace(about="Names of tags that are numbers, in order."),
+        ),
+        model=(Option("crf", bool, False, "Score sequences of tags with a random field."),),
+    ),
+    Kind(
+        "question_answering",
+        _task_of("span"),
+        example_files.read_questions,
+        example_files.read_labelled_questions,
+        measures.measure_questions,
+        measures.question_verdict,
+        data=(
+            Option(
+                "metric",
+                ("squad_v1", "squad_v2", "cmrc"),
+                None,
+                "Official score. By default cmrc for files named cmrc or drcd, squad_v2 if "
+                "questions have no answer, else squad_v1.",
+            ),
+            Option("n_best", int, 20, "Answers to a question in nbest_predictions.json.", 1),
+        ),
+        model=(
+            Option("stride", int, 128, "Tokens between the beginnings of two windows.", 1),
+            Option("max_question_length", int, 64, "Most tokens to keep of a question.", 1),
+            Option("max_answer_length", int, 30, "Most tokens in an answer.", 1),
+            Option(
+                "normalization",
+                ("document", "per_window"),
+                "document",
+                "What probabilities sum to 1 over.",
+            ),
+        ),
+        defaults={"max_length": 384},
+        validates=False,
+        cuts_all=True,
+        keeps_answers=True,
+    ),
+    Kind(
+        "multiple_choice",
+        _task_of("choice"),
+        example_files.read_choices,
+        example_files.read_labelled_choices,
+        measures.measure_choices,
+        measures.choice_verdict,
+    ),
+    Kind(
+        "text_embedding",
+        _task_of("embedding"),
+        example_files.read_pairs,
+        example_files.read_labelled_pairs,
+        measures.measure_pairs,
+        measures.pair_verdict,
+        data=(
+            *COLUMNS,
+            Option("highest_score", float, 1.0, "The score of equal meaning in files.", 1e-6),
+        ),
+        model=(
+            POOLING,
+            Option("objective", ("similarity", "ranking"), "similarity", "What to train for."),
+        ),
+        training=(
+            Option("scale", float, 20.0, "Factor of the cosines in ranking."),
+            Option("symmetric", bool, False, "Also rank the anchors for each positive."),
+        ),
+        defaults={"max_length": None},
+        num_columns=(2, 2),
+        needs=("sklearn", "scipy"),
+        validates=False,
+    ),
+)
+TASKS = {kind.name: kind for kind in KINDS}

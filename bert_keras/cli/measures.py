@@ -1,0 +1,268 @@
+"""How well a model answers examples: one function for each kind of labels, and its baseline."""
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_keras import metrics, plots
+from bert_keras.answers.entity_tags import extract_entities
+from bert_keras.cli.baseline import Verdict
+
+# For prediction. Answers do not depend on it.
+BATCH_SIZE = 32
+# From this share of the highest score, a pair counts as having the same meaning.
+TRUE_PAIR = 0.8
+
+
+class Measured(NamedTuple):
+    """What a model answered, and how right that is.
+
+    Fields:
+        scores: dict of floats by name, the main one first; empty without labels.
+        files: dict from the name of a file of answers to its content, see `train.write_answers`.
+        labels: for each example a pair of its label and the model's, in words; or `None`.
+        answers: list of dicts, one for each example, of a model that has probabilities.
+        by_class: dict from a class to its precision, recall, f1 and support.
+        picture: the name of a picture, a function of `plots` and its first arguments; or `None`.
+    """
+
+    scores: Mapping[str, float]
+    files: Mapping[str, object]
+    labels: list | None = None
+    answers: list | tuple = ()
+    by_class: Mapping[str, Mapping[str, float]] = {}
+    picture: tuple[str, Callable, tuple] | None = None
+
+
+def measure_texts(flags, model, examples, tune=False, threshold=0.5):
+    """Measures classes, several labels, or scores of texts.
+
+    With two classes F1 is that of the second; `macro_f1` is the mean over more classes.
+
+    Args:
+        flags: values of the command's flags.
+        model: the trained task.
+        examples: `ExampleSet`.
+        tune: bool, whether thresholds of the model may be tuned on these examples.
+        threshold: see `TextClassifier.classify`; for several labels.
+
+    Returns:
+        `Measured`.
+    """
+    import scipy.stats
+    from sklearn import metrics as sklearn_metrics
+
+    is_several = model.problem_type == "multi_label"
+    options = {"threshold": threshold} if is_several else {}
+    answers = model.classify(examples.texts, batch_size=BATCH_SIZE, **options)
+    files, true, names = {"predictions.jsonl": answers}, examples.labels, examples.label_names
+    if true is None:
+        return Measured({}, files)
+    if model.problem_type == "regression":
+        found = np.array([np.ravel([*x.values()])[0] for x in answers], "float32")
+        functions = {"pearson": scipy.stats.pearsonr, "spearman": scipy.stats.spearmanr}
+        return Measured({x: float(f(true, found).statistic) for x, f in functions.items()}, files)
+
+    numbers = {str(name): number for number, name in enumerate(names)}
+    said = (x["labels"] if is_several else [x["label"]] for x in answers)
+    chosen = [[numbers[str(name)] for name in row] for row in said]
+
+    def f1(average):
+        return float(sklearn_metrics.f1_score(true, found, average=average, zero_division=0.0))
+
+    if is_several:
+        found = np.array([np.isin(range(len(names)), row) for row in chosen], int)
+        scores = {f"{average}_f1": f1(average) for average in ("macro", "micro")}
+    else:
+        found = np.array([number for (number,) in chosen])
+        name, average = ("f1", "binary") if len(names) == 2 else ("macro_f1", "macro")
+        scores = {
+            "accuracy": float((found == true).mean()),
+            name: f1(average),
+            "matthews_correlation": float(sklearn_metrics.matthews_corrcoef(true, found)),
+        }
+    options = {"labels": range(len(names)), "zero_division": 0.0}
+    columns = sklearn_metrics.precision_recall_fscore_support(true, found, **options)
+    rows = np.transpose(columns).tolist()
+    measures = ("precision", "recall", "f1", "support")
+    by_class = {n: dict(zip(measures, x, strict=True)) for n, x in zip(names, rows, strict=True)}
+    true_rows = map(np.flatnonzero, true) if is_several else true[:, None]
+    in_words = [
+        [", ".join(names[number] for number in row) or "none" for row in rows]
+        for rows in (true_rows, chosen)
+    ]
+    picture = None
+    if not is_several:
+        picture = "confusion_matrix", plots.confusion_matrix, (*in_words, names)
+    return Measured(scores, files, list(zip(*in_words, strict=True)), answers, by_class, picture)
+
+
+def text_verdict(scores, examples):
+    """Returns the `Verdict` on texts: the commonest class or label, or one score, for all."""
+    labels, names = np.asarray(examples.labels), examples.label_names
+    if labels.dtype.kind == "f":
+        baseline = "one score for all texts"
+        return Verdict("Pearson", scores["pearson"], len(labels), "texts", 0.0, baseline, True)
+    if labels.ndim == 2:
+        counts = labels.sum(axis=0)
+        shares, count, counted = 2 * counts / (len(labels) + counts.sum()), counts.sum(), "labels"
+        score = "micro F1", scores["micro_f1"]
+    else:
+        shares, count, counted = np.bincount(labels) / len(labels), len(labels), "texts"
+        score = "Accuracy", scores["accuracy"]
+    best = int(shares.argmax())
+    baseline = f"{names[best] if names else best!r} for every text"
+    return Verdict(*score, int(count), counted, float(shares[best]), baseline)
+
+
+def measure_pairs(flags, model, examples, tune=False):
+    """Measures correlations of similarity and label, and how true pairs are retrieved."""
+    import scipy.stats
+    from sklearn.metrics import label_ranking_average_precision_score
+
+    first, second = (model.embed(column, batch_size=BATCH_SIZE) for column in examples.texts)
+    found = model.similarities_of_pairs(first, second)
+    files = {"predictions.jsonl": [{"score": score} for score in found.tolist()]}
+    if examples.labels is None:
+        return Measured({}, files)
+    functions = {"spearman": scipy.stats.spearmanr, "pearson": scipy.stats.pearsonr}
+    scores = {name: float(f(examples.labels, found).statistic) for name, f in functions.items()}
+    alike = examples.labels >= TRUE_PAIR
+    if alike.any():
+        # A repeated document counts once.
+        _, rows, document_of = np.unique(examples.texts[1], return_index=True, return_inverse=True)
+        similarities = model.similarities(first[alike], second[rows])
+        # With one right document each, this is the mean reciprocal rank; ties count against the
+        # model.
+        is_right = np.arange(len(rows)) == document_of[alike][:, None]
+        scores["mrr"] = float(label_ranking_average_precision_score(is_right, similarities))
+        ranks = (similarities >= similarities[is_right][:, None]).sum(axis=1)
+        scores |= {f"recall_at_{k}": float((ranks <= k).mean()) for k in (1, 5)}
+    picture = "similarities", plots.similarities, (found, alike)
+    return Measured(scores, files, picture=picture)
+
+
+def pair_verdict(scores, examples):
+    """Returns the `Verdict` on similarities: one score for all."""
+    baseline, count = "one score for all pairs", len(examples.labels)
+    return Verdict("Spearman", scores["spearman"], count, "pairs", 0.0, baseline, True)
+
+
+def measure_tags(flags, model, examples, tune=False):
+    """Measures entity F1, precision and recall if tags mark entities, and accuracy."""
+    words, found = examples.words, model.predict_tags(examples.words)
+    sentences = (zip(*row, strict=True) for row in zip(words, found, strict=True))
+    rows = ["".join(f"{word}\t{tag}\n" for word, tag in row) for row in sentences]
+    files = {"predictions.tsv": "".join(f"{row}\n" for row in rows)}
+    if not examples.tags:
+        return Measured({}, files)
+    scores = model.evaluate_tags(words, examples.tags, scheme=flags.scheme, predicted=found)
+    names = ("f1", "precision", "recall", "accuracy")
+    columns = examples.tags, found
+    labels = [tuple(map(" ".join, pair)) for pair in zip(*columns, strict=True)]
+    flat = (list(itertools.chain.from_iterable(column)) for column in columns)
+    return Measured(
+        {name: scores[name] for name in names if name in scores},
+        files,
+        labels,
+        by_class=scores.get("types", {}),
+        picture=("confusion_matrix", plots.confusion_matrix, (*flat, model.label_names)),
+    )
+
+
+def tag_verdict(scores, examples):
+    """Returns the `Verdict` on tags: no entity, or the commonest tag for every word."""
+    if "f1" in scores:
+        count = sum(len(extract_entities(row)) for row in examples.tags)
+        return Verdict("Entity F1", scores["f1"], count, "entities", 0.0, "finding none")
+    counts = Counter(tag for row in examples.tags for tag in row)
+    (tag, most), count = counts.most_common(1)[0], counts.total()
+    baseline = f"{tag!r} for every word"
+    return Verdict("Accuracy", scores["accuracy"], count, "words", most / count, baseline)
+
+
+def measure_choices(flags, model, examples, tune=False):
+    """Measures the share of contexts for which the model chooses the right choice."""
+    answers = model.choose(examples.contexts, examples.choices, BATCH_SIZE)
+    files = {"predictions.jsonl": answers}
+    if examples.labels is None:
+        return Measured({}, files)
+    right = zip(examples.choices, examples.labels, answers, strict=True)
+    labels = [(choices[label], answer["choice"]) for choices, label, answer in right]
+    found = [answer["index"] for answer in answers]
+    return Measured({"accuracy": float((examples.labels == found).mean())}, files, labels)
+
+
+def choice_verdict(scores, examples):
+    """Returns the `Verdict` on choices: one at random."""
+    chance, count = float(np.mean([1 / len(x) for x in examples.choices])), len(examples)
+    return Verdict("Accuracy", scores["accuracy"], count, "questions", chance, "guessing")
+
+
+def measure_questions(flags, model, examples, tune=False):
+    """Measures the official scores of questions, F1 first, with the official scripts' files.
+
+    Only questions with answers are scored. For SQuAD 2.0 the threshold is tuned if `tune`, and if
+    there are both kinds of questions.
+    """
+    n_best = model.n_best(examples.examples, flags.n_best, verbose=0)
+    scores = question_scores(model, examples, n_best, tune)
+    return Measured(scores, question_files(model, examples, n_best))
+
+
+def question_verdict(scores, examples):
+    """Returns the `Verdict` on questions: never answering."""
+    examples = measurable(examples)
+    impossible = sum(not example.answers for example in examples) / max(1, len(examples))
+    f1, count = scores["f1"] / 100, len(examples)
+    return Verdict("F1", f1, count, "questions", impossible, "never answering")
+
+
+def measurable(examples):
+    """Returns the `QuestionExample`s that the metric of `Questions` can measure."""
+    return list(itertools.compress(examples.examples, examples.labels or ()))
+
+
+def question_scores(model, examples, n_best, tune=False):
+    """Returns the scores of the answers in `n_best`, see `measure_questions`."""
+    best_of = {e.id: best for e, best in zip(examples.examples, n_best, strict=True)}
+    metric, examples = examples.metric, measurable(examples)
+    if not examples:
+        return {}
+    answers = {e.id: [answer.text for answer in e.answers] for e in examples}
+    texts = {name: best_of[name].spans[0].text for name in answers}
+    if metric != "squad_v2":
+        function = metrics.cmrc_scores if metric == "cmrc" else metrics.squad_v1_scores
+        scores = function(answers, texts)
+        return {"f1": scores["f1"], "exact_match": scores["exact_match"]}
+    if tune and any(answers.values()) and not all(answers.values()):
+        model.tune_no_answer_threshold(examples, found=[best_of[name] for name in answers])
+    elif tune:
+        kind = "with" if any(answers.values()) else "without"
+        print(f"Only questions {kind} an answer to measure on: no threshold is tuned.")
+    options = {}
+    if model.no_answer_threshold is not None:
+        null_odds = {name: best_of[name].no_answer_score for name in answers}
+        options = {"no_answer_scores": null_odds, "threshold": model.no_answer_threshold}
+    scores = metrics.squad_v2_scores(answers, texts, **options)
+    names = ("f1", "exact", "HasAns_f1", "HasAns_exact", "NoAns_exact")
+    selected = {name: scores[name] for name in names if name in scores}
+    return selected | ({"no_answer_threshold": model.no_answer_threshold} if options else {})
+
+
+def question_files(model, examples, n_best):
+    """Returns the files of the official scripts: texts, n-best lists, and SQuAD 2.0's null odds."""
+    texts, lists, null_odds = {}, {}, {}
+    for example, best in zip(examples.examples, n_best, strict=True):
+        spans = best.spans
+        if examples.metric == "squad_v2":
+            spans = sorted([*spans, best.no_answer], key=lambda span: -span.probability)
+        texts[example.id] = "" if model.has_no_answer(best) else best.spans[0].text
+        names = ("text", "probability", "start_logit", "end_logit")
+        lists[example.id] = [{name: getattr(span, name) for name in names} for span in spans]
+        null_odds[example.id] = best.no_answer_score
+    files = {"predictions.json": texts, "nbest_predictions.json": lists}
+    return files | ({"null_odds.json": null_odds} if examples.metric == "squad_v2" else {})
