@@ -34,9 +34,16 @@ class LayerNorm(DirectCall, keras.layers.LayerNormalization):
         [Ba et al., 2016](https://arxiv.org/abs/1607.06450).
     """
 
+    def build(self, input_shape):
+        """Makes the weights. The last axis stays the last for inputs of another rank."""
+        last = len(input_shape) - 1
+        is_last = self.axis in (-1, last, [-1], [last])
+        super().build(input_shape)
+        if is_last:  # Keras 3.16 replaces -1 by the number of the axis.
+            self.axis = [-1]
+
     def call(self, inputs):
-        is_last = self.axis in (-1, [-1], [len(inputs.shape) - 1])
-        if not (is_last and self.scale) or self.rms_scaling:
+        if self.axis != [-1] or not self.scale or self.rms_scaling:
             return super().call(inputs)
         if keras.backend.backend() == "torch":
             gamma = kernels.value_of(self.gamma)

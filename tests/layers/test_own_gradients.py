@@ -224,6 +224,8 @@ def test_options_of_keras_s_norm_still_work(options):
     x = GENERATOR.standard_normal((3, 5, 16)).astype("float32")
     ours, theirs = LayerNorm(**options), keras.layers.LayerNormalization(**options)
     assert_close(ours(x), theirs(x))
+    if "axis" not in options:  # The last axis, whatever the rank of the first inputs.
+        assert_close(ours(x[0]), ours(x)[0])
     assert LayerNorm.from_config(ours.get_config()).get_config() == ours.get_config()
 
 
