@@ -40,9 +40,9 @@ def without_graph_optimization():
 @pytest.fixture(autouse=True)
 def every_length(monkeypatch):
     """On JAX batches of tiny models have several lengths, as those of larger models do."""
-    from bert_keras.tasks import task_data
+    from bert_keras.preprocessing import batching
 
-    monkeypatch.setitem(task_data.COMPILE_COST, "jax", 0)
+    monkeypatch.setitem(batching.COMPILE_COST, "jax", 0)
 
 
 @pytest.fixture(autouse=True)

@@ -22,8 +22,7 @@ from ..checks import (
     check_same_length,
     check_type,
 )
-from ..preprocessing.collate import SINGLE_STRATEGIES, TextPacker
-from ..preprocessing.encoded_rows import Batch, Rows, TextRows
+from ..preprocessing.collate import SINGLE_STRATEGIES, Batch, Rows, TextPacker, TextRows
 
 # All subclasses of `Answerer` in this process, by their modules and names.
 KNOWN: dict[str, type[Answerer]] = {}

@@ -16,7 +16,9 @@ from ..checks import (
     is_column,
     raise_at_first,
 )
-from ..preprocessing.encoded_rows import DocumentRows, GroupRows
+from ..preprocessing.collate import GroupRows, TextPacker
+from ..preprocessing.ragged import Ragged
+from ..preprocessing.windows import document_windows
 from .answerer import Answerer, Field, Option
 from .probabilities import SCORES, sigmoid, softmax
 
@@ -157,6 +159,40 @@ class LogitsAnswerer(ClassAnswerer):
 
     def no_answers(self, *columns):
         return np.zeros((0, self.settings["num_classes"]), "float32")
+
+
+class DocumentRows(GroupRows):
+    """Documents as rows of windows.
+
+    A document's length stands for both the number and the length of its windows, so that batches of
+    similar documents have few different shapes: up to `max_length` it is the length of the
+    document's only window, and beyond that `max_length` times the number of its windows.
+
+    Args:
+        packer: a `TextPacker`; its `max_length` is that of a window.
+        ids: `Ragged` of token ids, one row per document.
+        num_windows, stride: see `LongTextClassifier`.
+    """
+
+    def __init__(
+        self, packer: TextPacker, ids: Ragged, num_windows: int, stride: int | None
+    ) -> None:
+        max_length, room = packer.max_length, packer.room()
+        windows = document_windows(
+            ids.lengths, room, stride or room, num_windows, packer.truncation
+        )
+        counts = np.bincount(windows.documents, minlength=len(ids))
+        super().__init__(packer, ids.windows(windows), None, counts)
+        self.sequences_per_row = 1  # Lengths count the tokens of all windows.
+        self.lengths = np.where(counts == 1, self.lengths, counts * max_length)
+        self.further_lengths = tuple(
+            range(2 * max_length, num_windows * max_length + 1, max_length)
+        )
+
+    def inputs(self, indices, length):
+        max_length = self.packer.max_length
+        inputs = super().inputs(indices, min(length, max_length))
+        return {key: x[:, : max(1, length // max_length)] for key, x in inputs.items()}
 
 
 class DocumentAnswerer(ClassAnswerer):

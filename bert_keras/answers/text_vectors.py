@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..checks import as_texts, check_int
-from ..preprocessing.encoded_rows import MarkedRows
+from ..inputs import PADDING_MASK, SCORING_MASK, TOKEN_IDS
+from ..preprocessing.collate import GroupRows, TextRows
 from ..preprocessing.ragged import Ragged
 from .answerer import Answerer, Option
 from .prompts import PROMPT, prompt_text, split_marker
@@ -146,6 +147,57 @@ class TokenVectorsAnswerer(Answerer):
         texts = [text.strip() for text in texts]
         ids = marked_ids(self.settings, self.packer, texts, is_query)
         return MarkedRows(self.settings, is_query, self.packer, ids)
+
+
+class _Marked:
+    """Mixin that fills up queries with `[MASK]` and marks the tokens that count in scores.
+
+    Args:
+        settings: dict, see `bert_keras.answers.text_vectors.TokenVectors`.
+        is_query: bool `(num_texts,)`, which texts are queries.
+        *arguments: of `TextRows` or `GroupRows`.
+    """
+
+    def __init__(self, settings, is_query, *arguments):
+        super().__init__(*arguments)
+        self.settings, self.is_query = settings, is_query
+        tokenizer = self.packer.tokenizer
+        self.skipped_ids = tokenizer.ids_of(settings["skipped_tokens"])
+        if is_query.any() and settings["query_expansion"]:
+            # Each row of training has a query.
+            self.lengths = np.maximum(self.lengths, settings["query_expansion"])
+
+    def packed(self, indices, length):
+        inputs, expansion = super().packed(indices, length), self.settings["query_expansion"]
+        is_query = self.is_query[indices][:, None]
+        ids, mask = inputs[TOKEN_IDS], inputs[PADDING_MASK]
+        is_scored = (mask == 1) & (is_query | ~np.isin(ids, self.skipped_ids))
+        if expansion:
+            is_expansion = is_query & (mask == 0) & (np.arange(length) < expansion)
+            ids[is_expansion] = self.packer.tokenizer.mask_token_id
+            is_scored |= is_expansion
+            if self.settings["attend_to_expansion"]:
+                mask[is_expansion] = 1
+        return {**inputs, SCORING_MASK: is_scored.astype("int32")}
+
+
+class MarkedRows(_Marked, TextRows):
+    """Queries, or documents, each token of which has a vector."""
+
+    inputs = _Marked.packed
+
+    def collect(self, batches):
+        """Returns for each text the vectors of the tokens that count, `(num_tokens, dim)`."""
+        found = [None] * len(self)
+        for indices, vectors in batches:
+            masks = self.inputs(indices, vectors.shape[1])[SCORING_MASK]
+            for row, mask, of_text in zip(indices, masks, vectors, strict=True):
+                found[row] = of_text[mask == 1]
+        return found
+
+
+class MarkedGroupRows(_Marked, GroupRows):
+    """Rows of a query and its documents."""
 
 
 def marked_ids(settings, packer, texts, is_query):

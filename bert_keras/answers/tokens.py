@@ -2,12 +2,79 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..checks import check_int, raise_at_first
-from ..preprocessing.encoded_rows import MaskRows, TokenRows
+from ..inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
+from ..preprocessing.collate import Rows, TextPacker, TextRows
+from ..preprocessing.ragged import Ragged
+from ..types import Array
 from .answerer import Answerer, Option
 from .probabilities import sigmoid, softmax
+
+
+class MaskRows(Rows):
+    """Packed texts with the positions of their `[MASK]` tokens.
+
+    Args:
+        packer: a `TextPacker`.
+        inputs: dict of int32 arrays `(num_rows, length)`, see `TextPacker.pack`.
+        positions: `Ragged` of int32, one row per text.
+    """
+
+    def __init__(self, packer: TextPacker, inputs: dict[str, Array], positions: Ragged) -> None:
+        super().__init__(inputs[PADDING_MASK].sum(axis=1), packer.max_length)
+        self.packed, self.positions = inputs, positions
+        self.padding = {TOKEN_IDS: packer.tokenizer.pad_token_id}
+        self.width = max(1, int(positions.lengths.max(initial=0)))
+
+    @classmethod
+    def of_texts(cls, packer: TextPacker, texts: Any) -> MaskRows:
+        """Returns texts, or pairs, with the positions of their `[MASK]` tokens.
+
+        Args:
+            packer: a `TextPacker`.
+            texts: texts or pairs.
+
+        Raises:
+            ValueError: a `[MASK]` lies beyond the end of what is read.
+        """
+        ids, pair_ids = packer.tokenize(texts)
+        mask_id = packer.tokenizer.mask_token_id
+        longest = int(packer.packed_lengths(ids, pair_ids).max(initial=1))
+        packed = packer.pack(ids, pair_ids, length=longest)
+        rows, columns = np.nonzero(packed[TOKEN_IDS] == mask_id)
+        counts = np.bincount(rows, minlength=len(ids))
+        parts = [part for part in (ids, pair_ids) if part is not None]
+        num_all = sum(np.array([np.sum(x == mask_id) for x in part], int) for part in parts)
+        rule = (
+            f"No {packer.tokenizer.mask_token} may fall off the end of a text, "
+            f"max_length={packer.max_length}"
+        )
+        num_lost = num_all - counts
+        raise_at_first(num_lost > 0, num_lost, rule, "Shorten the text around it.")
+        return cls(packer, packed, Ragged.from_flat(columns.astype("int32"), counts))
+
+    def inputs(self, indices, length):
+        inputs = {}
+        for name, array in self.packed.items():
+            inputs[name] = np.full((len(indices), length), self.padding.get(name, 0), array.dtype)
+            inputs[name][:, : array.shape[1]] = array[indices, :length]
+        return {**inputs, MASK_POSITIONS: self.positions.take(indices).to_dense(self.width)}
+
+
+class TokenRows(TextRows):
+    """Texts whose tokens each have an output."""
+
+    def collect(self, batches):
+        """Returns for each text an array `(num_tokens, ...)`, special tokens included."""
+        found = [None] * len(self)
+        for indices, outputs in batches:
+            for row, values in zip(indices, outputs, strict=True):
+                found[row] = values[: self.lengths[row]]
+        return found
 
 
 class MaskAnswerer(Answerer):

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
-from ..preprocessing.collate import TextPacker
-from ..preprocessing.encoded_rows import Rows
+from ..preprocessing.collate import Rows, TextPacker
 from ..preprocessing.ragged import Ragged
 from ..tokenizers.words import join_words
 from .answerer import Option

@@ -29,8 +29,10 @@ from bert_keras.engine.train_step import (
     build_optimizer,
     shares_batches,
 )
-from bert_keras.signatures import check_arguments
+from bert_keras.signatures import check_arguments, parameters_of
 from bert_keras.types import Data, Inputs, LayerOptions, Path, Verbose
+
+_FIT_ARGUMENTS = parameters_of(keras.Model.fit)[0].keys()
 
 
 class SafeModel(AtomicTrainStep, keras.Model):
@@ -98,7 +100,8 @@ class SafeModel(AtomicTrainStep, keras.Model):
 
         If the standard output is not a terminal, `verbose="auto"` prints one line per epoch.
         """
-        check_arguments(kwargs, keras.Model.fit)
+        if unknown := kwargs.keys() - _FIT_ARGUMENTS:
+            check_arguments(unknown, keras.Model.fit)
         if len(args) < 5 and kwargs.get("verbose", "auto") == "auto":
             kwargs["verbose"] = resolve_verbose("auto")
         self._drop_stale_functions()

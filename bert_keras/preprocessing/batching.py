@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from bert_keras.checks import check_choice, check_int, check_not_empty, check_same_length
 from bert_keras.engine import kernels
 from bert_keras.engine.jax_compilation_cache import COMPILES_SHAPES
-from bert_keras.preprocessing.encoded_rows import Rows
+from bert_keras.preprocessing.collate import Rows
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.types import Array
 
@@ -22,6 +21,12 @@ DEFAULT_BATCH_SIZE = 32
 # Tokens in a batch of `predict`: measured for PyTorch on the CPU, see docs/benchmarks.md, and an
 # estimate for accelerators. XLA on the CPU gains nothing from more than the default number of rows.
 TOKENS_AT_ONCE = {"cpu": 2048, "accelerator": 16384}
+# The cost of compiling a step for one more length, in the tokens that JAX could train on in the
+# same time, times `hidden_dim ** 2`: divide by that for a given encoder. (Both times grow with the
+# number of layers, which cancels out.) Measured on two cores, see docs/benchmarks.md; a GPU trains
+# on more tokens in that time. TensorFlow gains nothing from fewer lengths, and PyTorch compiles
+# nothing.
+COMPILE_COST = {"jax": 1e9}
 
 
 def length_buckets(max_length: int, step: int = 8, first: int = 16) -> tuple[int, ...]:
@@ -56,13 +61,6 @@ def buckets_of(max_length: int) -> tuple[int, ...]:
     if COMPILES_SHAPES or kernels.has_accelerator():
         return length_buckets(max_length, first=8)
     return length_buckets(max_length, step=4, first=4)
-
-
-def lengths_of(rows: Rows) -> tuple[int, ...]:
-    """Returns the lengths that batches of rows are padded to: the longest for ready inputs."""
-    longest = int(rows.lengths.max(initial=1))
-    buckets = (longest,) if rows.max_length is None else buckets_of(rows.max_length)
-    return buckets + rows.further_lengths
 
 
 def bucket_lengths(lengths: ArrayLike, buckets: Sequence[int]) -> NDArray[np.int64]:
@@ -175,16 +173,10 @@ class BucketedBatches(keras.utils.PyDataset):
     differ in length if any batches do: on TensorFlow, Keras treats an axis on which the two agree
     as one that never changes.
 
-    A row may be anything that `make_inputs` packs: sentences, windows, choices.
-
     Args:
-        lengths: int `(num_rows,)`, the packed length of each row.
-        make_inputs: function of the rows, int64 `(size,)`, and the length to pad to, int, that
-            returns the inputs dict of a batch.
-        labels: array `(num_rows, ...)`, or a `Ragged` with one label per token, or a dict of these.
-        sample_weight: weights in the same form. For `Ragged` labels the default is 1 for every
-            token with a label and 0 for padding.
-        batch_size: int.
+        rows: `Rows`, an entry of a batch each: texts, windows, choices. With labels per token, the
+            default of their weights is 1 for every token with a label and 0 for padding.
+        batch_size: int, 32 by default.
         shuffle: bool. False gives the same batches in each epoch, sorted by length over all rows,
             the longest first: for `evaluate`, and for `predict` followed by `restore_order`.
         seed: int.
@@ -192,26 +184,20 @@ class BucketedBatches(keras.utils.PyDataset):
             mix lengths less; if labels correlate with lengths, a batch of one length is a biased
             sample, which costs accuracy on small sets. By default a twentieth of the epoch's
             batches, at least 4 and at most 100. 1 is a random order.
-        buckets: increasing ints; None for `length_buckets` of the longest row.
+        buckets: increasing ints; `None` for those of the rows, or else `buckets_of` their
+            `max_length`. Ready inputs have one length.
         pad_last_batch: bool, whether to fill the one batch that is smaller than the others with
             copies of a row that have weight 0, which saves XLA a shape. Losses and metrics must
             then be weighted means (`reduction="mean_with_sample_weight"`, `weighted_metrics`).
         epoch: int, the number of the first epoch.
-        draw: function that changes each batch when it is read, such as one that masks tokens, or
-            `None`. It takes the batch; its rows, int64 `(size,)`; and a NumPy `Generator`, another
-            one in each epoch, or `None` without `shuffle`.
         token_budget: int, or `None`: the most tokens in a batch, in place of `batch_size`, see
             `sorted_batches`. It excludes `shuffle` and `pad_last_batch`.
 
     Example:
 
     ```python
-    ids, _ = preprocessor.tokenize(texts)
-
-    def make_inputs(rows, length):
-        return preprocessor.pack(ids.take(rows), length=length)
-
-    batches = BucketedBatches(preprocessor.packed_lengths(ids), make_inputs, labels)
+    rows = TextRows(preprocessor, *preprocessor.tokenize(texts))
+    batches = BucketedBatches(rows.labelled(labels))
     model.fit(batches, epochs=3)
     ```
     """
@@ -221,33 +207,33 @@ class BucketedBatches(keras.utils.PyDataset):
 
     def __init__(
         self,
-        lengths: ArrayLike,
-        make_inputs: Callable[[NDArray[np.int64], int], dict[str, Array]],
-        labels: ArrayLike | Ragged | dict[str, Any] | None = None,
-        sample_weight: ArrayLike | Ragged | dict[str, Any] | None = None,
+        rows: Rows,
         *,
-        batch_size: int = 32,
+        batch_size: int | None = None,
         shuffle: bool = True,
         seed: int = 0,
         window: int | None = None,
         buckets: Sequence[int] | None = None,
         pad_last_batch: bool = False,
         epoch: int = 0,
-        draw: Callable[..., tuple[Any, ...]] | None = None,
         token_budget: int | None = None,
     ) -> None:
         # Without `workers`: batches are cheap to make, and for a model that is not built yet,
         # Keras's workers read a whole epoch ahead, which would count as an epoch.
         super().__init__()
-        lengths = np.asarray(lengths, dtype=np.int64)
-        check_not_empty(lengths, "Batches need at least one row")
+        check_not_empty(rows, "Batches need at least one row")
+        batch_size = DEFAULT_BATCH_SIZE if batch_size is None else batch_size
         self.batch_size = check_int("batch_size", batch_size)
         if window is None:
-            window = min(max(len(lengths) // (20 * batch_size), 4), 100)
+            window = min(max(len(rows) // (20 * batch_size), 4), 100)
         self.window = check_int("window", window)
-        self.make_inputs, self.draw = make_inputs, draw
-        self.labels = _as_columns(labels, len(lengths), "labels")
-        self.sample_weight = _as_columns(sample_weight, len(lengths), "sample_weight")
+        self.rows = rows
+        self.labels = _as_columns(rows.labels, len(rows), "labels")
+        weights = _as_columns(rows.sample_weight, len(rows), "sample_weight")
+        of_tokens = any(isinstance(column, Ragged) for column in keras.tree.flatten(self.labels))
+        has_weights = pad_last_batch or of_tokens or weights is not None
+        has_weights = has_weights and self.labels is not None
+        self.sample_weight = _weights_of(self.labels, weights) if has_weights else None
         if token_budget is not None:
             # With shuffling, the number of batches would differ between epochs.
             check_choice("shuffle", shuffle, (False,), "`token_budget` needs it.")
@@ -257,8 +243,11 @@ class BucketedBatches(keras.utils.PyDataset):
         self.shuffle = shuffle
         self.seed = seed
         self.pad_last_batch = pad_last_batch
-        self.buckets = tuple(buckets or length_buckets(int(lengths.max())))
-        self.lengths = lengths
+        if buckets is None and rows.max_length is None:
+            buckets = (int(rows.lengths.max()),)
+        elif buckets is None:
+            buckets = rows.buckets or buckets_of(rows.max_length) + rows.further_lengths
+        self.buckets = tuple(buckets)
         self._within_epoch = False
         self.epoch = epoch
 
@@ -270,24 +259,19 @@ class BucketedBatches(keras.utils.PyDataset):
     @epoch.setter
     def epoch(self, epoch: int) -> None:
         self._epoch, self._read = epoch, set()
-        rows, batches = np.arange(len(self.lengths)), []
-        size = len(rows)
+        lengths, batches = self.rows.lengths, []
+        rows, size = np.arange(len(lengths)), len(lengths)
         if self.shuffle:
             generator = np.random.default_rng([self.seed, self._epoch])
             rows, size = generator.permutation(len(rows)), self.window * self.batch_size
         for start in range(0, len(rows), size):
             window = rows[start : start + size]
-            pieces = sorted_batches(
-                self.lengths[window], self.batch_size, self.token_budget, self.buckets
-            )
-            for piece, length in pieces:
-                batches.append((window[piece], length))
+            pieces = lengths[window], self.batch_size, self.token_budget, self.buckets
+            batches += [(window[piece], length) for piece, length in sorted_batches(*pieces)]
         if self.shuffle:
             order = generator.permutation(len(batches))
             batches = list(map(batches.__getitem__, order))
-        longest = np.empty(len(batches), np.int64)
-        for index, (rows, _) in enumerate(batches):
-            longest[index] = self.lengths[rows].max()
+        longest = np.array([lengths[rows].max() for rows, _ in batches])
         # The longest batch first and the shortest second: every axis that varies in the data set
         # differs between these two. Two arbitrary batches could agree on it by chance.
         for place, extreme in zip(range(len(batches)), (np.argmax, np.argmin), strict=False):
@@ -308,26 +292,24 @@ class BucketedBatches(keras.utils.PyDataset):
         num_rows = len(rows)
         if self.pad_last_batch:
             rows = np.concatenate([rows, np.repeat(rows[:1], self.batch_size - num_rows)])
-        inputs = self.make_inputs(rows, length)
+        inputs = self.rows.inputs(rows, length)
         if self.labels is None:
             return (inputs,)
-        is_dict, has_weights = isinstance(self.labels, dict), False
-        labels, weights = {}, {}
-        for name, column in (self.labels if is_dict else {None: self.labels}).items():
-            weight = self.sample_weight
-            weight = weight.get(name) if isinstance(weight, dict) else weight
-            has_weights |= weight is not None or isinstance(column, Ragged) or self.pad_last_batch
-            labels[name] = _taken(column, rows, length)
-            weights[name] = _weights_of(column, weight, rows, length)
-            # Rows that only fill the batch. Selecting rows made a copy of the data set's weights.
-            weights[name][num_rows:] = 0
-        if not is_dict:
-            labels, weights = labels[None], weights[None]
-        batch = (inputs, labels, weights) if has_weights else (inputs, labels)
-        if self.draw is None:
+
+        def take(column):
+            is_ragged = isinstance(column, Ragged)
+            return column.take(rows).to_dense(length) if is_ragged else column[rows]
+
+        batch = (inputs, keras.tree.map_structure(take, self.labels))
+        if self.sample_weight is not None:
+            weights = keras.tree.map_structure(take, self.sample_weight)
+            for column in keras.tree.flatten(weights):
+                column[num_rows:] = 0  # Rows that only fill the batch.
+            batch = (*batch, weights)
+        if self.rows.draw is None:
             return batch
         seed = [self.seed, self.epoch, index]
-        return self.draw(batch, rows, np.random.default_rng(seed) if self.shuffle else None)
+        return self.rows.draw(batch, rows, np.random.default_rng(seed) if self.shuffle else None)
 
     def on_epoch_begin(self):
         """Starts to note which batches are read."""
@@ -338,6 +320,19 @@ class BucketedBatches(keras.utils.PyDataset):
         self._within_epoch = False
         if self.shuffle and len(self._read) == len(self):
             self.epoch = self._epoch + 1
+
+    def choose_buckets(self, num_epochs: int, size: int) -> None:
+        """Pads to fewer lengths if others cost more than they save, see `choose_bucket_lengths`.
+
+        The lengths are those of epoch 0, so that a continued run keeps them.
+
+        Args:
+            num_epochs: int, how often the batches are computed.
+            size: int, the encoder's `hidden_dim ** 2` times the sequences of a row.
+        """
+        if cost := COMPILE_COST.get(keras.backend.backend(), 0):
+            chosen = choose_bucket_lengths(self.batches, self.buckets, num_epochs, cost / size)
+            self.buckets, self.epoch = chosen, 0
 
     def restore_order(self, outputs: ArrayLike) -> Array:
         """Puts the rows of `predict`'s output in the order of the data. Needs `shuffle=False`.
@@ -395,23 +390,6 @@ class PreparedBatches(keras.utils.PyDataset):
         self.batches.on_epoch_end()
 
 
-def _taken(column, rows, length):
-    """Returns the labels or weights of some rows; those per token are padded with 0."""
-    return column.take(rows).to_dense(length) if isinstance(column, Ragged) else column[rows]
-
-
-def _weights_of(labels, weights, rows, length):
-    """Returns the weights of some rows of one column of labels; by default 1, for padding 0."""
-    if isinstance(weights, Ragged):
-        return _taken(weights, rows, length)
-    of_rows = np.ones(len(rows), np.float32) if weights is None else weights[rows]
-    if isinstance(labels, Ragged):
-        return (np.arange(length) < labels.lengths[rows, None]).astype(np.float32) * of_rows[
-            :, None
-        ]
-    return of_rows
-
-
 def _as_columns(columns, num_rows, name):
     if columns is None:
         return None
@@ -423,54 +401,26 @@ def _as_columns(columns, num_rows, name):
     return columns
 
 
-@dataclasses.dataclass
-class EncodedExamples:
-    """All examples of a data set: rows of token ids, with their labels.
+def _weights_of(labels, weights):
+    """Returns weights in the form of the labels, by default 1."""
+    if isinstance(labels, dict):
+        by_name = weights if isinstance(weights, dict) else dict.fromkeys(labels, weights)
+        return {name: _weights_of(labels[name], by_name.get(name)) for name in labels}
+    if isinstance(weights, Ragged):
+        return weights
+    weights = np.ones(len(labels), np.float32) if weights is None else weights
+    if isinstance(labels, Ragged):
+        of_tokens = np.repeat(weights * np.float32(1), labels.lengths)
+        return Ragged.from_flat(of_tokens, labels.lengths)
+    return weights
 
-    Args:
-        rows: `Rows`: an entry of a batch each, such as a text or a pair, a window, or a question
-            with its choices.
-        labels: labels as the loss takes them: an array `(num_rows, ...)`, a `Ragged` with one label
-            per token, a dict of these, or `None`.
-        sample_weight: weights in the same form.
-        draw: see `BucketedBatches`.
-        buckets: the lengths that batches must be padded to, because results depend on the padded
-            length, or because a step costs next to nothing. `None`: `fit` may choose fewer.
-    """
 
-    rows: Rows
-    labels: Any = None
-    sample_weight: Any = None
-    draw: Callable[..., tuple[Any, ...]] | None = None
-    buckets: tuple[int, ...] | None = None
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def batches(self, batch_size: int | None = None, **options: Any) -> BucketedBatches:
-        """Returns a `BucketedBatches` of these examples.
-
-        Args:
-            batch_size: int, 32 by default.
-            **options: see `BucketedBatches`.
-        """
-        return BucketedBatches(
-            self.rows.lengths,
-            self.rows.inputs,
-            self.labels,
-            self.sample_weight,
-            draw=self.draw,
-            batch_size=DEFAULT_BATCH_SIZE if batch_size is None else batch_size,
-            buckets=self.buckets or lengths_of(self.rows),
-            **options,
-        )
-
-    def as_one_batch(self) -> tuple[Any, ...]:
-        """Returns all rows as one batch, in their order, see `BucketedBatches`."""
-        batches = self.batches(len(self), shuffle=False)
-        ((_, length),) = batches.batches
-        batches.batches = [(np.arange(len(self)), length)]
-        return batches[0]
+def as_one_batch(rows: Rows) -> tuple[Any, ...]:
+    """Returns all rows as one batch, in their order, see `BucketedBatches`."""
+    batches = BucketedBatches(rows, batch_size=len(rows), shuffle=False)
+    ((_, length),) = batches.batches
+    batches.batches = [(np.arange(len(rows)), length)]
+    return batches[0]
 
 
 def prediction_batches(rows: Rows, batch_size: int | None = None) -> BucketedBatches:
@@ -487,11 +437,9 @@ def prediction_batches(rows: Rows, batch_size: int | None = None) -> BucketedBat
     if batch_size is None and rows.max_length and (kind != "cpu" or not COMPILES_SHAPES):
         budget = max(1, TOKENS_AT_ONCE[kind] // rows.sequences_per_row)
     return BucketedBatches(
-        rows.lengths,
-        rows.inputs,
+        rows,
         # Round a small number of rows up to a power of two, so that few shapes are compiled.
         batch_size=min(size, 1 << max(0, len(rows) - 1).bit_length()),
-        buckets=lengths_of(rows),
         shuffle=False,
         # XLA would compile a smaller last batch anew, which costs more than further rows.
         pad_last_batch=COMPILES_SHAPES and budget is None,

@@ -1,9 +1,13 @@
-"""From texts to the inputs of a model: ids are cut, get special tokens, and are padded."""
+"""From texts to the inputs of a model: ids are cut, get special tokens, and are padded.
+
+`pack` does this for ids, `TextPacker` for texts, and `Rows` for all examples, batch by batch. Live
+tasks, exported folders and servers read the same rows. Only what computes their outputs differs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +16,7 @@ from ..checks import as_str, as_texts, check_choice, check_int, check_pairs, rai
 from ..inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from ..tokenizers.layout import Layout
 from ..tokenizers.text_encoder import TextEncoder
-from ..types import Texts, Truncation
+from ..types import Array, Texts, Truncation
 from .ragged import Ragged
 
 INPUT_NAMES = (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)
@@ -301,3 +305,144 @@ def split_pairs(
     pairs = [pairs] if isinstance(pairs, str) else as_texts(pairs, "pairs")
     check_pairs(texts, pairs)
     return texts, pairs
+
+
+# The indices of rows, and what a model returns for them.
+Batch = tuple[NDArray[np.int64], Any]
+
+
+class Rows:
+    """Examples as rows of token ids.
+
+    Args:
+        lengths: int `(num_rows,)`, the length of each row, special tokens included.
+        max_length: int, the longest row that texts can give; `None` for ready inputs.
+
+    Attributes:
+        sequences_per_row: int, the sequences of the largest row: 1 except for choices.
+        further_lengths: tuple of int, lengths above `max_length` that a batch may have.
+        labels, sample_weight: what the rows are trained on, see `labelled`, or `None`.
+        buckets: the lengths that batches must be padded to, because results depend on the padded
+            length, or because a step costs next to nothing. `None`: `fit` may choose fewer.
+        draw: method that changes each batch of these rows when it is read, such as one that masks
+            tokens, or `None`. It takes the batch; its rows, int64 `(size,)`; and a NumPy
+            `Generator`, another one in each epoch, or `None` where batches are not shuffled.
+    """
+
+    sequences_per_row = 1
+    further_lengths: tuple[int, ...] = ()
+    labels = sample_weight = buckets = draw = None
+
+    def __init__(self, lengths: ArrayLike, max_length: int | None = None) -> None:
+        self.lengths, self.max_length = np.asarray(lengths, np.int64), max_length
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def inputs(self, indices: NDArray[np.int64], length: int) -> dict[str, Array]:
+        """Returns the inputs of some rows, padded to a length.
+
+        Args:
+            indices: int64 `(size,)`.
+            length: int, at least that of the longest of these rows.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define `inputs`.")
+
+    def labelled(self, labels: Any, sample_weight: Any = None) -> Self:
+        """Sets what the rows are trained on, and returns them.
+
+        Args:
+            labels: labels as the loss takes them: an array `(num_rows, ...)`, a `Ragged` with one
+                label per token, a dict of these, or `None`.
+            sample_weight: weights in the same form.
+        """
+        self.labels, self.sample_weight = labels, sample_weight
+        return self
+
+    def collect(self, batches: Iterable[Batch]) -> Any:
+        """Returns the outputs of all rows, in their order, as an array or a dict of arrays."""
+        order, parts = [], []
+        for indices, outputs in batches:
+            order.append(indices)
+            parts.append(outputs)
+        places = np.argsort(np.concatenate(order))
+        if isinstance(parts[0], dict):
+            return {key: np.concatenate([x[key] for x in parts])[places] for key in parts[0]}
+        return np.concatenate(parts)[places]
+
+
+class SomeRows(Rows):
+    """Some of other rows.
+
+    Args:
+        rows: `Rows`.
+        places: int64 `(num_rows,)`, which of them.
+    """
+
+    def __init__(self, rows: Rows, places: NDArray[np.int64]) -> None:
+        super().__init__(rows.lengths[places], rows.max_length)
+        self.rows, self.places = rows, places
+
+    def inputs(self, indices, length):
+        return self.rows.inputs(self.places[indices], length)
+
+
+class ReadyRows(Rows):
+    """A dict of checked NumPy arrays, see `bert_keras.inputs`."""
+
+    def __init__(self, arrays: dict[str, Array]) -> None:
+        num_rows, *_, length = arrays[TOKEN_IDS].shape
+        super().__init__(np.full(num_rows, length))
+        self.arrays = arrays
+
+    def inputs(self, indices, length):
+        return {name: array[indices] for name, array in self.arrays.items()}
+
+
+class TextRows(Rows):
+    """Texts or pairs, one row each.
+
+    Args:
+        packer: a `TextPacker`.
+        ids: `Ragged` of token ids, see `TextPacker.tokenize`.
+        pair_ids: `Ragged` of the second texts, or `None`.
+    """
+
+    def __init__(self, packer: TextPacker, ids: Ragged, pair_ids: Ragged | None = None) -> None:
+        super().__init__(packer.packed_lengths(ids, pair_ids), packer.max_length)
+        self.packer, self.ids, self.pair_ids = packer, ids, pair_ids
+
+    def packed(self, indices: NDArray[np.int64], length: int) -> dict[str, Array]:
+        """Returns the inputs of some texts, see `inputs`."""
+        pairs = None if self.pair_ids is None else self.pair_ids.take(indices)
+        return self.packer.pack(self.ids.take(indices), pairs, length=length)
+
+    inputs = packed
+
+
+class GroupRows(TextRows):
+    """Rows of several texts or pairs each. All texts of a batch are padded to one length.
+
+    `inputs` returns int32 arrays `(size, group, length)`, with the size of the largest group. A
+    text that does not exist is all padding.
+
+    Args:
+        packer, ids, pair_ids: see `TextRows`; the texts of a group follow one another.
+        counts: int `(num_groups,)`, texts in each group, at least 1.
+    """
+
+    def __init__(self, packer: TextPacker, ids: Ragged, pair_ids: Any, counts: Any) -> None:
+        super().__init__(packer, ids, pair_ids)
+        self.exists = np.arange(counts.max(initial=1)) < counts[:, None]
+        # The row of each text among `ids`.
+        self.places = np.cumsum(self.exists).reshape(self.exists.shape) - 1
+        self.sequences_per_row = self.exists.shape[1]
+        self.lengths = np.where(self.exists, self.lengths[self.places], 0).max(axis=1)
+
+    def inputs(self, indices, length):
+        exists = self.exists[indices]
+        inputs = self.packed(self.places[indices].reshape(-1), length)
+        padding = {TOKEN_IDS: self.packer.tokenizer.pad_token_id}
+        for key, array in inputs.items():
+            array[~exists.reshape(-1)] = padding.get(key, 0)
+        return {key: array.reshape(*exists.shape, length) for key, array in inputs.items()}

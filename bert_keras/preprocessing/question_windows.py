@@ -5,8 +5,7 @@ import numpy as np
 from ..checks import check_int, check_not_empty
 from ..tokenizers.text_encoder import TEXTS_AT_ONCE
 from ..tokenizers.words import with_marks
-from .collate import pack
-from .encoded_rows import Rows
+from .collate import Rows, pack
 from .ragged import Ragged
 from .windows import cut_windows
 

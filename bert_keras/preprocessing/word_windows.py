@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..tokenizers.text_encoder import TEXTS_AT_ONCE
-from .collate import TextPacker
-from .encoded_rows import TextRows
+from .collate import TextPacker, TextRows
 from .ragged import Ragged
 from .windows import cut_windows, max_context, positions_of
 

@@ -8,13 +8,12 @@ fit(texts, labels)                       task.py              Task.fit
   v  lists, tables, dicts, datasets      user_columns.py      normalize_columns
 columns of texts and labels
   |
-  v  tokens and labels, checked          task_data.py         TaskData.encode, by the task's
+  v  tokens and labels, checked          task.py              Task.encode_columns, by the task's
 rows with labels                         encoded_labels.py    `encode_texts` and `encode_labels`
   |
   v  rows of similar length together     ../preprocessing/batching.py       BucketedBatches
   |
-  v  one batch                           ../preprocessing/encoded_rows.py   TextRows.inputs
-  |                                      ../preprocessing/collate.py        pack
+  v  one batch                           ../preprocessing/collate.py        TextRows.inputs
 {token_ids, segment_ids, padding_mask}
   |
   v  optimizer of this run               ../training/recipe.py          TrainingConfig.begin

@@ -4,6 +4,7 @@ Strings cannot enter a model on JAX or PyTorch, so texts become arrays on the ho
 """
 
 import contextlib
+import functools
 from collections.abc import Iterator, Mapping
 
 import keras
@@ -12,17 +13,36 @@ from bert_keras import distribution
 from bert_keras.checks import as_column, as_str
 from bert_keras.engine.keras_internals import data_adapters
 from bert_keras.engine.train_step import shares_batches
-from bert_keras.preprocessing.batching import BucketedBatches, PreparedBatches
-from bert_keras.tasks.user_columns import check_is_dataset, has_names, is_text
+from bert_keras.preprocessing.batching import BucketedBatches, PreparedBatches, as_one_batch
+from bert_keras.tasks.user_columns import check_is_dataset, has_names, is_text, normalize_columns
 
 
-def wrapped(data, x, training=True):
+def dataset_arguments(task, columns, batch_size=None):
+    """Returns the arguments of `keras.Model.evaluate` for a data set of batches, checked.
+
+    Args:
+        task: a `Task`.
+        columns: `Columns` of the kind `"batches"`.
+        batch_size: int, or `None`.
+    """
+    x, y, sample_weight, _ = columns
+    data = {"x": adapt(task, x), "y": y, "sample_weight": sample_weight, "batch_size": batch_size}
+    if y is not None and isinstance(data["x"], (Iterator, Stream)):
+        raise ValueError(
+            "A data set that is read batch by batch must yield its labels, `(text, label)`. "
+            f"Received: labels beside a {type(x).__name__}. Make it a list, in the order of "
+            "the labels."
+        )
+    return {name: value for name, value in data.items() if value is not None}
+
+
+def adapt(task, x, training=True):
     """Wraps a data set so that each batch is checked and its texts are encoded.
 
     If several processes share a batch, the wrapper yields the rows that this process computes.
 
     Args:
-        data: the `TaskData` of a task.
+        task: a `Task`.
         x: a data set of batches: a `PyDataset`, a generator or another iterator, a torch
             `DataLoader`, or a `tf.data.Dataset`. A batch is ready inputs or texts, or a tuple
             `(x, y)` or `(x, y, sample_weight)`. Ready inputs of the last two data sets are not
@@ -36,16 +56,16 @@ def wrapped(data, x, training=True):
     """
     check_is_dataset(x)
     share = None
-    if training and shares_batches(data.task):
-        share = distribution.share_of(data.task)
-    prepare = _Prepare(data, training, share)
+    if training and shares_batches(task):
+        share = distribution.share_of(task)
+    prepare = functools.partial(_prepared, task, training, share)
     if isinstance(x, keras.utils.PyDataset):
         skips_checks = isinstance(x, (BucketedBatches, PreparedBatches)) or x.use_multiprocessing
         if skips_checks and (share is None or share.replicas == 1):
             return x
         return PreparedBatches(x, share if skips_checks else prepare)
     if isinstance(x, Iterator):  # Like a generator, it can be read only once.
-        return (prepare(batch) for batch in x)
+        return (prepare(batch, number) for number, batch in enumerate(x))
     if _can_pass_through_python(x) or _holds_texts(x):
         return Stream(x, prepare)
     if share and share.shares > 1:
@@ -55,6 +75,16 @@ def wrapped(data, x, training=True):
             "dataset that knows its length."
         )
     return x
+
+
+def share_batches(task, batches):
+    """Returns batches of all examples, of which each process computes its rows."""
+    share = distribution.share_of(task, whole=True)
+    if share.replicas == 1:
+        return batches
+    for rows, _ in batches.batches:
+        share.check_rows(batches.batch_size if batches.pad_last_batch else len(rows))
+    return PreparedBatches(batches, share)
 
 
 def _can_pass_through_python(x):
@@ -68,44 +98,32 @@ def _can_pass_through_python(x):
     return False
 
 
-class _Prepare:
-    """Turns a batch of a data set into a batch for the model; errors name the batch's number."""
+def _prepared(task, training, share, batch, number):
+    """Returns a batch as the model takes it; errors name the batch's number."""
+    try:
+        batch = _encoded(task, training, batch)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"Batch {number} of the dataset: {error}") from error
+    return share(batch) if share else batch
 
-    def __init__(self, data, training, share):
-        self.data, self.training, self.share, self.number = data, training, share, 0
 
-    def __call__(self, batch, number=None):
-        number = self.number if number is None else number
-        self.number += 1
-        try:
-            batch = self._prepared(batch)
-        except (TypeError, ValueError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"Batch {number} of the dataset: {error}") from error
-        return self.share(batch) if self.share else batch
-
-    def _prepared(self, batch):
-        texts = as_str(batch)
-        are_texts = is_text(texts) and all(isinstance(x, (str, float, type(None))) for x in texts)
-        parts = (batch,) if are_texts or not isinstance(batch, (tuple, list)) else batch
-        first = as_str(parts[0])
-        first = first if has_names(first) else _column(first)
-        x, *rest, kind = columns = self.data.normalize(first, *parts[1:])
-        if kind == "arrays":
-            while rest and rest[-1] is None:
-                rest.pop()
-            return self._checked_inputs(*keras.tree.map_structure(_as_array, (x, *rest)))
-        if not self.training:
+def _encoded(task, training, batch):
+    """Returns a batch of ready inputs, and labels as the loss takes them."""
+    texts = as_str(batch)
+    are_texts = is_text(texts) and all(isinstance(x, (str, float, type(None))) for x in texts)
+    x, *rest = (batch,) if are_texts or not isinstance(batch, (tuple, list)) else batch
+    x = as_str(x)
+    columns = normalize_columns(task, x if has_names(x) else _column(x), *rest)
+    if columns.kind != "arrays":
+        if not training:
             columns = columns._replace(y=None, sample_weight=None)
-        return self.data.encode(columns, training=self.training).as_one_batch()
-
-    def _checked_inputs(self, x, y=None, *rest):
-        """Returns a batch of ready inputs with labels as the loss takes them."""
-        task = self.data.task
-        task.check_inputs(x)
-        if y is None:
-            return (x, y, *rest) if rest else (x,)
-        return x, task.encode_ready_labels(y, x) if self.training else y, *rest
+        return as_one_batch(task.encode_columns(columns, training))
+    x, y, weights = keras.tree.map_structure(_as_array, columns[:3])
+    task.check_inputs(x)
+    if y is not None and training:
+        y = task.encode_ready_labels(y, x)
+    return (x, y, weights) if weights is not None else (x,) if y is None else (x, y)
 
 
 def _column(x):

@@ -24,8 +24,7 @@ from bert_keras.engine.remat import in_chunks
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.batching import EncodedExamples
-from bert_keras.preprocessing.encoded_rows import GroupRows, Rows, TextRows
+from bert_keras.preprocessing.collate import GroupRows, Rows, TextRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.encoded_labels import as_label_array, one_column
 from bert_keras.tasks.task import Task, flatten_texts
@@ -209,7 +208,7 @@ class Embedder(Task):
         self.check_columns(columns, training)
         texts = [text for row in zip(*columns, strict=True) for text in row]
         counts = np.full(len(columns[0]), len(columns)) if is_columns(x) else None
-        return EncodedExamples(self.rows_of(texts, counts), labels, sample_weight)
+        return self.rows_of(texts, counts).labelled(labels, sample_weight)
 
     def rows_of(self, texts: list[str], counts: NDArray[np.integer] | None) -> Rows:
         """Returns texts as rows.

@@ -69,8 +69,11 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
     Raises:
         ValueError: a label is missing, not a number, not a class, or of the wrong shape.
     """
-    if problem_type == "multi_label" and label_names is not None and _are_sets_of_names(labels):
-        labels = _multi_hot(labels, label_names)
+    if problem_type == "multi_label" and label_names is not None:
+        is_of_names = getattr(getattr(labels, "dtype", None), "kind", "") in ("O", "U")
+        rows = labels.tolist() if is_of_names else labels if isinstance(labels, list) else ()
+        if rows := _rows_of_names(rows, label_names):
+            labels = _multi_hot(rows, label_names)
     labels = as_label_array(labels)
     if problem_type == "single_label":
         labels = one_column(labels)
@@ -142,14 +145,8 @@ def names_of(labels, are_several=False):
         are_several: bool, whether a str may hold several names, between commas.
     """
     rows = as_column(labels, "y") if is_column(labels) else ()
-    rows = [row.tolist() if hasattr(row, "tolist") else row for row in rows]
-    if are_several:
-        rows = [row.split(",") if isinstance(row, str) else row for row in rows]
-    rows = [row if isinstance(row, (list, tuple, set)) else [row] for row in rows]
-    names = [name for row in rows for name in row]
-    if not all(isinstance(name, str) for name in names):
-        return ()
-    return tuple(sorted({name.strip() for name in names} - {""}))
+    rows = [[row] if isinstance(row, str) and not are_several else row for row in rows]
+    return tuple(sorted({name for row in _rows_of_names(rows) or () for name in row}))
 
 
 def learn_label_names(task, labels):
@@ -196,25 +193,25 @@ def _class_indices(names, label_names):
     return indices
 
 
-def _are_sets_of_names(rows):
-    """Whether a column holds lists of names, or texts with names between commas."""
-    if not isinstance(rows, list):
-        rows = rows.tolist() if getattr(getattr(rows, "dtype", None), "kind", "") in "OU" else []
-    collection_types = (list, tuple, set, np.ndarray)
-    return len(rows) > 0 and all(
-        isinstance(row, str)
-        or (isinstance(row, collection_types) and all(isinstance(name, str) for name in row))
-        for row in rows
-    )
+def _rows_of_names(rows, label_names=()):
+    """Returns the names in each row, a list, or a text with names between commas.
+
+    `None` if a row is something else. A text that is one of `label_names` is one name.
+    """
+    found = []
+    for row in rows:
+        row = row.tolist() if hasattr(row, "tolist") else row
+        if isinstance(row, str):
+            row = [row] if row in label_names else row.split(",")
+        is_row = isinstance(row, (list, tuple, set))
+        if not is_row or not all(isinstance(name, str) for name in row):
+            return None
+        found.append([name.strip() for name in row if name.strip()])
+    return found
 
 
 def _multi_hot(rows, label_names):
     """Returns 1 for each name of a row and 0 for all others: `(n, num_classes)`."""
-    rows = [
-        row if not isinstance(row, str) else [row] if row in label_names else row.split(",")
-        for row in rows
-    ]
-    rows = [[name.strip() for name in row if name.strip()] for row in rows]
     rows_of_names = [index for index, row in enumerate(rows) for _ in row]
     names = np.array([name for row in rows for name in row], dtype=str)
     labels = np.zeros((len(rows), len(label_names)), "int32")
@@ -285,6 +282,43 @@ def _check_present(value, row, what):
             f"Every example needs a {what}. Received {value!r} at the index {row}. Leave out the "
             "examples without one."
         )
+
+
+def class_weight_by_index(task, class_weight, columns):
+    """Returns the weights of `fit(class_weight=...)` by class index, after checking them.
+
+    Args:
+        task: a `Task`.
+        class_weight: see `class_weighted`, also with label names as keys.
+        columns: `Columns`, the examples to train on.
+
+    Raises:
+        TypeError, ValueError: the task or the data set cannot weight examples by class.
+    """
+    if not task.has_classes:
+        raise ValueError(
+            "`class_weight` is for examples that have one class each, unlike those of this "
+            f"{type(task).__name__}. Pass `sample_weight`, one for each example."
+        )
+    if isinstance(class_weight, dict):
+        names = getattr(task, "label_names", None) or ()
+        numbers = {name: number for number, name in enumerate(names)}
+        class_weight = {numbers.get(key, key): value for key, value in class_weight.items()}
+    task.check_class_weight(class_weight)
+    if columns.kind != "batches":
+        return class_weight
+    if task.label_per_token:  # Keras would read a sentence's tags as the scores of one label.
+        raise TypeError(
+            "`class_weight` takes all examples at once: sentences, or a dict of arrays. "
+            f"Received: {type(columns.x).__name__}. Let it yield sample weights."
+        )
+    check_class_weight(class_weight, getattr(task, "num_classes", None))
+    if class_weight == "balanced":
+        raise ValueError(
+            "`class_weight='balanced'` counts the examples of each class, which needs all of "
+            f"them at once. Received: {type(columns.x).__name__}. Pass the weights, a dict."
+        )
+    return class_weight
 
 
 def class_weighted(labels, sample_weight, class_weight, num_classes=None):

@@ -17,7 +17,7 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.encoded_labels import as_classes, learn_label_names
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.text_embedder import TextEmbedder
-from bert_keras.tasks.user_columns import is_columns
+from bert_keras.tasks.user_columns import is_columns, normalize_columns
 from bert_keras.training.default_hyperparameters import RATE
 from bert_keras.types import Data, Frozen, Labels, Pooling, TaskOptions
 
@@ -161,8 +161,8 @@ class FewShotClassifier(TextClassifier):
 
     def _labelled_texts(self, x, y):
         """Returns a list of str and labels, int32 `(num_texts,)`, with a text for each class."""
-        self.data.check_has_preprocessor()
-        texts, y, _, kind = self.data.normalize(x, y)
+        self.check_has_preprocessor()
+        texts, y, _, kind = normalize_columns(self, x, y)
         if kind != "texts":
             raise TypeError(
                 "FewShotClassifier trains on one column of texts. Received: "

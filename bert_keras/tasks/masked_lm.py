@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bert_keras.answers.probabilities import log_softmax
-from bert_keras.answers.tokens import MaskAnswerer
+from bert_keras.answers.tokens import MaskAnswerer, MaskRows
 from bert_keras.checks import check_shape, raise_at_first, raise_if_unused
 from bert_keras.heads.masked_tokens import OF_VOCABULARY, MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.metrics.streaming import MaskedPerplexity
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.batching import EncodedExamples, length_buckets
-from bert_keras.preprocessing.encoded_rows import MaskRows, TextRows
+from bert_keras.preprocessing.batching import length_buckets
+from bert_keras.preprocessing.collate import TextRows
 from bert_keras.preprocessing.masking import Masking, TokenKinds
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -209,8 +209,8 @@ class MaskedLM(Task):
         if training:
             labels, rows = self.row_labels(x, y), TextsToMask(self, x)
             # Which tokens are masked depends on the padded length, the same on each backend.
-            buckets = length_buckets(self.preprocessor.max_length)
-            return EncodedExamples(rows, labels, sample_weight, rows.masked, buckets)
+            rows.buckets = length_buckets(self.preprocessor.max_length)
+            return rows.labelled(labels, sample_weight)
         return super().encode_texts(x)
 
     # Answers
@@ -279,7 +279,7 @@ class MaskedLM(Task):
         """
         if isinstance(texts, str):
             return self.score([texts], batch_size, verbose)[0]
-        self.data.check_has_preprocessor()
+        self.check_has_preprocessor()
         if is_empty(texts):
             return []
         tokenizer = self.preprocessor.tokenizer
@@ -343,7 +343,7 @@ class TextsToMask(TextRows):
         needs_starts = self.kinds.continues_word is None and self.masking.strategy != "pieces"
         self.word_starts = packer.tokenize(texts, word_starts=True) if needs_starts else None
 
-    def masked(self, batch, rows, generator):
+    def draw(self, batch, rows, generator):
         """Returns `(inputs, labels, sample_weight)` of a batch, see `BucketedBatches`."""
         inputs, labels, *weights = batch
         row_weights = weights[0] if weights else np.ones(len(labels), np.float32)

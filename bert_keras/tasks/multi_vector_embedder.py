@@ -9,16 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bert_keras.answers.similarity import maxsim_matrix
-from bert_keras.answers.text_vectors import TokenVectorsAnswerer, marked_ids
+from bert_keras.answers.text_vectors import (
+    MarkedGroupRows,
+    MarkedRows,
+    TokenVectorsAnswerer,
+    marked_ids,
+)
 from bert_keras.checks import as_texts, check_bool, check_choice, check_int, check_shape
 from bert_keras.heads.colbert import TokenVectorsHead
 from bert_keras.inputs import PADDING_MASK, SCORING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.encoded_rows import MarkedGroupRows, MarkedRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import late_interaction
 from bert_keras.tasks.embedder import Embedder
+from bert_keras.tasks.user_columns import normalize_columns
 from bert_keras.tasks.validation import head_for
 from bert_keras.training.contrastive import MultipleNegativesRanking
 from bert_keras.training.teacher_losses import MarginMSE
@@ -181,7 +186,7 @@ class MultiVectorEmbedder(Embedder):
         Raises:
             ValueError: `x` holds texts, whose numbers of vectors differ.
         """
-        if self.data.normalize(x).kind == "texts":
+        if normalize_columns(self, x).kind == "texts":
             raise ValueError(
                 "`predict` returns one array, and texts have different numbers of vectors. "
                 "Received: texts. Call `embed`, which returns a list of arrays."

@@ -136,10 +136,10 @@ class MultipleChoice(Task):
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
         """Returns contexts with their choices as rows of pairs, see `Task`."""
-        examples = super().encode_texts(x, sample_weight=sample_weight)
+        rows = super().encode_texts(x, sample_weight=sample_weight)
         if training:
-            examples.labels = self._checked_labels(y, examples.rows.exists)
-        return examples
+            rows.labels = self._checked_labels(y, rows.exists)
+        return rows
 
     def encode_ready_labels(self, labels, inputs):
         """Returns the labels of ready inputs, each of which must be one of the choices."""

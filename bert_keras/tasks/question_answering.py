@@ -24,9 +24,8 @@ from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.metrics.spans import squad_v2_scores
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.batching import EncodedExamples, lengths_of
-from bert_keras.preprocessing.collate import split_pairs
-from bert_keras.preprocessing.encoded_rows import SomeRows
+from bert_keras.preprocessing.batching import buckets_of
+from bert_keras.preprocessing.collate import SomeRows, split_pairs
 from bert_keras.preprocessing.question_windows import OUTPUTS, QuestionWindows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
@@ -197,7 +196,6 @@ class QuestionAnswering(Task):
 
     def _questions_of(self, x):
         """Returns questions and contexts, two lists of str; both empty for an empty `x`."""
-        self.data.check_has_preprocessor()
         questions, contexts = split_pairs(question_examples.as_columns(x)[0])
         if contexts is None and questions:
             raise ValueError(
@@ -213,7 +211,7 @@ class QuestionAnswering(Task):
         training, with a warning.
         """
         if not training:
-            return EncodedExamples(self.cut(x))
+            return self.cut(x)
         x, y = question_examples.as_columns(x, y)
         advice = "Pass (text, start character) for each question, or None for no answer."
         check_labels_given(y, "QuestionAnswering", advice)
@@ -243,8 +241,8 @@ class QuestionAnswering(Task):
         labels = {name: column[rows] for name, column in zip(OUTPUTS, columns, strict=True)}
         rows = SomeRows(windows, rows)
         # Without `mask_padding` results depend on the padded length.
-        buckets = None if self.mask_padding else lengths_of(rows)
-        return EncodedExamples(rows, labels, sample_weight, buckets=buckets)
+        rows.buckets = None if self.mask_padding else buckets_of(rows.max_length)
+        return rows.labelled(labels, sample_weight)
 
     # From windows to answers
 

@@ -123,8 +123,12 @@ def read_answers(contexts, answers):
             unusable[index] = answer
             continue
         candidates = _candidates(answer, index)
-        for candidate in candidates:
-            _check_lies_inside(context, candidate, index)
+        for text, start in candidates:
+            if start < 0 or start + len(text) > len(context):
+                raise ValueError(
+                    f"An answer must lie in its context. Received at the index {index} the "
+                    f"characters {start} to {start + len(text)} of a context of {len(context)}."
+                )
         matches = [candidate for candidate in candidates if candidate.stands_in(context)]
         if matches:
             starts[index] = matches[0].start
@@ -150,15 +154,6 @@ def _candidates(answer, index):
 def _is_answer(row):
     is_pair = isinstance(row, (list, tuple)) and len(row) == 2
     return is_pair and isinstance(row[0], str) and is_int(row[1])
-
-
-def _check_lies_inside(context, answer, index):
-    end = answer.start + len(answer.text)
-    if answer.start < 0 or end > len(context):
-        raise ValueError(
-            f"An answer must lie in its context. Received at the index {index} the characters "
-            f"{answer.start} to {end} of a context of {len(context)}."
-        )
 
 
 def report(unusable, num_examples):

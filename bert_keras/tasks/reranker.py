@@ -29,8 +29,7 @@ from bert_keras.inputs import TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.metrics.streaming import RelevanceAccuracy
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.batching import EncodedExamples
-from bert_keras.preprocessing.encoded_rows import GroupRows
+from bert_keras.preprocessing.collate import GroupRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
@@ -250,7 +249,7 @@ text, `(num_examples, num_texts)` |
         ids = ids.take(np.repeat(np.arange(len(queries)), counts))
         counts = np.asarray(counts, int)
         rows = GroupRows(self.preprocessor, ids, text_ids, counts)
-        return EncodedExamples(rows, labels, sample_weight)
+        return rows.labelled(labels, sample_weight)
 
     def score(
         self,

@@ -121,7 +121,7 @@ def _check(classifier, steps, baseline, batch_size):
             "Integrated gradients are for a `TextClassifier`. Received: "
             f"{type(classifier).__name__}."
         )
-    classifier.data.check_has_preprocessor()
+    classifier.check_has_preprocessor()
     check_int("steps", steps)
     check_int("batch_size", batch_size)
     check_choice("baseline", baseline, BASELINES)
@@ -150,7 +150,7 @@ def _targets(classifier, texts, count, target):
 
 def _rows(classifier, texts):
     """Yields the inputs of each text, `(1, length)`, with few different lengths."""
-    rows = classifier.encode_texts(texts).rows
+    rows = classifier.encode_texts(texts)
     lengths = bucket_lengths(rows.lengths, length_buckets(classifier.preprocessor.max_length))
     for row, length in enumerate(lengths):
         yield rows.inputs(np.array([row]), int(length))

@@ -11,27 +11,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bert_keras.answers.answerer import Answerer
-from bert_keras.checks import as_str, is_table
-from bert_keras.inputs import TOKEN_IDS
+from bert_keras.checks import (
+    as_column,
+    as_str,
+    check_int,
+    check_labels_given,
+    check_not_empty,
+    is_table,
+)
+from bert_keras.engine.jax_compilation_cache import COMPILES_SHAPES
+from bert_keras.engine.train_step import shares_batches
+from bert_keras.inputs import PADDING_MASK, TOKEN_IDS, check_keys
 from bert_keras.layers.initializer import build_parts
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import BuiltModel, settings_of
 from bert_keras.preprocessing.batching import (
     DEFAULT_BATCH_SIZE,
-    EncodedExamples,
+    BucketedBatches,
+    as_one_batch,
     prediction_batches,
 )
-from bert_keras.preprocessing.encoded_rows import Rows, TextRows
+from bert_keras.preprocessing.collate import ReadyRows, Rows, TextRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.signatures import check_arguments, parameters_of
 from bert_keras.tasks import freezing, validation
-from bert_keras.tasks.dataset_adapters import wrapped
-from bert_keras.tasks.encoded_labels import learn_label_names
+from bert_keras.tasks.dataset_adapters import Stream, adapt, dataset_arguments, share_batches
+from bert_keras.tasks.encoded_labels import (
+    class_weight_by_index,
+    class_weighted,
+    learn_label_names,
+)
 from bert_keras.tasks.loading import load_task
 from bert_keras.tasks.lora import LORA_ARGUMENTS, AdaptedTask
-from bert_keras.tasks.task_data import TaskData
-from bert_keras.tasks.user_columns import num_examples
+from bert_keras.tasks.user_columns import (
+    Columns,
+    as_validation_columns,
+    check_bucket_window,
+    check_labels_and_weights,
+    normalize_columns,
+    num_examples,
+    split_off_end,
+)
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.training.averages import swap_ema_weights
 from bert_keras.training.recipe import TrainingConfig
@@ -69,8 +90,7 @@ class Task(AdaptedTask, BuiltModel):
 
     A subclass makes `self.head`, defines its loss and metrics (`default_loss`, `default_metrics`)
     and its labels (`encode_labels`), and answers as a person would read it. A task whose texts do
-    not each become one row of token ids overrides `encode_texts`. `self.data`, a
-    `TaskData`, turns what the user passes into batches.
+    not each become one row of token ids overrides `encode_texts`.
 
     `fit`, `evaluate` and `predict` take
 
@@ -165,7 +185,7 @@ class Task(AdaptedTask, BuiltModel):
         )
         self.frozen = freezing.check_frozen(frozen, backbone.num_blocks)
         self._set_lora(lora_rank, lora_alpha, lora_targets, lora_layers)
-        self.data, self.recipe = TaskData(self), TrainingConfig()
+        self.recipe = TrainingConfig()
 
     def complete(self):
         """Ends construction, see `BuiltModel`, and compiles with the defaults.
@@ -243,7 +263,7 @@ class Task(AdaptedTask, BuiltModel):
         y: Labels | None = None,
         sample_weight: Weights | None = None,
         training: bool = False,
-    ) -> EncodedExamples:
+    ) -> Rows:
         """Returns raw examples as rows of token ids: here one row per text, or per pair.
 
         Args:
@@ -260,7 +280,7 @@ class Task(AdaptedTask, BuiltModel):
             rows = TextRows(self.preprocessor, *self.preprocessor.tokenize(x))
         else:
             rows = self.answerer().encode(x)
-        return EncodedExamples(rows, labels, sample_weight)
+        return rows.labelled(labels, sample_weight)
 
     def encode_labels(self, labels: Any) -> Any:
         """Returns labels as the array that the loss takes, after checking every one of them."""
@@ -361,9 +381,18 @@ class Task(AdaptedTask, BuiltModel):
             self.recipe = previous  # What is refused changes nothing.
             raise
 
-    def compile_with(self, optimizer: Any) -> None:
-        """Compiles with another optimizer and the other arguments of the last `compile`."""
-        super().compile(optimizer=optimizer, **self.recipe.arguments(self))
+    def compile_with(self, optimizer: Any, keeps_losses: bool = False) -> None:
+        """Compiles with another optimizer and the other arguments of the last `compile`.
+
+        Args:
+            optimizer: a Keras optimizer.
+            keeps_losses: bool, `True` keeps the losses and metrics of the last `compile`, rather
+                than make them anew.
+        """
+        # Keras keeps the losses and the metrics where it gets none.
+        recipe = self.recipe
+        arguments = recipe.keras_arguments if keeps_losses else recipe.arguments(self)
+        super().compile(optimizer=optimizer, **arguments)
 
     def get_compile_config(self) -> dict[str, Any]:
         """Returns what `compile_from_config` needs, without the backend's own choices."""
@@ -442,28 +471,45 @@ class Task(AdaptedTask, BuiltModel):
         """
         if unknown:
             check_arguments(unknown, Task.fit)
-        columns = self.data.normalize(x, y, sample_weight)
+        columns = normalize_columns(self, x, y, sample_weight)
         says = verbose and keras.config.is_interactive_logging_enabled()
         if hasattr(self, "label_names") and (note := learn_label_names(self, columns.y)) and says:
             print(note)
         if bucket_window is not None:
-            self.data.check_bucket_window(bucket_window, columns, shuffle)
+            check_bucket_window(bucket_window, columns, shuffle)
         if validation_split and validation_data is None:
-            columns, validation_data = self.data.split(columns, validation_split)
-        arguments = self.data.for_training(columns, batch_size, class_weight, shuffle)
+            columns, validation_data = split_off_end(columns, validation_split)
+        if class_weight is not None:
+            class_weight = class_weight_by_index(self, class_weight, columns)
+        size = DEFAULT_BATCH_SIZE if batch_size is None else batch_size
+        if is_dataset := columns.kind == "batches":
+            arguments = dataset_arguments(self, columns, batch_size)
+            data = batches = arguments["x"]
+            arguments["shuffle"] = shuffle and not isinstance(data, Stream)
+            if class_weight is not None:
+                arguments["class_weight"] = class_weight
+        else:
+            data = self.encode_columns(columns)
+            if class_weight is not None:
+                num_classes = getattr(self, "num_classes", None)
+                weights = data.labels, data.sample_weight, class_weight, num_classes
+                data.sample_weight = class_weighted(*weights)
+            check_not_empty(data, "Batches need at least one row")
+            batches = range(0, len(data), check_int("batch_size", size))
+            # Their batches shuffle themselves, by the seed and the number of the epoch.
+            arguments = {"shuffle": False}
         if validation_data is not None:
-            size = validation_batch_size or batch_size
-            arguments["validation_data"] = self.data.for_validation(validation_data, size)
-        data, recipe = arguments["x"], self.recipe
-        is_encoded, size = columns.kind != "batches", batch_size or DEFAULT_BATCH_SIZE
-        batches = range(0, len(data), size) if is_encoded else data
+            held_out = as_validation_columns(self, validation_data)
+            held_out = self._evaluation_arguments(held_out, validation_batch_size or batch_size)
+            arguments["validation_data"] = held_out["x"]
+        recipe = self.recipe
         run = epochs, initial_epoch, steps_per_epoch, bucket_window, callbacks
         epochs, callbacks, note = recipe.begin(self, data, batches, *run)
         if note and says:
             print(note)
-        if is_encoded:
+        if not is_dataset:
             order = shuffle, initial_epoch, recipe.num_epochs
-            arguments["x"] = self.data.batches(data, size, *order)
+            arguments["x"] = self.make_batches(data, size, *order)
         arguments |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}
         arguments |= {"verbose": verbose, "validation_steps": validation_steps}
         arguments |= {"validation_freq": validation_freq, "steps_per_epoch": steps_per_epoch}
@@ -509,8 +555,8 @@ class Task(AdaptedTask, BuiltModel):
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
-        columns = self.data.normalize(x, y, sample_weight)
-        data = self.data.for_evaluation(columns, batch_size)
+        columns = normalize_columns(self, x, y, sample_weight)
+        data = self._evaluation_arguments(columns, batch_size)
         with swap_ema_weights(self, self.recipe.is_running):
             kwargs |= {"verbose": verbose, "steps": steps, "callbacks": callbacks}
             return super().evaluate(**data, return_dict=return_dict, **kwargs)
@@ -540,20 +586,116 @@ class Task(AdaptedTask, BuiltModel):
         Raises:
             TypeError, ValueError: texts or inputs do not fit; before any compute.
         """
-        columns = self.data.normalize(x)
+        columns = normalize_columns(self, x)
         if columns.kind == "batches":
-            dataset = wrapped(self.data, columns.x, training=False)
+            dataset = adapt(self, columns.x, training=False)
             return super().predict(dataset, batch_size, verbose, steps, callbacks)
-        rows = self.data.encode(columns, training=False).rows
+        rows = self.encode_columns(columns, training=False)
         if type(rows).collect is not Rows.collect:
-            self.data.check_predicts_all(steps, callbacks)
+            if steps is not None or callbacks:
+                raise ValueError(
+                    f"`predict` of {type(self).__name__} takes `steps` and `callbacks` only with "
+                    f"ready inputs. Received: steps={steps}, callbacks={callbacks} with texts. "
+                    "Leave them out, or pass what the preprocessor returns."
+                )
             verbose = 0 if verbose == "auto" else verbose
             return rows.collect(self.predict_rows(rows, batch_size, verbose) if len(rows) else ())
         batches = prediction_batches(rows, batch_size)
         outputs = super().predict(batches, None, verbose, steps, callbacks)
         return keras.tree.map_structure(batches.restore_order, outputs)
 
+    # From what a user passes to batches: columns, rows, batches.
+
+    def encode_columns(self, columns: Columns, training: bool = True) -> Rows:
+        """Returns all examples as rows of token ids, with everything checked.
+
+        Args:
+            columns: raw examples, or ready inputs, see `normalize_columns`.
+            training: bool, `True` to train or to evaluate on them, which needs labels.
+
+        Raises:
+            TypeError, ValueError: texts, inputs or labels do not fit, or there is no preprocessor.
+        """
+        x, y, sample_weight, kind = columns
+        if training and y is None and self.needs_labels:
+            check_labels_given(y, type(self).__name__)
+        if kind != "arrays":
+            self.check_has_preprocessor()
+            x = as_column(x) if kind == "batches" else x
+            check_labels_and_weights(x, y, sample_weight)
+            return self.encode_texts(x, y, sample_weight, training)
+        check_keys(x, self.input_names)
+        inputs = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
+        check_labels_and_weights(inputs, y, sample_weight)
+        self.check_arrays(inputs)
+        labels = self.encode_ready_labels(y, inputs) if training else None
+        if training and sample_weight is None and self.label_per_token and PADDING_MASK in inputs:
+            sample_weight = np.asarray(inputs[PADDING_MASK], "float32")
+        return ReadyRows(inputs).labelled(labels, sample_weight)
+
+    def make_batches(
+        self,
+        rows: Rows,
+        batch_size: int | None = None,
+        shuffle: bool = False,
+        epoch: int = 0,
+        num_epochs: int | None = None,
+    ) -> keras.utils.PyDataset:
+        """Returns the batches that `fit` or `evaluate` reads, with rows of similar length in each.
+
+        Args:
+            rows: see `encode_columns`.
+            batch_size: int, 32 by default.
+            shuffle: bool, whether each epoch has its own order.
+            epoch: int, the number of the first epoch.
+            num_epochs: int, epochs that `fit` reads them for, which decide how many lengths are
+                worth compiling on JAX; or `None`.
+        """
+        # For XLA, rows of weight 0 in the last batch cost less than compiling a smaller shape.
+        # `evaluate` must not pad: Keras averages the losses of batches by rows, not by weights.
+        # A user's own step need not expect weights, or heed them.
+        own_step = ("train_step", "compute_loss", "compute_metrics")
+        pads = COMPILES_SHAPES and shuffle and self.ignores_weight_0()
+        pads = pads and not validation.overrides(self, *own_step)
+        window = self.recipe.bucket_window if shuffle else None
+        options = {"shuffle": shuffle, "seed": self.recipe.seed or 0, "window": window}
+        batches = BucketedBatches(rows, batch_size=batch_size, pad_last_batch=pads, **options)
+        if num_epochs and rows.buckets is None:
+            size = self.backbone.hidden_dim**2 * rows.sequences_per_row
+            batches.choose_buckets(num_epochs, size)
+        if epoch:
+            batches.epoch = epoch
+        return share_batches(self, batches) if shares_batches(self) else batches
+
+    def _evaluation_arguments(self, columns, batch_size):
+        """Returns the arguments of `keras.Model.evaluate` that hold the data, checked."""
+        if columns.kind == "batches":
+            return dataset_arguments(self, columns, batch_size)
+        return {"x": self.make_batches(self.encode_columns(columns), batch_size)}
+
+    def check_has_preprocessor(self) -> None:
+        """Raises `ValueError` if there is nothing to tokenize texts with."""
+        if self.preprocessor is None:
+            raise ValueError(
+                f"This {type(self).__name__} has no preprocessor, so it cannot take text. "
+                "Pass a `TextPreprocessor` to its constructor, or the dict of arrays of "
+                "bert_keras.inputs."
+            )
+
     # One batch
+
+    def _one_batch(self, x, y=None, sample_weight=None, training=True):
+        """Returns inputs, labels and weights of one batch; ready inputs stay as they are."""
+        columns = normalize_columns(self, x, y, sample_weight)
+        x, y, sample_weight, kind = columns
+        if kind == "texts":
+            batch = as_one_batch(self.encode_columns(columns, training))
+            return keras.utils.unpack_x_y_sample_weight(batch)
+        dtype = getattr(getattr(y, "dtype", None), "kind", "O" if isinstance(y, list) else "i")
+        if kind == "arrays" and dtype in "OU" and y is not None:
+            # Names, or a list, which Keras would take for several outputs.
+            y = self.encode_ready_labels(y, x)
+        return x, y, sample_weight
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Returns the outputs for a dict of arrays or tensors, or for texts.
@@ -562,18 +704,15 @@ class Task(AdaptedTask, BuiltModel):
             ValueError: the task cuts texts, which `predict` puts together again.
         """
         if not isinstance(inputs, dict):
-            inputs = self._inputs_of_texts(inputs)
+            texts = inputs
+            inputs, *_ = self._one_batch(texts, training=False)
+            num_texts = num_examples(as_str(texts))
+            if isinstance(inputs, dict) and num_examples(inputs) != num_texts:
+                raise ValueError(
+                    f"A {type(self).__name__} is called with texts of one row each. Received: "
+                    f"{num_texts} examples, which make {num_examples(inputs)} rows. Use `predict`."
+                )
         return super().__call__(inputs, *args, **kwargs)
-
-    def _inputs_of_texts(self, texts):
-        inputs, *_ = self.data.one_batch(texts, training=False)
-        num_texts = num_examples(as_str(texts))
-        if isinstance(inputs, dict) and num_examples(inputs) != num_texts:
-            raise ValueError(
-                f"A {type(self).__name__} is called with texts of one row each. Received: "
-                f"{num_texts} examples, which make {num_examples(inputs)} rows. Use `predict`."
-            )
-        return inputs
 
     def train_on_batch(
         self,
@@ -584,7 +723,7 @@ class Task(AdaptedTask, BuiltModel):
         **kwargs: Any,
     ) -> Any:
         """Like `keras.Model.train_on_batch`, from raw text or from ready inputs."""
-        return super().train_on_batch(*self.data.one_batch(x, y, sample_weight), *args, **kwargs)
+        return super().train_on_batch(*self._one_batch(x, y, sample_weight), *args, **kwargs)
 
     def test_on_batch(
         self,
@@ -595,11 +734,11 @@ class Task(AdaptedTask, BuiltModel):
         **kwargs: Any,
     ) -> Any:
         """Like `keras.Model.test_on_batch`, from raw text or from ready inputs."""
-        return super().test_on_batch(*self.data.one_batch(x, y, sample_weight), *args, **kwargs)
+        return super().test_on_batch(*self._one_batch(x, y, sample_weight), *args, **kwargs)
 
     def predict_on_batch(self, x: Data) -> Any:
         """Like `predict`, in one batch."""
-        x, *_, kind = self.data.normalize(x)
+        x, *_, kind = normalize_columns(self, x)
         if kind != "texts":
             return super().predict_on_batch(x)
         return self.predict(x, batch_size=max(1, num_examples(x)), verbose=0)
@@ -634,8 +773,7 @@ class Task(AdaptedTask, BuiltModel):
         Raises:
             ValueError: the task has no such answer, or an option does not fit.
         """
-        if self.preprocessor is None:
-            self.data.check_has_preprocessor()
+        self.check_has_preprocessor()
         for cls in self.answerers or (Answerer,):
             if method is None or cls.method == method:
                 return cls(self.answer_settings(), self.preprocessor, **options)
@@ -665,7 +803,7 @@ class Task(AdaptedTask, BuiltModel):
 
         read = functools.partial(self.predict_question, batch_size=batch_size, verbose=verbose)
         if any(map(is_table, columns)):
-            columns = [self.data.normalize(x).x if is_table(x) else x for x in columns]
+            columns = [normalize_columns(self, x).x if is_table(x) else x for x in columns]
         return self.answerer(method, **options).ask(read, *columns)
 
     def ask_rows(self, method: str, rows: Sequence[Sequence[str]], **options: Any) -> Any:
@@ -694,7 +832,7 @@ class Task(AdaptedTask, BuiltModel):
         """
         has_own_rows = not type(self).encode_texts.__module__.startswith("bert_keras.")
         if has_own_rows and type(answerer).encode is self.answerers[0].encode:
-            rows = self.encode_texts(texts).rows
+            rows = self.encode_texts(texts)
         else:
             rows = answerer.encode(texts)
         return rows, self.predict_rows(rows, batch_size, verbose)

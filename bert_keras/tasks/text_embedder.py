@@ -15,6 +15,7 @@ from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.retrieval import similarity_matrix
 from bert_keras.models.backbone import Backbone
+from bert_keras.preprocessing.batching import BucketedBatches
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
@@ -228,19 +229,19 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         """Returns rows and their outputs, see `Task`; some prompts' tokens are not pooled."""
         if not answerer.before or not self.skips_prompt:
             return super().predict_question(answerer, texts, batch_size, verbose)
-        examples = self.encode_texts(texts)
-        return examples.rows, self._pooled_after(answerer.before, examples, batch_size, verbose)
+        rows = self.encode_texts(texts)
+        return rows, self._pooled_after(answerer.before, rows, batch_size, verbose)
 
-    def _pooled_after(self, prompt, examples, batch_size, verbose):
+    def _pooled_after(self, prompt, rows, batch_size, verbose):
         """Yields the indices and the vectors of texts, pooled without the prompt's tokens."""
         num_skipped = len(self.tokenizer.layout.before) + len(self.tokenizer(prompt.strip()))
-        batches = examples.batches(batch_size, shuffle=False)
+        batches = BucketedBatches(rows, batch_size=batch_size, shuffle=False)
         outputs = self.backbone.predict_batches(batches, verbose)
-        for (rows, length), states in zip(batches.batches, outputs, strict=True):
+        for (indices, length), states in zip(batches.batches, outputs, strict=True):
             start = min(num_skipped, length - 1)
             after = {"sequence_output": states["sequence_output"][:, start:]}
-            mask = examples.rows.inputs(rows, length)[PADDING_MASK][:, start:]
-            yield rows, ops.convert_to_numpy(self.head(after, padding_mask=mask))
+            mask = rows.inputs(indices, length)[PADDING_MASK][:, start:]
+            yield indices, ops.convert_to_numpy(self.head(after, padding_mask=mask))
 
     # Files
 

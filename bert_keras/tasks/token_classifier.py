@@ -34,7 +34,6 @@ from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.entities import entity_scores
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.batching import EncodedExamples
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.encoded_labels import as_classes, check_label_names, shares
@@ -294,7 +293,7 @@ class TokenClassifier(Task):
         sentences = as_sentences(x)
         rows = self.answerer().encode(sentences)
         if not training:
-            return EncodedExamples(rows)
+            return rows
         labels = self._tag_indices(self._words_of(sentences), y)
         check_not_empty(labels, "There must be words to train or to measure on")
         words = rows.words.values
@@ -305,9 +304,7 @@ class TokenClassifier(Task):
         # Where there is no word, index -1 finds the 0 at the end.
         values = np.append(labels, np.zeros_like(labels[:1]), axis=0)[words]
         flat = Ragged.from_flat
-        return EncodedExamples(
-            rows, flat(values, rows.words.lengths), flat(weights, rows.words.lengths)
-        )
+        return rows.labelled(flat(values, rows.words.lengths), flat(weights, rows.words.lengths))
 
     def _words_of(self, sentences):
         """Returns sentences as lists of words."""
@@ -500,7 +497,7 @@ class TokenClassifier(Task):
                 any compute.
         """
         names = self._entity_tags(scheme)
-        self.data.check_has_preprocessor()
+        self.check_has_preprocessor()
         sentences = as_sentences(sentences)
         words = self._words_of(sentences)
         check_same_length("Each sentence needs a list of tags", sentences=words, lists=tags)

@@ -6,33 +6,22 @@ hold columns with names: token ids are ready inputs under other names, texts are
 labels are among the columns.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 
-from bert_keras.checks import as_column, as_str, is_column, is_int, is_table
+from bert_keras.checks import as_column, as_str, check_int, is_column, is_int, is_table
 from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.migration_hints import our_input
+from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tasks import question_examples
 
 # How ready inputs look, in messages.
 _IDS = "{'token_ids': ids, 'padding_mask': mask}, with 1 in the mask for each real token"
 
 
-# Form of a task's raw examples -> names of columns to read, and of columns of labels. The first
-# match in a table is taken. Without a match, what the columns hold decides, see `columns_of_table`.
-_COLUMNS = {
-    "sentences": (("tokens",), ("words",)),
-    "questions": (("question", "context"),),
-    "choices": (("context", "choices"),),
-}
-_LABELS = {
-    "sentences": ("ner_tags", "tags", "labels", "ner", "label", "pos_tags"),
-    "questions": ("answers",),
-}
-_DEFAULT_LABELS = ("label", "labels")
 _PAIRS = (
     *(("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2")),
     *(("question", "sentence"), ("text1", "text2"), ("text_a", "text_b")),
@@ -74,7 +63,7 @@ def normalize_columns(task, x, y=None, sample_weight=None):
         x, y, sample_weight = _without_names(task, x, y, sample_weight)
     if isinstance(x, dict):
         return Columns(x, y, sample_weight, "arrays")
-    if not FORMS[task.form](x):
+    if not FORMS[task.form].fits(x):
         return Columns(x, y, sample_weight, "batches")
     y = as_str(y)
     if isinstance(y, (str, int, float)):  # The label of one text.
@@ -85,22 +74,52 @@ def normalize_columns(task, x, y=None, sample_weight=None):
 
 
 def _without_names(task, x, y, sample_weight):
-    """Returns the columns of a table, of a dict of columns or of a list of dicts, and labels."""
+    """Returns the columns of a table, of a dict of columns or of a list of dicts, and labels.
+
+    Raises:
+        ValueError: a column is missing, or it is ambiguous which to read.
+    """
     if isinstance(x, list):
         x = {name: [row.get(name) for row in x] for name in x[0]}
     elif isinstance(x, Mapping):
         x = dict(x)
-    names = column_names(x)
+    form, is_dict = FORMS[task.form], isinstance(x, dict)
+    names = list(x if is_dict else x.column_names if hasattr(x, "column_names") else x.columns)
     if "input_ids" in names:
         return _as_ready_inputs(task, x, names, y, sample_weight)
-    if isinstance(x, dict) and not _holds_examples(x, task.form):
-        return x, y, sample_weight
+    known = next((columns for columns in form.names if set(columns) <= set(names)), None)
+    if is_dict and (TOKEN_IDS in names or not (known or any(map(is_text, x.values())))):
+        return x, y, sample_weight  # Ready inputs.
     if y is None:
-        y = _labels(task, x, names, _label_names(task.form))
+        y = _labels(task, x, names, form.labels)
         if task.form == "questions" and y is not None:
             y = [_answers_as_pairs(answers) for answers in as_column(y)]
     text_columns = getattr(task.preprocessor, "text_columns", None)
-    return columns_of_table(x, text_columns, task.form), y, sample_weight
+    chosen = text_columns or known
+    if chosen is None:
+        excluded = (*form.labels, *_ID_COLUMNS)
+        chosen = [name for name in names if name not in excluded and is_text(x[name])]
+        chosen = next((pair for pair in _PAIRS if set(pair) == set(chosen)), chosen)
+        chosen = chosen if len(chosen) == 1 or chosen in _PAIRS else ()
+    if not chosen or not set(chosen) <= set(names):
+        raise ValueError(
+            "A table must have one column of str, or the preprocessor must say which ones to read, "
+            f"`text_columns=['premise', 'hypothesis']`. Received: the columns {names}, "
+            f"text_columns={text_columns}."
+        )
+    columns = tuple(x[name] for name in chosen)
+    return columns if len(columns) > 1 else columns[0], y, sample_weight
+
+
+def as_validation_columns(task, data):
+    """Returns what a user passes as `validation_data` as `Columns`."""
+    if isinstance(data, Columns):
+        return data
+    if isinstance(data, list) and normalize_columns(task, data).kind == "batches":
+        data = tuple(data)
+    if not isinstance(data, tuple) or len(data) not in (2, 3) or is_text(data):
+        data = (data,)
+    return normalize_columns(task, *data)
 
 
 def has_names(x):
@@ -112,52 +131,6 @@ def has_names(x):
 
 def _takes_labels(task):
     return task.needs_labels or task.form in ("questions", "candidates")
-
-
-def _label_names(form):
-    return _LABELS.get(form, _DEFAULT_LABELS)
-
-
-def _holds_examples(columns, form):
-    """Whether a dict of columns holds raw examples, rather than ready inputs."""
-    has_known_names = any(set(names) <= set(columns) for names in _COLUMNS.get(form, ()))
-    return TOKEN_IDS not in columns and (has_known_names or any(map(is_text, columns.values())))
-
-
-def column_names(table):
-    """Returns the names of a table's columns, a list."""
-    if isinstance(table, dict):
-        return list(table)
-    return list(table.column_names if hasattr(table, "column_names") else table.columns)
-
-
-def columns_of_table(table, text_columns=None, form="texts"):
-    """Returns a table's columns of raw examples: one column, or a tuple of several.
-
-    Args:
-        table: see `is_table`, or a dict of columns.
-        text_columns: names of the columns. `None` takes those that the form names, or the only one
-            that holds str, besides labels and ids, or two with the names of a pair.
-        form: str, see `user_columns.FORMS`.
-
-    Raises:
-        ValueError: a column is missing, or it is ambiguous which to read.
-    """
-    names = column_names(table)
-    chosen = text_columns or next((x for x in _COLUMNS.get(form, ()) if set(x) <= set(names)), None)
-    if chosen is None:
-        excluded = (*_label_names(form), *_ID_COLUMNS)
-        chosen = [name for name in names if name not in excluded and is_text(table[name])]
-        chosen = next((pair for pair in _PAIRS if set(pair) == set(chosen)), chosen)
-        chosen = chosen if len(chosen) == 1 or chosen in _PAIRS else ()
-    if not chosen or not set(chosen) <= set(names):
-        raise ValueError(
-            "A table must have one column of str, or the preprocessor must say which ones to read, "
-            f"`text_columns=['premise', 'hypothesis']`. Received: the columns {names}, "
-            f"text_columns={text_columns}."
-        )
-    columns = tuple(table[name] for name in chosen)
-    return columns if len(columns) > 1 else columns[0]
 
 
 def _labels(task, table, names, candidates):
@@ -207,11 +180,11 @@ def _as_ready_inputs(task, x, names, y, sample_weight):
     in a dict they stay, so that the model's error names them.
     """
     columns = {name: x[name] for name in names}
-    labels = [name for name in (*_label_names(task.form), *_POSITIONS.values()) if name in columns]
+    labels = [name for name in (*FORMS[task.form].labels, *_POSITIONS.values()) if name in columns]
     if y is None and set(_POSITIONS.values()) <= set(labels):
         y = {name: _as_matrix(columns[position]) for name, position in _POSITIONS.items()}
     elif y is None and task.form != "questions":
-        y = _labels(task, x, names, ("labels", *_label_names(task.form)))
+        y = _labels(task, x, names, ("labels", *FORMS[task.form].labels))
         y = None if y is None else _as_matrix(y, _IGNORED)
     if _takes_labels(task):
         columns = {name: column for name, column in columns.items() if name not in labels}
@@ -219,7 +192,7 @@ def _as_ready_inputs(task, x, names, y, sample_weight):
         columns = {name: column for name, column in columns.items() if our_input(name)}
     inputs = {our_input(name) or name: _as_matrix(column) for name, column in columns.items()}
     if PADDING_MASK not in inputs:
-        inputs[PADDING_MASK] = _as_matrix(columns["input_ids"], mask=True)
+        inputs[PADDING_MASK] = (_as_matrix(columns["input_ids"], fill=-1) != -1).astype("int32")
     if SEGMENT_IDS not in task.input_names and not np.any(inputs.get(SEGMENT_IDS, 0)):
         inputs.pop(SEGMENT_IDS, None)
     if task.label_per_token and y is not None and sample_weight is None:
@@ -229,27 +202,21 @@ def _as_ready_inputs(task, x, names, y, sample_weight):
     return inputs, y, sample_weight
 
 
-def _as_matrix(column, fill=0, mask=False):
+def _as_matrix(column, fill=0):
     """Returns a column of numbers or of rows of numbers as an array; shorter rows are filled up.
 
     Args:
         column: array, tensor, or column of numbers or of rows.
         fill: int, what shorter rows are filled up with.
-        mask: bool, whether to return 1 for each entry, and 0 where a row is filled up.
     """
     if hasattr(column, "shape") and hasattr(column, "dtype") and getattr(column, "ndim", 0) > 0:
-        array = keras.ops.convert_to_numpy(column)
-        if array.dtype != object:
-            return np.ones_like(array) if mask else array
-        column = array
+        column = keras.ops.convert_to_numpy(column)
+        if column.dtype != object:
+            return column
     rows = [np.asarray(row) for row in as_column(column)]
     if len({row.shape for row in rows}) > 1 and {row.ndim for row in rows} == {1}:
-        longest = max(map(len, rows))
-        if mask:
-            rows = [np.ones_like(row) for row in rows]
-        return np.stack([np.pad(r, (0, longest - len(r)), constant_values=fill) for r in rows])
-    array = np.stack(rows) if rows else np.zeros((0,), "int32")
-    return np.ones_like(array) if mask else array
+        return Ragged.from_rows(rows, np.result_type(*rows)).to_dense(padding=fill)
+    return np.stack(rows) if rows else np.zeros((0,), "int32")
 
 
 def is_text(x):
@@ -290,9 +257,6 @@ def as_batch(x):
     return (tuple([text] for text in x), True) if is_one_pair(x) else (x, False)
 
 
-# The forms of a task's raw examples: `Task.form` names one.
-
-
 def is_texts(x):
     """Whether `x` is texts: a str, a column of str, or a tuple of such columns."""
     return all(map(is_text, x)) if isinstance(x, tuple) and is_columns(x) else is_text(x)
@@ -321,12 +285,30 @@ def is_candidates(x):
     return all(isinstance(texts, (list, tuple)) for texts in x[1])
 
 
+class Form(NamedTuple):
+    """What the raw examples of a task look like.
+
+    Fields:
+        fits: function of `x` that says whether it may be such examples.
+        names: tuples of names of columns to read; the first that a table has is taken. Without a
+            match it is the only column that holds str, besides labels and ids, or two columns with
+            the names of a pair.
+        labels: names of columns of labels, the first match is taken.
+    """
+
+    fits: Callable[[Any], bool]
+    names: tuple[tuple[str, ...], ...] = ()
+    labels: tuple[str, ...] = ("label", "labels")
+
+
+_TAGS = ("ner_tags", "tags", "labels", "ner", "label", "pos_tags")
+# The forms of raw examples; `Task.form` names one.
 FORMS = {
-    "texts": is_texts,
-    "candidates": is_candidates,
-    "sentences": is_sentences,
-    "choices": is_choices,
-    "questions": is_questions,
+    "texts": Form(is_texts),
+    "candidates": Form(is_candidates),
+    "sentences": Form(is_sentences, (("tokens",), ("words",)), _TAGS),
+    "choices": Form(is_choices, (("context", "choices"),)),
+    "questions": Form(is_questions, (("question", "context"),), ("answers",)),
 }
 
 
@@ -347,14 +329,6 @@ def as_columns(x, form="texts"):
         if is_columns(x):
             return tuple(map(as_column, x))
     return as_column(x)
-
-
-def class_weight_by_index(class_weight, names):
-    """Returns class weights with class indices as keys in place of label names."""
-    if not isinstance(class_weight, dict) or not names:
-        return class_weight
-    numbers = {name: number for number, name in enumerate(names)}
-    return {numbers.get(key, key): weight for key, weight in class_weight.items()}
 
 
 def is_empty(x):
@@ -417,22 +391,38 @@ def check_labels_and_weights(x, y, sample_weight=None):
         raise ValueError("Sample weights must be finite numbers. Received NaN or infinity.")
 
 
-def split_off_end(x, y, sample_weight, share):
+def check_bucket_window(bucket_window, columns, shuffle):
+    """Raises `ValueError` if `fit(bucket_window=...)` would have no effect."""
+    check_int("bucket_window", bucket_window)
+    if not shuffle or columns.kind != "texts":
+        raise ValueError(
+            "`bucket_window` is for texts that are shuffled; ready inputs are not sorted. "
+            f"Received: bucket_window={bucket_window} with shuffle={shuffle} and x a "
+            f"{type(columns.x).__name__}."
+        )
+
+
+def split_off_end(columns, share):
     """Splits examples into a first and a last part, for `validation_split`.
 
     Args:
-        x: texts, columns of texts, a dict of arrays, or anything else that can be sliced.
-        y: labels.
-        sample_weight: weights, or `None`.
+        columns: `Columns`.
         share: float, above 0 and below 1, the share of the last part.
 
     Returns:
-        Two tuples `(x, y, sample_weight)`.
+        Two `Columns`.
 
     Raises:
+        TypeError: they are a data set of batches, so its end is unknown.
         ValueError: `share` is out of range, or leaves one part empty.
     """
-    count = num_examples(x)
+    if columns.kind == "batches":
+        raise TypeError(
+            "`validation_split` needs all examples at once: texts, or a dict of arrays. "
+            f"Received: {type(columns.x).__name__}. Split the data set, and pass "
+            "`validation_data`."
+        )
+    count = num_examples(columns.x)
     num_first = count - int(np.ceil(count * share)) if 0 < share < 1 else 0
     if not 0 < num_first < count:
         raise ValueError(
@@ -440,7 +430,7 @@ def split_off_end(x, y, sample_weight, share):
             f"Received: validation_split={share} of {count} examples."
         )
     parts = (slice(None, num_first), slice(num_first, None))
-    return tuple(tuple(_cut(column, part) for column in (x, y, sample_weight)) for part in parts)
+    return [Columns(*(_cut(x, part) for x in columns[:3]), columns.kind) for part in parts]
 
 
 def _cut(x, part):

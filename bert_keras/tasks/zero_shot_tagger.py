@@ -24,8 +24,7 @@ from bert_keras.checks import (
 from bert_keras.heads.zero_shot_span import ZeroShotSpanHead
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.batching import EncodedExamples
-from bert_keras.preprocessing.encoded_rows import Rows
+from bert_keras.preprocessing.collate import Rows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets.formats import gliner
 from bert_keras.tasks.task import Task
@@ -216,7 +215,7 @@ class ZeroShotTagger(Task):
             )
         rows = LabelledTexts(self, as_sentences(x), y)
         weights = None if sample_weight is None else np.asarray(sample_weight)[rows.texts]
-        return EncodedExamples(rows, np.zeros(len(rows), "int8"), weights, rows.draw)
+        return rows.labelled(np.zeros(len(rows), "int8"), weights)
 
     def tag(
         self,
@@ -268,7 +267,7 @@ class ZeroShotTagger(Task):
             ValueError: there is no preprocessor, the encoder's family has no counterpart there, or
                 a weight is too large for the dtype.
         """
-        self.data.check_has_preprocessor()
+        self.check_has_preprocessor()
         gliner.write(self, folder, dtype, card)
 
 

@@ -82,6 +82,7 @@ class TrainingConfig:
         num_epochs: int, epochs that the run was started for; `None` with `steps_per_epoch`, since
             its epochs need not be whole.
         chose_epochs: bool, whether the recipe chose that number.
+        keras_arguments: dict, further arguments of `keras.Model.compile`.
         is_running: bool, whether `fit` is running.
 
     Raises:
@@ -106,7 +107,7 @@ class TrainingConfig:
         self._loss, self.label_smoothing = loss, label_smoothing
         self._metrics, self._weighted_metrics = metrics, weighted_metrics
         check_arguments(kwargs, keras.Model.compile)
-        self._keras_arguments = kwargs
+        self.keras_arguments = kwargs
         self.seed = self.bucket_window = self.num_epochs = self._random_state = None
         self.is_running = self.chose_epochs = False
 
@@ -164,7 +165,7 @@ class TrainingConfig:
         share = distribution.share_of(task) if shares_batches(task) else None
         if share and share.has_own_losses:
             loss = _of_all_devices(loss, share, task)
-        return {**self._keras_arguments, "loss": loss, **self._metrics_for(task)}
+        return {**self.keras_arguments, "loss": loss, **self._metrics_for(task)}
 
     def _metrics_for(self, task):
         """Returns `metrics` and `weighted_metrics`, which read labels as `LabelKind.adapt` says."""
@@ -210,9 +211,12 @@ class TrainingConfig:
                 for pattern, factor in layer_wise_decay(task.backbone, decay, head)
                 if any(re.search(pattern, path) for path in paths)
             ]
+        rate = self.peak_rate(task, total_steps)
+        if total_steps is not None and self.has_schedule:
+            rate = WarmupDecay(rate, total_steps, options["warmup"], options["decay"])
         with device_scope(task):
             return OPTIMIZERS[self.optimizer](
-                self._rate_or_schedule(self.peak_rate(task, total_steps), total_steps),
+                rate,
                 weight_decay=options["weight_decay"],
                 learning_rate_multipliers=multipliers,
                 gradient_accumulation_steps=options["gradient_accumulation_steps"],
@@ -243,13 +247,6 @@ class TrainingConfig:
             return RATE
         num_updates = total_steps // (options["gradient_accumulation_steps"] or 1)
         return default_rate(num_updates, task.backbone.hidden_dim)
-
-    def _rate_or_schedule(self, peak, total_steps):
-        """Returns the learning rate of an optimizer: the peak, or a schedule of that peak."""
-        options = self.options
-        if total_steps is None or not self.has_schedule:
-            return peak
-        return WarmupDecay(peak, total_steps, options["warmup"], options["decay"])
 
     def fresh_optimizer(self, task):
         """Returns a new optimizer with the settings of the task's present one."""
@@ -283,7 +280,11 @@ class TrainingConfig:
             check_int("epochs", epochs, 0)
         if initial_epoch == 0:
             self.chose_epochs = epochs is None and not steps_per_epoch
-            chosen = self._default_epochs(task, batches) if self.chose_epochs else epochs
+            chosen = 1 if self.chose_epochs else epochs
+            if self.chose_epochs and self._may_choose(task):
+                accumulated = self.options["gradient_accumulation_steps"] or 1
+                are_rare = task.has_imbalanced_targets or task.label_per_token
+                chosen = default_epochs(_num_steps(batches, None) / accumulated, are_rare)
             self._random_state, self.num_epochs = None, None if steps_per_epoch else chosen
         if initial_epoch == 0 or self.seed is None:
             self.seed = random.getrandbits(31)
@@ -297,13 +298,6 @@ class TrainingConfig:
             task.prepare_head(data)
         note = self._start(task, batches, steps_per_epoch, epochs, initial_epoch)
         return epochs, self._callbacks(task, callbacks, steps_per_epoch is not None), note
-
-    def _default_epochs(self, task, batches):
-        if not self._may_choose(task):
-            return 1
-        accumulated = self.options["gradient_accumulation_steps"] or 1
-        are_rare = task.has_imbalanced_targets or task.label_per_token
-        return default_epochs(_num_steps(batches, None) / accumulated, are_rare)
 
     def _start(self, task, batches, steps_per_epoch, epochs, initial_epoch):
         """Makes the optimizer of a new run, or stretches the schedule of a continued run.
@@ -327,7 +321,8 @@ class TrainingConfig:
         if initial_epoch == 0 or steps_done(optimizer) == 0:
             frozen_paths = optimizer.frozen_paths if optimizer.built else []
             total_steps = max(1, steps * (epochs - initial_epoch))
-            task.compile_with(self.make_optimizer(task, total_steps))
+            optimizer = self.make_optimizer(task, total_steps)
+            task.compile_with(optimizer, keeps_losses=not shares_batches(task))
             if frozen_paths:
                 _freeze(task, frozen_paths)
             peak = self.peak_rate(task, total_steps)
@@ -337,7 +332,8 @@ class TrainingConfig:
                 return describe_run(epochs, total_steps, peak, is_longer)
         elif self.has_schedule and last_step < steps * epochs:
             peak = getattr(schedule, "peak_learning_rate", self.peak_rate(task))
-            optimizer.learning_rate = self._rate_or_schedule(peak, steps * epochs)
+            shape = self.options["warmup"], self.options["decay"]
+            optimizer.learning_rate = WarmupDecay(peak, steps * epochs, *shape)
             task.train_function = None  # The old one holds the old schedule.
         return None
 
@@ -353,7 +349,7 @@ class TrainingConfig:
 
     def get_config(self, task):
         """Returns what `from_config` needs, without the backend's own choices."""
-        arguments = self._keras_arguments
+        arguments = self.keras_arguments
         compiled = {
             "loss": self._loss,
             "label_smoothing": self.label_smoothing,

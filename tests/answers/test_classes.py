@@ -8,7 +8,7 @@ from bert_keras.answers.classes import (
     class_answers,
 )
 from bert_keras.answers.probabilities import log_softmax, sigmoid, softmax
-from bert_keras.preprocessing.encoded_rows import Rows
+from bert_keras.preprocessing.collate import Rows
 
 LOGITS = np.array([[0.0, 2.0, 2.0], [3.0, -1.0, 0.0]], "float32")
 NAMES = ["a", "b", "c"]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bert_keras.preprocessing import BucketedBatches, Ragged, length_buckets, sorted_batches
 from bert_keras.preprocessing.batching import bucket_lengths, choose_bucket_lengths
+from bert_keras.preprocessing.collate import Rows
 
 pytestmark = pytest.mark.once
 
@@ -21,8 +22,19 @@ def make_inputs(rows, length):
     return {"token_ids": np.repeat(rows[:, None], length, axis=1).astype(np.int32)}
 
 
+class Numbered(Rows):
+    """Rows whose tokens all are the row's number."""
+
+    inputs = staticmethod(make_inputs)
+
+
+def batches_of(lengths, labels=None, sample_weight=None, kind=BucketedBatches, **options):
+    rows = Numbered(lengths).labelled(labels, sample_weight)
+    return kind(rows, **{"buckets": length_buckets(max(lengths)), **options})
+
+
 # Buckets that no batch needs to grow to.
-fixed = functools.partial(BucketedBatches, shuffle=False, buckets=(4,))
+fixed = functools.partial(batches_of, shuffle=False, buckets=(4,))
 
 
 def rows_of(batches):
@@ -43,7 +55,7 @@ def test_buckets_are_narrow_for_short_texts():
 def test_the_order_does_not_depend_on_the_buckets(lengths, batch_size, shuffle, window):
     options = {"batch_size": batch_size, "shuffle": shuffle, "window": window}
     buckets = [length_buckets(max(lengths), step) for step in (8, 4)]
-    coarse, fine = (BucketedBatches(lengths, make_inputs, buckets=x, **options) for x in buckets)
+    coarse, fine = (batches_of(lengths, buckets=x, **options) for x in buckets)
     assert rows_of(coarse) == rows_of(fine)
     assert all(a[1] >= b[1] for a, b in zip(coarse.batches, fine.batches, strict=True))
 
@@ -60,7 +72,7 @@ def test_sorted_batches_hold_each_row_once_within_the_budget_and_restore_its_pla
     rows = np.concatenate([rows for rows, _ in batches])
     assert sorted(rows) == list(range(len(lengths)))
     options = {"batch_size": batch_size, "shuffle": False, "token_budget": token_budget}
-    computed = BucketedBatches(lengths, make_inputs, **options)
+    computed = batches_of(lengths, **options)
     rows = np.concatenate([rows for rows, _ in computed.batches])
     assert computed.restore_order(rows).tolist() == list(range(len(lengths)))
     padded = [length for _, length in batches]
@@ -102,7 +114,7 @@ def test_no_rows_give_no_batches():
 @given(lengths_lists, st.integers(1, 9), st.booleans(), st.integers(1, 4))
 def test_an_epoch_holds_each_row_once(lengths, batch_size, shuffle, window):
     options = {"batch_size": batch_size, "shuffle": shuffle, "window": window}
-    batches = BucketedBatches(lengths, make_inputs, **options)
+    batches = batches_of(lengths, **options)
     assert len(batches) == -(-len(lengths) // batch_size)
     seen = rows_of(batches)
     assert sorted(row for rows in seen for row in rows) == list(range(len(lengths)))
@@ -117,9 +129,9 @@ def test_the_order_depends_only_on_seed_and_epoch():
     lengths = np.random.default_rng(0).integers(1, 120, 100)
 
     def order(**options):
-        return rows_of(BucketedBatches(lengths, make_inputs, batch_size=8, **options))
+        return rows_of(batches_of(lengths, batch_size=8, **options))
 
-    batches = BucketedBatches(lengths, make_inputs, batch_size=8, seed=3)
+    batches = batches_of(lengths, batch_size=8, seed=3)
     epochs = []
     for batches.epoch in (0, 1, 2, 0):
         epochs.append(rows_of(batches))
@@ -130,21 +142,21 @@ def test_the_order_depends_only_on_seed_and_epoch():
 
 def test_little_is_wasted_on_padding():
     lengths = np.random.default_rng(0).geometric(1 / 25, 10_000).clip(3, 200)
-    batches = BucketedBatches(lengths, make_inputs, batch_size=32, window=100)
+    batches = batches_of(lengths, batch_size=32, window=100)
     padded = sum(len(rows) * length for rows, length in batches.batches)
     assert padded < 1.05 * bucket_lengths(lengths, batches.buckets).sum()
-    unsorted = BucketedBatches(lengths, make_inputs, batch_size=32, window=1)
+    unsorted = batches_of(lengths, batch_size=32, window=1)
     assert padded < 0.5 * sum(len(rows) * length for rows, length in unsorted.batches)
     assert len({length for _, length in batches.batches}) <= len(batches.buckets)
 
 
 @pytest.mark.parametrize(("num_rows", "window"), [(1, 4), (3668, 5), (5749, 8), (67349, 100)])
 def test_small_sets_sort_fewer_batches_together(num_rows, window):
-    assert BucketedBatches([5] * num_rows, make_inputs, batch_size=32).window == window
+    assert batches_of([5] * num_rows, batch_size=32).window == window
 
 
 def test_the_epoch_advances_only_after_all_its_batches_were_read():
-    batches = BucketedBatches([5] * 10, make_inputs, batch_size=4)
+    batches = batches_of([5] * 10, batch_size=4)
     first = rows_of(batches)
     batches.on_epoch_end()
     assert batches.epoch == 0, "Keras calls on_epoch_end before the first epoch"
@@ -159,7 +171,7 @@ def test_the_epoch_advances_only_after_all_its_batches_were_read():
 
 
 def test_unshuffled_batches_keep_their_order_and_restore_that_of_the_data():
-    batches = BucketedBatches([5, 50, 20, 7], make_inputs, batch_size=2, shuffle=False)
+    batches = batches_of([5, 50, 20, 7], batch_size=2, shuffle=False)
     first = rows_of(batches)
     assert first == [[1, 2], [3, 0]]
     assert batches.restore_order(np.concatenate(first)).tolist() == [0, 1, 2, 3]
@@ -171,15 +183,15 @@ def test_unshuffled_batches_keep_their_order_and_restore_that_of_the_data():
 
 def test_labels_and_weights_follow_their_rows():
     labels, weights = np.arange(10) * 2, np.arange(10) / 10
-    batches = BucketedBatches([5] * 10, make_inputs, labels, weights, batch_size=4)
+    batches = batches_of([5] * 10, labels, weights, batch_size=4)
     for index in range(len(batches)):
         inputs, y, w = batches[index]
         assert y.tolist() == (inputs["token_ids"][:, 0] * 2).tolist()
         assert w.tolist() == (inputs["token_ids"][:, 0] / 10).tolist()
-    named = BucketedBatches([5] * 10, make_inputs, {"a": labels, "b": list(range(10))})
+    named = batches_of([5] * 10, {"a": labels, "b": list(range(10))})
     inputs, y = named[0]
     assert y["a"].tolist() == [2 * label for label in y["b"].tolist()]
-    assert len(BucketedBatches([5] * 10, make_inputs)[0]) == 1
+    assert len(batches_of([5] * 10)[0]) == 1
 
 
 def test_labels_per_token_are_padded_and_padding_has_no_weight():
@@ -190,10 +202,10 @@ def test_labels_per_token_are_padded_and_padding_has_no_weight():
         ([0.5, 2.0], [[0.5, 0.5, 0.5, 0], [2, 0, 0, 0]]),
         (by_token, [[0, 1, 0, 0], [1, 0, 0, 0]]),
     ]:
-        _, y, weights = fixed([3, 1], make_inputs, labels, given_weights)[0]
+        _, y, weights = fixed([3, 1], labels, given_weights)[0]
         assert y.tolist() == [[1, 2, 3, 0], [4, 0, 0, 0]]
         assert weights.tolist() == expected
-    _, y, weights = fixed([3, 1], make_inputs, {"tags": labels, "kind": [7, 8]})[0]
+    _, y, weights = fixed([3, 1], {"tags": labels, "kind": [7, 8]})[0]
     assert y["kind"].tolist() == [7, 8]
     assert weights["kind"].tolist() == [1, 1]
     assert weights["tags"].tolist() == [[1, 1, 1, 0], [1, 0, 0, 0]]
@@ -202,7 +214,7 @@ def test_labels_per_token_are_padded_and_padding_has_no_weight():
 @pytest.mark.parametrize(("sample_weight", "each"), [(None, 1.0), (np.full(10, 0.5), 0.5)])
 def test_rows_that_fill_up_the_last_batch_have_no_weight(sample_weight, each):
     options = {"batch_size": 4, "pad_last_batch": True}
-    batches = BucketedBatches([5] * 10, make_inputs, np.arange(10), sample_weight, **options)
+    batches = batches_of([5] * 10, np.arange(10), sample_weight, **options)
     kept = []
     for index in range(len(batches)):
         inputs, labels, weights = batches[index]
@@ -212,14 +224,14 @@ def test_rows_that_fill_up_the_last_batch_have_no_weight(sample_weight, each):
     assert sorted(kept) == list(range(10))
     assert sample_weight is None or (sample_weight == 0.5).all()
     ragged = Ragged.from_rows([[1, 1]] * 3)
-    batches = BucketedBatches([2] * 3, make_inputs, ragged, batch_size=2, pad_last_batch=True)
+    batches = batches_of([2] * 3, ragged, batch_size=2, pad_last_batch=True)
     assert sum(batches[index][2].sum() for index in range(2)) == 6
 
 
 def test_batches_for_prediction_can_have_a_budget_of_tokens():
     rng = np.random.default_rng(0)
     lengths = rng.permutation(np.repeat([16, 48, 64, 92], 12)) - rng.integers(0, 4, 48)
-    found = BucketedBatches(lengths, make_inputs, shuffle=False, token_budget=200)
+    found = batches_of(lengths, shuffle=False, token_budget=200)
     inputs = [found[index][0]["token_ids"] for index in range(len(found))]
     assert all(x.size <= 200 for x in inputs) and {len(x) for x in inputs} >= {2, 3, 4, 12}
     assert found.restore_order(np.concatenate([x[:, 0] for x in inputs])).tolist() == [*range(48)]
@@ -244,15 +256,15 @@ def test_fit_evaluate_and_predict_read_every_batch_of_varying_length():
             read.append((self.epoch, index))
             return super().__getitem__(index)
 
-    batches = Recording(lengths, make_inputs, np.zeros(50), batch_size=8)
-    checks = BucketedBatches(lengths, make_inputs, np.zeros(50), batch_size=8, shuffle=False)
+    batches = batches_of(lengths, np.zeros(50), kind=Recording, batch_size=8)
+    checks = batches_of(lengths, np.zeros(50), batch_size=8, shuffle=False)
     model = small_model()
     model.fit(batches, epochs=3, validation_data=checks, verbose=0)
     assert batches.epoch == 3
     assert {pair for pair in read if pair[0] < 3} == set(itertools.product(range(3), range(7)))
     model.evaluate(checks, verbose=0)
     options = {"batch_size": 8, "shuffle": False, "pad_last_batch": True}
-    inputs = BucketedBatches(lengths, make_inputs, **options)
+    inputs = batches_of(lengths, **options)
     outputs = inputs.restore_order(model.predict(inputs, verbose=0))
     expected = model.predict_on_batch(make_inputs(np.arange(50), 4))
     np.testing.assert_allclose(outputs, expected, atol=1e-6)

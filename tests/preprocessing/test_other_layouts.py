@@ -7,7 +7,7 @@ import pytest
 
 from bert_keras.corpora import PretrainingBatches, create_pretraining_data, open_shard
 from bert_keras.preprocessing import Masking, TextPreprocessor
-from bert_keras.preprocessing.batching import EncodedExamples
+from bert_keras.preprocessing.batching import BucketedBatches
 from bert_keras.preprocessing.question_windows import QuestionWindows
 from bert_keras.tasks.masked_lm import TextsToMask
 
@@ -48,7 +48,7 @@ def test_whole_words_of_the_text_are_masked(byte_pair, shuffle):
     kinds = rows.kinds
     assert kinds.continues_word is None
     assert np.flatnonzero(kinds.is_special).tolist() == [0, 1, 2, 3, 4]
-    batches = EncodedExamples(rows, np.zeros(200), draw=rows.masked).batches(shuffle=shuffle)
+    batches = BucketedBatches(rows.labelled(np.zeros(200)), shuffle=shuffle)
     inputs, _, _ = batches[0]
     words = np.array([-1 if word is None else word for word in byte_pair.encode(text).word_ids])
     assert np.max(np.bincount(words[words >= 0])) > 1

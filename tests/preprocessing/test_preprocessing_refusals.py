@@ -5,6 +5,7 @@ import pytest
 
 from bert_keras.preprocessing import BucketedBatches, Masking, Ragged, TextPreprocessor, pack
 from bert_keras.preprocessing.batching import bucket_lengths
+from bert_keras.preprocessing.collate import Rows
 from bert_keras.preprocessing.masking import TokenKinds
 from bert_keras.tokenizers import Layout, Tokenizer, WordPieceTokenizer
 
@@ -15,8 +16,8 @@ KINDS = TokenKinds(4, np.arange(9) < 5, np.zeros(9, bool))
 BERT, ROBERTA = Layout((2,), (3,), (3,), 1), Layout((0,), (2, 2), (2,), 0)
 
 
-def batches(lengths, labels=None, **options):
-    return BucketedBatches(lengths, lambda rows, length: {}, labels, **options)
+def batches(lengths, labels=None, sample_weight=None, **options):
+    return BucketedBatches(Rows(lengths).labelled(labels, sample_weight), **options)
 
 
 def packed(*rows, layout=BERT, max_length=8, **options):

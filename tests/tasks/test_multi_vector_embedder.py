@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from checks import assert_close, call, check_task, compute, to_numpy
 from theirs import outputs_of, reference_model
-from tiny import ready_inputs, tiny_backbone, tiny_preprocessor
+from tiny import ready_inputs, rows_of, tiny_backbone, tiny_preprocessor
 
 import bert_keras
 
@@ -79,8 +79,8 @@ def test_scores_are_maxsim(shared):
     assert [hit["index"] for hit in hits[0]] == np.argsort(-np.array(expected[0]))[:2].tolist()
     assert shared.embed([]) == [] and shared.score([], TEXTS).shape == (0, 3)
     # The loss sees the same numbers: vectors that do not count are zeros.
-    examples = shared.data.encode((TEXTS, TEXTS))
-    vectors = to_numpy(call(shared, examples.rows.inputs(np.arange(3), 12)))
+    rows = rows_of(shared, (TEXTS, TEXTS))
+    vectors = to_numpy(call(shared, rows.inputs(np.arange(3), 12)))
     from bert_keras.training.similarities import similarity_matrix
 
     found = compute(functools.partial(similarity_matrix, "maxsim"), vectors[:, 0], vectors[:, 1])

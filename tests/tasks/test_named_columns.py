@@ -10,6 +10,8 @@ import transformers
 from checks import THEIR_NAMES
 from tiny import tiny_task
 
+from bert_keras.tasks.user_columns import as_validation_columns, normalize_columns
+
 pytestmark = pytest.mark.once
 
 TEXTS = ["a b c", "d e", "h a g g", "b c"]
@@ -82,8 +84,9 @@ def test_their_inputs_are_predicted_and_validated(shared_classifier):
     for x in (inputs, transformers.BatchEncoding(inputs), theirs(shared_classifier)):
         np.testing.assert_allclose(shared_classifier.predict(x, verbose=0), expected, atol=1e-5)
     labelled = rows(text=TEXTS, label=CLASSES)
-    for data in (labelled, (inputs, CLASSES), [shared_classifier.preprocessor(TEXTS), CLASSES]):
-        assert len(shared_classifier.data.for_validation(data)) == 1
+    ready = [shared_classifier.preprocessor(TEXTS), CLASSES]
+    for data, kind in ((labelled, "texts"), ((inputs, CLASSES), "arrays"), (ready, "arrays")):
+        assert as_validation_columns(shared_classifier, data)[1:] == (CLASSES, None, kind)
 
 
 def test_pairs_have_known_names(shared_classifier):
@@ -110,7 +113,7 @@ def test_tokens_of_label_minus_100_have_no_label(tagger):
         "input_ids": [[2, 5, 6, 3], [2, 7, 3]],
         "labels": [[-100, 0, 1, -100], [-100, 0, -100]],
     }
-    x, y, weights, _ = tagger.data.normalize(datasets.Dataset.from_dict(inputs))
+    x, y, weights, _ = normalize_columns(tagger, datasets.Dataset.from_dict(inputs))
     assert x["padding_mask"].tolist() == [[1, 1, 1, 1], [1, 1, 1, 0]]
     assert y.tolist() == [[0, 0, 1, 0], [0, 0, 0, 0]]
     assert weights.tolist() == [[0, 1, 1, 0], [0, 1, 0, 0]]
@@ -121,11 +124,11 @@ def test_tokens_of_label_minus_100_have_no_label(tagger):
 def test_answers_of_datasets_are_taken():
     task = tiny_task("QuestionAnswering")
     data = datasets.Dataset.from_dict({**QUESTIONS, "answers": ANSWERS})
-    x, y, *_ = task.data.normalize(data)
+    x, y, *_ = normalize_columns(task, data)
     assert [list(column) for column in x] == [QUESTIONS["question"], QUESTIONS["context"]]
     assert y == [[("b", 2)], None]
     inputs = {"input_ids": [[2, 5, 3, 6, 3]], "start_positions": [3], "end_positions": [3]}
-    _, y, *_ = task.data.normalize(datasets.Dataset.from_dict(inputs))
+    _, y, *_ = normalize_columns(task, datasets.Dataset.from_dict(inputs))
     assert {name: labels.tolist() for name, labels in y.items()} == {
         "start_logits": [3],
         "end_logits": [3],

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import test_input_kinds as input_kinds
 from checks import TINY
-from tiny import VOCABULARY, tiny_preprocessor
+from tiny import VOCABULARY, batches_of, tiny_preprocessor
 
 import bert_keras
 
@@ -101,7 +101,7 @@ def check_that_padding_trains(task, name):
     """A row that is all padding, among others, makes neither loss nor weights NaN."""
     columns, labels = input_kinds.TASKS[name]
     columns = tuple(columns) if len(columns) > 1 else columns[0]
-    inputs, *others = task.data.batches(task.data.encode(columns, labels), batch_size=4)[0]
+    inputs, *others = batches_of(task, columns, labels, training=True, batch_size=4)[0]
     inputs = {key: np.array(array) for key, array in inputs.items()}
     for key in {"token_ids", "segment_ids", "padding_mask"} & set(inputs):
         inputs[key][-1] = 0

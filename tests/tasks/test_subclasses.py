@@ -3,7 +3,14 @@
 import keras
 import numpy as np
 import pytest
-from tiny import Batches, ready_inputs, tiny_backbone, tiny_classifier, tiny_preprocessor
+from tiny import (
+    Batches,
+    batches_of,
+    ready_inputs,
+    tiny_backbone,
+    tiny_classifier,
+    tiny_preprocessor,
+)
 
 import bert_keras
 from bert_keras.heads.sequence import SequenceHead
@@ -161,8 +168,8 @@ def test_its_own_way_from_texts_to_rows_is_taken_by_every_method():
     for x, y in ((TEXTS, LABELS), (DATASET, None)):
         scores = task.evaluate(x, y, verbose=0), plain.evaluate(backward, LABELS, verbose=0)
         assert scores[0] == pytest.approx(scores[1], abs=1e-5)
-    batches = task.data.batches(task.data.encode(TEXTS, LABELS), shuffle=True)
-    of_plain = plain.data.batches(plain.data.encode(backward, LABELS), shuffle=True)
+    batches = batches_of(task, TEXTS, LABELS, shuffle=True)
+    of_plain = batches_of(plain, backward, LABELS, shuffle=True)
     np.testing.assert_array_equal(batches[0][0]["token_ids"], of_plain[0][0]["token_ids"])
     task.fit(DATASET, validation_data=(TEXTS, LABELS), epochs=1, verbose=0)
 

@@ -12,7 +12,7 @@ import bert_keras
 from bert_keras.engine import kernels
 from bert_keras.preprocessing import batching
 from bert_keras.preprocessing.batching import BucketedBatches, choose_bucket_lengths
-from bert_keras.tasks import task_data
+from bert_keras.tasks import task as task_module
 from bert_keras.tasks.encoded_labels import class_weighted
 
 pytestmark = pytest.mark.once
@@ -34,8 +34,7 @@ def test_fit_learns_from_raw_text():
 @pytest.mark.each_backend
 def test_an_accelerator_gets_lengths_of_eight_and_large_batches(shared_classifier, monkeypatch):
     monkeypatch.setattr(kernels, "has_accelerator", lambda: True)
-    data = shared_classifier.data
-    batches = batching.prediction_batches(data.encode(TEXTS * 50, training=False).rows)
+    batches = batching.prediction_batches(shared_classifier.encode_texts(TEXTS * 50))
     shapes = [batches[index][0]["token_ids"].shape for index in range(len(batches))]
     assert all(length % 8 == 0 for _, length in shapes)
     assert sum(rows for rows, _ in shapes) == 1200 and max(map(np.prod, shapes)) == 16384
@@ -77,7 +76,7 @@ def test_backends_pad_to_different_lengths_and_have_the_same_rows(monkeypatch):
     classifier = tiny_classifier(tiny_backbone(max_sequence_length=48), preprocessor=preprocessor)
     texts, rows = ["a " * size for size in range(1, 47)], []
     for compiles in (True, False):
-        for module in (batching, task_data):
+        for module in (batching, task_module):
             monkeypatch.setattr(module, "COMPILES_SHAPES", compiles)
         data = batches_of(classifier, texts, [0, 1] * 23, shuffle=True, batch_size=4)
         fine, coarse = tuple(range(4, 49, 4)), (8, 16, 24, 32, 40, 48)
@@ -93,10 +92,10 @@ def test_fit_compiles_the_lengths_that_pay(monkeypatch, reloaded):
         return chosen
 
     calls = []
-    monkeypatch.setattr(task_data, "choose_bucket_lengths", noted)
+    monkeypatch.setattr(batching, "choose_bucket_lengths", noted)
     backbone = tiny_backbone(max_sequence_length=48)
     cost = 100 * backbone.hidden_dim**2
-    monkeypatch.setitem(task_data.COMPILE_COST, keras.backend.backend(), cost)
+    monkeypatch.setitem(batching.COMPILE_COST, keras.backend.backend(), cost)
     preprocessor = tiny_preprocessor(max_length=48)
     classifier = tiny_classifier(backbone, preprocessor=preprocessor)
     texts, labels = ["a " * size for size in range(1, 47)], [0, 1] * 23
@@ -144,7 +143,7 @@ def test_as_many_batches_are_sorted_together_as_asked_for(monkeypatch):
             super().__init__(*args, **kwargs)
             windows.append(self.window)
 
-    monkeypatch.setattr("bert_keras.preprocessing.batching.BucketedBatches", Recorded)
+    monkeypatch.setattr("bert_keras.tasks.task.BucketedBatches", Recorded)
     classifier = tiny_classifier()
     # The last run continues the one before it, and keeps its window.
     for options in (
@@ -154,7 +153,7 @@ def test_as_many_batches_are_sorted_together_as_asked_for(monkeypatch):
         {"initial_epoch": 1, "epochs": 2},
     ):
         classifier.fit(TEXTS, LABELS, **{"epochs": 1, **options}, verbose=0)
-    assert windows == [7, BucketedBatches([5] * len(TEXTS), None).window, 3, 3]
+    assert windows == [7, BucketedBatches(classifier.encode_texts(TEXTS)).window, 3, 3]
 
 
 def test_gradients_are_freed_before_the_next_forward_pass(monkeypatch):

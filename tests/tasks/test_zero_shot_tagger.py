@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from checks import assert_close, check_task, to_numpy
 from files import change_json, read_json
-from tiny import tiny_backbone, tiny_task
+from tiny import batches_of, rows_of, tiny_backbone, tiny_task
 
 import bert_keras
 from bert_keras.heads.bidirectional_lstm import BidirectionalLSTM
@@ -313,7 +313,7 @@ def test_labels_of_training_are_gold_and_sampled():
     names = [f"one {x}" for x in "abcdefgh"]
     texts = list("abcdefgh")
     entities = [[(0, 1, name)] for name in names]
-    batches = task.data.batches(task.data.encode(texts, entities), 8, shuffle=True)
+    batches = batches_of(task, texts, entities, batch_size=8, shuffle=True)
     seen = set()
     for epoch in range(6):
         batches.epoch = epoch
@@ -324,7 +324,7 @@ def test_labels_of_training_are_gold_and_sampled():
         assert inputs["label_positions"].shape[1] <= 2
         seen.add(targets.tobytes() + inputs["token_ids"].tobytes())
     assert len(seen) == 6
-    fixed = task.data.batches(task.data.encode(texts, entities), 8)
+    fixed = batches_of(task, texts, entities, batch_size=8)
     np.testing.assert_array_equal(fixed[0][1], fixed[0][1])
 
 
@@ -334,13 +334,13 @@ def test_entities_may_be_tags_and_wide_ones_are_left_out():
     words = [["a", "c", "b", "b"], ["c", "a", "c"]]
     tags = [["B-one a", "O", "B-many b", "I-many b"], ["O", "B-one a", "O"]]
     by_tags, by_characters = (
-        task.data.batches(task.data.encode(x, y), 2)[0]
+        batches_of(task, x, y, batch_size=2)[0]
         for x, y in ((words, tags), (LETTERS[:2], ENTITIES[:2]))
     )
     np.testing.assert_array_equal(by_tags[1], by_characters[1])
     wide = [[(0, 9, "many b"), (0, 1, "one a")]]
     with pytest.warns(UserWarning, match="1 entities were left out.*'a b c d e' in text 0"):
-        task.data.encode(["a b c d e"], wide)
+        rows_of(task, ["a b c d e"], wide)
     for wrong, message in [
         ([[(0, 99, "one a")]], "characters of its text.*has 9 characters"),
         ([[(1, 2, "one a")]], "characters of its text"),
@@ -349,6 +349,6 @@ def test_entities_may_be_tags_and_wide_ones_are_left_out():
         ([[]], "There must be entities"),
     ]:
         with pytest.raises(ValueError, match=message):
-            task.data.encode(["a b c d e"], wrong)
+            rows_of(task, ["a b c d e"], wrong)
     with pytest.raises(ValueError, match="Call `tag\\(texts, labels\\)`"):
         task.predict(LETTERS)

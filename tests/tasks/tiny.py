@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 import bert_keras
+from bert_keras.tasks.user_columns import normalize_columns
 
 LETTERS = "abcdefgh"
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *("##" + x for x in LETTERS)]
@@ -71,7 +72,12 @@ def ready_inputs(*shape, least=1, num_predictions=0, seed=0):
 def batches_of(task, x, y=None, sample_weight=None, training=None, **options):
     """Returns the batches that `fit` reads, or without labels those of the same rows."""
     training = y is not None if training is None else training
-    return task.data.batches(task.data.encode(x, y, sample_weight, training), **options)
+    return task.make_batches(rows_of(task, x, y, sample_weight, training), **options)
+
+
+def rows_of(task, x, y=None, sample_weight=None, training=True):
+    """Returns raw examples or ready inputs as the rows that `fit` trains on."""
+    return task.encode_columns(normalize_columns(task, x, y, sample_weight), training)
 
 
 class Batches(keras.utils.PyDataset):
