@@ -41,9 +41,9 @@ def keeps_arguments(init: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(init)
     def keeping(self, *args, **kwargs):
-        given = {name: value for name, value in kwargs.items() if name in parameters}
+        by_name = {name: value for name, value in kwargs.items() if name in parameters}
         # Not by `setattr`, which Keras allows only after its own constructor.
-        vars(self).update(defaults | dict(zip(parameters, args, strict=False)) | given)
+        vars(self).update(defaults | dict(zip(parameters, args, strict=False)) | by_name)
         init(self, *args, **kwargs)
 
     return with_signature(keeping, init)

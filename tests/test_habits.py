@@ -89,9 +89,9 @@ def test_the_learning_rate_can_be_set_directly_and_by_callbacks():
         keras.callbacks.ReduceLROnPlateau(monitor="loss"),
         keras.callbacks.LearningRateScheduler(lambda epoch: 1e-3 * (epoch + 1)),
     ):
-        with pytest.raises(ValueError, match=r"compile\(decay='constant', warmup=0\)"):
+        with pytest.raises(ValueError, match=r"compile\(lr_schedule='constant', warmup=0\)"):
             task.fit(TEXTS, LABELS, callbacks=[callback])
-    task.compile(decay="constant", warmup=0)
+    task.compile(lr_schedule="constant", warmup=0)
     task.fit(TEXTS, LABELS, epochs=2, callbacks=[callback], verbose=0)
     assert float(task.optimizer.learning_rate) == pytest.approx(2e-3)
 
@@ -541,6 +541,7 @@ PROBABILITIES = keras.losses.SparseCategoricalCrossentropy()
         ),
         (fit(UNKNOWN_LABEL, steps_per_epoch=1), r"Batch 0 of .*must be one of.*'maybe'"),
         (trained_on_scores, "objective='similarity'"),
+        (lambda task: task.compile(lr_schedule="polynomial"), "`lr_schedule` must be one of"),
         (compiled(loss=PROBABILITIES), r"SparseCategoricalCrossentropy\(from_logits=True\)"),
         *((compiled(loss=x), "whose labels have the shape of the scores") for x in LOSSES),
         *(
@@ -588,6 +589,7 @@ def test_a_wrong_value_is_refused_with_the_remedy(classifier, call, remedy):
             "Here: `max_length`",
         ),
         (lambda task: task.compile(lr=1e-3), "Here: `learning_rate`"),
+        (lambda task: task.compile(lr_scheduler_type="cosine"), "Here: `lr_schedule`"),
         (fit(TEXTS, LABELS, batchsize=2), "Here: `batch_size`"),
         (fit(TEXTS, LABELS, learning_rate=1e-3), r"compile\(learning_rate"),
         (with_a_backbone_of_keras_hub, r"keras_hub\..*BertBackbone.*`MaskedLM.from_preset`"),

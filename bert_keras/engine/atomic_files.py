@@ -100,8 +100,8 @@ def replacing_files(folder, stale=(), index=None):
 
 def _replacing_files(folder, stale, index):
     can_swap = index is None and os.access(folder.parent, os.W_OK) and not os.path.ismount(folder)
-    shown = folder / (index or "")
-    with _beside(folder if can_swap else folder / "preset", shown) as new:
+    reported = folder / (index or "")
+    with _beside(folder if can_swap else folder / "preset", reported) as new:
         new.mkdir()
         yield new
         written = [path.relative_to(new) for path in new.rglob("*") if not path.is_dir()]
@@ -160,12 +160,12 @@ def _state(path):
 
 
 @contextlib.contextmanager
-def _beside(path, shown):
+def _beside(path, reported):
     """Yields a path of the same name in a temporary folder beside it, which is removed at the end.
 
     Args:
         path: `Path`.
-        shown: `Path`, its name in errors.
+        reported: `Path`, its name in errors.
     """
     start = f".{path.name}."
     try:
@@ -197,12 +197,14 @@ def _beside(path, shown):
             error = error.__cause__
         error_path = pathlib.Path(str(error.filename))
         parts = error_path.is_relative_to(path.parent) and error_path.relative_to(path.parent).parts
-        is_write = error_path.is_relative_to(shown) or (parts and parts[0].startswith(start))
+        is_write = error_path.is_relative_to(reported) or (parts and parts[0].startswith(start))
         if not is_write and error.errno not in _DISK_ERRORS:  # It concerns a file that was read.
             raise
-        now = "What was there is still there" if os.path.exists(shown) else "Nothing is there now"
+        now = (
+            "What was there is still there" if os.path.exists(reported) else "Nothing is there now"
+        )
         reason = f"{error.strerror or error}. It could not be written. {now}"
-        raise OSError(error.errno, reason, str(shown)) from error
+        raise OSError(error.errno, reason, str(reported)) from error
 
 
 def _system_error(error):

@@ -48,16 +48,16 @@ def _task_of_run(cls, path, arguments):
 def _make_task(cls, preset, load_weights, arguments):
     """Returns a task of a class on the backbone and the tokenizer of a preset, see `load_task`."""
     source = presets.open_preset(preset)
-    given = _split_arguments(cls, source.backbone_class(Backbone), arguments)
+    passed = _split_arguments(cls, source.backbone_class(Backbone), arguments)
     saved, changed = _saved_settings(cls, source, arguments)
-    backbone = source.backbone(Backbone, load_weights, given["backbone"])
+    backbone = source.backbone(Backbone, load_weights, passed["backbone"])
     if "preprocessor" not in arguments:
-        options = given["preprocessor"]
-        given["task"]["preprocessor"] = _preset_preprocessor(source, cls, backbone, options)
-    settings = _with_defaults(cls, source, {**saved, **given["task"]}, load_weights)
+        options = passed["preprocessor"]
+        passed["task"]["preprocessor"] = _preset_preprocessor(source, cls, backbone, options)
+    settings = _with_defaults(cls, source, {**saved, **passed["task"]}, load_weights)
     # A head from the preset must not be larger than the preset's weights; a new one may be.
     is_preset_head = load_weights and saved and not changed
-    is_as_saved = given["task"].keys() <= {"preprocessor"}
+    is_as_saved = passed["task"].keys() <= {"preprocessor"}
     with source.filling(is_preset_head), reading(source.folder if is_as_saved else None):
         task = cls(backbone, **settings)
     if load_weights:

@@ -312,7 +312,7 @@ class Task(AdaptedTask, BuiltModel):
         learning_rate: float | None = None,
         weight_decay: float = 0.01,
         warmup: float = 0.1,
-        decay: Decay = "linear",
+        lr_schedule: Decay = "linear",
         layerwise_lr_decay: float = 1.0,
         head_lr_multiplier: float = 1.0,
         ema_momentum: float | None = None,
@@ -333,7 +333,8 @@ class Task(AdaptedTask, BuiltModel):
                 and more for a short run, see `bert_keras.training.default_hyperparameters`.
             weight_decay: float, on kernels and embeddings, not on biases and norms.
             warmup: float, fraction of the steps of `fit`; or int, number of steps.
-            decay: shape after the warm-up, see `WarmupDecay`.
+            lr_schedule: `"linear"`, `"cosine"` or `"constant"`, the shape after the warm-up, see
+                `WarmupDecay`.
             layerwise_lr_decay: float, above 0 and at most 1: the ratio of each layer's rate to that
                 of the layer above it, see `layer_wise_decay`. Sun et al. found 0.95 best.
             head_lr_multiplier: float, the ratio of the rate outside the backbone to
@@ -367,7 +368,7 @@ class Task(AdaptedTask, BuiltModel):
             learning_rate=learning_rate,
             weight_decay=weight_decay,
             warmup=warmup,
-            decay=decay,
+            lr_schedule=lr_schedule,
             layerwise_lr_decay=layerwise_lr_decay,
             head_lr_multiplier=head_lr_multiplier,
             ema_momentum=ema_momentum,

@@ -531,5 +531,5 @@ def _slices(text, spans):
 
 
 def _shortened(values, limit=8):
-    shown = ", ".join(repr(value) for value in values[:limit])
-    return f"[{shown}{', ...' if len(values) > limit else ''}]"
+    values_in_words = ", ".join(repr(value) for value in values[:limit])
+    return f"[{values_in_words}{', ...' if len(values) > limit else ''}]"

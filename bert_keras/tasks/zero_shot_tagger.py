@@ -388,11 +388,13 @@ def read_entities(texts, entities, placed, max_width):
         ValueError: an entity is outside its text, or has another form.
     """
     found, left_out = [], []
-    for index, (given, row, text) in enumerate(zip(texts, entities, placed, strict=True)):
+    for index, (text_or_words, row, text) in enumerate(zip(texts, entities, placed, strict=True)):
         row = as_column(row, f"y[{index}]")
-        if row and all(isinstance(tag, str) for tag in row) and not isinstance(given, str):
-            check_same_length(f"Text {index} needs a tag for each word", words=given, tags=row)
-            _, places = join_words(given)
+        if row and all(isinstance(tag, str) for tag in row) and not isinstance(text_or_words, str):
+            check_same_length(
+                f"Text {index} needs a tag for each word", words=text_or_words, tags=row
+            )
+            _, places = join_words(text_or_words)
             row = [
                 (places[first][0], places[end - 1][1], kind)
                 for kind, first, end in extract_entities(row)

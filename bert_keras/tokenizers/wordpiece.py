@@ -90,10 +90,16 @@ class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
     ) -> None:
         ids = numbered(vocabulary)
         is_mpnet = tuple(ids)[:3] == ("<s>", "<pad>", "</s>")
-        given = {"unknown_token": unknown_token, "cls_token": cls_token, "sep_token": sep_token}
-        given |= {"pad_token": pad_token, "mask_token": mask_token}
-        given = {role: token for role, token in given.items() if token is not None}
-        roles = {**(_MPNET if is_mpnet else _BERT), **given}
+        tokens_by_role = {
+            "unknown_token": unknown_token,
+            "cls_token": cls_token,
+            "sep_token": sep_token,
+        }
+        tokens_by_role |= {"pad_token": pad_token, "mask_token": mask_token}
+        tokens_by_role = {
+            role: token for role, token in tokens_by_role.items() if token is not None
+        }
+        roles = {**(_MPNET if is_mpnet else _BERT), **tokens_by_role}
         cls_token, sep_token, mask_token = map(roles.get, ("cls_token", "sep_token", "mask_token"))
         required = {role: token for role, token in roles.items() if role != "mask_token"}
         require_tokens(

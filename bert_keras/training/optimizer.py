@@ -151,7 +151,7 @@ class AdamW(keras.optimizers.Optimizer):
                 "The learning rate of this optimizer is determined by a schedule. Received: "
                 f"learning_rate={learning_rate!r}. For the next `fit` of a task, call "
                 "`compile(learning_rate=...)`; for a rate that can be set at any time, "
-                "`compile(decay='constant', warmup=0)`."
+                "`compile(lr_schedule='constant', warmup=0)`."
             )
         keras.optimizers.Optimizer.learning_rate.fset(self, learning_rate)
 

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from bert_keras import distribution
-from bert_keras.checks import check_int, check_number, raise_if_unused
+from bert_keras.checks import check_choice, check_int, check_number, raise_if_unused
 from bert_keras.engine.keras_internals import schedule_of
 from bert_keras.engine.train_step import device_scope, inner_optimizer, shares_batches
 from bert_keras.signatures import check_arguments
@@ -28,7 +28,7 @@ from bert_keras.training.losses import (
 )
 from bert_keras.training.optimizer import AdamW, Lamb
 from bert_keras.training.random_state import PerProcessRng, RestoreState, as_json
-from bert_keras.training.schedules import WarmupDecay
+from bert_keras.training.schedules import DECAYS, WarmupDecay
 from bert_keras.training.stages import layer_wise_decay
 
 # The optimizers that the recipe makes.
@@ -53,7 +53,7 @@ DEFAULTS = {
     "learning_rate": None,  # See `default_hyperparameters`.
     "weight_decay": 0.01,
     "warmup": 0.1,
-    "decay": "linear",
+    "lr_schedule": "linear",
     "layerwise_lr_decay": 1.0,
     "head_lr_multiplier": 1.0,
     "ema_momentum": None,
@@ -113,6 +113,7 @@ class TrainingConfig:
 
     def _check(self, optimizer):
         options = self.options
+        check_choice("lr_schedule", options["lr_schedule"], DECAYS)
         unused = {name: value for name, value in options.items() if value != DEFAULTS[name]}
         if not self.makes_optimizer:
             rule = f"{sorted(unused)} are for optimizer='auto' or 'lamb', not for {optimizer!r}"
@@ -171,16 +172,16 @@ class TrainingConfig:
         """Returns `metrics` and `weighted_metrics`, which read labels as `LabelKind.adapt` says."""
         is_auto = isinstance(self._weighted_metrics, str) and self._weighted_metrics == "auto"
         weighted = task.default_metrics() if is_auto else self._weighted_metrics
-        given = {"metrics": self._metrics, "weighted_metrics": weighted}
+        by_argument = {"metrics": self._metrics, "weighted_metrics": weighted}
         kinds = task.label_kind
         if kinds is None:  # A task of the user's own: its metrics read what there is.
             own_names = {m.name for m in keras.tree.flatten(weighted or [])} if is_auto else ()
-            if isinstance(given["metrics"], (list, tuple)):
-                given["metrics"] = [m for m in given["metrics"] if m not in own_names]
-            return given
+            if isinstance(by_argument["metrics"], (list, tuple)):
+                by_argument["metrics"] = [m for m in by_argument["metrics"] if m not in own_names]
+            return by_argument
         kinds = kinds if isinstance(kinds, Mapping) else {None: kinds}
-        found = {argument: {name: [] for name in kinds} for argument in given}
-        for argument, metrics in given.items():
+        found = {argument: {name: [] for name in kinds} for argument in by_argument}
+        for argument, metrics in by_argument.items():
             is_weighted = argument == "weighted_metrics"
             for output, values in _by_output(metrics, kinds).items():
                 kind = kinds.get(output)
@@ -213,7 +214,7 @@ class TrainingConfig:
             ]
         rate = self.peak_rate(task, total_steps)
         if total_steps is not None and self.has_schedule:
-            rate = WarmupDecay(rate, total_steps, options["warmup"], options["decay"])
+            rate = WarmupDecay(rate, total_steps, options["warmup"], options["lr_schedule"])
         with device_scope(task):
             return OPTIMIZERS[self.optimizer](
                 rate,
@@ -227,7 +228,9 @@ class TrainingConfig:
     def has_schedule(self):
         """Whether the recipe sets the rate, rather than the user or a callback."""
         options = self.options
-        return self.makes_optimizer and (options["decay"] != "constant" or options["warmup"] != 0)
+        return self.makes_optimizer and (
+            options["lr_schedule"] != "constant" or options["warmup"] != 0
+        )
 
     def _may_choose(self, task):
         """Whether epochs and rate may depend on the steps, see `default_hyperparameters`."""
@@ -332,7 +335,7 @@ class TrainingConfig:
                 return describe_run(epochs, total_steps, peak, is_longer)
         elif self.has_schedule and last_step < steps * epochs:
             peak = getattr(schedule, "peak_learning_rate", self.peak_rate(task))
-            shape = self.options["warmup"], self.options["decay"]
+            shape = self.options["warmup"], self.options["lr_schedule"]
             optimizer.learning_rate = WarmupDecay(peak, steps * epochs, *shape)
             task.train_function = None  # The old one holds the old schedule.
         return None
@@ -466,7 +469,7 @@ def _check_callbacks(callbacks, has_schedule, optimizer):
     if has_schedule and names:
         raise ValueError(
             f"{names} would set the learning rate that the recipe's schedule sets. Compile without "
-            "one, `compile(decay='constant', warmup=0)`, or with an optimizer of your own, "
+            "one, `compile(lr_schedule='constant', warmup=0)`, or with an optimizer of your own, "
             "`compile(bert_keras.AdamW(5e-5))`."
         )
     keepers = [

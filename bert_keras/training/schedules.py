@@ -16,7 +16,7 @@ from bert_keras.checks import (
 )
 from bert_keras.types import Decay, Tensor
 
-_DECAYS = ("linear", "cosine", "constant")
+DECAYS = ("linear", "cosine", "constant")
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -81,7 +81,7 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.peak_learning_rate = peak_learning_rate
         self.total_steps = check_int("total_steps", total_steps)
         self.warmup = warmup
-        self.decay = check_choice("decay", decay, _DECAYS)
+        self.decay = check_choice("decay", decay, DECAYS)
         self.end_learning_rate = end_learning_rate
         limit = total_steps if is_int(warmup) else 1
         if not (is_number(warmup) and 0 <= warmup < limit):

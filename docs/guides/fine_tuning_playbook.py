@@ -144,11 +144,11 @@ print(f"The best F1, {best.best:.3f}, came in epoch {best.best_epoch + 1}.")
 # %% [markdown]
 # The shape of the schedule matters less, as long as there is one. A constant rate is for runs whose
 # end is not known; without a warm-up the first steps are large although Adam's moments are not yet
-# reliable. Without both, MRPC lost 0.018 and WNUT-17 0.118. With `decay="cosine"`, MRPC gained 0.009
+# reliable. Without both, MRPC lost 0.018 and WNUT-17 0.118. With `lr_schedule="cosine"`, MRPC gained 0.009
 # and WNUT-17 lost 0.015.
 
 # %%
-fine_tune("constant, no warm-up", decay="constant", warmup=0)
+fine_tune("constant, no warm-up", lr_schedule="constant", warmup=0)
 
 # %% [markdown]
 # ## 4. Change less of what the checkpoint knows

@@ -100,7 +100,7 @@ TRAINED = {
     "roberta_adapters_by_lamb": lambda: of_family(
         bert_keras.RobertaBackbone,
         byte_pairs(),
-        {"optimizer": "lamb", "learning_rate": 3e-2, "decay": "cosine"},
+        {"optimizer": "lamb", "learning_rate": 3e-2, "lr_schedule": "cosine"},
         lora_rank=2,
     ),
     "albert": lambda: of_family(bert_keras.AlbertBackbone, word_pieces(), num_layers=2),

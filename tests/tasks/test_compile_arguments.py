@@ -53,7 +53,7 @@ def test_each_layer_moves_by_its_multiple_of_the_rate():
 
 def test_the_schedule_is_as_the_arguments_say():
     task = classifier(num_layers=1)
-    task.compile(learning_rate=1e-3, warmup=0, decay="cosine")
+    task.compile(learning_rate=1e-3, warmup=0, lr_schedule="cosine")
     fit(task, batch_size=4, epochs=2)
     schedule = task.optimizer._learning_rate
     rates = [float(schedule(step)) for step in range(5)]
@@ -141,7 +141,7 @@ def test_without_epochs_and_rate_a_short_run_is_longer_and_faster(capsys, monkey
     ("make", "arguments"),
     [
         (classifier, {"optimizer": keras.optimizers.SGD(0.1)}),
-        (classifier, {"decay": "constant", "warmup": 0}),
+        (classifier, {"lr_schedule": "constant", "warmup": 0}),
         (classifier, {"optimizer": "lamb"}),
         (lambda: tiny_task("NextSentencePrediction"), {}),
     ],

@@ -19,14 +19,14 @@ def classify() -> str:
         max_length=64,
         backbone={"dropout": 0.0},
     )
-    classifier.compile("lamb", learning_rate=1e-3, decay="cosine", metrics=["accuracy"])
+    classifier.compile("lamb", learning_rate=1e-3, lr_schedule="cosine", metrics=["accuracy"])
     history = classifier.fit(
         TEXTS, ["good", "bad"], epochs=2, validation_split=0.5, class_weight="balanced", verbose=0
     )
     classifier.evaluate((TEXTS, TEXTS), [1, 0], return_dict=True)["loss"].is_integer()
     classifier.fit({"token_ids": np.ones((2, 8), "int32")}, [1, 0], frozen=3)  # wrong
     classifier.fit(TEXTS, epoch=3)  # wrong
-    classifier.compile(decay="exponential")  # wrong
+    classifier.compile(lr_schedule="exponential")  # wrong
     classifier.fit(TEXTS, [1, 0], verbose="loud")  # wrong
     classifier.compile(learning_rate="fast")  # wrong
     bert_keras.TextClassifier(classifier.backbone, num_labels=2)  # wrong
