@@ -335,6 +335,9 @@ def _check_words(path, words, tags):
     texts = [word for word in words if re.search(r"\S\s+\S", word)]
     rule = "each line must hold a word and its tag"
     check_at(path, len(texts) <= len(words) / 2, rule, texts[:1], _ADVICE)
+    rule = "a column must hold words, not numbers of words"
+    has_words = len(words) < _FEWEST_WORDS or any(re.search(r"[^\W\d_]", word) for word in words)
+    check_at(path, has_words, rule, words[:5], _ADVICE)
     names, rule = {*tags}, "there must be a column of tags, whose values recur"
     has_tags = len(tags) < _FEWEST_WORDS or len(names) <= 0.8 * len(tags)
     check_at(path, has_tags, rule, tags[:5], _ADVICE)

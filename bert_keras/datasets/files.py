@@ -29,7 +29,8 @@ _NOT_TEXT = {
     b"PK\x03\x04": "a ZIP archive. Unpack it; the name of an Excel workbook must end in .xlsx.",
     b"PAR1": "a Parquet file. Its name must end in .parquet.",
     b"ARROW1": "a Feather file. Its name must end in .feather.",
-    b"\xd0\xcf\x11\xe0": "an Excel workbook of the old kind. Save it as .xlsx or CSV.",
+    b"\xd0\xcf\x11\xe0": "an Excel workbook of the old kind, or another file of that Office. Save "
+    "it as .xlsx, CSV or plain text.",
     b"\x28\xb5\x2f\xfd": "a file compressed by zstd. Unpack it by `zstd -d`.",
     b"\x80\x02": "a pickle, which may run code. Save it as CSV or Parquet.",
     b"\x80\x03": "a pickle, which may run code. Save it as CSV or Parquet.",
@@ -45,13 +46,18 @@ _NOT_TEXT = {
     b"\x89PNG": "a picture.",
     b"7z\xbc\xaf": "a 7-Zip archive. Unpack it.",
     b"Rar!": "a RAR archive. Unpack it.",
+    b"\x04\x22\x4d\x18": "a file compressed by lz4. Unpack it by `lz4 -d`.",
 }
 # First bytes -> what decompresses.
 _COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 COMPRESSED_NAMES = re.compile(r"\.(gz|bz2|xz)$")
-# Encodings that are tried on bytes that are not UTF-8, for the advice.
-_ENCODINGS = ("gb18030", "big5", "shift_jis", "euc_jp", "euc_kr", "cp1251", "koi8_r", "cp1252")
-_ENCODINGS += ("cp1253", "cp1256", "cp1250")
+# Encodings that are tried on bytes that are not UTF-8, for the advice. Both Python and iconv know
+# these names.
+_ENCODINGS = ("gb18030", "big5", "shift_jis", "euc-jp", "cp949", "cp1251", "koi8-r", "cp866")
+_ENCODINGS += ("cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp1250", "cp1257", "cp874")
+_ENCODINGS += ("macintosh", "cp850")
+# Characters that no text has.
+_CONTROLS = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 def shorten(value: object, longest: int = 200) -> str:
@@ -134,6 +140,7 @@ def _decoded(lines, path, errors, allow_nul, encoding):
             line = raw.decode(encoding)
         except UnicodeDecodeError as error:
             if errors == "strict":
+                _refuse_binary(path, number, raw)
                 raise ValueError(
                     f"{path}, line {number}, byte {offset + error.start}: "
                     f"0x{raw[error.start]:02x} is not {encoding.upper()}. "
@@ -142,6 +149,8 @@ def _decoded(lines, path, errors, allow_nul, encoding):
             num_replaced += 1
             line = raw.decode(encoding, errors="replace")
         if "\0" in line and errors == "strict" and not allow_nul:
+            if "\0\0" in line:
+                _refuse_binary(path, number, raw)
             advice = "Is it UTF-16 without a byte order mark? Name its `encoding`."
             check_at(f"{path}, line {number}", False, "text has no NUL characters", line, advice)
         offset += len(raw)
@@ -151,6 +160,16 @@ def _decoded(lines, path, errors, allow_nul, encoding):
             f"{path}: {num_replaced} lines hold bytes that are not {encoding.upper()}; U+FFFD "
             "replaces them.",
             stacklevel=2,
+        )
+
+
+def _refuse_binary(path, number, raw):
+    """Raises `ValueError` if a line has characters that no text has."""
+    if found := _CONTROLS.search(raw.decode("latin-1")):
+        raise ValueError(
+            f"{path} must be a text file. Received: the control character {found[0]!r} in line "
+            f"{number}, as in programs, pictures and archives. Save its table or text as CSV, JSON "
+            "lines or plain text. If it is text in UTF-16, name its `encoding`."
         )
 
 

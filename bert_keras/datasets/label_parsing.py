@@ -22,7 +22,10 @@ _MISSING_WORDS = (
 )
 _MISSING_WORDS = frozenset(_MISSING_WORDS.split())
 # What may stand between several labels in a cell.
-_BETWEEN_LABELS = "#;|、/,"
+_BETWEEN_LABELS = "#;|、/,，；&+:\n"
+# Names that may stand for a missing label, in lower case: pandas reads none of them so.
+_LIKE_MISSING = "null na n.a. (null) nil nat -- ? #value! #ref! #div/0! #name? undefined missing"
+_LIKE_MISSING = frozenset(_LIKE_MISSING.split())
 _LIST = re.compile(r"[\[({](.*)[\])}]", re.DOTALL)
 # A name in quotation marks in a list that was written as text.
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
@@ -90,7 +93,7 @@ def means_missing(text: str) -> bool:
 
 
 def remark_on_names(path: Path, values: Iterable[str], may_be_joined: bool = True) -> None:
-    """Warns of names that look the same, and of several names that stand in one cell.
+    """Warns of names that look the same or like none, and of several names in one cell.
 
     Args:
         path: the file.
@@ -98,33 +101,62 @@ def remark_on_names(path: Path, values: Iterable[str], may_be_joined: bool = Tru
         may_be_joined: bool, whether a name may be several names with a separator between them.
     """
     counts, alike = collections.Counter(values), collections.defaultdict(list)
+
+    def listed(names):
+        return ", ".join(f"{name!a} ({counts[name]})" for name in names)
+
     for name in sorted(counts):
-        text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-        text = "".join(x for x in text if unicodedata.category(x) != "Cf")
-        alike[
-            " ".join(re.sub(r"[\u2010-\u2015\u2212]", "-", text).replace("_", " ").split())
-        ].append(name)
-    groups = [names for names in alike.values() if len(names) > 1]
-    if groups:
-        shown = "; ".join(", ".join(f"{x!a} ({counts[x]})" for x in names) for names in groups[:5])
+        alike[_without_spelling(name)].append(name)
+    if groups := [names for names in alike.values() if len(names) > 1]:
         warnings.warn(
-            f"{path}: labels that differ only in case, width, blanks or characters that one does "
-            f"not see are labels of their own: {shown}. Write them alike if they mean the same.",
+            f"{path}: labels that differ only in case, width, blanks, quotation marks, dots or "
+            "characters that one does not see are labels of their own: "
+            f"{'; '.join(map(listed, groups[:5]))}. Write them alike if they mean the same.",
             stacklevel=2,
         )
-    for mark in _BETWEEN_LABELS if may_be_joined else "":
-        parts = {name: [x.strip() for x in name.split(mark)] for name in counts if mark in name}
-        known = collections.Counter(x for found in parts.values() for x in {*found} if x)
+    if like_missing := [name for name in sorted(counts) if name.casefold() in _LIKE_MISSING]:
+        warnings.warn(
+            f"{path}: labels that look like missing ones are classes: {listed(like_missing)}. "
+            "Leave their cells empty if the rows have no label.",
+            stacklevel=2,
+        )
+    for mark in (*_BETWEEN_LABELS, None) if may_be_joined else "":
+        parts = {name: _parts_of(name, mark) for name in counts}
+        parts = {name: found for name, found in parts.items() if found != [name]}
+        known = collections.Counter(x for found in parts.values() for x in {*found})
         known.update(name for name in counts if name not in parts)
-        joined = [name for name, found in parts.items() if all(known[x] > 1 for x in found)]
+        joined = [
+            name
+            for name, found in parts.items()
+            if mark is None or (len(found) > 1 and all(known[x] > 1 for x in found))
+        ]
         if joined:
             number = sum(counts[name] for name in joined)
+            form, remedy = "in the form of a list", ""
+            if mark is not None:
+                form, remedy = f"with {mark!r} between them", f" with label_separator={mark!r}"
             warnings.warn(
-                f"{path}: {number} rows seem to have several labels with {mark!r} between them, "
-                f"such as {joined[0]!r}, and are read as one label. Choose the problem type "
-                f"multi_label with label_separator={mark!r} to read them one by one.",
+                f"{path}: {number} rows seem to have several labels {form}, such as {joined[0]!r}, "
+                f"and are read as one label. Choose the problem type multi_label{remedy} to read "
+                "them one by one.",
                 stacklevel=2,
             )
+
+
+def _without_spelling(name):
+    """Returns a name without what distinguishes spellings of it."""
+    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    text = "".join(x for x in text if unicodedata.category(x) not in ("Cf", "Pi", "Pf"))
+    text = re.sub(r"[\u2010-\u2015\u2212]", "-", text.replace("i\u0307", "i"))
+    text = re.sub("[\"'`\u2032]", "", text).replace("_", " ")
+    return " ".join(text.split()).rstrip(".,;:。") or name
+
+
+def _parts_of(name, mark):
+    """Returns the names with a mark between them in a name; those of a list if the mark is None."""
+    is_list = mark is None and _LIST.fullmatch(name) and re.search("[\"',]", name)
+    parts = _names_in(name, mark) if is_list else name.split(mark) if mark else [name]
+    return [stripped for part in parts if (stripped := str(part).strip())]
 
 
 def _label_text(value, place):

@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import re
+import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Literal
@@ -218,8 +219,8 @@ def find_column(path: Path, header: Sequence[str], column: str | int) -> int:
 
 
 def find_name(names: Sequence[Any], wanted: str) -> list[int]:
-    """Returns the positions of a name: exact, else without blanks around it, else in any case."""
-    for form in (str, _without_blanks, lambda name: _without_blanks(name).casefold()):
+    """Returns the positions of a name: exact, else without blanks, else in any case and form."""
+    for form in (str, _without_blanks, _folded):
         found = [place for place, name in enumerate(names) if form(str(name)) == form(wanted)]
         if found:
             return found
@@ -227,18 +228,24 @@ def find_name(names: Sequence[Any], wanted: str) -> list[int]:
 
 
 def _without_blanks(name):
-    return name.strip().strip("\ufeff\u200b\u2060").strip()
+    return " ".join(name.strip().strip("\ufeff\u200b\u2060").split())
+
+
+def _folded(name):
+    return unicodedata.normalize("NFKC", _without_blanks(name)).casefold()
 
 
 def without_rejected(
-    path: Path, records: Iterable[tuple[str, dict[str, Any] | None]]
+    path: Path, records: Iterable[tuple[str, dict[str, Any]]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields the records that annotators accepted; a warning counts the others.
 
-    Prodigy's field `answer` tells which they rejected or ignored. `None` is a cancelled record.
+    Prodigy's field `answer` tells which they rejected or ignored, Label Studio's `was_cancelled`
+    which they left.
     """
     left_out = []
     for place, record in records:
+        record = _of_label_studio(f"{path}, {place}", record)
         if record is None or record.get("answer") in ("reject", "ignore"):
             left_out.append(place)
         else:
@@ -249,6 +256,30 @@ def without_rejected(
             f"cancelled them ({left_out[0]} is the first).",
             stacklevel=2,
         )
+
+
+def _of_label_studio(where, record):
+    """Returns a task of Label Studio as a text with its spans and choices, others unchanged.
+
+    `None` stands for a task whose annotations were all cancelled.
+    """
+    data, annotations = record.get("data"), record.get("annotations")
+    if not isinstance(data, dict) or not isinstance(annotations, list):
+        return record
+    kept = [x for x in annotations if not x.get("was_cancelled")]
+    if not kept:
+        return None
+    advice = "Cancel the others in Label Studio, or export only the one to read."
+    check_at(where, len(kept) == 1, "a text must have one annotation", len(kept), advice)
+    texts = {name: value for name, value in data.items() if isinstance(value, str)}
+    found = {"text": next(iter(texts.values()), None), **texts}
+    for result in kept[0].get("result", ()):
+        value = result.get("value", {})
+        if "start" in value:
+            found.setdefault("spans", []).append(value)
+        elif "choices" in value:
+            found[result.get("from_name", "choices")] = value["choices"]
+    return {**found, "spans": found.get("spans", [])}
 
 
 def is_number(column: str | int) -> bool:

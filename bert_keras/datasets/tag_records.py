@@ -185,9 +185,7 @@ def _records(path):
         yield from _records_of_brat(path)
         return
     is_json = kind_of(path) == "tsv" and _first_line(path).startswith(_OBJECT)
-    records = read_records(path, kind="jsonl" if is_json else None)
-    records = ((place, _of_label_studio(f"{path}, {place}", row)) for place, row in records)
-    yield from without_rejected(path, records)
+    yield from without_rejected(path, read_records(path, kind="jsonl" if is_json else None))
 
 
 def _is_brat(path):
@@ -214,25 +212,6 @@ def _records_of_brat(path):
         if text[begin:place].strip():
             yield f"line {number}", {"text": text[begin:place], "spans": inside}
         begin = match.end()
-
-
-def _of_label_studio(where, record):
-    """Returns a task of Label Studio as a text with spans, and any other record unchanged.
-
-    `None` stands for a task whose annotations were all cancelled.
-    """
-    data, annotations = record.get("data"), record.get("annotations")
-    if not isinstance(data, dict) or not isinstance(annotations, list):
-        return record
-    kept = [x for x in annotations if not x.get("was_cancelled")]
-    if not kept:
-        return None
-    advice = "Cancel the others in Label Studio, or export only the one to read."
-    check_at(where, len(kept) == 1, "a text must have one annotation", len(kept), advice)
-    texts = {name: value for name, value in data.items() if isinstance(value, str)}
-    text = texts.get("text", next(iter(texts.values()), None))
-    spans = [x["value"] for x in kept[0].get("result", ()) if "start" in x.get("value", {})]
-    return {"text": text, "spans": spans}
 
 
 def _first_line(path):

@@ -21,7 +21,7 @@ class Inference(Body):
     """Inputs and parameters of the model's task. Other keys are parameters too."""
 
     model_config = ConfigDict(extra="allow")
-    inputs: Any
+    inputs: Any = None
     parameters: dict[str, Any] | None = None
     # Accepted and ignored: models are always loaded, and answers never come from a cache.
     options: dict[Literal["use_cache", "wait_for_model"], bool | None] | None = None
@@ -82,9 +82,10 @@ def router(server):
     routes = APIRouter(tags=["Hugging Face inference"])
 
     @routes.post("/models/{name:path}", summary="The answer of a model's task")
-    @routes.post("/", summary="The answer of the first model's task")
+    @routes.post("/", summary="The answer of the first model with such a task")
     async def infer(request: Request, body: Inference, name: str | None = None):
-        served = server.find(name)
+        known = [x for x in server.models.values() if x.method in ANSWERS]
+        served = known[0] if known and name is None else server.find(name)
         check(
             served.method in ANSWERS,
             f"Hugging Face's API has no task like {served.method!r} of {served.name!r}. Ask "

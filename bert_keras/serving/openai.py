@@ -47,7 +47,7 @@ def router(server):
         inputs = [inputs] if is_one else inputs
         check_num_rows(inputs, server.settings)
         before = served.prompt(body.prompt_name)
-        limit = served.max_length - tokenizer.layout.num_special()
+        limit = served.max_length
         texts, num_tokens = await asyncio.to_thread(_texts_of, tokenizer, inputs, before, limit)
         rows, prompt = [(x,) for x in texts], body.prompt_name
         vectors = await server.ask(request, served, "embed", rows, prompt=prompt)
@@ -74,10 +74,10 @@ def _described(name):
 
 
 def _texts_of(tokenizer, inputs, prompt, limit):
-    """Returns texts and the total number of tokens that are read, those of the prompt included."""
+    """Returns texts and the number of tokens that are read, prompts and special ones included."""
     texts = [x if isinstance(x, str) else _text_of(tokenizer, x) for x in inputs]
-    rows = tokenizer([prompt + text for text in texts])
-    return texts, sum(min(limit, len(ids)) for ids in rows)
+    rows, num_special = tokenizer([prompt + text for text in texts]), tokenizer.layout.num_special()
+    return texts, sum(min(limit, len(ids) + num_special) for ids in rows)
 
 
 def _text_of(tokenizer, ids):

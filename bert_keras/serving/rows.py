@@ -22,16 +22,19 @@ ManyIds = Annotated[list[Ids], _FAIL_FAST]
 
 
 class Body(BaseModel):
-    """An object without unknown fields."""
+    """An object without unknown fields. A field with the value null is one that is not sent."""
 
     model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
     @classmethod
-    def _is_small(cls, fields):
-        if isinstance(fields, dict) and len(fields) > MOST_FIELDS:
+    def _sent(cls, fields):
+        if not isinstance(fields, dict):
+            return fields
+        if len(fields) > MOST_FIELDS:
             raise ValueError(f"At most {MOST_FIELDS} fields are allowed. Received: {len(fields)}.")
-        return fields
+        known = cls.model_fields
+        return {k: value for k, value in fields.items() if value is not None or k not in known}
 
 
 class Parameters(Body):

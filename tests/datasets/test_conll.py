@@ -107,6 +107,12 @@ def test_ranges_empty_nodes_and_comments_of_conll_u_are_skipped(write):
         ("t", LINE_2012 + LINE_2012.replace("-\n", "x -\n"), {}, "line 2: .* 12. Received"),
         ("t", "text\tlabel\na film\t1\nso dull\t0\n", {}, "a word and its tag.*'a film'"),
         ("t.conllu", f"I\tI\tI\tPRON\tPRP{REST}\n", {}, "line 1: the first field of CoNLL-U"),
+        (
+            "t.tsv",
+            "".join(f"1-{n}\t0-4\tBill\tPER\n" for n in range(30)),
+            {},
+            "must hold words, not",
+        ),
     ],
 )
 def test_wrong_files_and_columns_are_refused_by_file_and_line(

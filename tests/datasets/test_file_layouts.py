@@ -240,6 +240,13 @@ def test_wrong_neighbours_are_refused_by_line_with_what_helps(
         (("red;blue", "red", "blue", "blue"), "label_separator=';'"),
         (("a|b", "b|c", "a|c"), r"label_separator='\|'"),
         (("红、蓝", "红", "蓝"), "label_separator='、'"),
+        (("a & b", "a", "b"), "label_separator='&'"),
+        (("a；b", "a", "b"), "label_separator='；'"),
+        (("['a'; 'b']", "a", "b"), "in the form of a list"),
+        (("don't know", "don’t know", "a"), r"u2019t know' \(1\)"),
+        (("spam.", "spam", "ham"), r"'spam' \(1\), 'spam.' \(1\)"),
+        (("İyi", "iyi", "kötü"), r"u0130yi"),
+        (("Null", "#DIV/0!", "a"), r"look like missing ones .*'#DIV/0!' \(1\), 'Null' \(1\)"),
     ],
 )
 def test_names_that_stand_for_the_same_or_for_several_are_remarked(write, labels, shown):
@@ -250,7 +257,10 @@ def test_names_that_stand_for_the_same_or_for_several_are_remarked(write, labels
 
 
 def test_other_names_are_not_remarked(write):
-    rows = "".join(f"text,{x}\n" for x in ("sci/tech", "C", "C++", "C#", "-1", "1", "a-b", "x;y"))
+    rows = "".join(
+        f"text,{x}\n"
+        for x in ("sci/tech", "C", "C++", "C#", "-1", "1", "a-b", "x;y", "none", ".", ":")
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read_texts(write("a.csv", "text,label\n" + rows), ["text"], "label")
@@ -267,6 +277,9 @@ def test_other_names_are_not_remarked(write):
         ("a.csv.zst", b"\x28\xb5\x2f\xfd\x24\x13\x99", "zstd"),
         ("a.pkl", pickle.dumps({"text": ["a"]}), "pickle"),
         ("a.db", b"SQLite format 3\x00", "SQLite"),
+        ("a.lz4", b"\x04\x22\x4d\x18\x40\x40\xc0", "lz4"),
+        ("a.sav", b"$FL2@(#) SPSS" + bytes(20) + b"\xe9", "the control character"),
+        ("a.jpg", b"\xff\xd8\xff\xe0\x00\x10JFIF", "the control character"),
     ],
 )
 def test_files_of_other_kinds_are_called_by_their_kind(write, name, content, kind):

@@ -12,6 +12,7 @@ from bert_keras.datasets import (
     read_conll,
     read_multiple_choice,
     read_squad,
+    read_texts,
     tag_layout,
 )
 
@@ -297,8 +298,18 @@ _FOUND = {
         {"type": "labels", "value": {"start": 13, "end": 17, "labels": ["LOC"]}},
     ]
 }
+_CHOICE = {"result": [{"from_name": "topic", "value": {"choices": ["travel"]}}]}
 _SPANS = [{"start": 0, "end": 3, "label": "PER"}, {"start": 13, "end": 17, "label": "LOC"}]
 _TEXT = "Ada lives in Rome"
+
+
+def test_choices_of_label_studio_are_labels(write):
+    other = {"result": [{"from_name": "topic", "value": {"choices": ["food"]}}]}
+    rows = [_label_studio(x) for x in (_CHOICE, other, {**other, "was_cancelled": True})]
+    path = write("a.json", json.dumps([row for [row] in rows]))
+    with pytest.warns(UserWarning, match="1 rows are left out, since annotators"):
+        found = read_texts(path, ["text"], "topic")
+    assert (found.label_names, found.labels.tolist()) == (("food", "travel"), [1, 0])
 
 
 @pytest.mark.parametrize(

@@ -146,9 +146,9 @@ def test_the_openai_client_embeds_texts_and_token_ids(tasks, address, unit_vecto
         for encoding in ({}, {"encoding_format": "float"}):  # The default is base64.
             found = embeddings.create(model="embedder", input=inputs, **encoding)
             close([x.embedding for x in found.data], unit_vectors)
-    assert found.usage.prompt_tokens == 4
-    # Texts are cut to 16 tokens, two of them special.
-    assert embeddings.create(model="embedder", input="a " * 99).usage.prompt_tokens == 14
+    # As those that read them count, two of each text are special, and texts are cut to 16.
+    assert found.usage.prompt_tokens == sum(map(len, whole)) == 10
+    assert embeddings.create(model="embedder", input="a " * 99).usage.prompt_tokens == 16
     with pytest.raises(openai.NotFoundError, match="There are: classifier"):
         embeddings.create(model="nothing", input="a")
     with pytest.raises(openai.UnprocessableEntityError, match="the model's own tokenizer"):
@@ -174,7 +174,7 @@ def test_each_api_of_embeddings_takes_the_name_of_a_prompt(session, tasks):
     body = {"input": TEXTS, "model": "embedder", "prompt_name": "query"}
     found = session.post("/v1/embeddings", json=body).json()
     close([x["embedding"] for x in found["data"]], expected)
-    assert found["usage"]["prompt_tokens"] == 4 + 2 * len(TEXTS)  # The prompt has two tokens.
+    assert found["usage"]["prompt_tokens"] == 10 + 2 * len(TEXTS)  # The prompt has two tokens.
     body = {"inputs": {"source_sentence": "a", "sentences": ["b c"]}, "prompt_name": "query"}
     [cosine] = session.post("/models/embedder", json={**body, "dimensions": 2}).json()
     first, second = np.array(expected)[:2, :2]
@@ -372,11 +372,11 @@ def test_parameters_may_be_null_and_each_route_answers_an_empty_text(session):
         "/models/embedder": {"inputs": ""},
         "/models/tagger": {"inputs": [""]},
         "/models/inference": {"inputs": "", "parameters": {"candidate_labels": ["a"]}},
-        "/embed": {"inputs": ""},
-        "/predict": {"inputs": ""},
-        "/rerank": {"query": "", "texts": [""]},
+        "/embed": {"inputs": "", "normalize": None, "dimensions": None},
+        "/predict": {"inputs": "", "raw_scores": None},
+        "/rerank": {"query": "", "texts": [""], "return_text": None},
         "/similarity": {"inputs": {"source_sentence": "", "sentences": [""]}},
-        "/v1/embeddings": {"input": "", "model": "embedder"},
+        "/v1/embeddings": {"input": "", "model": "embedder", "encoding_format": None},
         "/answers/classifier": {"rows": ""},
         "/tokens/classifier": {"inputs": ""},
     }
