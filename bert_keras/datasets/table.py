@@ -30,8 +30,9 @@ from bert_keras.types import Path
 
 # The largest limit that fits a C long on every platform. By default csv refuses over 128 KiB.
 _LONGEST_FIELD = 2**31 - 1
-# How many lines of a TSV tell whether quotation marks enclose its fields.
-_LINES_LOOKED_AT = 100_000
+# How many lines of a TSV, and about how many characters, tell whether quotation marks enclose its
+# fields. Three times as many are in memory.
+_LINES_LOOKED_AT, _CHARACTERS_LOOKED_AT = 100_000, 10_000_000
 # The ending of a name -> the kind of file. As a table, a text file and any other one is a "tsv".
 KINDS = {".csv": "csv", ".tsv": "tsv", ".txt": "text", ".json": "json"}
 KINDS |= {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".feather": "feather"}
@@ -148,8 +149,9 @@ def read_records(
             if the first row has one; else in a `.csv` file a comma, or `;` or `|` if the first row
             has no comma; else a tab.
         quoting: bool, whether `"` quotes fields. By default it does, except between tabs: there it
-            does if in the first 100,000 lines every field with a quotation mark is quoted, all rows
-            then have the same length, and the header or a field that needs them has the marks.
+            does if in the first 100,000 lines, or in the first 10 million characters, every field
+            with a quotation mark is quoted, all rows then have the same length, and the header or a
+            field that needs them has the marks.
         names: columns that must be there.
         kind: `"csv"`, `"tsv"`, `"json"`, `"jsonl"`, `"excel"`, `"parquet"` or `"feather"`; by
             default by the name's ending.
@@ -347,8 +349,14 @@ def _rows_of_text(path, first, lines, delimiter, quoting):
     number, line = first
     lines = itertools.chain([line], lines)
     if quoting is None and delimiter == "\t":
-        head = [*itertools.islice(lines, _LINES_LOOKED_AT)]
-        quoting, lines = _are_quoted(head), itertools.chain(head, lines)
+        head, size = [], 0
+        for line in itertools.islice(lines, _LINES_LOOKED_AT):
+            head.append(line)
+            size += len(line)
+            if size > _CHARACTERS_LOOKED_AT:
+                break
+        is_whole = size <= _CHARACTERS_LOOKED_AT and len(head) < _LINES_LOOKED_AT
+        quoting, lines = _are_quoted("".join(head), is_whole), itertools.chain(head, lines)
     style = csv.QUOTE_NONE if quoting is False else csv.QUOTE_MINIMAL
     csv.field_size_limit(_LONGEST_FIELD)
     reader = csv.reader(lines, delimiter=delimiter, quoting=style, strict=True)
@@ -399,14 +407,13 @@ def _guess_delimiter(line, kind, names):
     return "," if "," in line else max(",;|", key=line.count)
 
 
-def _are_quoted(lines):
-    """Returns whether quotation marks enclose fields in the lines of a TSV.
+def _are_quoted(text, is_whole):
+    """Returns whether quotation marks enclose fields in a TSV, or in its first lines.
 
     They do if all rows then have the same length, and a program that encloses only what needs it
     (pandas), commas too (Excel), or every text may have written them.
     """
-    text = "".join(lines)
-    if len(lines) == _LINES_LOOKED_AT and text.count('"') % 2:  # A field goes on after the last.
+    if not is_whole and text.count('"') % 2:  # A field goes on after the last line.
         text = text[: text.rfind("\n", 0, text.rindex('"')) + 1]
     quoted = re.compile(r'(?<![^\t\n])"([^"]*+(?:""[^"]*+)*+)"(?![^\t\r\n])')
     fields, bare = quoted.findall(text), quoted.sub("", text)

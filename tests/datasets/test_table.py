@@ -8,7 +8,7 @@ import tracemalloc
 
 import pytest
 
-from bert_keras.datasets import read_records, read_table
+from bert_keras.datasets import read_records, read_table, table
 
 STARRED = "gj04\t1\t\tFirst.\ngj04\t0\t*\tSecond."
 
@@ -72,12 +72,27 @@ def test_tables_and_arguments_that_are_refused(write, name, content, options, me
         read_table(write(name, content), **options)
 
 
-def test_the_memory_for_parquet_does_not_depend_on_its_number_of_rows(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    rows = {"text": ["a short text"] * 50_000, "label": ["yes"] * 50_000}
-    pandas.DataFrame(rows).to_parquet(tmp_path / "t.parquet")
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.tsv", "t.jsonl"])
+def test_the_memory_for_reading_does_not_depend_on_the_number_of_rows(tmp_path, name, monkeypatch):
+    pandas, path = pytest.importorskip("pandas"), tmp_path / name
+    frame = pandas.DataFrame({"text": ["a short text"] * 50_000, "label": ["yes"] * 50_000})
+    if path.suffix == ".parquet":
+        frame.to_parquet(path)
+    elif path.suffix == ".jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+    monkeypatch.setattr(table, "_CHARACTERS_LOOKED_AT", 10_000)
     tracemalloc.start()
-    assert sum(1 for _ in read_records(tmp_path / "t.parquet")) == 50_000
+    assert sum(1 for _ in read_records(path)) == 50_000
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 4e6
+    assert peak < 1e6
+
+
+def test_a_quoted_field_may_be_cut_where_looking_for_quotation_marks_ends(write, monkeypatch):
+    rows = 'text\tlabel\n"a ""b"" c"\tyes\n"d\ne"\tno\n'
+    for size in range(len("text\tlabel\n"), len(rows) + 1):
+        monkeypatch.setattr(table, "_CHARACTERS_LOOKED_AT", size)
+        records = [record for _, record in read_records(write("t.tsv", rows))]
+        assert [record["text"] for record in records] == ['a "b" c', "d\ne"]
