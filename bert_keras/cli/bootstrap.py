@@ -23,8 +23,9 @@ WITH_OWN_FLAGS = {
 def prepare():
     """Prepares the process before Keras is imported.
 
-    Libraries stay silent, warnings lose their place in the code, and for help and for an exported
-    folder the import of Keras is blocked. Otherwise it is imported without what it does not need.
+    Libraries stay silent, warnings lose their place in the code, and for help, for the version and
+    for an exported folder the import of Keras is blocked. Otherwise it is imported without what it
+    does not need.
 
     The package calls it when it is imported by its command, `bert-keras` or `python -m bert_keras`.
     Until `started` is called, Ctrl-C ends the process at once.
@@ -43,7 +44,7 @@ def prepare():
         # Threads that spin while they wait would slow down the reading of requests.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     needs_no_keras = command not in ("convert", "serve") and is_exported(source)
-    is_help = command == "" or wants_help(sys.argv)
+    is_help = command in ("", "--version") or wants_help(sys.argv)
     needs_no_keras |= command == "compare" or (is_help and command not in WITH_OWN_FLAGS)
     if needs_no_keras:
         sys.modules["keras"] = None

@@ -39,8 +39,7 @@ def main(arguments):
     kind = _kind_of(source, model, warned)
     _check_flags(flags, kind)
     check_can_measure(kind)
-    if kind.num_columns:
-        check_columns(kind, flags)
+    check_columns(kind, flags)
     examples = kind.read_labelled(flags, path, model)
     if not are_labelled(examples):
         raise ValueError(f"{path} must have labels to measure by. Received: none.")

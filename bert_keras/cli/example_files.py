@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 import os
 import re
 from typing import NamedTuple
@@ -102,9 +101,10 @@ def texts_of(examples):
 
 def check_columns(kind, flags):
     """Refuses `--columns` that are not as many as a kind of examples has."""
+    if not kind.num_columns or flags.dataset or ("data_dir" in flags and flags.data_dir):
+        return
     least, most = kind.num_columns
-    is_known = flags.dataset or ("data_dir" in flags and flags.data_dir)
-    if not (is_known or least <= len(flags.columns) <= most):
+    if not least <= len(flags.columns) <= most:
         raise ValueError(
             f"--columns of {kind.name} must name {' or '.join(map(str, {least, most}))} columns, "
             f"or --dataset a known set. Received: {', '.join(flags.columns)}."
@@ -113,8 +113,7 @@ def check_columns(kind, flags):
 
 def read_splits(kind, flags):
     """Returns the `Splits` of a `Kind` that the flags of `train` name."""
-    if kind.num_columns:
-        check_columns(kind, flags)
+    check_columns(kind, flags)
     check_paths(flags)
     if kind.num_columns and known_set(flags):
         columns = passed_flags(flags, [x.name for x in kind.data if x.name != "dataset"])
@@ -406,18 +405,28 @@ def _check_tags(flags, paths, tags, train):
             f"different tags, such as {tags[-1][:60]!r}, of {num_words} words. Name the columns by "
             "--word_column and --tag_column, or pass a folder of such files."
         )
-    odd, known = metrics.find_odd_tags(tags, scheme), {*datasets.tag_names(train)}
-    find = functools.partial(datasets.find_tag, **_tag_columns(flags))
+    kind = f"of the scheme {scheme}" if scheme else "of a scheme of entities"
+    rule, advice = f"{kind}: O, or a prefix and a type, such as B-PER", "the file, --scheme or"
+    known = {*datasets.tag_names(train)}
     for path in paths:
-        if odd and (place := find(path, odd[0])) is not None:
-            kind = f"of the scheme {scheme}" if scheme else "of a scheme of entities"
-            raise ValueError(
-                f"{path}, {place}: each tag must be {kind}: O, or a prefix and a type, such as "
-                f"B-PER. Received: {odd[0]!r}. Correct the file, --scheme or --tag_column."
-            )
+        for tag in metrics.find_odd_tags(tags, scheme)[:1]:
+            _refuse_tag(flags, path, tag, rule, advice)
         for tag in tags:
-            if tag not in known and (place := find(path, tag)) is not None:
+            if tag not in known and (place := _place_of(flags, path, tag)) is not None:
                 print(f"{path}, {place}: no training sentence has the tag {tag!r}.")
+
+
+def _place_of(flags, path, tag):
+    return datasets.find_tag(path, tag, **_tag_columns(flags))
+
+
+def _refuse_tag(flags, path, tag, rule, advice):
+    """Raises `ValueError` if a file has a tag."""
+    if (place := _place_of(flags, path, tag)) is not None:
+        raise ValueError(
+            f"{path}, {place}: each tag must be {rule}. Received: {tag!r}. Correct {advice} "
+            "--tag_column."
+        )
 
 
 def read_labelled_tags(flags, path, model):
@@ -426,11 +435,7 @@ def read_labelled_tags(flags, path, model):
     examples, known = _read_tag_file(flags, path), model.label_names or ()
     for tag in datasets.tag_names(examples):
         if tag not in known:
-            raise ValueError(
-                f"{path}, {datasets.find_tag(path, tag, **_tag_columns(flags))}: each tag must be "
-                f"one of the model's, {model.label_names}. Received: {tag!r}. Correct the file or "
-                "--tag_column."
-            )
+            _refuse_tag(flags, path, tag, f"one of the model's, {model.label_names}", "the file or")
     return examples
 
 

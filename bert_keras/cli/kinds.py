@@ -91,30 +91,27 @@ def _task_of(head):
     return getattr(bert_keras, TASK_OF_HEAD[head])
 
 
-KINDS = (
-    Kind(
-        "text_classification",
-        _task_of("sequence"),
-        example_files.read_texts,
-        example_files.read_labelled_texts,
-        measures.measure_texts,
-        measures.text_verdict,
-        data=(*COLUMNS, *LABELS, NAMES),
-        model=(POOLING, Option("truncation", str, "longest_first", "How to shorten long texts.")),
-        training=(
-            Option("label_smoothing", float, 0.0, "Probability to distribute over all classes."),
-            Option("baselines", bool, False, "Also measure a classifier on the frozen encoder."),
-        ),
-        num_columns=(1, 2),
-        needs=("sklearn", "scipy"),
+_TEXTS = Kind(
+    "text_classification",
+    _task_of("sequence"),
+    example_files.read_texts,
+    example_files.read_labelled_texts,
+    measures.measure_texts,
+    measures.text_verdict,
+    data=(*COLUMNS, *LABELS, NAMES),
+    model=(POOLING, Option("truncation", str, "longest_first", "How to shorten long texts.")),
+    training=(
+        Option("label_smoothing", float, 0.0, "Probability to distribute over all classes."),
+        Option("baselines", bool, False, "Also measure a classifier on the frozen encoder."),
     ),
-    Kind(
-        "long_text_classification",
-        bert_keras.LongTextClassifier,
-        example_files.read_texts,
-        example_files.read_labelled_texts,
-        measures.measure_texts,
-        measures.text_verdict,
+    num_columns=(1, 2),
+    needs=("sklearn", "scipy"),
+)
+KINDS = (
+    _TEXTS,
+    _TEXTS._replace(
+        name="long_text_classification",
+        model_class=bert_keras.LongTextClassifier,
         data=(*COLUMNS, NAMES),
         model=(
             POOLING,
@@ -131,7 +128,6 @@ KINDS = (
             ),
         ),
         num_columns=(1, 1),
-        needs=("sklearn", "scipy"),
         cuts_all=True,
     ),
     Kind(

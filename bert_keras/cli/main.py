@@ -200,10 +200,10 @@ def _answer(name, flags, source, arguments):
                 write({**hit, "text": row[0]}, row)
         return
     has_progress = not is_shown and sys.stderr.isatty()
+    show = functools.partial(print, "\r", sep="", end="", file=sys.stderr, flush=True)
     if output_format == "vectors":
         from bert_keras.search import write_vectors
 
-        show = functools.partial(print, "\r", sep="", end="", file=sys.stderr, flush=True)
         texts, progress = (text for (text,) in rows), show if has_progress else None
         write_vectors(model, texts, path, progress=progress, **options)
         if has_progress:
@@ -220,7 +220,7 @@ def _answer(name, flags, source, arguments):
             sys.stdout.flush()
             num_done += len(chunk)
             if has_progress:
-                print(f"\r{num_done} answers", end="", file=sys.stderr, flush=True)
+                show(f"{num_done} answers")
     if has_progress:
         print(file=sys.stderr)
 

@@ -394,13 +394,11 @@ def load_model(flags, task, **options):
 def make_optimizer(flags, phases):
     """Returns the optimizer of the flags, with one rise and fall of the rate, or one per phase."""
     rates, steps = peak_rates(flags), [phase.last - phase.first for phase in phases]
-    if len(rates) == 1:
-        schedule = training.WarmupDecay(rates[0], flags.num_steps, warmup=flags.warmup)
-    else:  # A phase with a share of 0 has no schedule.
-        parts = zip(rates, steps, strict=True)
-        schedule = training.PhasedSchedule(
-            [training.WarmupDecay(rate, n, flags.warmup) for rate, n in parts if n]
-        )
+    # One rate is for all phases. A phase with a share of 0 has no schedule.
+    parts = zip(rates, steps if len(rates) > 1 else [flags.num_steps], strict=True)
+    schedule = training.PhasedSchedule(
+        [training.WarmupDecay(rate, n, flags.warmup) for rate, n in parts if n]
+    )
     accumulation = flags.gradient_accumulation_steps
     return OPTIMIZERS[flags.optimizer](
         schedule,

@@ -28,18 +28,9 @@ import numpy as np
 
 from bert_keras import datasets, metrics, plots
 from bert_keras.checks import check_not_empty, require
-from bert_keras.cli import devices
+from bert_keras.cli import devices, example_files, measures
 from bert_keras.cli.baseline import defined
-from bert_keras.cli.example_files import (
-    Questions,
-    are_labelled,
-    columns_of,
-    labels_of,
-    read_splits,
-    texts_of,
-)
 from bert_keras.cli.kinds import TASKS, TRUNCATIONS
-from bert_keras.cli.measures import BATCH_SIZE, TRUE_PAIR
 from bert_keras.cli.options import TRACEBACK, Option, parse
 from bert_keras.cli.run_folder import EachEpoch, RunFolder
 from bert_keras.cli.text_rows import Row, answers_to
@@ -147,10 +138,10 @@ def groups(kind):
 
 def train(kind, flags):
     """Reads the data, trains each setting with each seed, and writes the run folder."""
-    splits = read_splits(kind, flags)
+    splits = example_files.read_splits(kind, flags)
     for name in ("train", "dev"):
         examples = getattr(splits, name)
-        if not are_labelled(examples):
+        if not example_files.are_labelled(examples):
             raise ValueError(
                 f"The {name} examples must have labels. Received: {len(examples)} examples without "
                 "any, as in GLUE's test sets. Pass such a file by --test_file."
@@ -218,7 +209,7 @@ def _reference_scores(kind, flags, splits, make):
     keras.utils.set_random_seed(flags.seed)
     frozen, train = make(frozen="backbone", pooling="mean"), splits.train
     frozen.compile(learning_rate=1e-2)
-    frozen.fit(train.texts, train.labels, batch_size=BATCH_SIZE, epochs=3, verbose=2)
+    frozen.fit(train.texts, train.labels, batch_size=measures.BATCH_SIZE, epochs=3, verbose=2)
     return {"frozen": kind.measure(flags, frozen, splits.dev).scores}
 
 
@@ -235,14 +226,14 @@ def _fit_options(kind, flags, splits):
     """Returns the examples as arguments of `fit`."""
     train, dev = splits.train, splits.dev
     if "objective" in flags and flags.objective == "ranking":
-        first, second = train.take(np.flatnonzero(train.labels >= TRUE_PAIR)).texts
+        first, second = train.take(np.flatnonzero(train.labels >= measures.TRUE_PAIR)).texts
         check_not_empty(first, "--objective ranking needs pairs with the same meaning")
         return {"x": (first, second), "y": groups_of(first, second)}
-    if isinstance(train, Questions):
+    if isinstance(train, example_files.Questions):
         return {"x": train.examples}
-    options = {"x": columns_of(train), "y": labels_of(train)}
+    options = {"x": example_files.columns_of(train), "y": example_files.labels_of(train)}
     if kind.validates:
-        options["validation_data"] = columns_of(dev), labels_of(dev)
+        options["validation_data"] = example_files.columns_of(dev), example_files.labels_of(dev)
     return options
 
 
@@ -277,7 +268,7 @@ def _run_trial(kind, flags, splits, run, number, setting, seed):
     if model is None:
         model = make_model(kind, flags, splits, setting)
         _check_vocabulary(flags, model, splits.train)
-        if isinstance(splits.dev, Questions):
+        if isinstance(splits.dev, example_files.Questions):
             for examples in filter(None, (splits.dev, splits.test)):
                 # If a question has no token this raises now, not after hours.
                 model.cut(examples.examples)
@@ -407,7 +398,7 @@ def _write_wrong(model, examples, measured, path):
     """Writes a table of the examples that the model answers wrongly, the surest first."""
     if measured.labels is None:
         return
-    rows, columns = [], columns_of(examples)
+    rows, columns = [], example_files.columns_of(examples)
     names = [field.name for field in model.answerers[0].fields]
     texts = zip(*(columns if isinstance(columns, tuple) else (columns,)), strict=True)
     answers = measured.answers or [{}] * len(examples)
@@ -476,7 +467,7 @@ def _check_vocabulary(flags, model, examples):
     tokenizer = model.preprocessor.tokenizer
     if tokenizer.unknown_token is None:
         return  # It can spell every text.
-    column = texts_of(examples)
+    column = example_files.texts_of(examples)
     texts = list((column[0] if isinstance(column, tuple) else column)[:1000])
     ids = [id for row in tokenizer(texts) for id in row]
     share = ids.count(tokenizer.unknown_token_id) / max(len(ids), 1)

@@ -411,6 +411,7 @@ def test_an_unforeseen_error_is_not_a_mistake(command):
     [
         (["--help"], "bert-keras serve"),
         (["embed", "x", "-h"], "bert-keras embed SOURCE"),
+        (["--version"], bert_keras.__version__),
     ],
 )
 def test_help_imports_no_keras(arguments, words):
