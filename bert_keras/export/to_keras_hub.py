@@ -14,7 +14,7 @@ from bert_keras.engine.atomic_files import replacing_files, write_json, write_te
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.export import keras_hub_tokenizer as tokenizers
 from bert_keras.presets.assign import by_path, own_weights, warn
-from bert_keras.presets.families import kind_of, record_of, records
+from bert_keras.presets.families import head_class_name, record_of, records
 from bert_keras.presets.formats import keras_hub as names
 from bert_keras.presets.formats.checkpoint import (
     check_have_place,
@@ -120,7 +120,7 @@ def _record_and_head(backbone, task):
         )
     if task is None:
         return record, None
-    kind = kind_of(task, record.heads)
+    kind = head_class_name(task, record.heads)
     if kind not in record.heads:
         refuse(type(task).__name__, sorted(record.heads), _THERE)
     check_head(task, record.heads[kind], _THERE)

@@ -120,7 +120,7 @@ class Distillation(JointTask):
         return (self.student,)
 
     @property
-    def left_alone(self) -> list[keras.Variable]:
+    def untrained_variables(self) -> list[keras.Variable]:
         """The weights of the teacher, which do not train."""
         return self.teacher.weights
 

@@ -55,13 +55,14 @@ def excluded_weights(task):
     """Returns the weights that a task does not train, although they are trainable, a list.
 
     Those of the frozen part of the backbone, of its pooler if the task does not read it, and of
-    `left_alone`; for a task made of `tasks`, also those that these do not train. Keras would warn
-    about a pooler without a gradient on some backends, and on JAX weight decay would shrink it.
+    `untrained_variables`; for a task made of `tasks`, also those that these do not train. Keras
+    would warn about a pooler without a gradient on some backends, and on JAX weight decay would
+    shrink it.
     """
     backbone = getattr(task, "backbone", None)
     if backbone is None:  # The constructor has not set it yet.
         return []
-    idle = [*task.left_alone]
+    idle = [*task.untrained_variables]
     if getattr(task, "frozen", None) is not None:
         idle += frozen_weights(backbone, task.frozen)
     for part in task.tasks:

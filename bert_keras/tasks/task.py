@@ -163,7 +163,7 @@ class Task(AdaptedTask, BuiltModel):
     # Whether the head reads no token's vector but the first.
     reads_first_token_only = False
     # Other tasks that this one trains, and weights that it does not train, see `freezing`.
-    tasks = left_alone = ()
+    tasks = untrained_variables = ()
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ def record_of(backbone, of_format="HUGGING_FACE"):
     return next(iter(matches), None)
 
 
-def kind_of(task, known_names):
+def head_class_name(task, known_names):
     """Returns the name in `known_names` of the task whose head a task has, else its own name.
 
     Args:
@@ -72,5 +72,5 @@ def head_options(backbone, task):
         `dropout`, `activation` and `use_bias`, see the heads; `{}` if nothing is known.
     """
     record = record_of(backbone)
-    head = record and record.heads.get(kind_of(task, record.heads))
+    head = record and record.heads.get(head_class_name(task, record.heads))
     return dict(head.options) if head else {}

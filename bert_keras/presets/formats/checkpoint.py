@@ -27,7 +27,7 @@ from bert_keras.checks import check_choice, check_number
 from bert_keras.engine.atomic_files import reading
 from bert_keras.engine.size_limit import parameter_budget
 from bert_keras.presets.assign import assign, by_path, own_weights
-from bert_keras.presets.families import kind_of
+from bert_keras.presets.families import head_class_name
 from bert_keras.presets.families.record import Head
 from bert_keras.presets.name_map import expand, transformed_shape
 from bert_keras.tokenizers.tokenizer import Tokenizer
@@ -201,7 +201,7 @@ class Checkpoint(Preset):
 
     def task_arguments(self, task, chosen=()):
         """Returns a task's arguments in the checkpoint, such as labels, problem type, dropout."""
-        kind = kind_of(task, self.record.heads)
+        kind = head_class_name(task, self.record.heads)
         head = self.record.heads.get(kind)
         if head is None or not self._has_head(kind):
             return {}
@@ -224,7 +224,7 @@ class Checkpoint(Preset):
             task: class of the task, whose head the checkpoint does not have.
             has_weights: bool, whether weights are loaded.
         """
-        head = self.record.heads.get(kind_of(task, self.record.heads), Head())
+        head = self.record.heads.get(head_class_name(task, self.record.heads), Head())
         rows = [row for row in self.record.rows if row[0].startswith("pooler/")]
         if not (has_weights and rows) or head.options.get("pooling", "pooler") != "pooler":
             return None
@@ -238,7 +238,7 @@ class Checkpoint(Preset):
             FileNotFoundError: a file of the checkpoint is missing.
             ValueError: a file is damaged, or a part of the head is missing or has another shape.
         """
-        kind = kind_of(task, self.record.heads)
+        kind = head_class_name(task, self.record.heads)
         head, names = self.record.heads.get(kind, Head()), self._head_names(kind)
         weights = own_weights(task)
         if not self._has_head(kind):  # A new head may lack layers of the pre-training head.
@@ -281,7 +281,7 @@ class Checkpoint(Preset):
         The tensors are those of the task's own head, and of heads without which the encoder is of
         use too.
         """
-        own = task and kind_of(task, self.record.heads)
+        own = task and head_class_name(task, self.record.heads)
         heads = {
             kind: head
             for kind, head in self.record.heads.items()
@@ -416,7 +416,7 @@ def paths_taken(task, saved):
     Returns:
         A dict from the relative path of the weight to the path in the saved head.
     """
-    is_own = saved is not None and kind_of(task, [saved]) == saved
+    is_own = saved is not None and head_class_name(task, [saved]) == saved
     prefixes = {"head/": "head/"} if is_own else task.compatible_heads.get(saved, {})
     return {
         path: theirs + path.removeprefix(ours)

@@ -18,7 +18,7 @@ from bert_keras.checks import check_choice, check_int, require
 from bert_keras.engine.atomic_files import read_json, replacing_files, write_json, write_text
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import assign, by_path, own_weights
-from bert_keras.presets.families import kind_of, record_of
+from bert_keras.presets.families import head_class_name, record_of
 from bert_keras.presets.families.record import Head
 from bert_keras.presets.formats.checkpoint import refuse, written_config
 from bert_keras.presets.formats.huggingface import KINDS, HuggingFaceFolder, cast, named_tensors
@@ -137,7 +137,7 @@ class GlinerFolder(HuggingFaceFolder):
 
     def max_length(self, task):
         """Returns the longest row: room for eight tokens a word, if the tokenizer has no limit."""
-        if kind_of(task, [_TASK]) != _TASK or self._tokenizer.model_max_length:
+        if head_class_name(task, [_TASK]) != _TASK or self._tokenizer.model_max_length:
             return super().max_length(task)
         return 8 * self._max_words()
 
@@ -150,7 +150,7 @@ class GlinerFolder(HuggingFaceFolder):
 
     def task_arguments(self, task, chosen=()):
         """Returns the arguments of a `ZeroShotTagger`; for other tasks none."""
-        if kind_of(task, [_TASK]) != _TASK:
+        if head_class_name(task, [_TASK]) != _TASK:
             return {}
         config, (label_token, separator_token) = self.gliner, self._marker_tokens()
         return {
@@ -166,7 +166,7 @@ class GlinerFolder(HuggingFaceFolder):
         }
 
     def load_head_weights(self, task):
-        if kind_of(task, [_TASK]) != _TASK:
+        if head_class_name(task, [_TASK]) != _TASK:
             return super().load_head_weights(task)
         names, joined = expand(_rows_of(task), _KINDS), _joined(self.tensors, task)
         names |= {path: (path, None) for path in joined}

@@ -22,7 +22,7 @@ from bert_keras.engine.atomic_files import (
 )
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import by_path, own_weights, warn
-from bert_keras.presets.families import kind_of, record_of, records
+from bert_keras.presets.families import head_class_name, record_of, records
 from bert_keras.presets.families.record import TASKS, Head
 from bert_keras.presets.formats.checkpoint import (
     Checkpoint,
@@ -140,9 +140,9 @@ class HuggingFaceFolder(Checkpoint):
 
     def task_arguments(self, task, chosen=()):
         found = super().task_arguments(task, chosen)
-        if kind_of(task, ["Reranker"]) == "Reranker":
+        if head_class_name(task, ["Reranker"]) == "Reranker":
             found |= self._prompts()
-        is_late = kind_of(task, [_LATE]) == _LATE
+        is_late = head_class_name(task, [_LATE]) == _LATE
         return found | (read_stanford(self.folder) if is_late and self._is_of(_LATE) else {})
 
     def _prompts(self):
@@ -183,7 +183,7 @@ class HuggingFaceFolder(Checkpoint):
                 f"outputs to make scores. A {type(task).__name__} answers with the outputs. Load "
                 "it as a `Reranker` for the scores."
             )
-        head = self.record.heads.get(kind_of(task, self.record.heads), Head())
+        head = self.record.heads.get(head_class_name(task, self.record.heads), Head())
         for name, original in head.tied.items():
             tensors = self.tensors
             if name in tensors and not np.array_equal(tensors[name], tensors[original]):
@@ -308,7 +308,7 @@ def export_to_huggingface(
     head = Head(architecture="Model")
     variables = by_path(backbone.weights)
     if task is not None:
-        kind = kind_of(task, record.heads)
+        kind = head_class_name(task, record.heads)
         if kind not in record.heads:
             refuse(type(task).__name__, sorted(record.heads), _LIBRARY)
         head = record.heads[kind]

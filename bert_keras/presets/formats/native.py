@@ -16,7 +16,7 @@ from bert_keras.checks import describe
 from bert_keras.engine.atomic_files import read_json, replacing_files, write_json, write_text
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import assign, by_path, own_weights
-from bert_keras.presets.families import kind_of
+from bert_keras.presets.families import head_class_name
 from bert_keras.presets.formats.checkpoint import Preset, paths_taken, weights_of
 from bert_keras.presets.model_card import README, card_of
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
@@ -75,7 +75,7 @@ class NativePreset(Preset):
     def _is_of(self, task):
         if self._decided_for(task):
             return True
-        is_head = self._kind is not None and kind_of(task, [self._kind]) == self._kind
+        is_head = self._kind is not None and head_class_name(task, [self._kind]) == self._kind
         # A task that borrows the saved task's head (`head_of`) has other arguments.
         return is_head and getattr(task, "head_of", None) != self._kind
 

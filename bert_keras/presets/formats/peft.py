@@ -15,7 +15,7 @@ import keras
 from bert_keras.checks import check_choice
 from bert_keras.engine.atomic_files import read_json, replacing_files, write_json
 from bert_keras.presets.assign import assign, by_path, own_weights
-from bert_keras.presets.families import kind_of, record_of
+from bert_keras.presets.families import head_class_name, record_of
 from bert_keras.presets.formats.checkpoint import check_have_place, check_head, refuse
 from bert_keras.presets.formats.huggingface import HuggingFaceFolder
 from bert_keras.presets.name_map import expand, transformed
@@ -116,7 +116,7 @@ def write_adapters(task, folder, base):
     """
     names, record = _tensor_names(task), record_of(task.backbone)
     prefix, kinds = record.prefix, [k for k, x in record.heads.items() if x.architecture in _TYPES]
-    if (kind := kind_of(task, record.heads)) not in kinds:
+    if (kind := head_class_name(task, record.heads)) not in kinds:
         refuse(type(task).__name__, sorted(kinds), _LIBRARY)
     check_head(task, record.heads[kind], _LIBRARY)
     adapters, head = by_path(task.backbone.adapter_weights), own_weights(task)
@@ -156,7 +156,7 @@ def _tensor_names(task):
     if record is None or (record.tables and record.tables.joins):
         known = "families whose dense layers are the same there, such as BERT"
         refuse(type(task.backbone).__name__, known, _LIBRARY)
-    kind = kind_of(task, record.heads)
+    kind = head_class_name(task, record.heads)
     rows = (*record.rows, *(record.heads[kind].rows if kind in record.heads else ()))
     names = expand(rows, HuggingFaceFolder.kinds, **record.counts_of(task.backbone))
     for path in by_path(task.backbone.adapter_weights):

@@ -28,7 +28,7 @@ from bert_keras.answers.similarity import SIMILARITIES
 from bert_keras.checks import check_choice, check_int, check_shape
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.presets.assign import assign, own_weights
-from bert_keras.presets.families import kind_of
+from bert_keras.presets.families import head_class_name
 from bert_keras.presets.families.record import TASKS
 from bert_keras.presets.formats import late_interaction
 from bert_keras.presets.formats.huggingface import (
@@ -300,7 +300,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
 
 
 def _is_one_of(task, *kinds):
-    return kind_of(task, kinds) in kinds
+    return head_class_name(task, kinds) in kinds
 
 
 def _read_splade(folder):
