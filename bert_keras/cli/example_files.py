@@ -59,17 +59,14 @@ class Questions(ExampleSet):
 
         Only the metric of SQuAD 2.0 knows questions without an answer.
         """
-        has_answer = [bool(e.answers) for e in self.examples]
-        if metric == "squad_v2":
-            pairs = zip(has_answer, self.examples, strict=True)
-            has_answer = [known or e.is_impossible for known, e in pairs]
-        if noun and (count := has_answer.count(False)):
+        can_lack = metric == "squad_v2"
+        labels = [bool(e.answers) or (can_lack and e.is_impossible) for e in self.examples]
+        if noun and (count := labels.count(False)):
             print(
                 f"{count} of {len(self)} {noun} have no answer that {metric} can measure: they are "
                 "left out of the scores."
             )
-        labels = has_answer if any(has_answer) else None
-        return dataclasses.replace(self, labels=labels, metric=metric)
+        return dataclasses.replace(self, labels=labels if any(labels) else None, metric=metric)
 
 
 def labels_of(examples):

@@ -20,6 +20,7 @@ seconds count all training steps, before and after a kill. The environment varia
 selects the backend.
 """
 
+import contextlib
 import hashlib
 import json
 import math
@@ -199,32 +200,26 @@ def phase_shares(flags):
     num_phases = len(flags.data_dir)
     if flags.shares is None and num_phases <= 2:
         return [0.9, 0.1] if num_phases == 2 else [1.0]
-    shares = _floats(flags.shares or [])
-    if len(shares) != num_phases or min(shares) < 0 or abs(sum(shares) - 1) > 1e-6:
-        raise ValueError(
-            f"--shares must be {num_phases} numbers from 0 with the sum 1, one for each folder of "
-            f"--data_dir. Received: {flags.shares}."
-        )
-    return shares
+    rule = f"{num_phases} numbers from 0 with the sum 1, one for each folder of --data_dir"
+    return _numbers(flags, "shares", rule, [num_phases], lambda x: abs(sum(x) - 1) <= 1e-6)
 
 
 def peak_rates(flags):
     """Returns `--learning_rate` as floats: one for the whole run, or one for each phase."""
-    rates, num_phases = _floats(flags.learning_rate), len(flags.data_dir)
-    if len(rates) not in (1, num_phases) or not all(0 <= rate < math.inf for rate in rates):
-        raise ValueError(
-            "--learning_rate must be one number from 0, or one for each of the "
-            f"{num_phases} folders of --data_dir. Received: {flags.learning_rate}."
-        )
-    return rates
+    num_phases = len(flags.data_dir)
+    rule = f"one number from 0, or one for each of the {num_phases} folders of --data_dir"
+    return _numbers(flags, "learning_rate", rule, [1, num_phases])
 
 
-def _floats(texts):
-    """Returns texts as floats; none if one of them is not a number."""
-    try:
-        return [float(text) for text in texts]
-    except ValueError:
-        return []
+def _numbers(flags, name, rule, counts, fits=lambda numbers: True):
+    """Returns the values of a flag as floats from 0; raises `ValueError` unless they fit."""
+    texts, numbers = flags[name].value, []
+    with contextlib.suppress(ValueError):
+        numbers = [float(text) for text in texts or ()]
+    is_right = len(numbers) in counts and all(0 <= x < math.inf for x in numbers)
+    if not (is_right and fits(numbers)):
+        raise ValueError(f"--{name} must be {rule}. Received: {texts}.")
+    return numbers
 
 
 def choose_objective(flags, phases):
