@@ -503,6 +503,11 @@ def _digest(splits):
     def plain(value):
         return value.tolist() if hasattr(value, "tolist") else dataclasses.astuple(value)
 
-    columns = [[getattr(x, name) for name in x.columns] for x in (splits.train, splits.dev)]
-    text = json.dumps(columns, ensure_ascii=True, default=plain)
+    def columns(examples):
+        if isinstance(examples, example_files.Questions):
+            return examples.examples
+        return [getattr(examples, name) for name in examples.columns]
+
+    parts = columns(splits.train), columns(splits.dev)
+    text = json.dumps(parts, ensure_ascii=True, default=plain)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
