@@ -228,12 +228,14 @@ class BucketedBatches(keras.utils.PyDataset):
             window = min(max(len(rows) // (20 * batch_size), 4), 100)
         self.window = check_int("window", window)
         self.rows = rows
-        self.labels = _as_columns(rows.labels, len(rows), "labels")
-        weights = _as_columns(rows.sample_weight, len(rows), "sample_weight")
-        of_tokens = any(isinstance(column, Ragged) for column in keras.tree.flatten(self.labels))
-        has_weights = pad_last_batch or of_tokens or weights is not None
-        has_weights = has_weights and self.labels is not None
-        self.sample_weight = _weights_of(self.labels, weights) if has_weights else None
+        self.labels = self.sample_weight = None
+        if rows.labels is not None:
+            self.labels = _as_columns(rows.labels, len(rows), "labels")
+            weights = _as_columns(rows.sample_weight, len(rows), "sample_weight")
+            columns = keras.tree.flatten(self.labels)
+            of_tokens = any(isinstance(column, Ragged) for column in columns)
+            if pad_last_batch or of_tokens or weights is not None:
+                self.sample_weight = _weights_of(self.labels, weights)
         if token_budget is not None:
             # With shuffling, the number of batches would differ between epochs.
             check_choice("shuffle", shuffle, (False,), "`token_budget` needs it.")

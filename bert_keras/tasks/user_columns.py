@@ -215,7 +215,8 @@ def _as_matrix(column, fill=0):
             return column
     rows = [np.asarray(row) for row in as_column(column)]
     if len({row.shape for row in rows}) > 1 and {row.ndim for row in rows} == {1}:
-        return Ragged.from_rows(rows, np.result_type(*rows)).to_dense(padding=fill)
+        dtype = np.result_type(*{row.dtype for row in rows})
+        return Ragged.from_rows(rows, dtype).to_dense(padding=fill)
     return np.stack(rows) if rows else np.zeros((0,), "int32")
 
 

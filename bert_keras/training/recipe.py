@@ -281,13 +281,14 @@ class TrainingConfig:
         """
         if epochs is not None:
             check_int("epochs", epochs, 0)
+        steps = _num_steps(batches, steps_per_epoch) if self.makes_optimizer else None
         if initial_epoch == 0:
             self.chose_epochs = epochs is None and not steps_per_epoch
             chosen = 1 if self.chose_epochs else epochs
             if self.chose_epochs and self._may_choose(task):
                 accumulated = self.options["gradient_accumulation_steps"] or 1
                 are_rare = task.has_imbalanced_targets or task.label_per_token
-                chosen = default_epochs(_num_steps(batches, None) / accumulated, are_rare)
+                chosen = default_epochs(steps / accumulated, are_rare)
             self._random_state, self.num_epochs = None, None if steps_per_epoch else chosen
         if initial_epoch == 0 or self.seed is None:
             self.seed = random.getrandbits(31)
@@ -299,11 +300,23 @@ class TrainingConfig:
             epochs = self.num_epochs or 1
         if epochs > initial_epoch == 0:
             task.prepare_head(data)
-        note = self._start(task, batches, steps_per_epoch, epochs, initial_epoch)
-        return epochs, self._callbacks(task, callbacks, steps_per_epoch is not None), note
+        note = self._start(task, steps, epochs, initial_epoch)
+        # The user's callbacks are a list, or one alone.
+        if callbacks:
+            callbacks = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
+            _check_callbacks(callbacks, self.has_schedule, inner_optimizer(task))
+        state, self._random_state = self._random_state, None
+        has_one_loader = steps_per_epoch is not None
+        before = [] if state is None else [RestoreState(state, has_one_loader=has_one_loader)]
+        after = [PerProcessRng()] if shares_batches(task) else []
+        return epochs, [*before, *(callbacks or ()), *after], note
 
-    def _start(self, task, batches, steps_per_epoch, epochs, initial_epoch):
+    def _start(self, task, steps, epochs, initial_epoch):
         """Makes the optimizer of a new run, or stretches the schedule of a continued run.
+
+        Args:
+            task, epochs, initial_epoch: see `begin`.
+            steps: int, the number of batches in an epoch.
 
         Returns:
             A line that says how the run differs from the paper's recipe, or `None`.
@@ -312,7 +325,7 @@ class TrainingConfig:
             _check_sums_gradients(task)
         if not self.makes_optimizer:
             return None
-        steps, optimizer = _num_steps(batches, steps_per_epoch), inner_optimizer(task)
+        optimizer = inner_optimizer(task)
         schedule = schedule_of(optimizer)
         if schedule is None:
             # A rate set on the optimizer, `optimizer.learning_rate = x`, counts as the user's.
@@ -339,16 +352,6 @@ class TrainingConfig:
             optimizer.learning_rate = WarmupDecay(peak, steps * epochs, *shape)
             task.train_function = None  # The old one holds the old schedule.
         return None
-
-    def _callbacks(self, task, callbacks, has_one_loader):
-        """Returns the callbacks of a run, with the user's, a list or one alone, among them."""
-        if callbacks:
-            callbacks = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
-            _check_callbacks(callbacks, self.has_schedule, inner_optimizer(task))
-        state, self._random_state = self._random_state, None
-        before = [] if state is None else [RestoreState(state, has_one_loader=has_one_loader)]
-        after = [PerProcessRng()] if shares_batches(task) else []
-        return [*before, *(callbacks or ()), *after]
 
     def get_config(self, task):
         """Returns what `from_config` needs, without the backend's own choices."""
@@ -483,7 +486,7 @@ def _check_callbacks(callbacks, has_schedule, optimizer):
             f"{keepers} keep the weights that are being trained, while their averages are "
             "validated (`ema_momentum`). To keep the averages of the best epoch, pass "
             "bert_keras.training.BestOnMetric instead.",
-            stacklevel=5,
+            stacklevel=4,
         )
 
 

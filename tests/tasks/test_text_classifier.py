@@ -156,6 +156,22 @@ def test_as_many_batches_are_sorted_together_as_asked_for(monkeypatch):
     assert windows == [7, BucketedBatches(classifier.encode_texts(TEXTS)).window, 3, 3]
 
 
+@pytest.mark.each_backend
+def test_each_run_keeps_the_metrics_of_compile_and_trains_as_after_a_new_compile():
+    classifier = tiny_classifier(tiny_backbone(dropout=0.0))
+    weights, compiled, histories = classifier.get_weights(), classifier.metrics[1], []
+    for is_compiled_anew in (False, False, True):
+        classifier.set_weights(weights)
+        if is_compiled_anew:
+            classifier.compile()
+        keras.utils.set_random_seed(0)
+        histories.append(classifier.fit(TEXTS, LABELS, epochs=2, verbose=0).history)
+        assert (classifier.metrics[1] is compiled) != is_compiled_anew
+    for name, values in histories[0].items():
+        for history in histories[1:]:
+            np.testing.assert_allclose(history[name], values, rtol=1e-5)
+
+
 def test_gradients_are_freed_before_the_next_forward_pass(monkeypatch):
     classifier, found = tiny_classifier(), []
     call = classifier.head.call
