@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 from bert_keras.checks import check_exists, check_type, require, with_extra
 from bert_keras.presets.assign import warn
-from bert_keras.presets.formats.sentence_transformers import UNREAD_HEADS
+from bert_keras.presets.formats.huggingface import UNREAD_HEADS
 from bert_keras.presets.registry import PRESETS, RegisteredPreset
 from bert_keras.presets.torch_pickle import CONVERT, INDEX_FILE
 from bert_keras.tokenizers.tokenizer import Tokenizer

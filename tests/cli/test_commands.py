@@ -64,8 +64,11 @@ def test_texts_come_from_arguments_files_and_standard_input(
     expected = bert_keras.TextClassifier.from_preset(preset).classify(TEXTS)
     assert json_lines(command("classify", preset, *TEXTS)) == expected
     lines = "".join(f"{text}\n" for text in TEXTS)
-    monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
-    assert json_lines(command("classify", preset)) == expected
+    for arguments in ((), ("-",), ("--input", "-")):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
+        assert json_lines(command("classify", preset, *arguments)) == expected
+    refused = command("classify", preset, "--columns", "review")
+    assert "no columns to name" in refused and "--input_format csv" in refused
     write("x.txt", lines)
     write("x.jsonl", [{"text": text} for text in TEXTS])
     write("x.csv", "id,review\n" + "".join(f"1,{text}\n" for text in TEXTS))

@@ -346,10 +346,13 @@ def test_a_head_that_is_not_read_is_refused_by_its_name(folder, task, name, advi
     options |= {"TextClassifier": {"num_classes": 2}, "SparseTextEmbedder": {}}
     if task == "SparseTextEmbedder":
         write_json(folder / "config_sentence_transformers.json", {})
-    with pytest.raises(ValueError, match=f"{name}.*{advice}") as refusal:
-        getattr(bert_keras, task).from_preset(folder, **options[task])
-    assert "damaged" not in str(refusal.value)
-    bert_keras.TextEmbedder.from_preset(folder)
+    for modules in (True, False):  # A folder may lack modules.json.
+        with pytest.raises(ValueError, match=f"{name}.*{advice}") as refusal:
+            getattr(bert_keras, task).from_preset(folder, **options[task])
+        assert "damaged" not in str(refusal.value)
+        if modules:
+            bert_keras.TextEmbedder.from_preset(folder)
+            (folder / "modules.json").unlink()
 
 
 def test_modules_that_treat_queries_in_another_way_are_never_left_out(folder):

@@ -5,6 +5,7 @@ shards with an index. Weights are written as safetensors.
 """
 
 import functools
+import pathlib
 import re
 
 import keras
@@ -69,6 +70,26 @@ TORCH_NAMES = {
     "relu": "torch.nn.modules.activation.ReLU",
     "gelu": "torch.nn.modules.activation.GELU",
     "silu": "torch.nn.modules.activation.SiLU",
+}
+# Names, without ending, of heads that other libraries write beside an encoder -> the tasks that
+# they are of, and advice. They are downloaded too, so that they are not called missing.
+_FRESH = "For a new head, copy the folder without this file."
+UNREAD_HEADS = {
+    "model_head": (
+        (TASKS["sequence"],),
+        f"It is scikit-learn's, of a SetFit model. {_FRESH} Train it on the same examples: "
+        "`FewShotClassifier.from_preset(copy)`, then `fit(texts, labels)`.",
+    ),
+    "sparse_linear": (
+        ("SparseTextEmbedder",),
+        "It is a linear layer that scores the tokens of a text, where this class scores the "
+        f"vocabulary with the head for masked tokens. {_FRESH}",
+    ),
+    "colbert_linear": (
+        ("MultiVectorEmbedder",),
+        "It is a linear layer with a bias, and gives the first token no vector; this class has "
+        f"neither. {_FRESH}",
+    ),
 }
 
 
@@ -176,7 +197,20 @@ class HuggingFaceFolder(Checkpoint):
         path = self.root / SENTENCES_FILE
         return read_json(path, dict) if path.is_file() else {}
 
+    def _refuse_unread_heads(self, task):
+        """Raises `ValueError` if the folder has the task's head in a file that is not read."""
+        folder = getattr(self, "root", self.folder)
+        for name, (kinds, advice) in UNREAD_HEADS.items():
+            is_of = head_class_name(task, kinds) in kinds
+            if is_of and (found := [*pathlib.Path(folder).glob(f"{name}.*")]):
+                raise ValueError(
+                    f"A head must be read from its file or be made anew by choice. Received: "
+                    f"{found[0]}, which holds a {type(task).__name__}'s head and is not read here. "
+                    f"{advice}"
+                )
+
     def load_head_weights(self, task):
+        self._refuse_unread_heads(task)
         if type(task).__name__ == TASKS["sequence"] and self._has_activated_score():
             warn(
                 f"{self.source} is a cross-encoder: it applies {self._activation_name()} to its "

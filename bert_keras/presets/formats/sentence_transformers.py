@@ -29,7 +29,6 @@ from bert_keras.checks import check_choice, check_int, check_shape
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.presets.assign import assign, own_weights
 from bert_keras.presets.families import head_class_name
-from bert_keras.presets.families.record import TASKS
 from bert_keras.presets.formats import late_interaction
 from bert_keras.presets.formats.huggingface import (
     PROMPTS,
@@ -67,26 +66,6 @@ _SPARSE_PACKAGE = "sentence_transformers.sparse_encoder.models"
 # Their activation of SPLADE's logits -> our `log_twice`.
 _LOG_TWICE = {"relu": False, "log1p_relu": True}
 _ROWS = (("head/dense", "linear", "dense"),)
-# Names, without ending, of heads that other libraries write beside an encoder -> the tasks that
-# they are of, and advice. They are downloaded too, so that they are not called missing.
-_FRESH = "For a new head, copy the folder without this file."
-UNREAD_HEADS = {
-    "model_head": (
-        (TASKS["sequence"],),
-        "It is scikit-learn's, of a SetFit model. Train one on the same examples: "
-        f"`FewShotClassifier.from_preset(...)`, then `fit(texts, labels)`. {_FRESH}",
-    ),
-    "sparse_linear": (
-        ("SparseTextEmbedder",),
-        "It is a linear layer that scores the tokens of a text, where this class scores the "
-        f"vocabulary with the head for masked tokens. {_FRESH}",
-    ),
-    "colbert_linear": (
-        ("MultiVectorEmbedder",),
-        "It is a linear layer with a bias, and gives the first token no vector; this class has "
-        f"neither. {_FRESH}",
-    ),
-}
 _EMBEDDERS = ("TextEmbedder", "SparseTextEmbedder")
 
 
@@ -212,13 +191,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         Raises:
             ValueError: the folder has the task's head in a file that is not read.
         """
-        for name, (kinds, advice) in UNREAD_HEADS.items():
-            if _is_one_of(task, *kinds) and (found := [*self.root.glob(f"{name}.*")]):
-                raise ValueError(
-                    f"A head must be read from its file or be made anew by choice. Received: "
-                    f"{found[0]}, which holds a {type(task).__name__}'s head and is not read here. "
-                    f"{advice}"
-                )
+        self._refuse_unread_heads(task)
         if self._dense is None or not _is_one_of(task, "TextEmbedder", "MultiVectorEmbedder"):
             super().load_head_weights(task)
         else:
