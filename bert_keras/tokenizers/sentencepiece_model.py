@@ -6,6 +6,7 @@ import re
 import struct
 from unicodedata import normalize
 
+import numpy as np
 from tokenizers import Regex, normalizers
 
 from bert_keras.tokenizers.protocol_buffers import fields
@@ -13,6 +14,7 @@ from bert_keras.tokenizers.protocol_buffers import fields
 # Field numbers of sentencepiece_model.proto.
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
 _SCORE, _TYPE, _MODEL_TYPE, _CHARSMAP = 2, 3, (_TRAINER, 3), (_NORMALIZER, 2)
+_RULES_NAME = (_NORMALIZER, 1)
 # Types of pieces.
 _ORDINARY, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 3, 4, 5, 6
 # Settings that the `tokenizers` library does not support -> the values they must have.
@@ -31,6 +33,8 @@ _JOINED = (range(0x3400), range(0xA000, 0xD800), range(0xFB00, 0x12000), range(0
 _JOINED += (range(0x1F100, 0x1F200),)
 # Characters that form clusters with the one before them.
 _FOLLOWERS = r"\p{M}\x{200d}\x{1160}-\x{11ff}\x{d7b0}-\x{d7fb}\x{1f3fb}-\x{1f3ff}"
+# The most rules of several characters, beside those of NFKC, that a file may have.
+_MOST_RULES = 500
 _KINDS = {1: "UNIGRAM", 2: "BPE", 3: "WORD", 4: "CHAR"}
 
 
@@ -71,7 +75,14 @@ def read_sentence_pieces(path, without_bytes=None):
                 settings |= {(field, number): value for number, value in part.items()}
         table = settings.get(_CHARSMAP)
         user_defined = types.get(_USER_DEFINED, [])
-        normalizer = sentencepiece_normalizer(table, user_defined)
+        normalizer, rules = sentencepiece_normalizer(table, user_defined), {}
+        if table and settings.get(_RULES_NAME) == b"user_defined":
+            rules = {
+                key: value
+                for key, value in _entries(table).items()
+                if len(key) > 1 and normalizer.normalize_str(f"x{key}x") != f"x{value}x"
+            }
+            normalizer = sentencepiece_normalizer(table, user_defined, rules)
         normalizer.normalize_str("".join(map(chr, range(0xD800))))
     except KeyboardInterrupt:
         raise
@@ -87,6 +98,9 @@ def read_sentence_pieces(path, without_bytes=None):
         is_ignored = name == "byte_fallback" and first == without_bytes
         if (found := settings.get(key, value)) != value and not is_ignored:
             problems.append((f"have {name}={bool(value)}", f"{name}={bool(found)}"))
+    if len(rules) > _MOST_RULES:
+        rule = f"have at most {_MOST_RULES} rules for several characters, beside those of NFKC"
+        problems.append((rule, len(rules)))
     for rule, found in problems[:1]:
         raise ValueError(
             f"A SentencePiece model must {rule}. Received: {found} in {path}, which splits text by "
@@ -99,7 +113,7 @@ def read_sentence_pieces(path, without_bytes=None):
     return pieces, types.get(_CONTROL, []), not_in_text, user_defined, normalizer
 
 
-def sentencepiece_normalizer(table, symbols=()):
+def sentencepiece_normalizer(table, symbols=(), rules=None):
     """Returns what SentencePiece makes of a text before it is split, with spaces left as they are.
 
     The `tokenizers` library looks up a cluster of characters only if it has at most five bytes, and
@@ -110,6 +124,7 @@ def sentencepiece_normalizer(table, symbols=()):
     Args:
         table: bytes, the `precompiled_charsmap` of a file, or None.
         symbols: list of str, which are left as they are, so that the model finds them.
+        rules: dict, sequences of characters that the table replaces in another way -> their texts.
     """
     lookup = normalizers.Precompiled(table) if table else normalizers.Sequence([])
     joins, joined, followers = [], ".", f"[{_FOLLOWERS}]"
@@ -126,11 +141,13 @@ def sentencepiece_normalizer(table, symbols=()):
     alone = normalizers.Replace(Regex(rf"(?!\A)(?={followers})"), _ALONE)
     steps += [*joins, alone, lookup, normalizers.Replace(_ALONE, ""), *joins]
     steps.append(normalizers.Replace(_BREAK, ""))
-    # Characters for private use stand meanwhile for symbols that change. The longest comes first.
-    changed = [x for x in symbols if normalizers.Sequence(steps).normalize_str(x) != x]
-    places = [(symbol, chr(0xF0000 + number)) for number, symbol in enumerate(changed)]
-    before = [normalizers.Replace(symbol, place) for symbol, place in places]
-    after = [normalizers.Replace(place, symbol) for symbol, place in places]
+    # Characters for private use stand meanwhile for what is replaced in another way, or not at all.
+    cleaning = normalizers.Sequence(steps)
+    kept = {x: x for x in symbols if rules or cleaning.normalize_str(x) != x}
+    texts = {**(rules or {}), **kept}
+    places = [(x, chr(0xF0000 + n)) for n, x in enumerate(sorted(texts, key=len, reverse=True))]
+    before = [normalizers.Replace(x, place) for x, place in places]
+    after = [normalizers.Replace(place, texts[x]) for x, place in places]
     # Only spaces are cut and joined, not tabs; and `Metaspace` puts none before a first `▁`.
     rules = {r"\A +|[ ▁]+\z": "", "  +": " ", r"\A(?=▁)": "▁"}
     spaces = [normalizers.Replace(Regex(pattern), text) for pattern, text in rules.items()]
@@ -169,3 +186,26 @@ def _joined_sequences():
 
 def _character_class(characters):
     return "[" + "".join(rf"\x{{{ord(x):x}}}" for x in sorted(characters)) + "]"
+
+
+def _entries(table):
+    """Returns the entries of a table as a dict. They are in a double-array trie.
+
+    Reference: https://github.com/s-yata/darts-clone.
+    """
+    size = int.from_bytes(table[:4], "little")
+    units, values = np.frombuffer(table, "<u4", size // 4, 4).astype("int64"), table[4 + size :]
+    labels, offsets = units & 0x800000FF, (units >> 10) << ((units & 512) >> 6)
+    nodes, keys, letters, found = offsets[:1], np.zeros((1, 0), "uint8"), np.arange(1, 256), {}
+    while len(nodes):
+        children = nodes[:, None] ^ letters
+        inside = np.minimum(children, len(units) - 1)
+        parents, columns = np.nonzero((children == inside) & (labels[inside] == letters))
+        children = children[parents, columns]
+        keys = np.column_stack([keys[parents], letters[columns].astype("uint8")])
+        nodes = children ^ offsets[children]
+        for row in np.flatnonzero(units[children] & 256):
+            start = units[nodes[row]] & 0x7FFFFFFF
+            text = values[start : values.index(b"\0", start)]
+            found[keys[row].tobytes().decode()] = text.decode()
+    return found

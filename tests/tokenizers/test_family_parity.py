@@ -347,6 +347,18 @@ def test_unigram_gives_sentencepieces_own_pieces_of_any_text(tmp_path, rule, sym
         assert sorted(ours(text)) == sorted(expected), text
 
 
+def test_rules_of_a_files_own_are_those_of_sentencepiece(tmp_path):
+    rules, path = tmp_path / "rules.tsv", tmp_path / "a.model"
+    rules.write_text("6F 65\tF6\n41\t61\n75 65\tFC\n73 73\t\n75 65 75\t75\n")
+    texts = ["schoen Aal fuer Goethe oe ueue ueu mess ss", "o\u0301e A\u0301 <oe> oee"]
+    options = {"normalization_rule_tsv": str(rules), "user_defined_symbols": ["<oe>"]}
+    path.write_bytes(sentence_pieces([*texts, "ö ü a " * 9], **options))
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    for text in texts:
+        expected = [{0: 3, 1: 0, 2: 2}.get(id, id + 1) for id in theirs.encode(text)]
+        assert UnigramTokenizer(path).plain()(text) == expected, text
+
+
 def test_alberts_numbers_and_symbols_equal_those_of_its_own_code(tmp_path):
     symbols = ["(", ")", '"', "-", ".", "\u2013", "£", "€"]
     texts = [*TEXTS, "9, 0, 1, 19, " * 200]
