@@ -539,6 +539,8 @@ PROBABILITIES = keras.losses.SparseCategoricalCrossentropy()
             lambda task: keras.models.clone_model(task).classify(TEXTS),
             r"`new.preprocessor = task.preprocessor`",
         ),
+        (fit(Batches(BATCHES), LABELS), "must yield its labels"),
+        (fit(TEXTS, LABELS, validation_data=(Batches(BATCHES), LABELS)), "must yield its labels"),
         (fit(UNKNOWN_LABEL, steps_per_epoch=1), r"Batch 0 of .*must be one of.*'maybe'"),
         (trained_on_scores, "objective='similarity'"),
         (lambda task: task.compile(lr_schedule="polynomial"), "`lr_schedule` must be one of"),

@@ -14,6 +14,7 @@ from bert_keras.checks import as_column, as_str
 from bert_keras.engine.keras_internals import data_adapters
 from bert_keras.engine.train_step import shares_batches
 from bert_keras.preprocessing.batching import BucketedBatches, PreparedBatches, as_one_batch
+from bert_keras.tasks.encoded_labels import token_weights
 from bert_keras.tasks.user_columns import check_is_dataset, has_names, is_text, normalize_columns
 
 
@@ -25,15 +26,14 @@ def dataset_arguments(task, columns, batch_size=None):
         columns: `Columns` of the kind `"batches"`.
         batch_size: int, or `None`.
     """
-    x, y, sample_weight, _ = columns
-    data = {"x": adapt(task, x), "y": y, "sample_weight": sample_weight, "batch_size": batch_size}
-    if y is not None and isinstance(data["x"], (Iterator, Stream)):
+    arguments = {"x": adapt(task, columns.x)}
+    if columns.y is not None or columns.sample_weight is not None:
         raise ValueError(
-            "A data set that is read batch by batch must yield its labels, `(text, label)`. "
-            f"Received: labels beside a {type(x).__name__}. Make it a list, in the order of "
-            "the labels."
+            "A data set that is read batch by batch must yield its labels and weights, "
+            f"`(text, label)`. Received: some beside a {type(columns.x).__name__}. Make it a list, "
+            "in the order of the labels."
         )
-    return {name: value for name, value in data.items() if value is not None}
+    return arguments if batch_size is None else {**arguments, "batch_size": batch_size}
 
 
 def adapt(task, x, training=True):
@@ -123,6 +123,7 @@ def _encoded(task, training, batch):
     task.check_inputs(x)
     if y is not None and training:
         y = task.encode_ready_labels(y, x)
+        weights = token_weights(x, weights) if task.label_per_token else weights
     return (x, y, weights) if weights is not None else (x,) if y is None else (x, y)
 
 

@@ -12,6 +12,7 @@ from bert_keras.checks import (
     is_int,
     raise_at_first,
 )
+from bert_keras.inputs import PADDING_MASK
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.training.default_hyperparameters import bias_of_new
 
@@ -319,6 +320,19 @@ def class_weight_by_index(task, class_weight, columns):
             f"them at once. Received: {type(columns.x).__name__}. Pass the weights, a dict."
         )
     return class_weight
+
+
+def token_weights(inputs, sample_weight=None):
+    """Returns weights of tokens, 0 for padding; those that are one for each token stay.
+
+    Args:
+        inputs: dict of arrays.
+        sample_weight: float `(batch,)` or `(batch, seq_len)`; `None` for 1.
+    """
+    if PADDING_MASK not in inputs or np.ndim(sample_weight) > 1:
+        return sample_weight
+    weights = np.float32(1) if sample_weight is None else np.asarray(sample_weight)[:, None]
+    return np.asarray(inputs[PADDING_MASK], "float32") * weights
 
 
 def class_weighted(labels, sample_weight, class_weight, num_classes=None):

@@ -41,6 +41,7 @@ from bert_keras.tasks.encoded_labels import (
     class_weight_by_index,
     class_weighted,
     learn_label_names,
+    token_weights,
 )
 from bert_keras.tasks.loading import load_task
 from bert_keras.tasks.lora import LORA_ARGUMENTS, AdaptedTask
@@ -525,6 +526,20 @@ class Task(AdaptedTask, BuiltModel):
         with freezing.without_gradients(freezing.excluded_weights(self)):
             return super().train_step(*args)
 
+    def batch_weights(self, x: Any, sample_weight: Any) -> Any:
+        """Returns a batch's weights. Where each token has a label, padding weighs 0 by default."""
+        if sample_weight is None and self.label_per_token and x and PADDING_MASK in x:
+            return keras.ops.cast(x[PADDING_MASK], "float32")
+        return sample_weight
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """Returns the loss, see `keras.Model.compute_loss` and `batch_weights`."""
+        return super().compute_loss(x, y, y_pred, self.batch_weights(x, sample_weight), training)
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        """Returns the metrics, see `keras.Model.compute_metrics` and `batch_weights`."""
+        return super().compute_metrics(x, y, y_pred, self.batch_weights(x, sample_weight))
+
     def evaluate(
         self,
         x: Data | None = None,
@@ -630,8 +645,8 @@ class Task(AdaptedTask, BuiltModel):
         check_labels_and_weights(inputs, y, sample_weight)
         self.check_arrays(inputs)
         labels = self.encode_ready_labels(y, inputs) if training else None
-        if training and sample_weight is None and self.label_per_token and PADDING_MASK in inputs:
-            sample_weight = np.asarray(inputs[PADDING_MASK], "float32")
+        if training and self.label_per_token:
+            sample_weight = token_weights(inputs, sample_weight)
         return ReadyRows(inputs).labelled(labels, sample_weight)
 
     def make_batches(

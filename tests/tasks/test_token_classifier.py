@@ -188,11 +188,43 @@ def ready_batch():
     return inputs, np.random.default_rng(1).integers(0, 5, inputs["token_ids"].shape)
 
 
+def of_tensorflow(inputs, labels):
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensor_slices((inputs, labels)).batch(3)
+
+
+def of_torch(inputs, labels):
+    import torch
+
+    class Rows(torch.utils.data.IterableDataset):  # Of unknown length.
+        def __iter__(self):
+            for row, tags in enumerate(labels):
+                yield {name: array[row] for name, array in inputs.items()}, tags
+
+    return torch.utils.data.DataLoader(Rows(), batch_size=3)
+
+
 @pytest.mark.each_backend
-def test_the_chain_takes_datasets_without_weights(shared_chain):
-    loss = shared_chain.evaluate(Batches([ready_batch()]), verbose=0)[0]
-    expected = shared_chain.evaluate(*ready_batch(), verbose=0)[0]
-    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+@pytest.mark.eager
+def test_padding_weighs_nothing_in_a_dataset_without_weights(shared, shared_chain):
+    inputs, labels = ready_batch()
+    for task in (shared, shared_chain):
+        expected = task.evaluate(inputs, labels, verbose=0)
+        datasets = [Batches([(inputs, labels)]), of_tensorflow(inputs, labels)]
+        datasets.append(of_torch(inputs, labels))
+        for found in [task.evaluate(x, verbose=0) for x in datasets]:
+            np.testing.assert_allclose(found, expected, rtol=1e-5)
+        np.testing.assert_allclose(task.test_on_batch(inputs, labels), expected, rtol=1e-5)
+    # A weight of an example is that of each of its words.
+    examples = np.array([1.0, 0.0, 3.0])
+    weights = examples[:, None] * inputs["padding_mask"]
+    found = [
+        shared.evaluate(Batches([(inputs, labels, examples)]), verbose=0),
+        shared.evaluate(inputs, labels, sample_weight=examples, verbose=0),
+    ]
+    expected = shared.evaluate(inputs, labels, sample_weight=weights, verbose=0)
+    np.testing.assert_allclose(found, [expected] * 2, rtol=1e-5)
 
 
 # Long sentences
