@@ -97,8 +97,15 @@ def texts_of(examples):
 
 
 def check_columns(kind, flags):
-    """Refuses `--columns` that are not as many as a kind of examples has."""
-    if not kind.num_columns or flags.dataset or ("data_dir" in flags and flags.data_dir):
+    """Refuses columns of a known set, and `--columns` that are not as many as a kind has."""
+    if not kind.num_columns:
+        return
+    if known_set(flags):
+        names = [x.name for x in kind.data if x.name in flags and x.name != "dataset"]
+        advice = "Leave out --dataset" if flags.dataset else "Pass your own files by --train_file"
+        raise_if_unused(
+            "Known data sets have known columns", passed_flags(flags, names), f"{advice}."
+        )
         return
     least, most = kind.num_columns
     if not least <= len(flags.columns) <= most:
@@ -110,12 +117,8 @@ def check_columns(kind, flags):
 
 def read_splits(kind, flags):
     """Returns the `Splits` of a `Kind` that the flags of `train` name."""
-    check_columns(kind, flags)
     check_paths(flags)
-    if kind.num_columns and known_set(flags):
-        columns = passed_flags(flags, [x.name for x in kind.data if x.name != "dataset"])
-        advice = "Pass your own files by --train_file."
-        raise_if_unused("Known data sets have known columns", columns, advice)
+    check_columns(kind, flags)
     return kind.read(flags)
 
 
@@ -414,7 +417,7 @@ def _check_tags(flags, paths, tags, train):
 
 
 def _place_of(flags, path, tag):
-    return datasets.find_tag(path, tag, **_tag_columns(flags))
+    return datasets.find_tag(path, tag, **_tag_columns(flags), label_names=flags.label_names)
 
 
 def _refuse_tag(flags, path, tag, rule, advice):

@@ -1,5 +1,6 @@
 """How well a model answers examples: one function for each kind of labels, and its baseline."""
 
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -22,7 +23,8 @@ class Measured(NamedTuple):
 
     Fields:
         scores: dict of floats by name, the main one first; empty without labels.
-        files: dict from the name of a file of answers to its content, see `train.write_answers`.
+        files: function that returns the files of answers, a dict from a name to the content, see
+            `train.write_answers`. Most measurements write none.
         labels: for each example a pair of its label and the model's, in words; or `None`.
         answers: list of dicts, one for each example, of a model that has probabilities.
         by_class: dict from a class to its precision, recall, f1 and support.
@@ -30,7 +32,7 @@ class Measured(NamedTuple):
     """
 
     scores: Mapping[str, float]
-    files: Mapping[str, object]
+    files: Callable[[], Mapping[str, object]]
     labels: list | None = None
     answers: list | tuple = ()
     by_class: Mapping[str, Mapping[str, float]] = {}
@@ -58,7 +60,11 @@ def measure_texts(flags, model, examples, tune=False, threshold=0.5):
     is_several = model.problem_type == "multi_label"
     options = {"threshold": threshold} if is_several else {}
     answers = model.classify(examples.texts, batch_size=BATCH_SIZE, **options)
-    files, true, names = {"predictions.jsonl": answers}, examples.labels, examples.label_names
+    true, names = examples.labels, examples.label_names
+
+    def files():
+        return {"predictions.jsonl": answers}
+
     if true is None:
         return Measured({}, files)
     if model.problem_type == "regression":
@@ -125,7 +131,10 @@ def measure_pairs(flags, model, examples, tune=False):
 
     first, second = (model.embed(column, batch_size=BATCH_SIZE) for column in examples.texts)
     found = model.similarities_of_pairs(first, second)
-    files = {"predictions.jsonl": [{"score": score} for score in found.tolist()]}
+
+    def files():
+        return {"predictions.jsonl": [{"score": score} for score in found.tolist()]}
+
     if examples.labels is None:
         return Measured({}, files)
     functions = {"spearman": scipy.stats.spearmanr, "pearson": scipy.stats.pearsonr}
@@ -154,9 +163,12 @@ def pair_verdict(scores, examples):
 def measure_tags(flags, model, examples, tune=False):
     """Measures entity F1, precision and recall if tags mark entities, and accuracy."""
     words, found = examples.words, model.predict_tags(examples.words)
-    sentences = (zip(*row, strict=True) for row in zip(words, found, strict=True))
-    rows = ["".join(f"{word}\t{tag}\n" for word, tag in row) for row in sentences]
-    files = {"predictions.tsv": "".join(f"{row}\n" for row in rows)}
+
+    def files():
+        sentences = (zip(*row, strict=True) for row in zip(words, found, strict=True))
+        rows = ["".join(f"{word}\t{tag}\n" for word, tag in row) for row in sentences]
+        return {"predictions.tsv": "".join(f"{row}\n" for row in rows)}
+
     if not examples.tags:
         return Measured({}, files)
     scores = model.evaluate_tags(words, examples.tags, scheme=flags.scheme, predicted=found)
@@ -187,7 +199,10 @@ def tag_verdict(scores, examples):
 def measure_choices(flags, model, examples, tune=False):
     """Measures the share of contexts for which the model chooses the right choice."""
     answers = model.choose(examples.contexts, examples.choices, BATCH_SIZE)
-    files = {"predictions.jsonl": answers}
+
+    def files():
+        return {"predictions.jsonl": answers}
+
     if examples.labels is None:
         return Measured({}, files)
     right = zip(examples.choices, examples.labels, answers, strict=True)
@@ -210,7 +225,7 @@ def measure_questions(flags, model, examples, tune=False):
     """
     n_best = model.n_best(examples.examples, flags.n_best, verbose=0)
     scores = question_scores(model, examples, n_best, tune)
-    return Measured(scores, question_files(model, examples, n_best))
+    return Measured(scores, functools.partial(question_files, model, examples, n_best))
 
 
 def question_verdict(scores, examples):

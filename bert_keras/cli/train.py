@@ -293,7 +293,7 @@ def _run_trial(kind, flags, splits, run, number, setting, seed):
         scores |= {f"{name}_{key}": x for key, x in found.items()}
     print(_in_words(scores), flush=True)
     if run.add(number, trial, scores, model) and kind.keeps_answers:
-        write_answers(run.path, measured.files)
+        write_answers(run.path, measured.files())
     if flags.pictures and epochs != 0:
         path = run.path / f"learning_curves_{number}_seed_{seed}.png"
         plots.learning_curves(each_epoch.history, path=path)
@@ -343,8 +343,10 @@ def finish(kind, flags, splits, run, reference_scores):
             name, draw, columns = dev.picture
             draw(*columns, path=run.path / f"{name}.png")
     if splits.test:
-        write_answers(run.path, measure(splits.test, **options).files, "test_")
-        results |= {f"test_{name}": x for name, x in measure(splits.test).scores.items()}
+        test = measure(splits.test)
+        answered = measure(splits.test, **options) if options else test
+        write_answers(run.path, answered.files(), "test_")
+        results |= {f"test_{name}": x for name, x in test.scores.items()}
     if flags.pictures:
         print(f"Drew {', '.join(sorted(path.name for path in run.path.glob('*.png')))}.")
     results = defined(results)

@@ -333,7 +333,7 @@ def test_names_that_do_not_fit_numbered_classes_are_refused(names, labels):
 @pytest.mark.parametrize("task", [LONG, TEXTS])
 def test_columns_of_texts_are_as_many_as_a_task_reads(task):
     with pytest.raises(ValueError, match=rf"--columns of {task} must name \d.* columns"):
-        train.main([task, *arguments(train_file="x", columns="a,b,c")])
+        train.main([task, *arguments(train_file=write("x", ["a"]), columns="a,b,c")])
 
 
 def test_runs_are_compared_by_their_scores_and_what_differs(run, yes_and_no, capsys):
@@ -592,6 +592,18 @@ def test_segmented_words_are_scored_by_their_scheme(run, measure):
         measure(write("new.txt", ["a B", "b X"]))
 
 
+def test_tags_that_are_numbers_have_names(run, measure):
+    rows = [{"tokens": ["a", "b"], "ner_tags": tags} for tags in ([0, 1], [1, 0], [1, 2])]
+    files = {"train_file": write("train.jsonl", rows[:2]), "dev_file": write("dev.jsonl", rows)}
+    names = {"label_names": "O,B-X,I-X"}
+    results, printed, _ = run(TAGS, **files, **names, epochs=0)
+    assert "dev.jsonl, line 3: no training sentence has the tag 'I-X'." in printed
+    assert measure("dev.jsonl", **names)[0] == pytest.approx(results)
+    new = r"dev.jsonl, line 1: each tag must be one of the model's.* Received: 'B-Y'"
+    with pytest.raises(ValueError, match=new):
+        measure("dev.jsonl", label_names="O,B-Y,I-X")
+
+
 def test_parts_of_speech_are_scored_by_accuracy(run):
     numbered = [("1-2", "dogsrun", "_"), ("1", "dogs", "NOUN"), ("2", "run", "VERB")]
     rows = [(number, word, word, tag, *"______") for number, word, tag in numbered]
@@ -659,11 +671,20 @@ def one_per_context(context, *questions):
 CHINESE = "安娜住在羅馬，她喜歡羅馬的冬天"
 
 
+def counted(monkeypatch, owner, name):
+    """Returns a list that gets an entry for each call of a function of `owner`."""
+    calls, function = [], getattr(owner, name)
+    monkeypatch.setattr(owner, name, lambda *a, **b: calls.append(name) or function(*a, **b))
+    return calls
+
+
 @pytest.mark.parametrize("version", [1, 2])
-def test_question_answering_writes_the_official_files(run, measure, version):
+def test_question_answering_writes_the_official_files(run, measure, monkeypatch, version):
+    answered = counted(monkeypatch, bert_keras.QuestionAnswering, "n_best")
     files = train_and_dev(six_questions(version), "questions.json")
     options = {"test_file": "questions.json", "max_length": 32}
     results, _, output = run(QUESTIONS, **files, **options)
+    assert len(answered) == 2  # Dev and test, each once.
     assert ("no_answer_threshold" in results) == (version == 2)
     assert (output / "null_odds.json").exists() == (version == 2)
     for prefix in ("", "test_"):
@@ -720,9 +741,11 @@ def test_the_answers_written_are_those_of_the_model_saved(run, monkeypatch):
     files = train_and_dev(six_questions(1), "questions.json")
     found = iter([{"f1": 2.0}, {"f1": 1.0}])  # The first of two seeds is the best.
     monkeypatch.setattr(measures, "question_scores", lambda *args: next(found))
+    built = counted(monkeypatch, measures, "question_files")
     options = {"max_length": 32, "epochs": 0, "seeds": 2, "sample": 4}
     _, printed, output = run(QUESTIONS, **files, **options)
     assert "--sample cut the dev set from 6 to 4" in printed
+    assert len(built) == 1  # The files of the second seed are not written.
     found = read_json(output / "nbest_predictions.json")
     assert len(found) == 4
     model = keras.models.load_model(output / "model.keras")
@@ -798,6 +821,11 @@ def test_files_are_refused_before_training(preset, monkeypatch, task, rows, valu
         (["text\tlabel", "a\tmaybe"], {}, r"line 2: a label must be one of \['no', 'yes'\]"),
         (["sentence\tlabel", "a\t1"], {"dataset": "sst2"}, "the labels of the model, single_label"),
         (["text", "a"], {}, "no column 'label'"),
+        (
+            ["sentence\tlabel", "a\t1"],
+            {"dataset": "sst2", "columns": "x", "separator": ";"},
+            "known columns. .*--columns=.*--separator=';'. Leave out --dataset.",
+        ),
         (["text\tlabel", "a\tno"], {"scheme": "BMES"}, "takes --dataset, .* Received: --scheme"),
         (["text\tlabel", "a\tno"], {"problem_type": "regression"}, "problem_type"),
     ],
