@@ -9,7 +9,7 @@ from unicodedata import normalize
 import numpy as np
 from tokenizers import Regex, normalizers
 
-from bert_keras.tokenizers.protocol_buffers import fields
+from bert_keras.tokenizers.protocol_buffers import check_whole, fields
 
 # Field numbers of sentencepiece_model.proto.
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
@@ -35,6 +35,9 @@ _JOINED += (range(0x1F100, 0x1F200),)
 _FOLLOWERS = r"\p{M}\x{200d}\x{1160}-\x{11ff}\x{d7b0}-\x{d7fb}\x{1f3fb}-\x{1f3ff}"
 # The most rules of several characters, beside those of NFKC, that a file may have.
 _MOST_RULES = 500
+# The most nodes that a table's trie may have, counted once per path, and its longest key in bytes.
+# The tables of NFKC have 265,000 nodes, and keys of 12 bytes.
+_MOST_NODES, _LONGEST_KEY = 1_000_000, 255
 _KINDS = {1: "UNIGRAM", 2: "BPE", 3: "WORD", 4: "CHAR"}
 
 
@@ -82,6 +85,7 @@ def read_sentence_pieces(path, without_bytes=None):
                 for key, value in _entries(table).items()
                 if len(key) > 1 and normalizer.normalize_str(f"x{key}x") != f"x{value}x"
             }
+        if len(rules) <= _MOST_RULES:
             normalizer = sentencepiece_normalizer(table, user_defined, rules)
         normalizer.normalize_str("".join(map(chr, range(0xD800))))
     except KeyboardInterrupt:
@@ -196,15 +200,24 @@ def _entries(table):
     size = int.from_bytes(table[:4], "little")
     units, values = np.frombuffer(table, "<u4", size // 4, 4).astype("int64"), table[4 + size :]
     labels, offsets = units & 0x800000FF, (units >> 10) << ((units & 512) >> 6)
-    nodes, keys, letters, found = offsets[:1], np.zeros((1, 0), "uint8"), np.arange(1, 256), {}
+    # The units in the order of their parents' offsets. Those without a label are no children.
+    children = np.flatnonzero((labels > 0) & (labels < 256))
+    parents = children ^ labels[children]
+    order = np.argsort(parents, kind="stable")
+    children, parents = children[order], parents[order]
+    nodes, keys, found, count = offsets[:1], np.zeros((1, 0), "uint8"), {}, 0
     while len(nodes):
-        children = nodes[:, None] ^ letters
-        inside = np.minimum(children, len(units) - 1)
-        parents, columns = np.nonzero((children == inside) & (labels[inside] == letters))
-        children = children[parents, columns]
-        keys = np.column_stack([keys[parents], letters[columns].astype("uint8")])
-        nodes = children ^ offsets[children]
-        for row in np.flatnonzero(units[children] & 256):
+        first = np.searchsorted(parents, nodes)
+        counts = np.searchsorted(parents, nodes, "right") - first
+        count += counts.sum()
+        # Nodes may be shared, so a damaged trie can have endless or countless paths.
+        check_whole(count <= _MOST_NODES and keys.shape[1] <= _LONGEST_KEY, "its trie has no end")
+        rows = np.repeat(np.arange(len(nodes)), counts)
+        within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        chosen = children[first[rows] + within]
+        keys = np.column_stack([keys[rows], labels[chosen].astype("uint8")])
+        nodes = chosen ^ offsets[chosen]
+        for row in np.flatnonzero(units[chosen] & 256):
             start = units[nodes[row]] & 0x7FFFFFFF
             text = values[start : values.index(b"\0", start)]
             found[keys[row].tobytes().decode()] = text.decode()

@@ -2,6 +2,7 @@
 
 import base64
 import functools
+import itertools
 import json
 import os
 import pathlib
@@ -29,6 +30,7 @@ from bert_keras.tokenizers import (
     Tokenizer,
     UnigramTokenizer,
     WordPieceTokenizer,
+    sentencepiece_model,
 )
 from bert_keras.tokenizers.sentencepiece_model import sentencepiece_normalizer
 from bert_keras.tokenizers.vocabulary import write_vocabulary
@@ -359,6 +361,22 @@ def test_rules_of_a_files_own_are_those_of_sentencepiece(tmp_path):
         assert UnigramTokenizer(path).plain()(text) == expected, text
 
 
+def test_too_many_rules_are_refused_before_they_are_applied(tmp_path, monkeypatch):
+    rules, path = tmp_path / "rules.tsv", tmp_path / "a.model"
+    rules.write_text("".join(f"41 {0x4E00 + n:x}\t61\n" for n in range(501)))
+    path.write_bytes(sentence_pieces(["a b c"] * 9, normalization_rule_tsv=str(rules)))
+    made = []
+
+    def counted(*options):
+        made.append(options)
+        return sentencepiece_normalizer(*options)
+
+    monkeypatch.setattr(sentencepiece_model, "sentencepiece_normalizer", counted)
+    with pytest.raises(ValueError, match=r"at most 500 rules.*Received: 501"):
+        UnigramTokenizer(path)
+    assert len(made) == 1
+
+
 def test_alberts_numbers_and_symbols_equal_those_of_its_own_code(tmp_path):
     symbols = ["(", ")", '"', "-", ".", "\u2013", "£", "€"]
     texts = [*TEXTS, "9, 0, 1, 19, " * 200]
@@ -514,6 +532,18 @@ def test_readable_tokens_are_written_as_a_person_writes_them(folders):
     assert "▁" not in unigram.readable(unigram("low")[0])
 
 
+def endless_table(letters, levels):
+    """Returns the fields of a table whose nodes have the same children, which lead to the next.
+
+    The last level leads to the first one: to itself if it is the only one.
+    """
+    units = np.zeros((levels, 256), "<u4")
+    for level, letter in itertools.product(range(levels), range(1, letters + 1)):
+        offset = (256 * level + letter) ^ (256 * ((level + 1) % levels))
+        units[level, letter] = letter | offset << 10
+    return field(1, b"user_defined") + field(2, b"\0%c\0\0" % (4 * levels) + units.tobytes())
+
+
 UNIGRAM = "sentencepiece.bpe.model"
 # A kind, its files as they become (bytes, or a change of them), options -> the message.
 REFUSED = [
@@ -536,6 +566,9 @@ REFUSED = [
             (field(3, field(3, 0)), "add_dummy_prefix=True"),
             (field(3, field(2, b"\xff" * 8)), "must be whole"),
             (field(3, field(2, b"\x04\0\0\0aaaa")), "must be whole"),
+            (field(3, endless_table(1, 1)), "must be whole.*its trie has no end"),
+            (field(3, endless_table(255, 1)), "must be whole.*its trie has no end"),
+            (field(3, endless_table(255, 4)), "must be whole.*its trie has no end"),
             (b"\xff" * 2_000_000, "must be whole"),
         ]
     ),
