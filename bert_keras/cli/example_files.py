@@ -444,7 +444,7 @@ def read_labelled_tags(flags, path, model):
 
 def read_questions(flags):
     """Returns the `Splits` of questions on contexts."""
-    splits = read_parts(flags, _read_question_file, _check_contexts)
+    splits = read_parts(flags, lambda path, *_: _read_question_file(path), _check_contexts)
     metric = _choose_metric(flags, splits.dev, *files_of(flags).values())
     train = splits.train.measured_by(metric)
     if train.labels and not any(e.spans or e.is_impossible for e in train.examples):
@@ -462,7 +462,7 @@ def read_labelled_questions(flags, path, model):
     return examples.measured_by(_choose_metric(flags, examples, path), "questions")
 
 
-def _read_question_file(path, part=None, train=None):
+def _read_question_file(path):
     """Reads a file; prints what it leaves out, and how many answers cannot be trained on."""
     examples, mismatches = datasets.read_squad(path)
     usable = [example for example in examples if example.question.strip()]
@@ -498,7 +498,7 @@ def _choose_metric(flags, examples, *paths):
 
 def read_choices(flags):
     """Returns the `Splits` of contexts with their choices."""
-    return read_parts(flags, lambda path, part, train: datasets.read_multiple_choice(path))
+    return read_parts(flags, lambda path, *_: datasets.read_multiple_choice(path))
 
 
 def read_labelled_choices(flags, path, model):

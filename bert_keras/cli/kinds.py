@@ -83,7 +83,8 @@ class Kind(NamedTuple):
 
     def about(self):
         """Returns the first sentence of the task's documentation."""
-        return inspect.getdoc(self.model_class).partition("\n")[0]
+        # `python -OO` removes docstrings.
+        return (inspect.getdoc(self.model_class) or "").partition("\n")[0]
 
 
 def _task_of(head):

@@ -180,7 +180,8 @@ def _answer(name, flags, source, arguments):
         if not arguments:
             raise ValueError("Write `rerank SOURCE QUERY`, then texts, or --input. Received none.")
         query, *arguments = arguments
-    arguments = [] if arguments in (["-"], ("-",)) else arguments  # Standard input.
+    if arguments == ["-"] and flags.input in (None, "-"):  # Standard input.
+        arguments = []
     fields = ("text",) if query is not None else _fields_of(name)
     columns = tuple(flags.columns or fields)
     _check_texts(name, flags, fields, columns, arguments)

@@ -108,7 +108,7 @@ def main(arguments):
     if name not in TASKS:
         raise ValueError(f"A task must be one of {', '.join(TASKS)}. Received: {name!r}.")
     kind = TASKS[name]
-    about = f"{kind.about()}\n\n{__doc__.replace('TASK', name)}"
+    about = f"{kind.about()}\n\n{(__doc__ or '').replace('TASK', name)}"
     flags = parse(f"train {name}", about, groups(kind), arguments[1:])
     keep_freed_memory()
     # JAX reports missing accelerators in words that look like errors.

@@ -23,7 +23,8 @@ _MISSING_WORDS = (
 _MISSING_WORDS = frozenset(_MISSING_WORDS.split())
 # What may stand between several labels in a cell.
 _BETWEEN_LABELS = "#;|、/,，；&+:\n"
-# Names that may stand for a missing label, in lower case: pandas reads none of them so.
+# Names that may stand for a missing label, in lower case. A warning says where they are classes: in
+# spellings other than those above, or if the user names them as labels.
 _LIKE_MISSING = "null na n.a. (null) nil nat -- ? #value! #ref! #div/0! #name? undefined missing"
 _LIKE_MISSING = frozenset(_LIKE_MISSING.split())
 _LIST = re.compile(r"[\[({](.*)[\])}]", re.DOTALL)
@@ -154,8 +155,11 @@ def _without_spelling(name):
 
 def _parts_of(name, mark):
     """Returns the names with a mark between them in a name; those of a list if the mark is None."""
-    is_list = mark is None and _LIST.fullmatch(name) and re.search("[\"',]", name)
-    parts = _names_in(name, mark) if is_list else name.split(mark) if mark else [name]
+    parts = name.split(mark) if mark else [name]
+    if mark is None and _LIST.fullmatch(name) and ("," in name or _QUOTED.search(name)):
+        found = _names_in(name, mark)
+        # A single name may have parentheses of its own.
+        parts = found if len(found) > 1 or name[0] != "(" else parts
     return [stripped for part in parts if (stripped := str(part).strip())]
 
 

@@ -104,5 +104,5 @@ def _listed(names, limit=30):
     """Returns the first `limit` names as one line for a message."""
     if not names:
         return "none"
-    shown = ", ".join(names[:limit])
-    return shown if len(names) <= limit else f"{shown}, and {len(names) - limit} more"
+    first = ", ".join(names[:limit])
+    return first if len(names) <= limit else f"{first}, and {len(names) - limit} more"

@@ -21,7 +21,7 @@ class Inference(Body):
     """Inputs and parameters of the model's task. Other keys are parameters too."""
 
     model_config = ConfigDict(extra="allow")
-    inputs: Any = None
+    inputs: Any
     parameters: dict[str, Any] | None = None
     # Accepted and ignored: models are always loaded, and answers never come from a cache.
     options: dict[Literal["use_cache", "wait_for_model"], bool | None] | None = None
@@ -91,7 +91,7 @@ def router(server):
             f"Hugging Face's API has no task like {served.method!r} of {served.name!r}. Ask "
             f"/answers/{served.name}.",
         )
-        check(body.inputs not in (None, []), "inputs: a text is needed. Received: nothing.")
+        check(body.inputs != [], "inputs: a text is needed. Received: nothing.")
 
         outside = {name: value for name, value in body.model_extra.items() if value is not None}
         parameters = {**(body.parameters or {}), **outside}

@@ -70,6 +70,8 @@ def test_texts_come_from_arguments_files_and_standard_input(
     refused = command("classify", preset, "--columns", "review")
     assert "no columns to name" in refused and "--input_format csv" in refused
     write("x.txt", lines)
+    refused = command("classify", preset, "-", "--input", tmp_path / "x.txt")
+    assert "from --input. Received both." in refused
     write("x.jsonl", [{"text": text} for text in TEXTS])
     write("x.csv", "id,review\n" + "".join(f"1,{text}\n" for text in TEXTS))
     output = tmp_path / "answers.csv"

@@ -5,6 +5,7 @@ is `train`, as the quickstart of each.
 """
 
 import csv
+import inspect
 import json
 import os
 import pathlib
@@ -161,6 +162,14 @@ def test_the_help_of_a_task_explains_each_flag(name, capsys):
             assert all(row.name in printed and len(row.about) > 10 for row in rows)
     train.main(["-h"])
     assert name in capsys.readouterr().out
+
+
+def test_the_command_works_without_docstrings(monkeypatch):
+    monkeypatch.setattr(train, "__doc__", None)
+    monkeypatch.setattr(inspect, "getdoc", lambda _: None)
+    train.main(["-h"])
+    with pytest.raises(FileNotFoundError, match="--train_file must exist"):
+        train.main([TEXTS, "--train_file=x"])
 
 
 # Text classification

@@ -230,7 +230,7 @@ def test_wrong_neighbours_are_refused_by_line_with_what_helps(
 
 
 @pytest.mark.parametrize(
-    ("labels", "shown"),
+    ("labels", "message"),
     [
         (("Praise", "praise", "Bug"), r"'Praise' \(1\), 'praise' \(1\)"),
         (("1", "\uff11", "2"), r"'1' \(1\), '\\uff11' \(1\)"),
@@ -243,15 +243,16 @@ def test_wrong_neighbours_are_refused_by_line_with_what_helps(
         (("a & b", "a", "b"), "label_separator='&'"),
         (("a；b", "a", "b"), "label_separator='；'"),
         (("['a'; 'b']", "a", "b"), "in the form of a list"),
+        (("('a' 'b')", "a", "b"), "in the form of a list"),
         (("don't know", "don’t know", "a"), r"u2019t know' \(1\)"),
         (("spam.", "spam", "ham"), r"'spam' \(1\), 'spam.' \(1\)"),
         (("İyi", "iyi", "kötü"), r"u0130yi"),
         (("Null", "#DIV/0!", "a"), r"look like missing ones .*'#DIV/0!' \(1\), 'Null' \(1\)"),
     ],
 )
-def test_names_that_stand_for_the_same_or_for_several_are_remarked(write, labels, shown):
+def test_names_that_stand_for_the_same_or_for_several_are_remarked(write, labels, message):
     rows = "".join(f"text {n},{label}\n" for n, label in enumerate(labels))
-    with pytest.warns(UserWarning, match=shown):
+    with pytest.warns(UserWarning, match=message):
         found = read_texts(write("a.csv", "text,label\n" + rows), ["text"], "label")
     assert found.label_names == tuple(sorted({*labels}))
 
@@ -259,7 +260,10 @@ def test_names_that_stand_for_the_same_or_for_several_are_remarked(write, labels
 def test_other_names_are_not_remarked(write):
     rows = "".join(
         f"text,{x}\n"
-        for x in ("sci/tech", "C", "C++", "C#", "-1", "1", "a-b", "x;y", "none", ".", ":")
+        for x in (
+            *("sci/tech", "C", "C++", "C#", "-1", "1", "a-b", "x;y", "none", ".", ":"),
+            *("(don't know)", "('so-called')"),
+        )
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -330,6 +330,9 @@ def test_one_encoder_for_both_routes_needs_no_choice(exported, folder):
     write_json(folder / "router_config.json", routes)
     found, expected = map(bert_keras.TextEmbedder.from_preset, (folder, exported))
     np.testing.assert_allclose(found.embed(TEXTS), expected.embed(TEXTS), atol=1e-6)
+    write_json(folder / "router_config.json", routes | {"structure": {}})
+    with pytest.raises(ValueError, match=r"router_config.json must have routes in its 'structure'"):
+        bert_keras.TextEmbedder.from_preset(folder)
 
 
 @pytest.mark.parametrize(

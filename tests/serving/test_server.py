@@ -277,6 +277,9 @@ def test_ranking_needs_a_single_score_and_truncation_can_be_turned_off():
 @pytest.mark.parametrize(
     ("path", "body", "status", "words"),
     [
+        ("/models/classifier", {}, 422, "inputs: Field required"),
+        ("/models/classifier", {"inputs": None}, 422, "inputs: Field required"),
+        ("/models/classifier", {"inputs": []}, 422, "inputs: a text is needed"),
         ("/models/classifier", {"inputs": 3}, 422, "inputs"),
         ("/models/classifier", {"inputs": ["a", 3]}, 422, "inputs[1]"),
         ("/models/classifier", {"inputs": "a", "parameters": {"zzz": 1}}, 422, "zzz"),

@@ -98,8 +98,8 @@ def test_every_method_reads_strings_of_tensorflow(make):
     ]:
         method = getattr(tiny_task(name, **options), method)
         is_pair = name in ("QuestionAnswering", "NextSentencePrediction")
-        given, expected = (pair, (TEXTS, TEXTS)) if is_pair else ((texts,), (TEXTS,))
-        assert str(method(*given)) == str(method(*expected))
+        columns, expected = (pair, (TEXTS, TEXTS)) if is_pair else ((texts,), (TEXTS,))
+        assert str(method(*columns)) == str(method(*expected))
 
 
 @pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, datasets.Dataset.from_dict])

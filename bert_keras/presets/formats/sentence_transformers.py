@@ -25,7 +25,7 @@ import os
 from pathlib import Path
 
 from bert_keras.answers.similarity import SIMILARITIES
-from bert_keras.checks import check_choice, check_int, check_shape
+from bert_keras.checks import check_choice, check_int, check_not_empty, check_shape
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.presets.assign import assign, own_weights
 from bert_keras.presets.families import head_class_name
@@ -101,6 +101,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
             first, *others = self._routes().values()
             unread = not {kind for kind, _ in first}.isdisjoint(_ROUTERS)
             return unread or any(route != first for route in others)
+        return False
 
     def _is_late(self):
         return late_interaction.is_late_interaction([kind for kind, _ in self._modules()])
@@ -234,6 +235,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
             }
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"{path} must have 'types' and 'structure'.") from error
+        check_not_empty(routes, f"{path} must have routes in its 'structure'")
         return {kind: self._inside(path, found) for kind, found in routes.items()}
 
     def _inside(self, path, modules):
