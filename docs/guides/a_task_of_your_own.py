@@ -27,6 +27,13 @@
 # server and the exported folder check the same bounds. Its `answers` gets the outputs of all texts
 # as one array. Each text becomes one row of token ids; an answerer whose texts do not, for instance
 # because it cuts them into windows, overrides `encode(texts)`, which returns `Rows`, and `answer`.
+#
+# If the model returns a value for each token, the arrays also hold padding, and batches differ in
+# length: override `answer(rows, batches, texts)`, whose `batches` yields the indices of rows and
+# their outputs, and keep the first `rows.lengths[index]` values of each row. A label for each token
+# is a `Ragged` (`bert_keras.preprocessing.ragged`), as `Rows.labelled` takes it: return it from
+# `encode_labels`, or call `labelled` in an `encode_texts` of your own. A task that overrides
+# `encode_texts` trains and saves, but is not exported as a folder.
 
 # %%
 import os
