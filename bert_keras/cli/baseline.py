@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 Z = 1.96
 ADVICE = (
-    "That is not clearly better. To try: more labelled examples; several settings of `train`, "
-    "--epochs 10,20 --learning_rate 1e-4,3e-4; a --preset in the language of the texts; and "
-    "whether the labels belong to their rows."
+    "Check that the labels belong to their rows. Then try more labelled examples, several settings "
+    "of `train` (--epochs 10,20 --learning_rate 1e-4,3e-4), or a --preset in the language of the "
+    "texts."
 )
 
 
@@ -65,7 +65,16 @@ class Verdict(NamedTuple):
     def in_words(self):
         """Returns the verdict as a line for people."""
         low, high = self.interval()
-        advice = "" if low > self.baseline_score else f" {ADVICE}"
+        advice = ""
+        if high < self.baseline_score:
+            advice = f" That is worse. {ADVICE}"
+        elif self._replace(value=1.0).interval()[0] <= self.baseline_score:
+            advice = (
+                f" No score on so few {self.counted} is clearly better. Evaluate the model on more "
+                "of them, in a larger file or `train`'s --dev_file."
+            )
+        elif low <= self.baseline_score:
+            advice = f" That is not clearly better. {ADVICE}"
         return (
             f"{self.name} {self.value:.3f} on {self.count} {self.counted}, 95 % confidence "
             f"{low:.3f} to {high:.3f}; {self.baseline} gets {self.baseline_score:.3f}.{advice}"

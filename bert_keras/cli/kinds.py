@@ -18,7 +18,7 @@ PROBLEM_TYPES = ("single_label", "multi_label", "regression")
 TRUNCATIONS = ("head", "tail", "head_tail")
 POOLING = Option("pooling", str, None, "pooler, cls, mean or max; by default the checkpoint's own.")
 COLUMNS = (
-    Option("dataset", str, None, "Name of the dataset, if it does not follow from --data_dir."),
+    Option("dataset", str, None, "Name of the known dataset that the files are of, such as MRPC."),
     Option(
         "columns",
         list,

@@ -283,7 +283,9 @@ def _encoded(values, names, problem_type, score_range, places):
     rows = values if is_multi else [[value] for value in values]
     unknown = [next((name for name in row if name not in numbers), None) for row in rows]
     rule = f"{'each' if is_multi else 'a'} label must be one of {shorten(list(names))}"
-    raise_at_first([name is not None for name in unknown], unknown, rule, places=places)
+    first = next((name for name in unknown if name is not None), "").casefold()
+    advice = "Write it in the same case." if first in [name.casefold() for name in names] else ""
+    raise_at_first([name is not None for name in unknown], unknown, rule, advice, places)
     if not is_multi:
         return np.array([numbers[value] for value in values], "int32")
     labels = np.zeros((len(rows), len(names)), "int32")

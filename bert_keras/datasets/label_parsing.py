@@ -104,7 +104,7 @@ def remark_on_names(path: Path, values: Iterable[str], may_be_joined: bool = Tru
     counts, alike = collections.Counter(values), collections.defaultdict(list)
 
     def listed(names):
-        return ", ".join(f"{name!a} ({counts[name]})" for name in names)
+        return ", ".join(f"{_readable(name)} ({counts[name]})" for name in names)
 
     for name in sorted(counts):
         alike[_without_spelling(name)].append(name)
@@ -142,6 +142,16 @@ def remark_on_names(path: Path, values: Iterable[str], may_be_joined: bool = Tru
                 "them one by one.",
                 stacklevel=2,
             )
+
+
+def _readable(name):
+    """Returns a name in quotes, escaped where another spelling looks like it."""
+    if unicodedata.normalize("NFKC", name) != name:
+        return ascii(name)
+    return "".join(
+        x if x.isascii() or unicodedata.category(x)[0] in "LMN" else ascii(x)[1:-1]
+        for x in repr(name)
+    )
 
 
 def _without_spelling(name):

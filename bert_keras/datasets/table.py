@@ -214,8 +214,8 @@ def find_column(path: Path, header: Sequence[str], column: str | int) -> int:
         return places[0]
     raise ValueError(
         f"The header of {path} has {'more than one' if places else 'no'} column {column!r}. Its "
-        f"first row has {size} columns: {shorten([*header])}. Name those to read (--columns "
-        "and label_column); where the first row is data, columns are numbers from 0. "
+        f"first row has {size} column{'s' * (size > 1)}: {shorten([*header])}. Name those to read "
+        "(--columns and label_column); where the first row is data, columns are numbers from 0. "
         "`separator` is what separates them."
     )
 
@@ -314,10 +314,8 @@ def as_text(value: Any, place: str) -> str:
 def warn_of_rows(path: Path, places: Sequence[str], count: int, what: str) -> None:
     """Warns of some of `count` rows: how many, and where the first ten are."""
     numbers = ", ".join(place.split()[-1] for place in places[:10])
-    more = ", ..." if len(places) > 10 else ""
-    warnings.warn(
-        f"{path}: rows {what}: {len(places)} of {count} (lines {numbers}{more}).", stacklevel=4
-    )
+    numbers = f"line{'s' * (len(places) > 1)} {numbers}{', ...' * (len(places) > 10)}"
+    warnings.warn(f"{path}: rows {what}: {len(places)} of {count} ({numbers}).", stacklevel=4)
 
 
 # Rows of text, of Excel, and of Parquet and Feather

@@ -17,6 +17,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -310,8 +311,9 @@ def reading(path, advice="Download or save it again."):
 
     Raises:
         ValueError: instead of any error that does not name the path, including a panic of a Rust
-            library, which is not an `Exception`. Errors of the system stay as they are, and so does
-            what this package refuses, which is no damage: only the path is added.
+            library, which is not an `Exception`. It says which class of the user's must be imported
+            first. Errors of the system stay as they are, and so does what this package refuses,
+            which is no damage: only the path is added.
     """
     try:
         yield
@@ -325,6 +327,11 @@ def reading(path, advice="Download or save it again."):
         is_system = is_system and not isinstance(error, gzip.BadGzipFile)
         if not is_error or names_path or is_system or isinstance(error, ImportError):
             raise
+        if found := re.search(r"Could not locate (\w+ '[^']*')", str(error)):
+            raise ValueError(
+                f"{path} needs the {found[1]}, which this program does not know. Import the module "
+                "that defines it before you open the file."
+            ) from error
         if _is_refusal(error):
             if os.path.dirname(os.path.abspath(path)) in str(error):  # It names another file.
                 raise

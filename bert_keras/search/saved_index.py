@@ -8,6 +8,7 @@ import numpy as np
 
 from bert_keras.checks import (
     as_texts,
+    check_exists,
     check_int,
     check_not_empty,
     check_same_length,
@@ -76,10 +77,16 @@ class SavedIndex:
 
         Raises:
             ValueError: the index is empty, or the folder holds something else.
+            FileExistsError: it is a file.
             OSError: a file cannot be written.
         """
         check_not_empty(self, "An index must have rows to be saved", "Call `add` first.")
         folder = pathlib.Path(folder)
+        if folder.exists() and not folder.is_dir():
+            raise FileExistsError(
+                f"An index is saved in a folder. Received: {str(folder)!r}, a file. Name another "
+                "folder."
+            )
         if (folder / CONFIG).exists():
             self._config_of(folder)
         stale = [f"{name}.npy" for name in _ARRAYS]
@@ -104,7 +111,10 @@ class SavedIndex:
     @classmethod
     def _config_of(cls, folder):
         """Returns the config of a folder; raises `ValueError` if it holds another kind of thing."""
-        config, kind = atomic_files.read_json(pathlib.Path(folder) / CONFIG), cls._kind()
+        path, kind = pathlib.Path(folder) / CONFIG, cls._kind()
+        rule = f"`{cls.__name__}.load` opens a folder that `{cls.__name__}.save` wrote"
+        check_exists(folder, rule, exists=lambda _: path.exists())
+        config = atomic_files.read_json(path)
         if config.get("kind") != kind:
             raise ValueError(
                 f"{folder} must hold an index of the kind {kind!r}. Received: "
@@ -172,9 +182,10 @@ def check_rows(count, ids=None, payloads=None, known=(), start=0):
     check_not_empty(range(count), "An index needs at least one row to add")
     ids = range(start, start + count) if ids is None else ids
     ids = [int(id) if is_int(id) else id for id in ids]
-    payloads = [None] * count if payloads is None else list(payloads)
+    payloads = payloads if payloads is None else list(payloads)
     rule = "Each row needs one id, and one payload if there are any"
     check_same_length(rule, rows=range(count), ids=ids, payloads=payloads)
+    payloads = [None] * count if payloads is None else payloads
     rule = "An id must be a str or an int"
     raise_at_first([not (isinstance(id, str) or is_int(id)) for id in ids], ids, rule)
     first_index = {id: index for index, id in reversed([*enumerate(ids)])}
@@ -201,7 +212,8 @@ def check_vectors(name, vectors, dim):
         dim: int, or `None` for any width.
     """
     vectors = np.asarray(vectors)
-    check_shape(name, vectors, ("num_vectors", "dim" if dim is None else dim), "f")
+    advice = "Embed texts first: `embedder.embed(texts)`." if vectors.dtype.kind in "OU" else ""
+    check_shape(name, vectors, ("num_vectors", "dim" if dim is None else dim), "f", advice)
     check_not_empty(vectors.ravel(), f"{name} must not be empty")
     with np.errstate(over="ignore"):
         floats = np.array(vectors, "float32", order="C")

@@ -121,8 +121,9 @@ def _with_instrument(server, name, instrument):
     """Returns the model of a name, and what `instruments_of` says about one of its instruments."""
     served = server.find(name)
     instruments = instruments_of(served.model)
-    names = ", ".join(instruments) or "neither"
-    check(instrument in instruments, f"{name!r} has no {instrument} to show. It has: {names}.")
+    advice = "An exported folder computes neither: serve its `.keras` file."
+    advice = f"It computes {', '.join(instruments)}." if instruments else advice
+    check(instrument in instruments, f"{name!r} does not compute {instrument}. {advice}")
     return served, instruments[instrument]
 
 

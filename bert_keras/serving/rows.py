@@ -84,9 +84,9 @@ def refusing(where=""):
 
 def check_num_rows(rows, settings):
     """Raises `HTTPException`, 422 or 413, if there are no rows, or more than may wait."""
-    check(rows, "inputs: at least one text is needed. Received: none.")
+    check(rows, "At least one text is needed. Received: none.")
     limit, count = settings.max_waiting, len(rows)
-    check(count <= limit, f"inputs: at most {limit} texts at once. Received: {count}.", 413)
+    check(count <= limit, f"At most {limit} texts at once are allowed. Received: {count}.", 413)
 
 
 def check_rows(served, method, rows, settings, top_k=5, **options):

@@ -73,7 +73,14 @@ def test_a_score_is_set_beside_the_simplest_answer(name, scores, examples, said)
 
 def test_advice_is_given_where_the_interval_holds_the_simplest_answer():
     good = baseline.Verdict("Accuracy", 0.9, 100, "texts", 0.5, "'no' for every text")
-    assert "To try" not in good.in_words()
+    assert good.in_words().endswith("'no' for every text gets 0.500.")
     small = good._replace(count=4)
     assert "not clearly better" in small.in_words() and "--epochs" in small.in_words()
-    assert "To try" in good._replace(value=0.5).in_words()
+    assert "not clearly better" in good._replace(value=0.5).in_words()
+    worse = good._replace(value=0.3).in_words()
+    assert "That is worse." in worse and "--epochs" in worse
+    # Six of six are between 0.610 and 1.
+    few = good._replace(value=1.0, count=6, baseline_score=0.667).in_words()
+    assert "No score on so few texts is clearly better" in few and "--dev_file" in few
+    assert "--epochs" not in few
+    assert "No score" not in good._replace(value=1.0, count=6, baseline_score=0.6).in_words()

@@ -122,9 +122,9 @@ def test_unlabelled_test_sets_have_no_labels(make, task):
 @pytest.mark.parametrize(
     "task, message, labels",
     [
-        ("snli", r"snli_1.0_dev.jsonl: .* have no label \('-'.*: 1 of 2 \(lines 1\)", [2]),
-        ("ocnli", r"dev.json: .* have no label \('-'.*: 1 of 2 \(lines 1\)", [0]),
-        ("qqp", r"dev\.tsv: rows left out .* fields: 1 of 4 \(lines 3\)", [0, 1]),
+        ("snli", r"snli_1.0_dev.jsonl: .* have no label \('-'.*: 1 of 2 \(line 1\)", [2]),
+        ("ocnli", r"dev.json: .* have no label \('-'.*: 1 of 2 \(line 1\)", [0]),
+        ("qqp", r"dev\.tsv: rows left out .* fields: 1 of 4 \(line 3\)", [0, 1]),
     ],
 )
 def test_undecided_rows_and_those_cut_short_in_qqp_are_left_out_and_counted(

@@ -317,6 +317,20 @@ def test_a_keras_file_that_names_a_vocabulary_is_refused_without_opening_it(
     assert "secret\n" not in str(found.value) and not is_open
 
 
+def test_a_class_that_is_not_imported_is_no_damage(tmp_path, changed_archive):
+    tiny_classifier().save(tmp_path / "x.keras")
+
+    def rename(member, content):
+        is_config = member == "config.json"
+        return content.replace(b"TextClassifier", b"TokenScorer") if is_config else content
+
+    changed = changed_archive(tmp_path / "x.keras", rename)
+    message = f"{changed} needs the class 'TokenScorer', .* Import the module"
+    with pytest.raises(ValueError, match=message) as found:
+        bert_keras.load_model(changed)
+    assert "damaged" not in str(found.value)
+
+
 def test_a_file_and_the_one_beside_it_are_replaced_together(tmp_path):
     def write(*names):
         with files.replacing_files(tmp_path, ["model.bin"], index="model.xml") as folder:

@@ -369,7 +369,8 @@ ADDITIONS = [
     ({"vectors": np.ones((300, 2)), "ids": [*range(1, 300), 0]}, "must occur once"),
     ({"vectors": np.ones((2, 2)), "ids": ["a", "a"]}, "must occur once"),
     ({"vectors": np.ones((1, 2)), "ids": [1.5]}, "must be a str or an int"),
-    ({"vectors": np.ones((1, 2)), "ids": [1, 2]}, "Each row needs one id"),
+    ({"vectors": np.ones((1, 2)), "ids": [1, 2]}, r"one id.* Received: 1 rows, 2 ids\.$"),
+    ({"vectors": ["a"]}, "Embed texts first"),
     ({"vectors": np.ones((2, 2)), "payloads": ["a"]}, "Each row needs one id"),
     ({"vectors": np.ones((1, 2)), "payloads": [{1, 2}]}, "must fit into JSON"),
     ({"vectors": np.ones((1, 2)), "payloads": [float("nan")]}, "must fit into JSON"),
@@ -388,6 +389,7 @@ def test_refused_vectors_leave_an_index_as_it_was(make):
     for queries, top_k, message in (
         (np.zeros((0, 2)), 1, "must not be empty"),
         (np.ones(3), 1, "shape"),
+        ("Which river?", 1, "Embed texts first"),
         (np.array([np.nan, 1.0]), 1, "finite"),
         (np.ones(2), 0, "`top_k`"),
     ):
@@ -473,8 +475,12 @@ def test_damaged_folders_are_refused(tmp_path, small_training):
             with pytest.raises(ValueError, match=str(tmp_path)):
                 Index.load(tmp_path / "index")
             (tmp_path / "index" / "config.json").unlink()
-    with pytest.raises(FileNotFoundError):
-        Index.load(tmp_path / "nothing")
+    (tmp_path / "table.csv").touch()
+    for name in ("nothing", "table.csv"):
+        with pytest.raises(FileNotFoundError, match=r"opens a folder that `Index\.save` wrote"):
+            Index.load(tmp_path / name)
+    with pytest.raises(FileExistsError, match=r"saved in a folder\. Received: .*table\.csv"):
+        index.save(tmp_path / "table.csv")
 
 
 TEXTS = ["The Nile is in Egypt.", "Rivers of Europe: the Rhine, the Rhine.", "尼罗河在埃及。"]
