@@ -398,10 +398,10 @@ def _text_advice(value):
 
 def describe(value):
     """Returns a value, shortened, with its type, for a message."""
-    shown = repr(value)
-    if len(shown) > 60:
-        shown = shown[:57] + "..."
-    return f"{shown} of type {type(value).__name__}"
+    text = repr(value)
+    if len(text) > 60:
+        text = text[:57] + "..."
+    return f"{text} of type {type(value).__name__}"
 
 
 def _message(name, rule, value, advice):

@@ -88,6 +88,7 @@ _ARGUMENTS = {
     "attention_probs_dropout_prob": "`attention_dropout`",
     "lr": "`learning_rate`",
     "lr_scheduler_type": "`lr_schedule`",
+    "decay": "`lr_schedule`",
     "epoch": "`epochs`",
     "learning_rate": "`compile(learning_rate=...)`",
     "batchsize": "`batch_size`",

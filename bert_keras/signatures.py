@@ -19,14 +19,16 @@ def parameters_of(function: Callable[..., Any]) -> tuple[dict[str, inspect.Param
     return named, any(p.kind == p.VAR_KEYWORD for p in parameters.values())
 
 
-def check_arguments(names: Iterable[str], function: Callable[..., Any]) -> None:
-    """Raises `TypeError` for a name that is not an argument of the function."""
-    known, _ = parameters_of(function)
+def check_arguments(
+    names: Iterable[str], function: Callable[..., Any], further: Iterable[str] = ()
+) -> None:
+    """Raises `TypeError` for a name that is not an argument of the function, or a further one."""
+    known = [*further, *parameters_of(function)[0]]
     for name in names:
         if name not in known:
             raise TypeError(
                 f"`{function.__name__}` has no argument {name!r}.{renamed_argument(name)} It takes "
-                f"{[*known]}."
+                f"{known}."
             )
 
 

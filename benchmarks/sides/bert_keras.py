@@ -9,6 +9,7 @@ import bert_keras as package
 from bert_keras.engine import kernels
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.attention import SelfAttention
+from bert_keras.tasks.user_columns import normalize_columns
 from sides import jobs
 
 package.keep_freed_memory()
@@ -107,8 +108,9 @@ def arrays(job):
     texts = jobs.as_given(job)
 
     def run():
-        examples = classifier.data.encode(texts, training=False)
-        batches = classifier.data.batches(examples, batch_size=job["batch"])
+        columns = normalize_columns(classifier, texts)
+        rows = classifier.encode_columns(columns, training=False)
+        batches = classifier.make_batches(rows, job["batch"])
         for index in range(len(batches)):
             batches[index]
 

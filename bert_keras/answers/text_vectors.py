@@ -153,7 +153,7 @@ class _Marked:
     """Mixin that fills up queries with `[MASK]` and marks the tokens that count in scores.
 
     Args:
-        settings: dict, see `bert_keras.answers.text_vectors.TokenVectors`.
+        settings: dict, see `bert_keras.answers.text_vectors.TokenVectorsAnswerer`.
         is_query: bool `(num_texts,)`, which texts are queries.
         *arguments: of `TextRows` or `GroupRows`.
     """

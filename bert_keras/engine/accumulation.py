@@ -71,7 +71,7 @@ def weighed(model, batch):
 def _weight_of(model, x, y, sample_weight):
     """Returns the divisor of the batch's mean loss, a float32 scalar, or `None` for a sum."""
     if hasattr(model, "batch_weights"):  # A task.
-        sample_weight = model.batch_weights(x, sample_weight)
+        sample_weight = model.batch_weights(x, y, sample_weight)
     if not getattr(model, "losses_share_weights", True):
         return ops.ones(())
     losses = keras.tree.flatten(model.loss)

@@ -33,9 +33,15 @@ def write_folder(model, folder, verbose=None):
 
     Raises:
         ValueError: the model has no tokenizer or no answer; its own or its preprocessor's class
-            changes how texts become rows; or an answer of the user needs more than a folder has.
+            changes how texts become rows; an answer of the user needs more than a folder has; or
+            the folder holds something else, such as a preset.
     """
     config = _config_of(model)
+    if (pathlib.Path(folder) / "config.json").exists() and not runtime.is_exported(folder):
+        raise ValueError(
+            "An export goes into a new folder, or replaces another export. Received: "
+            f"{folder}, whose config.json is of something else. Name another folder."
+        )
     library = library_of(model.answerers)
     formats.check_packages("onnx")
     folder = pathlib.Path(folder)

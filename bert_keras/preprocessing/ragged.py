@@ -49,13 +49,22 @@ class Ragged:
         return cls(values, np.cumsum(lengths) - lengths, lengths)
 
     @classmethod
-    def from_rows(cls, rows: Ragged | Sequence[Iterable[int]], dtype: DTypeLike = np.int32) -> Self:
-        """Returns rows from a list of lists or arrays; a `Ragged` is returned unchanged."""
+    def from_rows(
+        cls, rows: Ragged | Sequence[Iterable[float]], dtype: DTypeLike | None = None
+    ) -> Self:
+        """Returns rows from a list of lists or arrays of numbers; a `Ragged` stays as it is.
+
+        Args:
+            rows: the rows.
+            dtype: dtype of the values; `None` for int32, or float32 if one of them is a float.
+        """
         if isinstance(rows, cls):
             return rows
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-        flat = itertools.chain.from_iterable(rows)
-        return cls.from_flat(np.fromiter(flat, dtype, int(lengths.sum())), lengths)
+        values = list(itertools.chain.from_iterable(rows))
+        if dtype is None:
+            dtype = np.float32 if np.asarray(values).dtype.kind == "f" and values else np.int32
+        return cls.from_flat(np.fromiter(values, dtype, len(values)), lengths)
 
     def __len__(self) -> int:
         return len(self.lengths)

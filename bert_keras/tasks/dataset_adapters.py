@@ -26,13 +26,14 @@ def dataset_arguments(task, columns, batch_size=None):
         columns: `Columns` of the kind `"batches"`.
         batch_size: int, or `None`.
     """
-    arguments = {"x": adapt(task, columns.x)}
+    check_is_dataset(columns.x)
     if columns.y is not None or columns.sample_weight is not None:
         raise ValueError(
             "A data set that is read batch by batch must yield its labels and weights, "
-            f"`(text, label)`. Received: some beside a {type(columns.x).__name__}. Make it a list, "
-            "in the order of the labels."
+            f"`(x, y, sample_weight)`. Received: labels or weights beside a "
+            f"{type(columns.x).__name__}. Make it a list, or let it yield them."
         )
+    arguments = {"x": adapt(task, columns.x)}
     return arguments if batch_size is None else {**arguments, "batch_size": batch_size}
 
 
@@ -112,7 +113,13 @@ def _encoded(task, training, batch):
     """Returns a batch of ready inputs, and labels as the loss takes them."""
     texts = as_str(batch)
     are_texts = is_text(texts) and all(isinstance(x, (str, float, type(None))) for x in texts)
-    x, *rest = (batch,) if are_texts or not isinstance(batch, (tuple, list)) else batch
+    is_whole = are_texts or _is_table(batch) or not isinstance(batch, (tuple, list))
+    x, *rest = (batch,) if is_whole else batch
+    if len(rest) > 2:
+        raise ValueError(
+            "A batch must be inputs, `(x, y)` or `(x, y, sample_weight)`. Received: a "
+            f"{type(batch).__name__} of {len(batch)}."
+        )
     x = as_str(x)
     columns = normalize_columns(task, x if has_names(x) else _column(x), *rest)
     if columns.kind != "arrays":
@@ -147,6 +154,14 @@ def _column(x):
         "It must begin with a dict of arrays as in bert_keras.inputs, a column of str, or a tuple "
         f"of such columns. Received: {type(x).__name__}, beginning with {x!r:.80}."
     )
+
+
+def _is_table(batch):
+    """Whether a batch is a list of dicts, an example each, rather than inputs and labels."""
+    if not (isinstance(batch, list) and has_names(batch)):
+        return False
+    has_texts = any(isinstance(value, str) for value in batch[0].values())
+    return has_texts or (len(batch) > 1 and all(row.keys() == batch[0].keys() for row in batch))
 
 
 def _is_rows(column):

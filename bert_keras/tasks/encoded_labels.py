@@ -1,6 +1,7 @@
 """Labels as users give them, names or numbers, as the arrays that losses take."""
 
 import numpy as np
+from keras import ops
 
 from bert_keras.checks import (
     as_column,
@@ -12,7 +13,7 @@ from bert_keras.checks import (
     is_int,
     raise_at_first,
 )
-from bert_keras.inputs import PADDING_MASK
+from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.training.default_hyperparameters import bias_of_new
 
@@ -323,16 +324,26 @@ def class_weight_by_index(task, class_weight, columns):
 
 
 def token_weights(inputs, sample_weight=None):
-    """Returns weights of tokens, 0 for padding; those that are one for each token stay.
+    """Returns weights of tokens, 0 for padding; weights of tokens stay as they are.
 
     Args:
-        inputs: dict of arrays.
-        sample_weight: float `(batch,)` or `(batch, seq_len)`; `None` for 1.
+        inputs: dict of arrays or tensors.
+        sample_weight: float `(batch,)` or `(batch, 1)`, one for each example, or `(batch,
+            seq_len)`; `None` for 1.
     """
-    if PADDING_MASK not in inputs or np.ndim(sample_weight) > 1:
-        return sample_weight
-    weights = np.float32(1) if sample_weight is None else np.asarray(sample_weight)[:, None]
-    return np.asarray(inputs[PADDING_MASK], "float32") * weights
+    ids, mask = inputs[TOKEN_IDS], inputs.get(PADDING_MASK)
+    if sample_weight is None and mask is None:
+        return None
+    on_host = not ops.is_tensor(ids)
+    as_array = np.asarray if on_host else ops.convert_to_tensor
+    mask = (np if on_host else ops).ones_like(ids) if mask is None else mask
+    mask = as_array(mask, "float32")
+    if sample_weight is None:
+        return mask
+    weights = as_array(sample_weight, "float32")
+    if len(weights.shape) == 2 and weights.shape[1] != 1:
+        return weights
+    return weights.reshape((-1, 1)) * mask if on_host else ops.reshape(weights, (-1, 1)) * mask
 
 
 def class_weighted(labels, sample_weight, class_weight, num_classes=None):

@@ -1,5 +1,6 @@
 """The one base class of all tasks: a backbone, a head and a preprocessor that train together."""
 
+import copy
 import functools
 import operator
 import types
@@ -21,11 +22,11 @@ from bert_keras.checks import (
 )
 from bert_keras.engine.jax_compilation_cache import COMPILES_SHAPES
 from bert_keras.engine.train_step import shares_batches
-from bert_keras.inputs import PADDING_MASK, TOKEN_IDS, check_keys
+from bert_keras.inputs import TOKEN_IDS, check_keys
 from bert_keras.layers.initializer import build_parts
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.backbone import Backbone
-from bert_keras.models.model import BuiltModel, settings_of
+from bert_keras.models.model import BuiltModel, arguments_of, settings_of
 from bert_keras.preprocessing.batching import (
     DEFAULT_BATCH_SIZE,
     BucketedBatches,
@@ -50,6 +51,7 @@ from bert_keras.tasks.user_columns import (
     as_validation_columns,
     check_bucket_window,
     check_labels_and_weights,
+    check_weights_by_output,
     normalize_columns,
     num_examples,
     split_off_end,
@@ -389,12 +391,15 @@ class Task(AdaptedTask, BuiltModel):
         Args:
             optimizer: a Keras optimizer.
             keeps_losses: bool, `True` keeps the losses and metrics of the last `compile`, rather
-                than make them anew.
+                than make them anew, if no setting of the task has changed since.
         """
-        # Keras keeps the losses and the metrics where it gets none.
         recipe = self.recipe
+        settings = {name: vars(self).get(name) for name in arguments_of(type(self))}
+        # Keras keeps the losses and the metrics where it gets none.
+        keeps_losses = keeps_losses and recipe.was_compiled_for(settings)
         arguments = recipe.keras_arguments if keeps_losses else recipe.arguments(self)
         super().compile(optimizer=optimizer, **arguments)
+        recipe.task_settings = settings
 
     def get_compile_config(self) -> dict[str, Any]:
         """Returns what `compile_from_config` needs, without the backend's own choices."""
@@ -495,14 +500,15 @@ class Task(AdaptedTask, BuiltModel):
             if class_weight is not None:
                 num_classes = getattr(self, "num_classes", None)
                 weights = data.labels, data.sample_weight, class_weight, num_classes
-                data.sample_weight = class_weighted(*weights)
+                data = copy.copy(data).labelled(data.labels, class_weighted(*weights))
             check_not_empty(data, "Batches need at least one row")
             batches = range(0, len(data), check_int("batch_size", size))
             # Their batches shuffle themselves, by the seed and the number of the epoch.
             arguments = {"shuffle": False}
         if validation_data is not None:
             held_out = as_validation_columns(self, validation_data)
-            held_out = self._evaluation_arguments(held_out, validation_batch_size or batch_size)
+            size_held_out = batch_size if validation_batch_size is None else validation_batch_size
+            held_out = self._evaluation_arguments(held_out, size_held_out)
             arguments["validation_data"] = held_out["x"]
         recipe = self.recipe
         run = epochs, initial_epoch, steps_per_epoch, bucket_window, callbacks
@@ -526,19 +532,27 @@ class Task(AdaptedTask, BuiltModel):
         with freezing.without_gradients(freezing.excluded_weights(self)):
             return super().train_step(*args)
 
-    def batch_weights(self, x: Any, sample_weight: Any) -> Any:
-        """Returns a batch's weights. Where each token has a label, padding weighs 0 by default."""
-        if sample_weight is None and self.label_per_token and x and PADDING_MASK in x:
-            return keras.ops.cast(x[PADDING_MASK], "float32")
-        return sample_weight
+    def batch_weights(self, x: Any, y: Any, sample_weight: Any) -> Any:
+        """Returns a batch's weights; where each token has a label, those of its tokens.
+
+        Args:
+            x: dict of inputs, or another structure, whose weights stay as they are.
+            y: labels; those of tokens are `(batch, seq_len, ...)`.
+            sample_weight: see `token_weights`.
+        """
+        has_tokens = isinstance(x, Mapping) and TOKEN_IDS in x and len(getattr(y, "shape", ())) > 1
+        if not (self.label_per_token and has_tokens):
+            return sample_weight
+        return token_weights(x, sample_weight)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """Returns the loss, see `keras.Model.compute_loss` and `batch_weights`."""
-        return super().compute_loss(x, y, y_pred, self.batch_weights(x, sample_weight), training)
+        sample_weight = self.batch_weights(x, y, sample_weight)
+        return super().compute_loss(x, y, y_pred, sample_weight, training)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         """Returns the metrics, see `keras.Model.compute_metrics` and `batch_weights`."""
-        return super().compute_metrics(x, y, y_pred, self.batch_weights(x, sample_weight))
+        return super().compute_metrics(x, y, y_pred, self.batch_weights(x, y, sample_weight))
 
     def evaluate(
         self,
@@ -645,6 +659,8 @@ class Task(AdaptedTask, BuiltModel):
         check_labels_and_weights(inputs, y, sample_weight)
         self.check_arrays(inputs)
         labels = self.encode_ready_labels(y, inputs) if training else None
+        if isinstance(sample_weight, dict):
+            check_weights_by_output(labels, sample_weight)
         if training and self.label_per_token:
             sample_weight = token_weights(inputs, sample_weight)
         return ReadyRows(inputs).labelled(labels, sample_weight)
@@ -711,7 +727,7 @@ class Task(AdaptedTask, BuiltModel):
         if kind == "arrays" and dtype in "OU" and y is not None:
             # Names, or a list, which Keras would take for several outputs.
             y = self.encode_ready_labels(y, x)
-        return x, y, sample_weight
+        return x, y, self.batch_weights(x, y, sample_weight)
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Returns the outputs for a dict of arrays or tensors, or for texts.

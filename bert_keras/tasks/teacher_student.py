@@ -106,12 +106,12 @@ class JointTask(Task):
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """Returns the loss, see `keras.Model.compute_loss`; `y` is what `fit` was given."""
-        weights = self.batch_weights(x, sample_weight)
+        weights = self.batch_weights(x, y, sample_weight)
         return super().compute_loss(x, *self._targets(x, y, y_pred, weights), training)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         """Returns the metrics, see `keras.Model.compute_metrics`."""
-        weights = self.batch_weights(x, sample_weight)
+        weights = self.batch_weights(x, y, sample_weight)
         return super().compute_metrics(x, *self._targets(x, y, y_pred, weights))
 
     # Files

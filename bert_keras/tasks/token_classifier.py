@@ -30,7 +30,6 @@ from bert_keras.checks import (
     refuse_smoothing,
 )
 from bert_keras.heads.token import TokenHead
-from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.entities import entity_scores
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
@@ -219,6 +218,7 @@ class TokenClassifier(Task):
             training: bool.
         """
         if self.crf:
+            sample_weight = self.batch_weights(x, y, sample_weight)
             y, y_pred, sample_weight = self.chain_losses(x, y, y_pred, sample_weight)
         return super().compute_loss(x, y, y_pred, sample_weight, training)
 
@@ -229,8 +229,6 @@ class TokenClassifier(Task):
 
         Averaged by these weights, the losses are a mean over words. See `compute_loss`.
         """
-        if sample_weight is None:
-            sample_weight = x.get(PADDING_MASK)
         if sample_weight is None:
             sample_weight = ops.ones_like(y_pred[..., 0])
         weights = ops.cast(sample_weight, "float32")

@@ -12,7 +12,15 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from bert_keras.checks import as_column, as_str, check_int, is_column, is_int, is_table
+from bert_keras.checks import (
+    as_column,
+    as_str,
+    check_int,
+    describe,
+    is_column,
+    is_int,
+    is_table,
+)
 from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.migration_hints import our_input
 from bert_keras.preprocessing.ragged import Ragged
@@ -215,7 +223,8 @@ def _as_matrix(column, fill=0):
             return column
     rows = [np.asarray(row) for row in as_column(column)]
     if len({row.shape for row in rows}) > 1 and {row.ndim for row in rows} == {1}:
-        dtype = np.result_type(*{row.dtype for row in rows})
+        # Signed, so that -1 can fill it.
+        dtype = np.result_type(*{row.dtype for row in rows}, np.int8)
         return Ragged.from_rows(rows, dtype).to_dense(padding=fill)
     return np.stack(rows) if rows else np.zeros((0,), "int32")
 
@@ -390,6 +399,18 @@ def check_labels_and_weights(x, y, sample_weight=None):
     weights = 0.0 if sample_weight is None or isinstance(sample_weight, dict) else sample_weight
     if not np.isfinite(np.asarray(weights, "float64")).all():
         raise ValueError("Sample weights must be finite numbers. Received NaN or infinity.")
+
+
+def check_weights_by_output(labels, sample_weight):
+    """Raises `ValueError` unless a dict of weights has finite ones, by the names of the labels."""
+    names = [*labels] if isinstance(labels, dict) else []
+    unknown = [name for name in sample_weight if name not in names]
+    if unknown or not all(np.isfinite(np.asarray(w)).all() for w in sample_weight.values()):
+        raise ValueError(
+            "A dict of sample weights must hold finite numbers by the names of outputs, "
+            f"{names or 'of which this task has one: pass an array'}. Received: "
+            f"{describe(unknown or sample_weight)}."
+        )
 
 
 def check_bucket_window(bucket_window, columns, shuffle):

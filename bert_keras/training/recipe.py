@@ -84,6 +84,7 @@ class TrainingConfig:
         chose_epochs: bool, whether the recipe chose that number.
         keras_arguments: dict, further arguments of `keras.Model.compile`.
         is_running: bool, whether `fit` is running.
+        task_settings: dict, the task's constructor arguments at the last `compile`, or `None`.
 
     Raises:
         ValueError: an argument would have no effect.
@@ -106,9 +107,10 @@ class TrainingConfig:
         loss = keras.tree.map_structure(_as_loss_of_logits, loss)
         self._loss, self.label_smoothing = loss, label_smoothing
         self._metrics, self._weighted_metrics = metrics, weighted_metrics
-        check_arguments(kwargs, keras.Model.compile)
+        check_arguments(kwargs, keras.Model.compile, DEFAULTS)
         self.keras_arguments = kwargs
         self.seed = self.bucket_window = self.num_epochs = self._random_state = None
+        self.task_settings = None
         self.is_running = self.chose_epochs = False
 
     def _check(self, optimizer):
@@ -129,6 +131,15 @@ class TrainingConfig:
     def ignores_weight_0(self):
         """Whether rows of weight 0 count neither in the loss nor in the metrics."""
         return self.uses_task_loss and not self._metrics
+
+    def was_compiled_for(self, settings):
+        """Whether losses that were made for a task's settings suit these."""
+        plain = (str, int, float, tuple)
+        before = self.task_settings or {}
+        return before.keys() == settings.keys() and all(
+            value is before[name] or (isinstance(value, plain) and value == before[name])
+            for name, value in settings.items()
+        )
 
     @property
     def uses_task_loss(self):
@@ -281,7 +292,8 @@ class TrainingConfig:
         """
         if epochs is not None:
             check_int("epochs", epochs, 0)
-        steps = _num_steps(batches, steps_per_epoch) if self.makes_optimizer else None
+        needs_steps = self.has_schedule or (epochs is None and self._may_choose(task))
+        steps = _num_steps(batches, steps_per_epoch) if needs_steps else None
         if initial_epoch == 0:
             self.chose_epochs = epochs is None and not steps_per_epoch
             chosen = 1 if self.chose_epochs else epochs
@@ -336,7 +348,7 @@ class TrainingConfig:
         last_step = getattr(schedule, "total_steps", 0)
         if initial_epoch == 0 or steps_done(optimizer) == 0:
             frozen_paths = optimizer.frozen_paths if optimizer.built else []
-            total_steps = max(1, steps * (epochs - initial_epoch))
+            total_steps = None if steps is None else max(1, steps * (epochs - initial_epoch))
             optimizer = self.make_optimizer(task, total_steps)
             task.compile_with(optimizer, keeps_losses=not shares_batches(task))
             if frozen_paths:

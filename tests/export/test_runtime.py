@@ -6,6 +6,7 @@ import os
 import pathlib
 import pickle
 import re
+import shutil
 import subprocess
 import sys
 import zlib
@@ -410,6 +411,18 @@ def test_other_folders_with_these_files_are_not_taken_for_exports(tmp_path):
     for text in ("", "[" * 99999, "[1]", '{"model_type": "bert"}'):
         (tmp_path / "config.json").write_text(text)
         assert not runtime.is_exported(tmp_path)
+
+
+def test_a_preset_and_an_export_do_not_overwrite_each_other(folder, tmp_path):
+    task = task_of("TextClassifier", num_classes=3)
+    task.save_to_preset(tmp_path / "preset")
+    with pytest.raises(ValueError, match=r"Name another folder"):
+        task.export(tmp_path / "preset", format="onnx")
+    assert bert_keras.TextClassifier.from_preset(tmp_path / "preset").num_classes == 3
+    shutil.copytree(folder / "single", tmp_path / "exported")
+    with pytest.raises(ValueError, match=r"exported task .*Name another folder"):
+        task.save_to_preset(tmp_path / "exported")
+    assert runtime.load(tmp_path / "exported").classify("a b")
 
 
 def test_classes_that_change_texts_in_their_own_way_are_refused(tmp_path):

@@ -43,3 +43,10 @@ def test_scattered_rows_begin_at_their_columns():
     out = np.zeros((3, 5), dtype=np.int32)
     Ragged.from_rows([[1, 2], [], [3]]).scatter(out, np.array([3, 0, 1]))
     assert out.tolist() == [[0, 0, 0, 1, 2], [0, 0, 0, 0, 0], [0, 3, 0, 0, 0]]
+
+
+def test_floats_stay_floats():
+    rows = [[0.25, 0.5], [1.5]]
+    assert Ragged.from_rows(rows).to_lists() == rows
+    assert Ragged.from_rows([[1, 2], []]).values.dtype == np.int32
+    assert Ragged.from_rows([]).values.dtype == np.int32

@@ -188,3 +188,20 @@ def test_own_metrics_are_taken_and_a_file_keeps_them(name, x, metrics, names, re
     again = reloaded(task)
     found, expected = (model.evaluate(x, y, verbose=0, return_dict=True) for model in (again, task))
     assert found == expected and names <= set(found)
+
+
+def test_a_constant_rate_needs_no_number_of_steps():
+    task = classifier()
+    task.compile(learning_rate=1e-3, lr_schedule="constant", warmup=0)
+    batches = (({"token_ids": READY["token_ids"][:4]}, np.array(LABELS[:4])) for _ in range(3))
+    assert len(task.fit(batches, epochs=1, verbose=0).history["loss"]) == 1
+    assert int(task.optimizer.iterations) == 3
+
+
+def test_fit_makes_the_loss_anew_if_a_setting_has_changed():
+    embedder = tiny_task("TextEmbedder", objective="similarity")
+    before = type(embedder.loss)
+    embedder.objective = "ranking"
+    embedder.fit((["a b", "c d"], ["a", "c"]), epochs=1, verbose=0)
+    assert type(embedder.loss) is type(tiny_task("TextEmbedder", objective="ranking").loss)
+    assert type(embedder.loss) is not before

@@ -216,15 +216,30 @@ def test_padding_weighs_nothing_in_a_dataset_without_weights(shared, shared_chai
         for found in [task.evaluate(x, verbose=0) for x in datasets]:
             np.testing.assert_allclose(found, expected, rtol=1e-5)
         np.testing.assert_allclose(task.test_on_batch(inputs, labels), expected, rtol=1e-5)
-    # A weight of an example is that of each of its words.
-    examples = np.array([1.0, 0.0, 3.0])
-    weights = examples[:, None] * inputs["padding_mask"]
-    found = [
-        shared.evaluate(Batches([(inputs, labels, examples)]), verbose=0),
-        shared.evaluate(inputs, labels, sample_weight=examples, verbose=0),
-    ]
-    expected = shared.evaluate(inputs, labels, sample_weight=weights, verbose=0)
-    np.testing.assert_allclose(found, [expected] * 2, rtol=1e-5)
+
+
+@pytest.mark.each_backend
+@pytest.mark.eager
+def test_the_weight_of_an_example_is_that_of_each_of_its_words(shared, shared_chain):
+    inputs, labels = ready_batch()
+    examples = np.array([1.0, 0.0, 3.0], "float32")
+    for task in (shared, shared_chain):
+        weights = examples[:, None] * inputs["padding_mask"]
+        expected = task.evaluate(inputs, labels, sample_weight=weights, verbose=0)
+        for example_weights in (examples, examples[:, None]):
+            found = [
+                task.evaluate(Batches([(inputs, labels, example_weights)]), verbose=0),
+                task.evaluate(inputs, labels, sample_weight=example_weights, verbose=0),
+                task.test_on_batch(inputs, labels, example_weights),
+            ]
+            np.testing.assert_allclose(found, [expected] * 3, rtol=1e-5)
+    # Without a mask each token is real.
+    without = {name: inputs[name] for name in ("token_ids", "segment_ids")}
+    expected = shared.evaluate(
+        {**without, "padding_mask": np.ones_like(labels)}, labels, sample_weight=examples, verbose=0
+    )
+    found = shared.evaluate(without, labels, sample_weight=examples, verbose=0)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 # Long sentences

@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.special
-from tiny import batches_of, tiny_classifier, tiny_preprocessor, tiny_task
+from tiny import Batches, batches_of, tiny_classifier, tiny_preprocessor, tiny_task
 
 import bert_keras
 from bert_keras.tasks.user_columns import as_columns, is_texts
@@ -194,3 +194,23 @@ def test_options_that_need_other_inputs_are_refused_with_the_remedy():
 def test_a_tuple_of_texts_validates_a_task_without_labels():
     history = tiny_task("MaskedLM").fit(TEXTS, validation_data=tuple(TEXTS), verbose=0).history
     assert "val_loss" in history
+
+
+def test_a_batch_may_be_a_list_of_dicts_an_example_each():
+    task = tiny_classifier(label_names=NAMES)
+    rows = [{"text": text, "label": label} for text, label in zip(TEXTS, LABELS, strict=True)]
+    expected = task.predict(TEXTS, verbose=0)
+    for size in (1, 2, 3, 6):
+        batches = Batches([rows[start : start + size] for start in range(0, 6, size)])
+        np.testing.assert_allclose(task.predict(batches, verbose=0), expected, atol=1e-6)
+        assert np.isfinite(task.fit(batches, epochs=1, verbose=0).history["loss"]).all()
+        task = tiny_classifier(label_names=NAMES)
+        expected = task.predict(TEXTS, verbose=0)
+
+
+def test_ragged_ids_may_be_unsigned():
+    task = tiny_classifier()
+    ids = [[2, 5, 3], [2, 5, 6, 3]]
+    expected = task.predict({"input_ids": ids}, verbose=0)
+    unsigned = {"input_ids": [np.array(row, "uint16") for row in ids]}
+    np.testing.assert_array_equal(task.predict(unsigned, verbose=0), expected)

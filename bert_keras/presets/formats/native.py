@@ -9,6 +9,7 @@
 """
 
 import functools
+import pathlib
 
 import keras
 
@@ -145,9 +146,15 @@ def save_preset(model, folder, card=None):
         card: dict, see `presets.model_card`, or `None`.
 
     Raises:
-        ValueError: the preprocessor's class is not registered, so it could not be loaded again.
+        ValueError: the preprocessor's class is not registered, so it could not be loaded again; or
+            the folder holds an exported task.
     """
     check_not_quantized(model)
+    if (pathlib.Path(folder) / "runtime.py").exists():
+        raise ValueError(
+            "A preset goes into a folder of its own. Received: "
+            f"{folder}, which holds an exported task (runtime.py). Name another folder."
+        )
     model = model.without_adapters()
     backbone = getattr(model, "backbone", model)
     config = backbone.get_config()
