@@ -359,8 +359,9 @@ def _read_configs(folder):
             )
     added = _read_added(folder, config, tokens, roles_of(settings))
     settings["further_tokens"], settings["added_ids"] = added
-    length = config.get("model_max_length", config.get("max_len"))
-    if length is not None and check_number(f"model_max_length` in `{path}", length, 1) < _ENDLESS:
+    key = "max_len" if config.get("model_max_length") is None else "model_max_length"
+    length = config.get(key)
+    if length is not None and check_number(f"{key}` in `{path}", length, 1) < _ENDLESS:
         settings["model_max_length"] = int(length)
     return {name: value for name, value in settings.items() if value is not None}
 

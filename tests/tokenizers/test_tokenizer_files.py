@@ -391,8 +391,14 @@ def test_a_tokenizer_with_code_of_its_own_is_named_and_may_read_any_key(saved, c
 
 
 def test_the_longest_text_has_an_older_name(saved):
-    write_json(saved / "tokenizer_config.json", {"max_len": 77})
-    assert Tokenizer.load(saved).model_max_length == 77
+    for newer in ({}, {"model_max_length": None}):
+        write_json(saved / "tokenizer_config.json", {"max_len": 77, **newer})
+        assert Tokenizer.load(saved).model_max_length == 77
+    write_json(saved / "tokenizer_config.json", {"max_len": 77, "model_max_length": 88})
+    assert Tokenizer.load(saved).model_max_length == 88
+    write_json(saved / "tokenizer_config.json", {"max_len": "x"})
+    with pytest.raises(ValueError, match=r"^`max_len` in"):
+        Tokenizer.load(saved)
 
 
 @pytest.mark.parametrize(
