@@ -4,7 +4,7 @@ import collections
 import functools
 import re
 import struct
-from unicodedata import normalize
+from unicodedata import decomposition, normalize
 
 import numpy as np
 from tokenizers import Regex, normalizers
@@ -28,6 +28,8 @@ _FIXED = {
 # Stand between characters that must not be joined, and that must not be looked up together. Unicode
 # assigns nothing to them, and no character forms a cluster with them.
 _BREAK, _ALONE = "\ufff0\ufff1"
+# Stands behind a sequence that is replaced.
+_END = "\ufff2"
 # Code points among which are all that NFKC joins, those whose forms it joins, and the results.
 _JOINED = (range(0x3400), range(0xA000, 0xD800), range(0xFB00, 0x12000), range(0x1D000, 0x1D800))
 _JOINED += (range(0x1F100, 0x1F200),)
@@ -85,7 +87,7 @@ def read_sentence_pieces(path, without_bytes=None):
                 for key, value in _entries(table).items()
                 if len(key) > 1 and normalizer.normalize_str(f"x{key}x") != f"x{value}x"
             }
-        if len(rules) <= _MOST_RULES:
+        if 0 < len(rules) <= _MOST_RULES:
             normalizer = sentencepiece_normalizer(table, user_defined, rules)
         normalizer.normalize_str("".join(map(chr, range(0xD800))))
     except KeyboardInterrupt:
@@ -147,14 +149,20 @@ def sentencepiece_normalizer(table, symbols=(), rules=None):
     steps.append(normalizers.Replace(_BREAK, ""))
     # Characters for private use stand meanwhile for what is replaced in another way, or not at all.
     cleaning = normalizers.Sequence(steps)
-    kept = {x: x for x in symbols if rules or cleaning.normalize_str(x) != x}
-    texts = {**(rules or {}), **kept}
+    texts, before = rules or {}, []
+    if texts or any(cleaning.normalize_str(x) != x for x in symbols):
+        # As in SentencePiece the leftmost sequence is replaced, of several there the first symbol,
+        # of several rules the longest. So one pass marks their ends.
+        order = [*symbols, *sorted(texts, key=len, reverse=True)]
+        pattern = rf"(?:{'|'.join(map(re.escape, order))})\K"
+        before.append(normalizers.Replace(Regex(pattern), _END))
+        texts = {**texts, **{x: x for x in symbols}}
     places = [(x, chr(0xF0000 + n)) for n, x in enumerate(sorted(texts, key=len, reverse=True))]
-    before = [normalizers.Replace(x, place) for x, place in places]
+    before += [normalizers.Replace(x + _END, place) for x, place in places]
     after = [normalizers.Replace(place, texts[x]) for x, place in places]
     # Only spaces are cut and joined, not tabs; and `Metaspace` puts none before a first `▁`.
-    rules = {r"\A +|[ ▁]+\z": "", "  +": " ", r"\A(?=▁)": "▁"}
-    spaces = [normalizers.Replace(Regex(pattern), text) for pattern, text in rules.items()]
+    cuts = {r"\A +|[ ▁]+\z": "", "  +": " ", r"\A(?=▁)": "▁"}
+    spaces = [normalizers.Replace(Regex(pattern), text) for pattern, text in cuts.items()]
     return normalizers.Sequence([*before, *(steps if table else ()), *after, *spaces])
 
 
@@ -166,25 +174,32 @@ def _joined_sequences():
     (half-width kana, say). A character and a mark that are joined already take no second mark.
     """
     forms, tree, followers = collections.defaultdict(list), {}, set()
-    parts = [(chr(x), normalize("NFKD", chr(x))) for codes in _JOINED for x in codes]
-    for character, form in parts:
+    # Few containers are made: the first load of a file otherwise waits for the garbage collector.
+    for character in (chr(code) for codes in _JOINED for code in codes):
+        if not decomposition(character) and not "\uac00" <= character <= "\ud7a3":
+            continue
+        form = normalize("NFKD", character)
         if len(form) == 1:
             forms[form].append(character)
-    for _, form in parts:
-        if len(form) > 1 and normalize("NFC", form) != form:
+        elif normalize("NFC", form) != form:
             node = tree
-            for character in form:
-                node = node.setdefault(character, {})
+            for part in form:
+                node = node.setdefault(part, {})
             node[""] = {}  # The end of a sequence.
-            followers.update(*(forms[character] for character in form[1:]))
+            followers.update(form[1:])
 
     def pattern(node):
-        rests = collections.defaultdict(list)
-        for character in node.keys() - {""}:
-            rests[pattern(node[character])] += forms[character]
-        choices = sorted(_character_class(rests[rest]) + rest for rest in rests)
-        return f"(?:{'|'.join(choices)}){'?' * ('' in node)}" if choices else ""
+        return choices(frozenset((part, pattern(rest)) for part, rest in node.items()))
 
+    @functools.cache
+    def choices(sequences):
+        firsts = collections.defaultdict(list)
+        for part, rest in sequences - {("", "")}:
+            firsts[rest] += [part, *forms[part]]
+        choices = sorted(_character_class(firsts[rest]) + rest for rest in firsts)
+        return f"(?:{'|'.join(choices)}){'?' * (('', '') in sequences)}" if choices else ""
+
+    followers = {form for part in followers for form in (part, *forms[part])}
     return pattern(tree), f"[{_character_class(followers)}{_FOLLOWERS}]"
 
 

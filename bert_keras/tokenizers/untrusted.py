@@ -24,7 +24,7 @@ def check_harmless(saved, backend):
         advice = "Common values are 100 and 200."
         check_int("max_input_chars_per_word", longest, 1, LONGEST_WORD, advice)
     parts = [saved[name] for name in ("normalizer", "pre_tokenizer", "decoder")]
-    patterns = [pattern for part in parts for pattern in _values(part, "Regex")]
+    patterns = [x["Regex"] for part in parts for x in _holders(part, "Regex")]
     rule = "A pattern must not repeat a repeat, whose time doubles with each character"
     raise_at_first(list(map(_repeats_a_repeat, patterns)), patterns, rule)
     if (growth := max(map(_growth, parts))) > _MOST_GROWTH:
@@ -32,26 +32,35 @@ def check_harmless(saved, backend):
             f"Text must not grow to more than {_MOST_GROWTH} times its length when it is "
             f"normalized. Received: replacements that make it {growth} times as long."
         )
-    if any(_values(saved["normalizer"], "precompiled_charsmap")):
+    if any(_holders(saved["normalizer"], "precompiled_charsmap")):
         for begin in range(0, len(_CODE_POINTS), _CHUNK):
             text = backend.normalizer.normalize_str(_CODE_POINTS[begin : begin + _CHUNK])
             if len(text) > _MOST_GROWTH * _CHUNK:
                 raise ValueError(f"{_CHUNK} characters must not become {len(text)}.")
 
 
-def _values(part, key):
-    """Yields the values of a key at any depth."""
-    for name, value in part.items() if isinstance(part, dict) else enumerate(part or ()):
-        if name == key:
-            yield value
-        elif isinstance(value, (dict, list)):
-            yield from _values(value, key)
+def _holders(part, key):
+    """Yields the dicts that have a key, at any depth."""
+    if isinstance(part, dict) and key in part:
+        yield part
+    for value in part.values() if isinstance(part, dict) else part or ():
+        if isinstance(value, (dict, list)):
+            yield from _holders(value, key)
 
 
 def _growth(part):
-    """Returns by which factor replacements and prefixes may lengthen a text."""
-    inserted = [*_values(part, "content"), *_values(part, "prepend")]
-    return math.prod(max(1, len(text)) for text in inserted)
+    """Returns by which factor replacements and prefixes may lengthen a text.
+
+    The factors of replacements are multiplied, except where each replaces another character, which
+    none of those before it inserts: there only the largest counts.
+    """
+    runs = [[step["prepend"]] for step in _holders(part, "prepend")] + [[]]
+    for step in _holders(part, "content"):
+        character = step.get("pattern", {}).get("String", "")
+        if len(character) != 1 or any(character in text for text in runs[-1]):
+            runs.append([])
+        runs[-1].append(step["content"])
+    return math.prod(max([1, *map(len, run)]) for run in runs)
 
 
 def _repeats_a_repeat(pattern):

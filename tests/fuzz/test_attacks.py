@@ -339,6 +339,10 @@ def with_a_huge_id():
         (piece_tokenizer(max_input_chars_per_word=10**9), "from 1 to 1000"),
         (piece_tokenizer([normalizers.Replace("a", "aaaa")] * 12), "must not grow"),
         (piece_tokenizer([normalizers.Prepend("a" * 1000)]), "must not grow"),
+        (
+            piece_tokenizer([normalizers.Replace("a", "b" * 9), normalizers.Replace("b", "a" * 9)]),
+            "must not grow",
+        ),
         (piece_tokenizer(pattern=r"(a+)+$"), "must not repeat"),
         (piece_tokenizer(pattern=r"(?:(x|a*)b)*"), "must not repeat"),
         (piece_tokenizer(pattern=r"([a-z]{2,}|\d)*z"), "must not repeat"),

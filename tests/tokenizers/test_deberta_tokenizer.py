@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+import sentencepiece
 import transformers
 from bundle_writer import field
 from files import write_json
@@ -64,3 +65,11 @@ def test_the_first_pieces_of_the_file_name_its_kind(tmp_path, model):
     path.write_bytes(model + field(2, field(24, 1)))
     with pytest.raises(ValueError, match="treat_whitespace_as_suffix=False"):
         UnigramTokenizer(path)
+
+
+def test_symbols_of_the_file_are_found_as_sentencepiece_finds_them(tmp_path):
+    path = tmp_path / "spm.model"
+    path.write_bytes(sentence_pieces(TEXTS, **OPTIONS))
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    for text in ("low<user>er", "<user>low a", "a <user> low", "low\u2026 \uff21", "a\u00a0low"):
+        assert UnigramTokenizer(path)(text) == theirs.encode(text)
