@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_keras import datasets, metrics
-from bert_keras.checks import check_exists, raise_if_unused
+from bert_keras.checks import check_exists, check_not_empty, raise_if_unused
+from bert_keras.cli.measures import TRUE_PAIR
 from bert_keras.cli.options import LAYOUT, passed_flags
 from bert_keras.datasets.labelled_texts import ExampleSet
 from bert_keras.datasets.reviews import SENTIMENT_SENTENCES_FILES
@@ -91,6 +92,64 @@ def texts_of(examples):
     if isinstance(column, tuple):
         return column
     return [text if isinstance(text, str) else " ".join(text) for text in column]
+
+
+def contents_of(examples):
+    """Returns all columns of examples, of which a checksum is made."""
+    return [getattr(examples, name) for name in examples.columns]
+
+
+# Arguments of `fit`
+
+
+def fit_options(flags, splits, model):
+    """Returns the examples to train on, and those whose loss `fit` computes too."""
+    train, dev = splits.train, splits.dev
+    return {
+        "x": columns_of(train),
+        "y": labels_of(train),
+        "validation_data": (columns_of(dev), labels_of(dev)),
+    }
+
+
+def fit_options_of_pairs(flags, splits, model):
+    """Returns pairs with their similarities, or for ranking those that mean the same."""
+    train = splits.train
+    if flags.objective != "ranking":
+        return {"x": train.texts, "y": train.labels}
+    first, second = train.take(np.flatnonzero(train.labels >= TRUE_PAIR)).texts
+    check_not_empty(first, "--objective ranking needs pairs with the same meaning")
+    return {"x": (first, second), "y": groups_of(first, second)}
+
+
+def groups_of(first, second):
+    """Returns a number for each pair, the same for pairs that are connected by equal texts.
+
+    Pairs (a, b), (c, b) and (c, d) are one group: as negatives of one another they would teach that
+    a and d differ, although both mean the same as b and c.
+
+    Args:
+        first: list of str.
+        second: list of str.
+
+    Returns:
+        int32 `(num_pairs,)`, the connected components of the graph of texts with pairs as edges.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    texts, ids = np.unique([*first, *second], return_inverse=True)
+    first_ids, second_ids = np.split(ids, 2)
+    shape = (len(texts), len(texts))
+    graph = coo_array((np.ones(len(first_ids)), (first_ids, second_ids)), shape)
+    return connected_components(graph, directed=False)[1][first_ids].astype("int32")
+
+
+def fit_options_of_questions(flags, splits, model):
+    """Returns questions; raises now, not after hours, if one to measure on has no token."""
+    for examples in filter(None, (splits.dev, splits.test)):
+        model.cut(examples.examples)
+    return {"x": splits.train.examples}
 
 
 # Files by part

@@ -1,10 +1,11 @@
 """The kinds of examples that `train` and `evaluate` know, one row of a table each.
 
 What a task is called, how it answers and what its labels mean follow from the task's class. A row
-adds what only files and runs need: how they are read and measured.
+adds what only files and runs need: how they are read, trained on and measured.
 """
 
 import inspect
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from bert_keras.answers.entity_tags import SCHEMES
 from bert_keras.cli import example_files, measures
 from bert_keras.cli.options import LAYOUT, Option
 from bert_keras.presets.families.record import TASKS as TASK_OF_HEAD
+from bert_keras.training import CosineRegression, MultipleNegativesRanking
 
 PROBLEM_TYPES = ("single_label", "multi_label", "regression")
 TRUNCATIONS = ("head", "tail", "head_tail")
@@ -60,7 +62,14 @@ class Kind(NamedTuple):
         num_columns: the least and the most columns of texts in the user's own files; `()` for
             files without such columns.
         needs: names of the packages that measuring needs.
-        validates: bool, whether `fit` also computes the loss on the dev set.
+        choose_model: function from the class, the arguments of `from_preset` and the setting of a
+            trial to the class and its arguments.
+        compile_options: function from flags to further arguments of `compile`.
+        fit_options: function from flags, `Splits` and a model to the examples as arguments of
+            `fit`.
+        reference_scores: function from flags, `Splits` and a function that makes models, whose
+            arguments replace those of the flags, to dicts of scores to compare with, by name.
+        contents: function from examples to what their checksum is made of.
         cuts_all: bool, whether `--sample` also cuts the sets to measure on.
         keeps_answers: bool, whether the answers on the dev set are written too.
     """
@@ -77,7 +86,11 @@ class Kind(NamedTuple):
     defaults: dict[str, Any] = {}  # noqa: RUF012
     num_columns: tuple[int, ...] = ()
     needs: tuple[str, ...] = ()
-    validates: bool = True
+    choose_model: Callable = lambda cls, options, setting: (cls, options)
+    compile_options: Callable = lambda flags: {}
+    fit_options: Callable = example_files.fit_options
+    reference_scores: Callable = lambda flags, splits, make: {}
+    contents: Callable = example_files.contents_of
     cuts_all: bool = False
     keeps_answers: bool = False
 
@@ -92,6 +105,23 @@ def _task_of(head):
     return getattr(bert_keras, TASK_OF_HEAD[head])
 
 
+def _long_model(cls, options, setting):
+    """Returns the class and the arguments that shorten long texts, or read them in windows."""
+    strategy, left_out = setting["strategy"], {"problem_type", "keep"}
+    if strategy in TRUNCATIONS:
+        cls, new = _TEXTS.model_class, {"truncation": strategy}
+        left_out |= {"num_windows", "stride"}
+    else:
+        new = {"combine": strategy, "truncation": options["keep"]}
+    return cls, {name: x for name, x in options.items() if name not in left_out} | new
+
+
+def _loss_of_pairs(flags):
+    if flags.objective == "ranking":
+        return {"loss": MultipleNegativesRanking(flags.scale, flags.symmetric)}
+    return {"loss": CosineRegression()}
+
+
 _TEXTS = Kind(
     "text_classification",
     _task_of("sequence"),
@@ -99,17 +129,20 @@ _TEXTS = Kind(
     example_files.read_labelled_texts,
     measures.measure_texts,
     measures.text_verdict,
-    data=(*COLUMNS, *LABELS, NAMES),
-    model=(POOLING, Option("truncation", str, "longest_first", "How to shorten long texts.")),
-    training=(
-        Option("label_smoothing", float, 0.0, "Probability to distribute over all classes."),
-        Option("baselines", bool, False, "Also measure a classifier on the frozen encoder."),
-    ),
-    num_columns=(1, 2),
     needs=("sklearn", "scipy"),
 )
 KINDS = (
-    _TEXTS,
+    _TEXTS._replace(
+        data=(*COLUMNS, *LABELS, NAMES),
+        model=(POOLING, Option("truncation", str, "longest_first", "How to shorten long texts.")),
+        training=(
+            Option("label_smoothing", float, 0.0, "Probability to distribute over all classes."),
+            Option("baselines", bool, False, "Also measure a classifier on the frozen encoder."),
+        ),
+        num_columns=(1, 2),
+        compile_options=lambda flags: {"label_smoothing": flags.label_smoothing},
+        reference_scores=measures.frozen_scores,
+    ),
     _TEXTS._replace(
         name="long_text_classification",
         model_class=bert_keras.LongTextClassifier,
@@ -129,6 +162,7 @@ KINDS = (
             ),
         ),
         num_columns=(1, 1),
+        choose_model=_long_model,
         cuts_all=True,
     ),
     Kind(
@@ -185,7 +219,8 @@ KINDS = (
             ),
         ),
         defaults={"max_length": 384},
-        validates=False,
+        fit_options=example_files.fit_options_of_questions,
+        contents=operator.attrgetter("examples"),
         cuts_all=True,
         keeps_answers=True,
     ),
@@ -219,7 +254,9 @@ KINDS = (
         defaults={"max_length": None},
         num_columns=(2, 2),
         needs=("sklearn", "scipy"),
-        validates=False,
+        compile_options=_loss_of_pairs,
+        fit_options=example_files.fit_options_of_pairs,
+        reference_scores=measures.untrained_scores,
     ),
 )
 TASKS = {kind.name: kind for kind in KINDS}

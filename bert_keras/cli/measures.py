@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+import keras
 import numpy as np
 
 from bert_keras import metrics, plots
@@ -106,6 +107,18 @@ def measure_texts(flags, model, examples, tune=False, threshold=0.5):
     return Measured(scores, files, list(zip(*in_words, strict=True)), answers, by_class, picture)
 
 
+def frozen_scores(flags, splits, make):
+    """Returns the scores of a classifier on the frozen encoder, if `--baselines` asks for them."""
+    if not flags.baselines:
+        return {}
+    print("Baseline: a classifier on the frozen encoder.")
+    keras.utils.set_random_seed(flags.seed)
+    frozen, train = make(frozen="backbone", pooling="mean"), splits.train
+    frozen.compile(learning_rate=1e-2)
+    frozen.fit(train.texts, train.labels, batch_size=BATCH_SIZE, epochs=3, verbose=2)
+    return {"frozen": measure_texts(flags, frozen, splits.dev).scores}
+
+
 def text_verdict(scores, examples):
     """Returns the `Verdict` on texts: the commonest class or label, or one score, for all."""
     labels, names = np.asarray(examples.labels), examples.label_names
@@ -152,6 +165,13 @@ def measure_pairs(flags, model, examples, tune=False):
         scores |= {f"recall_at_{k}": float((ranks <= k).mean()) for k in (1, 5)}
     picture = "similarities", plots.similarities, (found, alike)
     return Measured(scores, files, picture=picture)
+
+
+def untrained_scores(flags, splits, make):
+    """Returns the scores of the encoder before it is trained."""
+    scores = measure_pairs(flags, make(), splits.dev).scores
+    print("Before training:", scores)
+    return {"untrained": scores}
 
 
 def pair_verdict(scores, examples):

@@ -27,10 +27,10 @@ import keras
 import numpy as np
 
 from bert_keras import datasets, metrics, plots
-from bert_keras.checks import check_not_empty, require
-from bert_keras.cli import devices, example_files, measures
+from bert_keras.checks import require
+from bert_keras.cli import devices, example_files
 from bert_keras.cli.baseline import defined
-from bert_keras.cli.kinds import TASKS, TRUNCATIONS
+from bert_keras.cli.kinds import TASKS
 from bert_keras.cli.options import TRACEBACK, Option, parse
 from bert_keras.cli.run_folder import EachEpoch, RunFolder
 from bert_keras.cli.text_rows import Row, answers_to
@@ -38,7 +38,6 @@ from bert_keras.engine.atomic_files import write_json, writing
 from bert_keras.engine.malloc import keep_freed_memory
 from bert_keras.presets.assign import NewHead
 from bert_keras.presets.model_card import README, card_of
-from bert_keras.training import CosineRegression, MultipleNegativesRanking
 from bert_keras.training.callbacks import BestOnMetric
 
 SAMPLE = (
@@ -151,11 +150,15 @@ def train(kind, flags):
     labels = f"; labels: {names}" if names else ""
     print(f"{len(splits.train)} examples to train on, {len(splits.dev)} to measure on{labels}.")
     settings = {key: flags[key].value for key in flags if key not in NOT_SETTINGS}
-    settings |= {"task": kind.name, "backend": keras.backend.backend(), "examples": _digest(splits)}
+    settings |= {
+        "task": kind.name,
+        "backend": keras.backend.backend(),
+        "examples": _digest(kind, splits),
+    }
 
     with RunFolder(flags.output_dir, kind.name, settings, flags.resume, flags.overwrite) as run:
         make = functools.partial(make_model, kind, flags, splits, next(combinations(flags)))
-        reference_scores = _reference_scores(kind, flags, splits, make)
+        reference_scores = kind.reference_scores(flags, splits, make)
         for number, setting in enumerate(combinations(flags)):
             for seed in range(flags.seed, flags.seed + flags.seeds):
                 if not run.is_done(setting, seed):
@@ -177,87 +180,10 @@ def make_model(kind, flags, splits, setting, **changes):
     names = ["max_length", "dtype", *(option.name for option in kind.model)]
     options = {n: flags[n].value for n in names if flags[n].value is not None}
     options |= splits.settings | changes
-    cls, strategy = kind.model_class, setting.get("strategy")
-    if strategy is not None:  # Long texts are shortened, or read in windows.
-        options.pop("problem_type")
-        keep = options.pop("keep")
-        if strategy in TRUNCATIONS:
-            cls = TASKS["text_classification"].model_class
-            options = {n: x for n, x in options.items() if n not in ("num_windows", "stride")}
-            options["truncation"] = strategy
-        else:
-            options |= {"combine": strategy, "truncation": keep}
+    cls, options = kind.choose_model(kind.model_class, options, setting)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NewHead)  # It is about to be trained.
         return cls.from_preset(flags.preset, **options)
-
-
-def _reference_scores(kind, flags, splits, make):
-    """Returns scores to compare with, by name.
-
-    Args:
-        kind, flags, splits: see `train`.
-        make: function that returns a new model; its arguments replace those of the flags.
-    """
-    if "objective" in flags:
-        scores = kind.measure(flags, make(), splits.dev).scores
-        print("Before training:", scores)
-        return {"untrained": scores}
-    if "baselines" not in flags or not flags.baselines:
-        return {}
-    print("Baseline: a classifier on the frozen encoder.")
-    keras.utils.set_random_seed(flags.seed)
-    frozen, train = make(frozen="backbone", pooling="mean"), splits.train
-    frozen.compile(learning_rate=1e-2)
-    frozen.fit(train.texts, train.labels, batch_size=measures.BATCH_SIZE, epochs=3, verbose=2)
-    return {"frozen": kind.measure(flags, frozen, splits.dev).scores}
-
-
-def _compile_options(flags):
-    """Returns the further arguments of `compile` that flags of a kind of examples make."""
-    if "objective" in flags:
-        is_ranking = flags.objective == "ranking"
-        loss = MultipleNegativesRanking(flags.scale, flags.symmetric) if is_ranking else None
-        return {"loss": loss or CosineRegression()}
-    return {"label_smoothing": flags.label_smoothing} if "label_smoothing" in flags else {}
-
-
-def _fit_options(kind, flags, splits):
-    """Returns the examples as arguments of `fit`."""
-    train, dev = splits.train, splits.dev
-    if "objective" in flags and flags.objective == "ranking":
-        first, second = train.take(np.flatnonzero(train.labels >= measures.TRUE_PAIR)).texts
-        check_not_empty(first, "--objective ranking needs pairs with the same meaning")
-        return {"x": (first, second), "y": groups_of(first, second)}
-    if isinstance(train, example_files.Questions):
-        return {"x": train.examples}
-    options = {"x": example_files.columns_of(train), "y": example_files.labels_of(train)}
-    if kind.validates:
-        options["validation_data"] = example_files.columns_of(dev), example_files.labels_of(dev)
-    return options
-
-
-def groups_of(first, second):
-    """Returns a number for each pair, the same for pairs that are connected by equal texts.
-
-    Pairs (a, b), (c, b) and (c, d) are one group: as negatives of one another they would teach that
-    a and d differ, although both mean the same as b and c.
-
-    Args:
-        first: list of str.
-        second: list of str.
-
-    Returns:
-        int32 `(num_pairs,)`, the connected components of the graph of texts with pairs as edges.
-    """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    texts, ids = np.unique([*first, *second], return_inverse=True)
-    first_ids, second_ids = np.split(ids, 2)
-    shape = (len(texts), len(texts))
-    graph = coo_array((np.ones(len(first_ids)), (first_ids, second_ids)), shape)
-    return connected_components(graph, directed=False)[1][first_ids].astype("int32")
 
 
 def _run_trial(kind, flags, splits, run, number, setting, seed):
@@ -268,16 +194,12 @@ def _run_trial(kind, flags, splits, run, number, setting, seed):
     if model is None:
         model = make_model(kind, flags, splits, setting)
         _check_vocabulary(flags, model, splits.train)
-        if isinstance(splits.dev, example_files.Questions):
-            for examples in filter(None, (splits.dev, splits.test)):
-                # If a question has no token this raises now, not after hours.
-                model.cut(examples.examples)
-        model.compile(learning_rate=setting.get("learning_rate"), **_compile_options(flags))
+        model.compile(learning_rate=setting.get("learning_rate"), **kind.compile_options(flags))
     trial = {"setting": setting, "seed": seed}
     each_epoch, epochs = EachEpoch(run, trial, history), setting.get("epochs")
     if epochs != 0:
         model.fit(
-            **_fit_options(kind, flags, splits),
+            **kind.fit_options(flags, splits, model),
             batch_size=setting["batch_size"],
             epochs=epochs,
             initial_epoch=num_epochs,
@@ -499,17 +421,12 @@ def _sampled(kind, flags, splits):
     return splits._replace(dev=cut("dev", splits.dev), test=test)
 
 
-def _digest(splits):
+def _digest(kind, splits):
     """Returns a checksum of the examples to train on and to measure on."""
 
     def plain(value):
         return value.tolist() if hasattr(value, "tolist") else dataclasses.astuple(value)
 
-    def columns(examples):
-        if isinstance(examples, example_files.Questions):
-            return examples.examples
-        return [getattr(examples, name) for name in examples.columns]
-
-    parts = columns(splits.train), columns(splits.dev)
+    parts = kind.contents(splits.train), kind.contents(splits.dev)
     text = json.dumps(parts, ensure_ascii=True, default=plain)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -571,7 +571,7 @@ def test_pairs_connected_by_equal_texts_are_one_group():
     graph = np.zeros((40, 40))
     graph[pairs[0], pairs[1]] = 1
     expected = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][pairs[0]]
-    found = train.groups_of(*pairs.astype(str).tolist())
+    found = example_files.groups_of(*pairs.astype(str).tolist())
     assert len(set(zip(found, expected, strict=True))) == len(set(found)) == len(set(expected))
 
 
