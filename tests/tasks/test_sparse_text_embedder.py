@@ -131,11 +131,13 @@ def test_a_penalty_that_rises_is_added_to_the_loss():
 
 
 def test_training_makes_texts_of_a_row_alike():
-    embedder = tiny_embedder(regularization=(0, 1e-3))
+    backbone = tiny_backbone(dropout=0.0, initializer_range=0.3)
+    embedder = tiny_embedder(backbone=backbone, regularization=(0, 1e-3))
     embedder.compile(learning_rate=1e-2)
     before = embedder.evaluate(PAIRS, verbose=0)
     embedder.fit(PAIRS, epochs=8, verbose=0)
-    assert embedder.evaluate(PAIRS, verbose=0) < before  # Some seeds gain less than a tenth.
+    # Of six seeds the weakest ends at 0.55 of its loss.
+    assert embedder.evaluate(PAIRS, verbose=0) < 0.8 * before
 
 
 def test_folders_of_sentence_transformers_are_read_and_written(tmp_path):

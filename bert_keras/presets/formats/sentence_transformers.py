@@ -222,7 +222,9 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         modules = self._modules()
         places = [i for i, (kind, _) in enumerate(modules) if kind in _ROUTERS]
         root = modules[places[0]][1] if places else self.root
-        path = next(filter(Path.is_file, (root / name for name in ROUTER_FILES)), None)
+        # An `Asym` has a folder of its own: config.json beside modules.json is the encoder's.
+        names = ROUTER_FILES[: 1 if root.resolve() == self.root.resolve() else 2]
+        path = next(filter(Path.is_file, (root / name for name in names)), None)
         if not places or path is None:
             return {"document": modules}
         before, after = modules[: places[0]], modules[places[0] + 1 :]
