@@ -82,11 +82,19 @@ def read_sentence_pieces(path, without_bytes=None):
         user_defined = types.get(_USER_DEFINED, [])
         normalizer, rules = sentencepiece_normalizer(table, user_defined), {}
         if table and settings.get(_RULES_NAME) == b"user_defined":
-            rules = {
-                key: value
-                for key, value in _entries(table).items()
-                if len(key) > 1 and normalizer.normalize_str(f"x{key}x") != f"x{value}x"
+            entries = {key: text for key, text in _entries(table).items() if len(key) > 1}
+            changed = {
+                key
+                for key, text in entries.items()
+                if normalizer.normalize_str(f"x{key}x") != f"x{text}x"
             }
+            # So are those that begin before one of these and overlap it, or are longer.
+            while changed:
+                rules |= {key: entries.pop(key) for key in changed}
+                if len(rules) > _MOST_RULES:
+                    break
+                begins = {key[:end] for key in changed for end in range(1, len(key))}
+                changed = {key for key in entries if _overlaps(key, changed, begins)}
         if 0 < len(rules) <= _MOST_RULES:
             normalizer = sentencepiece_normalizer(table, user_defined, rules)
         normalizer.normalize_str("".join(map(chr, range(0xD800))))
@@ -205,6 +213,14 @@ def _joined_sequences():
 
 def _character_class(characters):
     return "[" + "".join(rf"\x{{{ord(x):x}}}" for x in sorted(characters)) + "]"
+
+
+def _overlaps(key, rules, begins):
+    """Whether a key contains a rule, or ends with the begin of one."""
+    starts = range(len(key))
+    return any(key[start:] in begins for start in starts[1:]) or any(
+        key[start:end] in rules for start in starts for end in range(start + 1, len(key) + 1)
+    )
 
 
 def _entries(table):

@@ -68,8 +68,8 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
     Symbols that the file defines are never split. Its control symbols are
     special tokens, as in transformers. Unused pieces and bytes are found in no text.
 
-    The pieces equal SentencePiece's own except for ties between equally probable splits, and
-    except where a file's own rules begin in a sequence that NFKC joins, or at its start. Hugging
+    The pieces equal SentencePiece's own except for ties between equally probable splits, and for
+    marks after some rare letters, such as those that are newer than Python's Unicode. Hugging
     Face's tokenizers lose marks after a letter, do not join jamo to syllables, and take other white
     space than SentencePiece's for spaces.
 

@@ -384,6 +384,7 @@ def test_unigram_gives_sentencepieces_own_ids(tmp_path, texts, symbols, rule):
 
 
 # Rules of a file, symbols -> texts.
+NFKC_BEGINS = {"ﾞ": "\u3099", "a\u0302\u0301": "ấ", "a\u0301": "á", "o\u0302": "ô"}
 OWN_RULES = [
     ({"oe": "ö", "A": "a", "ue": "ü", "ss": "", "ueu": "u"}, ["<oe>"], "schoen Aal fuer Goethe oe"),
     ({"oe": "ö", "A": "a", "ue": "ü", "ss": "", "ueu": "u"}, ["<oe>"], "ueue ueu mess ss o\u0301e"),
@@ -392,6 +393,12 @@ OWN_RULES = [
     ({"abc": "x", "bc": "y", "c": "z"}, [], "abc bc c abbcc aabc"),
     ({"bcd": "z", "ab": "x"}, ["bc", "da"], "abcd bcd bcda abcda"),
     ({"abc": "x"}, ["ab"], "abc abab cab"),
+    # Also rules that begin in a sequence that NFKC joins, or are the begin of one.
+    (
+        NFKC_BEGINS | {"a\u0302": "x", "\u0301b": "y"},
+        [],
+        "a\u0302\u0301 a\u0301b a\u0302b o\u0302b",
+    ),
     ({f"a{x}": 3 * x for x in "bcdefg"}, ["acc", "bbb", "ddd", "eee"], "abacc adae afag bbbb"),
 ]
 
