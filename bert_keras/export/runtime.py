@@ -124,6 +124,10 @@ def _check_config(config, folder):
         )
 
 
+class _UnknownAnswer(ValueError):
+    """A folder answers by a class that this program has not imported."""
+
+
 def _answerers_of(config, folder):
     """Returns the classes of the answers in a config, a dict by the names of their methods.
 
@@ -141,7 +145,7 @@ def _answerers_of(config, folder):
             module = "answers.own" if is_own else module.removeprefix("bert_keras.")
             cls = getattr(importlib.import_module(f"{PACKAGE}.{module}"), class_name, None)
         if cls is None or not issubclass(cls, answerers.Answerer):
-            raise ValueError(
+            raise _UnknownAnswer(
                 f"{folder} answers by {name}, which this program does not know. Import its module "
                 "first, or load the folder by the runtime.py in it."
             )
@@ -180,6 +184,8 @@ class ExportedTask:
             threads = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
             options.intra_op_num_threads = int(threads) if threads.isdigit() else 0
             self._session = onnxruntime.InferenceSession(paths[1], options, list(providers))
+        except _UnknownAnswer:
+            raise
         except Exception as error:  # The libraries raise errors without a class of their own.
             raise ValueError(f"{folder} cannot be read ({error}). Export it again.") from error
         self.answers = [name for name, cls in self.answerers.items() if cls.about]

@@ -327,6 +327,7 @@ def test_the_code_of_a_folder_does_not_run_in_this_library(folder):
     code = "import sys; from bert_keras.export import runtime; runtime.load(sys.argv[1])"
     done = run_python(code, folder / "own")
     assert "a_task_of_your_own.GradeAnswerer, which this program does not know" in done.stderr
+    assert "Export it again" not in done.stderr
     # Here the class has been imported.
     assert runtime.load(folder / "own").grade(TEXTS, 0.9) == runtime.load(folder / "own").grade(
         TEXTS, confidence=0.9
