@@ -311,9 +311,9 @@ def reading(path, advice="Download or save it again."):
 
     Raises:
         ValueError: instead of any error that does not name the path, including a panic of a Rust
-            library, which is not an `Exception`. It says which class of the user's must be imported
-            first. Errors of the system stay as they are, and so does what this package refuses,
-            which is no damage: only the path is added.
+            library, which is not an `Exception`. If the file needs a class that is not registered,
+            the message names it. System errors are raised unchanged. Refusals of this package are
+            no damage: they keep their text, and the path is added.
     """
     try:
         yield

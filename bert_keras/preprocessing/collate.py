@@ -340,7 +340,7 @@ class Rows:
         return len(self.lengths)
 
     def inputs(self, indices: NDArray[np.int64], length: int) -> dict[str, Array]:
-        """Returns the inputs of some rows, padded to a length.
+        """Returns the inputs of some rows, padded to a length. Each subclass defines it.
 
         Args:
             indices: int64 `(size,)`.

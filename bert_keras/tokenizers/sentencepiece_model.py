@@ -28,7 +28,7 @@ _FIXED = {
 # Stand between characters that must not be joined, and that must not be looked up together. Unicode
 # assigns nothing to them, and no character forms a cluster with them.
 _BREAK, _ALONE = "\ufff0\ufff1"
-# Stands behind a sequence that is replaced.
+# Stands after a sequence that is replaced.
 _END = "\ufff2"
 # Code points among which are all that NFKC joins, those whose forms it joins, and the results.
 _JOINED = (range(0x3400), range(0xA000, 0xD800), range(0xFB00, 0x12000), range(0x1D000, 0x1D800))
@@ -204,8 +204,8 @@ def _joined_sequences():
         firsts = collections.defaultdict(list)
         for part, rest in sequences - {("", "")}:
             firsts[rest] += [part, *forms[part]]
-        choices = sorted(_character_class(firsts[rest]) + rest for rest in firsts)
-        return f"(?:{'|'.join(choices)}){'?' * (('', '') in sequences)}" if choices else ""
+        patterns = sorted(_character_class(firsts[rest]) + rest for rest in firsts)
+        return f"(?:{'|'.join(patterns)}){'?' * (('', '') in sequences)}" if patterns else ""
 
     followers = {form for part in followers for form in (part, *forms[part])}
     return pattern(tree), f"[{_character_class(followers)}{_FOLLOWERS}]"
@@ -216,7 +216,7 @@ def _character_class(characters):
 
 
 def _overlaps(key, rules, begins):
-    """Whether a key contains a rule, or ends with the begin of one."""
+    """Whether a key contains a rule, or ends with the beginning of one."""
     starts = range(len(key))
     return any(key[start:] in begins for start in starts[1:]) or any(
         key[start:end] in rules for start in starts for end in range(start + 1, len(key) + 1)

@@ -292,8 +292,7 @@ class TrainingConfig:
         """
         if epochs is not None:
             check_int("epochs", epochs, 0)
-        needs_steps = self.has_schedule or (epochs is None and self._may_choose(task))
-        steps = _num_steps(batches, steps_per_epoch) if needs_steps else None
+        steps = _num_steps(batches, steps_per_epoch) if self.has_schedule else None
         if initial_epoch == 0:
             self.chose_epochs = epochs is None and not steps_per_epoch
             chosen = 1 if self.chose_epochs else epochs

@@ -150,10 +150,10 @@ def save_preset(model, folder, card=None):
             the folder holds an exported task.
     """
     check_not_quantized(model)
-    if (pathlib.Path(folder) / "runtime.py").exists():
+    if all((pathlib.Path(folder) / name).exists() for name in ("model.onnx", "runtime.py")):
         raise ValueError(
             "A preset goes into a folder of its own. Received: "
-            f"{folder}, which holds an exported task (runtime.py). Name another folder."
+            f"{folder}, which holds an exported task. Name another folder."
         )
     model = model.without_adapters()
     backbone = getattr(model, "backbone", model)
