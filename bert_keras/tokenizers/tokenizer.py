@@ -332,6 +332,8 @@ class Tokenizer(TextEncoder):
     def _take(self, roles, settings):
         """Adds the tokens of the files next to a vocabulary, and checks their roles."""
         further, ids = settings.get("further_tokens", []), settings.get("added_ids", {})
+        ends = [end for end in settings.get("ends", ()) if end in self._ids]
+        further = further + [tokenizers.AddedToken(end, special=True) for end in ends]
         files.add_further_tokens(self._backend, further, ids)
         if further:
             self._use(self._backend)

@@ -61,9 +61,13 @@ _FLAGS = {
 _LITERAL = ("PreTrainedTokenizerFast", "TokenizersBackend")
 _NORMALIZER_FLAGS = ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents")
 _FURTHER = ("extra_special_tokens", "additional_special_tokens")
+# Special tokens without a role here. In a text they are found like the others.
+_ENDS = ("bos_token", "eos_token")
+# Settings of the post-processor, which transformers ignores beside a tokenizer.json.
+_WITHOUT_FILE = ("add_bos_token", "add_eos_token")
 # Keys of tokenizer_config.json that would change ids -> the values that change nothing here. Any
-# other value is refused. Those above, and `word_tokenizer_type` and its kin, are read. Together
-# these are all arguments of transformers' tokenizers: it stores other keys and reads none of them.
+# other value is refused. Those above, and `word_tokenizer_type` and its kin, are read. With the
+# others below, these are all arguments of transformers' tokenizers. A key in no list is refused.
 FIXED_KEYS = {
     "truncation_side": (None, "right"),
     "do_basic_tokenize": (None, True),
@@ -87,33 +91,33 @@ FIXED_KEYS = {
 READ_KEYS = {*_FLAGS.values(), *_FURTHER, "keep_accents", "word_tokenizer_type"}
 READ_KEYS |= {"subword_tokenizer_type", "added_tokens_decoder", "model_max_length", "max_len"}
 READ_KEYS |= {"tokenizer_class", "model_input_names", "split_special_tokens"}
-READ_KEYS |= {*_THEIR_ROLES.values()}
-# Keys that change no ids: files, names, padding, decoding, and arguments of a later call.
+READ_KEYS |= {*_THEIR_ROLES.values(), *_ENDS}
+# Keys that change no ids: files, names, padding, decoding, and arguments of a later call or of
+# `from_pretrained`, which transformers writes into the file.
 OTHER_KEYS = {
-    *("name_or_path", "special_tokens_map_file", "tokenizer_file", "full_tokenizer_file"),
-    *("vocab_file", "merges_file", "vocab_type", "use_fast", "from_slow", "backend", "is_local"),
-    *("auto_map", "processor_class", "local_files_only", "_commit_hash", "init_inputs", "legacy"),
-    *("padding_side", "padding", "pad_to_multiple_of", "pad_token_type_id", "pad_token_id"),
-    *("pad_token_segment_id", "cls_token_box", "cls_token_segment_id", "verbose"),
+    *("name_or_path", "_name_or_path", "special_tokens_map_file", "tokenizer_file"),
+    *("full_tokenizer_file", "added_tokens_file", "vocab_file", "merges_file", "vocab_type"),
+    *("use_fast", "from_slow", "backend", "is_local", "files_loaded", "auto_map", "lowercase"),
+    *("processor_class", "local_files_only", "_commit_hash", "init_inputs", "legacy"),
+    *("padding_side", "padding", "pad_to_multiple_of", "pad_token_type_id", "pad_token_segment_id"),
+    *("cls_token_box", "cls_token_segment_id", "verbose"),
     *("max_length", "stride", "truncation", "truncation_strategy", "return_token_type_ids"),
     *("clean_up_tokenization_spaces", "spaces_between_special_tokens", "chat_template", "errors"),
+    "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output",
     *("trim_offsets", "wordpieces_prefix", "mecab_kwargs", "sudachi_kwargs", "jumanpp_kwargs"),
-    *("bos_token", "eos_token", "sep_token_extra", "tokenizer_type", "device_map", "revision"),
+    *("sep_token_extra", "tokenizer_type", "device_map", "device", "revision", "dtype"),
     *("use_auth_token", "trust_remote_code", "add_special_tokens", "token", "fix_mistral_regex"),
-    *("lang2id", "id2lang", "spm_file", "unk_id", "vocab_size", "max_position_embeddings"),
-    *("local_rank", "tokenizer_version", "is_fast", "model_type", "do_normalize", "cache_dir"),
-    *(
-        "from_pt",
-        "from_flax",
-        "from_tf",
-        "subfolder",
-        "_from_auto",
-        "_from_pipeline",
-        "torch_dtype",
-    ),
+    *("lang2id", "id2lang", "src_lang", "tgt_lang", "spm_file", "unk_id", "vocab_size"),
+    *("max_position_embeddings", "local_rank", "tokenizer_version", "is_fast", "model_type"),
+    *("do_normalize", "cache_dir", "from_pt", "from_flax", "from_tf", "subfolder", "_from_auto"),
+    *("_from_pipeline", "torch_dtype", "force_download", "resume_download", "proxies"),
     *("return_tensors", "return_attention_mask", "return_offsets_mapping", "return_length"),
     *("return_special_tokens_mask", "return_overflowing_tokens", "pad_to_max_length", "do_pad"),
     *("max_seq_length", "low_cpu_mem_usage", "task", "transformers_version", "response_schema"),
+    *("response_template", "chat_control_tokens", "num_labels", "id2label", "label2id"),
+    *("problem_type", "finetuning_task", "output_attentions", "output_hidden_states"),
+    *("return_dict", "ignore_mismatched_sizes", "attn_implementation", "quantization_config"),
+    *(f"{theirs}_id" for theirs in (*_THEIR_ROLES.values(), *_ENDS)),
 }
 # Keys of sentence_bert_config.json, the same: what changes ids and is not read must be empty.
 FIXED_SENTENCE_KEYS = ("tokenizer_args", "processor_args", "processing_kwargs", "processor_kwargs")
@@ -165,7 +169,8 @@ def read_tokenizer(source, overrides):
         # A `plain` tokenizer has no special tokens but hidden ones.
         if any(token["special"] and token["content"][:1] != HIDDEN for token in added):
             # Like transformers, find special tokens in texts though only the config names them.
-            special = {*roles_of(config).values()} - {*own, *(token.content for token in missing)}
+            special = {*roles_of(config).values(), *config.get("ends", ())}
+            special -= {*own, *(token.content for token in missing)}
             special = sorted(token for token in special if backend.token_to_id(token) is not None)
             missing += [tokenizers.AddedToken(token, special=True) for token in special]
         add_further_tokens(backend, missing, settings["added_ids"])
@@ -202,7 +207,8 @@ def read_sentence_settings(folder):
     paths = (pathlib.Path(folder) / name for name in SENTENCE_FILES)
     path = next((path for path in paths if path.is_file()), None)
     settings = {} if path is None else read_json(path, dict)
-    if changed := {key: settings[key] for key in FIXED_SENTENCE_KEYS if settings.get(key)}:
+    changed = {key: settings[key] for key in FIXED_SENTENCE_KEYS if settings.get(key)}
+    if any(not isinstance(value, dict) or value.keys() - OTHER_KEYS for value in changed.values()):
         raise ValueError(
             f"{path} must leave the tokenizer as its own files define it. Received: {changed}. Put "
             "the settings into tokenizer_config.json or tokenizer.json, and leave the keys out."
@@ -330,7 +336,7 @@ def _read_configs(folder):
             "tokenize words with `encode_words`. For mecab the tool is the package fugashi, with "
             "the dictionary unidic-lite."
         )
-    _check_keys(config, path)
+    _check_keys(config, tokens, folder)
     settings = {"num_rows": model.get("vocab_size"), "split_characters": pieces == "character"}
     inputs = config.get("model_input_names")
     num_segments = model.get("type_vocab_size")
@@ -357,6 +363,9 @@ def _read_configs(folder):
             raise ValueError(
                 f"`{role}` in {path} must be a token. Received: {describe(settings[role])}."
             )
+    ends = [config.get(theirs) or tokens.get(theirs) for theirs in _ENDS]
+    ends = [end.get("content") if isinstance(end, dict) else end for end in ends]
+    settings["ends"] = [end for end in ends if isinstance(end, str)]
     added = _read_added(folder, config, tokens, roles_of(settings))
     settings["further_tokens"], settings["added_ids"] = added
     key = "max_len" if config.get("model_max_length") is None else "model_max_length"
@@ -366,37 +375,31 @@ def _read_configs(folder):
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _check_keys(config, path):
-    """Refuses settings that would change ids and are not supported; names keys that are unknown.
-
-    Transformers' own tokenizers read no unknown key either, so these are only named. A tokenizer
-    with code of its own may read any.
+def _check_keys(config, tokens, folder):
+    """Refuses settings that would change ids and are not supported, and keys that are unknown.
 
     Raises:
-        ValueError: a key of `FIXED_KEYS` has another value, or an unknown key may change ids.
+        ValueError: a key of `FIXED_KEYS` has another value, or a key is in none of the lists.
     """
+    path, tokens_path = (folder / name for name in _SETTINGS)
+    ignored = _WITHOUT_FILE if (folder / TOKENIZER_FILE).is_file() else ()
     for key, values in FIXED_KEYS.items():
-        if config.get(key) not in values:
+        if config.get(key) not in values and key not in ignored:
             raise ValueError(
                 f"`{key}` in {path} must be one of {values}, since others would give other ids. "
                 f"Received: {config[key]!r}. Convert the tokenizer to a tokenizer.json that does "
                 "so, and leave the key out."
             )
-    unknown = sorted(config.keys() - FIXED_KEYS.keys() - READ_KEYS - OTHER_KEYS)
+    _check_known(config.keys() - FIXED_KEYS.keys() - READ_KEYS - OTHER_KEYS, path, "transformers")
+    if not config.get("added_tokens_decoder"):  # Otherwise the other file does not count.
+        known = {*_THEIR_ROLES.values(), *_ENDS, *_FURTHER}
+        _check_known(tokens.keys() - known, tokens_path, "transformers")
     code = config.get("auto_map")
     code = code.get("AutoTokenizer") if isinstance(code, dict) else code
-    if code and unknown:
-        _check_known(unknown, path, "transformers")
     if code:
         warnings.warn(
             f"{path} names a tokenizer with code of its own, {code}, which is never run. The files "
             "beside it were read by the rules that they state. Compare the ids of some texts.",
-            stacklevel=5,
-        )
-    if unknown:
-        warnings.warn(
-            f"{path} has the keys {unknown}, which neither this package nor a tokenizer of "
-            "transformers reads. If other code gave them a meaning, ids may differ from its own.",
             stacklevel=5,
         )
 
@@ -405,9 +408,9 @@ def _check_known(unknown, path, package):
     """Raises `ValueError` if a file has keys that the package that defines it does not know."""
     if unknown:
         raise ValueError(
-            f"{path} must have only keys that `{package}` reads, since others may change ids. "
-            f"Received: {sorted(unknown)}. Remove them, or install a newer `{package}` or "
-            "bert_keras if the file was written by one."
+            f"{path} must have only keys that are known, since others may change ids. Received: "
+            f"{sorted(unknown)}. Delete them in a copy of the folder if they change no ids, or "
+            f"install a newer `{package}` or bert_keras if the file was written by one."
         )
 
 

@@ -12,6 +12,7 @@ import pytest
 import tokenizers
 import transformers
 from files import change_json, read_json, write_json
+from hard_texts import HARD_TEXTS
 
 from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer, vocabulary
 from bert_keras.tokenizers.tokenizer_files import (
@@ -335,6 +336,8 @@ def test_ordinary_added_tokens_are_not_exported_as_special(tmp_path):
 @pytest.mark.parametrize("key", [*FIXED_KEYS, *FIXED_SENTENCE_KEYS])
 def test_a_setting_that_would_change_ids_is_refused_by_name_and_documented(saved, key):
     of_sentences = key in FIXED_SENTENCE_KEYS
+    if key in ("add_bos_token", "add_eos_token"):
+        (saved / "tokenizer.json").unlink()  # Beside it, they change nothing.
     file = "sentence_bert_config.json" if of_sentences else "tokenizer_config.json"
     values = FIXED_KEYS.get(key, ({},))
     value = {"a": 1} if {} in values else not values[-1] if values[-1] in (True, False) else "left"
@@ -352,6 +355,8 @@ def test_a_setting_that_would_change_ids_is_refused_by_name_and_documented(saved
 @pytest.mark.parametrize(
     ("file", "keys"),
     [
+        ("tokenizer_config.json", []),
+        ("special_tokens_map.json", []),
         ("sentence_bert_config.json", []),
         *(("tokenizer.json", [part]) for part in ("model", "normalizer", "pre_tokenizer")),
         ("tokenizer.json", ["added_tokens", 0]),
@@ -361,12 +366,12 @@ def test_an_unknown_key_of_a_tokenizer_file_is_refused(saved, file, keys):
     content = read_json(saved / file) if (saved / file).is_file() else {}
     functools.reduce(lambda part, key: part[key], keys, content)["colour"] = "red"
     write_json(saved / file, content)
-    with pytest.raises(ValueError, match=rf"{file} must have only .*Received: \['colour'\]"):
+    rule = rf"{file} must have only .*Received: \['colour'\]. Delete them in a copy of the folder"
+    with pytest.raises(ValueError, match=rule):
         Tokenizer.load(saved)
 
 
-def test_each_argument_of_a_tokenizer_of_transformers_is_known_and_other_keys_are_named(saved):
-    """transformers reads no other keys of a tokenizer_config.json, so others change no ids."""
+def test_each_argument_of_a_tokenizer_of_transformers_is_known():
     names = "Albert Bert Camembert Deberta DebertaV2 DistilBert Electra Herbert MPNet RemBert "
     names += "Roberta XLMRoberta BertJapanese Bertweet Phobert PreTrained"
     classes = [getattr(transformers, name + end, None) for name in names.split() for end in ENDS]
@@ -375,18 +380,46 @@ def test_each_argument_of_a_tokenizer_of_transformers_is_known_and_other_keys_ar
     arguments = {x.name for x in arguments if x.kind not in (x.VAR_KEYWORD, x.VAR_POSITIONAL)}
     assert len(arguments) > 30
     assert arguments - {"self"} <= {*FIXED_KEYS, *READ_KEYS, *OTHER_KEYS}
-    write_json(saved / "tokenizer_config.json", {"colour": "red", "auto_map": {"AutoModel": "a.B"}})
-    with pytest.warns(UserWarning, match=r"config.json has the keys \['colour'\], which neither"):
-        Tokenizer.load(saved)
+
+
+def test_keys_that_change_no_ids_change_none_in_transformers_and_here(saved):
+    """Among them are all that fifty released folders of BERT's families have beside those read."""
+    plain = read_json(saved / "tokenizer_config.json")
+    own = [row.ids for row in Tokenizer.load(saved).encode(HARD_TEXTS)]
+    assert own == transformers.AutoTokenizer.from_pretrained(saved)(HARD_TEXTS)["input_ids"]
+    theirs = transformers.BertTokenizer  # It refuses names of its methods.
+    keys = OTHER_KEYS - {"auto_map", "backend", "chat_control_tokens"}
+    extra = {key: "red" for key in keys if not callable(getattr(theirs, key, None))}
+    extra |= {"init_inputs": [], "padding_side": "left", "add_bos_token": False}
+    write_json(saved / "tokenizer_config.json", plain | extra | {"add_eos_token": False})
+    assert [row.ids for row in Tokenizer.load(saved).encode(HARD_TEXTS)] == own
+    assert transformers.AutoTokenizer.from_pretrained(saved)(HARD_TEXTS)["input_ids"] == own
+
+
+@pytest.mark.parametrize("key", ["image_token", "model_specific_special_tokens", "bos_token"])
+def test_a_special_token_that_only_the_config_names_is_found_or_refused(saved, key):
+    plain = read_json(saved / "tokenizer_config.json")
+    texts, token = ["aa A abab \u4e2d", "ba"], "a"
+    own = [row.ids for row in Tokenizer.load(saved).encode(texts)]
+    write_json(
+        saved / "tokenizer_config.json",
+        plain | {key: {"image": token} if key.endswith("s") else token},
+    )
+    theirs = transformers.AutoTokenizer.from_pretrained(saved)(texts)["input_ids"]
+    assert theirs != own
+    if key != "bos_token":
+        with pytest.raises(ValueError, match=rf"Received: \['{key}'\]"):
+            Tokenizer.load(saved)
+        return
+    assert [row.ids for row in Tokenizer.load(saved).encode(texts)] == theirs
+    (saved / "tokenizer.json").unlink()
+    assert [row.ids for row in Tokenizer.load(saved).encode(texts)] == theirs
 
 
 @pytest.mark.parametrize("code", [{"AutoTokenizer": ["a.B", None]}, ["a.B", None]])
-def test_a_tokenizer_with_code_of_its_own_is_named_and_may_read_any_key(saved, code):
+def test_a_tokenizer_with_code_of_its_own_is_named(saved, code):
     write_json(saved / "tokenizer_config.json", {"auto_map": code})
     with pytest.warns(UserWarning, match=r"code of its own, \['a.B', None\], which is never run"):
-        Tokenizer.load(saved)
-    write_json(saved / "tokenizer_config.json", {"auto_map": code, "colour": "red"})
-    with pytest.raises(ValueError, match=r"only keys that `transformers` reads.*\['colour'\]"):
         Tokenizer.load(saved)
 
 
