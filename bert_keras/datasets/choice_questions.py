@@ -9,7 +9,7 @@ import numpy as np
 from bert_keras.checks import check_choice, check_not_empty, is_int
 from bert_keras.datasets.files import shorten
 from bert_keras.datasets.labelled_texts import ExampleSet
-from bert_keras.datasets.table import read_records
+from bert_keras.datasets.table import read_records, with_fields
 from bert_keras.datasets.tag_records import as_list
 from bert_keras.types import Path
 
@@ -59,6 +59,11 @@ class _Layout(NamedTuple):
         return re.findall("{(.*?)}", self.context)
 
     @property
+    def all_fields(self) -> list[str]:
+        """List of str: all fields of a row."""
+        return [*self.fields, *self.choices.split(), self.label]
+
+    @property
     def fields(self) -> list[str]:
         """List of str: the fields by which the layout is recognized."""
         return [*self.in_context, *filter(None, [self.before]), self.choices.split()[0]]
@@ -85,6 +90,9 @@ _LAYOUTS = (
     # Your own.
     _Layout("{context}", "choices"),
 )
+
+
+_FIELDS = (*(x for layout in _LAYOUTS for x in layout.all_fields), "label", "answer")
 
 
 def read_multiple_choice(path: Path) -> MultipleChoiceExamples:
@@ -126,7 +134,7 @@ def read_multiple_choice(path: Path) -> MultipleChoiceExamples:
     contexts, choices, labels = [], [], []
     for place, record in read_records(path):
         try:
-            context, options, label = _read_row(record)
+            context, options, label = _read_row(with_fields(record, _FIELDS))
             if labels and (label is None) != (labels[0] is None):
                 raise ValueError("either all rows have a label or none has one")
         except (KeyError, TypeError, ValueError) as error:

@@ -11,6 +11,7 @@ from bert_keras.checks import check_not_empty, raise_at_first
 from bert_keras.datasets.files import check_at, read_lines
 from bert_keras.datasets.label_parsing import remark_on_names
 from bert_keras.datasets.labelled_texts import ExampleSet
+from bert_keras.datasets.table import folded
 from bert_keras.datasets.tag_records import (
     TAG_NAMES,
     WORD_NAMES,
@@ -76,10 +77,11 @@ def read_conll(
       error, which names these arguments.
 
     Rows with named fields (JSON, JSON lines, Parquet, CSV and Excel with a header) are sentences
-    (`tokens`, `ner_tags`), texts with the spans of their entities (doccano, Label Studio),
-    or words with the number of their sentence (Kaggle). A name that ends in `.ann` is brat's file
-    of entities beside a text of the same name in `.txt`, each line of which is a sentence. Spans
-    become IOB2 tags of words, which white space, punctuation and the borders of entities separate.
+    (`tokens`, `ner_tags`; GLiNER's `tokenized_text`, `ner`), texts with the spans of their entities
+    (doccano, Label Studio, spaCy), or words with the number of their sentence (Kaggle). A name that
+    ends in `.ann` is brat's file of entities beside a text of the same name in `.txt`, each line of
+    which is a sentence. Spans become IOB2 tags of words, which white space, punctuation and the
+    borders of entities separate.
 
     Words are kept as they are, with their white space (the Broad Twitter Corpus has `"ke s"`).
     Empty words are kept, since other tools count them too, and reported in a warning.
@@ -278,7 +280,7 @@ def _is_conllu(path):
 def _find_columns(path, rows, word_column, tag_column):
     """Returns where a column file has words and tags, from its name and its first lines."""
     rows = [fields for _, fields in rows[:_LINES_LOOKED_AT] if fields is not None]
-    names = [field.strip().lower() for field in rows[0]]
+    names = [folded(field) for field in rows[0]]
     found = [
         next((names.index(name) for name in wanted if name in names), None)
         for wanted in (WORD_NAMES, TAG_NAMES)

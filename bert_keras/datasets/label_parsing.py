@@ -28,6 +28,12 @@ _BETWEEN_LABELS = "#;|、/,，；&+:\n"
 _LIKE_MISSING = "null na n.a. (null) nil nat -- ? #value! #ref! #div/0! #name? undefined missing"
 _LIKE_MISSING = frozenset(_LIKE_MISSING.split())
 _LIST = re.compile(r"[\[({](.*)[\])}]", re.DOTALL)
+# Cyrillic and Greek letters, of which the small or the capital one looks like a Latin letter.
+_LOOK_ALIKE = str.maketrans(
+    "\u0430\u0432\u0435\u0455\u0456\u0458\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445"
+    "\u03b1\u03b2\u03b5\u03b6\u03b7\u03b9\u03ba\u03bc\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7",
+    "abesijkmhopctyxabezhikmnoptyx",
+)
 # A name in quotation marks in a list that was written as text.
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
 
@@ -104,14 +110,20 @@ def remark_on_names(path: Path, values: Iterable[str], may_be_joined: bool = Tru
     counts, alike = collections.Counter(values), collections.defaultdict(list)
 
     def listed(names):
-        return ", ".join(f"{_readable(name)} ({counts[name]})" for name in names)
+        looks = collections.Counter(x.translate(_LOOK_ALIKE) for x in {*map(str.casefold, names)})
+        names = {x: looks[x.casefold().translate(_LOOK_ALIKE)] > 1 for x in names}
+        return ", ".join(
+            f"{ascii(name) if looks_alike else _readable(name)} ({counts[name]})"
+            for name, looks_alike in names.items()
+        )
 
     for name in sorted(counts):
         alike[_without_spelling(name)].append(name)
     if groups := [names for names in alike.values() if len(names) > 1]:
         warnings.warn(
-            f"{path}: labels that differ only in case, width, blanks, quotation marks, dots or "
-            "characters that one does not see are labels of their own: "
+            f"{path}: labels that differ only in case, width, accents, blanks, quotation marks, "
+            "dots, letters of other scripts that look alike, or characters that one does not see "
+            "are labels of their own: "
             f"{'; '.join(map(listed, groups[:5]))}. Write them alike if they mean the same.",
             stacklevel=2,
         )
@@ -157,6 +169,9 @@ def _readable(name):
 def _without_spelling(name):
     """Returns a name without what distinguishes spellings of it."""
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    # Accents of Latin, Greek and Cyrillic letters; other scripts have marks for vowels.
+    text = re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFD", text))
+    text = text.translate(_LOOK_ALIKE)
     text = "".join(x for x in text if unicodedata.category(x) not in ("Cf", "Pi", "Pf"))
     text = re.sub(r"[\u2010-\u2015\u2212]", "-", text.replace("i\u0307", "i"))
     text = re.sub("[\"'`\u2032]", "", text).replace("_", " ")

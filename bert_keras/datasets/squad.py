@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 from bert_keras.checks import check_not_empty, is_int
 from bert_keras.datasets.files import check_at, read_lines
-from bert_keras.datasets.table import kind_of, read_records
+from bert_keras.datasets.table import kind_of, read_records, with_fields
 from bert_keras.tasks.question_examples import Answer, QuestionExample
 from bert_keras.types import Path
 
 # How tables write `is_impossible`.
+_FIELDS = ("question", "context", "answers", "answer", "answer_text", "answer_start")
+_FIELDS += ("is_impossible",)
 _FLAGS = {"true": True, "1": True, "false": False, "0": False, "": False}
 
 
@@ -93,6 +95,7 @@ def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
         first = next(filter(str.strip, read_lines(path)), "")
         kind = "json" if first.lstrip()[:1] in ("{", "[") else kind
     for place, record in read_records(path, kind=kind):
+        record = with_fields(record, _FIELDS)
         contexts = [(place, record)]
         if "paragraphs" in record:
             paragraphs = enumerate(_checked(f"{path}, {place}", record, "paragraphs", list))

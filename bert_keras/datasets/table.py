@@ -5,6 +5,7 @@ Python's `csv` splits text. pandas would fill a row that is too short with empty
 """
 
 import csv
+import functools
 import io
 import itertools
 import json
@@ -221,8 +222,8 @@ def find_column(path: Path, header: Sequence[str], column: str | int) -> int:
 
 
 def find_name(names: Sequence[Any], wanted: str) -> list[int]:
-    """Returns the positions of a name: exact, else without blanks, else in any case and form."""
-    for form in (str, _without_blanks, _folded):
+    """Returns the positions of a name: exact, without blanks, in any case, or in any width."""
+    for form in (str, _without_blanks, lambda name: _without_blanks(name).casefold(), folded):
         found = [place for place, name in enumerate(names) if form(str(name)) == form(wanted)]
         if found:
             return found
@@ -233,8 +234,25 @@ def _without_blanks(name):
     return " ".join(name.strip().strip("\ufeff\u200b\u2060").split())
 
 
-def _folded(name):
-    return unicodedata.normalize("NFKC", _without_blanks(name)).casefold()
+def folded(name: str) -> str:
+    """Returns a name without blanks around it, in lower case and usual width."""
+    for _ in range(2):  # Lower case may bring more to normalize.
+        name = unicodedata.normalize("NFKC", name).casefold()
+    return _without_blanks(name)
+
+
+def with_fields(record: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Returns a record whose fields have the names that are wanted, see `find_name`."""
+    wanted = _wanted_names(tuple(record), names)
+    return {wanted.get(key, key): value for key, value in record.items()} if wanted else record
+
+
+@functools.lru_cache
+def _wanted_names(header, names):
+    """Returns the names by those in a header that stand for them."""
+    found = {name: find_name(header, name) for name in names if name not in header}
+    wanted = {header[places[0]]: name for name, places in found.items() if len(places) == 1}
+    return {key: name for key, name in wanted.items() if key not in names}
 
 
 def without_rejected(
@@ -464,7 +482,7 @@ def _records_of_json(path, kind, lines):
         yield from _without_heading(path, records)
         return
     content = parse_json("".join(lines), path)
-    rows = content.get("data") if isinstance(content, dict) else content
+    rows = _rows_in(content)
     rows = [*map(as_record, rows)] if isinstance(rows, list) else rows
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         found = f"an object with {list(content)[:20]}" if isinstance(content, dict) else content
@@ -484,7 +502,17 @@ def _is_a_record(line, kind):
         value = as_record(json.loads(line))
     except (ValueError, RecursionError):  # The first line of a document over several lines.
         return kind == "jsonl" and line.strip() != "["
-    return isinstance(value, dict) and not isinstance(value.get("data"), list)
+    return isinstance(value, dict) and not isinstance(_rows_in(value), list)
+
+
+def _rows_in(content):
+    """Returns the rows of a JSON document, which an object has under a key."""
+    if not isinstance(content, dict):
+        return content
+    rows = content.get("annotations" if "classes" in content else "data")
+    # spaCy's annotation tool writes null for a text that was skipped.
+    is_spacy = "classes" in content and isinstance(rows, list)
+    return [row for row in rows if row is not None] if is_spacy else rows
 
 
 def _without_heading(path, records):

@@ -1,11 +1,12 @@
 """Tagged sentences in rows with named fields: JSON, Parquet, and tables with a header.
 
-A row is one of three things:
+A row is one of four things:
 
 | row | fields | as in |
 |---|---|---|
 | a sentence | words, and a tag for each | `datasets`, run_ner.py |
-| a text with spans | a text, and the characters of its entities | doccano, Label Studio |
+| a text with spans | a text, and the characters of its entities | doccano, Label Studio, spaCy |
+| words with spans | words, and the first and last word of its entities | GLiNER |
 | a word | the sentence's number, the word, its tag | Kaggle, simpletransformers |
 """
 
@@ -23,6 +24,8 @@ from bert_keras.checks import check_not_empty, is_int, require
 from bert_keras.datasets.files import check_at, read_lines, read_text
 from bert_keras.datasets.table import (
     as_text,
+    find_name,
+    folded,
     kind_of,
     read_records,
     without_rejected,
@@ -75,7 +78,7 @@ def has_records(path: Path) -> bool:
     if kind_of(path) != "tsv" or _is_brat(path):
         return True
     first = _first_line(path)
-    names = {name.strip().lower() for name in first.replace('"', "").split("\t")}
+    names = {folded(name) for name in first.replace('"', "").split("\t")}
     columns = (SENTENCE_NAMES, WORD_NAMES, TAG_NAMES)
     return first.startswith(_OBJECT) or all(names & {*wanted} for wanted in columns)
 
@@ -95,14 +98,15 @@ def find_fields(
     """
     place, record = next(_records(path), ("", {}))
     check_not_empty(record, f"{path} must hold rows")
-    names = {name.strip().lower(): name for name in record}
+    names = {folded(name): name for name in record}
 
     def find_field(wanted, column, fits=lambda value: True):
         """Returns the field that `column` gives, else the first of those wanted that fits."""
         if is_int(column) and -len(record) <= column < len(record):
             return list(record)[column]
         if column is not None:
-            return column if column in record else None
+            places = find_name(list(record), column)
+            return list(record)[places[0]] if len(places) == 1 else None
         found = (names[name] for name in wanted if name in names)
         return next((name for name in found if fits(record[name])), None)
 
@@ -185,7 +189,27 @@ def _records(path):
         yield from _records_of_brat(path)
         return
     is_json = kind_of(path) == "tsv" and _first_line(path).startswith(_OBJECT)
-    yield from without_rejected(path, read_records(path, kind="jsonl" if is_json else None))
+    for place, record in without_rejected(
+        path, read_records(path, kind="jsonl" if is_json else None)
+    ):
+        is_gliner = {"tokenized_text", "ner"} <= record.keys()
+        yield place, _of_gliner(f"{path}, {place}", record) if is_gliner else record
+
+
+def _of_gliner(where, record):
+    """Returns GLiNER's words and entities, of which it names the first and the last word."""
+    words = _as_words(where, record["tokenized_text"])
+    tags = ["O"] * len(words)
+    for entity in record["ner"]:
+        is_triple = isinstance(entity, list) and len(entity) == 3 and isinstance(entity[2], str)
+        fits = is_triple and all(map(is_int, entity[:2])) and 0 <= entity[0] <= entity[1]
+        rule = "an entity must have the numbers of its first and last word, and a type"
+        check_at(where, fits and entity[1] < len(words), rule, entity)
+        first, last, kind = entity
+        rule = "a word can have one tag, so entities must not overlap"
+        check_at(where, {*tags[first : last + 1]} == {"O"}, rule, entity, "Leave one out.")
+        tags[first : last + 1] = [f"B-{kind}"] + [f"I-{kind}"] * (last - first)
+    return {"tokens": words, "ner_tags": tags}
 
 
 def _is_brat(path):

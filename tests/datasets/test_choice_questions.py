@@ -32,6 +32,7 @@ def commonsense(num_choices, key):
          [["B c", "B d", "B e", "B f"]], None),
         ("swag.json", [SWAG], ["A."], [["B e0", "B e1", "B e2", "B e3"]], [3]),
         ("joined.jsonl", [JOINED], ["A. B"], [["w", "x"]], [1]),
+        ("goals.csv", "Goal ,SOL1,sol2,Label\nCook.,w,x,1\n", ["Cook."], [["w", "x"]], [1]),
         ("commonsense.jsonl", [commonsense(3, "C"), commonsense(3, "A")], ["Where?"] * 2,
          [["text A", "text B", "text C"]] * 2, [2, 0]),
         ("test.jsonl", [commonsense(2, None)], ["Where?"], [["text A", "text B"]], None),

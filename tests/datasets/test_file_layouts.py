@@ -238,6 +238,11 @@ def test_wrong_neighbours_are_refused_by_line_with_what_helps(
         (("caf\u00e9", "cafe\u0301", "bar"), r"'café' .*, 'cafe\\u0301'|u0301.*'café'"),
         (("Unmöglich", "unmöglich", "ja"), r"'Unmöglich' \(1\), 'unmöglich' \(1\)"),
         (("neg", "\u200bneg", "pos"), r"200bneg"),
+        (("Café", "Cafe", "Bar"), r"accents.*'Cafe' \(1\), 'Café' \(1\)"),
+        (("ещё", "еще", "нет"), r"'еще' \(1\), 'ещё' \(1\)"),
+        (("a", "\u0430", "b"), r"letters of other scripts.*'a' \(1\), '\\u0430' \(1\)"),
+        (("\u041d\u041e", "HO", "b"), r"'HO' \(1\), '\\u041d\\u041e' \(1\)"),
+        (("Мир", "мир", "b"), r"'Мир' \(1\), 'мир' \(1\)"),
         (("very good", "very_good", "bad"), "very_good"),
         (("red;blue", "red", "blue", "blue"), "label_separator=';'"),
         (("a|b", "b|c", "a|c"), r"label_separator='\|'"),
@@ -264,7 +269,7 @@ def test_other_names_are_not_remarked(write):
         f"text,{x}\n"
         for x in (
             *("sci/tech", "C", "C++", "C#", "-1", "1", "a-b", "x;y", "none", ".", ":"),
-            *("(don't know)", "('so-called')"),
+            *("(don't know)", "('so-called')", "कु", "क", "か", "が"),
         )
     )
     with warnings.catch_warnings():
@@ -296,5 +301,7 @@ def test_files_of_other_kinds_are_called_by_their_kind(write, name, content, kin
 def test_a_name_that_fits_two_columns_is_refused(write):
     path = write("a.csv", "Text,TEXT,label\na,b,yes\nc,d,no\n")
     assert read_texts(path, ["Text"], "label").texts == ["a", "c"]
+    other = write("b.csv", "text,ＴＥＸＴ,cafe\u0301\na,b,yes\nc,d,no\n")
+    assert read_texts(other, ["Text"], "Caf\u00e9").texts == ["a", "c"]
     with pytest.raises(ValueError, match="more than one column 'text'"):
         read_texts(path, ["text"], "label")

@@ -33,6 +33,10 @@ OBJECT = {"start_offset": 0, "end_offset": 2, "label": "ORG"}
 NUMBERS = [{"tokens": ["EU", "says"], "ner_tags": [1, 0]}]
 NAMED = [{"tokens": ["EU", "says"], "ner_tags": ["B-ORG", "O"]}]
 
+GLINER = {
+    "tokenized_text": ["Ada", "Lovelace", "lives", "in", "Rome"],
+    "ner": [[0, 1, "person"], [4, 4, "city"]],
+}
 TAGGED = [
     ("the tag first", "a.bio", FILMS, {}, "what bruce willis", "O B-ACTOR I-ACTOR"),
     ("types alone, the tag first", "a", "O\tin\nO\told\nLOC\tRome\n", {}, "in old Rome", "O O LOC"),
@@ -50,6 +54,12 @@ TAGGED = [
      "B-ORG O"),
     ("fields by name", "a.jsonl", [{"w": ["EU"], "t": ["O"]}],
      {"word_column": "w", "tag_column": "t"}, "EU", "O"),
+    ("fields by name, in another form", "a.jsonl", [{"\uff37 ": ["EU"], "T": ["O"]}],
+     {"word_column": "W", "tag_column": "t"}, "EU", "O"),
+    ("GLiNER", "a.json", json.dumps([GLINER]), {}, "Ada Lovelace lives in Rome",
+     "B-person I-person O O B-city"),
+    ("GLiNER in lines", "a.jsonl", [GLINER], {}, "Ada Lovelace lives in Rome",
+     "B-person I-person O O B-city"),
     ("doccano", "a.jsonl", [TEXT, {"text": "hi", "label": []}], {}, f"{WORDS_OF_TEXT}|hi",
      f"{TAGS_OF_TEXT}|O"),
     ("doccano with relations", "a.jsonl", [{"text": "EU says", "entities": [OBJECT]}], {},
@@ -139,6 +149,8 @@ NO_TAGS = [{"tokens": ["a", "b"], "ner_tags": ["O"]}]
         ("a.jsonl", [{"text": "EU", "label": [[0, 9, "X"]]}], "line 1: .* 0 to 9 of a text of 2"),
         ("a.jsonl", [{"text": "a|b", "label": [[0, 3, "X"], [2, 3, "Y"]]}], "must not overlap"),
         ("a.jsonl", [{"text": "EU", "label": [["EU", "X"]]}], "a span must be a start, an end"),
+        ("a.jsonl", [{**GLINER, "ner": [[0, 1, "a"], [1, 1, "b"]]}], "line 1: .*not overlap"),
+        ("a.jsonl", [{**GLINER, "ner": [[0, 5, "a"]]}], "line 1: .*first and last word"),
         ("a.jsonl", [{"text": "EU", "label": {"X": {"EU": [[0, 1]]}}}], "a span must be a start"),
         ("a.csv", CELLS.replace("', '", "' '"), "line 2: a list in a cell must be written as"),
         ("a.csv", CELLS.splitlines()[0] + "\n", r"must hold rows\. Received: none"),
@@ -192,6 +204,8 @@ QUESTIONS = [
     ("rows without ids and answers", "a.jsonl", [{"context": "c", "question": "?"}],
      [(None, False)]),
     ("CSV", "a.csv", TABLE, [(START, False)]),
+    ("CSV, names in another form", "a.csv", TABLE.replace("question,co", "Question ,\uff23o"),
+     [(START, False)]),
     ("CSV, no answer", "a.csv", f"{TABLE}Qui?,{CONTEXT},,\n", [(START, False), (None, True)]),
     (
         "CSV, a column of False and True",
@@ -301,6 +315,7 @@ _FOUND = {
 _CHOICE = {"result": [{"from_name": "topic", "value": {"choices": ["travel"]}}]}
 _SPANS = [{"start": 0, "end": 3, "label": "PER"}, {"start": 13, "end": 17, "label": "LOC"}]
 _TEXT = "Ada lives in Rome"
+_PAIR = [_TEXT, {"entities": [[0, 3, "PER"], [13, 17, "LOC"]]}]
 
 
 def test_choices_of_label_studio_are_labels(write):
@@ -317,8 +332,9 @@ def test_choices_of_label_studio_are_labels(write):
     [
         ("a.json", _label_studio({"result": [], "was_cancelled": True}, _FOUND), 0),
         ("a.json", [*_label_studio({"was_cancelled": True}), *_label_studio(_FOUND)], 1),
-        ("a.json", [[_TEXT, {"entities": [[0, 3, "PER"], [13, 17, "LOC"]]}]], 0),
-        ("a.jsonl", [[_TEXT, {"entities": [[0, 3, "PER"], [13, 17, "LOC"]]}]], 0),
+        ("a.json", [_PAIR], 0),
+        ("a.json", {"classes": ["PER", "LOC"], "annotations": [None, _PAIR]}, 0),
+        ("a.jsonl", [_PAIR], 0),
         (
             "a.jsonl",
             [
