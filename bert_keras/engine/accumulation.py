@@ -31,11 +31,10 @@ def weigh_batches(model):
     optimizer = inner_optimizer(model)
     if not getattr(optimizer, "gradient_accumulation_steps", None):
         return
-    if not getattr(model, "losses_share_weights", True):
+    if reason := why_unequal(model, model.loss):
         warnings.warn(
-            f"{type(model).__name__} has several losses, which weigh a batch differently. With "
-            "`gradient_accumulation_steps` all batches count the same here, so that an update "
-            "differs from that of one large batch where batches differ in their numbers of tokens.",
+            f"{reason}. With `gradient_accumulation_steps` an update therefore differs from that "
+            "of one large batch.",
             stacklevel=4,
         )
     if not hasattr(optimizer, "_accumulated_weight"):
@@ -45,6 +44,16 @@ def weigh_batches(model):
         # Always after the counter, so that the saved order does not depend on when it was built.
         optimizer._variables.insert(1, optimizer._variables.pop())
         optimizer.apply = types.MethodType(_apply, optimizer)
+
+
+def why_unequal(model, loss):
+    """Returns why several batches cannot make the update of one large batch, or `None`."""
+    losses = [*keras.tree.flatten(loss), model]
+    if names := [type(x).__name__ for x in losses if getattr(x, "compares_rows", False)]:
+        return f"{names[0]} compares the rows of a batch, and smaller batches have fewer"
+    if not getattr(model, "losses_share_weights", True):
+        return f"{type(model).__name__} has several losses, which weigh a batch differently"
+    return None
 
 
 def own_variables(optimizer, name):

@@ -37,8 +37,9 @@ def mine_hard_negatives(
     """Returns queries and positives with the nearest texts of a corpus that are not positives.
 
     The nearest texts are often answers that nobody has labelled. The margins leave out texts whose
-    scores come too close to that of the positive. A text that equals the query, or a positive of
-    an equal query, is never a negative.
+    scores come too close to that of the positive. Scores are similarities as the embedder measures
+    them; the miner of sentence-transformers scales vectors to length 1 first. A text that equals
+    the query, or a positive of an equal query, is never a negative.
 
     Args:
         embedder: a `TextEmbedder`, `SparseTextEmbedder` or `MultiVectorEmbedder`.

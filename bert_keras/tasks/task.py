@@ -347,10 +347,11 @@ class Task(AdaptedTask, BuiltModel):
                 `BestOnMetric`: Keras's callbacks keep the weights that are being averaged.
             gradient_accumulation_steps: int, or `None`: the number of batches whose mean gradient
                 makes one update. Batches count by their weights (examples, tokens, class weights),
-                so that the update equals that of one large batch. Two kinds of losses differ:
+                so that the update equals that of one large batch. Two kinds of losses are refused:
                 those that compare the rows of a batch see only the rows of each small batch, and
-                of several losses with different weights, batches count the same; a warning says so.
-                `warmup` in steps counts batches.
+                of several losses with different weights, batches would count the same. An
+                optimizer with its own accumulation takes them, with a warning. `warmup` in steps
+                counts batches.
             label_smoothing: float from 0 to below 1, for `loss="auto"`.
             weighted_metrics: `"auto"` for the task's own, or a list of Keras metrics; for several
                 outputs a dict of such lists.

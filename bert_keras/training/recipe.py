@@ -10,6 +10,7 @@ import numpy as np
 
 from bert_keras import distribution
 from bert_keras.checks import check_choice, check_int, check_number, raise_if_unused
+from bert_keras.engine.accumulation import why_unequal
 from bert_keras.engine.keras_internals import schedule_of
 from bert_keras.engine.train_step import device_scope, inner_optimizer, shares_batches
 from bert_keras.signatures import check_arguments
@@ -174,6 +175,12 @@ class TrainingConfig:
             )
             if isinstance(loss, OF_ONE_HOT):
                 loss = OfOneHot(loss)
+        if self.options["gradient_accumulation_steps"] and (reason := why_unequal(task, loss)):
+            raise ValueError(
+                "With `gradient_accumulation_steps`, several batches must make the update of one "
+                f"large batch. {reason}. Leave it out, or pass an optimizer that has it, such as "
+                "bert_keras.AdamW(2e-5, gradient_accumulation_steps=4), to accumulate all the same."
+            )
         share = distribution.share_of(task) if shares_batches(task) else None
         if share and share.has_own_losses:
             loss = _of_all_devices(loss, share, task)

@@ -92,6 +92,17 @@ def test_an_unfinished_update_continues_after_loading(reloaded):
     assert_same_structure_close(halves.get_weights(), straight.get_weights(), 0)
 
 
-def test_losses_with_weights_of_their_own_are_told_of():
-    with pytest.warns(UserWarning, match="several losses, which weigh a batch differently"):
-        tiny_task("Pretraining").compile(gradient_accumulation_steps=2)
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("Pretraining", "several losses, which weigh a batch differently"),
+        ("TextEmbedder", "compares the rows of a batch"),
+        ("SparseTextEmbedder", "compares the rows of a batch"),
+    ],
+)
+def test_batches_that_cannot_make_the_update_of_the_whole_are_refused(name, reason):
+    task = tiny_task(name)
+    with pytest.raises(ValueError, match=f"one large batch.*{reason}.*an optimizer that has it"):
+        task.compile(gradient_accumulation_steps=2)
+    with pytest.warns(UserWarning, match=f"{reason}.* differs from that of one large batch"):
+        task.compile(OPTIMIZERS["AdamW"](gradient_accumulation_steps=2))
