@@ -70,24 +70,16 @@ def read_records(path: Path) -> dict[str, Array]:
             it has another length than the first, no tokens, or a prediction outside its tokens.
     """
     tensorflow = check_tensorflow()
-    names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", "masked_lm_ids")
-    columns = {name: [] for name in (*names, "masked_lm_weights", "next_sentence_labels")}
     sequence_length, num_predictions = record_sizes(path)
+    sizes = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), sequence_length)
+    predictions = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+    sizes |= {**dict.fromkeys(predictions, num_predictions), "next_sentence_labels": 1}
+    dtypes = dict.fromkeys(sizes, "int64") | {"masked_lm_weights": "float32"}
+    features = {x: tensorflow.io.FixedLenFeature([sizes[x]], dtypes[x]) for x in sizes}
     with reading(path, _ADVICE):
-        for record in tensorflow.data.TFRecordDataset([path]).as_numpy_iterator():
-            features = tensorflow.train.Example.FromString(record).features.feature
-            for name, rows in columns.items():
-                kind = "float_list" if name == "masked_lm_weights" else "int64_list"
-                rows.append(np.array(getattr(features[name], kind).value))
-                wanted = num_predictions if name.startswith("masked_lm") else sequence_length
-                wanted = 1 if name == "next_sentence_labels" else wanted
-                if len(rows[-1]) != wanted:
-                    raise ValueError(
-                        f"The records of {path} must have the features {sorted(columns)}, as long "
-                        f"as in the first row. Received: row {len(rows) - 1} with "
-                        f"{len(rows[-1])} values of {name} instead of {wanted}."
-                    )
-    table = {name: np.stack(rows) for name, rows in columns.items()}
+        records = list(tensorflow.data.TFRecordDataset([path]).as_numpy_iterator())
+        columns = tensorflow.io.parse_example(records, features)
+    table = {name: column.numpy() for name, column in columns.items()}
     is_token, is_masked = table["input_mask"] > 0, table["masked_lm_weights"] > 0
     _check_rows(table, is_token, is_masked, path)
     lengths = is_token.sum(axis=1)

@@ -5,6 +5,7 @@ counts the longest run of units that answer and prediction share. DRCD's authors
 published results for it (Chinese-BERT-wwm, CLUE) use this one too.
 """
 
+import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 
@@ -68,19 +69,6 @@ def _normalized(text):
     return text.lower().strip().translate(_WITHOUT_PUNCTUATION)
 
 
-def _longest_common_run(first, second):
-    """Returns the length of the longest run of equal items in two lists."""
-    longest, ending = 0, {}
-    places = {}
-    for index, item in enumerate(second):
-        places.setdefault(item, []).append(index)
-    for item in first:
-        # `ending[j]`: length of the common run that ends at this item and at `second[j]`.
-        ending = {index: ending.get(index - 1, 0) + 1 for index in places.get(item, ())}
-        longest = max(longest, *ending.values(), 0)
-    return longest
-
-
 def exact_match(answer: str, predicted: str) -> float:
     """Returns 1.0 if both texts are equal in lower case and without punctuation, else 0.0.
 
@@ -115,8 +103,8 @@ def common_run_f1(
     """
     answer_units = segment(answer, word_tokenize)
     predicted_units = segment(predicted, word_tokenize)
-    common = _longest_common_run(answer_units, predicted_units)
-    return f1_of_counts(common, len(predicted_units), len(answer_units))
+    matcher = difflib.SequenceMatcher(None, answer_units, predicted_units, autojunk=False)
+    return f1_of_counts(matcher.find_longest_match().size, len(predicted_units), len(answer_units))
 
 
 def cmrc_scores(

@@ -7,6 +7,7 @@ of which was once read wrongly, come first.
 import json
 import multiprocessing
 import os
+import sys
 
 import pytest
 import torch
@@ -29,8 +30,9 @@ def results(tmp_path_factory):
     """What the worker found, by reader. A reader that ends the process is reported too."""
     keep, found, left = tmp_path_factory.mktemp("kept"), {}, list(TARGETS)
     while left:
-        # Forked, since imports take longer than all readers.
-        process = multiprocessing.get_context("fork").Process(target=work, args=(left, keep))
+        # Forked, since imports take longer than all readers, unless TensorFlow's threads run here.
+        method = "spawn" if "tensorflow" in sys.modules else "fork"
+        process = multiprocessing.get_context(method).Process(target=work, args=(left, keep))
         process.start()
         process.join(1200)
         process.kill()  # It may wait for something.

@@ -10,14 +10,13 @@ from typing import NamedTuple
 
 import h5py
 import numpy as np
-from bundle_writer import write_bundle
 from checks import assert_close, model_of_transformers, perturbed, to_numpy, transformers_outputs
 from files import write_json
 from safetensors.numpy import load_file, save_file
 from tiny import VOCABULARY
 
 import bert_keras
-from bert_keras.presets.tf_checkpoint import read_tensor_bundle
+from bert_keras.presets.tf_checkpoint import read_tf_checkpoint
 
 LAYERS, HEADS, WIDTH, INNER = 2, 2, 16, 24
 TF1_CONFIG = {
@@ -178,6 +177,18 @@ def rewrite_keras_hub(folder, change):
 # The format of google-research/bert, TensorFlow 1
 
 
+def write_tf_checkpoint(prefix, tensors):
+    """Writes arrays as a checkpoint with one data file."""
+    import tensorflow  # Only here: most tests need no TensorFlow.
+
+    tensorflow.raw_ops.SaveV2(
+        prefix=str(prefix),
+        tensor_names=list(tensors),
+        shape_and_slices=[""] * len(tensors),
+        tensors=[tensorflow.convert_to_tensor(array) for array in tensors.values()],
+    )
+
+
 def tf1_tensors(model):
     """Returns a model's weights under the names and in the layout of Google's `modeling.py`."""
     tensors = {}
@@ -206,13 +217,13 @@ def write_tf1(folder, model):
     tensors = tf1_tensors(model)
     slots = {f"{name}/adam_{slot}": array for name, array in tensors.items() for slot in "mv"}
     step = {"global_step": np.array(20_000, "int64")}
-    write_bundle(folder / "bert_model.ckpt", {**tensors, **slots, **step})
+    write_tf_checkpoint(folder / "bert_model.ckpt", {**tensors, **slots, **step})
 
 
 def rewrite_tf1(folder, change):
     """Replaces the tensors of the folder's checkpoint by `change(tensors)`."""
     prefix = folder / "bert_model.ckpt"
-    write_bundle(prefix, change(dict(read_tensor_bundle(prefix))))
+    write_tf_checkpoint(prefix, change(dict(read_tf_checkpoint(prefix))))
 
 
 def set_tf1_head(folder, **head):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from bundle_writer import write_bundle
 from checks import model_of_transformers, perturbed
 from files import write_json
 from foreign import (
@@ -11,6 +10,7 @@ from foreign import (
     outputs_of,
     rewrite_tf1,
     write_tf1,
+    write_tf_checkpoint,
     write_vocabulary,
 )
 
@@ -101,6 +101,6 @@ def test_googles_albert_gives_the_outputs_of_transformers(tmp_path, num_groups, 
     model = perturbed(model_of_transformers("AlbertModel", **settings))
     write_json(tmp_path / "albert_config.json", {**config, "net_structure_type": 0})
     write_vocabulary(tmp_path / "vocab.txt")
-    write_bundle(tmp_path / "model.ckpt-best", albert_tensors(model))
+    write_tf_checkpoint(tmp_path / "model.ckpt-best", albert_tensors(model))
     backbone = bert_keras.AlbertBackbone.from_preset(tmp_path)
     assert_outputs_equal(backbone, outputs_of(model))

@@ -1,10 +1,11 @@
-"""PyTorch's weights files are read as `torch.load` reads them, and nothing in them is run."""
+"""PyTorch's weights files are read, and nothing in them is run."""
 
 import json
 import os
+import pathlib
 import pickle
+import re
 import sys
-import tracemalloc
 import zipfile
 
 import numpy as np
@@ -20,7 +21,6 @@ from bert_keras.presets.torch_pickle import read_torch
 
 FORMATS = {
     "zip": {},
-    "zip, protocol 4": {"pickle_protocol": 4},
     "legacy": {"_use_new_zipfile_serialization": False},
 }
 DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8")
@@ -64,32 +64,41 @@ def save(request, tmp_path):
     return save
 
 
-def test_tensors_equal_those_of_torch_without_torch(save, monkeypatch):
-    path = save(TENSORS)
-    expected = torch.load(path, weights_only=False)  # which it needs for protocol 4
-    with monkeypatch.context() as context:
-        context.setitem(sys.modules, "torch", None)
-        found = read_torch(path)
-        arrays = dict(found)
-    assert list(arrays) == list(expected)
-    for name, tensor in expected.items():
+def test_arrays_equal_the_tensors(save):
+    found = read_torch(save(TENSORS))
+    assert list(found) == list(TENSORS)
+    for name, tensor in TENSORS.items():
         wanted = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).detach().numpy()
-        assert found.shapes[name] == arrays[name].shape == wanted.shape
-        assert arrays[name].dtype == wanted.dtype
-        np.testing.assert_array_equal(arrays[name], wanted)
+        array = found[name]
+        assert found.shapes[name] == array.shape == wanted.shape
+        assert array.dtype == wanted.dtype
+        np.testing.assert_array_equal(array, wanted)
 
 
-def test_a_tensor_is_read_alone(save):
-    path = save(
-        {"large": torch.zeros(2**20), "small": torch.ones(4), "view": torch.ones(2**20)[:4]}
-    )
-    tracemalloc.start()
+def test_without_a_safe_pytorch_the_error_says_what_to_install(save, monkeypatch):
+    path = save(TENSORS)
+    monkeypatch.setattr(torch, "__version__", torch.torch_version.TorchVersion("2.9.1"))
+    with pytest.raises(ImportError, match=r"CVE-2026-24747.*pip install --upgrade torch"):
+        read_torch(path)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r"pip install torch`.*model\.safetensors"):
+        read_torch(path)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="Linux says what is mapped")
+def test_the_file_is_not_held_in_memory_beside_the_arrays(tmp_path):
+    path = tmp_path / "pytorch_model.bin"
+    torch.save({f"{i}": torch.ones(2**22) for i in range(8)}, path)
+
+    def own_memory():
+        status = pathlib.Path("/proc/self/status").read_text()
+        return int(re.search(r"RssAnon:\s+(\d+) kB", status)[1]) * 1024
+
+    before = own_memory()
     checkpoint = read_torch(path)
-    np.testing.assert_array_equal(checkpoint["small"], np.ones(4))
-    np.testing.assert_array_equal(checkpoint["view"], np.ones(4))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 2**20 < path.stat().st_size / 8
+    for name in checkpoint:
+        assert checkpoint[name].sum() == 2**22
+    assert own_memory() - before < path.stat().st_size / 2
 
 
 def test_values_that_tensors_share_count_once(save):
@@ -98,41 +107,40 @@ def test_values_that_tensors_share_count_once(save):
 
 
 @pytest.mark.parametrize(
-    ("value", "asked"),
+    ("value", "problem"),
     [
         (Named(os.system, "touch evil"), r"asks for '(posix|nt)\.system'"),
         (
             {"a": torch.ones(2), "b": Named(eval, "open('evil', 'w')")},
-            r"asks for '(__builtin__|builtins)\.eval'",
+            "asks for 'eval'",
         ),
         ({"a": Named(torch.load, "evil")}, r"asks for 'torch\.serialization\.load'"),
-        ({"a": torch.ones(2, dtype=torch.complex64)}, r"asks for 'torch\.ComplexFloatStorage'"),
         (torch.nn.Linear(2, 2), r"asks for 'torch\.nn\.modules\.linear\.Linear'"),
-        ({"a": Named(torch._utils._rebuild_parameter, 1, 2, 3)}, "'a' is of type int"),
+        ({"a": torch.ones(2, dtype=torch.complex64)}, r"'a' is of type torch\.complex64"),
+        ({"a": torch.ones(2).to_sparse()}, "'a' is of type"),
+        ({"a": torch.ones(2, device="meta")}, "'a' is of type"),
         ({"a": torch.ones(2), "b": {"c": torch.ones(2)}}, "'b' is of type dict"),
         ({"epoch": 3}, "'epoch' is of type int"),
+        ({"is_best": True}, "'is_best' is of type bool"),
         ({7: torch.ones(2)}, "7 is of type"),
         ([torch.ones(2)], "holds no dict"),
-        ({"a": view(0, (5,), (1,))}, "'a' reaches beyond its storage"),
-        ({"a": view(1, (4,), (1,))}, "'a' reaches beyond its storage"),
-        ({"a": view(0, (2, 2), (3, 1))}, "'a' reaches beyond its storage"),
+        ({"a": view(0, (5,), (1,))}, "pytorch_model"),
+        ({"a": view(1, (4,), (1,))}, "pytorch_model"),
         ({"a": view(0, (2**40,), (0,))}, "'a' reaches beyond its storage"),
-        ({"a": view(-1, (4,), (1,))}, "'a' has an impossible shape"),
-        ({"a": view(0, (4,), (-1,))}, "'a' has an impossible shape"),
-        ({"a": view(0, (4,), (1, 1))}, "'a' has an impossible shape"),
-        ({"a": view(0, (1,) * 33, (1,) * 33)}, "'a' has an impossible shape"),
-        ({"a": view(0, (2.0,), (1,))}, "'a' has an impossible shape"),
-        ({"a": view(0, 4, 1)}, "cannot be read"),
+        ({"a": view(-1, (4,), (1,))}, "pytorch_model"),
+        ({"a": view(0, (4,), (-1,))}, "pytorch_model"),
+        ({"a": view(0, 4, 1)}, "pytorch_model"),
     ],
 )
 def test_anything_but_tensors_within_their_storages_is_refused(
-    save, tmp_path, monkeypatch, value, asked
+    save, tmp_path, monkeypatch, value, problem
 ):
     monkeypatch.chdir(tmp_path)
     path = save(value)
-    with pytest.raises(ValueError, match=asked) as raised:
+    with pytest.raises(ValueError, match=problem) as raised:
         read_torch(path)
     assert str(path) in str(raised.value)
+    assert "weights_only" not in str(raised.value)
     assert not os.path.exists("evil")
 
 
@@ -142,7 +150,7 @@ def test_a_pickle_of_python_s_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"asks for '(posix|nt)\.system'.*save_pretrained"):
         read_torch(path)
     path.write_bytes(pickle.dumps({"a": 1}, protocol=2))
-    with pytest.raises(ValueError, match="does not begin as PyTorch's files do"):
+    with pytest.raises(ValueError, match=r"training_args\.bin"):
         read_torch(path)
 
 
@@ -155,14 +163,6 @@ def test_a_file_that_is_cut_off_is_refused_wherever_it_ends(save):
             read_torch(path)
 
 
-def test_the_size_of_an_empty_last_tensor_must_be_whole(tmp_path):
-    path = tmp_path / "pytorch_model.bin"
-    torch.save({"empty": torch.zeros(0, 5)}, path, _use_new_zipfile_serialization=False)
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(ValueError, match="it ends early"):
-        read_torch(path)
-
-
 def test_an_archive_with_compressed_members_is_refused(tmp_path):
     path = tmp_path / "a.bin"
     torch.save({"a": torch.zeros(2**16)}, path)
@@ -171,7 +171,7 @@ def test_an_archive_with_compressed_members_is_refused(tmp_path):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
-    with pytest.raises(ValueError, match=r"'data\.pkl' is compressed"):
+    with pytest.raises(ValueError, match=r"data\.pkl' is compressed"):
         read_torch(path)
 
 

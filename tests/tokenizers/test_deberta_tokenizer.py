@@ -5,7 +5,6 @@ import itertools
 import pytest
 import sentencepiece
 import transformers
-from bundle_writer import field
 from files import write_json
 from hard_texts import HARD_TEXTS
 from small_tokenizers import sentence_pieces
@@ -13,6 +12,7 @@ from test_family_parity import check_same, check_same_pairs
 from tokenizers import normalizers
 
 from bert_keras.tokenizers import Layout, Tokenizer, UnigramTokenizer
+from bert_keras.tokenizers.protocol_buffers import field
 from bert_keras.tokenizers.sentencepiece_model import read_sentence_pieces
 
 OPTIONS = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3}

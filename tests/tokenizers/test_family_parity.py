@@ -16,7 +16,6 @@ import pytest
 import sentencepiece
 import tokenizers
 import transformers
-from bundle_writer import field
 from files import read_json, write_json
 from hard_texts import HARD_TEXTS
 from hypothesis import given, settings
@@ -32,6 +31,7 @@ from bert_keras.tokenizers import (
     WordPieceTokenizer,
     sentencepiece_model,
 )
+from bert_keras.tokenizers.protocol_buffers import field
 from bert_keras.tokenizers.sentencepiece_model import read_sentence_pieces, sentencepiece_normalizer
 from bert_keras.tokenizers.vocabulary import write_vocabulary
 

@@ -1,4 +1,4 @@
-"""Google's TensorFlow 1 checkpoint folder of BERT or ALBERT, read without TensorFlow.
+"""Google's TensorFlow 1 checkpoint folder of BERT or ALBERT, read by TensorFlow.
 
 | file | what it holds |
 |---|---|
@@ -16,7 +16,7 @@ import re
 
 from bert_keras.presets.families import records
 from bert_keras.presets.formats.checkpoint import Checkpoint
-from bert_keras.presets.tf_checkpoint import read_tensor_bundle
+from bert_keras.presets.tf_checkpoint import read_tf_checkpoint
 
 _SCOPE = "bert/"
 _OTHER_WEIGHTS = ("*.safetensors", "*.weights.h5")
@@ -49,7 +49,7 @@ class Tf1Folder(Checkpoint):
     @functools.cached_property
     def tensors(self):
         """The tensors of the checkpoint without those that only training needs."""
-        tensors = read_tensor_bundle(_prefix_of_checkpoint(self.folder))
+        tensors = read_tf_checkpoint(_prefix_of_checkpoint(self.folder))
         if "_CHECKPOINTABLE_OBJECT_GRAPH" in tensors:
             raise ValueError(
                 "A checkpoint of Google's BERT must be from TensorFlow 1, with names like "
