@@ -78,7 +78,7 @@ def best_of(search, num_vectors, top_k, scores_all=True):
         scores_all: bool, whether the search scores all vectors.
     """
     k = min(top_k, num_vectors)
-    number = min(num_vectors, max(k + 1, _LEAST))
+    number = min(num_vectors, k + 1 if scores_all else max(k + 1, _LEAST))
     while True:
         scores, positions = search(number)
         order = np.lexsort((positions, -scores, positions < 0))
