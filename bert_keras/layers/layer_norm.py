@@ -19,7 +19,7 @@ class LayerNorm(DirectCall, keras.layers.LayerNormalization):
 
     From Keras's formula, JAX and TensorFlow would derive a gradient that keeps up to five tensors
     of the input's size. PyTorch's own kernel is used there. With another axis, without `gamma`, or
-    with `rms_scaling`, this is Keras's layer.
+    with `rms_scaling`, this is Keras's layer. Keras's `rms_scaling` is not RMSNorm.
 
     Args:
         **kwargs: those of `keras.layers.LayerNormalization`.

@@ -54,8 +54,22 @@ class ParallelBlock(layers.EncoderBlock):
 # ## The backbone
 #
 # The base class keeps each argument of the constructor as an attribute, checks it, and returns it in
-# the config. What the family has no argument for is an attribute of the class. `bert_embeddings` and `bert_block` make BERT's parts
-# with the backbone's sizes and rates. `build()` comes last and creates all weights.
+# the config. What the family has no argument for is an attribute of the class. `bert_embeddings` and
+# `bert_block` make BERT's parts with the backbone's sizes and rates. `build()` comes last and creates
+# all weights.
+#
+# The parts that other families use:
+#
+# | to have | use |
+# |---|---|
+# | rotary positions | `RotaryAttention` in `layers/rotary_attention.py`, `bert_embeddings(self, has_positions=False)` |
+# | a gated feed-forward network | `GatedFeedForward` |
+# | norms before attention and feed-forward network | `EncoderBlock(..., norm_first=True)`, `Encoder(..., norm=LayerNorm(...))` |
+# | norms without an offset | `LayerNorm(center=False)`, `bert_embeddings(self, center=False)` |
+# | a bias of the scores that all blocks share | `Encoder(..., shared=[layer])` |
+#
+# `models/modernbert.py` and `models/mpnet.py` use them all. RMSNorm, grouped-query attention and
+# embeddings without a norm are not among them.
 
 
 # %%
@@ -143,5 +157,7 @@ for ours, theirs, kind, *_ in distilbert.HUGGING_FACE.rows:
 # In the package, a family takes four steps: the class, `models/NAME.py`; the record,
 # `presets/families/NAME_record.py`, which the tuple in that folder's `__init__.py` lists; the name of
 # the class in `bert_keras/__init__.py` and `__init__.pyi`; and a test, `tests/models/test_NAME.py`,
-# with `tests/golden/NAME_backbone.json`. The shared tests then compare every head with transformers,
-# reading and writing. A row in `docs/family_pages.py` and a page in each language put it on the site.
+# whose first run writes `tests/golden/NAME_backbone.json`. The shared tests then compare every head
+# with transformers, reading and writing; in `tests/presets/test_families.py` each new argument needs
+# a value in `odd_sizes`, and a new kind of tokenizer an entry in `TOKENIZERS_OF`. A row in
+# `docs/family_pages.py` and a page in each language put it on the site.

@@ -30,10 +30,19 @@
 #
 # If the model returns a value for each token, the arrays also hold padding, and batches differ in
 # length: override `answer(rows, batches, texts)`, whose `batches` yields the indices of rows and
-# their outputs, and keep the first `rows.lengths[index]` values of each row. A label for each token
-# is a `Ragged` (`bert_keras.preprocessing.ragged`), as `Rows.labelled` takes it: return it from
-# `encode_labels`, or call `labelled` in an `encode_texts` of your own. A task that overrides
-# `encode_texts` trains and saves, but is not exported as a folder.
+# their outputs, and keep the first `rows.lengths[index]` values of each row. Such a task
+#
+# - has the attribute `label_per_token = True`, so that padding does not count in the loss;
+# - names the kind of its labels, such as
+#   `label_kind = LabelKind("scores", per_token=True)` of `bert_keras.metrics.label_kinds`. Without
+#   it, a metric of Keras is a mean over padded lengths, which depends on the batch size;
+# - takes lists of words as texts if `form = "sentences"`;
+# - returns its labels from `encode_labels` as a `Ragged` (`bert_keras.preprocessing.ragged`). If they
+#   must be aligned with the texts, as a label for each word must, let the answerer's `encode` return
+#   a subclass of `Rows`, such as `WordRows` of `bert_keras.preprocessing.word_windows`, whose
+#   `labelled(labels, sample_weight)` aligns them.
+#
+# A task that overrides `encode_texts` instead trains and saves, but is not exported as a folder.
 
 # %%
 import os
@@ -101,7 +110,7 @@ class Grader(bert_keras.Task):
 # `export` writes a folder that answers without Keras and without this package; it holds a copy of
 # the answerer. `bert-keras serve` takes the `.keras` file or the folder, once the program has
 # imported the classes: `python -c "import my_task; from bert_keras.cli.main import run; run()"`
-# with the arguments of `bert-keras`.
+# with the arguments of `bert-keras`. The task has no command of its own.
 
 # %%
 if __name__ == "__main__":
