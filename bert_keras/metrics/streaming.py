@@ -47,7 +47,8 @@ class RelevanceAccuracy(keras.metrics.Mean):
         if sample_weight is not None:
             weights = weights * ops.reshape(ops.cast(sample_weight, "float32"), (-1, 1))
         is_right = ops.equal(ops.cast(y_true, "float32"), ops.cast(y_pred > 0, "float32"))
-        super().update_state(ops.cast(is_right, "float32"), weights)
+        # Flat: Keras's mean would divide the sums of each batch by its own number of candidates.
+        super().update_state(ops.reshape(is_right, (-1,)), ops.reshape(weights, (-1,)))
 
 
 class ConfusionMatrixMetric(keras.metrics.Metric):
@@ -98,12 +99,6 @@ class ConfusionMatrixMetric(keras.metrics.Metric):
         return {**super().get_config(), "num_classes": self.num_classes}
 
 
-def _divide(numerator, denominator):
-    """Returns the quotient, or 0 where the denominator is 0."""
-    empty = denominator == 0
-    return ops.where(empty, 0.0, numerator / ops.where(empty, 1.0, denominator))
-
-
 @keras.saving.register_keras_serializable(package="bert_keras")
 class SparseF1Score(ConfusionMatrixMetric):
     """F1 of integer labels, as `sklearn.metrics.f1_score` computes it over all examples.
@@ -145,8 +140,8 @@ class SparseF1Score(ConfusionMatrixMetric):
         right = ops.diagonal(matrix)
         counts = ops.sum(matrix, axis=0) + ops.sum(matrix, axis=1)
         if self.average == "micro":
-            return _divide(2 * ops.sum(right), ops.sum(counts))
-        f1 = _divide(2 * right, counts)
+            return ops.divide_no_nan(2 * ops.sum(right), ops.sum(counts))
+        f1 = ops.divide_no_nan(2 * right, counts)
         return f1[self.positive] if self.average == "binary" else ops.mean(f1)
 
     def get_config(self):
@@ -194,11 +189,11 @@ class MatthewsCorrelation(ConfusionMatrixMetric):
         covariance = ops.sum(right * rest - missed * wrong)
         true_variance = ops.sum(true * (total - true))
         predicted_variance = ops.sum(predicted * (total - predicted))
-        return _divide(covariance, ops.sqrt(true_variance) * ops.sqrt(predicted_variance))
+        return ops.divide_no_nan(covariance, ops.sqrt(true_variance) * ops.sqrt(predicted_variance))
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class MaskedPerplexity(keras.metrics.Metric):
+class MaskedPerplexity(keras.metrics.Mean):
     """Perplexity of a masked language model at its masked positions, over all batches.
 
     It is exp of the mean negative log-probability of the labels: a model that guesses evenly among
@@ -223,8 +218,6 @@ class MaskedPerplexity(keras.metrics.Metric):
 
     def __init__(self, name: str | None = "perplexity", dtype: Dtype = "float32") -> None:
         super().__init__(name=name, dtype=dtype)
-        self.loss_sum = self.add_variable((), "zeros", name="loss_sum")
-        self.weight_sum = self.add_variable((), "zeros", name="weight_sum")
 
     def update_state(
         self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
@@ -235,8 +228,7 @@ class MaskedPerplexity(keras.metrics.Metric):
         # Padding may have invalid labels, which give nan on some backends, and 0 × nan is nan.
         labels = ops.where(weights != 0, labels, 0)
         losses = kernels.crossentropy(labels, logits)
-        self.loss_sum.assign_add(ops.sum(weights * losses))
-        self.weight_sum.assign_add(ops.sum(weights))
+        super().update_state(ops.reshape(losses, (-1,)), ops.reshape(weights, (-1,)))
 
     def result(self) -> Tensor:
-        return ops.exp(self.loss_sum / self.weight_sum)
+        return ops.exp(self.total / self.count)

@@ -1,6 +1,8 @@
 """Reads and writes the bytes of protocol buffers, never beyond their end."""
 
+import io
 import struct
+import sys
 
 
 class DamagedError(ValueError):
@@ -25,15 +27,15 @@ def fields(message):
     Reference: https://protobuf.dev/programming-guides/encoding.
     """
     check_whole(isinstance(message, bytes), "a number is where a message must be")
-    reader = Reader(message)
-    while reader.has_more():
-        number, wire_type = divmod(reader.varint(), 8)
+    stream = io.BytesIO(message)
+    while stream.tell() < len(message):
+        number, wire_type = divmod(_read_varint(stream), 8)
         if wire_type == 0:
-            yield number, reader.varint()
+            yield number, _read_varint(stream)
         elif wire_type == 2:
-            yield number, reader.take(reader.varint())
+            yield number, _take(stream, _read_varint(stream))
         elif wire_type in (1, 5):
-            yield number, int.from_bytes(reader.take(8 if wire_type == 1 else 4), "little")
+            yield number, int.from_bytes(_take(stream, 8 if wire_type == 1 else 4), "little")
         else:
             check_whole(False, f"a field has the type {wire_type}")
 
@@ -52,31 +54,18 @@ def _varint(value):
     return bytes([low | 0x80]) + _varint(rest) if rest else bytes([low])
 
 
-class Reader:
-    """Bytes read from the front, never beyond their end."""
+def _take(stream, count):
+    taken = stream.read(min(count, sys.maxsize))
+    check_whole(len(taken) == count, "a field goes beyond its end")
+    return taken
 
-    def __init__(self, data):
-        self._data = data
-        self._position = 0
 
-    def has_more(self):
-        """Whether there are more bytes."""
-        return self._position < len(self._data)
-
-    def take(self, count):
-        """Returns the next `count` bytes."""
-        end = self._position + count
-        check_whole(end <= len(self._data), "an entry goes beyond its block")
-        taken = self._data[self._position : end]
-        self._position = end
-        return taken
-
-    def varint(self):
-        """Returns the next int of at most 64 bits: seven bits per byte, the lowest first."""
-        value = 0
-        for shift in range(0, 70, 7):
-            (byte,) = self.take(1)
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-        raise DamagedError("a number is longer than 64 bits")
+def _read_varint(stream):
+    """Returns the next int of at most 64 bits: seven bits per byte, the lowest first."""
+    value = 0
+    for shift in range(0, 70, 7):
+        (byte,) = _take(stream, 1)
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value
+    raise DamagedError("a number is longer than 64 bits")

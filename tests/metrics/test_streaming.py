@@ -106,6 +106,16 @@ def test_perplexity_ignores_the_label_of_a_position_of_weight_0():
     assert updated(metric, batch) == pytest.approx(4.0)
 
 
+def test_every_text_of_a_reranker_counts_once_whatever_the_batch_is_padded_to():
+    narrow = np.array([[1.0, 0.0]]), np.array([[2.0, -1.0]])
+    wide = np.array([[1.0, 0.0, 0.0, -np.inf]]), np.array([[-1.0, 1.0, -1.0, 3.0]])
+    metric = streaming.RelevanceAccuracy()
+    assert updated(metric, narrow, wide) == pytest.approx(3 / 5)
+    metric.reset_state()
+    weighed = [(*batch, np.array([weight])) for batch, weight in ((narrow, 1.0), (wide, 2.0))]
+    assert updated(metric, *weighed) == pytest.approx((2 + 2) / (2 + 6))
+
+
 def test_perplexity_without_a_masked_position_is_nan():
     assert np.isnan(updated(streaming.MaskedPerplexity()))
 
