@@ -123,24 +123,24 @@ def probabilities(query, key, mask=None, bias=None, scale=None):
     return ops.cast(ops.softmax(scores, axis=-1), query.dtype)
 
 
-def attended(query, key, value, mask, bias, scale, dropout_mask, rate):
+def attention_with_dropout(query, key, value, mask, bias, scale, dropout_mask, rate):
     """Returns the values weighted by the attention probabilities after dropout.
 
     Training keeps the arguments but, on TensorFlow, no probabilities.
 
     Args:
         query, key, mask, bias, scale: see `probabilities`.
-        value, dropout_mask, rate: see `mixed`.
+        value, dropout_mask, rate: see `weighted_sum`.
 
     Returns:
         float, `(batch, num_heads, num_queries, head_dim)`.
     """
     if _BACKEND != "tensorflow":
-        return mixed(probabilities(query, key, mask, bias, scale), value, dropout_mask, rate)
+        return weighted_sum(probabilities(query, key, mask, bias, scale), value, dropout_mask, rate)
 
     @computed_again
     def formula(query, key, value, mask, bias, dropout_mask):
-        return mixed(probabilities(query, key, mask, bias, scale), value, dropout_mask, rate)
+        return weighted_sum(probabilities(query, key, mask, bias, scale), value, dropout_mask, rate)
 
     return formula(query, key, value, mask, bias, dropout_mask)
 
@@ -363,9 +363,10 @@ def dropout_mask(layer, like, shape):
         shape: tuple, of the tensor that dropout acts on.
 
     Returns:
-        A tensor for `masked`: on JAX a seed, uint32 `(2,)`, from which the mask is computed when it
-        is used; on TensorFlow and PyTorch bool of the shape. `None` where Keras draws: on PyTorch's
-        accelerators, in its graphs, and if the layer has a seed or a `noise_shape`.
+        A tensor for `apply_dropout_mask`: on JAX a seed, uint32 `(2,)`, from which the mask is
+        computed when it is used; on TensorFlow and PyTorch bool of the shape. `None` where Keras
+        draws: on PyTorch's accelerators, in its graphs, and if the layer has a seed or a
+        `noise_shape`.
     """
     if not 0 < layer.rate < 1 or layer.noise_shape is not None:
         return None
@@ -385,7 +386,7 @@ def dropout_mask(layer, like, shape):
     return bits >= num_dropped - 2**15
 
 
-def masked(inputs, mask, rate):
+def apply_dropout_mask(inputs, mask, rate):
     """Returns `inputs * mask / (1 - rate)` for a mask that `dropout_mask` drew."""
     if _BACKEND == "jax":
         return _masked_on_jax(inputs, mask, rate)
@@ -397,7 +398,7 @@ def masked(inputs, mask, rate):
     return ops.where(mask, scaled, ops.zeros((), inputs.dtype))
 
 
-def mixed(attentions, value, mask=None, rate=0.0):
+def weighted_sum(attentions, value, mask=None, rate=0.0):
     """Returns the values weighted by the attention probabilities, after dropout if there is a mask.
 
     Args:
@@ -412,7 +413,7 @@ def mixed(attentions, value, mask=None, rate=0.0):
     if mask is not None and _BACKEND == "torch" and not _is_autocast(attentions):
         return _Mixed.apply(attentions, value, mask, 1 / (1 - _rounded_rate(rate)))
     if mask is not None:
-        attentions = masked(attentions, mask, rate)
+        attentions = apply_dropout_mask(attentions, mask, rate)
     return ops.matmul(attentions, value)
 
 

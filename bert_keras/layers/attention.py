@@ -147,7 +147,9 @@ def attend(
     query, key, value = map(kernels.heads_first, (query, key, value))
     if return_attentions or not training or (needs_mask and dropout_mask is None):
         attentions = kernels.probabilities(query, key, mask, bias, scale)
-        context = kernels.mixed(dropout(attentions, training=training), value)
+        context = kernels.weighted_sum(dropout(attentions, training=training), value)
         return kernels.heads_first(context), attentions if return_attentions else None
-    context = kernels.attended(query, key, value, mask, bias, scale, dropout_mask, rate)
+    context = kernels.attention_with_dropout(
+        query, key, value, mask, bias, scale, dropout_mask, rate
+    )
     return kernels.heads_first(context), None

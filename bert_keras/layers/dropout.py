@@ -40,4 +40,4 @@ class Dropout(DirectCall, keras.layers.Dropout):
         mask = kernels.dropout_mask(self, inputs, ops.shape(inputs)) if training else None
         if mask is None:
             return super().call(inputs, training=training)
-        return kernels.masked(inputs, mask, self.rate)
+        return kernels.apply_dropout_mask(inputs, mask, self.rate)

@@ -7,38 +7,38 @@ from bert_keras.layers.attention import attend
 
 
 def attend_locally(
-    query, key, value, is_token, reach, dropout, return_attentions=False, training=None
+    query, key, value, is_token, window_radius, dropout, return_attentions=False, training=None
 ):
-    """Returns the attention of each query to the keys that are at most `reach` positions away.
+    """Returns the attention of each query to the keys at most `window_radius` positions away.
 
     It is computed with a mask over all pairs of positions or, if that is slower, in blocks of
-    `reach` queries that see the keys of their own block and of the two adjacent ones: `3 n reach`
-    pairs of `n` positions instead of `n ** 2`. Both give the same numbers up to rounding for every
-    query that has a real token within reach, as all real tokens have.
+    `window_radius` queries that see the keys of their own block and of the two adjacent ones:
+    `3 n window_radius` pairs of `n` positions instead of `n ** 2`. Both give the same numbers up to
+    rounding for every query that has a real token within the window, as all real tokens have.
 
     Args:
         query, key, value: float, `(batch, seq_len, num_heads, head_dim)`.
         is_token: bool, `(batch, 1, 1, seq_len)`, which keys are real, or `None` for all.
-        reach: int, from 0, the largest distance of a key.
+        window_radius: int, from 0, the largest distance of a key.
         dropout, return_attentions, training: see `attend`. Probabilities are for all pairs.
 
     Returns:
         `(context, attentions)`, see `attend`.
     """
     options = {"dropout": dropout, "return_attentions": return_attentions, "training": training}
-    size = max(reach, 1)
+    size = max(window_radius, 1)
     if not return_attentions and backends.uses_block_sparse(ops.shape(query)[1], size):
-        return _attend_in_blocks(query, key, value, is_token, size, reach, options)
+        return _attend_in_blocks(query, key, value, is_token, size, window_radius, options)
     positions = ops.arange(ops.shape(query)[1], dtype="int32")
     distances = ops.expand_dims(positions, 1) - ops.expand_dims(positions, (0, 1, 2))
-    mask = ops.abs(distances) <= reach
+    mask = ops.abs(distances) <= window_radius
     if is_token is not None:
         mask = ops.logical_and(mask, is_token)
     return attend(query, key, value, mask, **options)
 
 
-def _attend_in_blocks(query, key, value, is_token, size, reach, options):
-    """Computes `attend_locally` in blocks of `size` positions, at least `reach`."""
+def _attend_in_blocks(query, key, value, is_token, size, window_radius, options):
+    """Computes `attend_locally` in blocks of `size` positions, at least `window_radius`."""
     batch, length, *heads = ops.shape(query)
     if is_token is None:
         is_token = ops.ones((batch, 1, 1, length), dtype="bool")
@@ -50,7 +50,7 @@ def _attend_in_blocks(query, key, value, is_token, size, reach, options):
         _with_neighbours(_padded(x, size, num_missing + size), size) for x in (key, value, is_token)
     )
     places = ops.arange(3 * size)
-    near = ops.abs(places[size : 2 * size, None] - places) <= reach
+    near = ops.abs(places[size : 2 * size, None] - places) <= window_radius
     mask = ops.logical_and(near, ops.transpose(key_tokens, (0, 2, 3, 1)))
     context, _ = attend(blocks, keys, values, mask, **options)
     return ops.reshape(context, (batch, -1, *heads))[:, :length], None

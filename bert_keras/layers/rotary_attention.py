@@ -22,18 +22,18 @@ class RotaryAttention(DirectCall, keras.layers.Layer):
     """`SelfAttention` with rotary positions and one common projection, by default without biases.
 
     One kernel projects to queries, keys and values. Queries and keys are rotated by their
-    positions, see `rotated`. With a window, a token attends to those at most `window // 2`
+    positions, see `apply_rope`. With a window, a token attends to those at most `window // 2`
     positions away, see `attend_locally`.
 
     Args:
         num_heads: int, must divide `hidden_dim`.
         hidden_dim: int, width of input and output.
-        rotary_base: float, see `rotated`.
+        rotary_base: float, see `apply_rope`.
         window: int, width of the window that a token sees, or `None` for the whole text.
         dropout: float, rate on the attention probabilities.
         initializer_range: float, standard deviation of the initial kernels.
         use_bias: bool, whether both projections have biases.
-        rotary_scale: float, see `scale` of `rotated`.
+        rotary_scale: float, see `scale` of `apply_rope`.
         drops_output: bool, whether dropout acts on the output too, as in ModernBERT.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
@@ -95,21 +95,21 @@ class RotaryAttention(DirectCall, keras.layers.Layer):
         rows = ops.shape(hidden_states)[:2]
         shape = (*rows, 3, self.num_heads, self.hidden_dim // self.num_heads)
         projected = ops.reshape(self.query_key_value(hidden_states), shape)
-        turned = rotated(projected[:, :, :2], self.rotary_base, self.rotary_scale)
-        vectors = turned[:, :, 0], turned[:, :, 1], projected[:, :, 2]
+        rotated = apply_rope(projected[:, :, :2], self.rotary_base, self.rotary_scale)
+        vectors = rotated[:, :, 0], rotated[:, :, 1], projected[:, :, 2]
         options = (self.dropout, return_attentions, training)
         if self.window is None:
             context, attentions = attend(*vectors, attention_mask, *options)
         else:
-            reach = self.window // 2
-            context, attentions = attend_locally(*vectors, attention_mask, reach, *options)
+            window_radius = self.window // 2
+            context, attentions = attend_locally(*vectors, attention_mask, window_radius, *options)
         output = self.output_dense(ops.reshape(context, (*rows, self.hidden_dim)))
         if self.drops_output:
             output = self.dropout(output, training=training)
         return output, attentions
 
 
-def rotated(x, base, scale=1.0):
+def apply_rope(x, base, scale=1.0):
     """Returns vectors rotated by their positions, so that products depend on distances.
 
     The elements `a = x[k]` and `b = x[k + head_dim / 2]` of a vector at the position `m` are a
@@ -139,5 +139,5 @@ def rotated(x, base, scale=1.0):
     cos, sin = ops.cos(angles), ops.sin(angles)
     wide = ops.cast(x, "float32")
     first, second = wide[..., :half], wide[..., half:]
-    turned = [first * cos - second * sin, second * cos + first * sin]
-    return ops.cast(ops.concatenate(turned, axis=-1), x.dtype)
+    rotated = [first * cos - second * sin, second * cos + first * sin]
+    return ops.cast(ops.concatenate(rotated, axis=-1), x.dtype)

@@ -280,6 +280,6 @@ class TokenConvolution(keras.layers.Layer):
 
 def _around(x, size):
     """Returns `x` `(rows, seq_len, width)` moved by each of `size` places, with zeros beyond."""
-    length, reach = ops.shape(x)[1], size // 2
-    padded = ops.pad(x, [[0, 0], [reach, reach], [0, 0]])
+    length, padding = ops.shape(x)[1], size // 2
+    padded = ops.pad(x, [[0, 0], [padding, padding], [0, 0]])
     return [padded[:, start : start + length] for start in range(size)]

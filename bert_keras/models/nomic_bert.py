@@ -42,7 +42,7 @@ class NomicBertBackbone(Backbone):
         layer_norm_epsilon: float, added to the variance in every norm.
         max_sequence_length: int, most tokens of a sequence.
         num_segments: int, see `BertBackbone`.
-        rotary_base: float, see `bert_keras.layers.rotary_attention.rotated`.
+        rotary_base: float, see `bert_keras.layers.rotary_attention.apply_rope`.
         rotary_scale: float, which positions are divided by.
         has_biases: bool, whether the attention and the output of gated feed-forward networks have
             biases. Feed-forward networks without a gate always have them.

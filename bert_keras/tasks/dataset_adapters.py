@@ -68,7 +68,7 @@ def adapt(task, x, training=True):
     if isinstance(x, Iterator):  # Like a generator, it can be read only once.
         return (prepare(batch, number) for number, batch in enumerate(x))
     if _can_pass_through_python(x) or _holds_texts(x):
-        return Stream(x, prepare)
+        return IterableBatches(x, prepare)
     if share and share.shares > 1:
         raise ValueError(
             "Processes can share only batches that pass through Python. Received: a "
@@ -169,7 +169,7 @@ def _is_rows(column):
     return isinstance(column, list) and all(isinstance(x, list) and is_text(x) for x in column)
 
 
-class Stream(keras.utils.PyDataset):
+class IterableBatches(keras.utils.PyDataset):
     """Batches of a data set that is read from its beginning in each epoch.
 
     Args:

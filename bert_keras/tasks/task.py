@@ -37,7 +37,12 @@ from bert_keras.preprocessing.collate import ReadyRows, Rows, TextRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.signatures import check_arguments, parameters_of
 from bert_keras.tasks import freezing, validation
-from bert_keras.tasks.dataset_adapters import Stream, adapt, dataset_arguments, share_batches
+from bert_keras.tasks.dataset_adapters import (
+    IterableBatches,
+    adapt,
+    dataset_arguments,
+    share_batches,
+)
 from bert_keras.tasks.encoded_labels import (
     class_weight_by_index,
     class_weighted,
@@ -493,7 +498,7 @@ class Task(AdaptedTask, BuiltModel):
         if is_dataset := columns.kind == "batches":
             arguments = dataset_arguments(self, columns, batch_size)
             data = batches = arguments["x"]
-            arguments["shuffle"] = shuffle and not isinstance(data, Stream)
+            arguments["shuffle"] = shuffle and not isinstance(data, IterableBatches)
             if class_weight is not None:
                 arguments["class_weight"] = class_weight
         else:

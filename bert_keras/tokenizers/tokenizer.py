@@ -21,7 +21,7 @@ from bert_keras.tokenizers import tokenizer_files as files
 from bert_keras.tokenizers.components import bert_template, require_tokens
 from bert_keras.tokenizers.layout import in_one_segment, read_layout
 from bert_keras.tokenizers.text_encoder import HIDDEN, ROLES, TextEncoder
-from bert_keras.tokenizers.untrusted import check_harmless
+from bert_keras.tokenizers.untrusted import check_resource_limits
 from bert_keras.tokenizers.vocabulary import without_line
 from bert_keras.types import Path, TokenizerOptions
 
@@ -112,7 +112,7 @@ class Tokenizer(TextEncoder):
 
     def _use(self, backend):
         saved = json.loads(backend.to_str())
-        check_harmless(saved, backend)
+        check_resource_limits(saved, backend)
         model, layout = saved["model"], read_layout(saved["post_processor"])
         self._vocabulary, self._ids = _tokens(saved)
         for role, names in files.ROLES.items():

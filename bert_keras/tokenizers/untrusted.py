@@ -12,7 +12,7 @@ _CODE_POINTS = "".join(map(chr, range(0xD800)))
 _CHUNK = 256
 
 
-def check_harmless(saved, backend):
+def check_resource_limits(saved, backend):
     """Raises `ValueError` if the settings of a tokenizer would exhaust a machine.
 
     Args:

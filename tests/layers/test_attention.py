@@ -34,7 +34,7 @@ def formula(query, key, value, bias=0.0, mask=None, kept=None, scale=SCALE):
         scores = scores + ops.where(mask, 0.0, -1e9)
     attentions = ops.softmax(scores, axis=-1)
     if kept is not None:
-        attentions = kernels.masked(attentions, kept, RATE)
+        attentions = kernels.apply_dropout_mask(attentions, kept, RATE)
     return ops.einsum("bhqk,bkhd->bqhd", attentions, value)
 
 

@@ -19,7 +19,7 @@ import bert_keras
 from bert_keras.engine import kernels as backends
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.local_attention import attend_locally
-from bert_keras.layers.rotary_attention import rotated
+from bert_keras.layers.rotary_attention import apply_rope
 from bert_keras.presets.assign import relative_path
 
 pytestmark = pytest.mark.once
@@ -38,7 +38,7 @@ def test_it_keeps_the_contract(tmp_path):
 
 def test_products_of_rotated_vectors_depend_on_their_distance():
     query, key = np.random.default_rng(0).normal(size=(2, 6)).astype("float32")
-    rows = [to_numpy(rotated(np.tile(x, (1, 9, 1)), base=30.0))[0] for x in (query, key)]
+    rows = [to_numpy(apply_rope(np.tile(x, (1, 9, 1)), base=30.0))[0] for x in (query, key)]
     products = rows[0] @ rows[1].T
     for distance in range(-8, 9):
         assert np.ptp(products.diagonal(distance)) < 1e-5

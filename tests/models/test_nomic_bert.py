@@ -17,7 +17,7 @@ from checks import (
 from keras import ops
 
 import bert_keras
-from bert_keras.layers.rotary_attention import rotated
+from bert_keras.layers.rotary_attention import apply_rope
 from bert_keras.models.backbone import Backbone
 from bert_keras.presets.safetensors_io import read_safetensors, write_checkpoint
 
@@ -165,8 +165,8 @@ def test_configs_in_the_hub_s_spelling_are_read(tmp_path):
 def test_positions_are_divided_by_the_scale():
     x = np.random.default_rng(0).normal(size=(1, 7, 2, 8)).astype("float32")
     at_doubled_positions = np.repeat(x, 2, axis=1)
-    found = rotated(ops.convert_to_tensor(at_doubled_positions), 50.0, 2.0)[:, ::2]
-    assert_close(to_numpy(found), to_numpy(rotated(ops.convert_to_tensor(x), 50.0)), 1e-6)
+    found = apply_rope(ops.convert_to_tensor(at_doubled_positions), 50.0, 2.0)[:, ::2]
+    assert_close(to_numpy(found), to_numpy(apply_rope(ops.convert_to_tensor(x), 50.0)), 1e-6)
 
 
 @pytest.mark.parametrize("family", ["Gte", "NomicBert"])
