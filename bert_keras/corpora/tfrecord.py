@@ -11,8 +11,6 @@
 | `next_sentence_labels` | int64, 1 | 1 if B is random; 0 in rows without pairs |
 """
 
-from types import ModuleType
-
 import numpy as np
 
 from bert_keras.checks import raise_at_first, require
@@ -20,11 +18,6 @@ from bert_keras.engine.atomic_files import reading
 from bert_keras.types import Array, Path
 
 _ADVICE = "Make the data again, or copy the file again."
-
-
-def check_tensorflow() -> ModuleType:
-    """Returns the module `tensorflow`, or raises `ImportError`."""
-    return require("tensorflow", "read TFRecord files")
 
 
 def record_sizes(path: Path) -> tuple[int, ...]:
@@ -40,7 +33,7 @@ def record_sizes(path: Path) -> tuple[int, ...]:
         ImportError: TensorFlow is not installed.
         ValueError: the file is damaged, empty, or has other features.
     """
-    tensorflow = check_tensorflow()
+    tensorflow = require("tensorflow", f"read {path}")
     sizes = 0, 0
     with reading(path, _ADVICE):
         for record in tensorflow.data.TFRecordDataset([path]).take(1).as_numpy_iterator():
@@ -69,7 +62,7 @@ def read_records(path: Path) -> dict[str, Array]:
         ValueError: the file is damaged, its features are not those named above, or a row is wrong:
             it has another length than the first, no tokens, or a prediction outside its tokens.
     """
-    tensorflow = check_tensorflow()
+    tensorflow = require("tensorflow", f"read {path}")
     sequence_length, num_predictions = record_sizes(path)
     sizes = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), sequence_length)
     predictions = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
