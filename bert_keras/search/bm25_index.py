@@ -1,37 +1,28 @@
 """Search by words: BM25, computed by bm25s."""
 
-import functools
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
+import tokenizers
 
 from bert_keras.checks import as_texts, check_int, check_not_empty, raise_at_first, require
 from bert_keras.search.exact_vectors import best_of
 from bert_keras.search.saved_index import SavedIndex
+from bert_keras.tokenizers.text_encoder import replace_surrogates
 from bert_keras.types import Path, Texts
 
-
-@functools.cache
-def _patterns():
-    """Returns the pattern of a word, and that of the characters without a glyph within words."""
-    ranges = map(chr, [*range(0x300, 0x1F000), *range(0xE0000, 0xE01F0)])
-    # Marks that change no word: grapheme joiner, and variation selectors, as after a heart.
-    selectors = {"\u034f", *map(chr, [*range(0x180B, 0x1810), *range(0xFE00, 0xFE10)])}
-    selectors.update(map(chr, range(0xE0100, 0xE01F0)))
-    by_kind = {"M": "", "C": "".join(selectors)}
-    for character in filter(lambda x: x not in selectors, ranges):
-        kind = unicodedata.category(character)
-        if kind[0] == "M" or (kind == "Cf" and character != "\u200b"):  # Its space ends a word.
-            by_kind[kind[0]] += character
-    ideographs = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-    marks = re.escape(by_kind["M"])
-    # A middle dot, and Hebrew's geresh and gershayim, join letters.
-    inner = rf"(?:[^\W{ideographs}]|[{marks}])+"
-    word = rf"[{ideographs}][{marks}]*|{inner}(?:[\u00b7\u05f3\u05f4]{inner})*"
-    return re.compile(word), re.compile(f"[\xad{re.escape(by_kind['C'])}]")
+# Each of these is a word.
+_IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_LETTERS = f"(?:[\\p{{L}}\\p{{N}}_&&[^{_IDEOGRAPHS}]]|\\p{{M}})+"
+# A middle dot, and Hebrew's geresh and gershayim, join letters.
+_WORD = f"[{_IDEOGRAPHS}]\\p{{M}}*|{_LETTERS}(?:[\u00b7\u05f3\u05f4]{_LETTERS})*"
+_WORDS = tokenizers.pre_tokenizers.Split(tokenizers.Regex(_WORD), "removed", invert=True)
+# Characters without a glyph: they change no word, except a space of no width, which ends one. The
+# last are variation selectors, as after a heart.
+_INVISIBLE = "[\\p{Cf}\u034f\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef&&[^\u200b]]"
+_VISIBLE = tokenizers.normalizers.Replace(tokenizers.Regex(_INVISIBLE), "")
 
 
 def split_into_words(text: str) -> list[str]:
@@ -46,10 +37,11 @@ def split_into_words(text: str) -> list[str]:
         >>> split_into_words("The Nile, 尼罗河")
         ['the', 'nile', '尼', '罗', '河']
     """
-    word, invisible = _patterns()
-    text = invisible.sub("", unicodedata.normalize("NFKC", text)).casefold()
+    text = unicodedata.normalize("NFKC", replace_surrogates(text))
     # The small form of a Turkish I with its dot.
-    return word.findall(unicodedata.normalize("NFKC", text.replace("i\u0307", "i")))
+    text = _VISIBLE.normalize_str(text).casefold().replace("i\u0307", "i")
+    words = _WORDS.pre_tokenize_str(unicodedata.normalize("NFKC", text))
+    return [word for word, _ in words]
 
 
 class BM25Index(SavedIndex):
