@@ -43,7 +43,7 @@ def check_int(name, value, least=1, most=None, advice=""):
     raise ValueError(_message(name, f"an int {limits}", value, advice))
 
 
-def check_number(name, value, least=0.0, below=math.inf, above=-math.inf, advice=""):
+def check_number(name, value, least=0.0, below=math.inf, above=-math.inf, advice="", most=math.inf):
     """Returns `value`; raises `ValueError` unless it is a finite number within its limits.
 
     Args:
@@ -53,11 +53,13 @@ def check_number(name, value, least=0.0, below=math.inf, above=-math.inf, advice
         below: float, an upper limit that is not allowed itself.
         above: float, a lower limit that is not allowed itself.
         advice: str, what to do; the last sentence of the message.
+        most: float, the largest number allowed.
     """
-    if is_number(value) and least <= value < below and value > above:
+    if is_number(value) and least <= value < below and above < value <= most:
         return value
     limits = f"above {above:g}" if above >= least else f"from {least:g}"
     limits += "" if below == math.inf else f" and below {below:g}"
+    limits += "" if most == math.inf else f" to {most:g}"
     raise ValueError(_message(name, f"a finite number {limits}", value, advice))
 
 
@@ -132,8 +134,8 @@ def check_same_length(rule, advice="", **columns):
     """
     lengths = {name: len(column) for name, column in columns.items() if column is not None}
     if len(set(lengths.values())) > 1:
-        received = ", ".join(f"{length} {name}" for name, length in lengths.items())
-        raise ValueError(f"{rule}. Received: {received}.{_last(advice)}")
+        received = (f"{n} {x if n != 1 else x.removesuffix('s')}" for x, n in lengths.items())
+        raise ValueError(f"{rule}. Received: {', '.join(received)}.{_last(advice)}")
 
 
 def check_not_empty(values, rule, advice=""):

@@ -52,7 +52,7 @@ Projection: TypeAlias = (
 Truncation: TypeAlias = Literal[
     "longest_first", "only_first", "only_second", "head", "tail", "head_tail"
 ]
-Decay: TypeAlias = Literal["linear", "cosine", "constant"]
+LrSchedule: TypeAlias = Literal["linear", "cosine", "constant"]
 ScoreActivation: TypeAlias = Literal["sigmoid", "linear", "tanh"]
 Scheme: TypeAlias = Literal["IOB1", "IOB2", "IOE2", "IOBES", "BIOES", "BMES", "BILOU"]
 Verbose: TypeAlias = Literal["auto"] | int

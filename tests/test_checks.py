@@ -36,7 +36,7 @@ def test_a_wrong_type_or_shape_is_stated_with_the_rule_and_the_remedy():
     )
     # A length of None is left out.
     assert refusal(check_same_length, "One label each", texts=["a"], pairs=None, labels=[]) == (
-        "ValueError: One label each. Received: 1 texts, 0 labels."
+        "ValueError: One label each. Received: 1 text, 0 labels."
     )
     assert refusal(checks.check_not_empty, [], "Batches need at least one row") == (
         "ValueError: Batches need at least one row. Received: none."

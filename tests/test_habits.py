@@ -528,7 +528,7 @@ PROBABILITIES = keras.losses.SparseCategoricalCrossentropy()
     ("call", "remedy"),
     [
         (fit(map(str, TEXTS), [0] * len(TEXTS)), "Make it a list"),
-        (fit(TEXTS, 0), "and 1 labels"),
+        (fit(TEXTS, 0), "examples, 1 label"),
         (fit(["é".encode("latin-1")], [0]), "must be UTF-8"),
         (fit(TEXTS, 0.4 * np.eye(2)[LABELS]), "probabilities whose sum is 1.*at the index 0"),
         (fit(TEXTS, np.eye(3)[LABELS]), r"\(num_examples, 2\), a probability per class"),
@@ -541,7 +541,10 @@ PROBABILITIES = keras.losses.SparseCategoricalCrossentropy()
         ),
         (fit(Batches(BATCHES), LABELS), "must yield its labels"),
         (fit(Batches([BATCHES[0] * 2])), "Batch 0 of the dataset: A batch must be inputs"),
-        (fit(IDS, LABELS, sample_weight={"logits": np.ones(6)}), "one: pass an array"),
+        *(
+            (fit(x, LABELS, sample_weight={"logits": np.ones(6)}), "pass an arr")
+            for x in (IDS, TEXTS)
+        ),
         (fit(TEXTS, LABELS, validation_data=(Batches(BATCHES), LABELS)), "must yield its labels"),
         (fit(UNKNOWN_LABEL, steps_per_epoch=1), r"Batch 0 of .*must be one of.*'maybe'"),
         (trained_on_scores, "objective='similarity'"),

@@ -72,7 +72,8 @@ class Option(NamedTuple):
         if self.type is int:
             return check_int(self.name, value, self.least, self.most)
         if self.type is float:
-            return check_number(self.name, value, -np.inf if self.least is None else self.least)
+            least, most = (-np.inf if self.least is None else self.least), self.most
+            return check_number(self.name, value, least, most=np.inf if most is None else most)
         if self.type is bool:
             return check_bool(self.name, value)
         return check_type(self.name, value, self.type, f"a {self.type.__name__}")

@@ -22,6 +22,17 @@ from ..preprocessing.windows import document_windows
 from .answerer import Answerer, Field, Option
 from .probabilities import SCORES, sigmoid, softmax
 
+# Those who take one check it by `check_threshold`, since it may also be one for each label.
+THRESHOLD = Option(
+    "threshold",
+    float,
+    0.5,
+    "The least probability of a label that counts, for several labels.",
+    0.0,
+    1.0,
+    is_checked=False,
+)
+
 
 def check_threshold(
     threshold: float | Sequence[float] | Mapping[Any, float], names: Sequence[Any]
@@ -36,7 +47,7 @@ def check_threshold(
         float64 `()` or `(num_labels,)`.
 
     Raises:
-        ValueError: a label has no threshold, or a threshold is not a finite number.
+        ValueError: a label has no threshold, or a threshold is not a number from 0 to 1.
     """
     if isinstance(threshold, Mapping):
         if set(threshold) != set(names):
@@ -52,9 +63,27 @@ def check_threshold(
             f"`threshold` must be one number, or one for each of the {len(names)} labels. Received "
             f"the shape {values.shape}."
         )
-    if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
-        raise ValueError(f"`threshold` must be finite numbers. Received: {threshold!r}.")
-    return values.astype("float64")
+    option = THRESHOLD._replace(is_checked=True)
+    checked = [option.checked(value) for value in np.ravel(values).tolist()]
+    return np.reshape(np.array(checked, "float64"), values.shape)
+
+
+def check_labels(labels: Sequence[str]) -> list[str]:
+    """Returns labels that a user chooses as a list of str.
+
+    Raises:
+        TypeError: `labels` is something else than a list, a tuple or an array of str.
+        ValueError: there is no label, or one is blank or repeated.
+    """
+    labels = labels.tolist() if hasattr(labels, "tolist") else labels
+    is_list = isinstance(labels, (list, tuple))
+    if not is_list or not all(isinstance(label, str) for label in labels):
+        raise TypeError(f"`labels` must be a list of str. Received: {labels!r:.100}.")
+    if not labels or len({*labels}) < len(labels) or not all(map(str.strip, labels)):
+        raise ValueError(
+            f"`labels` must be different names, at least one. Received: {labels!r:.200}."
+        )
+    return list(labels)
 
 
 def class_probabilities(logits: NDArray[Any], problem_type: str) -> NDArray[Any]:
@@ -112,15 +141,7 @@ class ClassAnswerer(Answerer):
     method = "classify"
     setting_names = ("problem_type", "num_classes", "label_names", "temperature", "activation")
     fields = (Field("text"), Field("pair", "optional"))
-    options = (
-        Option(
-            "threshold",
-            float,
-            0.5,
-            "The least probability of a label that counts, for several labels.",
-            is_checked=False,
-        ),
-    )
+    options = (THRESHOLD,)
     about = (
         "Give each text, or pair of texts, its class, its labels or its score. For the folder of a "
         "run with several labels per text, the thresholds are those that `train` tuned."

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .answerer import Answerer, Option
-from .classes import ClassAnswerer, check_threshold, class_answers
+from .classes import THRESHOLD, check_labels, check_threshold, class_answers
 
 
 def check_hypotheses(labels: Sequence[str], hypothesis: str) -> list[str]:
@@ -20,16 +20,9 @@ def check_hypotheses(labels: Sequence[str], hypothesis: str) -> list[str]:
         hypothesis: str, the template, with `{}` in the place of a label.
 
     Raises:
-        TypeError: `labels` is a str, or holds something else than str.
-        ValueError: there is no label, one is blank or repeated, or the template has no `{}`.
+        TypeError, ValueError: see `check_labels`; or the template has no `{}`.
     """
-    if isinstance(labels, str) or not all(isinstance(label, str) for label in labels):
-        raise TypeError(f"`labels` must be a list of str. Received: {labels!r:.60}.")
-    are_different = len(set(labels)) == len(labels)
-    if not len(labels) or not are_different or not all(label.strip() for label in labels):
-        raise ValueError(
-            f"`labels` must be different names, at least one. Received: {list(labels)!r:.200}."
-        )
+    labels = check_labels(labels)
     if not isinstance(hypothesis, str) or "{}" not in hypothesis:
         raise ValueError(
             "`hypothesis` must be a text with {} in the place of the label, such as 'This example "
@@ -117,7 +110,7 @@ class ZeroShotAnswerer(Answerer):
             is_checked=False,
         ),
         Option("multi_label", bool, False, "Whether several of the labels may be right."),
-        ClassAnswerer.options[0],
+        THRESHOLD,
     )
 
     def __init__(self, settings, packer, **options):

@@ -20,7 +20,7 @@ from ..preprocessing.collate import Rows, TextPacker
 from ..preprocessing.ragged import Ragged
 from ..tokenizers.words import join_words
 from .answerer import Option
-from .classes import check_threshold
+from .classes import THRESHOLD, check_labels, check_threshold
 from .probabilities import sigmoid
 from .tagged_texts import TagAnswerer
 
@@ -238,13 +238,7 @@ class ZeroShotTagAnswerer(TagAnswerer):
     setting_names = ("max_width", "max_words", "num_windows", "stride")
     options = (
         Option("labels", list, (), "Labels of the entities to find.", is_checked=False),
-        Option(
-            "threshold",
-            float,
-            0.5,
-            "The probability above which an entity counts.",
-            is_checked=False,
-        ),
+        THRESHOLD._replace(about="The probability above which an entity counts."),
         Option("flat_ner", bool, True, "Whether entities must not overlap."),
         Option("multi_label", bool, False, "Whether the same words may have several labels."),
     )
@@ -255,7 +249,11 @@ class ZeroShotTagAnswerer(TagAnswerer):
 
     def __init__(self, settings, packer, **options):
         super().__init__(settings, packer, **options)
-        self.prompts = check_labels(self.labels)
+        # What the model reads for each label: the label itself, or a description of it.
+        columns = self.labels, self.labels
+        if isinstance(self.labels, Mapping):
+            columns = [*self.labels], [*self.labels.values()]
+        self.prompts = dict(zip(*map(check_labels, columns), strict=True))
         self.threshold = check_threshold(self.threshold, list(self.prompts))
 
     @classmethod
@@ -281,34 +279,6 @@ class ZeroShotTagAnswerer(TagAnswerer):
             )
             for placed, spans in zip(rows.placed, found, strict=True)
         ]
-
-
-def check_labels(labels: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
-    """Returns what the model reads for each label: the label itself, or a description of it.
-
-    Args:
-        labels: list of str, of which repeated ones count once; or a dict of descriptions.
-
-    Raises:
-        TypeError: it is something else.
-        ValueError: there are no labels, or one is blank.
-    """
-    labels = labels.tolist() if hasattr(labels, "tolist") else labels
-    is_column = isinstance(labels, (list, tuple))
-    pairs = zip(labels, labels, strict=True) if is_column else getattr(labels, "items", list)()
-    pairs = list(pairs)
-    has_str = all(isinstance(x, str) for pair in pairs for x in pair)
-    if not has_str or not isinstance(labels, (list, tuple, Mapping)):
-        raise TypeError(
-            "`labels` must be a list of str, or a dict from a label to a description of it. "
-            f"Received: {labels!r:.100}."
-        )
-    if not pairs or not all(prompt.strip() for _, prompt in pairs):
-        raise ValueError(
-            '`labels` must name a kind of span, such as `labels=["person", "city"]`, and '
-            f"none may be blank. Received: {labels!r:.100}."
-        )
-    return dict(pairs)
 
 
 def counted_spans(windows: Sequence[tuple[int, int]], max_width: int) -> list[NDArray[np.bool_]]:

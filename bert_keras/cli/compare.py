@@ -42,6 +42,7 @@ def _row(run):
     if not path.is_file():
         raise FileNotFoundError(f"Each RUN must be the folder of a run of `train`. Received: {run}")
     results = read_json(path)
-    trials = results["trials"][:1]
-    setting = results.get("metrics", {}).get("setting") or (trials and trials[0]["setting"]) or {}
-    return run, results.get("verdict", {}), results["settings"] | setting
+    setting = results.get("metrics", {}).get("setting")
+    trial = next((x for x in results["trials"] if setting in (None, x["setting"])), {})
+    settings = results["settings"] | trial.get("setting", {}) | trial.get("chosen", {})
+    return run, results.get("verdict", {}), settings

@@ -46,7 +46,7 @@ def main(arguments):
     options = {}
     if (thresholds := sources.thresholds_of(source)) is not None:
         print(f"The thresholds are those of {source}.")
-        options = {"threshold": thresholds}
+        options = {"thresholds": thresholds}
     measured = kind.measure(flags, model, examples, **options)
     scores = defined(measured.scores)
     verdict = kind.verdict(scores, examples)

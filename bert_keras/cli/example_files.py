@@ -94,11 +94,6 @@ def texts_of(examples):
     return [text if isinstance(text, str) else " ".join(text) for text in column]
 
 
-def contents_of(examples):
-    """Returns all columns of examples, of which a checksum is made."""
-    return [getattr(examples, name) for name in examples.columns]
-
-
 # Arguments of `fit`
 
 
@@ -273,7 +268,13 @@ def hold_out(examples, source=None, missing="dev"):
     size = min(max(2, int(len(examples) * share)), len(examples) // 2)
     is_single = getattr(examples, "problem_type", None) == "single_label"
     strata = np.asarray(examples.labels).tolist() if is_single else None
-    splits = datasets.split_indices(texts_of(examples), size, 0, strata)
+    try:
+        splits = datasets.split_indices(texts_of(examples), size, 0, strata)
+    except ValueError as error:
+        raise ValueError(
+            f"{source or 'The data'} must have enough different texts to hold some out. Received: "
+            f"{len(examples)} examples. Add more, or pass another file by --dev_file."
+        ) from error
     return tuple(map(examples.take, splits))
 
 
@@ -298,7 +299,13 @@ def _read_text_file(flags, path, label_names=None, **options):
     if known not in (None, SENTIMENT, IMDB):
         return datasets.read_examples(path, datasets.get_glue_task(known))
     options = {name: flags[name].value for name in TEXT_FLAGS if name in flags} | options
-    return datasets.read_texts(path, flags.columns, flags.label_column, label_names, **options)
+    try:
+        return datasets.read_texts(path, flags.columns, flags.label_column, label_names, **options)
+    except ValueError as error:
+        if not datasets.is_tagged(path):
+            raise
+        advice = "It seems to hold tagged words, on which `train token_classification` trains."
+        raise ValueError(f"{error} {advice}") from error
 
 
 def _read_texts(flags, **options):

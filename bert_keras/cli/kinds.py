@@ -90,7 +90,7 @@ class Kind(NamedTuple):
     compile_options: Callable = lambda flags: {}
     fit_options: Callable = example_files.fit_options
     reference_scores: Callable = lambda flags, splits, make: {}
-    contents: Callable = example_files.contents_of
+    contents: Callable = lambda examples: [getattr(examples, name) for name in examples.columns]
     cuts_all: bool = False
     keeps_answers: bool = False
 

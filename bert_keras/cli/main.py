@@ -41,6 +41,7 @@ from bert_keras.checks import check_exists, raise_if_unused
 from bert_keras.cli import bootstrap, errors, serve, sources, text_rows
 from bert_keras.cli.bootstrap import WITH_OWN_FLAGS, wants_help
 from bert_keras.cli.options import LAYOUT, TRACEBACK, parse_all, wants_traceback
+from bert_keras.datasets.table import format_of
 from bert_keras.version import __version__
 
 
@@ -182,7 +183,9 @@ def _answer(name, flags, source, arguments):
         query, *arguments = arguments
     if arguments == ["-"] and flags.input in (None, "-"):  # Standard input.
         arguments = []
-    fields = ("text",) if query is not None else _fields_of(name)
+    # The names of the fields that the command needs.
+    fields = tuple(x.name for x in COMMANDS[name][0].fields if x.kind != "optional")
+    fields = ("text",) if query is not None else fields
     columns = tuple(flags.columns or fields)
     _check_texts(name, flags, fields, columns, arguments)
     path, is_shown, output_format = _output(name, flags)
@@ -225,18 +228,15 @@ def _answer(name, flags, source, arguments):
                 show(f"{num_done} answers")
     if has_progress:
         print(file=sys.stderr)
-
-
-def _fields_of(name):
-    """Returns the names of the fields that a command needs."""
-    return tuple(field.name for field in COMMANDS[name][0].fields if field.kind != "optional")
+    if not num_done:
+        print(f"bert-keras {name}: {flags.input or 'the input'} has no texts.", file=sys.stderr)
 
 
 def _rows(name, flags, columns, arguments, output_format):
     """Returns the rows in the arguments, a file or standard input, and its layout for answers."""
     if arguments:
         return text_rows.rows_of_arguments(arguments, columns, name == "choose"), ()
-    input_format = flags.input_format or text_rows.format_of(flags.input, "text")
+    input_format = flags.input_format or format_of(flags.input or "", "text")
     rule = "The lines of a text have no columns to name"
     unused = {"--columns": flags.columns} if input_format == "text" and len(columns) == 1 else {}
     raise_if_unused(rule, unused, "Choose --input_format csv, or another one with columns.")
@@ -312,7 +312,7 @@ def _output(name, flags):
     if name == "embed" and not flags.output_format and str(path).endswith((".npy", ".npz")):
         return path, is_shown, "vectors"
     output_format = flags.output_format
-    output_format = output_format or text_rows.format_of(path, "text" if is_shown else "jsonl")
+    output_format = output_format or format_of(path or "", "text" if is_shown else "jsonl")
     if output_format in ("tsv", "parquet"):
         raise ValueError(f"Answers are text, JSON lines or CSV. Received: --output {path}.")
     return path, is_shown, output_format

@@ -1,6 +1,5 @@
 """How well a model answers examples: one function for each kind of labels, and its baseline."""
 
-import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -10,6 +9,7 @@ import keras
 import numpy as np
 
 from bert_keras import metrics, plots
+from bert_keras.answers.classes import check_threshold
 from bert_keras.answers.entity_tags import extract_entities
 from bert_keras.cli.baseline import Verdict
 
@@ -24,8 +24,7 @@ class Measured(NamedTuple):
 
     Fields:
         scores: dict of floats by name, the main one first; empty without labels.
-        files: function that returns the files of answers, a dict from a name to the content, see
-            `train.write_answers`. Most measurements write none.
+        files: the files of answers, a dict from a name to the content, see `train.write_answers`.
         labels: for each example a pair of its label and the model's, in words; or `None`.
         answers: list of dicts, one for each example, of a model that has probabilities.
         by_class: dict from a class to its precision, recall, f1 and support.
@@ -33,14 +32,14 @@ class Measured(NamedTuple):
     """
 
     scores: Mapping[str, float]
-    files: Callable[[], Mapping[str, object]]
+    files: Mapping[str, object]
     labels: list | None = None
     answers: list | tuple = ()
     by_class: Mapping[str, Mapping[str, float]] = {}
     picture: tuple[str, Callable, tuple] | None = None
 
 
-def measure_texts(flags, model, examples, tune=False, threshold=0.5):
+def measure_texts(flags, model, examples, tune=False, thresholds=None, answers=None):
     """Measures classes, several labels, or scores of texts.
 
     With two classes F1 is that of the second; `macro_f1` is the mean over more classes.
@@ -50,7 +49,8 @@ def measure_texts(flags, model, examples, tune=False, threshold=0.5):
         model: the trained task.
         examples: `ExampleSet`.
         tune: bool, whether thresholds of the model may be tuned on these examples.
-        threshold: see `TextClassifier.classify`; for several labels.
+        thresholds: dict by label, for several labels, or `None` for 0.5.
+        answers: those of the model, with any thresholds, or `None` to ask it.
 
     Returns:
         `Measured`.
@@ -59,15 +59,19 @@ def measure_texts(flags, model, examples, tune=False, threshold=0.5):
     from sklearn import metrics as sklearn_metrics
 
     is_several = model.problem_type == "multi_label"
-    options = {"threshold": threshold} if is_several else {}
-    answers = model.classify(examples.texts, batch_size=BATCH_SIZE, **options)
     true, names = examples.labels, examples.label_names
+    if answers is None:
+        answers = model.classify(examples.texts, batch_size=BATCH_SIZE)
+    if thresholds is not None:
+        least = dict(zip(names, check_threshold(thresholds, names), strict=True))
+        answers = [
+            answer | {"labels": [x for x, p in answer["probabilities"].items() if p >= least[x]]}
+            for answer in answers
+        ]
 
-    def files():
-        return {"predictions.jsonl": answers}
-
+    files = {"predictions.jsonl": answers}
     if true is None:
-        return Measured({}, files)
+        return Measured({}, files, answers=answers)
     if model.problem_type == "regression":
         found = np.array([np.ravel([*x.values()])[0] for x in answers], "float32")
         functions = {"pearson": scipy.stats.pearsonr, "spearman": scipy.stats.spearmanr}
@@ -145,9 +149,7 @@ def measure_pairs(flags, model, examples, tune=False):
     first, second = (model.embed(column, batch_size=BATCH_SIZE) for column in examples.texts)
     found = model.similarities_of_pairs(first, second)
 
-    def files():
-        return {"predictions.jsonl": [{"score": score} for score in found.tolist()]}
-
+    files = {"predictions.jsonl": [{"score": score} for score in found.tolist()]}
     if examples.labels is None:
         return Measured({}, files)
     functions = {"spearman": scipy.stats.spearmanr, "pearson": scipy.stats.pearsonr}
@@ -183,12 +185,9 @@ def pair_verdict(scores, examples):
 def measure_tags(flags, model, examples, tune=False):
     """Measures entity F1, precision and recall if tags mark entities, and accuracy."""
     words, found = examples.words, model.predict_tags(examples.words)
-
-    def files():
-        sentences = (zip(*row, strict=True) for row in zip(words, found, strict=True))
-        rows = ["".join(f"{word}\t{tag}\n" for word, tag in row) for row in sentences]
-        return {"predictions.tsv": "".join(f"{row}\n" for row in rows)}
-
+    sentences = (zip(*row, strict=True) for row in zip(words, found, strict=True))
+    rows = ["".join(f"{word}\t{tag}\n" for word, tag in row) for row in sentences]
+    files = {"predictions.tsv": "".join(f"{row}\n" for row in rows)}
     if not examples.tags:
         return Measured({}, files)
     scores = model.evaluate_tags(words, examples.tags, scheme=flags.scheme, predicted=found)
@@ -219,10 +218,7 @@ def tag_verdict(scores, examples):
 def measure_choices(flags, model, examples, tune=False):
     """Measures the share of contexts for which the model chooses the right choice."""
     answers = model.choose(examples.contexts, examples.choices, BATCH_SIZE)
-
-    def files():
-        return {"predictions.jsonl": answers}
-
+    files = {"predictions.jsonl": answers}
     if examples.labels is None:
         return Measured({}, files)
     right = zip(examples.choices, examples.labels, answers, strict=True)
@@ -245,7 +241,7 @@ def measure_questions(flags, model, examples, tune=False):
     """
     n_best = model.n_best(examples.examples, flags.n_best, verbose=0)
     scores = question_scores(model, examples, n_best, tune)
-    return Measured(scores, functools.partial(question_files, model, examples, n_best))
+    return Measured(scores, question_files(model, examples, n_best))
 
 
 def question_verdict(scores, examples):

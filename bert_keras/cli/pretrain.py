@@ -21,6 +21,7 @@ selects the backend.
 """
 
 import contextlib
+import functools
 import hashlib
 import json
 import math
@@ -113,6 +114,10 @@ NOT_SETTINGS = (
 )
 
 
+# The manifest of a folder, which is read once in a run.
+manifest_of = functools.cache(read_manifest)
+
+
 class Phase(NamedTuple):
     """Steps `first` to `last - 1` of the run, on one folder of data."""
 
@@ -127,6 +132,7 @@ def main(arguments):
     """Runs the command with the arguments after `pretrain`."""
     flags = parse("pretrain", __doc__, GROUPS, arguments)
     keep_freed_memory()
+    manifest_of.cache_clear()
     devices.share(flags.devices, ["pretrain", *arguments])
     check_local("--output_dir", flags.output_dir)
     phases = plan_phases(flags)
@@ -187,7 +193,7 @@ def plan_phases(flags):
     heldout = heldout * len(folders) if len(heldout) == 1 else heldout or [None] * len(folders)
     borders = [round(sum(shares[:i]) * flags.num_steps) for i in range(len(shares))]
     borders.append(flags.num_steps)
-    lengths = [read_manifest(folder)["sequence_length"] for folder in folders]
+    lengths = [manifest_of(folder)["sequence_length"] for folder in folders]
     batch_sizes = [max(1, flags.batch_size * lengths[0] // length) for length in lengths]
     return [
         Phase(folder, heldout[i], batch_sizes[i], borders[i], borders[i + 1])
@@ -231,7 +237,7 @@ def choose_objective(flags, phases):
         raise_if_unused(rule, unused, "Leave them out.")
     if objective in ("span_boundary", "replaced_tokens", "masked_lm"):
         return objective
-    objectives = {folder: read_manifest(folder)["objective"] for folder in all_folders(phases)}
+    objectives = {folder: manifest_of(folder)["objective"] for folder in all_folders(phases)}
     can_compare = compares_pairs(flags)
     if can_compare and len(set(objectives.values())) > 1:
         raise ValueError(
@@ -270,7 +276,7 @@ def check_batches(flags, phases):
         make_batches(flags, phase.data, phase.batch_size)
         if phase.heldout:
             make_batches(flags, phase.heldout, phase.batch_size, shuffle=False)
-    if all(read_manifest(folder)["masking"] for folder in all_folders(phases)):
+    if all(manifest_of(folder)["masking"] for folder in all_folders(phases)):
         masking = passed_flags(flags, [option.name for option in MASKING])
         advice = "Leave them out, or make the data without it."
         raise_if_unused("Data made with --static_masking keeps its masks", masking, advice)
@@ -281,7 +287,7 @@ def check_fits(model, phases):
     tokenizer, positions = model.preprocessor.tokenizer, model.backbone.max_sequence_length
     expected = splitting(tokenizer)
     for folder in all_folders(phases):
-        length = read_manifest(folder)["sequence_length"]
+        length = manifest_of(folder)["sequence_length"]
         of_data = bert_keras.Tokenizer.load(folder)
         actual = splitting(of_data)
         differences = sorted(n for n in expected | actual if actual.get(n) != expected.get(n))
@@ -334,7 +340,7 @@ def settings(flags, phases, model):
 
 def digest(folder):
     """Returns a checksum of a folder's shards, str."""
-    checksums = [shard["sha256"] for shard in read_manifest(folder)["shards"]]
+    checksums = [shard["sha256"] for shard in manifest_of(folder)["shards"]]
     return hashlib.sha256("".join(checksums).encode()).hexdigest()[:16]
 
 
@@ -343,7 +349,7 @@ def digest(folder):
 
 def make_model(flags, phases, objective):
     """Returns the preset's model, or one with random weights, with the last phase's masking."""
-    data_masking = read_manifest(phases[-1].data)["masking"]
+    data_masking = manifest_of(phases[-1].data)["masking"]
     # The masking of imported records is unknown.
     is_known = data_masking is not None and "imported" not in data_masking
     masking = Masking.from_config(data_masking) if is_known else masking_of(flags)
@@ -408,7 +414,7 @@ def make_optimizer(flags, phases):
 
 def make_batches(flags, folder, batch_size, model=None, **options):
     """Returns the batches of a folder, with the inputs and labels of a model if there is one."""
-    is_masked = read_manifest(folder)["masking"] is not None
+    is_masked = manifest_of(folder)["masking"] is not None
     if model is not None:
         options["has_next_sentence"] = isinstance(model, bert_keras.Pretraining)
         options["input_names"] = model.backbone.input_names
@@ -447,7 +453,7 @@ def name_heldout(phases):
     """Returns the phases of the held-out folders, each folder once, by their rows' lengths."""
     names = {}
     for folder in dict.fromkeys(phase.heldout for phase in phases if phase.heldout):
-        name = f"heldout_{read_manifest(folder)['sequence_length']}"
+        name = f"heldout_{manifest_of(folder)['sequence_length']}"
         name = f"{name}_{len(names) + 1}" if name in names else name
         names[name] = next(phase for phase in phases if phase.heldout == folder)
     return names

@@ -114,7 +114,7 @@ class RunFolder:
 
         Args:
             number: int, the number of the setting.
-            trial: dict with `setting` and `seed`.
+            trial: dict with `setting` and `seed`, and what `fit` has `chosen`.
             scores: dict of floats, the main one first. NaN is kept as `None`, which ranks lowest.
             model: the trained task.
 
@@ -146,12 +146,16 @@ class RunFolder:
         self._forget(path)
 
     def ranked(self):
-        """Returns pairs of a setting and its trials, best mean of the main score first."""
+        """Returns pairs of a setting and its trials, the best first, of both.
+
+        Settings are ordered by the mean of the main score.
+        """
         settings = []
         for trial in self.trials:
             if trial["setting"] not in settings:
                 settings.append(trial["setting"])
-        pairs = [(s, [t for t in self.trials if t["setting"] == s]) for s in settings]
+        trials = sorted(self.trials, key=_rank, reverse=True)
+        pairs = [(s, [t for t in trials if t["setting"] == s]) for s in settings]
         return sorted(pairs, key=lambda pair: -sum(map(_rank, pair[1])) / len(pair[1]))
 
     @staticmethod

@@ -117,11 +117,10 @@ def tasks_of(answerers):
 
 
 def _class_of(preset, answerers, headless):
-    import keras
-
     from bert_keras.models.backbone import Backbone
 
-    saved_class = keras.saving.get_registered_object(preset.task_name() or "")
+    name = preset.task_name()
+    saved_class = preset.registered_class(name, object) if name else None
     if not answerers and (saved_class is not None or not headless):
         return saved_class or preset.backbone_class(Backbone)
     tasks = tasks_of(answerers or headless)
@@ -170,6 +169,8 @@ def convert(source, target, to):
     Raises:
         ValueError: the format does not support the model.
     """
+    from bert_keras.presets.families import record_of
+
     model, warned = load(source)
     if isinstance(model, runtime.ExportedTask):
         raise ValueError(
@@ -180,17 +181,12 @@ def convert(source, target, to):
     getattr(model, method)(target, **arguments)
     inputs = _example_inputs(model)
     expected, actual = model(inputs), _read_again(model, target, to)(inputs)
-    if to == "keras_hub" and _keras_hub_lacks_pooler(model):
+    is_backbone = not hasattr(model, "backbone")
+    if to == "keras_hub" and is_backbone and record_of(model, "KERAS_HUB").optional:
         # The format has no place for the pooler, which starts at random; writing warned of that.
         expected, actual = ({"x": x["sequence_output"]} for x in (expected, actual))
     outputs = zip(_flat(actual), _flat(expected), strict=True)
     return warned, max(float(np.abs(actual - expected).max()) for actual, expected in outputs)
-
-
-def _keras_hub_lacks_pooler(model):
-    from bert_keras.presets.families import record_of
-
-    return not hasattr(model, "backbone") and bool(record_of(model, "KERAS_HUB").optional)
 
 
 def _example_inputs(model):

@@ -6,13 +6,12 @@ import csv
 import io
 import itertools
 import json
-import os
 import sys
 
 from bert_keras import datasets
 from bert_keras.checks import raise_if_unused
-from bert_keras.datasets.files import BYTE_ORDER_MARKS, COMPRESSED_NAMES, read_lines
-from bert_keras.datasets.table import KINDS, as_text, find_delimiter, find_name, read_records
+from bert_keras.datasets.files import BYTE_ORDER_MARKS, read_lines
+from bert_keras.datasets.table import as_text, find_delimiter, find_name, read_records
 from bert_keras.engine.atomic_files import replacing
 
 
@@ -42,12 +41,6 @@ def read_and_write_utf8():
         if isinstance(stream, io.TextIOWrapper):
             kept = {"errors": of_stream["errors"]}
             stream.reconfigure(**(kept if stream.isatty() else of_stream))
-
-
-def format_of(path, default):
-    """Returns the format of a file by the ending of its name."""
-    name = COMPRESSED_NAMES.sub("", (path or "").lower())
-    return KINDS.get(os.path.splitext(name)[1], default)
 
 
 def rows_of_arguments(texts, columns, has_list):
@@ -152,7 +145,7 @@ def chunks(rows, size):
 
 
 @contextlib.contextmanager
-def answers_to(path, kind, mark="", separator=","):
+def answers_to(path, kind, mark="", separator=",", header=()):
     """Yields a function that writes an answer to standard output, or to a file.
 
     The file is written whole or not at all.
@@ -164,6 +157,7 @@ def answers_to(path, kind, mark="", separator=","):
             columns too; lists and objects are cells of JSON. A class has its probability beside it.
         mark: str, what a CSV begins with.
         separator: str, what separates the columns of a CSV.
+        header: the columns of a CSV without rows.
     """
     with contextlib.nullcontext(sys.stdout) if path is None else _writing(path) as file:
         table, columns = None, ()
@@ -193,6 +187,8 @@ def answers_to(path, kind, mark="", separator=","):
             table.writerow({name: _in_a_cell(value) for name, value in answer.items()})
 
         yield write
+        if table is None and header:
+            csv.writer(file, delimiter=separator, lineterminator="\n").writerow(header)
 
 
 @contextlib.contextmanager

@@ -33,9 +33,11 @@ from bert_keras.cli.baseline import defined
 from bert_keras.cli.kinds import TASKS
 from bert_keras.cli.options import TRACEBACK, Option, parse
 from bert_keras.cli.run_folder import EachEpoch, RunFolder
-from bert_keras.cli.text_rows import Row, answers_to
+from bert_keras.cli.text_rows import answers_to
 from bert_keras.engine.atomic_files import write_json, writing
+from bert_keras.engine.keras_internals import schedule_of
 from bert_keras.engine.malloc import keep_freed_memory
+from bert_keras.engine.train_step import inner_optimizer
 from bert_keras.presets.assign import NewHead
 from bert_keras.presets.model_card import README, card_of
 from bert_keras.training.callbacks import BestOnMetric
@@ -95,6 +97,8 @@ NOT_SETTINGS = (
 )
 # A larger share of unknown tokens means that the vocabulary is for another language or case.
 MOST_UNKNOWN = 0.1
+# A larger share of cut texts is worth a remark.
+MOST_CUT = 0.03
 
 
 def main(arguments):
@@ -193,7 +197,8 @@ def _run_trial(kind, flags, splits, run, number, setting, seed):
     model, num_epochs, history = run.last_epoch(setting, seed)
     if model is None:
         model = make_model(kind, flags, splits, setting)
-        _check_vocabulary(flags, model, splits.train)
+        if not run.trials:
+            _check_texts(kind, flags, model, splits.train)
         model.compile(learning_rate=setting.get("learning_rate"), **kind.compile_options(flags))
     trial = {"setting": setting, "seed": seed}
     each_epoch, epochs = EachEpoch(run, trial, history), setting.get("epochs")
@@ -214,8 +219,11 @@ def _run_trial(kind, flags, splits, run, number, setting, seed):
         found = kind.measure(flags, model, examples, tune=True).scores
         scores |= {f"{name}_{key}": x for key, x in found.items()}
     print(_in_words(scores), flush=True)
+    if epochs != 0:
+        rate = schedule_of(inner_optimizer(model)).peak_learning_rate
+        trial["chosen"] = {"epochs": each_epoch.params["epochs"], "learning_rate": rate}
     if run.add(number, trial, scores, model) and kind.keeps_answers:
-        write_answers(run.path, measured.files())
+        write_answers(run.path, measured.files)
     if flags.pictures and epochs != 0:
         path = run.path / f"learning_curves_{number}_seed_{seed}.png"
         plots.learning_curves(each_epoch.history, path=path)
@@ -242,6 +250,9 @@ def finish(kind, flags, splits, run, reference_scores):
     model = keras.saving.load_model(run.path / "model.keras")
     setting, trials = run.ranked()[0]
     results = run.over_seeds(trials)
+    if len(trials) > 1:
+        best = f"The best of {len(trials)} seeds is {trials[0]['seed']}"
+        print(f"{best}: the saved model, and what follows but for the mean scores, are its own.")
     verdict = kind.verdict(results, splits.dev)
     is_sure = verdict.count and verdict.value is not None
     if is_sure:
@@ -249,25 +260,27 @@ def finish(kind, flags, splits, run, reference_scores):
     for name, scores in reference_scores.items():
         print(f"{name}: {_in_words(scores)}")
         results |= {f"{name}_{key}": value for key, value in scores.items()}
-    measure = functools.partial(kind.measure, flags, model)
-    thresholds, tuned = _tune_thresholds(measure, model, splits)
-    results |= tuned
+    measure, thresholds = functools.partial(kind.measure, flags, model), None
+    # Nothing else is known of answers that each trial keeps.
+    dev = None if kind.keeps_answers else measure(splits.dev)
+    test = measure(splits.test) if splits.test else None
+    if getattr(splits.dev, "problem_type", None) == "multi_label":
+        thresholds, tuned = _tune_thresholds(measure, splits, dev.answers, test and test.answers)
+        results |= tuned
     options = {}
     if thresholds is not None:
         write_json(run.path / "thresholds.json", thresholds)
-        options = {"threshold": thresholds}
-    if not kind.keeps_answers:  # Nothing else is known of answers that each trial keeps.
-        dev = measure(splits.dev)
+        options = {"thresholds": thresholds}
+    if dev is not None:
         show_classes(dev, run.path / "scores_by_class.json")
-        answered = measure(splits.dev, **options) if options else dev
+        answered = measure(splits.dev, answers=dev.answers, **options) if options else dev
         _write_wrong(model, splits.dev, answered, run.path / "wrong_dev.csv")
         if flags.pictures and dev.picture is not None:
             name, draw, columns = dev.picture
             draw(*columns, path=run.path / f"{name}.png")
-    if splits.test:
-        test = measure(splits.test)
-        answered = measure(splits.test, **options) if options else test
-        write_answers(run.path, answered.files(), "test_")
+    if test is not None:
+        answered = measure(splits.test, answers=test.answers, **options) if options else test
+        write_answers(run.path, answered.files, "test_")
         results |= {f"test_{name}": x for name, x in test.scores.items()}
     if flags.pictures:
         print(f"Drew {', '.join(sorted(path.name for path in run.path.glob('*.png')))}.")
@@ -279,29 +292,33 @@ def finish(kind, flags, splits, run, reference_scores):
     print(json.dumps(results, allow_nan=False), flush=True)
 
 
-def _tune_thresholds(measure, model, splits):
+def _tune_thresholds(measure, splits, dev_answers, test_answers):
     """Returns thresholds tuned on dev, a dict by label, and the scores of other examples.
 
     The other examples, scored with 0.5 and with the thresholds, are the labelled test set, or
-    without one half of the dev set. Where a text has not several labels, there are no thresholds.
+    without one half of the dev set. A dev set without two halves of different texts gives `None`.
     """
     dev, test, name = splits.dev, splits.test, "test"
-    if getattr(dev, "problem_type", None) != "multi_label":
-        return None, {}
     if test is None or test.labels is None:
         name = "dev_half"
         try:
-            dev, test = datasets.split_examples(dev, test_size=len(dev) // 2, seed=0)
-        except ValueError as error:
-            print(f"No thresholds are tuned on half of the dev set: {error}")
+            halves = datasets.split_indices(dev.texts, len(dev) // 2)
+        except ValueError:
+            print(
+                "No thresholds are tuned: the dev set has too few different texts for two halves."
+            )
             return None, {}
-    thresholds = metrics.tune_thresholds(dev.labels, model.probabilities(dev.texts)).tolist()
+        dev, test = map(splits.dev.take, halves)
+        dev_answers, test_answers = ([dev_answers[i] for i in half] for half in halves)
+    probabilities = [[*answer["probabilities"].values()] for answer in dev_answers]
+    thresholds = metrics.tune_thresholds(dev.labels, probabilities).tolist()
+    thresholds = dict(zip(dev.label_names, thresholds, strict=True))
     scores = {}
-    for prefix, threshold in ((name, 0.5), (f"{name}_tuned", thresholds)):
-        measured = measure(test, threshold=threshold).scores
+    for prefix, least in ((name, None), (f"{name}_tuned", thresholds)):
+        measured = measure(test, thresholds=least, answers=test_answers).scores
         scores |= {f"{prefix}_{key}": value for key, value in measured.items()}
     print(f"Thresholds tuned on {len(dev)} examples, measured on {len(test)} others: {scores}")
-    return dict(zip(dev.label_names, thresholds, strict=True)), scores
+    return thresholds, scores
 
 
 def show_classes(measured, path=None):
@@ -322,20 +339,17 @@ def _write_wrong(model, examples, measured, path):
     """Writes a table of the examples that the model answers wrongly, the surest first."""
     if measured.labels is None:
         return
-    rows, columns = [], example_files.columns_of(examples)
+    columns = example_files.columns_of(examples)
     names = [field.name for field in model.answerers[0].fields]
-    texts = zip(*(columns if isinstance(columns, tuple) else (columns,)), strict=True)
-    answers = measured.answers or [{}] * len(examples)
-    for fields, (true, predicted), answer in zip(texts, measured.labels, answers, strict=True):
-        prediction = {"predicted": predicted}
-        if "label" in answer:
-            prediction["probability"] = answer["probabilities"][answer["label"]]
-        if predicted != true:
-            record = dict(zip(names, fields, strict=False))
-            rows.append((prediction, {**record, "label": true}))
-    with answers_to(path, "csv") as write:
-        for prediction, record in sorted(rows, key=lambda row: -row[0].get("probability", 0)):
-            write(prediction, Row((), record))
+    table = dict(zip(names, columns if isinstance(columns, tuple) else (columns,), strict=False))
+    table["label"], table["predicted"] = zip(*measured.labels, strict=True)
+    if measured.answers and "label" in measured.answers[0]:
+        table["probability"] = [x["probabilities"][x["label"]] for x in measured.answers]
+    rows = [dict(zip(table, cells, strict=True)) for cells in zip(*table.values(), strict=True)]
+    rows = [row for row in rows if row["predicted"] != row["label"]]
+    with answers_to(path, "csv", header=table) as write:
+        for row in sorted(rows, key=lambda row: -row.get("probability", 0)):
+            write(row, ())
     print(f"{len(rows)} of {len(examples)} dev examples are wrong, see {path}.")
 
 
@@ -386,15 +400,22 @@ def check_can_measure(kind):
         require(package, "measure", extra="examples")
 
 
-def _check_vocabulary(flags, model, examples):
-    """Prints a warning if the model's vocabulary lacks many of the tokens to train on."""
-    tokenizer = model.preprocessor.tokenizer
+def _check_texts(kind, flags, model, examples):
+    """Prints a warning if the model cannot read many of the first tokens or texts to train on."""
+    tokenizer, examples = model.tokenizer, examples.take(np.arange(min(len(examples), 1000)))
+    if not kind.cuts_all:  # Others read long texts in windows.
+        rows = model.encode_texts(example_files.columns_of(examples))
+        count = len(rows.ids)
+        if rows.num_cut > MOST_CUT * count:
+            print(
+                f"Warning: {rows.num_cut} of the first {count} texts to train on are cut to "
+                f"{rows.max_length} tokens. A higher --max_length keeps more of them."
+            )
     if tokenizer.unknown_token is None:
         return  # It can spell every text.
     column = example_files.texts_of(examples)
-    texts = list((column[0] if isinstance(column, tuple) else column)[:1000])
-    ids = [id for row in tokenizer(texts) for id in row]
-    share = ids.count(tokenizer.unknown_token_id) / max(len(ids), 1)
+    ids, _ = tokenizer.flat_ids(column[0] if isinstance(column, tuple) else column)
+    share = np.sum(ids == tokenizer.unknown_token_id) / max(len(ids), 1)
     if share > MOST_UNKNOWN:
         print(
             f"Warning: {share:.0%} of the tokens to train on are not in the vocabulary of "

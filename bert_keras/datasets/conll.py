@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from bert_keras.checks import check_not_empty, raise_at_first
 from bert_keras.datasets.files import check_at, read_lines
-from bert_keras.datasets.label_parsing import remark_on_names
+from bert_keras.datasets.label_parsing import FEWEST_VALUES, check_recur, remark_on_names
 from bert_keras.datasets.labelled_texts import ExampleSet
 from bert_keras.datasets.table import folded
 from bert_keras.datasets.tag_records import (
@@ -26,8 +26,6 @@ from bert_keras.types import Path
 _COMMENT = re.compile(r"#([\s#]|$|\w+ ?=)")
 _ENDINGS = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".bmes", ".bioes", ".ann")
 _LINES_LOOKED_AT = 1000
-# In fewer words, how often values recur does not tell words from tags.
-_FEWEST_WORDS = 20
 _ENTITY_TAG = re.compile("O|[BIESLUM][-_].+")
 _ADVICE = "Name the columns, from 0, by word_column and tag_column."
 
@@ -310,7 +308,7 @@ def _by_content(path, rows):
     is_numbered = last > 1 and all(value.isdigit() for value in columns[0])
     doubt = None
     if last and not tags:
-        if len(rows) >= _FEWEST_WORDS and (4 * first < other or first == 1):  # Words vary.
+        if len(rows) >= FEWEST_VALUES and (4 * first < other or first == 1):  # Words vary.
             doubt = f"the first column has {first} different values and the last {other}"
         elif is_numbered:
             doubt = "the first column holds numbers, and no column holds tags of entities"
@@ -338,11 +336,9 @@ def _check_words(path, words, tags):
     rule = "each line must hold a word and its tag"
     check_at(path, len(texts) <= len(words) / 2, rule, texts[:1], _ADVICE)
     rule = "a column must hold words, not numbers of words"
-    has_words = len(words) < _FEWEST_WORDS or any(re.search(r"[^\W\d_]", word) for word in words)
+    has_words = len(words) < FEWEST_VALUES or any(re.search(r"[^\W\d_]", word) for word in words)
     check_at(path, has_words, rule, words[:5], _ADVICE)
-    names, rule = {*tags}, "there must be a column of tags, whose values recur"
-    has_tags = len(tags) < _FEWEST_WORDS or len(names) <= 0.8 * len(tags)
-    check_at(path, has_tags, rule, tags[:5], _ADVICE)
+    check_recur(path, tags, "there must be a column of tags, whose values recur", _ADVICE)
     remark_on_names(path, tags, may_be_joined=False)
 
 

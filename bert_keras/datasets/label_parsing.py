@@ -34,6 +34,8 @@ _LOOK_ALIKE = str.maketrans(
     "\u03b1\u03b2\u03b5\u03b6\u03b7\u03b9\u03ba\u03bc\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7",
     "abesijkmhopctyxabezhikmnoptyx",
 )
+# In fewer rows, how often values recur does not tell what they are.
+FEWEST_VALUES = 20
 # A name in quotation marks in a list that was written as text.
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
 
@@ -154,6 +156,12 @@ def remark_on_names(path: Path, values: Iterable[str], may_be_joined: bool = Tru
                 "them one by one.",
                 stacklevel=2,
             )
+
+
+def check_recur(path: Path, values: Sequence[str], rule: str, advice: str) -> None:
+    """Refuses labels of which nearly all differ, as in a column of ids or of texts."""
+    fits = len(values) < FEWEST_VALUES or len({*values}) <= 0.8 * len(values)
+    check_at(path, fits, rule, values[:5], advice)
 
 
 def _readable(name):

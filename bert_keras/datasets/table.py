@@ -292,14 +292,17 @@ def _of_label_studio(where, record):
     advice = "Cancel the others in Label Studio, or export only the one to read."
     check_at(where, len(kept) == 1, "a text must have one annotation", len(kept), advice)
     texts = {name: value for name, value in data.items() if isinstance(value, str)}
-    found = {"text": next(iter(texts.values()), None), **texts}
+    found, chosen = {"text": next(iter(texts.values()), None), **texts, "spans": []}, {}
     for result in kept[0].get("result", ()):
         value = result.get("value", {})
         if "start" in value:
-            found.setdefault("spans", []).append(value)
+            found["spans"].append(value)
         elif "choices" in value:
-            found[result.get("from_name", "choices")] = value["choices"]
-    return {**found, "spans": found.get("spans", [])}
+            name = result.get("from_name", "choices")
+            rule = "choices must not have the name of a field of the text"
+            check_at(where, name not in found, rule, name, "Rename the control or the field.")
+            chosen[name] = value["choices"]
+    return found | chosen
 
 
 def is_number(column: str | int) -> bool:
@@ -307,10 +310,15 @@ def is_number(column: str | int) -> bool:
     return re.fullmatch(r"-?\d+", str(column)) is not None
 
 
+def format_of(path: Path, default: str) -> str:
+    """Returns the format of a file by the ending of its name."""
+    name = COMPRESSED_NAMES.sub("", os.fspath(path).lower())
+    return KINDS.get(os.path.splitext(name)[1], default)
+
+
 def kind_of(path: Path) -> str:
     """Returns the kind of a table by the ending of its name, `"tsv"` if that says nothing."""
-    name = COMPRESSED_NAMES.sub("", os.fspath(path).lower())
-    return KINDS.get(os.path.splitext(name)[1], "tsv").replace("text", "tsv")
+    return format_of(path, "tsv").replace("text", "tsv")
 
 
 def has_names(path: Path) -> bool:

@@ -89,6 +89,9 @@ def replacing_files(folder, stale=(), index=None):
     folder = pathlib.Path(os.path.realpath(folder))
     is_new = not folder.exists()
     if index is None:
+        if not is_new and not folder.is_dir():
+            rule = "Files must go into a folder. Received"
+            raise NotADirectoryError(f"{rule}: {folder}, a file. Name another folder.")
         folder.mkdir(parents=True, exist_ok=True)
     try:
         yield from _replacing_files(folder, stale, index)

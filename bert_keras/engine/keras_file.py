@@ -16,6 +16,7 @@ from collections.abc import Mapping
 import h5py
 import keras
 
+from bert_keras.checks import check_exists
 from bert_keras.engine.atomic_files import reading
 from bert_keras.engine.size_limit import parameter_budget
 from bert_keras.types import Path
@@ -58,6 +59,7 @@ def load_model(
             f"`load_model` opens a file `*.keras`. Received: the folder {path}, which the class of "
             "its task opens, by `from_preset`."
         )
+    check_exists(path, "The file of a model must exist", f"The current folder is {os.getcwd()!r}.")
     with reading(path):
         size = os.path.getsize(path)
         with zipfile.ZipFile(path) as archive:

@@ -184,7 +184,7 @@ def batches_of(x, batch_size, check):
             tuples that begin with them.
         batch_size: int, rows in a batch of arrays, or `None` for Keras's 32.
         check: function of a dict of inputs that raises if they do not fit. It is called for every
-            batch, except those of a dataset whose `is_checked` is true.
+            batch, except those of a dataset whose `is_checked` or `checks_batches` is true.
 
     Returns:
         An iterable of dicts of arrays.
@@ -205,7 +205,7 @@ class _CheckedBatches:
 
     def __init__(self, x, batch_size, check):
         self._adapter = data_adapters.get_data_adapter(x, batch_size=batch_size)
-        self._check = check
+        self._check = None if getattr(x, "checks_batches", False) else check
         self.num_batches = self._adapter.num_batches
 
     def __iter__(self):
@@ -217,7 +217,8 @@ class _CheckedBatches:
         try:
             for batch in batches:
                 inputs = keras.tree.map_structure(keras.ops.convert_to_numpy, inputs_of(batch))
-                self._check(inputs)
+                if self._check is not None:
+                    self._check(inputs)
                 yield inputs
         finally:
             self._adapter.on_epoch_end()

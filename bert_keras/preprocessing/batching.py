@@ -10,7 +10,13 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bert_keras.checks import check_choice, check_int, check_not_empty, check_same_length
+from bert_keras.checks import (
+    check_choice,
+    check_int,
+    check_not_empty,
+    check_same_length,
+    raise_at_first,
+)
 from bert_keras.engine import kernels
 from bert_keras.engine.jax_compilation_cache import COMPILES_SHAPES
 from bert_keras.preprocessing.collate import Rows
@@ -230,8 +236,9 @@ class BucketedBatches(keras.utils.PyDataset):
         self.rows = rows
         self.labels = self.sample_weight = None
         if rows.labels is not None:
-            self.labels = _as_columns(rows.labels, len(rows), "labels")
-            weights = _as_columns(rows.sample_weight, len(rows), "sample_weight")
+            check_weights_by_output(rows.labels, rows.sample_weight)
+            self.labels = _as_columns(rows.labels, rows, "labels")
+            weights = _as_columns(rows.sample_weight, rows, "sample_weight")
             columns = keras.tree.flatten(self.labels)
             of_tokens = any(isinstance(column, Ragged) for column in columns)
             if pad_last_batch or of_tokens or weights is not None:
@@ -367,6 +374,8 @@ class PreparedBatches(keras.utils.PyDataset):
         prepare: function of a batch and its number that returns the batch, or raises.
     """
 
+    checks_batches = True  # Then `predict` does not.
+
     def __init__(self, batches, prepare):
         super().__init__(workers=batches.workers, max_queue_size=batches.max_queue_size)
         self.batches = batches
@@ -392,15 +401,31 @@ class PreparedBatches(keras.utils.PyDataset):
         self.batches.on_epoch_end()
 
 
-def _as_columns(columns, num_rows, name):
+def _as_columns(columns, rows, name):
     if columns is None:
         return None
     if isinstance(columns, dict):
-        return {k: _as_columns(v, num_rows, f"{name}[{k!r}]") for k, v in columns.items()}
-    columns = columns if isinstance(columns, Ragged) else np.asarray(columns)
-    rule = f"`{name}` must have one entry for each row"
-    check_same_length(rule, rows=range(num_rows), **{name: columns})
+        return {k: _as_columns(v, rows, f"{name}[{k!r}]") for k, v in columns.items()}
+    is_ragged = isinstance(columns, Ragged)
+    columns = columns if is_ragged else np.asarray(columns)
+    check_same_length(f"`{name}` must have one entry for each row", rows=rows, **{name: columns})
+    if is_ragged:
+        lengths = list(zip(columns.lengths.tolist(), rows.lengths.tolist(), strict=True))
+        rule = f"`{name}` must have as many entries as a row has tokens, special tokens included"
+        raise_at_first(columns.lengths != rows.lengths, lengths, rule)
     return columns
+
+
+def check_weights_by_output(labels: Any, sample_weight: Any) -> None:
+    """Raises `ValueError` for a dict of weights if labels are no dict with the same names."""
+    outputs = [*labels] if isinstance(labels, dict) else []
+    unknown = {*sample_weight} - {*outputs} if isinstance(sample_weight, dict) else ()
+    if unknown:
+        raise ValueError(
+            "A dict of sample weights must have the names of outputs, "
+            f"{outputs or 'of which this task has one: pass an array'}. Received: "
+            f"{sorted(map(str, unknown))}."
+        )
 
 
 def _weights_of(labels, weights):

@@ -371,22 +371,6 @@ class Rows:
         return np.concatenate(parts)[places]
 
 
-class SomeRows(Rows):
-    """Some of other rows.
-
-    Args:
-        rows: `Rows`.
-        places: int64 `(num_rows,)`, which of them.
-    """
-
-    def __init__(self, rows: Rows, places: NDArray[np.int64]) -> None:
-        super().__init__(rows.lengths[places], rows.max_length)
-        self.rows, self.places = rows, places
-
-    def inputs(self, indices, length):
-        return self.rows.inputs(self.places[indices], length)
-
-
 class ReadyRows(Rows):
     """A dict of checked NumPy arrays, see `bert_keras.inputs`."""
 
@@ -411,6 +395,12 @@ class TextRows(Rows):
     def __init__(self, packer: TextPacker, ids: Ragged, pair_ids: Ragged | None = None) -> None:
         super().__init__(packer.packed_lengths(ids, pair_ids), packer.max_length)
         self.packer, self.ids, self.pair_ids = packer, ids, pair_ids
+
+    @property
+    def num_cut(self) -> int:
+        """The number of texts, or pairs, that are longer than a row."""
+        lengths = self.ids.lengths + (0 if self.pair_ids is None else self.pair_ids.lengths)
+        return int(np.sum(lengths > self.packer.room(self.pair_ids is not None)))
 
     def packed(self, indices: NDArray[np.int64], length: int) -> dict[str, Array]:
         """Returns the inputs of some texts, see `inputs`."""

@@ -1,5 +1,7 @@
 """Windows of a question and a part of its context, and where answers lie in them."""
 
+import copy
+
 import numpy as np
 
 from ..checks import check_int, check_not_empty
@@ -7,7 +9,7 @@ from ..tokenizers.text_encoder import TEXTS_AT_ONCE
 from ..tokenizers.words import with_marks
 from .collate import Rows, pack
 from .ragged import Ragged
-from .windows import cut_windows
+from .windows import Windows, cut_windows
 
 # The outputs of a model that answers questions.
 OUTPUTS = ("start_logits", "end_logits")
@@ -85,6 +87,14 @@ class QuestionWindows(Rows):
             f"Every {name} needs a token. Received at the index {index}: {text[:60]!r}, of which "
             "the tokenizer leaves nothing. Leave such examples out."
         )
+
+    def take(self, rows):
+        """Returns some of the windows, which are not labelled yet; `rows` int64 `(size,)`."""
+        taken = copy.copy(self)
+        taken.windows = Windows(*(column[rows] for column in self.windows))
+        taken._window_ids = self._window_ids.take(rows)
+        taken.first_columns, taken.lengths = self.first_columns[rows], self.lengths[rows]
+        return taken
 
     def inputs(self, indices, length):
         packer = self._packer

@@ -57,7 +57,7 @@ def card_of(model, folder, card, library, code=""):
     card, name = _check_card(card or {}), pathlib.Path(folder).resolve().name
     if is_foreign:
         return None
-    return _front_matter(model, name, card, library) + _body(model, name, card, code)
+    return _front_matter(model, name, card, library) + _body(model, name, card, library, code)
 
 
 def _check_card(card):
@@ -93,10 +93,10 @@ def _front_matter(model, name, card, library):
     return "\n".join(("---", *lines, "---", ""))
 
 
-def _body(model, name, card, code):
+def _body(model, name, card, library, code):
     backbone = getattr(model, "backbone", model)
     preprocessor = getattr(model, "preprocessor", None)
-    answerer, kind = _answerer_of(model), _class_of(model).__name__
+    answerer, kind = _answerer_of(model), _class_of(model, library).__name__
     facts = [
         f"Model: {f'a `{kind}`, which {answerer.does}, on ' if answerer else ''}a "
         f"`{type(backbone).__name__}` with {backbone.num_layers} layers, {backbone.hidden_dim} "
@@ -114,7 +114,9 @@ def _body(model, name, card, code):
         facts.append(f"Data: {', '.join(card['datasets'])}")
     facts += [f"{metric}: {value:g}" for metric, value in card.get("metrics", {}).items()]
     fact_list = "\n".join(f"- {fact}" for fact in facts)
-    own_code = _own_code(_class_of(model if answerer else backbone), answerer, preprocessor)
+    own_code = _own_code(
+        _class_of(model if answerer else backbone, library), answerer, preprocessor
+    )
     blocks = "\n\n".join(f"```python\n{block}\n```" for block in (own_code, code) if block)
     paragraphs = [
         MARK,
@@ -131,18 +133,21 @@ def _answerer_of(model):
     return next(iter(getattr(model, "answerers", ())), None)
 
 
-def _class_of(model):
-    """Returns the class of the package that reads a folder: a subclass is saved as its parent."""
-    public = [cls for cls in type(model).__mro__ if hasattr(bert_keras, cls.__name__)]
-    is_own = not public or public[0] is bert_keras.Task
-    return type(model) if is_own else public[0]
+def _class_of(model, library):
+    """Returns the class that reads a folder; other libraries' know no user's subclass."""
+    if library == "bert_keras":
+        return type(model)
+    return next(cls for cls in type(model).__mro__ if hasattr(bert_keras, cls.__name__))
 
 
 def _own_code(cls, answerer, preprocessor):
     has_text = answerer is not None and preprocessor is not None
     options = "" if has_text or answerer is None else ", preprocessor=None"
-    name = f"bert_keras.{cls.__name__}" if hasattr(bert_keras, cls.__name__) else cls.__name__
-    lines = ["import bert_keras", "", f'model = {name}.from_preset("."{options})']
+    line, name = "import bert_keras", f"bert_keras.{cls.__name__}"
+    if not hasattr(bert_keras, cls.__name__):
+        module = "your_module" if cls.__module__ == "__main__" else cls.__module__
+        line, name = f"from {module} import {cls.__name__}", cls.__name__
+    lines = [line, "", f'model = {name}.from_preset("."{options})']
     if has_text and answerer.call:
         mask = f"A {preprocessor.tokenizer.mask_token}."
         lines.append(f"print(model.{answerer.call.format(mask=mask)})")

@@ -283,10 +283,12 @@ def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = No
             "`load_adapters` with a local folder of the adapters."
         )
     if not _has_config(folder):
+        runs = [str(path.parent) for path in sorted(folder.glob("*/results.json"))]
+        advice = f"one of its runs, {', '.join(runs[:20])}" if runs else "that it was saved to"
         raise FileNotFoundError(
             f"The folder of a checkpoint must hold {' or '.join(CONFIG_FILES)}. Received: "
             f"{source!r}, which holds: {', '.join(sorted(names)[:20]) or 'nothing'}. "
-            "Pass the folder that it was saved to."
+            f"Pass the folder {'of ' if runs else ''}{advice}."
         )
     if _matching(names, _READABLE_WEIGHTS):
         return folder

@@ -181,6 +181,8 @@ class IterableBatches(keras.utils.PyDataset):
         ValueError: the data set has no end.
     """
 
+    checks_batches = True  # Then `predict` does not.
+
     def __init__(self, dataset, prepare):
         super().__init__()
         self.dataset, self.prepare = dataset, prepare

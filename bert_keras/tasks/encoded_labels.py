@@ -346,6 +346,18 @@ def token_weights(inputs, sample_weight=None):
     return weights.reshape((-1, 1)) * mask if on_host else ops.reshape(weights, (-1, 1)) * mask
 
 
+def take_weights(sample_weight, rows):
+    """Returns the weights of some examples, float32, in the form they have; `None` stays `None`.
+
+    Args:
+        sample_weight: float `(num_examples,)`, a dict of such, or `None`.
+        rows: int64 `(size,)`, the indices of the examples.
+    """
+    if isinstance(sample_weight, dict):
+        return {name: take_weights(weights, rows) for name, weights in sample_weight.items()}
+    return None if sample_weight is None else np.asarray(sample_weight, "float32")[rows]
+
+
 def class_weighted(labels, sample_weight, class_weight, num_classes=None):
     """Returns weights multiplied by those of classes.
 

@@ -46,8 +46,9 @@ def _task_of_run(cls, path, arguments):
 
 @retry_if_changed
 def _make_task(cls, preset, load_weights, arguments):
-    """Returns a task of a class on the backbone and the tokenizer of a preset, see `load_task`."""
+    """Returns a task of a class, or of the user's subclass of it that the preset was saved by."""
     source = presets.open_preset(preset)
+    cls = source.task_class(cls)
     passed = _split_arguments(cls, source.backbone_class(Backbone), arguments)
     saved, changed = _saved_settings(cls, source, arguments)
     backbone = source.backbone(Backbone, load_weights, passed["backbone"])

@@ -25,11 +25,12 @@ from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.metrics.spans import squad_v2_scores
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.batching import buckets_of
-from bert_keras.preprocessing.collate import SomeRows, split_pairs
+from bert_keras.preprocessing.collate import split_pairs
 from bert_keras.preprocessing.question_windows import OUTPUTS, QuestionWindows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
 from bert_keras.tasks import question_examples
+from bert_keras.tasks.encoded_labels import take_weights
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_columns
 from bert_keras.tasks.validation import head_for
@@ -236,10 +237,9 @@ class QuestionAnswering(Task):
             unusable[int(usable[i])] = reason
         question_examples.report(unusable, len(questions))
         rows = np.flatnonzero((has_tokens & (fits_window | ~has_answer))[documents])
-        if sample_weight is not None:
-            sample_weight = np.asarray(sample_weight, "float32")[usable[documents[rows]]]
+        sample_weight = take_weights(sample_weight, usable[documents[rows]])
         labels = {name: column[rows] for name, column in zip(OUTPUTS, columns, strict=True)}
-        rows = SomeRows(windows, rows)
+        rows = windows.take(rows)
         # Without `mask_padding` results depend on the padded length.
         rows.buckets = None if self.mask_padding else buckets_of(rows.max_length)
         return rows.labelled(labels, sample_weight)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_keras.checks import check_labels_given, is_int, raise_if_unused
+from bert_keras.checks import check_labels_given, is_int, raise_at_first, raise_if_unused
 
 
 class Answer(NamedTuple):
@@ -184,12 +184,9 @@ def check_labelled(x):
     """Raises `ValueError` if a `QuestionExample` is neither answered nor impossible."""
     if not are_examples(x):
         return
-    for index, example in enumerate(x):
-        if not example.answers and not example.is_impossible:
-            raise ValueError(
-                "Every question must have an answer or be impossible. Received at the index "
-                f"{index} the question {example.question[:80]!r} without either. Leave it out."
-            )
+    wrong = [not (example.answers or example.is_impossible) for example in x]
+    rule = "Every question must have an answer or be impossible"
+    raise_at_first(wrong, [example.question for example in x], rule, "Leave it out.")
 
 
 def right_answers(x, y):

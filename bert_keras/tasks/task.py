@@ -24,6 +24,7 @@ from bert_keras.engine.jax_compilation_cache import COMPILES_SHAPES
 from bert_keras.engine.train_step import shares_batches
 from bert_keras.inputs import TOKEN_IDS, check_keys
 from bert_keras.layers.initializer import build_parts
+from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import BuiltModel, arguments_of, settings_of
@@ -31,6 +32,7 @@ from bert_keras.preprocessing.batching import (
     DEFAULT_BATCH_SIZE,
     BucketedBatches,
     as_one_batch,
+    check_weights_by_output,
     prediction_batches,
 )
 from bert_keras.preprocessing.collate import ReadyRows, Rows, TextRows
@@ -56,7 +58,6 @@ from bert_keras.tasks.user_columns import (
     as_validation_columns,
     check_bucket_window,
     check_labels_and_weights,
-    check_weights_by_output,
     normalize_columns,
     num_examples,
     split_off_end,
@@ -66,11 +67,11 @@ from bert_keras.training.averages import swap_ema_weights
 from bert_keras.training.recipe import TrainingConfig
 from bert_keras.types import (
     Data,
-    Decay,
     Frozen,
     Inputs,
     Labels,
     LayerOptions,
+    LrSchedule,
     Outputs,
     Path,
     Projection,
@@ -320,7 +321,7 @@ class Task(AdaptedTask, BuiltModel):
         learning_rate: float | None = None,
         weight_decay: float = 0.01,
         warmup: float = 0.1,
-        lr_schedule: Decay = "linear",
+        lr_schedule: LrSchedule = "linear",
         layerwise_lr_decay: float = 1.0,
         head_lr_multiplier: float = 1.0,
         ema_momentum: float | None = None,
@@ -659,14 +660,14 @@ class Task(AdaptedTask, BuiltModel):
             self.check_has_preprocessor()
             x = as_column(x) if kind == "batches" else x
             check_labels_and_weights(x, y, sample_weight)
+            if isinstance(self.label_kind, LabelKind):
+                check_weights_by_output(y, sample_weight)
             return self.encode_texts(x, y, sample_weight, training)
         check_keys(x, self.input_names)
         inputs = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
         check_labels_and_weights(inputs, y, sample_weight)
         self.check_arrays(inputs)
         labels = self.encode_ready_labels(y, inputs) if training else None
-        if isinstance(sample_weight, dict):
-            check_weights_by_output(labels, sample_weight)
         if training and self.label_per_token:
             sample_weight = token_weights(inputs, sample_weight)
         return ReadyRows(inputs).labelled(labels, sample_weight)

@@ -35,7 +35,7 @@ from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.tasks.encoded_labels import as_classes, check_label_names, shares
+from bert_keras.tasks.encoded_labels import as_classes, check_label_names, shares, take_weights
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.validation import dropout_of, head_for, head_settings
 from bert_keras.training.losses import PrecomputedLoss, SparseCrossentropy
@@ -297,7 +297,7 @@ class TokenClassifier(Task):
         words = rows.words.values
         weights = (words >= 0).astype("float32")
         if sample_weight is not None:
-            window_weights = np.asarray(sample_weight, "float32")[rows.sentences]
+            window_weights = take_weights(sample_weight, rows.sentences)
             weights *= np.repeat(window_weights, rows.words.lengths)
         # Where there is no word, index -1 finds the 0 at the end.
         values = np.append(labels, np.zeros_like(labels[:1]), axis=0)[words]

@@ -16,7 +16,7 @@ from bert_keras.checks import (
     as_column,
     as_str,
     check_int,
-    describe,
+    check_same_length,
     is_column,
     is_int,
     is_table,
@@ -278,16 +278,6 @@ def is_sentences(x):
     return isinstance(x, str) or (is_column(x) and not has_numbers)
 
 
-def is_choices(x):
-    """Whether `x` is a tuple of contexts and choices, or texts alone, which the task refuses."""
-    return isinstance(x, tuple) or is_text(x)
-
-
-def is_questions(x):
-    """Whether `x` is questions with contexts: two columns, or a list of `QuestionExample`."""
-    return question_examples.are_examples(x) or is_texts(x)
-
-
 def is_candidates(x):
     """Whether `x` is texts, or queries with a list of texts each: a tuple of two columns."""
     if is_texts(x) or not (is_columns(x) and len(x) == 2 and is_text(x[0])):
@@ -317,8 +307,13 @@ FORMS = {
     "texts": Form(is_texts),
     "candidates": Form(is_candidates),
     "sentences": Form(is_sentences, (("tokens",), ("words",)), _TAGS),
-    "choices": Form(is_choices, (("context", "choices"),)),
-    "questions": Form(is_questions, (("question", "context"),), ("answers",)),
+    # Texts alone are no choices, which the task says.
+    "choices": Form(lambda x: isinstance(x, tuple) or is_text(x), (("context", "choices"),)),
+    "questions": Form(
+        lambda x: question_examples.are_examples(x) or is_texts(x),
+        (("question", "context"),),
+        ("answers",),
+    ),
 }
 
 
@@ -389,28 +384,14 @@ def check_is_dataset(x):
 
 def check_labels_and_weights(x, y, sample_weight=None):
     """Raises `ValueError` unless inputs, labels and finite weights have the same length."""
-    examples = num_examples(x)
-    for name, values in (("labels", y), ("sample weights", sample_weight)):
-        if values is not None and num_examples(values) != examples:
-            raise ValueError(
-                f"There must be as many {name} as examples. Received: {examples} examples and "
-                f"{num_examples(values)} {name}."
-            )
-    weights = 0.0 if sample_weight is None or isinstance(sample_weight, dict) else sample_weight
-    if not np.isfinite(np.asarray(weights, "float64")).all():
-        raise ValueError("Sample weights must be finite numbers. Received NaN or infinity.")
-
-
-def check_weights_by_output(labels, sample_weight):
-    """Raises `ValueError` unless a dict of weights has finite ones, by the names of the labels."""
-    names = [*labels] if isinstance(labels, dict) else []
-    unknown = [name for name in sample_weight if name not in names]
-    if unknown or not all(np.isfinite(np.asarray(w)).all() for w in sample_weight.values()):
-        raise ValueError(
-            "A dict of sample weights must hold finite numbers by the names of outputs, "
-            f"{names or 'of which this task has one: pass an array'}. Received: "
-            f"{describe(unknown or sample_weight)}."
-        )
+    weights = sample_weight if isinstance(sample_weight, dict) else {"": sample_weight}
+    for name, values in (("labels", y), *(("sample weights", x) for x in weights.values())):
+        count = None if values is None else range(num_examples(values))
+        rule = f"There must be as many {name} as examples"
+        check_same_length(rule, examples=range(num_examples(x)), **{name: count})
+    for values in weights.values():
+        if not np.isfinite(np.asarray(0.0 if values is None else values, "float64")).all():
+            raise ValueError("Sample weights must be finite numbers. Received NaN or infinity.")
 
 
 def check_bucket_window(bucket_window, columns, shuffle):

@@ -27,6 +27,7 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.collate import Rows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets.formats import gliner
+from bert_keras.tasks.encoded_labels import take_weights
 from bert_keras.tasks.task import Task
 from bert_keras.tokenizers.words import join_words
 from bert_keras.training.labelled_spans import LabelledSpanF1, LabelledSpanLoss
@@ -214,7 +215,7 @@ class ZeroShotTagger(Task):
                 "Texts are tagged by labels. Received: texts alone. Call `tag(texts, labels)`."
             )
         rows = LabelledTexts(self, as_sentences(x), y)
-        weights = None if sample_weight is None else np.asarray(sample_weight)[rows.texts]
+        weights = take_weights(sample_weight, rows.texts)
         return rows.labelled(np.zeros(len(rows), "int8"), weights)
 
     def tag(

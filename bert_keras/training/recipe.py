@@ -29,7 +29,7 @@ from bert_keras.training.losses import (
 )
 from bert_keras.training.optimizer import AdamW, Lamb
 from bert_keras.training.random_state import PerProcessRng, RestoreState, as_json
-from bert_keras.training.schedules import DECAYS, WarmupDecay
+from bert_keras.training.schedules import LR_SCHEDULES, WarmupDecay
 from bert_keras.training.stages import layer_wise_decay
 
 # The optimizers that the recipe makes.
@@ -116,7 +116,7 @@ class TrainingConfig:
 
     def _check(self, optimizer):
         options = self.options
-        check_choice("lr_schedule", options["lr_schedule"], DECAYS)
+        check_choice("lr_schedule", options["lr_schedule"], LR_SCHEDULES)
         unused = {name: value for name, value in options.items() if value != DEFAULTS[name]}
         if not self.makes_optimizer:
             rule = f"{sorted(unused)} are for optimizer='auto' or 'lamb', not for {optimizer!r}"

@@ -14,9 +14,9 @@ from bert_keras.checks import (
     is_int,
     is_number,
 )
-from bert_keras.types import Decay, Tensor
+from bert_keras.types import LrSchedule, Tensor
 
-DECAYS = ("linear", "cosine", "constant")
+LR_SCHEDULES = ("linear", "cosine", "constant")
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -47,7 +47,7 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         total_steps: int, the number of batches of the whole run, `epochs * batches_per_epoch`.
         warmup: float, a fraction of `total_steps`, at least 0.0 and below 1.0, rounded to whole
             steps; or int, a number of steps below `total_steps`.
-        decay: `"linear"`, `"cosine"` or `"constant"`.
+        lr_schedule: `"linear"`, `"cosine"` or `"constant"`.
         end_learning_rate: float, the rate at `total_steps`; `"constant"` ignores it.
 
     Raises:
@@ -69,7 +69,7 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         peak_learning_rate: float,
         total_steps: int,
         warmup: float = 0.1,
-        decay: Decay = "linear",
+        lr_schedule: LrSchedule = "linear",
         end_learning_rate: float = 0.0,
     ) -> None:
         if not 0 <= end_learning_rate <= peak_learning_rate:
@@ -81,7 +81,7 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.peak_learning_rate = peak_learning_rate
         self.total_steps = check_int("total_steps", total_steps)
         self.warmup = warmup
-        self.decay = check_choice("decay", decay, DECAYS)
+        self.lr_schedule = check_choice("lr_schedule", lr_schedule, LR_SCHEDULES)
         self.end_learning_rate = end_learning_rate
         limit = total_steps if is_int(warmup) else 1
         if not (is_number(warmup) and 0 <= warmup < limit):
@@ -99,15 +99,15 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         decay_steps = self.total_steps - self.warmup_steps
         remaining = ops.clip((self.total_steps - step) / decay_steps, 0.0, 1.0)
         floor = self.end_learning_rate / self.peak_learning_rate if self.peak_learning_rate else 0.0
-        if self.decay == "constant":
+        if self.lr_schedule == "constant":
             remaining = ops.ones_like(remaining)
-        elif self.decay == "cosine":
+        elif self.lr_schedule == "cosine":
             remaining = 0.5 * (1.0 - ops.cos(math.pi * remaining))
         falling = floor + (1.0 - floor) * remaining
         return self.peak_learning_rate * ops.where(step < self.warmup_steps, rising, falling)
 
     def get_config(self):
-        names = ("peak_learning_rate", "total_steps", "warmup", "decay", "end_learning_rate")
+        names = ("peak_learning_rate", "total_steps", "warmup", "lr_schedule", "end_learning_rate")
         return {name: getattr(self, name) for name in names}
 
 

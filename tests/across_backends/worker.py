@@ -187,7 +187,7 @@ OTHERS = {
         making("ZeroShotTagger", dim=8),
         lambda task: [
             entity["score"]
-            for answer in task.tag(TEXTS[:6], ["a", "b c"], -1.0)
+            for answer in task.tag(TEXTS[:6], ["a", "b c"], 0.0)
             for entity in answer["entities"]
         ],
     ),

@@ -48,10 +48,12 @@ def test_a_label_counts_from_its_own_threshold():
         ({"a": 0.5, "d": 1}, r"each label's name.*unknown: \['b', 'c', 'd'\]"),
         ([0.5, 0.5], r"each of the 3 labels. Received the shape \(2,\)"),
         ([0.5], r"Received the shape \(1,\)"),
-        ([0.5, np.nan, 0.5], "finite numbers"),
-        (np.inf, "finite numbers. Received: inf"),
-        ("0.5", "finite numbers. Received: '0.5'"),
-        ({"a": 0.5, "b": 0.5, "c": None}, "finite numbers"),
+        ([0.5, np.nan, 0.5], "a finite number from 0 to 1"),
+        (np.inf, "from 0 to 1. Received: inf"),
+        (2, "from 0 to 1. Received: 2"),
+        ([0.5, -0.1, 0.5], "from 0 to 1. Received: -0.1"),
+        ("0.5", "from 0 to 1. Received: '0.5'"),
+        ({"a": 0.5, "b": 0.5, "c": None}, "from 0 to 1. Received: None"),
     ],
 )
 def test_other_thresholds_are_refused(threshold, message):

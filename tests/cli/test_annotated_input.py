@@ -5,7 +5,8 @@ import json
 import pytest
 
 from bert_keras.cli.example_files import files_by_name
-from bert_keras.cli.text_rows import Row, answers_to, format_of, read_annotated
+from bert_keras.cli.text_rows import Row, answers_to, read_annotated
+from bert_keras.datasets.table import format_of
 
 pytestmark = pytest.mark.once
 

@@ -18,6 +18,7 @@ from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
 from bert_keras.cli import errors, main, serve, sources, text_rows
+from bert_keras.datasets.table import format_of
 
 TEXTS = ["good film", "bad", "", "a good bad film"]
 pytestmark = pytest.mark.once
@@ -59,7 +60,7 @@ def json_lines(text):
 
 
 def test_texts_come_from_arguments_files_and_standard_input(
-    command, preset, write, tmp_path, monkeypatch
+    command, preset, write, tmp_path, monkeypatch, capsys
 ):
     expected = bert_keras.TextClassifier.from_preset(preset).classify(TEXTS)
     assert json_lines(command("classify", preset, *TEXTS)) == expected
@@ -67,6 +68,9 @@ def test_texts_come_from_arguments_files_and_standard_input(
     for arguments in ((), ("-",), ("--input", "-")):
         monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
         assert json_lines(command("classify", preset, *arguments)) == expected
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    main.main(["classify", str(preset)])
+    assert "bert-keras classify: the input has no texts." in capsys.readouterr().err
     refused = command("classify", preset, "--columns", "review")
     assert "no columns to name" in refused and "--input_format csv" in refused
     write("x.txt", lines)
@@ -334,6 +338,10 @@ def test_convert_measures_the_files_that_it_wrote(command, preset, tmp_path, to)
         (("serve", "x=PRESET", "x=PRESET"), "its own name"),
         (("serve", "nowhere/at all"), "nowhere"),
         (("classify", "PRESET", "x", "--batch_size", "0"), "--batch_size=0"),
+        (
+            ("classify", "PRESET", "x", "--threshold", "2"),
+            "is not a number in the range [0.0, 1.0]",
+        ),
     ],
 )
 def test_a_mistake_is_one_line(command, preset, tagger, write, arguments, message):
@@ -386,7 +394,7 @@ def test_a_row_without_its_field_is_named(command, preset, write, tmp_path):
 def test_rows_of_unusual_files_are_read_or_refused(tmp_path, name, content, expected):
     path = tmp_path / name
     path.write_text(content, encoding="utf-8", newline="")
-    rows = text_rows.read_rows(str(path), text_rows.format_of(name, "text"), ("text",))
+    rows = text_rows.read_rows(str(path), format_of(name, "text"), ("text",))
     if isinstance(expected, str):
         with pytest.raises(ValueError, match=expected):
             list(rows)

@@ -1,7 +1,9 @@
 """The commands of pre-training, from flags to the last line, on a text small enough for seconds."""
 
+import functools
 import json
 import math
+import shutil
 import sys
 
 import pytest
@@ -218,6 +220,25 @@ def test_each_phase_may_have_its_own_rate(run):
     _, output = run("one", learning_rate="8e-4", **values)
     rates = [line["learning_rate"] for line in read_log(output / "metrics.jsonl")]
     assert rates == pytest.approx([2e-4, 4e-4, 6e-4, 8e-4, 6e-4, 4e-4, 2e-4, 0])
+
+
+def test_a_killed_run_continues_as_if_it_had_not_been_and_reads_each_manifest_once(
+    run, monkeypatch
+):
+    read = []
+    counted = functools.cache(lambda folder: read.append(folder) or read_manifest(folder))
+    monkeypatch.setattr(pretrain, "manifest_of", counted)
+    values = {"data_dir": "plain,long", "heldout_dir": "plain", "num_steps": 6, "log_every": 1}
+    first, output = run(**values)
+    lines = read_log(output / "metrics.jsonl")
+    shutil.rmtree(output / "checkpoints" / "step_00000006")
+    again, _ = run(**values)
+    assert [read.count(folder) for folder in sorted({*read})] == [2, 2]
+    names = [name for name in first if name not in ("seconds", "tokens_per_second")]
+    assert [first[name] for name in names] == [again[name] for name in names]
+    names = ("step", "loss", "learning_rate")
+    found = read_log(output / "metrics.jsonl")
+    assert [[x[name] for name in names] for x in found] == [[x[n] for n in names] for x in lines]
 
 
 # Vocabularies and data

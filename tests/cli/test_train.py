@@ -35,6 +35,7 @@ from bert_keras.cli import (
     train,
 )
 from bert_keras.cli.kinds import TASKS
+from bert_keras.datasets import LabelledTexts
 from bert_keras.presets.assign import NewHead
 from bert_keras.training import default_hyperparameters
 
@@ -175,13 +176,21 @@ def test_the_command_works_without_docstrings(monkeypatch):
 # Text classification
 
 
-def test_thresholds_are_tuned_on_other_examples_than_those_reported(run):
+def test_thresholds_are_tuned_on_other_examples_than_those_reported(run, monkeypatch):
     for part in ("train", "dev", "test"):
         rows = [
             (f"{part} text {i}", f"{i % 3},27" if i % 2 else i % 3, f"id{i}") for i in range(12)
         ]
         write(f"goemotions/{part}.tsv", rows)
+    asked, classify = [], bert_keras.TextClassifier.classify
+
+    def counted(self, texts, **options):
+        asked.extend([texts] if isinstance(texts, str) else texts)
+        return classify(self, texts, **options)
+
+    monkeypatch.setattr(bert_keras.TextClassifier, "classify", counted)
     results, _, output = run(TEXTS, data_dir="goemotions")
+    assert asked.count("test text 0") == 1
     names = {f"{a}_f1" for a in ("macro", "micro")}
     assert {f"test_tuned_{n}" for n in names} | {f"test_{n}" for n in names} | names == set(results)
     thresholds = read_json(output / "thresholds.json")
@@ -278,6 +287,13 @@ def test_a_vocabulary_of_another_language_is_warned_of(run):
     assert "Warning: 8" in printed and "bert_base_zh" in printed
 
 
+def test_texts_that_are_cut_are_counted_once(run):
+    rows = [("text", "label"), *(("a b c d" if i > 1 else "a", i % 2) for i in range(8))]
+    for length, warned in ((5, 1), (6, 0)):
+        _, printed, _ = run(TEXTS, **train_and_dev(rows), epochs=0, seeds=2, max_length=length)
+        assert printed.count("6 of the first 8 texts to train on are cut to 5 tokens") == warned
+
+
 def test_a_short_run_says_how_it_trains_and_how_good_it_is(
     preset, yes_and_no, capsys, monkeypatch, recwarn
 ):
@@ -325,6 +341,9 @@ def test_unequal_classes_are_named_weighted_and_stopped_early(run, measure):
     assert sorted((x["text"], x["label"], x["predicted"]) for x in wrong) == sorted(expected)
     probabilities = [float(x["probability"]) for x in wrong]
     assert probabilities == sorted(probabilities, reverse=True)
+    examples = LabelledTexts(["a text"], np.array([0]))
+    train._write_wrong(model, examples, measures.Measured({}, {}, [("1", "1")]), "none.csv")
+    assert read_lines(pathlib.Path("none.csv")) == ["text,label,predicted"]
     card = (output / "README.md").read_text()
     assert "pipeline_tag" in card and f'"value": {results["accuracy"]}' in card
     assert measure("train.tsv", label_names=names)[0]["accuracy"] == results["accuracy"]
@@ -352,6 +371,8 @@ def test_runs_are_compared_by_their_scores_and_what_differs(run, yes_and_no, cap
     run_folder.RunFolder("run2", "task", {"preset": "x"}).begin()
     compare.main(["run0", "run1", "run2"])
     header, *rows = capsys.readouterr().out.splitlines()
+    chosen = read_json(pathlib.Path("run1/results.json"))["trials"][0]["chosen"]
+    assert chosen["epochs"] == 2 and str(chosen["learning_rate"]) in rows[0] + rows[1]
     assert header.split("  ")[0] == "run" and "epochs" in header and "batch_size" in header
     verdict = read_json(pathlib.Path("run1/results.json"))["verdict"]
     (row,) = (row for row in rows if row.startswith("run1"))
@@ -374,7 +395,7 @@ def test_a_grid_tries_every_setting_once_and_continues_after_a_kill(run, yes_and
     # More seeds continue with those that are done; other settings and other data do not.
     expected, printed, output = run(TEXTS, **grid, pictures=True, resume=True)
     assert printed.count("Training with seed 1") == printed.count("Training with") == 2
-    assert "too high to report" in printed
+    assert "too high to report" in printed and "The best of 2 seeds is" in printed
     whole = read_json(output / "results.json")
     means = [
         np.mean([t["scores"]["accuracy"] for t in whole["trials"] if t["setting"] == setting])
@@ -750,11 +771,9 @@ def test_the_answers_written_are_those_of_the_model_saved(run, monkeypatch):
     files = train_and_dev(six_questions(1), "questions.json")
     found = iter([{"f1": 2.0}, {"f1": 1.0}])  # The first of two seeds is the best.
     monkeypatch.setattr(measures, "question_scores", lambda *args: next(found))
-    built = counted(monkeypatch, measures, "question_files")
     options = {"max_length": 32, "epochs": 0, "seeds": 2, "sample": 4}
     _, printed, output = run(QUESTIONS, **files, **options)
     assert "--sample cut the dev set from 6 to 4" in printed
-    assert len(built) == 1  # The files of the second seed are not written.
     found = read_json(output / "nbest_predictions.json")
     assert len(found) == 4
     model = keras.models.load_model(output / "model.keras")
@@ -806,6 +825,9 @@ IDS = [f"a{i}\tthis is text {i}" for i in range(200)]
         (TAGS, ["a O", "b B-X", "", "0 0"], {}, "train, line 4: .*Received: '0'"),
         (TAGS, ["a O", "b S-X"], {"scheme": "IOB2"}, "train, line 2: .*IOB2.*d: 'S-X'"),
         (TAGS, IDS, {}, "train: there must be a column of tags"),
+        (TEXTS, ["id\ttext", *IDS], {"label_column": "id"}, "there must be a column of labels"),
+        (TEXTS, ["text\tlabel", *["a\t1", "a\t0"] * 4], {}, "enough different texts.*--dev_file"),
+        (TEXTS, ["a O", "b B-X", "", "a O"], {}, "no column 'text'.*`train token_classification`"),
         (TAGS, SENTENCES, {}, "train: each line must hold a word and its tag"),
         (QUESTIONS, six_questions(1), {}, r"two contexts .* 6 questions on 1\. .*--dev_file"),
         (QUESTIONS, [SHIFTED], {"dev_file": "train"}, "None of the 6 answers to train on is in"),

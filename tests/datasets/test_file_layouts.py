@@ -10,6 +10,7 @@ import pytest
 
 from bert_keras.cli import text_rows
 from bert_keras.datasets import read_texts
+from bert_keras.datasets.table import format_of
 
 pytestmark = pytest.mark.once
 ROWS = [{"id": 1, "review": "good; really", "stars": 5}, {"id": 2, "review": "bad", "stars": 1}]
@@ -162,7 +163,7 @@ def test_a_layout_gives_these_texts_and_labels(
             layout = {
                 key: options[key] for key in ("separator", "quoting", "encoding") if key in options
             }
-            kind = "tsv" if name.endswith(".txt") else text_rows.format_of(name, None)
+            kind = "tsv" if name.endswith(".txt") else format_of(name, None)
             rows = text_rows.read_rows(str(path), kind, (text,), **layout)
             assert [row[0] for row in rows] == texts
 

@@ -325,6 +325,10 @@ def test_choices_of_label_studio_are_labels(write):
     with pytest.warns(UserWarning, match="1 rows are left out, since annotators"):
         found = read_texts(path, ["text"], "topic")
     assert (found.label_names, found.labels.tolist()) == (("food", "travel"), [1, 0])
+    named_alike = {"result": [{**_CHOICE["result"][0], "from_name": "text"}]}
+    path = write("a.json", json.dumps(_label_studio(named_alike)))
+    with pytest.raises(ValueError, match=r"choices must not have the name of a field.*'text'"):
+        read_texts(path, ["text"], "topic")
 
 
 @pytest.mark.parametrize(

@@ -98,8 +98,8 @@ def test_a_size_that_leaves_a_part_empty_is_refused(size):
     [
         (lambda: split_indices(["same"] * 10, 5), "leave examples in both parts"),
         (lambda: split_indices(["a", "b"], 1, strata=[0]), "Received: 1 strata, 2 texts"),
-        (lambda: LabelledTexts(["a", "b"], np.array([1])), "Received: 2 texts, 1 labels"),
-        (lambda: LabelledTexts((["a", "b"], ["c"]), np.zeros(2)), "2 texts, 1 second texts, 2 la"),
+        (lambda: LabelledTexts(["a", "b"], np.array([1])), "Received: 2 texts, 1 label"),
+        (lambda: LabelledTexts((["a", "b"], ["c"]), np.zeros(2)), "2 texts, 1 second text, 2 la"),
     ],
 )
 def test_columns_of_different_lengths_and_equal_texts_are_refused(call, message):

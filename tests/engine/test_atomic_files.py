@@ -328,6 +328,8 @@ def test_a_class_that_is_not_imported_is_no_damage(tmp_path, changed_archive):
     message = f"{changed} needs the class 'TokenScorer', .* Import the module"
     with pytest.raises(ValueError, match=message) as found:
         bert_keras.load_model(changed)
+    with pytest.raises(FileNotFoundError, match=r"must exist.*missing\.keras'.*current folder is"):
+        bert_keras.load_model(tmp_path / "missing.keras")
     assert "damaged" not in str(found.value)
 
 

@@ -98,7 +98,7 @@ CASES = {
     "numbers": tagger(["ab, c"]),
     "words": tagger(PIECES, num_classes=5, label_names=NAMES[:5], make=roberta_task_of),
     "spans": case(
-        *("ZeroShotTagger", "tag", [*TEXTS, ["a", "b"], "a b " * 20], ["a b", "c"], -1.0),
+        *("ZeroShotTagger", "tag", [*TEXTS, ["a", "b"], "a b " * 20], ["a b", "c"], 0.0),
         **{"dim": 8, "max_width": 3, "max_words": 6, "max_length": 16},
     ),
     "answer": answerer(QUESTIONS, CONTEXTS, 3, stride=3, max_answer_length=4),
@@ -424,6 +424,9 @@ def test_a_preset_and_an_export_do_not_overwrite_each_other(folder, tmp_path):
     with pytest.raises(ValueError, match=r"exported task.*Name another folder"):
         task.save_to_preset(tmp_path / "exported")
     assert runtime.load(tmp_path / "exported").classify("a b")
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match=r"file, a file\. Name another folder"):
+        task.export(tmp_path / "file", format="onnx")
 
 
 def test_classes_that_change_texts_in_their_own_way_are_refused(tmp_path):

@@ -48,6 +48,10 @@ REFUSALS = [
     (lambda: batches([5], token_budget=9), r"`shuffle` .* Received: True\. `token_budget` needs"),
     (lambda: batches([5, 5], [1, 2, 3]), r"`labels` must have one .*row\. .*2 rows, 3 labels"),
     (lambda: batches([5, 5], {"a": [1]}), r"labels\['a'\]"),
+    (
+        lambda: batches([3, 1], Ragged.from_rows([[1, 1, 1], [1, 1]])),
+        r"as many entries as a row has tokens, .* Received \(2, 1\) at the index 1",
+    ),
     (lambda: batches([5, 5], [1, 2], sample_weight=[1.0]), "`sample_weight`"),
     (lambda: batches([5], shuffle=False, token_budget=0), r"`token_budget` .* from 1\. .*: 0"),
     # Masking

@@ -48,6 +48,11 @@ def test_a_window_is_the_question_and_a_part_of_the_context():
     packed = windows.inputs(np.array([2, 0]), 10)
     assert packed["segment_ids"].tolist() == [[0] * 3 + [1, 1] + [0] * 5, [0] * 4 + [1] * 6]
     assert packed["padding_mask"].sum(1).tolist() == [5, 10]
+    windows.buckets = (16,)
+    taken = windows.take(np.array([2, 1]))
+    assert [pieces(taken, row) for row in range(2)] == [pieces(windows, row) for row in (2, 1)]
+    assert (taken.lengths.tolist(), taken.windows.documents.tolist()) == ([5, 10], [1, 0])
+    assert (taken.buckets, len(windows)) == ((16,), 3)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import re
 
+import keras
 import numpy as np
 import pytest
 from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
@@ -21,6 +22,11 @@ CARD = {
     "metrics": {"accuracy": 0.925, "f1": np.float32(0.5)},
 }
 WRITERS = ("save_to_preset", "export_to_huggingface", "export_to_keras_hub")
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Mine(bert_keras.TextClassifier):
+    pass
 
 
 def classifier(**options):
@@ -57,7 +63,7 @@ def test_the_code_in_each_tasks_card_runs(tmp_path, monkeypatch, capsys):
     names += ("ReplacedTokenDetector", "TextEmbedder")
     models = [getattr(bert_keras, name)(**options) for name in names]
     models += [options["backbone"], bert_keras.TextClassifier(options["backbone"])]
-    models += [bert_keras.TokenClassifier(num_classes=2, **options)]
+    models += [bert_keras.TokenClassifier(num_classes=2, **options), Mine(**options)]
     for model in models:
         folder = tmp_path / type(model).__name__
         model.save_to_preset(folder)
@@ -65,6 +71,7 @@ def test_the_code_in_each_tasks_card_runs(tmp_path, monkeypatch, capsys):
         monkeypatch.chdir(folder)
         exec(re.search("```python\n(.*?)```", text, re.DOTALL)[1], {})
         assert f"`{type(model).__name__}`" in text
+        assert (f"from {__name__} import Mine" in text) == (type(model) is Mine)
         is_answer = getattr(model, "preprocessor", None) is not None
         assert bool(capsys.readouterr().out) == is_answer
 

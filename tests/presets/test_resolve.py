@@ -215,6 +215,13 @@ class TestIncompleteCheckpoints:
             resolve(source)
         assert not [request for request in hub.requests if request.endswith("weights.pt")]
 
+    def test_the_runs_in_a_folder_are_named(self, tmp_path):
+        for name in ("task-1", "task-2", "notes"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "results.json").touch() if name != "notes" else None
+        with pytest.raises(FileNotFoundError, match=r"of its runs, \S+task-1, \S+task-2\.$"):
+            resolve(tmp_path)
+
 
 class TestNames:
     @pytest.mark.parametrize(

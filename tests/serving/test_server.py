@@ -301,6 +301,7 @@ def test_ranking_needs_a_single_score_and_truncation_can_be_turned_off():
         ("/answers/reader", {"rows": [["a"]]}, 422, "question, context"),
         ("/answers/classifier", {"rows": [["a"]], "top_k": 3}, 422, "takes threshold"),
         ("/answers/classifier", {"rows": [["a"]], "treshold": None}, 422, "takes threshold"),
+        ("/answers/classifier", {"rows": [["a"]], "threshold": 2}, 422, "number from 0 to 1"),
         ("/embed", {"inputs": ["a", "a " * 15], "truncate": False}, 413, "inputs[1]: at most 16"),
         ("/predict", {"inputs": [["a", "a " * 13]], "truncate": False}, 413, "Received: 17"),
         ("/predict", {"inputs": [["a"], ["a", "a " * 13]], "truncate": False}, 413, "inputs[1]"),

@@ -148,10 +148,12 @@ def test_examples_of_the_reader_become_the_batches_that_columns_do(shared):
 
 
 def test_sample_weights_count_questions(shared):
-    batches = batches_of(shared, (QUESTIONS, CONTEXTS), ANSWERS, sample_weight=[1, 2, 3, 0])
-    weights = batches[0][2]["start_logits"]
-    # Windows a question: 3, 1, 2, 1; those that only fill the batch weigh 0.
-    assert sorted(weights[weights > 0].tolist()) == [1, 1, 1, 2, 3, 3]
+    weights = [1, 2, 3, 0]
+    for form in (weights, dict.fromkeys(("start_logits", "end_logits"), weights)):
+        batches = batches_of(shared, (QUESTIONS, CONTEXTS), ANSWERS, sample_weight=form)
+        for found in batches[0][2].values():
+            # Windows a question: 3, 1, 2, 1; those that only fill the batch weigh 0.
+            assert sorted(found[found > 0].tolist()) == [1, 1, 1, 2, 3, 3]
 
 
 def test_answers_that_cannot_be_trained_on_are_left_out_and_counted():
@@ -281,13 +283,15 @@ REFUSED = [
     (lambda qa: qa.predict(["a", "b"]), "needs a context"),
     (lambda qa: qa.fit(PAIR, [("b", 5)]), "must lie in its context"),
     (lambda qa: qa.fit(PAIR, [None, None]), "as many labels"),
+    (lambda qa: qa.fit(PAIR, [("b", 0)], sample_weight={"start": [1.0]}), "names of outputs"),
+    (lambda qa: qa.fit(PAIR, [("a", 0)], sample_weight={"start_logits": [1, 2]}), "1 example, 2"),
     (lambda qa: qa.fit(PAIR, [("a", 0)]), "1 of 1 examples"),
     (lambda qa: qa.fit(PAIR), "needs labels"),
     (lambda qa: qa.compile(label_smoothing=0.1), "not smoothed"),
     (lambda qa: qa.tune_no_answer_threshold(PAIR, [None]), "with and without"),
     (
         lambda qa: qa.tune_no_answer_threshold(UNANSWERED),
-        "at the index 1 the question 'a' without either",
+        "must have an answer or be impossible. Received 'a' at the index 1",
     ),
     (lambda qa: tiny_qa(stride=0), "stride"),
     (lambda qa: tiny_qa(max_answer_length=1.5), "max_answer_length"),

@@ -39,8 +39,15 @@ def test_its_layers_are_saved_in_presets_and_copies(tmp_path, options):
     task = WithLayer(tiny_backbone(), preprocessor=tiny_preprocessor(), **options)
     expected = task.predict(TEXTS, verbose=0)
     task.save_to_preset(tmp_path)
-    again = WithLayer.from_preset(tmp_path)
-    np.testing.assert_allclose(again.predict(TEXTS, verbose=0), expected, atol=1e-6)
+    for cls in (WithLayer, bert_keras.TextClassifier):
+        again = cls.from_preset(tmp_path)
+        assert type(again) is WithLayer
+        np.testing.assert_allclose(again.predict(TEXTS, verbose=0), expected, atol=1e-6)
+    saved = tmp_path / "task.json"
+    saved.write_text(saved.read_text().replace("tests>WithLayer", "theirs>TextClassifier"))
+    for cls in (bert_keras.TextClassifier, bert_keras.TextEmbedder):
+        with pytest.raises(ValueError, match="'theirs>TextClassifier', which is not registered"):
+            cls.from_preset(tmp_path)
     copy = task.without_adapters()
     np.testing.assert_allclose(copy.predict(TEXTS, verbose=0), expected, atol=1e-6)
     with pytest.raises(ValueError, match=r"(?s)no place for these weights.*extra"):

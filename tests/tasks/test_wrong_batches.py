@@ -102,6 +102,14 @@ def test_errors_of_a_dataset_are_raised_unchanged(task, options):
             task.fit(*right_batch(), validation_data=Batches(wrong, 4, **options), verbose=0)
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "generator"])
+def test_each_batch_is_checked_once_in_predict(task, kind, monkeypatch):
+    checked = []
+    monkeypatch.setattr(task, "check_arrays", checked.append)
+    task.predict(KINDS[kind](lambda *batch: batch), verbose=0)
+    assert len(checked) == 1
+
+
 @pytest.mark.parametrize(
     ("weights", "message"),
     [

@@ -399,7 +399,7 @@ def test_weights_in_bfloat16_move_by_the_rate():
 def test_training_continues_bit_for_bit_after_saving_and_loading(tmp_path):
     def make():
         return AdamW(
-            WarmupDecay(1e-2, total_steps=12, warmup=4, decay="cosine"),
+            WarmupDecay(1e-2, total_steps=12, warmup=4, lr_schedule="cosine"),
             learning_rate_multipliers=[("dense", 0.5)],
             use_ema=True,
         )

@@ -33,7 +33,7 @@ def transformers_rates(make, num_steps, peak=1.0, **arguments):
 def test_a_rate_stays_at_its_end():
     # Transformers' cosine rises again.
     for decay, end in (("linear", 0.0), ("cosine", 0.0), ("cosine", 0.2)):
-        schedule = WarmupDecay(1.0, 20, decay=decay, end_learning_rate=end)
+        schedule = WarmupDecay(1.0, 20, lr_schedule=decay, end_learning_rate=end)
         np.testing.assert_allclose(rates(schedule, [20, 30, 40]), end, atol=1e-6)
 
 
@@ -42,8 +42,8 @@ def test_each_decay_equals_transformers(warmup):
     length = {"num_training_steps": 20}
     for name, ours, theirs in [
         ("linear_schedule", {}, length),
-        ("cosine_schedule", {"decay": "cosine"}, length),
-        ("constant_schedule", {"decay": "constant"}, {}),
+        ("cosine_schedule", {"lr_schedule": "cosine"}, length),
+        ("constant_schedule", {"lr_schedule": "constant"}, {}),
     ]:
         schedule = WarmupDecay(5e-5, total_steps=20, warmup=warmup, **ours)
         make = getattr(transformers, f"get_{name}_with_warmup")
@@ -61,14 +61,14 @@ def test_warmup_is_a_fraction_or_a_number_of_steps(warmup, total_steps, expected
 
 @pytest.mark.parametrize("decay", ["linear", "cosine", "constant"])
 def test_the_rate_never_leaves_its_range_and_has_no_jump(decay):
-    schedule = WarmupDecay(1.0, 100, warmup=0.2, decay=decay, end_learning_rate=0.1)
+    schedule = WarmupDecay(1.0, 100, warmup=0.2, lr_schedule=decay, end_learning_rate=0.1)
     values = rates(schedule, range(130))
     assert values.min() >= 0 and values.max() <= 1
     assert np.abs(np.diff(values)).max() <= 0.05 + 1e-6
 
 
 def test_a_config_restores_the_schedule_under_its_registered_name():
-    schedule = WarmupDecay(1e-3, 50, warmup=7, decay="cosine", end_learning_rate=1e-4)
+    schedule = WarmupDecay(1e-3, 50, warmup=7, lr_schedule="cosine", end_learning_rate=1e-4)
     expected = rates(schedule, range(60))
     np.testing.assert_array_equal(rates(made_again(schedule), range(60)), expected)
 
@@ -77,7 +77,7 @@ def test_a_config_restores_the_schedule_under_its_registered_name():
     ("name", "value"),
     [
         *(("total_steps", 0), ("total_steps", 2.5), ("warmup", 10), ("warmup", 1.0)),
-        *(("warmup", -1), ("warmup", "a tenth"), ("decay", "exponential")),
+        *(("warmup", -1), ("warmup", "a tenth"), ("lr_schedule", "exponential")),
         ("end_learning_rate", 2.0),
     ],
 )
@@ -98,7 +98,7 @@ def test_phases_follow_one_another():
 
 
 def test_an_optimizers_config_restores_phases():
-    schedule = PhasedSchedule([WarmupDecay(1e-3, 9, decay="cosine"), WarmupDecay(5e-4, 4, 2)])
+    schedule = PhasedSchedule([WarmupDecay(1e-3, 9, lr_schedule="cosine"), WarmupDecay(5e-4, 4, 2)])
     config = keras.saving.serialize_keras_object(AdamW(schedule))
     assert config["config"]["learning_rate"]["registered_name"] == "bert_keras>PhasedSchedule"
     config = json.loads(json.dumps(config))

@@ -8,6 +8,7 @@ An opened preset has
   weights;
 - `load_backbone_weights(backbone, task=None)`;
 - `filling(load_weights)`: a context in which a model with more values than the tensors is refused;
+- `task_class(cls)`: `cls`, or the user's subclass of it whose task the preset holds;
 - `task_name()`: the registered name of the task whose head the preset has, or `None`;
 - `task_arguments(task, chosen=())`: the constructor arguments that the preset has for a task, given
   as its class or the class's name; arguments that the user has `chosen` need not be read;
@@ -102,6 +103,10 @@ class Preset:
     def tokenizer(self):
         """Returns the tokenizer of the folder."""
         return Tokenizer.load(self.folder)
+
+    def task_class(self, cls):
+        """Returns `cls`: only our own format saves tasks of a user's classes."""
+        return cls
 
     def preprocessor_config(self, task):
         """Returns `None`: only our own format saves a preprocessor."""

@@ -49,11 +49,25 @@ class NativePreset(Preset):
         optional = () if has_pooler else ("pooler/",)
         skipped = ("head/", "pooler/") if has_pooler and backbone.pooler is None else ("head/",)
         tensors = self._tensors(lambda name: not name.startswith(skipped))
-        assign(weights, _own_names(weights), tensors, optional=optional, source=self.source)
+        names = {path: (path, None) for path in weights}
+        assign(weights, names, tensors, optional=optional, source=self.source)
 
     def task_name(self):
         """Returns the registered name of the saved task, or `None`."""
         return self._task and self._task["registered_name"]
+
+    def task_class(self, cls):
+        """Returns `cls`, or the user's subclass of it whose task was saved.
+
+        Raises:
+            ValueError: the saved class is not registered, so it may be such a subclass.
+        """
+        name = self.task_name()
+        if name in (None, keras.saving.get_registered_name(cls)):
+            return cls
+        saved = self.registered_class(name, object)
+        is_own = issubclass(saved, cls) and not saved.__module__.startswith("bert_keras.")
+        return saved if is_own else cls
 
     def task_arguments(self, task, chosen=()):
         """Returns those of the saved task's arguments that apply to this task."""
@@ -131,10 +145,6 @@ def _check_serialized(saved, path):
             f"{path} must have a 'registered_name', a string, and a 'config', an object. "
             f"Received: {describe(saved)}. Save the preset again."
         )
-
-
-def _own_names(paths):
-    return {path: (path, None) for path in paths}
 
 
 def save_preset(model, folder, card=None):
