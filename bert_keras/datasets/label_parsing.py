@@ -177,8 +177,9 @@ def _readable(name):
 def _without_spelling(name):
     """Returns a name without what distinguishes spellings of it."""
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-    # Accents of Latin, Greek and Cyrillic letters; other scripts have marks for vowels.
-    text = re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFD", text))
+    # Accents of Latin, Greek and Cyrillic, vowels of Hebrew and Arabic. Others must stay.
+    marks = "[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]"
+    text = re.sub(marks, "", unicodedata.normalize("NFD", text))
     text = text.translate(_LOOK_ALIKE)
     text = "".join(x for x in text if unicodedata.category(x) not in ("Cf", "Pi", "Pf"))
     text = re.sub(r"[\u2010-\u2015\u2212]", "-", text.replace("i\u0307", "i"))

@@ -272,8 +272,8 @@ def without_rejected(
             yield place, record
     if left_out:
         warnings.warn(
-            f"{path}: {len(left_out)} rows are left out, since annotators rejected, ignored or "
-            f"cancelled them ({left_out[0]} is the first).",
+            f"{path}: {len(left_out)} rows are left out, since annotators rejected, ignored, "
+            f"cancelled or have not reached them ({left_out[0]} is the first).",
             stacklevel=2,
         )
 

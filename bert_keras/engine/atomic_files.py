@@ -37,6 +37,8 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 _DISK_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EROFS, getattr(errno, "EDQUOT", None)}
 _REFUSALS = (ValueError, TypeError, NotImplementedError)
 _PACKAGE = str(pathlib.Path(__file__).resolve().parent.parent) + os.sep
+# How a file begins that Git LFS has in place of a large one.
+_GIT_LFS = b"version https://git-lfs"
 # A folder without this file is not a checkpoint.
 _MARKER = pathlib.Path("config.json")
 
@@ -358,6 +360,15 @@ def _is_refusal(error):
     return is_own and code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
+def advice_for(path):
+    """Returns what to do about a damaged file."""
+    with open(path, "rb") as file:
+        start = file.read(len(_GIT_LFS))
+    if start == _GIT_LFS:
+        return "It is a Git LFS pointer, not the file: run `git lfs pull` in its repository."
+    return "If it is damaged or incomplete, download it again."
+
+
 def read_json(path, kind=dict):
     """Returns the value of a JSON file.
 
@@ -374,9 +385,7 @@ def read_json(path, kind=dict):
     try:
         value = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{path} is not valid JSON ({error}). Download or save it again."
-        ) from error
+        raise ValueError(f"{path} is not valid JSON ({error}). {advice_for(path)}") from error
     if not isinstance(value, kind):
         expected = {dict: "object", list: "list"}[kind]
         raise ValueError(f"{path} must hold a JSON {expected}. Received: {type(value).__name__}.")

@@ -16,8 +16,8 @@ import safetensors
 import safetensors.numpy
 
 from bert_keras.checks import check_choice, check_exists
-from bert_keras.engine.atomic_files import replacing, write_json
-from bert_keras.presets.tensors import Tensors, advice_for, locate, read_headers
+from bert_keras.engine.atomic_files import advice_for, replacing, write_json
+from bert_keras.presets.tensors import Tensors, locate, read_headers
 
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"

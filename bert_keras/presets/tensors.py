@@ -7,9 +7,7 @@ from collections.abc import Mapping
 import ml_dtypes
 import numpy as np
 
-from bert_keras.engine.atomic_files import read_json
-
-GIT_LFS = b"version https://git-lfs"
+from bert_keras.engine.atomic_files import advice_for, read_json
 
 
 class Tensors(Mapping):
@@ -91,15 +89,6 @@ class _Updated(Tensors):
         return self._arrays[name] if name in self._arrays else self._source[name]
 
 
-def advice_for(path):
-    """Returns what to do about a damaged file."""
-    with open(path, "rb") as file:
-        start = file.read(len(GIT_LFS))
-    if start == GIT_LFS:
-        return "It is a Git LFS pointer, not the file: run `git lfs pull` in its repository."
-    return "If it is damaged or incomplete, download it again."
-
-
 def locate(source, names, kind):
     """Returns the path of a checkpoint's file or index.
 
@@ -172,7 +161,7 @@ def _read_index(path):
         shards = sorted(set(tensor_to_shard.values()))
         "".join((*tensor_to_shard, *shards))  # Raises TypeError unless all are str.
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{rule}which is not. It is damaged: download it again.") from error
+        raise ValueError(f"{rule}which is not. {advice_for(path)}") from error
     if not shards:
         raise ValueError(f"{rule}which is empty. It is damaged: download it again.")
     # "model.safetensors.index.json" is the index of files that end with ".safetensors".

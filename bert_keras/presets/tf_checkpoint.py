@@ -8,8 +8,8 @@ import pathlib
 import numpy as np
 
 from bert_keras.checks import check_exists, require
-from bert_keras.engine.atomic_files import reading
-from bert_keras.presets.tensors import Tensors, advice_for
+from bert_keras.engine.atomic_files import advice_for, reading
+from bert_keras.presets.tensors import Tensors
 
 _INCOMPLETE = "The download is incomplete: download it again."
 

@@ -15,8 +15,8 @@ import re
 import zipfile
 
 from bert_keras.checks import require
-from bert_keras.engine.atomic_files import reading
-from bert_keras.presets.tensors import Tensors, advice_for, locate, read_headers
+from bert_keras.engine.atomic_files import advice_for, reading
+from bert_keras.presets.tensors import Tensors, locate, read_headers
 from bert_keras.tokenizers.protocol_buffers import DamagedError, check_whole
 
 WEIGHTS_FILE = "pytorch_model.bin"

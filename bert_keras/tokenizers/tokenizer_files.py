@@ -125,6 +125,8 @@ SENTENCE_KEYS = {"max_seq_length", "do_lower_case", "query_length", "document_le
 SENTENCE_KEYS |= {"query_expansion", "model_args", "config_args", "model_kwargs", "config_kwargs"}
 SENTENCE_KEYS |= {"transformer_task", "modality_config", "module_output_name", "backend"}
 SENTENCE_KEYS |= {"tokenizer_name_or_path", "cache_dir", "unpad_inputs"}
+_SECTIONS = {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer"}
+_SECTIONS |= {"post_processor", "decoder", "model"}
 # Keys of tokenizer.json of older versions, which the `tokenizers` library renames.
 _OLD_BACKEND_KEYS = {"str_rep", "add_prefix_space"}
 # Settings that change a tokenizer after it was made.
@@ -269,6 +271,7 @@ def open_backend(path):
             f"Ids must run from 0 without a gap. Received: {len(vocab)} tokens with ids up to "
             f"{max(vocab.values())} in {path}."
         )
+    _check_known(saved.keys() - _SECTIONS, path, "tokenizers")
     try:
         text = pathlib.Path(path).read_text(encoding="utf-8")
         return tokenizers.Tokenizer.from_str(text), saved
@@ -421,7 +424,7 @@ def _keys_unread(saved, kept):
     if not (isinstance(saved, dict) and isinstance(kept, dict)):
         return set()
     unread = {key for key in saved.keys() - kept.keys() - _OLD_BACKEND_KEYS if saved[key]}
-    parts = saved.keys() & kept.keys() - {"vocab", "merges", "decoder"}
+    parts = saved.keys() & kept.keys() - {"vocab", "merges"}
     return unread.union(*(_keys_unread(saved[part], kept[part]) for part in parts))
 
 

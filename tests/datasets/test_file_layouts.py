@@ -244,6 +244,7 @@ def test_wrong_neighbours_are_refused_by_line_with_what_helps(
         (("a", "\u0430", "b"), r"letters of other scripts.*'a' \(1\), '\\u0430' \(1\)"),
         (("\u041d\u041e", "HO", "b"), r"'HO' \(1\), '\\u041d\\u041e' \(1\)"),
         (("Мир", "мир", "b"), r"'Мир' \(1\), 'мир' \(1\)"),
+        (("\u062e\u0628\u0631", "\u062e\u064e\u0628\u064e\u0631", "b"), "accents"),
         (("very good", "very_good", "bad"), "very_good"),
         (("red;blue", "red", "blue", "blue"), "label_separator=';'"),
         (("a|b", "b|c", "a|c"), r"label_separator='\|'"),

@@ -164,8 +164,13 @@ class TestPeft:
             ([], ["base_model.model.classifier.bias"], "head/dense/bias"),
             ([], [f"{LAYER}.1.output.dense.lora_B.weight"], "lora_b"),
             (["base_model.model.score.weight"], [], "score.weight"),
+            (
+                ["base_model.model.bert.pooler.dense.lora_A.weight"],
+                [],
+                r"adapters of \['pooler.dense'\].*merge_and_unload",
+            ),
         ],
-        ids=["another layer", "half a head", "half an adapter", "another head"],
+        ids=["another layer", "half a head", "half an adapter", "another head", "a pooler"],
     )
     def test_tensors_that_do_not_fit_are_refused(self, task, tmp_path, added, removed, message):
         tensors = {**adapted()[1], **dict.fromkeys(added, np.ones((3, 16), "float32"))}

@@ -176,6 +176,7 @@ REFUSED = [
     *((FILE, raw(h, b"\0" * n, size), r"model\.safetensors.*download it") for h, n, size in LYING),
     (FILE, raw({"a": tensor("F8_E4M3", [4], 0, 4)}, b"\0" * 4), r"F8_E4M3 for 'a'.*Convert"),
     (FILE, LFS, "git lfs pull"),
+    (INDEX, LFS, "git lfs pull"),
     *((INDEX, json.dumps(index({"a": name})).encode(), "trust its origin") for name in OUTSIDE),
     *((INDEX, content, r"index\.json.*download it again") for content in DAMAGED_INDEXES),
 ]

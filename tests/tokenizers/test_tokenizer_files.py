@@ -358,7 +358,8 @@ def test_a_setting_that_would_change_ids_is_refused_by_name_and_documented(saved
         ("tokenizer_config.json", []),
         ("special_tokens_map.json", []),
         ("sentence_bert_config.json", []),
-        *(("tokenizer.json", [part]) for part in ("model", "normalizer", "pre_tokenizer")),
+        ("tokenizer.json", []),
+        *(("tokenizer.json", [x]) for x in ("model", "normalizer", "pre_tokenizer", "decoder")),
         ("tokenizer.json", ["added_tokens", 0]),
     ],
 )

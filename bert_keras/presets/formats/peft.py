@@ -9,6 +9,7 @@ Reference: https://huggingface.co/docs/peft, `utils/save_and_load.py`.
 """
 
 import pathlib
+import re
 
 import keras
 
@@ -80,6 +81,14 @@ def read_adapters(task, folder):
         tensors = read_safetensors(folder / _WEIGHTS)
     tensors = tensors.renamed({_without_peft_parts(name, task): name for name in tensors})
     names, head = _tensor_names(task), own_weights(task)
+    adapted = {name.partition(".lora_")[0] for name in tensors if ".lora_" in name}
+    # Layers of blocks have the block's number in their names.
+    if outside := sorted(name for name in adapted if not re.search(r"\.\d+\.", name)):
+        raise ValueError(
+            f"Adapters must be in the blocks of the encoder. Received: {folder} with adapters of "
+            f"{outside}. Merge them into the model with peft's `merge_and_unload()`, and load the "
+            "folder that its `save_pretrained` writes."
+        )
     is_in_file = {path: name in tensors for path, (name, _) in names.items()}
     variables = by_path(task.backbone.adapter_weights) | head
     # A layer of the backbone, such as the pooler, may be in the file as a whole too.
