@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bert_keras.answers.entity_tags import check_scheme, find_entities
-from bert_keras.checks import check_not_empty, check_same_length
+from bert_keras.checks import check_not_empty, check_same_length, raise_at_first
 from bert_keras.types import Scheme
 
 
@@ -19,18 +19,14 @@ def _check_sentences(true, predicted):
     rule = "True and predicted tags must have the same number of sentences"
     check_same_length(rule, true=true, predicted=predicted)
     check_not_empty(true, "Entity scores need at least one sentence")
+    rule = "Tags must be a list of sentences, each a list of tags"
+    for rows in (true, predicted):
+        are_str = [isinstance(row, str) for row in rows]
+        raise_at_first(are_str, rows, rule, "For one sentence, pass `[tags]`.")
+    advice = "Predict words beyond the length limit too, or leave them out of both."
     for index, (expected, found) in enumerate(zip(true, predicted, strict=True)):
-        if isinstance(expected, str) or isinstance(found, str):
-            raise ValueError(
-                "Tags must be a list of sentences, each a list of tags. Received: a string as "
-                f"sentence {index}. For one sentence, pass `[tags]`."
-            )
-        if len(expected) != len(found):
-            raise ValueError(
-                "Each word needs one true and one predicted tag. Received: "
-                f"{len(expected)} true and {len(found)} predicted tags in sentence {index}. "
-                "Predict words beyond the length limit too, or leave them out of both."
-            )
+        rule = f"Each word of sentence {index} needs one true and one predicted tag"
+        check_same_length(rule, advice, true=expected, predicted=found)
 
 
 def _scores(right, predicted, true):

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bert_keras.checks import check_not_empty
+from bert_keras.checks import check_not_empty, raise_at_first
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -73,18 +73,11 @@ def f1_of_counts(common: int, num_predicted: int, num_right: int) -> float:
 def check_texts(answers: Mapping[Any, Iterable[str]], predictions: Mapping[Any, str]) -> None:
     """Raises a ValueError unless answers are lists of texts and predictions are texts."""
     check_not_empty(answers, "Answer scores need at least one question")
-    for name, texts in answers.items():
-        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            raise ValueError(
-                "`answers` must map a question's id to a list of texts. "
-                f"Received: {texts!r} for question {name!r}."
-            )
-    for name, text in predictions.items():
-        if not isinstance(text, str):
-            raise ValueError(
-                "`predictions` must map a question's id to a text, '' for no answer. "
-                f"Received: {text!r} for question {name!r}."
-            )
+    wrong = [isinstance(x, str) or not all(isinstance(y, str) for y in x) for x in answers.values()]
+    raise_at_first(wrong, [*answers.items()], "`answers` must map an id to a list of texts")
+    wrong = [not isinstance(text, str) for text in predictions.values()]
+    rule = "`predictions` must map an id to a text, '' for no answer"
+    raise_at_first(wrong, [*predictions.items()], rule)
 
 
 def squad_v1_scores(
@@ -112,13 +105,11 @@ def squad_v1_scores(
         Rajpurkar et al. (2016), SQuAD: 100,000+ Questions for Machine Comprehension of Text.
     """
     check_texts(answers, predictions)
+    rule = "Each question of SQuAD 1.1 needs an answer"
+    advice = "Use `squad_v2_scores` for questions without answers."
+    raise_at_first([not texts for texts in answers.values()], [*answers.items()], rule, advice)
     exact = f1 = 0.0
     for name, texts in answers.items():
-        if not texts:
-            raise ValueError(
-                f"Each question of SQuAD 1.1 needs an answer. Received: none for {name!r}. "
-                "Use `squad_v2_scores` for questions without answers."
-            )
         if name in predictions:
             predicted = predictions[name]
             exact += max(exact_match(text, predicted) for text in texts)
@@ -169,12 +160,8 @@ def squad_v2_scores(
     """
     check_texts(answers, predictions)
     for argument, given in (("predictions", predictions), ("no_answer_scores", no_answer_scores)):
-        missing = [] if given is None else [name for name in answers if name not in given]
-        if missing:
-            raise ValueError(
-                f"`{argument}` must hold every question. Received: {len(missing)} of "
-                f"{len(answers)} missing, the first {missing[0]!r}."
-            )
+        missing = [given is not None and name not in given for name in answers]
+        raise_at_first(missing, [*answers], f"`{argument}` must hold every question")
     exact, f1 = {}, {}
     for name, texts in answers.items():
         # An answer that is empty after normalisation, such as "The", counts as none.

@@ -14,6 +14,7 @@ from bert_keras.checks import (
     check_choice,
     check_int,
     check_labels_given,
+    check_same_length,
     check_shape,
     describe,
     raise_at_first,
@@ -424,8 +425,5 @@ def refuse_equal_negatives(columns):
 
 def check_equally_long(columns):
     """Raises `ValueError` unless columns of texts have the same length."""
-    if len({len(column) for column in columns}) > 1:
-        raise ValueError(
-            "Columns of texts must be equally long. Received lengths: "
-            f"{[len(column) for column in columns]}."
-        )
+    named = {f"in column {number}": column for number, column in enumerate(columns)}
+    check_same_length("Columns of texts must be equally long", **named)

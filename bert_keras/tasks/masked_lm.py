@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bert_keras.answers.probabilities import log_softmax
 from bert_keras.answers.tokens import MaskAnswerer, MaskRows
-from bert_keras.checks import check_shape, raise_at_first, raise_if_unused
+from bert_keras.checks import check_shape, check_type, raise_at_first, raise_if_unused
 from bert_keras.heads.masked_tokens import OF_VOCABULARY, MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
@@ -110,11 +110,8 @@ class MaskedLM(Task):
         **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
-        if not isinstance(masking, (Masking, dict, type(None))):
-            raise TypeError(
-                "`masking` must be a `Masking`, the dict of its arguments, or None. Received: "
-                f"{masking!r}."
-            )
+        rule = "a `Masking`, the dict of its arguments, or None"
+        check_type("masking", masking, (Masking, dict, type(None)), rule)
         self.masking = masking if isinstance(masking, Masking) else Masking(**(masking or {}))
         self.head_options = check_head_options(head_options, MASKED_LM_OPTIONS)
         self.head = self.make_head()

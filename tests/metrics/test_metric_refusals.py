@@ -32,7 +32,7 @@ REFUSALS = [
     *((scores, ({"q": [None]}, {"q": "Nile"}), "list of texts") for scores in SPANS),
     *((scores, ({"q": ["Nile"]}, {"q": x}), "to a text") for scores in SPANS for x in (None, 1)),
     *((scores, ({"q": []}, {"q": ""}), "needs an answer") for scores in ONE_ANSWER),
-    (squad_v2_scores, (TWO, {"q": "Nile"}), "1 of 2 missing"),
+    (squad_v2_scores, (TWO, {"q": "Nile"}), "every question. Received 'r'"),
     (squad_v2_scores, (TWO, {"q": "Nile", "r": ""}, {"q": 0.5}), "no_answer_scores"),
     # Metrics of Keras
     (streaming.MatthewsCorrelation, (1,), "int from 2"),
