@@ -245,6 +245,9 @@ def _check_fields(place, fields, layout):
 def _read_fields(path):
     """Returns `(line number, fields)` of each line; at the end of a sentence fields are `None`."""
     lines = [(n, line.rstrip("\r\n")) for n, line in enumerate(read_lines(path), 1)]
+    is_other = lines and lines[0][1].startswith("#FORMAT=WebAnno")
+    rule = "WebAnno's and INCEpTION's own format is not read"
+    check_at(f"{path}, line 1", not is_other, rule, lines[:1], "Export the file as CoNLL 2002.")
     lines = [
         (n, None if not line.strip(" \t") or line.startswith("-DOCSTART-") else line)
         for n, line in lines

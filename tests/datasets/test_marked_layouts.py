@@ -136,6 +136,7 @@ NO_TAGS = [{"tokens": ["a", "b"], "ner_tags": ["O"]}]
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
+        ("a.tsv", "#FORMAT=WebAnno TSV 3.3\n\n1-1\t0-2\tEU\tORG\n", "line 1: .*as CoNLL 2002"),
         ("a", PARTS_OF_SPEECH, "2 different values and the last 30.*word_column and tag_column"),
         ("a", "O\tB-PER\nO\tO\n", r"the columns \[0, 1\] hold tags.*word_column and tag_column"),
         ("a.csv", "text,note\nEU,O\n", r"line 2: .*Received: \['text', 'note'\].*by word_column"),
