@@ -252,7 +252,7 @@ def finish(kind, flags, splits, run, reference_scores):
     results = run.over_seeds(trials)
     if len(trials) > 1:
         best = f"The best of {len(trials)} seeds is {trials[0]['seed']}"
-        print(f"{best}: the saved model, and what follows but for the mean scores, are its own.")
+        print(f"{best}. The saved model, the scores by class and the files of answers are its own.")
     verdict = kind.verdict(results, splits.dev)
     is_sure = verdict.count and verdict.value is not None
     if is_sure:
