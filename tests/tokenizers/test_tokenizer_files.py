@@ -384,7 +384,7 @@ def test_each_argument_of_a_tokenizer_of_transformers_is_known():
 
 
 def test_keys_that_change_no_ids_change_none_in_transformers_and_here(saved):
-    """Among them are all that fifty released folders of BERT's families have beside those read."""
+    """Among them are those that released folders of BERT's families have beside those read."""
     plain = read_json(saved / "tokenizer_config.json")
     own = [row.ids for row in Tokenizer.load(saved).encode(HARD_TEXTS)]
     assert own == transformers.AutoTokenizer.from_pretrained(saved)(HARD_TEXTS)["input_ids"]
