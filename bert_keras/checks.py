@@ -221,14 +221,15 @@ def raise_if_unused(rule, options, advice="Leave it out."):
         raise ValueError(f"{rule}. Received: {received}. {advice}")
 
 
-def refuse_smoothing(rate, rule):
+def refuse_smoothing(rate, rule, advice="Leave it out."):
     """Raises `ValueError` if `label_smoothing` is set where labels cannot be smoothed.
 
     Args:
         rate: float, the `label_smoothing`.
         rule: str, why not, a sentence without its full stop.
+        advice: str, what to do; the last sentence of the message.
     """
-    raise_if_unused(rule, {"label_smoothing": rate or None})
+    raise_if_unused(rule, {"label_smoothing": rate or None}, advice)
 
 
 def require(package, to, extra=None, advice=""):

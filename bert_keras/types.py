@@ -156,6 +156,7 @@ class HeadOptions(TypedDict, total=False):
 
     hidden_activation: str | None
     dropout_first: bool
+    norm: bool
 
 
 class DenseOptions(TypedDict, total=False):

@@ -20,7 +20,7 @@ from ..preprocessing.collate import GroupRows, TextPacker
 from ..preprocessing.ragged import Ragged
 from ..preprocessing.windows import document_windows
 from .answerer import Answerer, Field, Option
-from .probabilities import SCORES, sigmoid, softmax
+from .probabilities import sigmoid, softmax
 
 # Those who take one check it by `check_threshold`, since it may also be one for each label.
 THRESHOLD = Option(
@@ -139,7 +139,7 @@ class ClassAnswerer(Answerer):
     """
 
     method = "classify"
-    setting_names = ("problem_type", "num_classes", "label_names", "temperature", "activation")
+    setting_names = ("problem_type", "num_classes", "label_names", "temperature")
     fields = (Field("text"), Field("pair", "optional"))
     options = (THRESHOLD,)
     about = (
@@ -164,8 +164,7 @@ class ClassAnswerer(Answerer):
         return super().columns(*columns)
 
     def answers(self, arrays):
-        logits = SCORES[self.settings.get("activation", "linear")](arrays)
-        logits = logits / self.settings.get("temperature", 1.0)
+        logits = arrays / self.settings["temperature"]
         return class_answers(logits, self.settings["problem_type"], self.names, self.threshold)
 
 

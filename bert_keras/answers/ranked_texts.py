@@ -71,8 +71,11 @@ class ScoreAnswerer(_Queries):
 class PairClassAnswerer(_Queries, ClassAnswerer):
     """The score of each pair of a query and a text, as a classifier of pairs answers."""
 
-    setting_names = ClassAnswerer.setting_names
+    setting_names = (*ClassAnswerer.setting_names, *_Queries.setting_names)
     about = ""
+
+    def answers(self, arrays):
+        return super().answers(SCORES[self.settings["activation"]](arrays))
 
 
 class PairLogitsAnswerer(_Queries, LogitsAnswerer):

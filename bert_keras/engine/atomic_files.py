@@ -36,7 +36,7 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 # Errors of a disk, which may name no file.
 _DISK_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EROFS, getattr(errno, "EDQUOT", None)}
 _REFUSALS = (ValueError, TypeError, NotImplementedError)
-_PACKAGE = str(pathlib.Path(__file__).resolve().parent.parent) + os.sep
+PACKAGE = str(pathlib.Path(__file__).resolve().parent.parent) + os.sep
 # How a file begins that Git LFS has in place of a large one.
 _GIT_LFS = b"version https://git-lfs"
 # A folder without this file is not a checkpoint.
@@ -356,7 +356,7 @@ def _is_refusal(error):
     while trace.tb_next:
         trace = trace.tb_next
     code = trace.tb_frame.f_code
-    is_own = code.co_filename.startswith(_PACKAGE) and type(error) in _REFUSALS
+    is_own = code.co_filename.startswith(PACKAGE) and type(error) in _REFUSALS
     return is_own and code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 

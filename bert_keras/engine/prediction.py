@@ -25,17 +25,15 @@ _lock = threading.Lock()
 
 
 class Prediction:
-    """A function from a dict of arrays to outputs, compiled as the model is.
+    """A model in inference mode, from a dict of arrays to outputs, compiled as the model is.
 
     Args:
         model: a `keras.Model` whose variables exist.
-        call: function of inputs that reads the model's weights; by default the model itself, in
-            inference mode.
     """
 
-    def __init__(self, model, call=None):
+    def __init__(self, model):
         self.compiled_for = _settings(model)
-        self._run = _FUNCTIONS[keras.backend.backend()](model, call or _inference(model))
+        self._run = _FUNCTIONS[keras.backend.backend()](model, _inference(model))
         self._shapes = set()
         self._lock = threading.Lock()
 

@@ -188,7 +188,9 @@ def _task_arguments(task, head):
             advice = f"A regression gives one score in {_THERE}. Export the backbone instead."
             check_int("num_classes", task.num_classes, most=1, advice=advice)
         is_multi_label = task.problem_type == "multi_label"
-        arguments["activation"] = "sigmoid" if is_multi_label else task.activation
+        arguments["activation"] = (
+            "sigmoid" if is_multi_label else getattr(task, "activation", "linear")
+        )
     for name, key in (("dropout", head.dropout), ("pooling", head.pooling), ("normalize",) * 2):
         if name in head.inferred:
             arguments[key] = config[name]

@@ -26,6 +26,9 @@ class Head(DirectCall, keras.layers.Layer):
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
     """
 
+    # Whether there is dropout before the hidden layer too.
+    dropout_first = False
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
@@ -68,16 +71,16 @@ class Head(DirectCall, keras.layers.Layer):
         Without a `hidden_activation` there is none. With a norm, neither of them has a bias.
 
         Raises:
-            ValueError: there is a norm but no hidden layer.
+            ValueError: an option of the hidden layer is set, but there is none.
         """
         activation, norm = self.hidden_activation, self.norm
         if activation is not None:
             self.hidden = self.make_dense(self.hidden_dim, activation, "hidden", not norm)
         else:
-            advice = "Name its `hidden_activation`, such as 'gelu', or leave `norm` out."
-            raise_if_unused(
-                "`norm` is for a head with a hidden layer", {"norm": norm or None}, advice
-            )
+            options = {"dropout_first": self.dropout_first or None, "norm": norm or None}
+            rule = "`dropout_first` and `norm` are for a head with a hidden layer"
+            advice = "Name its `hidden_activation`, such as 'gelu', or leave them out."
+            raise_if_unused(rule, options, advice)
         if norm:
             self.hidden_norm = self.make_norm(self.layer_norm_epsilon, "hidden_norm", False)
 

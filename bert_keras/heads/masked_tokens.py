@@ -10,6 +10,8 @@ from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
 
 # Its arguments that take the value of the backbone, beside its width.
 OF_VOCABULARY = ("vocabulary_size", "embedding_dim", "activation", "layer_norm_epsilon")
+# Its arguments that a user may set by `head_options`.
+HEAD_OPTIONS = ("activation", "layer_norm_epsilon", "use_bias")
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")

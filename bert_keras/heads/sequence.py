@@ -4,7 +4,7 @@ from typing import Unpack
 
 import keras
 
-from bert_keras.checks import check_choice, raise_if_unused
+from bert_keras.checks import check_choice
 from bert_keras.engine.fast_layer_call import call_layer
 from bert_keras.heads.head import Head
 from bert_keras.layers.pooler import POOLINGS, pool
@@ -60,10 +60,6 @@ class SequenceHead(Head):
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
-        if hidden_activation is None:
-            rule = "`dropout_first` is for a head with a hidden layer"
-            advice = "Name its `hidden_activation`, such as 'tanh', or leave `dropout_first` out."
-            raise_if_unused(rule, {"dropout_first": dropout_first or None}, advice)
         check_choice("pooling", pooling, POOLINGS)
         self.drop = self.make_dropout(dropout)
         self.add_hidden()

@@ -7,8 +7,8 @@ from typing import Any, Self
 import keras
 from keras import ops
 
-from bert_keras import inputs as contract
 from bert_keras.checks import check_bool, check_int, check_number, check_rates
+from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS, check_arrays, check_length
 from bert_keras.layers.initializer import build_parts
 from bert_keras.layers.pooler import Pooler
 from bert_keras.models.adapters import LoraMixin
@@ -128,8 +128,8 @@ class Backbone(LoraMixin, BuiltModel):
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        segments = (contract.SEGMENT_IDS,) if self.num_segments > 1 else ()
-        return (contract.TOKEN_IDS, *segments, contract.PADDING_MASK)
+        segments = (SEGMENT_IDS,) if self.num_segments > 1 else ()
+        return (TOKEN_IDS, *segments, PADDING_MASK)
 
     @property
     def token_embedding(self) -> keras.layers.ReversibleEmbedding:
@@ -166,8 +166,8 @@ class Backbone(LoraMixin, BuiltModel):
         first_token_only: bool = False,
     ) -> Outputs:
         embedded = self.embeddings(
-            inputs[contract.TOKEN_IDS],
-            segment_ids=inputs.get(contract.SEGMENT_IDS),
+            inputs[TOKEN_IDS],
+            segment_ids=inputs.get(SEGMENT_IDS),
             token_vectors=token_vectors,
             training=training,
         )
@@ -189,24 +189,24 @@ class Backbone(LoraMixin, BuiltModel):
 
     def attention_mask(self, inputs: Inputs) -> Tensor | None:
         """Returns which keys each query sees: bool, broadcastable to heads, or `None` for all."""
-        mask = inputs.get(contract.PADDING_MASK)
+        mask = inputs.get(PADDING_MASK)
         if mask is not None:
             # (batch, 1, 1, seq_len): every head and every query sees the same keys. LiteRT cannot
             # slice bools.
             mask = ops.cast(ops.expand_dims(mask, (1, 2)), "bool")
         if not self.causal:
             return mask
-        positions = ops.arange(ops.shape(inputs[contract.TOKEN_IDS])[1])
+        positions = ops.arange(ops.shape(inputs[TOKEN_IDS])[1])
         before = ops.expand_dims(positions, 1) >= ops.expand_dims(positions, (0, 1, 2))
         return before if mask is None else ops.logical_and(mask, before)
 
     def check_inputs(self, inputs):
         """Raises when a dict of inputs does not fit; tensors must not be too long either."""
         super().check_inputs(inputs)
-        longest, shape = self.max_sequence_length, getattr(inputs[contract.TOKEN_IDS], "shape", ())
+        longest, shape = self.max_sequence_length, getattr(inputs[TOKEN_IDS], "shape", ())
         # On JAX, tokens without a position would be NaN.
         if longest and shape and isinstance(shape[-1], int) and shape[-1] > longest:
-            contract.check_length(shape[-1], longest)
+            check_length(shape[-1], longest)
 
     def check_arrays(self, inputs: Inputs, num_axes: int = 2) -> None:
         """Raises `TypeError` or `ValueError` when NumPy inputs do not fit this backbone's tables.
@@ -215,7 +215,7 @@ class Backbone(LoraMixin, BuiltModel):
             inputs: dict of integer arrays, see `bert_keras.inputs`.
             num_axes: int, axes of `token_ids`.
         """
-        contract.check_arrays(inputs, self, num_axes)
+        check_arrays(inputs, self, num_axes)
 
     def get_config(self):
         """Returns the constructor's arguments and which layers are quantized."""

@@ -36,7 +36,7 @@ class ExportMixin:
         Raises:
             ValueError: the model is quantized, or the card has an unknown key.
         """
-        from bert_keras.presets.presets import save_preset
+        from bert_keras.presets.formats.native import save_preset
 
         save_preset(self, folder, card)
 
@@ -56,7 +56,7 @@ class ExportMixin:
             ValueError: the model is quantized; the family, the task or its options have no
                 counterpart there; or a weight is too large for the dtype.
         """
-        from bert_keras.presets.presets import export_to_huggingface
+        from bert_keras.presets.formats.huggingface import export_to_huggingface
 
         export_to_huggingface(self, folder, dtype=dtype, card=card)
 

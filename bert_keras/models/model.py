@@ -234,6 +234,18 @@ def settings_of(model: BuiltModel, exclude: Sequence[str] = ()) -> dict[str, Any
     return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
 
 
+def flatten_texts(inputs: Inputs) -> Inputs:
+    """Returns inputs `(batch, group, seq_len)` as a backbone takes them.
+
+    Args:
+        inputs: dict of ints `(batch, group, seq_len)`, see `bert_keras.inputs`.
+
+    Returns:
+        A dict of ints `(batch * group, seq_len)`, the texts of a group one after the other.
+    """
+    return {key: keras.ops.reshape(x, (-1, keras.ops.shape(x)[-1])) for key, x in inputs.items()}
+
+
 def layer_for(
     backbone: keras.Model, layer_class: type[_Layer], name: str, *shared: str, **options: Any
 ) -> _Layer:

@@ -51,10 +51,8 @@ def length_buckets(max_length: int, step: int = 8, first: int = 16) -> tuple[int
     >>> length_buckets(100), length_buckets(22, step=4, first=4)
     ((16, 24, 32, 40, 48, 56, 64, 80, 96, 100), (4, 8, 12, 16, 20, 22))
     """
-    short, middle = (
-        range(first, min(64, max_length), step),
-        range(64, min(128, max_length), 2 * step),
-    )
+    short = range(first, min(64, max_length), step)
+    middle = range(64, min(128, max_length), 2 * step)
     return (*short, *middle, *range(128, max_length, 4 * step), max_length)
 
 
@@ -195,7 +193,6 @@ class BucketedBatches(keras.utils.PyDataset):
         pad_last_batch: bool, whether to fill the one batch that is smaller than the others with
             copies of a row that have weight 0, which saves XLA a shape. Losses and metrics must
             then be weighted means (`reduction="mean_with_sample_weight"`, `weighted_metrics`).
-        epoch: int, the number of the first epoch.
         token_budget: int, or `None`: the most tokens in a batch, in place of `batch_size`, see
             `sorted_batches`. It excludes `shuffle` and `pad_last_batch`.
 
@@ -221,7 +218,6 @@ class BucketedBatches(keras.utils.PyDataset):
         window: int | None = None,
         buckets: Sequence[int] | None = None,
         pad_last_batch: bool = False,
-        epoch: int = 0,
         token_budget: int | None = None,
     ) -> None:
         # Without `workers`: batches are cheap to make, and for a model that is not built yet,
@@ -258,7 +254,7 @@ class BucketedBatches(keras.utils.PyDataset):
             buckets = rows.buckets or buckets_of(rows.max_length) + rows.further_lengths
         self.buckets = tuple(buckets)
         self._within_epoch = False
-        self.epoch = epoch
+        self.epoch = 0
 
     @property
     def epoch(self) -> int:
@@ -275,8 +271,10 @@ class BucketedBatches(keras.utils.PyDataset):
             rows, size = generator.permutation(len(rows)), self.window * self.batch_size
         for start in range(0, len(rows), size):
             window = rows[start : start + size]
-            pieces = lengths[window], self.batch_size, self.token_budget, self.buckets
-            batches += [(window[piece], length) for piece, length in sorted_batches(*pieces)]
+            pieces = sorted_batches(
+                lengths[window], self.batch_size, self.token_budget, self.buckets
+            )
+            batches += [(window[piece], length) for piece, length in pieces]
         if self.shuffle:
             order = generator.permutation(len(batches))
             batches = list(map(batches.__getitem__, order))

@@ -179,7 +179,6 @@ def pack(
     inputs[PADDING_MASK] = padding_mask
     chosen = {}
     for name in input_names:
-        check_choice("input_names", name, INPUT_NAMES)
         chosen[name] = inputs[name].astype(np.int32, copy=False)
     return chosen
 
@@ -202,7 +201,8 @@ class TextPacker:
         input_names: tuple[str, ...] = INPUT_NAMES,
     ) -> None:
         self.tokenizer, self.max_length = tokenizer, max_length
-        self.truncation, self.input_names = truncation, input_names
+        self.truncation = truncation
+        self.input_names = tuple(check_choice("input_names", x, INPUT_NAMES) for x in input_names)
 
     def room(self, is_pair: bool = False) -> int:
         """Returns how many tokens fit beside the special tokens of a text, or of a pair."""

@@ -70,7 +70,7 @@ class TextPreprocessor(TextPacker):
             tokenizer,
             check_int("max_length", max_length, 3, advice=advice),
             check_choice("truncation", truncation, collate.STRATEGIES),
-            tuple(check_choice("input_names", x, collate.INPUT_NAMES) for x in input_names),
+            input_names,
         )
         self.text_columns = [text_columns] if isinstance(text_columns, str) else text_columns
 

@@ -1,14 +1,11 @@
 """Assigns a checkpoint's arrays to variables: each exactly once, or none at all."""
 
-import os
-import pathlib
 import sys
 import warnings
 
+from bert_keras.engine.atomic_files import PACKAGE
 from bert_keras.engine.variable_paths import relative_path
 from bert_keras.presets.name_map import transformed, transformed_shape
-
-_PACKAGE = str(pathlib.Path(__file__).resolve().parent.parent) + os.sep
 
 
 def assign(
@@ -82,8 +79,9 @@ class NewHead(UserWarning):
 
 def warn(message, category=UserWarning):
     """Warns, and points to the line of the user's code that called this package."""
+    # Remove when Python 3.12 is the oldest: `skip_file_prefixes` of `warnings.warn` does this.
     level, frame = 1, sys._getframe()
-    while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back and frame.f_code.co_filename.startswith(PACKAGE):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 

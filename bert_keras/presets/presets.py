@@ -2,14 +2,12 @@
 
 from bert_keras.engine.atomic_files import read_json, reading, retry_if_changed
 from bert_keras.presets.formats.gliner import GlinerFolder
-from bert_keras.presets.formats.huggingface import HuggingFaceFolder, export_to_huggingface
+from bert_keras.presets.formats.huggingface import HuggingFaceFolder
 from bert_keras.presets.formats.keras_hub import KerasHubFolder
-from bert_keras.presets.formats.native import NativePreset, save_preset
+from bert_keras.presets.formats.native import NativePreset
 from bert_keras.presets.formats.sentence_transformers import SentenceTransformersFolder, root_of
 from bert_keras.presets.formats.tf1 import Tf1Folder, holds_tf1
 from bert_keras.presets.resolve import CONFIG_FILES, resolve
-
-__all__ = ["export_to_huggingface", "load_backbone", "open_preset", "save_preset"]
 
 
 def open_preset(preset):

@@ -314,10 +314,8 @@ def _encoder_in(folder: pathlib.Path) -> pathlib.Path:
     """
     if (folder / "config.json").is_file():
         return folder
-    names, path = (
-        ("0_*", "document_0_*", "query_0_*", "0_Asym/*Transformer"),
-        folder / "modules.json",
-    )
+    names = ("0_*", "document_0_*", "query_0_*", "0_Asym/*Transformer")
+    path = folder / "modules.json"
     inner = [x.parent for name in names for x in sorted(folder.glob(f"{name}/config.json"))]
     inner = [x for x in inner if x.name != "0_Asym"]
     listed = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""

@@ -5,7 +5,7 @@ import contextlib
 import keras
 
 from bert_keras.checks import is_int
-from bert_keras.presets.assign import relative_path
+from bert_keras.engine.variable_paths import relative_path
 
 FROZEN_PARTS = (None, "backbone", "embeddings")
 

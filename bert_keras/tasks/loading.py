@@ -26,7 +26,9 @@ def load_task(cls, preset, load_weights, arguments):
     path = model_of_run(preset)
     if path == preset:
         return _make_task(cls, preset, load_weights, arguments)
-    return _task_of_run(cls, path, arguments if load_weights else {**arguments, "load_weights": 0})
+    return _task_of_run(
+        cls, path, arguments if load_weights else {**arguments, "load_weights": False}
+    )
 
 
 def _task_of_run(cls, path, arguments):
@@ -145,8 +147,9 @@ def _split_arguments(cls, backbone_class, arguments):
         part: {name: value for name, value in arguments.items() if name in names}
         for part, names in names_of.items()
     }
-    shared = {name: arguments[name] for name in ("dtype",) if name in arguments}
-    return {**arguments_by_owner, "backbone": {**shared, **backbone}}
+    if "dtype" in arguments:
+        backbone = {"dtype": arguments["dtype"], **backbone}
+    return {**arguments_by_owner, "backbone": backbone}
 
 
 def _changed_head_arguments(cls, saved, arguments):

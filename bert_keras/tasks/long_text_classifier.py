@@ -13,8 +13,8 @@ from bert_keras.heads.document import WindowHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.layers.pooler import OF_FIRST_TOKEN, POOLINGS, pool
 from bert_keras.models.backbone import Backbone
+from bert_keras.models.model import flatten_texts
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.tasks.task import flatten_texts
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.validation import head_for
 from bert_keras.types import Combination, Frozen, Pooling, ProblemType, TaskOptions

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bert_keras.answers.probabilities import log_softmax
 from bert_keras.answers.tokens import MaskAnswerer, MaskRows
 from bert_keras.checks import check_shape, check_type, raise_at_first, raise_if_unused
-from bert_keras.heads.masked_tokens import OF_VOCABULARY, MaskedLMHead
+from bert_keras.heads.masked_tokens import HEAD_OPTIONS, OF_VOCABULARY, MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.metrics.streaming import MaskedPerplexity
@@ -24,7 +24,7 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_columns, is_empty, num_examples
-from bert_keras.tasks.validation import MASKED_LM_OPTIONS, check_head_options, head_for
+from bert_keras.tasks.validation import check_head_options, head_for
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import (
     Array,
@@ -113,7 +113,7 @@ class MaskedLM(Task):
         rule = "a `Masking`, the dict of its arguments, or None"
         check_type("masking", masking, (Masking, dict, type(None)), rule)
         self.masking = masking if isinstance(masking, Masking) else Masking(**(masking or {}))
-        self.head_options = check_head_options(head_options, MASKED_LM_OPTIONS)
+        self.head_options = check_head_options(head_options, HEAD_OPTIONS)
         self.head = self.make_head()
         self.build((None, None))
 

@@ -20,8 +20,8 @@ from bert_keras.heads.colbert import TokenVectorsHead
 from bert_keras.inputs import PADDING_MASK, SCORING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.presets import presets
 from bert_keras.presets.formats import late_interaction
+from bert_keras.presets.formats.huggingface import export_to_huggingface
 from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.user_columns import normalize_columns
 from bert_keras.tasks.validation import head_for
@@ -294,4 +294,4 @@ class MultiVectorEmbedder(Embedder):
 
         # Stanford's folder holds the head beside the backbone.
         model = self if layout == "stanford" else self.backbone
-        presets.export_to_huggingface(model, folder, dtype, card, self, write_settings)
+        export_to_huggingface(model, folder, dtype, card, self, write_settings)

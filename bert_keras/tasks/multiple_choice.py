@@ -16,9 +16,10 @@ from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
+from bert_keras.models.model import flatten_texts
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.encoded_labels import one_column, shares
-from bert_keras.tasks.task import Task, flatten_texts
+from bert_keras.tasks.task import Task
 from bert_keras.tasks.validation import dropout_of, head_for, head_settings
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Frozen, HeadOptions, Pooling, TaskOptions, Texts, Verbose

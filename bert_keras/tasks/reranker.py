@@ -29,12 +29,13 @@ from bert_keras.inputs import TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.metrics.streaming import RelevanceAccuracy
 from bert_keras.models.backbone import Backbone
+from bert_keras.models.model import flatten_texts
 from bert_keras.preprocessing.collate import GroupRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
+from bert_keras.presets.formats.huggingface import export_to_huggingface
 from bert_keras.tasks.embedder import check_equally_long, refuse_equal_negatives
-from bert_keras.tasks.task import ServingSignature, flatten_texts
+from bert_keras.tasks.task import ServingSignature
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.user_columns import is_columns, is_text
 from bert_keras.training.list_losses import RelevanceCrossentropy
@@ -168,7 +169,7 @@ text, `(num_examples, num_texts)` |
         write = functools.partial(sentence_transformers.write_cross_encoder_settings, task=self)
         # Without prompts the config says all.
         settings = {"write_settings": write} if self.prompts else {}
-        presets.export_to_huggingface(self, folder, dtype, card, **settings)
+        export_to_huggingface(self, folder, dtype, card, **settings)
 
     # Labels
 

@@ -21,15 +21,16 @@ from bert_keras.checks import (
 )
 from bert_keras.engine.keras_internals import schedule_of
 from bert_keras.engine.train_step import inner_optimizer
-from bert_keras.heads.masked_tokens import OF_VOCABULARY
+from bert_keras.heads.masked_tokens import HEAD_OPTIONS, OF_VOCABULARY
 from bert_keras.heads.splade import SpladeHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.presets import families, presets
+from bert_keras.presets import families
 from bert_keras.presets.formats import sentence_transformers
+from bert_keras.presets.formats.huggingface import export_to_huggingface
 from bert_keras.tasks.embedder import Embedder
-from bert_keras.tasks.validation import MASKED_LM_OPTIONS, check_head_options, head_for
+from bert_keras.tasks.validation import check_head_options, head_for
 from bert_keras.training.contrastive import MultipleNegativesRanking
 from bert_keras.types import Card, FileDtype, Frozen, Objective, Path, TaskOptions, Texts, Verbose
 
@@ -137,7 +138,7 @@ class SparseTextEmbedder(Embedder):
             )
         self.regularization = tuple(check_number("regularization", x) for x in regularization)
         self.ramp_share = check_number("ramp_share", ramp_share, below=1.0)
-        self.head_options = check_head_options(head_options, MASKED_LM_OPTIONS)
+        self.head_options = check_head_options(head_options, HEAD_OPTIONS)
         options = {**families.head_options(backbone, self), **(self.head_options or {})}
         self.head = head_for(self, SpladeHead, *OF_VOCABULARY, log_twice=log_twice, **options)
         # A seed generator counts the steps: its state is not a weight, and a continued run restores
@@ -318,7 +319,7 @@ class SparseTextEmbedder(Embedder):
         def write_settings(new):
             sentence_transformers.write_sparse_settings(new, self)
 
-        presets.export_to_huggingface(self, folder, dtype, card, write_settings=write_settings)
+        export_to_huggingface(self, folder, dtype, card, write_settings=write_settings)
 
 
 def _flops(weights):

@@ -173,6 +173,8 @@ class Task(AdaptedTask, BuiltModel):
     reads_first_token_only = False
     # Other tasks that this one trains, and weights that it does not train, see `freezing`.
     tasks = untrained_variables = ()
+    # Whether `fit` is running.
+    _is_fitting = False
 
     def __init__(
         self,
@@ -486,8 +488,9 @@ class Task(AdaptedTask, BuiltModel):
         if unknown:
             check_arguments(unknown, Task.fit)
         columns = normalize_columns(self, x, y, sample_weight)
-        says = verbose and keras.config.is_interactive_logging_enabled()
-        if hasattr(self, "label_names") and (note := learn_label_names(self, columns.y)) and says:
+        prints_notes = verbose and keras.config.is_interactive_logging_enabled()
+        note = learn_label_names(self, columns.y) if hasattr(self, "label_names") else None
+        if note and prints_notes:
             print(note)
         if bucket_window is not None:
             check_bucket_window(bucket_window, columns, shuffle)
@@ -506,8 +509,8 @@ class Task(AdaptedTask, BuiltModel):
             data = self.encode_columns(columns)
             if class_weight is not None:
                 num_classes = getattr(self, "num_classes", None)
-                weights = data.labels, data.sample_weight, class_weight, num_classes
-                data = copy.copy(data).labelled(data.labels, class_weighted(*weights))
+                weights = class_weighted(data.labels, data.sample_weight, class_weight, num_classes)
+                data = copy.copy(data).labelled(data.labels, weights)
             check_not_empty(data, "Batches need at least one row")
             batches = range(0, len(data), check_int("batch_size", size))
             # Their batches shuffle themselves, by the seed and the number of the epoch.
@@ -517,22 +520,36 @@ class Task(AdaptedTask, BuiltModel):
             size_held_out = batch_size if validation_batch_size is None else validation_batch_size
             held_out = self._evaluation_arguments(held_out, size_held_out)
             arguments["validation_data"] = held_out["x"]
-        recipe = self.recipe
-        run = epochs, initial_epoch, steps_per_epoch, bucket_window, callbacks
-        epochs, callbacks, note = recipe.begin(self, data, batches, *run)
-        if note and says:
+        epochs, callbacks, note = self.recipe.begin(
+            self,
+            data,
+            batches,
+            epochs=epochs,
+            initial_epoch=initial_epoch,
+            steps_per_epoch=steps_per_epoch,
+            bucket_window=bucket_window,
+            callbacks=callbacks,
+        )
+        if note and prints_notes:
             print(note)
         if not is_dataset:
-            order = shuffle, initial_epoch, recipe.num_epochs
-            arguments["x"] = self.make_batches(data, size, *order)
-        arguments |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}
-        arguments |= {"verbose": verbose, "validation_steps": validation_steps}
-        arguments |= {"validation_freq": validation_freq, "steps_per_epoch": steps_per_epoch}
-        recipe.is_running = True
+            arguments["x"] = self.make_batches(
+                data, size, shuffle, epoch=initial_epoch, num_epochs=self.recipe.num_epochs
+            )
+        self._is_fitting = True
         try:
-            return super().fit(**arguments)
+            return super().fit(
+                **arguments,
+                epochs=epochs,
+                initial_epoch=initial_epoch,
+                steps_per_epoch=steps_per_epoch,
+                callbacks=callbacks,
+                verbose=verbose,
+                validation_steps=validation_steps,
+                validation_freq=validation_freq,
+            )
         finally:
-            recipe.is_running = False
+            self._is_fitting = False
 
     def train_step(self, *args):
         """Like `keras.Model.train_step`, but computes no gradients of weights that do not train."""
@@ -594,7 +611,7 @@ class Task(AdaptedTask, BuiltModel):
         """
         columns = normalize_columns(self, x, y, sample_weight)
         data = self._evaluation_arguments(columns, batch_size)
-        with swap_ema_weights(self, self.recipe.is_running):
+        with swap_ema_weights(self, self._is_fitting):
             kwargs |= {"verbose": verbose, "steps": steps, "callbacks": callbacks}
             return super().evaluate(**data, return_dict=return_dict, **kwargs)
 
@@ -734,6 +751,7 @@ class Task(AdaptedTask, BuiltModel):
         if kind == "arrays" and dtype in "OU" and y is not None:
             # Names, or a list, which Keras would take for several outputs.
             y = self.encode_ready_labels(y, x)
+        # Here, since `test_on_batch` of TensorFlow passes weights of unknown rank.
         return x, y, self.batch_weights(x, y, sample_weight)
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -839,7 +857,6 @@ class Task(AdaptedTask, BuiltModel):
         Raises:
             TypeError, ValueError: texts or options do not fit; before any compute.
         """
-
         read = functools.partial(self.predict_question, batch_size=batch_size, verbose=verbose)
         if any(map(is_table, columns)):
             columns = [normalize_columns(self, x).x if is_table(x) else x for x in columns]
@@ -954,15 +971,3 @@ class Task(AdaptedTask, BuiltModel):
         ```
         """
         return load_task(cls, preset, load_weights, kwargs)
-
-
-def flatten_texts(inputs):
-    """Returns inputs `(batch, group, seq_len)` as a backbone takes them.
-
-    Args:
-        inputs: dict of ints `(batch, group, seq_len)`, see `bert_keras.inputs`.
-
-    Returns:
-        A dict of ints `(batch * group, seq_len)`, the texts of a group one after the other.
-    """
-    return {key: keras.ops.reshape(x, (-1, keras.ops.shape(x)[-1])) for key, x in inputs.items()}

@@ -56,15 +56,11 @@ class JointTask(Task):
 
     form, needs_labels = of_reader("form"), of_reader("needs_labels")
     has_classes, label_per_token = of_reader("has_classes"), of_reader("label_per_token")
-    has_imbalanced_targets, prepare_head = (
-        of_reader("has_imbalanced_targets"),
-        of_reader("prepare_head"),
-    )
+    has_imbalanced_targets = of_reader("has_imbalanced_targets")
+    prepare_head = of_reader("prepare_head")
     input_names, check_arrays = of_reader("input_names"), of_reader("check_arrays")
-    encode_labels, encode_ready_labels = (
-        of_reader("encode_labels"),
-        of_reader("encode_ready_labels"),
-    )
+    encode_labels = of_reader("encode_labels")
+    encode_ready_labels = of_reader("encode_ready_labels")
     encode_texts = of_reader("encode_texts")
 
     def export(self, *args: Any, **kwargs: Any) -> None:

@@ -98,9 +98,6 @@ cross-entropy | logits `(batch, num_classes)` |
 
     head_config_keys = ("num_classes", "pooling", "head_options")
     answerers = (ClassAnswerer, LogitsAnswerer, ZeroShotAnswerer)
-    # From the outputs of a regression to its scores, see `Reranker`.
-    activation = "linear"
-
     # What `integrated_gradients` has compiled, and for which variables.
     _gradients = (None, None)
 
@@ -201,8 +198,9 @@ cross-entropy | logits `(batch, num_classes)` |
 
     def encode_labels(self, labels):
         """Returns labels as the array that the loss takes, see `tasks.encoded_labels`."""
-        settings = self.problem_type, self.num_classes, self.label_names
-        labels = encoded_labels.encode_labels(labels, *settings)
+        labels = encoded_labels.encode_labels(
+            labels, self.problem_type, self.num_classes, self.label_names
+        )
         if self.has_classes and labels.ndim == 2:
             self.recipe.check_takes_shares()
         return labels
@@ -326,8 +324,9 @@ cross-entropy | logits `(batch, num_classes)` |
             TypeError, ValueError: texts do not fit, or `threshold` is neither one finite number
                 nor one for each label.
         """
-        options = {"batch_size": batch_size, "verbose": verbose, "threshold": threshold}
-        return self.ask("classify", texts, **options)
+        return self.ask(
+            "classify", texts, batch_size=batch_size, verbose=verbose, threshold=threshold
+        )
 
     def _names(self):
         return list(self.label_names or range(self.num_classes))

@@ -17,8 +17,8 @@ from bert_keras.metrics.retrieval import similarity_matrix
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.batching import BucketedBatches
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
+from bert_keras.presets.formats.huggingface import export_to_huggingface
 from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.task import ServingSignature
 from bert_keras.types import (
@@ -264,4 +264,4 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         def write_settings(new):
             sentence_transformers.write_settings(new, self)
 
-        presets.export_to_huggingface(self.backbone, folder, dtype, card, self, write_settings)
+        export_to_huggingface(self.backbone, folder, dtype, card, self, write_settings)

@@ -42,11 +42,11 @@ def head_settings(task, pooling, head_options):
     """
     options = {} if pooling else families.head_options(task.backbone, task)
     options.pop("dropout", None)
-    check_head_options(head_options, ("hidden_activation", "dropout_first", "norm"))
+    head_options = check_head_options(head_options, ("hidden_activation", "dropout_first", "norm"))
     of_family = options.pop("pooling", "pooler")
     has_it = task.backbone.pooler is not None or of_family != "pooler"
     pooling = pooling or (of_family if has_it else "cls")
-    return pooling, options if head_options is None else dict(head_options)
+    return pooling, options if head_options is None else head_options
 
 
 def check_head_options(options, names):
@@ -54,10 +54,6 @@ def check_head_options(options, names):
     for name in options or ():
         check_choice("head_options", name, names)
     return options and dict(options)
-
-
-# The options of the head of masked tokens.
-MASKED_LM_OPTIONS = ("activation", "layer_norm_epsilon", "use_bias")
 
 
 def dropout_of(task, dropout):

@@ -252,7 +252,7 @@ class Tokenizer(TextEncoder):
 
     # Files
 
-    # `bert_keras.presets.resolve` replaces this.
+    # `bert_keras.presets.resolve`, which this module must not import, replaces this.
     resolve = staticmethod(os.fspath)
 
     @classmethod

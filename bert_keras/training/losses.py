@@ -197,8 +197,8 @@ class PrecomputedLoss(keras.losses.Loss):
         return y_pred
 
 
-class CrossReplicaLoss(keras.losses.Loss):
-    """Scales a loss so that its mean over devices equals the loss of the whole batch.
+class WrappedLoss(keras.losses.Loss):
+    """A loss that changes what another loss takes or returns.
 
     Args:
         loss: a `keras.losses.Loss`.
@@ -208,6 +208,10 @@ class CrossReplicaLoss(keras.losses.Loss):
         super().__init__(name=loss.name, reduction=loss.reduction)
         self.loss = loss
 
+
+class CrossReplicaLoss(WrappedLoss):
+    """Scales a loss so that its mean over devices equals the loss of the whole batch."""
+
     def __call__(self, y_true, y_pred, sample_weight=None):
         """Returns the loss, a scalar, see `keras.losses.Loss`."""
         loss = self.loss(y_true, y_pred, sample_weight)
@@ -215,16 +219,8 @@ class CrossReplicaLoss(keras.losses.Loss):
         return distribution.rescale_by_weight(loss, sample_weight if by_weight else None)
 
 
-class OfOneHot(keras.losses.Loss):
-    """Passes a loss one-hot labels where there are class indices.
-
-    Args:
-        loss: a `keras.losses.Loss` of labels `(batch, ..., num_classes)`.
-    """
-
-    def __init__(self, loss):
-        super().__init__(name=loss.name, reduction=loss.reduction)
-        self.loss = loss
+class OneHotLoss(WrappedLoss):
+    """Passes a loss of labels `(batch, ..., num_classes)` one-hot rows for class indices."""
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         """Returns the loss, a scalar, see `keras.losses.Loss`."""

@@ -9,7 +9,13 @@ import keras
 import numpy as np
 
 from bert_keras import distribution
-from bert_keras.checks import check_choice, check_int, check_number, raise_if_unused
+from bert_keras.checks import (
+    check_choice,
+    check_int,
+    check_number,
+    raise_if_unused,
+    refuse_smoothing,
+)
 from bert_keras.engine.accumulation import why_unequal
 from bert_keras.engine.keras_internals import schedule_of
 from bert_keras.engine.train_step import device_scope, inner_optimizer, shares_batches
@@ -22,11 +28,7 @@ from bert_keras.training.default_hyperparameters import (
     default_rate,
     describe_run,
 )
-from bert_keras.training.losses import (
-    CrossReplicaLoss,
-    OfOneHot,
-    SparseCrossentropy,
-)
+from bert_keras.training.losses import CrossReplicaLoss, OneHotLoss, SparseCrossentropy
 from bert_keras.training.optimizer import AdamW, Lamb
 from bert_keras.training.random_state import PerProcessRng, RestoreState, as_json
 from bert_keras.training.schedules import LR_SCHEDULES, WarmupDecay
@@ -84,7 +86,6 @@ class TrainingConfig:
             its epochs need not be whole.
         chose_epochs: bool, whether the recipe chose that number.
         keras_arguments: dict, further arguments of `keras.Model.compile`.
-        is_running: bool, whether `fit` is running.
         task_settings: dict, the task's constructor arguments at the last `compile`, or `None`.
 
     Raises:
@@ -112,7 +113,7 @@ class TrainingConfig:
         self.keras_arguments = kwargs
         self.seed = self.bucket_window = self.num_epochs = self._random_state = None
         self.task_settings = None
-        self.is_running = self.chose_epochs = False
+        self.chose_epochs = False
 
     def _check(self, optimizer):
         options = self.options
@@ -169,12 +170,11 @@ class TrainingConfig:
                 "numbers, use problem_type='regression'."
             )
         else:
-            smoothing = {"label_smoothing": self.label_smoothing or None}
-            raise_if_unused(
-                "`label_smoothing` is for loss='auto'", smoothing, "Set it in your loss."
+            refuse_smoothing(
+                self.label_smoothing, "`label_smoothing` is for loss='auto'", "Set it in your loss."
             )
             if isinstance(loss, OF_ONE_HOT):
-                loss = OfOneHot(loss)
+                loss = OneHotLoss(loss)
         if self.options["gradient_accumulation_steps"] and (reason := why_unequal(task, loss)):
             raise ValueError(
                 "With `gradient_accumulation_steps`, several batches must make the update of one "
@@ -305,8 +305,7 @@ class TrainingConfig:
             chosen = 1 if self.chose_epochs else epochs
             if self.chose_epochs and self._may_choose(task):
                 accumulated = self.options["gradient_accumulation_steps"] or 1
-                are_rare = task.has_imbalanced_targets or task.label_per_token
-                chosen = default_epochs(steps / accumulated, are_rare)
+                chosen = default_epochs(steps / accumulated, task.has_imbalanced_targets)
             self._random_state, self.num_epochs = None, None if steps_per_epoch else chosen
         if initial_epoch == 0 or self.seed is None:
             self.seed = random.getrandbits(31)
@@ -319,7 +318,6 @@ class TrainingConfig:
         if epochs > initial_epoch == 0:
             task.prepare_head(data)
         note = self._start(task, steps, epochs, initial_epoch)
-        # The user's callbacks are a list, or one alone.
         if callbacks:
             callbacks = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
             _check_callbacks(callbacks, self.has_schedule, inner_optimizer(task))

@@ -7,13 +7,7 @@ from collections.abc import Iterable
 import keras
 from keras import ops
 
-from bert_keras.checks import (
-    check_choice,
-    check_int,
-    check_not_empty,
-    is_int,
-    is_number,
-)
+from bert_keras.checks import check_choice, check_int, check_not_empty, is_int, is_number
 from bert_keras.types import LrSchedule, Tensor
 
 LR_SCHEDULES = ("linear", "cosine", "constant")

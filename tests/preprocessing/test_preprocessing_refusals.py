@@ -74,7 +74,6 @@ REFUSALS = [
         (lambda x=x: packed(ONE, ONE, truncation=x), f"'only_second'.*'{x}'. Single")
         for x in ("head", "tail", "head_tail", "longest")
     ),
-    (lambda: packed(ONE, input_names=("tokens",)), "`input_names` must be one of"),
     (lambda: packed(*UNEQUAL, truncation="only_first"), "Received 6 at the index 1"),
     (lambda: packed(*UNEQUAL, truncation="only_second"), "index 0"),
     # Rows

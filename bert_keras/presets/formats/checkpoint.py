@@ -49,11 +49,12 @@ class Preset:
         name: str, the user's name of the preset.
     """
 
+    # The registered name of the backbone's class; each instance has its own.
+    registered_name = None
+
     def __init__(self, folder, config, path, name):
         self.folder, self.config, self.path = folder, config, path
         self.source = f"The preset {name!r}"
-
-    registered_name = None
 
     def backbone(self, base, load_weights, overrides):
         """Returns a new backbone with initial weights.

@@ -425,7 +425,8 @@ def _task_settings(task, head):
         settings["problem_type"] = theirs[task.problem_type]
     if "activation" in head.inferred and (task.problem_type, task.num_classes) == ("regression", 1):
         # Without this entry sentence-transformers' `CrossEncoder` would apply the sigmoid.
-        settings["sentence_transformers"] = {"activation_fn": TORCH_NAMES[task.activation]}
+        activation = getattr(task, "activation", "linear")
+        settings["sentence_transformers"] = {"activation_fn": TORCH_NAMES[activation]}
     if "dropout" in head.inferred:
         settings[head.dropout] = task.dropout
     if "pooling" in head.inferred:

@@ -73,10 +73,8 @@ class NativePreset(Preset):
         """Returns those of the saved task's arguments that apply to this task."""
         if self._is_of(task):
             return {**self._decided_for(task), **self._task["config"]}
-        name, config = (
-            "head_options",
-            self._task["config"] if self._kind in task.compatible_heads else {},
-        )
+        config = self._task["config"] if self._kind in task.compatible_heads else {}
+        name = "head_options"
         return {name: config[name]} if name in config and task.takes([name]) else {}
 
     def pooling_of_new_head(self, task, has_weights):
