@@ -141,7 +141,7 @@ class Answerer:
         return 1
 
     def columns(self, *columns: Any) -> tuple[tuple[list[Any], ...], bool]:
-        """Returns columns as lists, and whether they are one example: begin with a str.
+        """Returns columns as lists, and whether they are one example, whose first field is a str.
 
         Args:
             *columns: for each field a str, or a column of str.
@@ -198,7 +198,7 @@ class Answerer:
         return arrays
 
     def no_answers(self, *columns: list[Any]) -> Any:
-        """Returns the answers if there are no texts to read."""
+        """Returns the answers for no texts."""
         return []
 
     def ask(self, read: Read, *columns: Any) -> Any:

@@ -100,8 +100,8 @@ def _weight_of(model, x, y, sample_weight):
 def _apply(optimizer, grads, trainable_variables=None):
     """Keras's `apply`, with gradients and their sum so far scaled to a mean over all weights.
 
-    With weights `w` and gradients `g`, Keras divides by `k` what has become, after `j` batches,
-    `k * sum(w * g) / sum(w)` over these batches.
+    With weights `w` and gradients `g`, the accumulator holds `k * sum(w * g) / sum(w)` after `j`
+    batches, summed over them; Keras then divides it by `k`.
     """
     apply, weight = type(optimizer).apply, getattr(_PRESENT, "weight", 1.0)
     steps, total = optimizer.gradient_accumulation_steps, optimizer._accumulated_weight

@@ -1,7 +1,7 @@
 """A `keras.Model` that keeps its weights and files whole, for any number of threads.
 
-Why: each method replaces one of `keras.Model`. What was wrong with it is explained in the file
-whose functions the method calls, along with the test that fails when the method can go, such as
+Why: each method overrides one of `keras.Model`. The module that the method calls explains the bug,
+and names the test that fails once Keras has fixed it, such as
 `test_an_exception_in_keras_s_predict_loses_weights`.
 """
 
@@ -36,7 +36,7 @@ _FIT_ARGUMENTS = parameters_of(keras.Model.fit)[0].keys()
 
 
 class SafeModel(AtomicTrainStep, keras.Model):
-    """A `keras.Model` that nothing leaves half changed.
+    """A `keras.Model` that no exception or signal leaves half changed.
 
     - Any number of threads may predict at once, since `predict` changes nothing.
     - When `fit` or `evaluate` ends, even by an exception or Ctrl-C, the weights are those after the

@@ -1,4 +1,4 @@
-"""Whatever ends `fit` or `evaluate`, a model keeps the weights of its last whole step.
+"""A model keeps the weights of its last complete step, however `fit` or `evaluate` ends.
 
 Why: on JAX a step of Keras donates the weights' buffers, and the variables get the new arrays only
 when Keras syncs them. An exception or Ctrl-C before that leaves variables whose arrays are deleted.
@@ -130,11 +130,11 @@ class _TorchSteps:
         return y_pred, loss
 
     def train_step(self, data):
-        """Keras's step, which lists the weights three times, and goes through all modules twice."""
+        """Like Keras's step, but lists the weights once, not three times, and visits no modules."""
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         weights = self.trainable_weights
         if not weights:
-            return super().train_step((x, y, sample_weight))  # It warns.
+            return super().train_step((x, y, sample_weight))  # Keras warns that nothing trains.
         # Keras frees the last step's gradients only after the forward pass has allocated its own.
         tensors = values(weights)
         for tensor in tensors:

@@ -95,7 +95,7 @@ class Backbone(LoraMixin, BuiltModel):
         dropout, activation, layer_norm_epsilon, initializer_range: defaults of the heads.
     """
 
-    # What a family has that has no argument for it.
+    # Defaults for families without these arguments.
     num_segments, max_sequence_length, padding_id, causal = 1, None, None, False
     embedding_dim, has_pooler = None, False
 

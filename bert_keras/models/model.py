@@ -56,7 +56,7 @@ class BuiltModel(ExportMixin, SafeModel):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        # A mixin before the model has a constructor of its own, which completes nothing.
+        # Also if a mixin's constructor comes first in the MRO: it would not call `complete`.
         if "__init__" in vars(cls) or not hasattr(cls.__init__, "completes"):
             cls.__init__ = _completing(cls.__init__)
 
@@ -74,7 +74,7 @@ class BuiltModel(ExportMixin, SafeModel):
         self._lock_state()
 
     def _lock_state(self):
-        # Keras calls it after `build`, which the constructor of a subclass may not have ended with.
+        # Keras calls it after `build`, before a subclass's constructor has ended.
         if self._is_complete:
             super()._lock_state()
 

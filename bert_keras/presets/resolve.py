@@ -82,7 +82,7 @@ def resolve(source: str | os.PathLike) -> pathlib.Path:
               `"kaggle://owner/model/framework/variation/version"`.
 
     Returns:
-        `pathlib.Path` of a folder that exists and holds `config.json` or `bert_config.json`.
+        `pathlib.Path` of a folder that exists and holds one of `CONFIG_FILES`.
 
     Raises:
         TypeError: `source` is neither a string nor a path.

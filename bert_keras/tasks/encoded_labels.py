@@ -140,7 +140,7 @@ def as_classes(labels):
 
 
 def names_of(labels, are_several=False):
-    """Returns the different names among labels, sorted; `()` if some label is no name.
+    """Returns the different names among labels, sorted; `()` unless all labels are names.
 
     Args:
         labels: a column of names, or of lists of names.

@@ -15,7 +15,7 @@ from bert_keras.presets.resolve import model_of_run
 
 
 def load_task(cls, preset, load_weights, arguments):
-    """Returns a task of a class from a preset, or from the folder of a run of `train`.
+    """Returns a `cls` from a preset, or from the folder of a `bert-keras train` run.
 
     Args:
         cls: subclass of `Task`.
@@ -32,7 +32,7 @@ def load_task(cls, preset, load_weights, arguments):
 
 
 def _task_of_run(cls, path, arguments):
-    """Returns the best task of a run of `train`, which must be of a class."""
+    """Returns the best model of a `train` run; raises unless it is a `cls`."""
     rule = f"The model of a run is loaded as it was trained, without arguments: {path}"
     advice = "To begin anew, pass the preset that the run began from."
     raise_if_unused(rule, {"arguments": arguments or None}, advice)
@@ -69,7 +69,7 @@ def _make_task(cls, preset, load_weights, arguments):
 
 
 def _saved_settings(cls, source, arguments):
-    """Returns a preset's settings of a task, and the arguments that rule out its head."""
+    """Returns a preset's settings of a task, and the arguments that its head cannot have."""
     with reading(source.folder):
         saved = source.task_arguments(cls, arguments)
     changed = _changed_head_arguments(cls, saved, {**cls.decided_arguments, **arguments})

@@ -152,7 +152,7 @@ class Task(AdaptedTask, BuiltModel):
     answerers: ClassVar[tuple[type[Answerer], ...]] = ()
     # The form of raw examples, one of `user_columns.FORMS`.
     form = "texts"
-    # Whether ready inputs may also have several texts in a row, `(batch, num_texts, seq_len)`.
+    # Whether a row of ready inputs may hold several texts, `(batch, num_texts, seq_len)`.
     may_have_several_texts = False
     # Whether raw examples need labels to train on.
     needs_labels = True
@@ -162,7 +162,7 @@ class Task(AdaptedTask, BuiltModel):
     losses_share_weights = True
     # Whether each example has one class, so that `fit` can weight it by its class.
     has_classes = True
-    # Whether few targets are positive, as with a label per token, so that a short run is longer.
+    # Whether most targets are negative, as in tagging; `fit` then gives a short run more epochs.
     has_imbalanced_targets = False
     # Whether `fit` may choose the number of epochs and the rate, see `default_hyperparameters`.
     is_fine_tuned = True
@@ -257,11 +257,11 @@ class Task(AdaptedTask, BuiltModel):
         """Prepares a new head for the examples with their `labels`, or the dataset, of a run."""
 
     def default_loss(self, label_smoothing: float) -> Any:
-        """Returns the loss that `compile(loss="auto")` stands for."""
+        """Returns the loss of `compile(loss="auto")`."""
         raise NotImplementedError(f"{type(self).__name__} must define `default_loss`.")
 
     def default_metrics(self) -> Any:
-        """Returns the weighted metrics that `compile(weighted_metrics="auto")` stands for."""
+        """Returns the weighted metrics of `compile(weighted_metrics="auto")`."""
         return []
 
     def learning_rate_multipliers(self) -> Sequence[tuple[str, float]]:
@@ -391,7 +391,7 @@ class Task(AdaptedTask, BuiltModel):
         try:
             self.compile_with(recipe.make_optimizer(self) if recipe.makes_optimizer else optimizer)
         except ValueError:
-            self.recipe = previous  # What is refused changes nothing.
+            self.recipe = previous  # A refused `compile` leaves the task as it was.
             raise
 
     def compile_with(self, optimizer: Any, keeps_losses: bool = False) -> None:
@@ -601,7 +601,7 @@ class Task(AdaptedTask, BuiltModel):
             batch_size: int, 32 by default.
             sample_weight: float, `(num_examples,)`.
             verbose, steps, callbacks, return_dict: see `keras.Model.evaluate`.
-            **kwargs: what Keras's `fit` passes when it validates.
+            **kwargs: further arguments that Keras's `fit` passes for validation.
 
         Returns:
             A float, a list of floats, or with `return_dict=True` a dict of floats by name.

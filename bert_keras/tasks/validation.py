@@ -1,4 +1,4 @@
-"""Whether a task's backbone, head, preprocessor and tokenizer belong together."""
+"""Checks that a task's backbone, head, preprocessor and tokenizer fit together."""
 
 from bert_keras.checks import check_choice, check_int, check_type
 from bert_keras.heads.embedding import EmbeddingHead

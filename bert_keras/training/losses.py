@@ -188,7 +188,7 @@ class SpanCrossentropy(keras.losses.Loss):
 
 
 class PrecomputedLoss(keras.losses.Loss):
-    """Averages losses that were computed before and are passed as `y_pred`.
+    """Averages losses computed by the model, which it passes as `y_pred`.
 
     Keras then weights them, and scales the mean if several devices share a batch.
     """

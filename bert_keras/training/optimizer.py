@@ -177,8 +177,8 @@ class AdamW(keras.optimizers.Optimizer):
         self._momentums, self._velocities = self.add_optimizer_variables(
             variables, ["momentum", "velocity"]
         )
-        # Updates of each variable, so that one thawed late starts its own bias correction. They are
-        # scalars, not rows of a vector: XLA would compile the update of each row separately.
+        # Updates of each variable, so that one unfrozen late starts its own bias correction. They
+        # are scalars, not rows of a vector: XLA would compile the update of each row separately.
         self._updates = self._add_scalars("updates", "zeros")
         # One gate per variable: 1 if it is updated, 0 if it is frozen. On PyTorch each step reads
         # them as Python numbers. They are on the CPU, so that this need not wait for a GPU.

@@ -47,8 +47,8 @@ PROBABILITY_LOSSES = {
         "sparse_categorical_crossentropy",
     )
 }
-# Losses of one-hot labels, and those of scores. A loss that is still a str when it is checked is
-# one of the latter, because `_as_loss_of_logits` has turned the other names into objects.
+# Losses of one-hot labels, and those of scores. `str`: when a loss is checked, only names of losses
+# of scores are left, see `_as_loss_of_logits`.
 OF_ONE_HOT = (keras.losses.CategoricalCrossentropy, keras.losses.CategoricalFocalCrossentropy)
 PER_SCORE = (str, keras.losses.BinaryCrossentropy, keras.losses.BinaryFocalCrossentropy)
 # The arguments of `Task.compile` that configure the optimizer.
@@ -192,7 +192,7 @@ class TrainingConfig:
         weighted = task.default_metrics() if is_auto else self._weighted_metrics
         by_argument = {"metrics": self._metrics, "weighted_metrics": weighted}
         kinds = task.label_kind
-        if kinds is None:  # A task of the user's own: its metrics read what there is.
+        if kinds is None:  # A custom task: metrics get labels and outputs unchanged.
             own_names = {m.name for m in keras.tree.flatten(weighted or [])} if is_auto else ()
             if isinstance(by_argument["metrics"], (list, tuple)):
                 by_argument["metrics"] = [m for m in by_argument["metrics"] if m not in own_names]

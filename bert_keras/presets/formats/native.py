@@ -44,7 +44,8 @@ class NativePreset(Preset):
     def load_backbone_weights(self, backbone, task=None):
         """Assigns every weight its tensor. See `Checkpoint.load_backbone_weights`."""
         weights = weights_of(backbone)
-        # The user may ask for a pooler that was not saved, which a warning names, or for none.
+        # If the user asks for a pooler that was not saved, a warning names it. The user may also
+        # ask for none.
         has_pooler = self.config["config"].get("has_pooler", True)
         optional = () if has_pooler else ("pooler/",)
         skipped = ("head/", "pooler/") if has_pooler and backbone.pooler is None else ("head/",)
