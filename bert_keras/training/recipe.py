@@ -414,7 +414,7 @@ def _as_loss_of_logits(loss):
     """
     if isinstance(loss, str) and loss in PROBABILITY_LOSSES:
         return PROBABILITY_LOSSES[loss](from_logits=True)
-    if getattr(loss, "from_logits", True) or type(loss) not in PROBABILITY_LOSSES.values():
+    if type(loss) not in PROBABILITY_LOSSES.values() or loss.get_config()["from_logits"]:
         return loss
     raise ValueError(
         f"A task's outputs are logits. Received: loss={type(loss).__name__}(from_logits=False), "
