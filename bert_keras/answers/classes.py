@@ -68,21 +68,21 @@ def check_threshold(
     return np.reshape(np.array(checked, "float64"), values.shape)
 
 
-def check_labels(labels: Sequence[str]) -> list[str]:
+def check_labels(labels: Sequence[str], may_repeat: bool = False) -> list[str]:
     """Returns labels that a user chooses as a list of str.
 
     Raises:
         TypeError: `labels` is something else than a list, a tuple or an array of str.
-        ValueError: there is no label, or one is blank or repeated.
+        ValueError: there is no label, or one is blank, or repeated unless `may_repeat`.
     """
     labels = labels.tolist() if hasattr(labels, "tolist") else labels
     is_list = isinstance(labels, (list, tuple))
     if not is_list or not all(isinstance(label, str) for label in labels):
         raise TypeError(f"`labels` must be a list of str. Received: {labels!r:.100}.")
-    if not labels or len({*labels}) < len(labels) or not all(map(str.strip, labels)):
-        raise ValueError(
-            f"`labels` must be different names, at least one. Received: {labels!r:.200}."
-        )
+    are_different = may_repeat or len({*labels}) == len(labels)
+    if not labels or not are_different or not all(map(str.strip, labels)):
+        names = "names" if may_repeat else "different names"
+        raise ValueError(f"`labels` must be {names}, at least one. Received: {labels!r:.200}.")
     return list(labels)
 
 

@@ -253,7 +253,8 @@ class ZeroShotTagAnswerer(TagAnswerer):
         columns = self.labels, self.labels
         if isinstance(self.labels, Mapping):
             columns = [*self.labels], [*self.labels.values()]
-        self.prompts = dict(zip(*map(check_labels, columns), strict=True))
+        columns = [check_labels(column, may_repeat=True) for column in columns]
+        self.prompts = dict(zip(*columns, strict=True))
         self.threshold = check_threshold(self.threshold, list(self.prompts))
 
     @classmethod

@@ -59,11 +59,6 @@ class _Layout(NamedTuple):
         return re.findall("{(.*?)}", self.context)
 
     @property
-    def all_fields(self) -> list[str]:
-        """List of str: all fields of a row."""
-        return [*self.fields, *self.choices.split(), self.label]
-
-    @property
     def fields(self) -> list[str]:
         """List of str: the fields by which the layout is recognized."""
         return [*self.in_context, *filter(None, [self.before]), self.choices.split()[0]]
@@ -92,7 +87,11 @@ _LAYOUTS = (
 )
 
 
-_FIELDS = (*(x for layout in _LAYOUTS for x in layout.all_fields), "label", "answer")
+_FIELDS = tuple(
+    (*layout.fields, *layout.choices.split(), label)
+    for layout in _LAYOUTS
+    for label in (layout.label, "label", "answer")
+)
 
 
 def read_multiple_choice(path: Path) -> MultipleChoiceExamples:

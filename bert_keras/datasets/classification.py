@@ -13,12 +13,7 @@ import numpy as np
 
 from bert_keras.checks import check_not_empty, raise_at_first
 from bert_keras.datasets.files import shorten
-from bert_keras.datasets.label_parsing import (
-    check_recur,
-    is_missing,
-    read_labels,
-    remark_on_names,
-)
+from bert_keras.datasets.label_parsing import do_recur, is_missing, read_labels, remark_on_names
 from bert_keras.datasets.labelled_texts import LabelledTexts
 from bert_keras.datasets.table import (
     as_text,
@@ -314,8 +309,12 @@ def _names_of(path, values, problem_type):
     if problem_type == "multi_label":
         values = [name for row in values for name in row]
     names = tuple(sorted({*values}))
-    advice = "Name another column by label_column; scores need the problem type regression."
-    check_recur(path, values, "there must be a column of labels, whose values recur", advice)
+    if not do_recur(values):
+        print(
+            f"{path}: {len(names)} labels in {len(values)} rows, such as {shorten(values[:3])}. Is "
+            "this column an id? Name another by --label_column (label_column). Scores need the "
+            "problem type regression."
+        )
     remark_on_names(path, values)
     check_not_empty(names, f"{path} must have labels: the fields of their column are empty")
     if problem_type == "multi_label":

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from bert_keras.checks import check_not_empty, raise_at_first
 from bert_keras.datasets.files import check_at, read_lines
-from bert_keras.datasets.label_parsing import FEWEST_VALUES, check_recur, remark_on_names
+from bert_keras.datasets.label_parsing import FEWEST_VALUES, do_recur, remark_on_names
 from bert_keras.datasets.labelled_texts import ExampleSet
-from bert_keras.datasets.table import folded
+from bert_keras.datasets.table import find_name
 from bert_keras.datasets.tag_records import (
     TAG_NAMES,
     WORD_NAMES,
@@ -281,11 +281,7 @@ def _is_conllu(path):
 def _find_columns(path, rows, word_column, tag_column):
     """Returns where a column file has words and tags, from its name and its first lines."""
     rows = [fields for _, fields in rows[:_LINES_LOOKED_AT] if fields is not None]
-    names = [folded(field) for field in rows[0]]
-    found = [
-        next((names.index(name) for name in wanted if name in names), None)
-        for wanted in (WORD_NAMES, TAG_NAMES)
-    ]
+    found = [next(iter(find_name(rows[0], *wanted)), None) for wanted in (WORD_NAMES, TAG_NAMES)]
     has_header = None not in found
     if has_header:
         pass
@@ -341,7 +337,8 @@ def _check_words(path, words, tags):
     rule = "a column must hold words, not numbers of words"
     has_words = len(words) < FEWEST_VALUES or any(re.search(r"[^\W\d_]", word) for word in words)
     check_at(path, has_words, rule, words[:5], _ADVICE)
-    check_recur(path, tags, "there must be a column of tags, whose values recur", _ADVICE)
+    rule = "there must be a column of tags, whose values recur"
+    check_at(path, do_recur(tags), rule, tags[:5], _ADVICE)
     remark_on_names(path, tags, may_be_joined=False)
 
 

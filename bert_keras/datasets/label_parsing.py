@@ -28,11 +28,18 @@ _BETWEEN_LABELS = "#;|、/,，；&+:\n"
 _LIKE_MISSING = "null na n.a. (null) nil nat -- ? #value! #ref! #div/0! #name? undefined missing"
 _LIKE_MISSING = frozenset(_LIKE_MISSING.split())
 _LIST = re.compile(r"[\[({](.*)[\])}]", re.DOTALL)
-# Cyrillic and Greek letters, of which the small or the capital one looks like a Latin letter.
+# Cyrillic and Greek letters, of which the small or the capital one looks like a Latin letter. The
+# Greek m is missing: it means a millionth.
 _LOOK_ALIKE = str.maketrans(
     "\u0430\u0432\u0435\u0455\u0456\u0458\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445"
-    "\u03b1\u03b2\u03b5\u03b6\u03b7\u03b9\u03ba\u03bc\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7",
-    "abesijkmhopctyxabezhikmnoptyx",
+    "\u03b1\u03b2\u03b5\u03b6\u03b7\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7",
+    "abesijkmhopctyxabezhiknoptyx",
+)
+# Accents of Latin and Greek vowels, and vowels of Hebrew and Arabic, which many leave out. Letters
+# with other marks are letters of their own.
+_ACCENTS = re.compile(
+    "(?<=[aeiouy\u03b1\u03b5\u03b7\u03b9\u03bf\u03c5\u03c9])[\u0300-\u0302]+"
+    "|[\u0591-\u05c7\u064b-\u0652\u0670]"
 )
 # In fewer rows, how often values recur does not tell what they are.
 FEWEST_VALUES = 20
@@ -109,19 +116,24 @@ def remark_on_names(path: Path, values: Iterable[str], may_be_joined: bool = Tru
         values: the name of each row.
         may_be_joined: bool, whether a name may be several names with a separator between them.
     """
-    counts, alike = collections.Counter(values), collections.defaultdict(list)
+    counts = collections.Counter(values)
 
     def listed(names):
-        looks = collections.Counter(x.translate(_LOOK_ALIKE) for x in {*map(str.casefold, names)})
-        names = {x: looks[x.casefold().translate(_LOOK_ALIKE)] > 1 for x in names}
+        lower = {name: unicodedata.normalize("NFC", name).lower() for name in names}
+        looks = collections.Counter(map(_in_latin, {*lower.values()}))
         return ", ".join(
-            f"{ascii(name) if looks_alike else _readable(name)} ({counts[name]})"
-            for name, looks_alike in names.items()
+            f"{ascii(name) if looks[_in_latin(x)] > 1 else _readable(name)} ({counts[name]})"
+            for name, x in lower.items()
         )
 
-    for name in sorted(counts):
-        alike[_without_spelling(name)].append(name)
-    if groups := [names for names in alike.values() if len(names) > 1]:
+    spellings = {name: _without_spelling(name) for name in sorted(counts)}
+    # Names mean the same if one has no accents, and few differ in marks; or if one mixes scripts.
+    bases = collections.Counter(map(_without_marks, {*spellings.values()}))
+    spellings = _merged(
+        spellings, _without_accents, lambda x, found: x in found and bases[_without_marks(x)] < 4
+    )
+    spellings = _merged(spellings, _in_latin, lambda x, found: any(map(_mixes_scripts, found)))
+    if groups := [names for names in _grouped(spellings).values() if len(names) > 1]:
         warnings.warn(
             f"{path}: labels that differ only in case, width, accents, blanks, quotation marks, "
             "dots, letters of other scripts that look alike, or characters that one does not see "
@@ -158,10 +170,9 @@ def remark_on_names(path: Path, values: Iterable[str], may_be_joined: bool = Tru
             )
 
 
-def check_recur(path: Path, values: Sequence[str], rule: str, advice: str) -> None:
-    """Refuses labels of which nearly all differ, as in a column of ids or of texts."""
-    fits = len(values) < FEWEST_VALUES or len({*values}) <= 0.8 * len(values)
-    check_at(path, fits, rule, values[:5], advice)
+def do_recur(values: Sequence[str]) -> bool:
+    """Whether labels recur, or are few. Nearly all ids or texts differ."""
+    return len(values) < FEWEST_VALUES or len({*values}) <= 0.8 * len(values)
 
 
 def _readable(name):
@@ -174,13 +185,47 @@ def _readable(name):
     )
 
 
+def _grouped(forms):
+    """Returns the keys of a dict by their values."""
+    groups = collections.defaultdict(list)
+    for name, form in forms.items():
+        groups[form].append(name)
+    return groups
+
+
+def _merged(spellings, simpler, is_likely):
+    """Returns spellings of names, simpler where it is likely that they mean the same."""
+    groups = _grouped({spelling: simpler(spelling) for spelling in spellings.values()})
+    return {
+        name: simple if is_likely(simple, groups[simple]) else spelling
+        for name, spelling in spellings.items()
+        for simple in [simpler(spelling)]
+    }
+
+
+def _without_accents(name):
+    text = _ACCENTS.sub("", unicodedata.normalize("NFD", name))
+    return unicodedata.normalize("NFC", text)
+
+
+def _without_marks(name):
+    return "".join(x for x in unicodedata.normalize("NFD", name) if not unicodedata.combining(x))
+
+
+def _in_latin(name):
+    return unicodedata.normalize("NFKC", name).translate(_LOOK_ALIKE)
+
+
+def _mixes_scripts(name):
+    """Whether letters of a name are of two of the scripts whose letters look alike."""
+    scripts = {unicodedata.name(x, "").split(" ")[0] for x in name if x.isalpha()}
+    return len(scripts & {"LATIN", "CYRILLIC", "GREEK"}) > 1
+
+
 def _without_spelling(name):
     """Returns a name without what distinguishes spellings of it."""
-    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-    # Accents of Latin, Greek and Cyrillic, vowels of Hebrew and Arabic. Others must stay.
-    marks = "[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]"
-    text = re.sub(marks, "", unicodedata.normalize("NFD", text))
-    text = text.translate(_LOOK_ALIKE)
+    # Not `casefold`, in which the German sharp s is a double one.
+    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).lower())
     text = "".join(x for x in text if unicodedata.category(x) not in ("Cf", "Pi", "Pf"))
     text = re.sub(r"[\u2010-\u2015\u2212]", "-", text.replace("i\u0307", "i"))
     text = re.sub("[\"'`\u2032]", "", text).replace("_", " ")

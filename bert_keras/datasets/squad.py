@@ -11,9 +11,17 @@ from bert_keras.datasets.table import kind_of, read_records, with_fields
 from bert_keras.tasks.question_examples import Answer, QuestionExample
 from bert_keras.types import Path
 
+# The fields of rows, of contexts and of articles. Without one of these layouts, names are read in
+# any case and form.
+_LAYOUTS = (
+    ("question", "context", "answers"),
+    ("question", "context", "answer_text", "answer_start"),
+    ("question", "context", "answer", "answer_start"),
+    ("context", "qas"),
+    ("paragraphs",),
+    ("question", "context", "answers", "is_impossible"),
+)
 # How tables write `is_impossible`.
-_FIELDS = ("question", "context", "answers", "answer", "answer_text", "answer_start")
-_FIELDS += ("is_impossible",)
 _FLAGS = {"true": True, "1": True, "false": False, "0": False, "": False}
 
 
@@ -69,8 +77,8 @@ def read_squad(path: Path) -> QuestionSet:
     EMNLP 2016, https://arxiv.org/abs/1606.05250
     """
     examples, mismatches, ids, unanswered = [], [], set(), []
-    for place, context, record in _questions(path):
-        example = _example(f"{path}, {place}", context, record)
+    for place, context, record, header in _questions(path):
+        example = _example(f"{path}, {place}", context, record, header)
         check_at(f"{path}, {place}", example.id not in ids, "an id must occur once", example.id)
         ids.add(example.id)
         for answer in example.answers:
@@ -88,14 +96,14 @@ def read_squad(path: Path) -> QuestionSet:
     return QuestionSet(examples, mismatches)
 
 
-def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yields `(place, context, question record)` for each question."""
+def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, Any], list[str]]]:
+    """Yields `(place, context, question record, its names in the file)` for each question."""
     kind = kind_of(path)
     if kind == "tsv":  # A name without an ending says nothing, and no header begins like JSON.
         first = next(filter(str.strip, read_lines(path)), "")
         kind = "json" if first.lstrip()[:1] in ("{", "[") else kind
     for place, record in read_records(path, kind=kind):
-        record = with_fields(record, _FIELDS)
+        header, record = [*record], with_fields(record, _LAYOUTS)
         contexts = [(place, record)]
         if "paragraphs" in record:
             paragraphs = enumerate(_checked(f"{path}, {place}", record, "paragraphs", list))
@@ -104,18 +112,18 @@ def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
             context = _checked(f"{path}, {where}", row, "context", str)
             check_at(f"{path}, {where}", context.strip(), "a context must not be blank", context)
             if "question" in row and "qas" not in row:
-                yield where, context, {"id": where, **row}
+                yield where, context, {"id": where, **row}, header if row is record else [*row]
                 continue
             for number, question in enumerate(_checked(f"{path}, {where}", row, "qas", list)):
-                yield f"{where}.qas[{number}]", context, question
+                yield f"{where}.qas[{number}]", context, question, [*question]
 
 
-def _example(place, context, record):
+def _example(place, context, record, header):
     flag = _checked(place, record, "is_impossible", (bool, int, str), default=False)
     if isinstance(flag, str):  # In a table.
         flag = {"is_impossible": _FLAGS.get(flag.strip().lower(), flag)}
         flag = _checked(place, flag, "is_impossible", (bool, int))
-    answers = tuple(_answers(place, record))
+    answers = tuple(_answers(place, record, header))
     if flag and (answers := tuple(answer for answer in answers if answer.text.strip())):
         check_at(place, False, "an impossible question must have no answers", answers)
     identifier = record.get("id", record.get("qid"))
@@ -126,7 +134,7 @@ def _example(place, context, record):
     return QuestionExample(identifier, question, context, answers, bool(flag))
 
 
-def _answers(place, record):
+def _answers(place, record, header):
     """Yields the answers: objects, an object of lists, a column for each part, or MRQA's spans."""
     found, text = record.get("answers"), record.get("answer_text", record.get("answer"))
     if "detected_answers" in record:
@@ -140,7 +148,7 @@ def _answers(place, record):
         found = {"text": [text], "answer_start": [record["answer_start"]]} if text else []
     elif found is None:
         rule = "an answer must have an 'answer_start', which counts characters from 0"
-        check_at(place, not text, rule, [*record])
+        check_at(place, not text, rule, header)
     if isinstance(found, dict):
         texts, starts = (
             [part] if isinstance(part, (str, int)) else part

@@ -221,12 +221,17 @@ def find_column(path: Path, header: Sequence[str], column: str | int) -> int:
     )
 
 
-def find_name(names: Sequence[Any], wanted: str) -> list[int]:
-    """Returns the positions of a name: exact, without blanks, in any case, or in any width."""
-    for form in (str, _without_blanks, lambda name: _without_blanks(name).casefold(), folded):
-        found = [place for place, name in enumerate(names) if form(str(name)) == form(wanted)]
-        if found:
-            return found
+def find_name(names: Iterable[Any], *wanted: str) -> list[int]:
+    """Returns the positions of a name: exact, without blanks, in any case, or in any width.
+
+    Of several names wanted, it is the first that occurs.
+    """
+    names = [*map(str, names)]
+    for each in wanted:
+        for form in (str, _without_blanks, lambda name: _without_blanks(name).casefold(), _folded):
+            found = [place for place, name in enumerate(names) if form(name) == form(each)]
+            if found:
+                return found
     return []
 
 
@@ -234,22 +239,24 @@ def _without_blanks(name):
     return " ".join(name.strip().strip("\ufeff\u200b\u2060").split())
 
 
-def folded(name: str) -> str:
-    """Returns a name without blanks around it, in lower case and usual width."""
+def _folded(name):
     for _ in range(2):  # Lower case may bring more to normalize.
         name = unicodedata.normalize("NFKC", name).casefold()
     return _without_blanks(name)
 
 
-def with_fields(record: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """Returns a record whose fields have the names that are wanted, see `find_name`."""
-    wanted = _wanted_names(tuple(record), names)
+def with_fields(record: dict[str, Any], layouts: tuple[tuple[str, ...], ...]) -> dict[str, Any]:
+    """Returns a record that has the fields of a layout as it is, others renamed by `find_name`."""
+    wanted = _wanted_names(tuple(record), layouts)
     return {wanted.get(key, key): value for key, value in record.items()} if wanted else record
 
 
 @functools.lru_cache
-def _wanted_names(header, names):
-    """Returns the names by those in a header that stand for them."""
+def _wanted_names(header, layouts):
+    """Returns the names in the layouts by those in a header that stand for them."""
+    if any({*layout} <= {*header} for layout in layouts):
+        return {}
+    names = {name for layout in layouts for name in layout}
     found = {name: find_name(header, name) for name in names if name not in header}
     wanted = {header[places[0]]: name for name, places in found.items() if len(places) == 1}
     return {key: name for key, name in wanted.items() if key not in names}
@@ -517,10 +524,13 @@ def _rows_in(content):
     """Returns the rows of a JSON document, which an object has under a key."""
     if not isinstance(content, dict):
         return content
-    rows = content.get("annotations" if "classes" in content else "data")
-    # spaCy's annotation tool writes null for a text that was skipped.
-    is_spacy = "classes" in content and isinstance(rows, list)
-    return [row for row in rows if row is not None] if is_spacy else rows
+    rows = content.get("annotations")
+    if "classes" in content and "text" not in content and isinstance(rows, list):
+        # spaCy's annotation tool writes null for a text that was skipped.
+        rows = [row for row in rows if row is not None]
+        if rows and all(as_record(row) is not row for row in rows):
+            return rows
+    return content.get("data")
 
 
 def _without_heading(path, records):

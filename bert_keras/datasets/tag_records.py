@@ -25,7 +25,6 @@ from bert_keras.datasets.files import check_at, read_lines, read_text
 from bert_keras.datasets.table import (
     as_text,
     find_name,
-    folded,
     kind_of,
     read_records,
     without_rejected,
@@ -51,8 +50,9 @@ class TagLayout(NamedTuple):
     """Where a file has words and tags.
 
     Args:
-        kind: `"line"`, `"sentence"`, `"text"` or `"word"`, what a row is: a word and its tags in
-            columns, a sentence, a text with spans, or a word with named fields.
+        kind: `"line"`, `"sentence"`, `"text"`, `"spans"` or `"word"`, what a row is: a word and its
+            tags in columns, a sentence, a text with spans, words with spans, or a word with named
+            fields.
         words: str, the field of the words, of the text, or of the word; int, the column.
         tags: str, the field of the tags, or of the spans; int, the column; `None` without one.
         sentence: str, the field of the sentence's number, if a row is a word.
@@ -66,7 +66,8 @@ class TagLayout(NamedTuple):
     has_header: bool = False
 
     def __str__(self) -> str:
-        words, tags = ("texts", "spans") if self.kind == "text" else ("words", "tags")
+        words = "texts" if self.kind == "text" else "words"
+        tags = "spans" if self.kind in ("text", "spans") else "tags"
         if self.kind == "line":
             return f"words in column {self.words}, tags in column {self.tags}, counted from 0"
         of_sentence = f", sentences by {self.sentence!r}" if self.sentence else ""
@@ -78,9 +79,9 @@ def has_records(path: Path) -> bool:
     if kind_of(path) != "tsv" or _is_brat(path):
         return True
     first = _first_line(path)
-    names = {folded(name) for name in first.replace('"', "").split("\t")}
+    names = first.replace('"', "").split("\t")
     columns = (SENTENCE_NAMES, WORD_NAMES, TAG_NAMES)
-    return first.startswith(_OBJECT) or all(names & {*wanted} for wanted in columns)
+    return first.startswith(_OBJECT) or all(find_name(names, *wanted) for wanted in columns)
 
 
 def find_fields(
@@ -98,16 +99,16 @@ def find_fields(
     """
     place, record = next(_records(path), ("", {}))
     check_not_empty(record, f"{path} must hold rows")
-    names = {folded(name): name for name in record}
+    names = list(record)
 
     def find_field(wanted, column, fits=lambda value: True):
         """Returns the field that `column` gives, else the first of those wanted that fits."""
         if is_int(column) and -len(record) <= column < len(record):
-            return list(record)[column]
+            return names[column]
         if column is not None:
-            places = find_name(list(record), column)
-            return list(record)[places[0]] if len(places) == 1 else None
-        found = (names[name] for name in wanted if name in names)
+            places = find_name(names, column)
+            return names[places[0]] if len(places) == 1 else None
+        found = (names[place] for name in wanted for place in find_name(names, name)[:1])
         return next((name for name in found if fits(record[name])), None)
 
     words = find_field(WORD_NAMES, word_column, _is_list)
@@ -118,6 +119,10 @@ def find_fields(
         return TagLayout("sentence", words, tags or tag_column)
     if text and spans and _are_spans(record[spans]):
         return TagLayout("text", text, spans)
+    gliner = [*map(find_field, (("tokenized_text",), ("ner",)), (word_column, tag_column))]
+    is_unnamed = word_column is None and tag_column is None
+    if is_unnamed and None not in gliner and _are_lists(record[gliner[1]]):
+        return TagLayout("spans", *gliner)
     if text and tags and _is_list(record[tags]):
         return TagLayout("sentence", text, tags)
     word, tag = find_field(WORD_NAMES, word_column), find_field(TAG_NAMES, tag_column)
@@ -166,6 +171,9 @@ def tag_sentences(
         if fields.kind == "text":
             words, tags, num_cut = _tag_words(where, words, tags)
             cut_places += [place] * num_cut
+        elif fields.kind == "spans":
+            words = _as_words(where, words)
+            tags = _tags_of_gliner(where, words, tags)
         else:
             words, tags = _as_words(where, words), as_list(where, tags)
         has_tags, advice = tags is not None or may_lack_tags, "Name their field by tag_column."
@@ -189,27 +197,26 @@ def _records(path):
         yield from _records_of_brat(path)
         return
     is_json = kind_of(path) == "tsv" and _first_line(path).startswith(_OBJECT)
-    for place, record in without_rejected(
-        path, read_records(path, kind="jsonl" if is_json else None)
-    ):
-        is_gliner = {"tokenized_text", "ner"} <= record.keys()
-        yield place, _of_gliner(f"{path}, {place}", record) if is_gliner else record
+    yield from without_rejected(path, read_records(path, kind="jsonl" if is_json else None))
 
 
-def _of_gliner(where, record):
-    """Returns GLiNER's words and entities, of which it names the first and the last word."""
-    words = _as_words(where, record["tokenized_text"])
+def _tags_of_gliner(where, words, entities):
+    """Returns the tags of words from entities, of which GLiNER names the first and last word."""
+    rule = "entities must be a list of lists"
+    check_at(where, entities is not None and _are_lists(entities), rule, entities)
     tags = ["O"] * len(words)
-    for entity in record["ner"]:
-        is_triple = isinstance(entity, list) and len(entity) == 3 and isinstance(entity[2], str)
+    for number, entity in enumerate(entities):
+        is_triple = len(entity) == 3 and isinstance(entity[2], str)
         fits = is_triple and all(map(is_int, entity[:2])) and 0 <= entity[0] <= entity[1]
         rule = "an entity must have the numbers of its first and last word, and a type"
         check_at(where, fits and entity[1] < len(words), rule, entity)
+        if entity in entities[:number]:
+            continue
         first, last, kind = entity
         rule = "a word can have one tag, so entities must not overlap"
         check_at(where, {*tags[first : last + 1]} == {"O"}, rule, entity, "Leave one out.")
         tags[first : last + 1] = [f"B-{kind}"] + [f"I-{kind}"] * (last - first)
-    return {"tokens": words, "ner_tags": tags}
+    return tags
 
 
 def _is_brat(path):
@@ -275,6 +282,11 @@ def _is_list(value):
     if isinstance(value, str):
         return value.strip().startswith("[")
     return isinstance(value, list) and all(isinstance(x, (str, int, float)) for x in value)
+
+
+def _are_lists(value):
+    """Whether a field may hold GLiNER's entities: lists, none, or null."""
+    return value is None or (isinstance(value, list) and all(isinstance(x, list) for x in value))
 
 
 def _are_spans(value):

@@ -232,8 +232,9 @@ class ZeroShotTagger(Task):
 
         Args:
             texts: a str, or a column of str or of lists of words.
-            labels: list of str; or a dict from the labels of the answer to descriptions, which the
-                model reads instead. Their order changes the scores a little.
+            labels: list of str, of which repeated ones count once; or a dict from the labels of the
+                answer to descriptions, which the model reads instead. Their order changes the
+                scores a little.
             threshold: float, entities are likelier than this; or one for each label, a list or a
                 dict by label.
             flat_ner: bool, whether entities must not overlap. `False` allows one inside another.

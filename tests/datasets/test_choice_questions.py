@@ -33,6 +33,8 @@ def commonsense(num_choices, key):
         ("swag.json", [SWAG], ["A."], [["B e0", "B e1", "B e2", "B e3"]], [3]),
         ("joined.jsonl", [JOINED], ["A. B"], [["w", "x"]], [1]),
         ("goals.csv", "Goal ,SOL1,sol2,Label\nCook.,w,x,1\n", ["Cook."], [["w", "x"]], [1]),
+        ("a.jsonl", [{"context": "Cook.", "choices": ["w", "x"], "label": 1, "Question": "?"}],
+         ["Cook."], [["w", "x"]], [1]),
         ("commonsense.jsonl", [commonsense(3, "C"), commonsense(3, "A")], ["Where?"] * 2,
          [["text A", "text B", "text C"]] * 2, [2, 0]),
         ("test.jsonl", [commonsense(2, None)], ["Where?"], [["text A", "text B"]], None),

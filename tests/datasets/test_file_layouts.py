@@ -240,9 +240,10 @@ def test_wrong_neighbours_are_refused_by_line_with_what_helps(
         (("Unmöglich", "unmöglich", "ja"), r"'Unmöglich' \(1\), 'unmöglich' \(1\)"),
         (("neg", "\u200bneg", "pos"), r"200bneg"),
         (("Café", "Cafe", "Bar"), r"accents.*'Cafe' \(1\), 'Café' \(1\)"),
-        (("ещё", "еще", "нет"), r"'еще' \(1\), 'ещё' \(1\)"),
-        (("a", "\u0430", "b"), r"letters of other scripts.*'a' \(1\), '\\u0430' \(1\)"),
-        (("\u041d\u041e", "HO", "b"), r"'HO' \(1\), '\\u041d\\u041e' \(1\)"),
+        (("clas\u0430", "clasa", "b"), r"other scripts.*'clasa' \(1\), 'clas\\u0430' \(1\)"),
+        (("\u041dO", "HO", "b"), r"'HO' \(1\), '\\u041dO' \(1\)"),
+        (("тип \u0410", "тип A", "b"), r"u0410' \(1\)"),
+        (("\u00b5", "\u03bc", "b"), r"'\\xb5' \(1\), '\\u03bc' \(1\)"),
         (("Мир", "мир", "b"), r"'Мир' \(1\), 'мир' \(1\)"),
         (("\u062e\u0628\u0631", "\u062e\u064e\u0628\u064e\u0631", "b"), "accents"),
         (("very good", "very_good", "bad"), "very_good"),
@@ -272,6 +273,10 @@ def test_other_names_are_not_remarked(write):
         for x in (
             *("sci/tech", "C", "C++", "C#", "-1", "1", "a-b", "x;y", "none", ".", ":"),
             *("(don't know)", "('so-called')", "कु", "क", "か", "が"),
+            # Letters of their own, Vietnamese tones, other words, and whole names in two scripts.
+            *("мой", "мои", "все", "всё", "año", "ano", "schon", "schön", "Masse", "Maße"),
+            *("ban", "bán", "bạn", "bản", "pêche", "péché", "\u0623", "\u0627"),
+            *("a", "\u0430", "α", "B", "\u0392", "\u043e\u043d", "oh", "\u03bcm", "mm"),
         )
     )
     with warnings.catch_warnings():

@@ -15,6 +15,11 @@ def test_labels_that_occur_are_the_classes(write, capsys):
     found = read_texts(write("t.tsv", "text\tlabel\na\t1.5\nb\t2.5\n"), ["text"], "label")
     assert found.label_names == ("1.5", "2.5")
     assert "1.5 are taken for classes" in capsys.readouterr().out
+    few = write("few.csv", "text,label\n" + "".join(f"a{n},class {n}\n" for n in range(77)))
+    assert len(read_texts(few, ["text"], "label").label_names) == 77
+    assert "77 labels in 77 rows, such as ['class 0'" in capsys.readouterr().out
+    read_texts(few, ["text"], "label", [f"class {n}" for n in range(150)])
+    assert not capsys.readouterr().out
 
 
 NO_LIST = json.dumps({"rows": ROWS}, indent=1)
