@@ -27,6 +27,8 @@ CONVERT = (
     "the class of its task. `transformers` before 5 also needs `safe_serialization=True`."
 )
 
+# How a pickle and a zip archive begin. The byte after the pickle's is its protocol.
+_PICKLE, _ARCHIVE = b"\x80", b"PK\x03\x04"
 _DTYPES = ("float64", "float32", "float16", "bfloat16")
 _DTYPES += ("int64", "int32", "int16", "int8", "uint8", "bool")
 _DTYPES = tuple(f"torch.{name}" for name in _DTYPES)
@@ -100,17 +102,39 @@ def _read_file(path):
         try:
             tensors = torch.load(path, "cpu", weights_only=True, mmap=_is_archive(path))
             num_values = _check_tensors(tensors, path.stat().st_size)
-        except (DamagedError, pickle.UnpicklingError, RuntimeError) as error:
-            problem = error
-            if not isinstance(error, DamagedError):  # PyTorch's text advises to run the code.
-                asked = re.search(r"GLOBAL (\S+)", str(error))
-                unknown = "it is damaged, or not as `torch.save` writes it by default"
-                problem = f"it asks for {asked[1]!r}" if asked else unknown
+        except DamagedError as error:
             raise ValueError(
-                "A PyTorch file must hold a dict of tensors and nothing else, since a pickle can "
-                f"name any code to run. Received: {path}: {problem}. {advice_for(path)} {CONVERT}"
+                f"A PyTorch file must hold a dict of tensors and nothing else. Received: {path}: "
+                f"{error}. Save it again: `torch.save(model.state_dict(), path)`."
             ) from error
+        except (pickle.UnpicklingError, RuntimeError) as error:
+            if "weights_only" not in str(error):
+                raise
+            raise ValueError(_explained(error, path)) from error
     return tensors, {name: tuple(tensor.shape) for name, tensor in tensors.items()}, num_values
+
+
+def _explained(error, path):
+    """Returns why PyTorch refuses a file, without its advice to run the code in it."""
+    if asked := re.search(r"GLOBAL (\S*\w) ", str(error)):
+        return (
+            "A PyTorch file must hold a dict of tensors and nothing else, since a pickle can name "
+            f"any code to run. Received: {path}: it asks for {asked[1]!r}. {CONVERT}"
+        )
+    with open(path, "rb") as file:
+        start = file.read(9)
+    if not (start[:1] == _PICKLE or _ARCHIVE.startswith(start[:4])):
+        return f"{path} must be a file of `torch.save`. It begins with {start}. {advice_for(path)}"
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if name.endswith("data.pkl")]
+            start = archive.read(names[0])
+    if start[:1] == _PICKLE and start[1:2] > b"\x03":
+        return (
+            f"{path} was saved with pickle protocol {start[1]}, which PyTorch reads only by "
+            "running code. Save it with `torch.save`'s default."
+        )
+    return f"{path} must be whole. Received: a pickle that PyTorch cannot read. {advice_for(path)}"
 
 
 def _is_archive(path):
@@ -129,10 +153,13 @@ def _check_tensors(tensors, file_size):
     check_whole(isinstance(tensors, dict), "it holds no dict")
     sizes = {}
     for name, tensor in tensors.items():
+        check_whole(isinstance(name, str), f"its key {name!r} is not a string")
         kind = str(getattr(tensor, "dtype", type(tensor).__name__))
-        is_dense = kind in _DTYPES and str(tensor.layout) == "torch.strided" and tensor.is_cpu
-        is_plain = isinstance(name, str) and is_dense
-        check_whole(is_plain, f"{name!r} is of type {kind}, which is no tensor of numbers")
+        problem = f"{name!r} is of type {kind}, which is no tensor of numbers"
+        check_whole(kind in _DTYPES, problem)
+        layout, device = str(tensor.layout), str(tensor.device)
+        problem = f"{name!r} has the layout {layout} on the device {device}, not a plain array"
+        check_whole((layout, device) == ("torch.strided", "cpu"), problem)
         storage = tensor.untyped_storage()
         # With strides of 0, a tensor could have more values than its storage.
         check_whole(tensor.nbytes <= storage.nbytes(), f"{name!r} reaches beyond its storage")

@@ -61,6 +61,7 @@ _FLAGS = {
 _LITERAL = ("PreTrainedTokenizerFast", "TokenizersBackend")
 _NORMALIZER_FLAGS = ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents")
 _FURTHER = ("extra_special_tokens", "additional_special_tokens")
+_OF_MODEL = "model_specific_special_tokens"
 # Special tokens without a role here. In a text they are found like the others.
 _ENDS = ("bos_token", "eos_token")
 # Settings of the post-processor, which transformers ignores beside a tokenizer.json.
@@ -90,7 +91,7 @@ FIXED_KEYS = {
 }
 READ_KEYS = {*_FLAGS.values(), *_FURTHER, "keep_accents", "word_tokenizer_type"}
 READ_KEYS |= {"subword_tokenizer_type", "added_tokens_decoder", "model_max_length", "max_len"}
-READ_KEYS |= {"tokenizer_class", "model_input_names", "split_special_tokens"}
+READ_KEYS |= {"tokenizer_class", "model_input_names", "split_special_tokens", _OF_MODEL}
 READ_KEYS |= {*_THEIR_ROLES.values(), *_ENDS}
 # Keys that change no ids: files, names, padding, decoding, and arguments of a later call or of
 # `from_pretrained`, which transformers writes into the file.
@@ -393,7 +394,8 @@ def _check_keys(config, tokens, folder):
                 f"Received: {config[key]!r}. Convert the tokenizer to a tokenizer.json that does "
                 "so, and leave the key out."
             )
-    _check_known(config.keys() - FIXED_KEYS.keys() - READ_KEYS - OTHER_KEYS, path, "transformers")
+    known = {*FIXED_KEYS, *READ_KEYS, *OTHER_KEYS, *_tokens_of_model(config)}
+    _check_known(config.keys() - known, path, "transformers")
     if not config.get("added_tokens_decoder"):  # Otherwise the other file does not count.
         known = {*_THEIR_ROLES.values(), *_ENDS, *_FURTHER}
         _check_known(tokens.keys() - known, tokens_path, "transformers")
@@ -405,6 +407,16 @@ def _check_keys(config, tokens, folder):
             "beside it were read by the rules that they state. Compare the ids of some texts.",
             stacklevel=5,
         )
+
+
+def _tokens_of_model(config):
+    """Returns the special tokens that a config names for one model, such as `image_token`.
+
+    Source: `PreTrainedTokenizerBase._from_pretrained` of transformers 5.
+    """
+    usual = {*_THEIR_ROLES.values(), *_ENDS}
+    found = {k: v for k, v in config.items() if k.endswith("_token") and isinstance(v, str)}
+    return {k: found[k] for k in found.keys() - usual} | (config.get(_OF_MODEL) or {})
 
 
 def _check_known(unknown, path, package):
@@ -439,6 +451,7 @@ def _read_added(folder, config, special, roles):
     lists = [files.get(name) for files in (config, {} if decoder else special) for name in _FURTHER]
     further = next(filter(None, lists), [])
     further = [*further.values()] if isinstance(further, dict) else further
+    further = [*further, *_tokens_of_model(config).values()]
     is_dict = isinstance(decoder, dict) and all(map(str.isdecimal, decoder))
     if not (is_dict and isinstance(further, list)):
         raise ValueError(

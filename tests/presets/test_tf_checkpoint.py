@@ -1,6 +1,7 @@
 """TensorFlow's checkpoints, written by TensorFlow."""
 
 import os
+import re
 import sys
 
 import ml_dtypes
@@ -98,6 +99,17 @@ def test_a_missing_file_is_named(written):
     os.remove(f"{written}.index")
     with pytest.raises(FileNotFoundError, match=r"must have an index.*m\.ckpt\.index"):
         read_tf_checkpoint(written)
+
+
+@pytest.mark.parametrize("name", ["a[1]/m.ckpt", "m[2].ckpt"])
+def test_a_path_with_brackets_is_refused_with_what_to_rename(tmp_path, name):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    write_tf_checkpoint(tmp_path / "m.ckpt", {"a": np.ones(3, "float32")})
+    for ending in (".index", ".data-00000-of-00001"):
+        os.rename(f"{tmp_path / 'm.ckpt'}{ending}", f"{path}{ending}")
+    with pytest.raises(ValueError, match=rf"{re.escape(name)}\.index\. Rename the folder"):
+        read_tf_checkpoint(path)
 
 
 def test_every_truncation_and_every_damaged_byte_of_an_index_is_an_error(prefix):

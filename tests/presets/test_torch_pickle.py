@@ -55,10 +55,14 @@ def view(*place):
     return Named(torch._utils._rebuild_tensor_v2, storage, *place, False, {})
 
 
+# PyTorch's words for a view beyond a storage, of an archive and of an older file.
+BEYOND = "storage that is not resizable|storage has wrong byte size"
+
+
 @pytest.fixture(params=FORMATS.values(), ids=FORMATS)
 def save(request, tmp_path):
-    def save(value, name="pytorch_model.bin"):
-        torch.save(value, tmp_path / name, **request.param)
+    def save(value, name="pytorch_model.bin", **options):
+        torch.save(value, tmp_path / name, **request.param, **options)
         return tmp_path / name
 
     return save
@@ -117,19 +121,23 @@ def test_values_that_tensors_share_count_once(save):
         ({"a": Named(torch.load, "evil")}, r"asks for 'torch\.serialization\.load'"),
         (torch.nn.Linear(2, 2), r"asks for 'torch\.nn\.modules\.linear\.Linear'"),
         ({"a": torch.ones(2, dtype=torch.complex64)}, r"'a' is of type torch\.complex64"),
-        ({"a": torch.ones(2).to_sparse()}, "'a' is of type"),
-        ({"a": torch.ones(2, device="meta")}, "'a' is of type"),
+        ({"a": torch.ones(2).to_sparse()}, "'a' has the layout torch.sparse_coo"),
+        ({"a": torch.ones(2, device="meta")}, "on the device meta"),
+        ({"a": Named(torch._utils._rebuild_parameter, 1, 2, 3)}, "'int' object has no attribute"),
         ({"a": torch.ones(2), "b": {"c": torch.ones(2)}}, "'b' is of type dict"),
         ({"epoch": 3}, "'epoch' is of type int"),
         ({"is_best": True}, "'is_best' is of type bool"),
-        ({7: torch.ones(2)}, "7 is of type"),
+        ({7: torch.ones(2)}, "its key 7 is not a string"),
         ([torch.ones(2)], "holds no dict"),
-        ({"a": view(0, (5,), (1,))}, "pytorch_model"),
-        ({"a": view(1, (4,), (1,))}, "pytorch_model"),
+        ({"a": view(0, (5,), (1,))}, BEYOND),
+        ({"a": view(1, (4,), (1,))}, BEYOND),
+        ({"a": view(0, (2, 2), (3, 1))}, BEYOND),
         ({"a": view(0, (2**40,), (0,))}, "'a' reaches beyond its storage"),
-        ({"a": view(-1, (4,), (1,))}, "pytorch_model"),
-        ({"a": view(0, (4,), (-1,))}, "pytorch_model"),
-        ({"a": view(0, 4, 1)}, "pytorch_model"),
+        ({"a": view(-1, (4,), (1,))}, "invalid storage offset -1"),
+        ({"a": view(0, (4,), (-1,))}, r"strides=\[-1\]"),
+        ({"a": view(0, (4,), (1, 1))}, r"unequal size length \(1\) and stride length \(2\)"),
+        ({"a": view(0, (2.0,), (1,))}, r"TypeError: .*invalid (types|combination)"),
+        ({"a": view(0, 4, 1)}, r"TypeError: .*invalid (types|combination)"),
     ],
 )
 def test_anything_but_tensors_within_their_storages_is_refused(
@@ -150,17 +158,46 @@ def test_a_pickle_of_python_s_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"asks for '(posix|nt)\.system'.*save_pretrained"):
         read_torch(path)
     path.write_bytes(pickle.dumps({"a": 1}, protocol=2))
-    with pytest.raises(ValueError, match=r"training_args\.bin"):
+    with pytest.raises(ValueError, match=r"training_args\.bin cannot be read.*magic number"):
         read_torch(path)
 
 
-def test_a_file_that_is_cut_off_is_refused_wherever_it_ends(save):
-    path = save(TENSORS)
+def test_a_file_that_is_cut_off_is_called_incomplete_wherever_it_ends(save):
+    path = save({**TENSORS, "last": torch.zeros(0, 5)})
     data = path.read_bytes()
-    for size in (0, 1, 30, 500, len(data) // 2, len(data) - 1):
+    for size in (0, 1, 30, len(data) // 2, len(data) - 1):
         path.write_bytes(data[:size])
-        with pytest.raises(ValueError, match="pytorch_model"):
+        with pytest.raises(ValueError, match=r"pytorch_model.*download it again\.$"):
             read_torch(path)
+
+
+@pytest.mark.parametrize(
+    ("start", "problem"),
+    [
+        (b"<!DOCTYPE html>", r"a file of `torch\.save`.*b'<!DOCTYPE'.*download it again\.$"),
+        (b"@\0\0\0\0\0\0\0{}", r"a file of `torch\.save`\. It begins with b'@"),
+        (
+            b"version https://git-lfs.github.com",
+            "Git LFS pointer.*`git lfs pull` in its repo[a-z.]*$",
+        ),
+        (bytes(1024), r"a file of `torch\.save`\. It begins with b'"),
+    ],
+    ids=["page", "safetensors", "pointer", "tar"],
+)
+def test_a_file_of_another_kind_is_called_so(tmp_path, start, problem):
+    path = tmp_path / "pytorch_model.bin"
+    path.write_bytes(start)
+    with pytest.raises(ValueError, match=problem):
+        read_torch(path)
+
+
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol")
+@pytest.mark.parametrize("protocol", [4, 5])
+def test_a_protocol_that_pytorch_does_not_read_is_named(save, protocol):
+    path = save({"a": torch.ones(2)}, pickle_protocol=protocol)
+    rule = rf"saved with pickle protocol {protocol}.*Save it with `torch\.save`'s default\.$"
+    with pytest.raises(ValueError, match=rule):
+        read_torch(path)
 
 
 def test_an_archive_with_compressed_members_is_refused(tmp_path):

@@ -61,10 +61,16 @@ class NativePreset(Preset):
         """Returns `cls`, or the user's subclass of it whose task was saved.
 
         Raises:
-            ValueError: the saved class is not registered, so it may be such a subclass.
+            ValueError: the saved class is not registered, and may be such a subclass: its config
+                has all arguments of `cls`, or its head would be used.
         """
         name = self.task_name()
         if name in (None, keras.saving.get_registered_name(cls)):
+            return cls
+        own = cls.parameters_of_constructor().keys() - {"backbone", "preprocessor"}
+        own = {name for name in own if not name.startswith("lora_")}
+        is_similar = own <= self._task["config"].keys() or self.task_arguments(cls)
+        if not (is_similar or keras.saving.get_registered_object(name)):
             return cls
         saved = self.registered_class(name, object)
         is_own = issubclass(saved, cls) and not saved.__module__.startswith("bert_keras.")
