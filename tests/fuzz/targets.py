@@ -26,6 +26,7 @@ from bert_keras.corpora import PretrainingBatches, create_pretraining_data
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing import Masking
 from bert_keras.presets.safetensors_io import read_safetensors
+from bert_keras.presets.torch_pickle import read_torch
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.training.training_checkpoint import TrainingCheckpoint
 
@@ -66,6 +67,19 @@ def _write_keras(folder):
 
 def _read_keras(folder):
     bert_keras.load_model(folder / "model.keras").predict(list(TEXTS[:2]), verbose=0)
+
+
+def _write_torch(folder):
+    import torch
+
+    tensors = {"whole": torch.ones(3, 4, dtype=torch.float16), "view": torch.arange(12.0)[4:]}
+    for name in ("zip", "legacy"):
+        torch.save(tensors, folder / f"{name}.bin", _use_new_zipfile_serialization=name == "zip")
+
+
+def _read_torch(folder):
+    for path in folder.glob("*.bin"):
+        _exhaust(read_torch(path).values())
 
 
 def _write_keras_hub(folder):
@@ -196,6 +210,7 @@ TARGETS = {
         lambda folder: _task().backbone.save_to_preset(folder) or (folder / "config.json").unlink(),
         _read_checked_files,
     ),
+    "torch_pickle": Target(_write_torch, _read_torch),
     "tokenizer_json": Target(bert_keras.WordPieceTokenizer(VOCABULARY).save, _use_tokenizer),
     "byte_pair_json": Target(byte_pair_tokenizer(list(TEXTS)).save, _use_tokenizer),
     "vocabulary": Target(_write_vocabulary, _use_tokenizer),
