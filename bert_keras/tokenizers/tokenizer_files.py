@@ -64,8 +64,10 @@ _FURTHER = ("extra_special_tokens", "additional_special_tokens")
 _OF_MODEL = "model_specific_special_tokens"
 # Special tokens without a role here. In a text they are found like the others.
 _ENDS = ("bos_token", "eos_token")
-# Settings of the post-processor, which transformers ignores beside a tokenizer.json.
-_WITHOUT_FILE = ("add_bos_token", "add_eos_token")
+# Keys that transformers ignores beside a tokenizer.json, but for classes that never read one.
+_WITHOUT_FILE = ("add_bos_token", "add_eos_token", "never_split", "sp_model_kwargs", "clean_text")
+_WITHOUT_FILE += ("do_basic_tokenize", "remove_space", "normalization")
+_NEVER_READ_ONE = ("BertJapaneseTokenizer", "BertweetTokenizer", "PhobertTokenizer")
 # Keys of tokenizer_config.json that would change ids -> the values that change nothing here. Any
 # other value is refused. Those above, and `word_tokenizer_type` and its kin, are read. With the
 # others below, these are all arguments of transformers' tokenizers. A key in no list is refused.
@@ -116,7 +118,8 @@ OTHER_KEYS = {
     *("return_special_tokens_mask", "return_overflowing_tokens", "pad_to_max_length", "do_pad"),
     *("max_seq_length", "low_cpu_mem_usage", "task", "transformers_version", "response_schema"),
     *("response_template", "chat_control_tokens", "num_labels", "id2label", "label2id"),
-    *("problem_type", "finetuning_task", "output_attentions", "output_hidden_states"),
+    *("problem_type", "finetuning_task", "output_attentions", "output_hidden_states", "language"),
+    *("use_default_system_prompt", "use_cache", "pretrained_model_name_or_path", "max_seq_len"),
     *("return_dict", "ignore_mismatched_sizes", "attn_implementation", "quantization_config"),
     *(f"{theirs}_id" for theirs in (*_THEIR_ROLES.values(), *_ENDS)),
 }
@@ -386,7 +389,9 @@ def _check_keys(config, tokens, folder):
         ValueError: a key of `FIXED_KEYS` has another value, or a key is in none of the lists.
     """
     path, tokens_path = (folder / name for name in _SETTINGS)
-    ignored = _WITHOUT_FILE if (folder / TOKENIZER_FILE).is_file() else ()
+    has_file = (folder / TOKENIZER_FILE).is_file()
+    reads_file = has_file and config.get("tokenizer_class") not in _NEVER_READ_ONE
+    ignored = _WITHOUT_FILE if reads_file else ()
     for key, values in FIXED_KEYS.items():
         if config.get(key) not in values and key not in ignored:
             raise ValueError(

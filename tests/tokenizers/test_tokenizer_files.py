@@ -16,6 +16,7 @@ from hard_texts import HARD_TEXTS
 
 from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer, vocabulary
 from bert_keras.tokenizers.tokenizer_files import (
+    _WITHOUT_FILE,
     FIXED_KEYS,
     FIXED_SENTENCE_KEYS,
     OTHER_KEYS,
@@ -336,11 +337,14 @@ def test_ordinary_added_tokens_are_not_exported_as_special(tmp_path):
 @pytest.mark.parametrize("key", [*FIXED_KEYS, *FIXED_SENTENCE_KEYS])
 def test_a_setting_that_would_change_ids_is_refused_by_name_and_documented(saved, key):
     of_sentences = key in FIXED_SENTENCE_KEYS
-    if key in ("add_bos_token", "add_eos_token"):
-        (saved / "tokenizer.json").unlink()  # Beside it, they change nothing.
     file = "sentence_bert_config.json" if of_sentences else "tokenizer_config.json"
     values = FIXED_KEYS.get(key, ({},))
     value = {"a": 1} if {} in values else not values[-1] if values[-1] in (True, False) else "left"
+    if key in _WITHOUT_FILE:  # Beside a tokenizer.json, they change nothing where it is read.
+        write_json(saved / file, {key: value, "tokenizer_class": "BertweetTokenizer"})
+        with pytest.raises(ValueError, match=f"{key}.*Received"):
+            Tokenizer.load(saved)
+        (saved / "tokenizer.json").unlink()
     for accepted in values:
         write_json(saved / file, {key: accepted})
         Tokenizer.load(saved)
@@ -391,8 +395,9 @@ def test_keys_that_change_no_ids_change_none_in_transformers_and_here(saved):
     theirs = transformers.BertTokenizer  # It refuses names of its methods.
     keys = OTHER_KEYS - {"auto_map", "backend", "chat_control_tokens"}
     extra = {key: "red" for key in keys if not callable(getattr(theirs, key, None))}
-    extra |= {"init_inputs": [], "padding_side": "left", "add_bos_token": False}
-    write_json(saved / "tokenizer_config.json", plain | extra | {"add_eos_token": False})
+    extra |= {"init_inputs": [], "padding_side": "left", "never_split": ["a"]}
+    extra |= {key: not FIXED_KEYS[key][-1] for key in _WITHOUT_FILE if key != "never_split"}
+    write_json(saved / "tokenizer_config.json", plain | extra)
     assert [row.ids for row in Tokenizer.load(saved).encode(HARD_TEXTS)] == own
     assert transformers.AutoTokenizer.from_pretrained(saved)(HARD_TEXTS)["input_ids"] == own
 
