@@ -115,7 +115,7 @@ def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, Any], list[str]
                 yield where, context, {"id": where, **row}, header if row is record else [*row]
                 continue
             for number, question in enumerate(_checked(f"{path}, {where}", row, "qas", list)):
-                yield f"{where}.qas[{number}]", context, question, [*question]
+                yield f"{where}.qas[{number}]", context, question, question
 
 
 def _example(place, context, record, header):
@@ -148,7 +148,7 @@ def _answers(place, record, header):
         found = {"text": [text], "answer_start": [record["answer_start"]]} if text else []
     elif found is None:
         rule = "an answer must have an 'answer_start', which counts characters from 0"
-        check_at(place, not text, rule, header)
+        check_at(place, not text, rule, [*header])
     if isinstance(found, dict):
         texts, starts = (
             [part] if isinstance(part, (str, int)) else part
