@@ -178,8 +178,9 @@ class TrainingConfig:
         if self.options["gradient_accumulation_steps"] and (reason := why_unequal(task, loss)):
             raise ValueError(
                 "With `gradient_accumulation_steps`, several batches must make the update of one "
-                f"large batch. {reason}. Leave it out, or pass an optimizer that has it, such as "
-                "bert_keras.AdamW(2e-5, gradient_accumulation_steps=4), to accumulate all the same."
+                f"large batch. {reason}. Leave it out. To accumulate anyway, pass an optimizer with "
+                "its own `gradient_accumulation_steps`, such as bert_keras.AdamW(2e-5, "
+                "gradient_accumulation_steps=4)."
             )
         share = distribution.share_of(task) if shares_batches(task) else None
         if share and share.has_own_losses:

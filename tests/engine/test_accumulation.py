@@ -102,7 +102,7 @@ def test_an_unfinished_update_continues_after_loading(reloaded):
 )
 def test_batches_that_cannot_make_the_update_of_the_whole_are_refused(name, reason):
     task = tiny_task(name)
-    with pytest.raises(ValueError, match=f"one large batch.*{reason}.*an optimizer that has it"):
+    with pytest.raises(ValueError, match=f"one large batch.*{reason}.*an optimizer with its own"):
         task.compile(gradient_accumulation_steps=2)
     with pytest.warns(UserWarning, match=f"{reason}.* differs from that of one large batch"):
         task.compile(OPTIMIZERS["AdamW"](gradient_accumulation_steps=2))
