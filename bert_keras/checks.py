@@ -164,7 +164,7 @@ def check_exists(path, rule, advice="", exists=os.path.exists):
         raise FileNotFoundError(f"{rule}. Received: {os.fspath(path)!r}, not found.{_last(advice)}")
 
 
-def check_labels_given(labels, owner, advice=""):
+def check_has_labels(labels, owner, advice=""):
     """Raises `ValueError` if there are no labels to train or to be evaluated with.
 
     Args:
@@ -204,7 +204,7 @@ def raise_at_first(wrong, values, rule, advice="", places=None):
     raise ValueError(f"{rule}. {received}.{_last(advice)}")
 
 
-def raise_if_unused(rule, options, advice="Leave it out."):
+def refuse_options(rule, options, advice="Leave it out."):
     """Raises `ValueError` if an option is set that would have no effect.
 
     Args:
@@ -212,7 +212,7 @@ def raise_if_unused(rule, options, advice="Leave it out."):
         options: dict from names to values; an option of `None` is not set.
         advice: str, what to do; the last sentence of the message.
 
-    Example: `raise_if_unused("`delimiter` is for tables", {"delimiter": ";"})` raises "`delimiter`
+    Example: `refuse_options("`delimiter` is for tables", {"delimiter": ";"})` raises "`delimiter`
     is for tables. Received: delimiter=';'. Leave it out."
     """
     chosen = {name: value for name, value in options.items() if value is not None}
@@ -229,7 +229,7 @@ def refuse_smoothing(rate, rule, advice="Leave it out."):
         rule: str, why not, a sentence without its full stop.
         advice: str, what to do; the last sentence of the message.
     """
-    raise_if_unused(rule, {"label_smoothing": rate or None}, advice)
+    refuse_options(rule, {"label_smoothing": rate or None}, advice)
 
 
 def require(package, to, extra=None, advice=""):

@@ -315,7 +315,7 @@ class DataShard(NamedTuple):
             )
 
 
-def share_of(model: keras.Model, whole: bool = False) -> DataShard:
+def shard_of(model: keras.Model, whole: bool = False) -> DataShard:
     """Returns the `DataShard` of this process in the batches of a model's `fit` and `evaluate`.
 
     Args:

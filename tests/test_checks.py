@@ -75,17 +75,17 @@ def test_what_is_missing_or_would_have_no_effect_is_named(tmp_path):
         f"FileNotFoundError: FILE must exist. Received: {path!r}, not found. Write it."
     )
     assert "not found" in refusal(checks.check_exists, tmp_path, "A file", exists=os.path.isfile)
-    assert refusal(checks.check_labels_given, None, "Reranker", "Pass a score.") == (
+    assert refusal(checks.check_has_labels, None, "Reranker", "Pass a score.") == (
         "ValueError: Reranker needs labels to train or to be evaluated. Received: y=None. Pass a "
         "score."
     )
-    of_tables = functools.partial(refusal, checks.raise_if_unused, "They are for tables")
+    of_tables = functools.partial(refusal, checks.refuse_options, "They are for tables")
     assert of_tables({"separator": None, "quoting": False, "mark": ";"}) == (
         "ValueError: They are for tables. Received: quoting=False, mark=';'. Leave it out."
     )
     checks.check_exists(tmp_path, "A folder must exist", exists=os.path.isdir)
-    checks.check_labels_given([], "Reranker")
-    checks.raise_if_unused("It is for tables", {"separator": None})
+    checks.check_has_labels([], "Reranker")
+    checks.refuse_options("It is for tables", {"separator": None})
 
 
 def test_what_follows_the_rules_is_returned():

@@ -111,7 +111,7 @@ def test_shares_are_the_rows_of_a_batch_and_copies_that_weigh_0():
 def test_batches_are_filled_up_only_where_rows_of_weight_0_do_not_count(monkeypatch):
     tasks = tiny_task("TextEmbedder"), tiny_task("TextEmbedder", objective="triplet")
     monkeypatch.setattr(distribution, "process", lambda: (0, 2))
-    assert [distribution.share_of(task).fills for task in tasks] == [False, True]
+    assert [distribution.shard_of(task).fills for task in tasks] == [False, True]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -140,8 +140,8 @@ def test_each_familys_large_weights_are_cut(family):
 def test_what_would_do_nothing_or_be_wrong_is_refused(monkeypatch):
     task = tiny_classifier()
     optimizer = keras.optimizers.AdamW(clipnorm=1.0)
-    monkeypatch.setattr(recipe, "shares_batches", lambda task: True)
-    monkeypatch.setattr(distribution, "share_of", lambda task, whole=False: DataShard(0, 1, 2))
+    monkeypatch.setattr(recipe, "is_distributed", lambda task: True)
+    monkeypatch.setattr(distribution, "shard_of", lambda task, whole=False: DataShard(0, 1, 2))
     if BACKEND == "jax":  # Every row sees all others there, and gradients are of whole batches.
         task.compile(optimizer, loss=MultipleNegativesRanking())
         return
@@ -158,7 +158,7 @@ def test_what_would_do_nothing_or_be_wrong_is_refused(monkeypatch):
         strategy = type("MultiWorkerMirroredStrategy", (), {"num_replicas_in_sync": 2})()
         monkeypatch.setattr(type(task), "distribute_strategy", strategy)
         with pytest.raises(ValueError, match=r"by tf.distribute.MirroredStrategy.*JAX or PyTorch"):
-            distribution.share_of(task)
+            distribution.shard_of(task)
         monkeypatch.undo()
     monkeypatch.setattr(keras.distribution, "distribution", lambda: "DataParallel")
     with pytest.raises(ValueError, match=f"does nothing with {BACKEND}.*{'torchrun|Mirrored'}"):

@@ -33,7 +33,7 @@ Read = Callable[["Answerer", Any], tuple[Rows, Iterable[Batch]]]
 class Field(NamedTuple):
     """A field of a row of texts.
 
-    Fields:
+    Attributes:
         name: str.
         kind: `"text"`; `"texts"` for a list of them, in the last field; or `"optional"`.
     """
@@ -45,7 +45,7 @@ class Field(NamedTuple):
 class Option(NamedTuple):
     """An option of an answer, with its bounds: Python, server and command line check the same.
 
-    Fields:
+    Attributes:
         name: str.
         type: `int`, `float`, `bool` or `str`; or a tuple of choices.
         default: its value when left out.

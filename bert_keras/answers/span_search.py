@@ -21,7 +21,7 @@ _SCORES_AT_ONCE = 2**22
 class Span(NamedTuple):
     """A candidate answer.
 
-    Fields:
+    Attributes:
         text: str, `context[start:end]`; `""` for "no answer".
         start: int, its first character in the context; `None` for "no answer".
         end: int, the character after its last; `None` for "no answer".
@@ -42,7 +42,7 @@ class Span(NamedTuple):
 class NBest(NamedTuple):
     """The best answers to one question.
 
-    Fields:
+    Attributes:
         spans: list of `Span`, the best first, of different texts; at least one.
         no_answer: `Span` without text, how likely it is that there is no answer.
         no_answer_score: float, `log P(no answer) - log P(best span)`. With the normalization

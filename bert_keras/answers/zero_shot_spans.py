@@ -32,7 +32,7 @@ _WORD = re.compile(r"\w+(?:[-_]\w+)*|\S")
 class PlacedText(NamedTuple):
     """A text, its words, and their tokens; a word without tokens is left out.
 
-    Fields:
+    Attributes:
         text: str.
         spans: list of `(start, end)`, the characters of each word.
         ids: list of int, the tokens of all words.

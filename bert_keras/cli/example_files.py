@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_keras import datasets, metrics
-from bert_keras.checks import check_exists, check_not_empty, raise_if_unused
+from bert_keras.checks import check_exists, check_not_empty, refuse_options
 from bert_keras.cli.measures import TRUE_PAIR
 from bert_keras.cli.options import LAYOUT, passed_flags
 from bert_keras.datasets.labelled_texts import ExampleSet
@@ -24,7 +24,7 @@ TEXT_FLAGS = ("problem_type", "label_separator", *(option.name for option in LAY
 class Splits(NamedTuple):
     """The examples of a training run, each an `ExampleSet` whose last column is the labels.
 
-    Fields:
+    Attributes:
         train, dev, test: the examples, `None` where there are none.
         dev_sets: dict of further ones to measure on, by name.
         settings: dict of the arguments of `from_preset` that follow from the labels.
@@ -157,7 +157,7 @@ def check_columns(kind, flags):
     if known_set(flags):
         names = [x.name for x in kind.data if x.name in flags and x.name != "dataset"]
         advice = "Leave out --dataset" if flags.dataset else "Pass your own files by --train_file"
-        raise_if_unused(
+        refuse_options(
             "Known data sets have known columns", passed_flags(flags, names), f"{advice}."
         )
         return

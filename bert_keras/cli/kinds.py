@@ -47,7 +47,7 @@ NAMES = Option("label_names", list, None, "Names of classes that are numbers, in
 class Kind(NamedTuple):
     """One kind of examples, as a run reads and measures them.
 
-    Fields:
+    Attributes:
         name: str, what `train` calls it.
         model_class: class of the model.
         read: function from the flags of `train` to `Splits`.

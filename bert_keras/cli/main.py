@@ -37,7 +37,7 @@ import warnings
 
 from bert_keras.answers.answerer import Option
 from bert_keras.answers.catalog import ANSWERERS
-from bert_keras.checks import check_exists, raise_if_unused
+from bert_keras.checks import check_exists, refuse_options
 from bert_keras.cli import bootstrap, errors, serve, sources, text_rows
 from bert_keras.cli.bootstrap import WITH_OWN_FLAGS, wants_help
 from bert_keras.cli.options import LAYOUT, TRACEBACK, parse_all, wants_traceback
@@ -239,7 +239,7 @@ def _rows(name, flags, columns, arguments, output_format):
     input_format = flags.input_format or format_of(flags.input or "", "text")
     rule = "The lines of a text have no columns to name"
     unused = {"--columns": flags.columns} if input_format == "text" and len(columns) == 1 else {}
-    raise_if_unused(rule, unused, "Choose --input_format csv, or another one with columns.")
+    refuse_options(rule, unused, "Choose --input_format csv, or another one with columns.")
     options = {option.name: flags[option.name].value for option in LAYOUT}
     rows, layout = None, ()
     if not (flags.columns or flags.input_format or any(x is not None for x in options.values())):

@@ -24,7 +24,7 @@ import time
 
 from absl import logging
 
-from bert_keras.checks import raise_if_unused
+from bert_keras.checks import refuse_options
 from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse, passed_flags
 from bert_keras.corpora import create_pretraining_data, import_records
 from bert_keras.corpora.text_files import expand
@@ -132,7 +132,7 @@ def check_flags(flags):
     elif not flags.static_masking:
         unused = [option.name for option in MASKING]
         rule = "These flags are for --static_masking; other masks are set when the data is read"
-    raise_if_unused(rule, passed_flags(flags, unused), "Leave them out.")
+    refuse_options(rule, passed_flags(flags, unused), "Leave them out.")
 
 
 def make_examples(flags, tokenizer):

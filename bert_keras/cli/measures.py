@@ -22,7 +22,7 @@ TRUE_PAIR = 0.8
 class Measured(NamedTuple):
     """What a model answered, and how right that is.
 
-    Fields:
+    Attributes:
         scores: dict of floats by name, the main one first; empty without labels.
         files: the files of answers, a dict from a name to the content, see `train.write_answers`.
         labels: for each example a pair of its label and the model's, in words; or `None`.

@@ -32,7 +32,7 @@ import keras
 
 import bert_keras
 from bert_keras import distribution, plots, training
-from bert_keras.checks import raise_if_unused
+from bert_keras.checks import refuse_options
 from bert_keras.cli import devices
 from bert_keras.cli.make_pretraining_data import MASKING, masking_of
 from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse, passed_flags
@@ -234,7 +234,7 @@ def choose_objective(flags, phases):
     if objective == "replaced_tokens":
         rule = "--objective replaced_tokens trains two new models that read both ways"
         unused = {"--preset": flags.preset or None, "--causal": flags.causal or None}
-        raise_if_unused(rule, unused, "Leave them out.")
+        refuse_options(rule, unused, "Leave them out.")
     if objective in ("span_boundary", "replaced_tokens", "masked_lm"):
         return objective
     objectives = {folder: manifest_of(folder)["objective"] for folder in all_folders(phases)}
@@ -279,7 +279,7 @@ def check_batches(flags, phases):
     if all(manifest_of(folder)["masking"] for folder in all_folders(phases)):
         masking = passed_flags(flags, [option.name for option in MASKING])
         advice = "Leave them out, or make the data without it."
-        raise_if_unused("Data made with --static_masking keeps its masks", masking, advice)
+        refuse_options("Data made with --static_masking keeps its masks", masking, advice)
 
 
 def check_fits(model, phases):

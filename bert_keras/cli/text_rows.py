@@ -9,7 +9,7 @@ import json
 import sys
 
 from bert_keras import datasets
-from bert_keras.checks import raise_if_unused
+from bert_keras.checks import refuse_options
 from bert_keras.datasets.files import BYTE_ORDER_MARKS, read_lines
 from bert_keras.datasets.table import as_text, find_delimiter, find_name, read_records
 from bert_keras.engine.atomic_files import replacing
@@ -90,7 +90,7 @@ def read_rows(path, kind, columns, has_list=False, separator=None, quoting=None,
     if kind not in ("csv", "tsv"):
         rule = f"--separator and --quoting are for tables, not for {kind!r}"
         advice = "Leave them out, or choose --input_format csv."
-        raise_if_unused(rule, {"--separator": separator, "--quoting": quoting}, advice)
+        refuse_options(rule, {"--separator": separator, "--quoting": quoting}, advice)
     stream = None
     if path in (None, "-"):
         path, stream = "standard input", _standard_input()

@@ -21,7 +21,7 @@ class Documents(NamedTuple):
 
     Thanks to the separators, a row that runs from one document into the next is one slice.
 
-    Fields:
+    Attributes:
         token_ids: int `(total,)`, all tokens; may be a memory map.
         sentence_starts: int64 `(num_sentences,)`, where each sentence begins in `token_ids`.
         sentence_ends: int64 `(num_sentences,)`, where it ends. No sentence is empty.

@@ -19,7 +19,7 @@ NEXT, NOT_NEXT = 0, 1
 class Segments(NamedTuple):
     """The places of the examples' segments in `Documents.token_ids`.
 
-    Fields:
+    Attributes:
         first: int64 `(num_examples, 2)`, start and end of segment A.
         second: int64 `(num_examples, 2)`, start and end of segment B; the same if there is no B.
         not_next: int8 `(num_examples,)`, 0 if B follows A, 1 if it is random or swapped.

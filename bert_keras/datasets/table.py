@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Literal
 
-from bert_keras.checks import check_choice, check_not_empty, raise_if_unused, require
+from bert_keras.checks import check_choice, check_not_empty, refuse_options, require
 from bert_keras.datasets.files import (
     COMPRESSED_NAMES,
     as_record,
@@ -175,7 +175,7 @@ def read_records(
     """
     kind = kind or kind_of(path)
     if kind not in ("csv", "tsv"):
-        raise_if_unused(f"{path} has no delimiter", {"delimiter": delimiter})
+        refuse_options(f"{path} has no delimiter", {"delimiter": delimiter})
     if kind in ("parquet", "feather"):
         yield from _records_of_arrow(path, kind, stream)
         return

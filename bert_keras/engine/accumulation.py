@@ -17,7 +17,7 @@ from keras import ops
 
 from bert_keras import distribution
 from bert_keras.engine import fused_steps as fused
-from bert_keras.engine.train_step import after, inner_optimizer, shares_batches
+from bert_keras.engine.train_step import after, inner_optimizer, is_distributed
 
 # What the present batch weighs; TensorFlow runs each of several devices in a thread of its own.
 _PRESENT = threading.local()
@@ -94,7 +94,7 @@ def _weight_of(model, x, y, sample_weight):
         per_token = getattr(model, "label_per_token", False)
         shape = ops.shape(keras.tree.flatten(y if per_token else x)[0])
         total = ops.cast(shape[0] * (shape[1] if per_token else 1), "float32")
-    return distribution.summed([total])[0] if shares_batches() else total
+    return distribution.summed([total])[0] if is_distributed() else total
 
 
 def _apply(optimizer, grads, trainable_variables=None):

@@ -19,7 +19,7 @@ from bert_keras.checks import check_int
 from bert_keras.engine import fork_guard, variable_paths
 from bert_keras.engine.interrupts import defer_signals
 from bert_keras.engine.keras_internals import data_adapters, takes_training, values
-from bert_keras.engine.train_step import runs_cuda_graphs, shares_batches
+from bert_keras.engine.train_step import is_distributed, runs_cuda_graphs
 
 _lock = threading.Lock()
 
@@ -156,7 +156,7 @@ def resolve_verbose(verbose):
 
     Of several processes only the first one prints.
     """
-    if verbose == "auto" and shares_batches() and distribution.process()[0]:
+    if verbose == "auto" and is_distributed() and distribution.process()[0]:
         return 0
     can_move = sys.stdout.isatty() or "ipykernel" in sys.modules
     return (1 if can_move else 2) if verbose == "auto" else verbose

@@ -27,7 +27,7 @@ from bert_keras.engine.train_step import (
     atomic_end,
     atomic_steps,
     build_optimizer,
-    shares_batches,
+    is_distributed,
 )
 from bert_keras.signatures import check_arguments, parameters_of
 from bert_keras.types import Data, Inputs, LayerOptions, Path, Verbose
@@ -106,7 +106,7 @@ class SafeModel(AtomicTrainStep, keras.Model):
             kwargs["verbose"] = resolve_verbose("auto")
         self._drop_stale_functions()
         build_optimizer(self)
-        if shares_batches(self):
+        if is_distributed(self):
             distribution.copy_first_weights(self)
         with atomic_steps(self), atomic_end(self):
             return super().fit(*args, **kwargs)

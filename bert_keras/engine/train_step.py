@@ -36,15 +36,15 @@ if keras.backend.backend() == "torch":
     import torch
 
 # The state that Keras's steps on JAX take and return, by its number of parts.
-_OF_MODEL = ("trainable_variables", "non_trainable_variables")
+_MODEL_STATE = ("trainable_variables", "non_trainable_variables")
 _STATES = {
-    2: _OF_MODEL,
-    3: (*_OF_MODEL, "metrics_variables"),
-    4: (*_OF_MODEL, "optimizer_variables", "metrics_variables"),
+    2: _MODEL_STATE,
+    3: (*_MODEL_STATE, "metrics_variables"),
+    4: (*_MODEL_STATE, "optimizer_variables", "metrics_variables"),
 }
 
 
-def shares_batches(model=None):
+def is_distributed(model=None):
     """Whether several devices share each batch; otherwise nothing enters `distribution`.
 
     Args:
@@ -72,7 +72,7 @@ def device_scope(model: keras.Model) -> AbstractContextManager[Any]:
 
 def runs_cuda_graphs():
     """Whether this process computes on an NVIDIA GPU and trains alone."""
-    return kernels.torch_device().type == "cuda" and not shares_batches()
+    return kernels.torch_device().type == "cuda" and not is_distributed()
 
 
 class _TorchSteps:
@@ -157,7 +157,7 @@ class _TorchSteps:
             super()._symbolic_build(iterator, data_batch)
 
     def _get_metrics_result_or_logs(self, logs):
-        if shares_batches():
+        if is_distributed():
             distribution.sum_states(self.metrics_variables)
         return super()._get_metrics_result_or_logs(logs)
 
@@ -275,7 +275,7 @@ def atomic_steps(model):
             from bert_keras.engine.tensorflow_data import untuned
 
             stack.enter_context(untuned())
-        if shares_batches(model):
+        if is_distributed(model):
             stack.enter_context(distribution.batches_are_shares())
         stack.enter_context(run_on_exit(model.settle))
         yield

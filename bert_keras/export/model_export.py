@@ -5,7 +5,7 @@ import pathlib
 import keras
 from absl import logging
 
-from bert_keras.checks import raise_if_unused
+from bert_keras.checks import refuse_options
 from bert_keras.engine.atomic_files import replacing, replacing_files
 from bert_keras.export import program_formats as formats
 from bert_keras.export import text_program
@@ -31,7 +31,7 @@ def export(model, filepath, format, verbose=None, input_signature=None, *, text=
     if format in ("onnx", "openvino"):
         rule = f"{format!r} is exported for any number of rows and tokens, without arguments"
         unused = {"input_signature": input_signature, **options}
-        raise_if_unused(rule, unused, "Leave them out.")
+        refuse_options(rule, unused, "Leave them out.")
     else:
         options = {"input_signature": input_signature, **options}
     if format == "onnx" and not str(filepath).endswith(".onnx"):

@@ -14,7 +14,7 @@ from collections import namedtuple
 
 import keras
 
-from bert_keras.checks import check_choice, raise_if_unused, with_extra
+from bert_keras.checks import check_choice, refuse_options, with_extra
 from bert_keras.engine import kernels
 from bert_keras.engine.keras_internals import all_layers
 from bert_keras.export import other_backend, text_program
@@ -37,7 +37,7 @@ def check_format(format, filepath, options):
     if keras.backend.backend() not in backends:
         rule = f"{format!r} is written by {backends[0]}, in a process that takes no such arguments"
         advice = "Save a `.keras` file, and load and export it with KERAS_BACKEND={}."
-        raise_if_unused(rule, options, advice.format(backends[0]))
+        refuse_options(rule, options, advice.format(backends[0]))
 
 
 def check_packages(format):

@@ -13,7 +13,7 @@ from bert_keras.checks import check_choice, check_int, require
 from bert_keras.engine.atomic_files import replacing_files, write_json, write_text
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.export import keras_hub_tokenizer as tokenizers
-from bert_keras.presets.assign import by_path, own_weights, warn
+from bert_keras.presets.assign import by_path, head_weights, warn
 from bert_keras.presets.families import head_class_name, record_of, records
 from bert_keras.presets.formats import keras_hub as names
 from bert_keras.presets.formats.checkpoint import (
@@ -72,7 +72,7 @@ def export_to_keras_hub(model, folder, card=None):
     weights = {names.WEIGHTS: _backbone_tensors(record, backbone, task)}
     if task is not None:
         rows = expand(head.rows, names.KINDS)
-        weights[names.TASK_WEIGHTS] = _tensors(own_weights(task), rows, backbone)
+        weights[names.TASK_WEIGHTS] = _tensors(head_weights(task), rows, backbone)
         arguments = {
             **_task_arguments(task, head),
             "backbone": configs["config.json"],

@@ -4,7 +4,7 @@ from typing import Any, Unpack
 
 import keras
 
-from bert_keras.checks import raise_if_unused
+from bert_keras.checks import refuse_options
 from bert_keras.engine.fast_layer_call import DirectCall
 from bert_keras.layers.activations import get_activation
 from bert_keras.layers.dropout import Dropout
@@ -80,7 +80,7 @@ class Head(DirectCall, keras.layers.Layer):
             options = {"dropout_first": self.dropout_first or None, "norm": norm or None}
             rule = "`dropout_first` and `norm` are for a head with a hidden layer"
             advice = "Name its `hidden_activation`, such as 'gelu', or leave them out."
-            raise_if_unused(rule, options, advice)
+            refuse_options(rule, options, advice)
         if norm:
             self.hidden_norm = self.make_norm(self.layer_norm_epsilon, "hidden_norm", False)
 

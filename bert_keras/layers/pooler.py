@@ -52,7 +52,7 @@ class Pooler(DirectCall, keras.layers.Layer):
 
 POOLINGS = ("pooler", "cls", "mean", "max")
 # Those that need the first token's vector only.
-OF_FIRST_TOKEN = ("pooler", "cls")
+FIRST_TOKEN_POOLINGS = ("pooler", "cls")
 
 
 def pool(outputs: Outputs, padding_mask: Tensor | None, pooling: Pooling) -> Tensor:

@@ -30,7 +30,7 @@ _SIZES = {
 }
 _MOST_PARAMETERS = 2**33
 # Arguments whose value `None` stands for that of another one.
-_TAKEN_FROM = {
+_FALLBACKS = {
     "attention_dropout": "dropout",
     "embedding_dropout": "dropout",
     "embedding_dim": "hidden_dim",
@@ -75,7 +75,7 @@ class Backbone(LoraMixin, BuiltModel):
         `(batch, seq_len, hidden_dim)`, embeddings first, and `attentions`, a tuple of `num_layers`
         floats `(batch, num_heads, seq_len, seq_len)`.
 
-    Fields:
+    Attributes:
         input_names: names of the inputs that it takes.
         vocabulary_size: int, rows of the token table.
         hidden_dim: int, width of the hidden states.
@@ -118,8 +118,8 @@ class Backbone(LoraMixin, BuiltModel):
         parameters = self.parameters_of_constructor()
         optional = {name for name, parameter in parameters.items() if parameter.default is None}
         for argument in optional | {"embedding_dim"} - parameters.keys():
-            if argument in _TAKEN_FROM and getattr(self, argument) is None:
-                setattr(self, argument, getattr(self, _TAKEN_FROM[argument]))
+            if argument in _FALLBACKS and getattr(self, argument) is None:
+                setattr(self, argument, getattr(self, _FALLBACKS[argument]))
         for argument in parameters:
             value = getattr(self, argument)
             if value is not None or argument not in optional:

@@ -19,7 +19,7 @@ STRATEGIES = ("pieces", "whole_words", "spans", "n_grams")
 class MaskedTokens(NamedTuple):
     """A batch of masked rows.
 
-    Fields:
+    Attributes:
         token_ids: int32 `(batch, seq_len)`, with the chosen tokens masked.
         mask_positions: int32 `(batch, num_predictions)`, columns of the chosen tokens, increasing;
             0 after the last one.
@@ -36,7 +36,7 @@ class MaskedTokens(NamedTuple):
 class TokenKinds(NamedTuple):
     """What masking needs to know about a vocabulary.
 
-    Fields:
+    Attributes:
         mask_id: int, the id of `[MASK]`.
         is_special: bool `(vocabulary_size,)`, tokens that are never chosen and never replace one.
         continues_word: bool `(vocabulary_size,)`, pieces that continue a word, such as those with

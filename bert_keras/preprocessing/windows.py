@@ -11,7 +11,7 @@ from ..checks import check_int, raise_at_first
 class Windows(NamedTuple):
     """Where each window lies, one entry per window, ordered by document and start.
 
-    Fields:
+    Attributes:
         documents: int64 `(num_windows,)`, the index of the document.
         starts: int64 `(num_windows,)`, the window's first token within its document.
         lengths: int64 `(num_windows,)`.

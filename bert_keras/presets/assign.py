@@ -91,7 +91,7 @@ def by_path(weights):
     return {relative_path(weight): weight for weight in weights}
 
 
-def own_weights(task):
+def head_weights(task):
     """Returns a task's weights without its backbone's, by paths that begin with `head/`."""
     backbone = {id(weight) for weight in task.backbone.weights}
     weights = by_path(weight for weight in task.weights if id(weight) not in backbone)

@@ -18,7 +18,7 @@ _JUDGEMENT = (
 class RetrievalData(NamedTuple):
     """A corpus, queries, and judgements.
 
-    Fields:
+    Attributes:
         corpus: dict, id -> text.
         queries: dict, id -> text; each has judgements.
         relevance: dict, id of a query -> dict, id of a document -> int; above 0 is relevant.

@@ -12,7 +12,7 @@ import keras
 from bert_keras import distribution
 from bert_keras.checks import as_column, as_str
 from bert_keras.engine.keras_internals import data_adapters
-from bert_keras.engine.train_step import shares_batches
+from bert_keras.engine.train_step import is_distributed
 from bert_keras.preprocessing.batching import BucketedBatches, PreparedBatches, as_one_batch
 from bert_keras.tasks.encoded_labels import token_weights
 from bert_keras.tasks.user_columns import check_is_dataset, has_names, is_text, normalize_columns
@@ -57,8 +57,8 @@ def adapt(task, x, training=True):
     """
     check_is_dataset(x)
     share = None
-    if training and shares_batches(task):
-        share = distribution.share_of(task)
+    if training and is_distributed(task):
+        share = distribution.shard_of(task)
     prepare = functools.partial(_prepared, task, training, share)
     if isinstance(x, keras.utils.PyDataset):
         skips_checks = isinstance(x, (BucketedBatches, PreparedBatches)) or x.use_multiprocessing
@@ -78,9 +78,9 @@ def adapt(task, x, training=True):
     return x
 
 
-def share_batches(task, batches):
+def shard_batches(task, batches):
     """Returns batches of all examples, of which each process computes its rows."""
-    share = distribution.share_of(task, whole=True)
+    share = distribution.shard_of(task, whole=True)
     if share.replicas == 1:
         return batches
     for rows, _ in batches.batches:

@@ -11,7 +11,7 @@ from keras import ops
 
 from bert_keras.checks import check_int, check_number
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
-from bert_keras.presets.assign import by_path, own_weights
+from bert_keras.presets.assign import by_path, head_weights
 from bert_keras.presets.families.record import TASKS
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.teacher_student import JointTask
@@ -239,7 +239,7 @@ def _student_of_layers(teacher, layers):
     student = keras.saving.deserialize_keras_object(config)
     student.preprocessor = teacher.preprocessor
     pairs = [(by_path(teacher.backbone.weights), by_path(student.backbone.weights))]
-    pairs += [(own_weights(teacher), own_weights(student))]
+    pairs += [(head_weights(teacher), head_weights(student))]
     for teacher_weights, student_weights in pairs:
         for path, weight in student_weights.items():
             path = re.sub(r"(?<=^encoder/layer_)\d+", lambda m: str(layers[int(m[0])]), path)

@@ -12,13 +12,13 @@ from bert_keras.answers.prompts import check_prompts
 from bert_keras.checks import (
     as_texts,
     check_choice,
+    check_has_labels,
     check_int,
-    check_labels_given,
     check_same_length,
     check_shape,
     describe,
     raise_at_first,
-    raise_if_unused,
+    refuse_options,
     refuse_smoothing,
 )
 from bert_keras.engine.remat import in_chunks
@@ -246,9 +246,9 @@ class Embedder(Task):
             )
         required = {"similarity": "a score for each pair", **_TEACHER_LABELS}.get(self.objective)
         if required:
-            check_labels_given(labels, type(self).__name__, f"Pass {required}.")
+            check_has_labels(labels, type(self).__name__, f"Pass {required}.")
         if labels is not None and self.objective == "triplet":
-            raise_if_unused("The objective 'triplet' has no labels", {"y": labels})
+            refuse_options("The objective 'triplet' has no labels", {"y": labels})
         if labels is not None and self.objective == "ranking" and num_texts == 2:
             self._check_are_groups(labels)
         labels = self.encode_labels(np.arange(count) if labels is None else labels)

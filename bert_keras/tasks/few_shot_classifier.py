@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bert_keras.answers.probabilities import softmax
-from bert_keras.checks import as_texts, check_int, check_labels_given, check_same_length, describe
+from bert_keras.checks import as_texts, check_has_labels, check_int, check_same_length, describe
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.encoded_labels import as_classes, learn_label_names
@@ -173,7 +173,7 @@ class FewShotClassifier(TextClassifier):
                 f"FewShotClassifier trains on single texts. Received: {len(texts)} columns. Join "
                 "the texts of a row, or use `TextClassifier` for pairs."
             )
-        check_labels_given(y, "FewShotClassifier", "Pass one label for each text.")
+        check_has_labels(y, "FewShotClassifier", "Pass one label for each text.")
         if (note := learn_label_names(self, y)) and keras.config.is_interactive_logging_enabled():
             print(note)
         texts, labels = as_texts(texts), as_classes(self.encode_labels(y))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_keras.checks import raise_if_unused
+from bert_keras.checks import refuse_options
 from bert_keras.engine.atomic_files import reading, retry_if_changed
 from bert_keras.engine.keras_file import load_model
 from bert_keras.migration_hints import renamed_argument
@@ -10,7 +10,7 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import arguments_of
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
-from bert_keras.presets.assign import NewHead, own_weights, warn
+from bert_keras.presets.assign import NewHead, head_weights, warn
 from bert_keras.presets.resolve import model_of_run
 
 
@@ -35,7 +35,7 @@ def _task_of_run(cls, path, arguments):
     """Returns the best model of a `train` run; raises unless it is a `cls`."""
     rule = f"The model of a run is loaded as it was trained, without arguments: {path}"
     advice = "To begin anew, pass the preset that the run began from."
-    raise_if_unused(rule, {"arguments": arguments or None}, advice)
+    refuse_options(rule, {"arguments": arguments or None}, advice)
     task = load_model(path)
     if not isinstance(task, cls):
         name = type(task).__name__
@@ -61,7 +61,10 @@ def _make_task(cls, preset, load_weights, arguments):
     # A head from the preset must not be larger than the preset's weights; a new one may be.
     is_preset_head = load_weights and saved and not changed
     is_as_saved = passed["task"].keys() <= {"preprocessor"}
-    with source.filling(is_preset_head), reading(source.folder if is_as_saved else None):
+    with (
+        source.limiting_parameters(is_preset_head),
+        reading(source.folder if is_as_saved else None),
+    ):
         task = cls(backbone, **settings)
     if load_weights:
         _load_weights(source, backbone, task, changed)
@@ -106,7 +109,7 @@ def _load_weights(source, backbone, task, changed):
         source.load_backbone_weights(backbone, task)
         if not changed:
             source.load_head_weights(task)
-    if changed and own_weights(task):
+    if changed and head_weights(task):
         rule = f"The preset's head has other {changed} than requested"
         warn(f"{rule}, so the new head starts at random and needs training.", NewHead)
 

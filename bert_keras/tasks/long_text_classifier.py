@@ -11,7 +11,7 @@ from bert_keras.answers.classes import DocumentAnswerer, DocumentLogitsAnswerer
 from bert_keras.checks import check_choice, check_int, raise_at_first
 from bert_keras.heads.document import WindowHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
-from bert_keras.layers.pooler import OF_FIRST_TOKEN, POOLINGS, pool
+from bert_keras.layers.pooler import FIRST_TOKEN_POOLINGS, POOLINGS, pool
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import flatten_texts
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -117,7 +117,7 @@ class LongTextClassifier(TextClassifier):
 
     def call(self, inputs, training=None):
         merged = flatten_texts(inputs)
-        options = {"training": training, "first_token_only": self.pooling in OF_FIRST_TOKEN}
+        options = {"training": training, "first_token_only": self.pooling in FIRST_TOKEN_POOLINGS}
         outputs = self.backbone_outputs(merged, **options)
         vectors = pool(outputs, merged.get(PADDING_MASK), self.pooling)
         num_windows = ops.shape(inputs[TOKEN_IDS])[1]

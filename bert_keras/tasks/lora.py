@@ -8,10 +8,10 @@ from typing import Self
 import keras
 import numpy as np
 
-from bert_keras.checks import raise_if_unused
+from bert_keras.checks import refuse_options
 from bert_keras.engine.atomic_files import reading, retry_if_changed
 from bert_keras.models.adapters import DEFAULT_TARGETS
-from bert_keras.presets.assign import assign, by_path, own_weights
+from bert_keras.presets.assign import assign, by_path, head_weights
 from bert_keras.presets.formats import peft
 from bert_keras.presets.safetensors_io import read_safetensors, write_safetensors
 from bert_keras.tasks.freezing import excluded_weights
@@ -38,7 +38,7 @@ class AdaptedTask:
             options = {"lora_alpha": alpha, "lora_layers": layers}
             options["lora_targets"] = None if targets == DEFAULT_TARGETS else targets
             rule = "`lora_alpha`, `lora_targets` and `lora_layers` are options of `lora_rank`"
-            raise_if_unused(rule, options, "Pass the rank, for instance 8.")
+            refuse_options(rule, options, "Pass the rank, for instance 8.")
         self._lora = rank, alpha, targets, layers
         self._check_frozen_with_lora()
 
@@ -88,8 +88,8 @@ class AdaptedTask:
         config = {k: v for k, v in self.get_config().items() if k not in LORA_ARGUMENTS}
         config |= {"backbone": self.backbone.without_adapters(), "preprocessor": self.preprocessor}
         plain = type(self).from_config(config)
-        weights = own_weights(plain)
-        for path, weight in own_weights(self).items():
+        weights = head_weights(plain)
+        for path, weight in head_weights(self).items():
             weights[path].assign(keras.ops.convert_to_numpy(weight))
         return plain
 
@@ -160,7 +160,7 @@ class AdaptedTask:
 
     def _adapters_and_head(self):
         """Returns the variables of the file by their paths."""
-        return {**by_path(self.backbone.adapter_weights), **own_weights(self)}
+        return {**by_path(self.backbone.adapter_weights), **head_weights(self)}
 
     def _lora_settings(self):
         """Returns what must be equal in a file and in a task: JSON values by argument."""

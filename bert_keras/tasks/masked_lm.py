@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bert_keras.answers.probabilities import log_softmax
 from bert_keras.answers.tokens import MaskAnswerer, MaskRows
-from bert_keras.checks import check_shape, check_type, raise_at_first, raise_if_unused
+from bert_keras.checks import check_shape, check_type, raise_at_first, refuse_options
 from bert_keras.heads.masked_tokens import HEAD_OPTIONS, OF_VOCABULARY, MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
@@ -191,7 +191,7 @@ class MaskedLM(Task):
     def row_labels(self, x: Texts, y: Labels | None) -> NDArray[np.int32]:
         """Returns a label for each text: no labels are needed here, so 0."""
         rule = f"Texts of a {type(self).__name__} have no labels: `fit(texts)` masks them"
-        raise_if_unused(rule, {"y": y})
+        refuse_options(rule, {"y": y})
         return np.zeros(num_examples(x), "int32")
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):

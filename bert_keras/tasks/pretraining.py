@@ -7,7 +7,7 @@ import keras
 
 from bert_keras.answers.classes import NextSentenceAnswerer, check_are_pairs
 from bert_keras.answers.tokens import MaskAnswerer
-from bert_keras.checks import check_labels_given
+from bert_keras.checks import check_has_labels
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.pretraining_heads import PretrainingHead
 from bert_keras.tasks import next_sentence_prediction as next_sentence
@@ -121,7 +121,7 @@ class Pretraining(MaskedLM):
     def row_labels(self, x, y):
         """Returns the label of each pair, checked; see `MaskedLM`."""
         check_are_pairs(x)
-        check_labels_given(y, "Pretraining", "Pass a label for each pair: 0 is next, 1 is random.")
+        check_has_labels(y, "Pretraining", "Pass a label for each pair: 0 is next, 1 is random.")
         return next_sentence.encode_next_labels(y)
 
     def is_next(

@@ -11,8 +11,8 @@ from bert_keras.answers import span_search
 from bert_keras.answers.span_search import NBest, SpanAnswerer
 from bert_keras.checks import (
     check_choice,
+    check_has_labels,
     check_int,
-    check_labels_given,
     check_number,
     check_shape,
     is_number,
@@ -215,7 +215,7 @@ class QuestionAnswering(Task):
             return self.cut(x)
         x, y = question_examples.as_columns(x, y)
         advice = "Pass (text, start character) for each question, or None for no answer."
-        check_labels_given(y, "QuestionAnswering", advice)
+        check_has_labels(y, "QuestionAnswering", advice)
         questions, contexts = self._questions_of(x)
         starts, ends, unusable = question_examples.read_answers(contexts, y)
         span_search.check_not_blank(questions, contexts, unusable)

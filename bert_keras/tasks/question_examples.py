@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_keras.checks import check_labels_given, is_int, raise_at_first, raise_if_unused
+from bert_keras.checks import check_has_labels, is_int, raise_at_first, refuse_options
 
 
 class Answer(NamedTuple):
@@ -85,7 +85,7 @@ def as_columns(x, y=None):
         is_columns = isinstance(x, tuple) and isinstance(y, tuple)
         return x, list(y) if is_columns else y
     advice = "Leave it out, or pass `(questions, contexts)` and answers."
-    raise_if_unused("A list of QuestionExample has its answers in it", {"y": y}, advice)
+    refuse_options("A list of QuestionExample has its answers in it", {"y": y}, advice)
     columns = ([example.question for example in x], [example.context for example in x])
     return columns, [_answer_of(example) for example in x]
 
@@ -198,5 +198,5 @@ def right_answers(x, y):
     """
     if are_examples(x):
         return [[answer.text for answer in example.answers] for example in x]
-    check_labels_given(y, "QuestionAnswering", "Pass the answers to each question.")
+    check_has_labels(y, "QuestionAnswering", "Pass the answers to each question.")
     return [[a.text for a in _candidates(answer, index)] for index, answer in enumerate(y)]

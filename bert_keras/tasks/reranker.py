@@ -21,7 +21,7 @@ from bert_keras.checks import (
     as_column,
     as_texts,
     check_choice,
-    check_labels_given,
+    check_has_labels,
     check_shape,
     raise_at_first,
 )
@@ -181,7 +181,7 @@ text, `(num_examples, num_texts)` |
                 number will do.
         """
         advice = "Pass the relevance of each pair, or `(queries, positives, negatives)`."
-        check_labels_given(labels, "Reranker", advice)
+        check_has_labels(labels, "Reranker", advice)
         labels = super().encode_labels(labels)
         self._check_relevance(labels)
         return labels

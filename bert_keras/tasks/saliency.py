@@ -22,7 +22,7 @@ BASELINES = ("mask", "pad", "zero")
 class Saliency(NamedTuple):
     """The scores of one text.
 
-    Fields:
+    Attributes:
         tokens: list of str, the tokens that the model read, special tokens included.
         scores: float32 `(num_tokens,)`; positive for tokens that raise the target's logit. `[CLS]`
             and `[SEP]` are the same in the baseline, so their scores are 0.

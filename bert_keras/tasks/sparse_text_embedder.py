@@ -99,7 +99,7 @@ class SparseTextEmbedder(Embedder):
 
     answerers = (SparseAnswerer,)
     # Family settings and presets treat this head as that of a `MaskedLM`.
-    head_of = "MaskedLM"
+    head_like = "MaskedLM"
     compatible_heads = types.MappingProxyType(
         {
             "MaskedLM": {"head/": "head/"},

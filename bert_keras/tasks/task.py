@@ -15,13 +15,13 @@ from bert_keras.answers.answerer import Answerer
 from bert_keras.checks import (
     as_column,
     as_str,
+    check_has_labels,
     check_int,
-    check_labels_given,
     check_not_empty,
     is_table,
 )
 from bert_keras.engine.jax_compilation_cache import COMPILES_SHAPES
-from bert_keras.engine.train_step import shares_batches
+from bert_keras.engine.train_step import is_distributed
 from bert_keras.inputs import TOKEN_IDS, check_keys
 from bert_keras.layers.initializer import build_parts
 from bert_keras.metrics.label_kinds import LabelKind
@@ -43,7 +43,7 @@ from bert_keras.tasks.dataset_adapters import (
     IterableBatches,
     adapt,
     dataset_arguments,
-    share_batches,
+    shard_batches,
 )
 from bert_keras.tasks.encoded_labels import (
     class_weight_by_index,
@@ -83,7 +83,7 @@ from bert_keras.types import (
 class ServingSignature(NamedTuple):
     """A task's answer to a text in a program; a task class sets its own as `serving_signature`.
 
-    Fields:
+    Attributes:
         output: str, the name of the model's output.
         labels: tuple of str, the names of its columns, or `None` if they are not classes.
         num_texts: tuple of ints: 1 if single texts have an answer, 2 if pairs do.
@@ -672,7 +672,7 @@ class Task(AdaptedTask, BuiltModel):
         """
         x, y, sample_weight, kind = columns
         if training and y is None and self.needs_labels:
-            check_labels_given(y, type(self).__name__)
+            check_has_labels(y, type(self).__name__)
         if kind != "arrays":
             self.check_has_preprocessor()
             x = as_column(x) if kind == "batches" else x
@@ -721,7 +721,7 @@ class Task(AdaptedTask, BuiltModel):
             batches.choose_buckets(num_epochs, size)
         if epoch:
             batches.epoch = epoch
-        return share_batches(self, batches) if shares_batches(self) else batches
+        return shard_batches(self, batches) if is_distributed(self) else batches
 
     def _evaluation_arguments(self, columns, batch_size):
         """Returns the arguments of `keras.Model.evaluate` that hold the data, checked."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bert_keras.answers.classes import ClassAnswerer, LogitsAnswerer, class_probabilities
 from bert_keras.answers.entailment import ZeroShotAnswerer
-from bert_keras.checks import check_choice, check_number, raise_if_unused, refuse_smoothing
+from bert_keras.checks import check_choice, check_number, refuse_options, refuse_smoothing
 from bert_keras.engine.keras_internals import tracker_of
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
@@ -23,7 +23,7 @@ from bert_keras.tasks import encoded_labels
 from bert_keras.tasks.task import ServingSignature, Task
 from bert_keras.tasks.user_columns import is_empty
 from bert_keras.tasks.validation import dropout_of, head_for, head_settings
-from bert_keras.training.default_hyperparameters import start_at_shares
+from bert_keras.training.default_hyperparameters import start_at_label_frequencies
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import (
     Data,
@@ -119,7 +119,7 @@ cross-entropy | logits `(batch, num_classes)` |
         self.temperature = check_number("temperature", temperature, above=0.0)
         if problem_type == "regression" and temperature != 1:
             rule = "`temperature` is for probabilities, which a regression does not have"
-            raise_if_unused(rule, {"temperature": temperature})
+            refuse_options(rule, {"temperature": temperature})
         self.problem_type = check_choice("problem_type", problem_type, encoded_labels.PROBLEM_TYPES)
         self.has_classes = problem_type == "single_label"
         self.has_imbalanced_targets = problem_type == "multi_label"
@@ -187,7 +187,7 @@ cross-entropy | logits `(batch, num_classes)` |
         """
         labels = getattr(data, "labels", None)  # A stream does not know them beforehand.
         if self.has_imbalanced_targets and labels is not None:
-            start_at_shares(self.head, labels)
+            start_at_label_frequencies(self.head, labels)
 
     @property
     def serving_signature(self) -> ServingSignature:
@@ -202,7 +202,7 @@ cross-entropy | logits `(batch, num_classes)` |
             labels, self.problem_type, self.num_classes, self.label_names
         )
         if self.has_classes and labels.ndim == 2:
-            self.recipe.check_takes_shares()
+            self.recipe.check_takes_probabilities()
         return labels
 
     def set_num_classes(self, num_classes: int) -> None:

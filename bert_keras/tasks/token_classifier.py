@@ -26,7 +26,7 @@ from bert_keras.checks import (
     is_column,
     is_int,
     raise_at_first,
-    raise_if_unused,
+    refuse_options,
     refuse_smoothing,
 )
 from bert_keras.heads.token import TokenHead
@@ -446,7 +446,7 @@ class TokenClassifier(Task):
         """Returns the entity tag that each tag index is read as; empty if tags mark no entities."""
         if self.label_names is None:
             rule = "Entities of a scheme need tags by name, and this task has no `label_names`"
-            raise_if_unused(rule, {"scheme": scheme or None})
+            refuse_options(rule, {"scheme": scheme or None})
             return []
         is_mixed = find_odd_tags(self.label_names)
         readings = {} if is_mixed else entity_readings(self.label_names)

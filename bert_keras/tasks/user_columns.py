@@ -43,7 +43,7 @@ _IGNORED = -100
 class Columns(NamedTuple):
     """Examples in this package's form.
 
-    Fields:
+    Attributes:
         x: raw examples, a list or a tuple of lists; ready inputs, a dict of arrays; or a data set
             that yields batches.
         y: labels, or `None`. A list for raw examples, unless they are an array of numbers.
@@ -288,7 +288,7 @@ def is_candidates(x):
 class Form(NamedTuple):
     """What the raw examples of a task look like.
 
-    Fields:
+    Attributes:
         fits: function of `x` that says whether it may be such examples.
         names: tuples of names of columns to read; the first that a table has is taken. Without a
             match it is the only column that holds str, besides labels and ids, or two columns with

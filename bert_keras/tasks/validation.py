@@ -3,7 +3,7 @@
 from bert_keras.checks import check_choice, check_int, check_type
 from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.heads.sequence import SequenceHead
-from bert_keras.layers.pooler import OF_FIRST_TOKEN
+from bert_keras.layers.pooler import FIRST_TOKEN_POOLINGS
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import layer_for
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -23,7 +23,7 @@ def reads_first_token_only(task):
     if overrides(task, "head_outputs"):
         return False
     head = getattr(task, "head", None)
-    return type(head) in (SequenceHead, EmbeddingHead) and head.pooling in OF_FIRST_TOKEN
+    return type(head) in (SequenceHead, EmbeddingHead) and head.pooling in FIRST_TOKEN_POOLINGS
 
 
 def overrides(task, *names):

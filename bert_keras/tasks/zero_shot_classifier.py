@@ -3,7 +3,7 @@
 from typing import Any, Self
 
 from bert_keras.answers.entailment import entailment_columns
-from bert_keras.checks import raise_if_unused
+from bert_keras.checks import refuse_options
 from bert_keras.models.export_mixin import exported_task
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.types import Path, Texts, Threshold
@@ -55,7 +55,7 @@ class ZeroShotClassifier:
         """
         exported = exported_task(source)
         if exported is not None:
-            raise_if_unused("An exported folder takes no arguments", {"arguments": kwargs or None})
+            refuse_options("An exported folder takes no arguments", {"arguments": kwargs or None})
         return cls(exported or TextClassifier.from_preset(source, **kwargs))
 
     def classify(

@@ -10,7 +10,7 @@ class Layout(NamedTuple):
 
     BERT's is `[CLS] A [SEP] B [SEP]`, RoBERTa's `<s> A </s></s> B </s>`.
 
-    Fields:
+    Attributes:
         before: tuple of int, ids before the first text.
         between: tuple of int, ids between the two texts of a pair.
         after: tuple of int, ids after the last text.

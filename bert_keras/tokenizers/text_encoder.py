@@ -47,7 +47,7 @@ class Encoding(NamedTuple):
     All fields are lists of the same length with one entry per piece, including special tokens
     unless they are left out.
 
-    Fields:
+    Attributes:
         ids: int, the id in the vocabulary.
         pieces: str, the piece itself.
         offsets: (start, end), the characters `text[start:end]` of the original text that the piece
@@ -69,7 +69,7 @@ class Encoding(NamedTuple):
 class Pieces(NamedTuple):
     """The tokens of a sentence, without special tokens.
 
-    Fields:
+    Attributes:
         ids: list of int.
         word_ids: list of int, the number of each token's word.
         offsets: list of `(start, end)`, characters of the text, or of its word in a list of words.

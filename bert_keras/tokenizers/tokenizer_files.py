@@ -61,7 +61,7 @@ _FLAGS = {
 _LITERAL = ("PreTrainedTokenizerFast", "TokenizersBackend")
 _NORMALIZER_FLAGS = ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents")
 _FURTHER = ("extra_special_tokens", "additional_special_tokens")
-_OF_MODEL = "model_specific_special_tokens"
+_MODEL_STATE = "model_specific_special_tokens"
 # Special tokens without a role here. In a text they are found like the others.
 _ENDS = ("bos_token", "eos_token")
 # Keys that transformers ignores beside a tokenizer.json, but for classes that never read one.
@@ -93,7 +93,7 @@ FIXED_KEYS = {
 }
 READ_KEYS = {*_FLAGS.values(), *_FURTHER, "keep_accents", "word_tokenizer_type"}
 READ_KEYS |= {"subword_tokenizer_type", "added_tokens_decoder", "model_max_length", "max_len"}
-READ_KEYS |= {"tokenizer_class", "model_input_names", "split_special_tokens", _OF_MODEL}
+READ_KEYS |= {"tokenizer_class", "model_input_names", "split_special_tokens", _MODEL_STATE}
 READ_KEYS |= {*_THEIR_ROLES.values(), *_ENDS}
 # Keys that change no ids: files, names, padding, decoding, and arguments of a later call or of
 # `from_pretrained`, which transformers writes into the file.
@@ -421,7 +421,7 @@ def _tokens_of_model(config):
     """
     usual = {*_THEIR_ROLES.values(), *_ENDS}
     found = {k: v for k, v in config.items() if k.endswith("_token") and isinstance(v, str)}
-    return {k: found[k] for k in found.keys() - usual} | (config.get(_OF_MODEL) or {})
+    return {k: found[k] for k in found.keys() - usual} | (config.get(_MODEL_STATE) or {})
 
 
 def _check_known(unknown, path, package):

@@ -17,7 +17,7 @@ from bert_keras.types import Path
 class _Kind(NamedTuple):
     """How the checkpoints of a family use a SentencePiece file.
 
-    Fields:
+    Attributes:
         begins: tuple of str, the file's first pieces.
         first: tuple of str, the tokens that replace them.
         last: tuple of str, the tokens after all other pieces.

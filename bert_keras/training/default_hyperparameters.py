@@ -67,7 +67,7 @@ def bias_of_new(head: keras.layers.Layer) -> keras.Variable | None:
     return None if bias is None or keras.ops.convert_to_numpy(bias).any() else bias
 
 
-def start_at_shares(head: keras.layers.Layer, labels: ArrayLike) -> None:
+def start_at_label_frequencies(head: keras.layers.Layer, labels: ArrayLike) -> None:
     """Sets the bias of a new head to `log(p / (1 - p))`, for the share p of texts with each label.
 
     The head then begins by predicting these shares. From a bias of 0, which predicts one half, a

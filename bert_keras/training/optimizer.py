@@ -17,7 +17,7 @@ from bert_keras.checks import check_int, check_number, check_rates
 from bert_keras.engine import fused_steps as fused
 from bert_keras.engine.accumulation import own_variables
 from bert_keras.engine.keras_internals import schedule_of, values
-from bert_keras.engine.train_step import after, shares_batches
+from bert_keras.engine.train_step import after, is_distributed
 from bert_keras.types import OptimizerOptions
 
 # The last part of a variable's path: every bias, and the scale and shift of every norm.
@@ -261,7 +261,7 @@ class AdamW(keras.optimizers.Optimizer):
         """Updates the variables, see `keras.optimizers.Optimizer.apply`."""
         if keras.backend.backend() == "tensorflow":
             grads = [fused.dense_gradient(gradient) for gradient in grads]
-        if shares_batches():
+        if is_distributed():
             grads = distribution.summed(grads)
         # Without this dependency, weight decay and the step counter, which need no gradient, would
         # also run in a step that fails, for example at an id outside its table.

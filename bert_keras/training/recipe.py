@@ -13,12 +13,12 @@ from bert_keras.checks import (
     check_choice,
     check_int,
     check_number,
-    raise_if_unused,
+    refuse_options,
     refuse_smoothing,
 )
 from bert_keras.engine.accumulation import why_unequal
 from bert_keras.engine.keras_internals import schedule_of
-from bert_keras.engine.train_step import device_scope, inner_optimizer, shares_batches
+from bert_keras.engine.train_step import device_scope, inner_optimizer, is_distributed
 from bert_keras.signatures import check_arguments
 from bert_keras.training.averages import steps_done
 from bert_keras.training.default_hyperparameters import (
@@ -49,8 +49,8 @@ PROBABILITY_LOSSES = {
 }
 # Losses of one-hot labels, and those of scores. `str`: when a loss is checked, only names of losses
 # of scores are left, see `_as_loss_of_logits`.
-OF_ONE_HOT = (keras.losses.CategoricalCrossentropy, keras.losses.CategoricalFocalCrossentropy)
-PER_SCORE = (str, keras.losses.BinaryCrossentropy, keras.losses.BinaryFocalCrossentropy)
+ONE_HOT_LOSSES = (keras.losses.CategoricalCrossentropy, keras.losses.CategoricalFocalCrossentropy)
+SCORE_LOSSES = (str, keras.losses.BinaryCrossentropy, keras.losses.BinaryFocalCrossentropy)
 # The arguments of `Task.compile` that configure the optimizer.
 DEFAULTS = {
     "learning_rate": None,  # See `default_hyperparameters`.
@@ -122,7 +122,7 @@ class TrainingConfig:
         if not self.makes_optimizer:
             rule = f"{sorted(unused)} are for optimizer='auto' or 'lamb', not for {optimizer!r}"
             advice = "Set them in that optimizer, such as bert_keras.AdamW, or leave it out."
-            raise_if_unused(rule, unused, advice)
+            refuse_options(rule, unused, advice)
         is_instance = isinstance(optimizer, keras.optimizers.Optimizer)
         rate = optimizer.learning_rate if is_instance else options["learning_rate"]
         if rate is not None:
@@ -148,7 +148,7 @@ class TrainingConfig:
         """Whether the loss is the task's own."""
         return self._loss == "auto"
 
-    def check_takes_shares(self):
+    def check_takes_probabilities(self):
         """Raises `ValueError` if the loss takes class indices, not a probability per class."""
         if isinstance(self._loss, keras.losses.SparseCategoricalCrossentropy):
             raise ValueError(
@@ -162,7 +162,9 @@ class TrainingConfig:
         loss = self._loss
         if loss == "auto":
             loss = task.default_loss(self.label_smoothing)
-        elif isinstance(loss, PER_SCORE) and isinstance(task.default_loss(0.0), SparseCrossentropy):
+        elif isinstance(loss, SCORE_LOSSES) and isinstance(
+            task.default_loss(0.0), SparseCrossentropy
+        ):
             raise ValueError(
                 "This task's labels are class indices, and its outputs have one score per class. "
                 f"Received: loss={loss!r}, whose labels have the shape of the scores. Leave it out "
@@ -173,18 +175,18 @@ class TrainingConfig:
             refuse_smoothing(
                 self.label_smoothing, "`label_smoothing` is for loss='auto'", "Set it in your loss."
             )
-            if isinstance(loss, OF_ONE_HOT):
+            if isinstance(loss, ONE_HOT_LOSSES):
                 loss = OneHotLoss(loss)
         if self.options["gradient_accumulation_steps"] and (reason := why_unequal(task, loss)):
             raise ValueError(
                 "With `gradient_accumulation_steps`, several batches must make the update of one "
-                f"large batch. {reason}. Leave it out. To accumulate anyway, pass an optimizer with "
-                "its own `gradient_accumulation_steps`, such as bert_keras.AdamW(2e-5, "
+                f"large batch. {reason}. Leave it out. To accumulate anyway, pass an optimizer "
+                "with its own `gradient_accumulation_steps`, such as bert_keras.AdamW(2e-5, "
                 "gradient_accumulation_steps=4)."
             )
-        share = distribution.share_of(task) if shares_batches(task) else None
+        share = distribution.shard_of(task) if is_distributed(task) else None
         if share and share.has_own_losses:
-            loss = _of_all_devices(loss, share, task)
+            loss = _averaged_over_devices(loss, share, task)
         return {**self.keras_arguments, "loss": loss, **self._metrics_for(task)}
 
     def _metrics_for(self, task):
@@ -310,7 +312,7 @@ class TrainingConfig:
             self._random_state, self.num_epochs = None, None if steps_per_epoch else chosen
         if initial_epoch == 0 or self.seed is None:
             self.seed = random.getrandbits(31)
-            if shares_batches(task):
+            if is_distributed(task):
                 self.seed = distribution.broadcast_from_rank0(self.seed)
         if bucket_window is not None or initial_epoch == 0:
             self.bucket_window = bucket_window
@@ -325,7 +327,7 @@ class TrainingConfig:
         state, self._random_state = self._random_state, None
         has_one_loader = steps_per_epoch is not None
         before = [] if state is None else [RestoreState(state, has_one_loader=has_one_loader)]
-        after = [PerProcessRng()] if shares_batches(task) else []
+        after = [PerProcessRng()] if is_distributed(task) else []
         return epochs, [*before, *(callbacks or ()), *after], note
 
     def _start(self, task, steps, epochs, initial_epoch):
@@ -338,7 +340,7 @@ class TrainingConfig:
         Returns:
             A line that says how the run differs from the paper's recipe, or `None`.
         """
-        if shares_batches(task) and distribution.share_of(task).has_own_losses:
+        if is_distributed(task) and distribution.shard_of(task).has_own_losses:
             _check_sums_gradients(task)
         if not self.makes_optimizer:
             return None
@@ -355,7 +357,7 @@ class TrainingConfig:
             frozen_paths = optimizer.frozen_paths if optimizer.built else []
             total_steps = None if steps is None else max(1, steps * (epochs - initial_epoch))
             optimizer = self.make_optimizer(task, total_steps)
-            task.compile_with(optimizer, keeps_losses=not shares_batches(task))
+            task.compile_with(optimizer, keeps_losses=not is_distributed(task))
             if frozen_paths:
                 _freeze(task, frozen_paths)
             peak = self.peak_rate(task, total_steps)
@@ -438,7 +440,7 @@ def _by_output(metrics, kinds):
     return metrics or {}
 
 
-def _of_all_devices(loss, share, task):
+def _averaged_over_devices(loss, share, task):
     """Wraps each loss so that its mean over devices equals the loss of the whole batch.
 
     Raises:

@@ -16,7 +16,7 @@ from checks import (
 
 import bert_keras
 from bert_keras.layers.disentangled_attention import rows_of_distances
-from bert_keras.presets.assign import own_weights
+from bert_keras.presets.assign import head_weights
 from bert_keras.presets.safetensors_io import read_safetensors, write_checkpoint
 
 pytestmark = pytest.mark.once
@@ -110,7 +110,7 @@ def test_a_released_file_holds_both_heads_under_names_of_its_own(tmp_path):
     tensors = {name: x.detach().numpy() for name, x in reference.state_dict().items()}
     detector = bert_keras.ReplacedTokenDetector(tiny_backbone(hidden_dim=24, num_heads=3))
     rng = np.random.default_rng(0)
-    for weight in own_weights(detector).values():
+    for weight in head_weights(detector).values():
         weight.assign(rng.normal(0, 0.5, weight.shape))
     detector.export_to_huggingface(tmp_path)
     saved, prefix = read_safetensors(tmp_path), "mask_predictions."

@@ -25,7 +25,7 @@ from forty import TOKENIZERS
 
 import bert_keras
 from bert_keras.models.backbone import Backbone
-from bert_keras.presets.assign import NewHead, own_weights, relative_path
+from bert_keras.presets.assign import NewHead, head_weights, relative_path
 from bert_keras.presets.families import bert_record, head_options, records
 from bert_keras.presets.families.record import Head, Tables
 from bert_keras.presets.formats import huggingface, keras_hub, tf1
@@ -567,7 +567,7 @@ def kernels_of(task, layers=()):
     """Returns the kernels of some or all layers of a task's head."""
     return {
         to_numpy(weight).tobytes()
-        for path, weight in own_weights(task).items()
+        for path, weight in head_weights(task).items()
         if "kernel" in path and path.startswith(layers or "head/")
     }
 

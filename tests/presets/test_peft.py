@@ -9,7 +9,7 @@ from files import read_json, write_json
 from foreign import bert_of_transformers, inputs, outputs_of, write_hugging_face
 
 import bert_keras
-from bert_keras.presets.assign import by_path, own_weights
+from bert_keras.presets.assign import by_path, head_weights
 
 RANK, ALPHA, NUM_CLASSES = 3, 6, 4
 LAYER = "base_model.model.bert.encoder.layer"
@@ -99,7 +99,7 @@ class TestPeft:
 
     def test_without_a_head_in_the_folder_the_task_s_own_remains(self, task, tmp_path):
         model, tensors = adapted()
-        before = {path: to_numpy(x) for path, x in own_weights(task).items()}
+        before = {path: to_numpy(x) for path, x in head_weights(task).items()}
         write_peft(
             tmp_path / "a",
             {
@@ -109,7 +109,7 @@ class TestPeft:
             },
         )
         task.load_adapters(tmp_path / "a")
-        for path, weight in own_weights(task).items():
+        for path, weight in head_weights(task).items():
             np.testing.assert_array_equal(to_numpy(weight), before[path])
         found = to_numpy(task.backbone(inputs())["pooled_output"])
         expected = outputs_of(model.bert)["pooler_output"]

@@ -56,8 +56,8 @@ def head_class_name(task, known_names):
         if "make_head" in vars(ancestor):
             break
     # A task may have the head of another without being its subclass.
-    head_of = getattr(cls, "head_of", None)
-    return head_of if head_of is not None and head_of in known_names else cls.__name__
+    head_like = getattr(cls, "head_like", None)
+    return head_like if head_like is not None and head_like in known_names else cls.__name__
 
 
 def head_options(backbone, task):

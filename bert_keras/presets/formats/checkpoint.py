@@ -7,7 +7,8 @@ An opened preset has
 - `backbone(base, load_weights, overrides)`: a new backbone of the preset's family, with initial
   weights;
 - `load_backbone_weights(backbone, task=None)`;
-- `filling(load_weights)`: a context in which a model with more values than the tensors is refused;
+- `limiting_parameters(load_weights)`: a context that refuses a model with more values than the
+  tensors;
 - `task_class(cls)`: `cls`, or the user's subclass of it whose task the preset holds;
 - `task_name()`: the registered name of the task whose head the preset has, or `None`;
 - `task_arguments(task, chosen=())`: the constructor arguments that the preset has for a task, given
@@ -27,7 +28,7 @@ import keras
 from bert_keras.checks import check_choice, check_number
 from bert_keras.engine.atomic_files import reading
 from bert_keras.engine.size_limit import parameter_budget
-from bert_keras.presets.assign import assign, by_path, own_weights
+from bert_keras.presets.assign import assign, by_path, head_weights
 from bert_keras.presets.families import head_class_name
 from bert_keras.presets.families.record import Head
 from bert_keras.presets.name_map import expand, transformed_shape
@@ -68,7 +69,7 @@ class Preset:
             ValueError: the config lacks a size, or has a setting that the family does not support.
         """
         cls = self.backbone_class(base)
-        with self.filling(load_weights), reading(None if overrides else self.path):
+        with self.limiting_parameters(load_weights), reading(None if overrides else self.path):
             return self._make(cls, overrides)
 
     def backbone_class(self, base):
@@ -95,7 +96,7 @@ class Preset:
             raise ValueError(f"{self.folder} holds {name!r}, which is not a {base.__name__}.")
         return found
 
-    def filling(self, load_weights):
+    def limiting_parameters(self, load_weights):
         """Returns a context in which a model with more values than the tensors is refused."""
         return parameter_budget(
             self.source, (lambda: self.tensors.num_values) if load_weights else None
@@ -246,7 +247,7 @@ class Checkpoint(Preset):
         """
         kind = head_class_name(task, self.record.heads)
         head, names = self.record.heads.get(kind, Head()), self._head_names(kind)
-        weights = own_weights(task)
+        weights = head_weights(task)
         if not self._has_head(kind):  # A new head may lack layers of the pre-training head.
             names = {path: name for path, name in names.items() if path in weights}
         tensors = self._read_head(kind, names)
@@ -426,7 +427,7 @@ def paths_taken(task, saved):
     prefixes = {"head/": "head/"} if is_own else task.compatible_heads.get(saved, {})
     return {
         path: theirs + path.removeprefix(ours)
-        for path in own_weights(task)
+        for path in head_weights(task)
         for ours, theirs in prefixes.items()
         if path.startswith(ours)
     }

@@ -17,7 +17,7 @@ import tokenizers
 from bert_keras.checks import check_choice, check_int, require
 from bert_keras.engine.atomic_files import read_json, replacing_files, write_json, write_text
 from bert_keras.engine.quantized import check_not_quantized
-from bert_keras.presets.assign import assign, by_path, own_weights
+from bert_keras.presets.assign import assign, by_path, head_weights
 from bert_keras.presets.families import head_class_name, record_of
 from bert_keras.presets.families.record import Head
 from bert_keras.presets.formats.checkpoint import refuse, written_config
@@ -173,7 +173,7 @@ class GlinerFolder(HuggingFaceFolder):
         of_joined = (f"{_first_layer(task)}.", "rnn.lstm.bias")
         of_head = (x for x in self.tensors if x.startswith(_HEAD) and not x.startswith(of_joined))
         tensors = self.tensors.only(of_head).updated(joined)
-        assign(own_weights(task), names, tensors, source=self.source)
+        assign(head_weights(task), names, tensors, source=self.source)
 
     def _ignorable_head_tensors(self, task):
         return {name for name in self.tensors if name.startswith((*_HEAD, _UNUSED))}
@@ -299,7 +299,7 @@ def write(task, folder, dtype=None, card=None):
     tensors = {_ENCODER + name: array for name, array in of_backbone.items()}
     arrays = {
         path: cast(keras.ops.convert_to_numpy(weight.value), dtype, path)
-        for path, weight in own_weights(task).items()
+        for path, weight in head_weights(task).items()
     }
     for path, (name, transform) in expand(_rows_of(task), _KINDS).items():
         if path in arrays:

@@ -22,7 +22,7 @@ from bert_keras.engine.atomic_files import (
     write_text,
 )
 from bert_keras.engine.quantized import check_not_quantized
-from bert_keras.presets.assign import by_path, own_weights, warn
+from bert_keras.presets.assign import by_path, head_weights, warn
 from bert_keras.presets.families import head_class_name, record_of, records
 from bert_keras.presets.families.record import TASKS, Head
 from bert_keras.presets.formats.checkpoint import (
@@ -351,7 +351,7 @@ def export_to_huggingface(
         if head.options.get("pooling", "pooler") != "pooler":
             # A head that reads no pooler has a model without one in transformers.
             variables = {k: v for k, v in variables.items() if not k.startswith(record.optional)}
-        variables |= own_weights(task)
+        variables |= head_weights(task)
     config.setdefault("pad_token_id", 0 if tokenizer is None else tokenizer.pad_token_id)
     config["architectures"] = [next(iter(record.names.values())) + head.architecture]
     architecture = config["architectures"][0]

@@ -18,7 +18,7 @@ import keras
 
 from bert_keras.checks import check_choice
 from bert_keras.engine.atomic_files import read_json, write_json
-from bert_keras.presets.assign import own_weights
+from bert_keras.presets.assign import head_weights
 from bert_keras.presets.safetensors_io import write_checkpoint
 from bert_keras.tokenizers.tokenizer_files import TOKENIZER_FILE, read_sentence_settings
 
@@ -247,7 +247,7 @@ def write_dense(folder, task, units, has_bias, **config):
     write_json(folder / "config.json", sizes | config)
     names = {"head/dense/kernel": "linear.weight", "head/dense/bias": "linear.bias"}
     arrays = {
-        p: keras.ops.convert_to_numpy(weight.value) for p, weight in own_weights(task).items()
+        p: keras.ops.convert_to_numpy(weight.value) for p, weight in head_weights(task).items()
     }
     tensors = {names[path]: array.T for path, array in arrays.items()}
     write_checkpoint(folder, tensors, metadata={"format": "pt"})

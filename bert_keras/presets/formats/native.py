@@ -16,7 +16,7 @@ import keras
 from bert_keras.checks import describe
 from bert_keras.engine.atomic_files import read_json, replacing_files, write_json, write_text
 from bert_keras.engine.quantized import check_not_quantized
-from bert_keras.presets.assign import assign, by_path, own_weights
+from bert_keras.presets.assign import assign, by_path, head_weights
 from bert_keras.presets.families import head_class_name
 from bert_keras.presets.formats.checkpoint import Preset, paths_taken, weights_of
 from bert_keras.presets.model_card import README, card_of
@@ -96,8 +96,8 @@ class NativePreset(Preset):
         if self._decided_for(task):
             return True
         is_head = self._kind is not None and head_class_name(task, [self._kind]) == self._kind
-        # A task that borrows the saved task's head (`head_of`) has other arguments.
-        return is_head and getattr(task, "head_of", None) != self._kind
+        # A task that borrows the saved task's head (`head_like`) has other arguments.
+        return is_head and getattr(task, "head_like", None) != self._kind
 
     def _decided_for(self, cls):
         """Returns the arguments that the saved task's class decides for its parent class, or `{}`.
@@ -121,7 +121,7 @@ class NativePreset(Preset):
             ValueError: a file is damaged, or a name or a shape does not fit.
         """
         saved = type(task).__name__ if self._decided_for(task) else self._kind
-        weights, taken = own_weights(task), paths_taken(task, saved)
+        weights, taken = head_weights(task), paths_taken(task, saved)
         names = {path: (name, None) for path, name in taken.items()}
         if self._is_of(task):
             tensors = self._tensors(lambda name: name.startswith("head/"))
@@ -179,7 +179,7 @@ def save_preset(model, folder, card=None):
     configs = {"config.json": _serialized(backbone, {**config, "trainable": True})}
     weights, tokenizer = by_path(backbone.weights), None
     if backbone is not model:
-        weights |= own_weights(model)
+        weights |= head_weights(model)
         config, preprocessor = model.get_config(), model.preprocessor
         tokenizer = None if preprocessor is None else preprocessor.tokenizer
         name = keras.saving.get_registered_name(type(preprocessor))

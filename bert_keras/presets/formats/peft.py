@@ -15,7 +15,7 @@ import keras
 
 from bert_keras.checks import check_choice
 from bert_keras.engine.atomic_files import read_json, replacing_files, write_json
-from bert_keras.presets.assign import assign, by_path, own_weights
+from bert_keras.presets.assign import assign, by_path, head_weights
 from bert_keras.presets.families import head_class_name, record_of
 from bert_keras.presets.formats.checkpoint import check_have_place, check_head, refuse
 from bert_keras.presets.formats.huggingface import HuggingFaceFolder
@@ -80,7 +80,7 @@ def read_adapters(task, folder):
     else:
         tensors = read_safetensors(folder / _WEIGHTS)
     tensors = tensors.renamed({_without_peft_parts(name, task): name for name in tensors})
-    names, head = _tensor_names(task), own_weights(task)
+    names, head = _tensor_names(task), head_weights(task)
     adapted = {name.partition(".lora_")[0] for name in tensors if ".lora_" in name}
     # Layers of blocks have the block's number in their names.
     if outside := sorted(name for name in adapted if not re.search(r"\.\d+\.", name)):
@@ -128,7 +128,7 @@ def write_adapters(task, folder, base):
     if (kind := head_class_name(task, record.heads)) not in kinds:
         refuse(type(task).__name__, sorted(kinds), _LIBRARY)
     check_head(task, record.heads[kind], _LIBRARY)
-    adapters, head = by_path(task.backbone.adapter_weights), own_weights(task)
+    adapters, head = by_path(task.backbone.adapter_weights), head_weights(task)
     check_have_place(head, names, _LIBRARY, "Use `save_adapters`.")
     tensors = {}
     for path, weight in (adapters | head).items():

@@ -27,7 +27,7 @@ from pathlib import Path
 from bert_keras.answers.similarity import SIMILARITIES
 from bert_keras.checks import check_choice, check_int, check_not_empty, check_shape
 from bert_keras.engine.atomic_files import read_json, write_json
-from bert_keras.presets.assign import assign, own_weights
+from bert_keras.presets.assign import assign, head_weights
 from bert_keras.presets.families import head_class_name
 from bert_keras.presets.formats import late_interaction
 from bert_keras.presets.formats.huggingface import (
@@ -197,7 +197,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
             super().load_head_weights(task)
         else:
             names = expand(_ROWS, self.kinds)
-            assign(own_weights(task), names, read_weights(self._dense), source=self.source)
+            assign(head_weights(task), names, read_weights(self._dense), source=self.source)
 
     def _modules(self):
         """Returns the kind and the folder of each module."""
