@@ -207,9 +207,13 @@ def main(arguments):
                     command = [*plugin, *files]
                     add(run, f"{backend}, {title}", command, backend, PYTHONPATH=path, **settings)
             return finish(jobs, started)
-        # The longest jobs start first, so that all cores are busy until the end.
-        for backend in ("torch", "jax", "tensorflow"):
-            add(run, f"tests on {backend}", [*pytest, *tests_of_backends(backend)], backend)
+        # The longest jobs start first, so that all cores are busy until the end. PyTorch's tests
+        # are the most, and two jobs.
+        for backend, parts in (("jax", 1), ("tensorflow", 1), ("torch", 2)):
+            for part in range(parts):
+                files = tests_of_backends(backend)[part::parts]
+                title = f"tests on {backend}" + f", part {part + 1}" * (parts > 1)
+                add(run, title, [*pytest, *files], backend)
         # On PyTorch, where tests marked `once` run. They do not depend on the processor.
         once = [*pytest, *ONCE, *ROUNDING]
         add(run, "tests that need no backend, and of rounding", once, "torch", **AVX2)

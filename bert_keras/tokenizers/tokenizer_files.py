@@ -456,13 +456,13 @@ def _read_added(folder, config, special, roles):
     lists = [files.get(name) for files in (config, {} if decoder else special) for name in _FURTHER]
     further = next(filter(None, lists), [])
     further = [*further.values()] if isinstance(further, dict) else further
-    further = [*further, *_tokens_of_model(config).values()]
     is_dict = isinstance(decoder, dict) and all(map(str.isdecimal, decoder))
     if not (is_dict and isinstance(further, list)):
         raise ValueError(
             f"In {path} `added_tokens_decoder` must be a dict from ids, and `{_FURTHER[1]}` a list."
             f" Received: {describe(further if is_dict else decoder)}. Correct the file."
         )
+    further = [*further, *_tokens_of_model(config).values()]
     further = {t.content: t for t in (_added_token(token, path, special=True) for token in further)}
     if decoder:
         tokens = {int(id): _added_token(decoder[id], path) for id in decoder}

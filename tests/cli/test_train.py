@@ -825,7 +825,6 @@ IDS = [f"a{i}\tthis is text {i}" for i in range(200)]
         (TAGS, ["a O", "b B-X", "", "0 0"], {}, "train, line 4: .*Received: '0'"),
         (TAGS, ["a O", "b S-X"], {"scheme": "IOB2"}, "train, line 2: .*IOB2.*d: 'S-X'"),
         (TAGS, IDS, {}, "train: there must be a column of tags"),
-        (TEXTS, ["id\ttext", *IDS], {"label_column": "id"}, "there must be a column of labels"),
         (TEXTS, ["text\tlabel", *["a\t1", "a\t0"] * 4], {}, "enough different texts.*--dev_file"),
         (TEXTS, ["a O", "b B-X", "", "a O"], {}, "no column 'text'.*`train token_classification`"),
         (TAGS, SENTENCES, {}, "train: each line must hold a word and its tag"),

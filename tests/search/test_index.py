@@ -369,7 +369,7 @@ ADDITIONS = [
     ({"vectors": np.ones((300, 2)), "ids": [*range(1, 300), 0]}, "must occur once"),
     ({"vectors": np.ones((2, 2)), "ids": ["a", "a"]}, "must occur once"),
     ({"vectors": np.ones((1, 2)), "ids": [1.5]}, "must be a str or an int"),
-    ({"vectors": np.ones((1, 2)), "ids": [1, 2]}, r"one id.* Received: 1 rows, 2 ids\.$"),
+    ({"vectors": np.ones((1, 2)), "ids": [1, 2]}, r"one id.* Received: 1 row, 2 ids\.$"),
     ({"vectors": ["a"]}, "Embed texts first"),
     ({"vectors": np.ones((2, 2)), "payloads": ["a"]}, "Each row needs one id"),
     ({"vectors": np.ones((1, 2)), "payloads": [{1, 2}]}, "must fit into JSON"),
