@@ -159,8 +159,8 @@ def squad_v2_scores(
         Rajpurkar et al. (2018), Know What You Don't Know: Unanswerable Questions for SQuAD.
     """
     check_texts(answers, predictions)
-    for argument, given in (("predictions", predictions), ("no_answer_scores", no_answer_scores)):
-        missing = [given is not None and name not in given for name in answers]
+    for argument, value in (("predictions", predictions), ("no_answer_scores", no_answer_scores)):
+        missing = [value is not None and name not in value for name in answers]
         raise_at_first(missing, [*answers], f"`{argument}` must hold every question")
     exact, f1 = {}, {}
     for name, texts in answers.items():

@@ -441,8 +441,8 @@ def _keys_unread(saved, kept):
     if not (isinstance(saved, dict) and isinstance(kept, dict)):
         return set()
     unread = {key for key in saved.keys() - kept.keys() - _OLD_BACKEND_KEYS if saved[key]}
-    parts = saved.keys() & kept.keys() - {"vocab", "merges"}
-    return unread.union(*(_keys_unread(saved[part], kept[part]) for part in parts))
+    shared = saved.keys() & kept.keys() - {"vocab", "merges"}
+    return unread.union(*(_keys_unread(saved[key], kept[key]) for key in shared))
 
 
 def _read_added(folder, config, special, roles):
