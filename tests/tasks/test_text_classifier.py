@@ -276,6 +276,8 @@ def test_multi_label_answers_with_every_label_above_the_threshold():
     assert results["accuracy"] == pytest.approx(((p > 0.5) == labels).mean())
 
 
+@pytest.mark.each_backend
+@pytest.mark.eager
 def test_a_new_head_for_several_labels_starts_at_their_shares():
     classifier = tiny_classifier(num_classes=3, problem_type="multi_label")
     classifier.compile(learning_rate=1e-9)
@@ -448,7 +450,7 @@ def test_several_labels_may_be_shares():
 @pytest.mark.parametrize(
     ("options", "labels", "names"),
     [
-        ({}, ["b", "a"] * 12, ["a", "b"]),
+        pytest.param({}, ["b", "a"] * 12, ["a", "b"], marks=pytest.mark.each_backend),
         ({}, np.array(["c", " a", "b"] * 8), ["a", "b", "c"]),
         (
             {"problem_type": "multi_label"},
