@@ -1,4 +1,4 @@
-"""All tests, each job in a process of its own, three at a time: `make test`.
+"""All tests, each job in a process of its own, two at a time: `make test`.
 
 All extras are installed there, so a test that skips itself fails, see conftest.py.
 
@@ -95,8 +95,6 @@ SEVERAL_DEVICES = "tests/test_distribution.py"
 IN_MEMORY = pathlib.Path("/dev/shm")
 if IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > 4 * 2**30:
     tempfile.tempdir = os.environ["TMPDIR"] = str(IN_MEMORY)
-# One more than the cores of a small machine: each job waits for files and processes at times.
-NUM_JOBS = 3
 # Parallel jobs with a thread for each core would mostly wait for one another.
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -189,12 +187,12 @@ def main(arguments):
     unused = ["-p", "no:cacheprovider", "-p", "no:langsmith_plugin"]
     pytest = [sys.executable, "-m", "pytest", *unused, "--durations=12"]
     started = time.time()
-    with tempfile.TemporaryDirectory() as folder, futures.ThreadPoolExecutor(NUM_JOBS) as executor:
+    with tempfile.TemporaryDirectory() as folder, futures.ThreadPoolExecutor(2) as two_at_a_time:
         QUICK_COMPILATION["JAX_COMPILATION_CACHE_DIR"] = f"{folder}/jax"
         jobs = []
 
         def add(function, *arguments, **options):
-            jobs.append(executor.submit(function, *arguments, **options))
+            jobs.append(two_at_a_time.submit(function, *arguments, **options))
 
         if arguments == ["--margins"]:
             plugin = [*pytest, "-p", "margins"]
@@ -207,13 +205,9 @@ def main(arguments):
                     command = [*plugin, *files]
                     add(run, f"{backend}, {title}", command, backend, PYTHONPATH=path, **settings)
             return finish(jobs, started)
-        # The longest jobs start first, so that all cores are busy until the end. PyTorch's tests
-        # are the most, and two jobs.
-        for backend, parts in (("jax", 1), ("tensorflow", 1), ("torch", 2)):
-            for part in range(parts):
-                files = tests_of_backends(backend)[part::parts]
-                title = f"tests on {backend}" + f", part {part + 1}" * (parts > 1)
-                add(run, title, [*pytest, *files], backend)
+        # The longest jobs start first, so that two run until the end.
+        for backend in ("torch", "jax", "tensorflow"):
+            add(run, f"tests on {backend}", [*pytest, *tests_of_backends(backend)], backend)
         # On PyTorch, where tests marked `once` run. They do not depend on the processor.
         once = [*pytest, *ONCE, *ROUNDING]
         add(run, "tests that need no backend, and of rounding", once, "torch", **AVX2)
