@@ -6,6 +6,7 @@ import os
 ALLOWED_SKIPS = (
     "runs where nothing needs to be compiled",  # the recipes, on PyTorch alone
     "ALL_KILLS=1 runs it",  # a pre-training that is killed often, on PyTorch alone
+    "only Linux tells a mapped file from memory",  # that is: macOS and Windows leave one test out
 )
 
 

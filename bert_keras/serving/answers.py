@@ -6,7 +6,7 @@ import numpy as np
 from fastapi import APIRouter, Request
 from pydantic import ConfigDict, Field
 
-from bert_keras.serving.explain import explainers_of
+from bert_keras.serving.explain import instruments_of
 from bert_keras.serving.rows import Body, Sequences, Texts, check, check_num_rows, refusing, rows_of
 from bert_keras.serving.server import as_json
 
@@ -118,9 +118,9 @@ def _checked_options(served, body):
 
 
 def _with_instrument(server, name, instrument):
-    """Returns the model of a name, and what `explainers_of` says about one of its instruments."""
+    """Returns the model of a name, and what `instruments_of` says about one of its instruments."""
     served = server.find(name)
-    instruments = explainers_of(served.model)
+    instruments = instruments_of(served.model)
     advice = "An exported folder computes neither: serve its `.keras` file."
     advice = f"It computes {', '.join(instruments)}." if instruments else advice
     check(instrument in instruments, f"{name!r} does not compute {instrument}. {advice}")
@@ -135,5 +135,5 @@ def _described(served):
         "options": [option.name for option in served.answerers[served.method].options],
         "mask": served.model.tokenizer.mask_token if served.method == "fill_mask" else None,
         "similarity": served.setting("similarity"),
-        "instruments": explainers_of(served.model),
+        "instruments": instruments_of(served.model),
     }

@@ -11,7 +11,7 @@ from bert_keras.tasks.saliency import has_saliency, integrated_gradients
 MOST_TOKENS = 256
 
 
-def explainers_of(model):
+def instruments_of(model):
     """Returns which of `INSTRUMENTS` a model has, a dict by name.
 
     `"saliency"` has the labels' names, or their numbers as str, and `"attention"` the numbers of

@@ -321,7 +321,7 @@ cross-entropy | logits `(batch, num_classes)` |
             `{"score": float}` (`"scores"` where there are several) for `"regression"`.
 
         Raises:
-            TypeError, ValueError: texts do not fit, or `threshold` is neither one finite number
+            TypeError, ValueError: texts do not fit, or `threshold` is neither a number from 0 to 1
                 nor one for each label.
         """
         return self.ask(

@@ -124,7 +124,7 @@ class TokenClassifier(Task):
     head_config_keys = ("num_classes", "crf")
     answerers = (TagAnswerer, PieceLogitsAnswerer)
     form = "sentences"
-    label_per_token = has_imbalanced_targets = True
+    label_per_token = True
 
     def __init__(
         self,

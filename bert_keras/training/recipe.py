@@ -308,7 +308,8 @@ class TrainingConfig:
             chosen = 1 if self.chose_epochs else epochs
             if self.chose_epochs and self._may_choose(task):
                 accumulated = self.options["gradient_accumulation_steps"] or 1
-                chosen = default_epochs(steps / accumulated, task.has_imbalanced_targets)
+                are_rare = task.has_imbalanced_targets or task.label_per_token
+                chosen = default_epochs(steps / accumulated, are_rare)
             self._random_state, self.num_epochs = None, None if steps_per_epoch else chosen
         if initial_epoch == 0 or self.seed is None:
             self.seed = random.getrandbits(31)

@@ -89,7 +89,9 @@ def test_without_a_safe_pytorch_the_error_says_what_to_install(save, monkeypatch
         read_torch(path)
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="Linux says what is mapped")
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/status"), reason="only Linux tells a mapped file from memory"
+)
 def test_the_file_is_not_held_in_memory_beside_the_arrays(tmp_path):
     path = tmp_path / "pytorch_model.bin"
     torch.save({f"{i}": torch.ones(2**22) for i in range(8)}, path)

@@ -35,7 +35,7 @@ from bert_keras.cli import serve
 from bert_keras.export import program_formats, runtime
 from bert_keras.serving.app import make_app
 from bert_keras.serving.batcher import Batcher, Overloaded
-from bert_keras.serving.explain import attention, explainers_of
+from bert_keras.serving.explain import attention, instruments_of
 from bert_keras.serving.forms import direction_options
 from bert_keras.serving.guard import OPEN, Connection, Guard
 from bert_keras.serving.model_handle import Served, Settings
@@ -1029,7 +1029,7 @@ def test_a_preset_is_served_as_a_program_where_that_is_faster(tasks, tmp_path, c
     program = serve.loaded(str(tmp_path / "classifier"))
     assert isinstance(program, runtime.ExportedTask)
     assert capsys.readouterr().out.startswith("Exporting a program for ONNX Runtime; --runtime=")
-    assert set(explainers_of(program)) == {"saliency", "attention"}
+    assert set(instruments_of(program)) == {"saliency", "attention"}
     assert attention(program, ("a",), 0)["tokens"] == ["[CLS]", "a", "[SEP]"]
     served = Served("a", lambda: program)
     served.start()
