@@ -54,10 +54,8 @@ Truncation: TypeAlias = Literal[
 ]
 LrSchedule: TypeAlias = Literal["linear", "cosine", "constant"]
 ScoreActivation: TypeAlias = Literal["sigmoid", "linear", "tanh"]
-Scheme: TypeAlias = Literal["IOB1", "IOB2", "IOE2", "IOBES", "BIOES", "BMES", "BILOU"]
 Verbose: TypeAlias = Literal["auto"] | int
 Combination: TypeAlias = Literal["mean", "max", "self_attention"]
-Normalization: TypeAlias = Literal["document", "per_window"]
 Objective: TypeAlias = Literal["ranking", "similarity", "triplet", "distillation", "vectors"]
 Similarity: TypeAlias = Literal["cosine", "dot", "maxsim"]
 VectorSimilarity: TypeAlias = Literal["cosine", "dot", "euclidean", "manhattan"]

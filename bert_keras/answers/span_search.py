@@ -13,7 +13,6 @@ from ..preprocessing.windows import document_positions, max_context
 from .answerer import Answerer, Field, Option
 from .probabilities import log_sum_exp
 
-NORMALIZATIONS = ("document", "per_window")
 # Scores of spans computed at once, which bounds the memory: 16 MB.
 _SCORES_AT_ONCE = 2**22
 
@@ -45,9 +44,8 @@ class NBest(NamedTuple):
     Attributes:
         spans: list of `Span`, the best first, of different texts; at least one.
         no_answer: `Span` without text, how likely it is that there is no answer.
-        no_answer_score: float, `log P(no answer) - log P(best span)`. With the normalization
-            `"document"` this is the "null odds" of Google's run_squad.py, whose end logit is of the
-            same window as the start's.
+        no_answer_score: float, `log P(no answer) - log P(best span)`, the "null odds" of Google's
+            run_squad.py, whose end logit is of the same window as the start's.
     """
 
     spans: list[Span]
@@ -67,28 +65,23 @@ def find_spans(
     *,
     size: int,
     max_answer_length: int,
-    normalization: str,
 ) -> list[NBest]:
     """Returns the best spans of each question from the logits of its windows.
 
     With `S` and `E` the softmax of start and end logits, a span from token i to token j has the
-    probability `S[i] E[j]`, and "no answer" has `S[0] E[0]` at `[CLS]`. The `normalization` says
-    over which tokens the softmax runs:
+    probability `S[i] E[j]`, and "no answer" has `S[0] E[0]` at `[CLS]`. The softmax runs over all
+    windows of the document: each token of the context once, in the window where it has the most
+    context, and `[CLS]` once, of the window that most believes in an answer. Probabilities of all
+    spans of a document and of "no answer" sum to at most 1. Spans are ranked by
+    `start_logit + end_logit`, as in run_squad.py.
 
-    - `"per_window"`: over the tokens of one window, as in training. A span then competes with spans
-      of windows that do not hold the answer, whose probabilities sum to 1 as well.
-    - `"document"`: over all windows of the document: each token of the context once, in the window
-      where it has the most context, and `[CLS]` once, of the window that most believes in an
-      answer. Probabilities of all spans of a document and of "no answer" sum to at most 1. Ranks
-      spans by `start_logit + end_logit`, as run_squad.py does.
-
-    A span counts in the window where its first token has the most context, so each counts once.
-    With `"per_window"` its end logit is of the same window, as in run_squad.py; with `"document"`
-    it is of the window where the last token has the most context, so that it is a term of the sum
-    by which it is divided. The two windows differ for spans that cross the border between two
-    windows' parts. All spans of up to `max_answer_length` tokens are compared; run_squad.py
-    compares those between the 20 best starts and the 20 best ends of each window. "No answer" takes
-    the score of the window that least believes in it: one window with an answer is enough.
+    A span counts in the window where its first token has the most context, so each counts once. Its
+    end logit is of the window where the last token has the most context, so that it is a term of
+    the sum by which it is divided; in run_squad.py it is of the same window as the start. The two
+    windows differ for spans that cross the border between two windows' parts. All spans of up to
+    `max_answer_length` tokens are compared; run_squad.py compares those between the 20 best starts
+    and the 20 best ends of each window. "No answer" takes the score of the window that least
+    believes in it: one window with an answer is enough.
 
     Args:
         questions: `ContextWindows`, or an object with the same attributes.
@@ -96,7 +89,6 @@ def find_spans(
         end_logits: float `(num_windows, length)`, likewise.
         size: int, the number of spans per question.
         max_answer_length: int, tokens of the longest answer.
-        normalization: `"document"` or `"per_window"`.
 
     Returns:
         List of `NBest`, one per question.
@@ -123,15 +115,12 @@ def find_spans(
         """Returns for each question the window that least believes in "no answer"."""
         return np.lexsort((scores[:, :, 0].sum(0), windows.documents))[firsts]
 
-    if normalization == "per_window":
-        norms = log_sum_exp(logits)[..., 0]
-    else:
-        # A window of which every token counts elsewhere adds nothing.
-        norms = log_sum_exp(np.where(may_start, logits, -1e9))[..., 0]
-        chosen = least_null(logits)
-        norms[:, chosen] = np.logaddexp(norms[:, chosen], logits[:, chosen, 0])
-        norms = np.logaddexp.reduceat(norms, firsts, axis=1)[:, windows.documents]
-        logits = _of_most_context(logits, may_start, positions, windows)
+    # A window of which every token counts elsewhere adds nothing.
+    norms = log_sum_exp(np.where(may_start, logits, -1e9))[..., 0]
+    chosen = least_null(logits)
+    norms[:, chosen] = np.logaddexp(norms[:, chosen], logits[:, chosen, 0])
+    norms = np.logaddexp.reduceat(norms, firsts, axis=1)[:, windows.documents]
+    logits = _of_most_context(logits, may_start, positions, windows)
     scores = logits - norms[:, :, None]
     no_answer = least_null(scores)
     # Texts repeat at different places, and only the best of each is kept.
@@ -139,7 +128,7 @@ def find_spans(
         np.where(may_start, scores[0], -np.inf),
         np.where(positions >= 0, scores[1], -np.inf),
         max_answer_length,
-        1 if size == 1 else 2 * size + 10,
+        2 * size + 10,
     )
     null_scores = scores[:, no_answer, 0].sum(0)
     null_logits = logits[:, no_answer, 0]
@@ -191,11 +180,8 @@ def _best_spans(start_scores, end_scores, max_answer_length, size):
         part = slice(begin, begin + at_once)
         scores = start_scores[part, :, None] + ends[part]
         scores = scores.reshape(len(scores), -1)
-        if size == 1:
-            best = scores.argmax(1)[:, None]
-        else:
-            kept = min(size, scores.shape[1])
-            best = np.argpartition(scores, -kept, axis=1)[:, -kept:]
+        kept = min(size, scores.shape[1])
+        best = np.argpartition(scores, -kept, axis=1)[:, -kept:]
         scores = np.take_along_axis(scores, best, 1)
         windows, ranks = np.nonzero(np.isfinite(scores))
         firsts, offsets = np.divmod(best[windows, ranks], width)
@@ -266,10 +252,7 @@ class SpanAnswerer(Answerer):
     """
 
     method = "answer"
-    setting_names = (
-        *("stride", "max_question_length", "max_answer_length", "normalization"),
-        "no_answer_threshold",
-    )
+    setting_names = ("stride", "max_question_length", "max_answer_length", "no_answer_threshold")
     fields = (Field("question"), Field("context"))
     options = (Option("top_k", int, 1, "Number of answers.", 1),)
     about = "Answer each question with a part of its context."
@@ -317,5 +300,4 @@ class SpanAnswerer(Answerer):
             arrays["end_logits"],
             size=self.top_k,
             max_answer_length=self.settings["max_answer_length"],
-            normalization=self.settings["normalization"],
         )

@@ -427,8 +427,8 @@ def read_tags(flags):
     """Returns the `Splits` of sentences of tagged words.
 
     Raises:
-        ValueError: a tag is not in `--scheme`, or marks no entity though most do, or the tags are
-            texts. The message names the file.
+        ValueError: a tag marks no entity though most do, or the tags are texts. The message names
+            the file.
     """
     paths = []
 
@@ -464,19 +464,18 @@ def _read_tag_file(flags, path, **options):
 
 def _check_tags(flags, paths, tags, train):
     """Refuses tags that are texts or typing errors; prints those that no example teaches."""
-    num_words, scheme = sum(map(len, train.words)), flags.scheme
+    num_words = sum(map(len, train.words))
     if len(tags) > max(50, num_words // 10):
         raise ValueError(
             f"{paths[0]} must hold words with their tags in columns. Received: {len(tags)} "
             f"different tags, such as {tags[-1][:60]!r}, of {num_words} words. Name the columns by "
             "--word_column and --tag_column, or pass a folder of such files."
         )
-    kind = f"of the scheme {scheme}" if scheme else "of a scheme of entities"
-    rule, advice = f"{kind}: O, or a prefix and a type, such as B-PER", "the file, --scheme or"
+    rule = "of a scheme of entities: O, or a prefix and a type, such as B-PER"
     known = {*datasets.tag_names(train)}
     for path in paths:
-        for tag in metrics.find_odd_tags(tags, scheme)[:1]:
-            _refuse_tag(flags, path, tag, rule, advice)
+        for tag in metrics.find_odd_tags(tags)[:1]:
+            _refuse_tag(flags, path, tag, rule)
         for tag in tags:
             if tag not in known and (place := _place_of(flags, path, tag)) is not None:
                 print(f"{path}, {place}: no training sentence has the tag {tag!r}.")
@@ -486,12 +485,12 @@ def _place_of(flags, path, tag):
     return datasets.find_tag(path, tag, **_tag_columns(flags), label_names=flags.label_names)
 
 
-def _refuse_tag(flags, path, tag, rule, advice):
+def _refuse_tag(flags, path, tag, rule):
     """Raises `ValueError` if a file has a tag."""
     if (place := _place_of(flags, path, tag)) is not None:
         raise ValueError(
-            f"{path}, {place}: each tag must be {rule}. Received: {tag!r}. Correct {advice} "
-            "--tag_column."
+            f"{path}, {place}: each tag must be {rule}. Received: {tag!r}. Correct the file "
+            "or --tag_column."
         )
 
 
@@ -501,7 +500,7 @@ def read_labelled_tags(flags, path, model):
     examples, known = _read_tag_file(flags, path), model.label_names or ()
     for tag in datasets.tag_names(examples):
         if tag not in known:
-            _refuse_tag(flags, path, tag, f"one of the model's, {model.label_names}", "the file or")
+            _refuse_tag(flags, path, tag, f"one of the model's, {model.label_names}")
     return examples
 
 

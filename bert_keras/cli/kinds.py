@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import bert_keras
-from bert_keras.answers.entity_tags import SCHEMES
 from bert_keras.cli import example_files, measures
 from bert_keras.cli.options import LAYOUT, Option
 from bert_keras.presets.families.record import TASKS as TASK_OF_HEAD
@@ -174,13 +173,6 @@ KINDS = (
         measures.tag_verdict,
         data=(
             Option(
-                "scheme",
-                tuple(SCHEMES),
-                None,
-                "Count only the entities that this scheme allows. By default count as the script "
-                "conlleval.",
-            ),
-            Option(
                 "word_column", str, None, "Column of the words, from 0, or its name; else detected."
             ),
             Option(
@@ -211,12 +203,6 @@ KINDS = (
             Option("stride", int, 128, "Tokens between the beginnings of two windows.", 1),
             Option("max_question_length", int, 64, "Most tokens to keep of a question.", 1),
             Option("max_answer_length", int, 30, "Most tokens in an answer.", 1),
-            Option(
-                "normalization",
-                ("document", "per_window"),
-                "document",
-                "What probabilities sum to 1 over.",
-            ),
         ),
         defaults={"max_length": 384},
         fit_options=example_files.fit_options_of_questions,

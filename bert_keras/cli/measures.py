@@ -190,7 +190,7 @@ def measure_tags(flags, model, examples, tune=False):
     files = {"predictions.tsv": "".join(f"{row}\n" for row in rows)}
     if not examples.tags:
         return Measured({}, files)
-    scores = model.evaluate_tags(words, examples.tags, scheme=flags.scheme, predicted=found)
+    scores = model.evaluate_tags(words, examples.tags, predicted=found)
     names = ("f1", "precision", "recall", "accuracy")
     columns = examples.tags, found
     labels = [tuple(map(" ".join, pair)) for pair in zip(*columns, strict=True)]

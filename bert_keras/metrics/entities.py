@@ -1,8 +1,7 @@
 """Precision, recall and F1 of whole named entities.
 
 An entity counts as found only if its type, first and last word are all right. The scores equal
-seqeval's: without a scheme its default mode, which is conlleval's; with one its strict mode. The
-schemes are those of `bert_keras.answers.entity_tags`.
+seqeval's default mode, which is conlleval's.
 """
 
 from collections.abc import Sequence
@@ -10,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bert_keras.answers.entity_tags import check_scheme, find_entities
+from bert_keras.answers.entity_tags import find_entities
 from bert_keras.checks import check_not_empty, check_same_length, raise_at_first
-from bert_keras.types import Scheme
 
 
 def _check_sentences(true, predicted):
@@ -38,7 +36,7 @@ def _scores(right, predicted, true):
 
 
 def entity_scores(
-    true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], scheme: Scheme | None = None
+    true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
 ) -> dict[str, Any]:
     """Returns precision, recall and F1 of whole entities, over all types and for each type.
 
@@ -50,8 +48,6 @@ def entity_scores(
     Args:
         true: list of sentences, each a list of tags.
         predicted: the same with the model's tags.
-        scheme: as in `extract_entities`: `None` for seqeval's default mode, a name for its
-            `mode="strict"`.
 
     Returns:
         Dict with `precision`, `recall`, `f1` (micro), `macro_precision`, `macro_recall`,
@@ -70,11 +66,10 @@ def entity_scores(
     Reference:
         https://github.com/chakki-works/seqeval
     """
-    check_scheme(scheme)
     _check_sentences(true, predicted)
     type_ids = {}
-    true_spans = find_entities(true, scheme, type_ids)
-    predicted_spans = find_entities(predicted, scheme, type_ids)
+    true_spans = find_entities(true, type_ids)
+    predicted_spans = find_entities(predicted, type_ids)
     num_types, length = len(type_ids), sum(map(len, true)) + len(true) + 1
 
     def as_numbers(spans):

@@ -35,7 +35,7 @@ from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_columns
 from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SpanCrossentropy
-from bert_keras.types import Frozen, Labels, Normalization, TaskOptions, Texts, Verbose
+from bert_keras.types import Frozen, Labels, TaskOptions, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -68,8 +68,6 @@ class QuestionAnswering(Task):
         stride: int, tokens between the beginnings of two windows.
         max_question_length: int, tokens kept of a question, at most half of the window.
         max_answer_length: int, tokens of the longest answer that is returned.
-        normalization: `"document"` or `"per_window"`, where probabilities sum to 1, see
-            `bert_keras.answers.span_search.find_spans`. Both agree for contexts of one window.
         no_answer_threshold: float, or `None` to answer always, as in SQuAD 1.1. A question has no
             answer if `log P(no answer) - log P(best span)` is above it; see
             `tune_no_answer_threshold`.
@@ -109,7 +107,6 @@ class QuestionAnswering(Task):
         stride: int = 128,
         max_question_length: int = 64,
         max_answer_length: int = 30,
-        normalization: Normalization = "document",
         no_answer_threshold: float | None = None,
         dropout: float | None = None,
         mask_padding: bool = True,
@@ -120,8 +117,6 @@ class QuestionAnswering(Task):
         self.stride = check_int("stride", stride)
         self.max_question_length = check_int("max_question_length", max_question_length)
         self.max_answer_length = check_int("max_answer_length", max_answer_length)
-        check_choice("normalization", normalization, span_search.NORMALIZATIONS)
-        self.normalization = normalization
         self.no_answer_threshold = _checked_threshold(no_answer_threshold)
         options = families.head_options(backbone, self)
         family_dropout = options.pop("dropout", 0.0)

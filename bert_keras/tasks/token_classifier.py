@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from bert_keras.answers.entity_tags import entity_readings, find_odd_tags, is_entity_tag
+from bert_keras.answers.entity_tags import entity_readings, find_odd_tags
 from bert_keras.answers.tagged_texts import (
     PieceLogitsAnswerer,
     TagAnswerer,
@@ -26,7 +26,6 @@ from bert_keras.checks import (
     is_column,
     is_int,
     raise_at_first,
-    refuse_options,
     refuse_smoothing,
 )
 from bert_keras.heads.token import TokenHead
@@ -43,7 +42,6 @@ from bert_keras.types import (
     Frozen,
     Inputs,
     Outputs,
-    Scheme,
     TaskOptions,
     Tensor,
     Texts,
@@ -442,33 +440,22 @@ class TokenClassifier(Task):
         field = self.head.crf
         return tuple(map(ops.convert_to_numpy, (field.start, field.end, field.transitions)))
 
-    def _entity_tags(self, scheme):
+    def _entity_tags(self):
         """Returns the entity tag that each tag index is read as; empty if tags mark no entities."""
-        if self.label_names is None:
-            rule = "Entities of a scheme need tags by name, and this task has no `label_names`"
-            refuse_options(rule, {"scheme": scheme or None})
-            return []
-        is_mixed = find_odd_tags(self.label_names)
-        readings = {} if is_mixed else entity_readings(self.label_names)
-        if scheme:  # A scheme has no types without a prefix.
-            readings = {name: tag for name, tag in readings.items() if tag != f"I-{name}"}
-        names = [readings.get(name, name) for name in self.label_names]
-        odd = find_odd_tags(names, scheme)
-        if odd:
+        names = self.label_names or ()
+        if odd := find_odd_tags(names):
             raise ValueError(
-                "A tag of entities must be O, or a prefix and a type, such as B-PER, of "
-                f"{'the scheme ' + scheme if scheme else 'any scheme'}. Received: {odd[0]!r} among "
-                f"the label_names {_shortened(self.label_names)}. Correct the tags or the scheme. "
-                "If the tags are meant to be so, replace them in what `predict_tags` returns, and "
-                "score that with `metrics.entity_scores`."
+                "A tag of entities must be O, or a prefix and a type, such as B-PER. Received: "
+                f"{odd[0]!r} among the label_names {_shortened(names)}. Correct the tags. If they "
+                "are meant to be so, replace them in what `predict_tags` returns, and score that "
+                "with `metrics.entity_scores`."
             )
-        return names if all(map(is_entity_tag, names)) else []
+        return list(entity_readings(names).values())
 
     def evaluate_tags(
         self,
         sentences: str | Texts,
         tags: Sequence[Sequence[str | int]],
-        scheme: Scheme | None = None,
         batch_size: int | None = None,
         verbose: Verbose = 0,
         predicted: Sequence[Sequence[str | int]] | None = None,
@@ -478,23 +465,20 @@ class TokenClassifier(Task):
         Args:
             sentences: see the class.
             tags: for each sentence a list of tags, by name or number.
-            scheme: `None` for conlleval's reading, `"IOB2"`, ..., see
-                `bert_keras.metrics.extract_entities`.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
             predicted: what `predict_tags(sentences)` returned, or `None` to compute it.
 
         Returns:
             Dict with `accuracy`, the share of words whose tag is right; where the tags mark
-            entities, and always with a `scheme`, also what `bert_keras.metrics.entity_scores`
-            returns: `precision`, `recall`, `f1` and others of whole entities.
+            entities, also what `bert_keras.metrics.entity_scores` returns: `precision`, `recall`,
+            `f1` and others of whole entities.
 
         Raises:
             TypeError, ValueError: sentences and tags do not fit each other; one of `label_names`
-                is not of the scheme, or marks no entity though most do (`"0"` for `"O"`). Before
-                any compute.
+                marks no entity though most do (`"0"` for `"O"`). Before any compute.
         """
-        names = self._entity_tags(scheme)
+        names = self._entity_tags()
         self.check_has_preprocessor()
         sentences = as_sentences(sentences)
         words = self._words_of(sentences)
@@ -508,7 +492,7 @@ class TokenClassifier(Task):
             ends = np.cumsum([len(sentence) for sentence in words])[:-1]
             columns = (np.split(column, ends) for column in (true, found))
             tags = [[named_tags(x, names) for x in rows] for rows in columns]
-            scores |= entity_scores(*tags, scheme=scheme)
+            scores |= entity_scores(*tags)
         return scores
 
 

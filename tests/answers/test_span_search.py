@@ -21,9 +21,8 @@ def windows_of(*contexts, question="w0 w1", stride=3):
     )
 
 
-def best_spans(windows, logits, size, max_answer_length, normalization="document"):
-    options = {"max_answer_length": max_answer_length, "normalization": normalization}
-    return find_spans(windows, *logits, size=size, **options)
+def best_spans(windows, logits, size, max_answer_length):
+    return find_spans(windows, *logits, size=size, max_answer_length=max_answer_length)
 
 
 def random_logits(windows, seed):
@@ -32,7 +31,7 @@ def random_logits(windows, seed):
     return np.where(np.arange(LENGTH) < windows.lengths[:, None], logits, -1e9)
 
 
-def by_hand(windows, logits, max_answer_length, normalization):
+def by_hand(windows, logits, max_answer_length):
     """Returns (probability, first token, last token) of all spans, and that of no answer."""
     logits, cut = logits.astype("float64"), windows.windows
     for question in range(len(windows.contexts)):
@@ -50,10 +49,9 @@ def by_hand(windows, logits, max_answer_length, normalization):
                 np.minimum(places, length - 1 - places) + 0.01 * length
             )
         best, nulls = context.argmax(0), logits[:, rows, 0]
-        totals = np.exp(logits[:, rows]).sum(-1)
-        if normalization == "document":  # A token has one score, whichever window a span is in.
-            tokens[:] = tokens[:, best, np.arange(len(best))][:, None]
-            totals = np.exp(tokens).sum(-1) + np.exp(nulls[:, [nulls.sum(0).argmin()]])
+        # A token has one score, whichever window a span is in.
+        tokens[:] = tokens[:, best, np.arange(len(best))][:, None]
+        totals = np.exp(tokens).sum(-1) + np.exp(nulls[:, [nulls.sum(0).argmin()]])
         starts, stops = np.exp(tokens) / totals[..., None]
         found = [
             (starts[w, first] * stops[w, last], first, last)
@@ -63,13 +61,12 @@ def by_hand(windows, logits, max_answer_length, normalization):
         yield sorted(found, reverse=True), (np.exp(nulls) / totals).prod(0).min()
 
 
-@pytest.mark.parametrize("normalization", ["document", "per_window"])
 @pytest.mark.parametrize(("size", "longest"), [(7, 4), (1, 3), (40, 7), (7, 20)])
-def test_spans_and_probabilities_are_those_of_a_loop_over_all_spans(normalization, size, longest):
+def test_spans_and_probabilities_are_those_of_a_loop_over_all_spans(size, longest):
     windows = windows_of(5, 30, 9, 17)
     logits = random_logits(windows, longest)
-    expected = by_hand(windows, logits, longest, normalization)
-    found = best_spans(windows, logits, size, longest, normalization)
+    expected = by_hand(windows, logits, longest)
+    found = best_spans(windows, logits, size, longest)
     for best, (spans, no_answer), context in zip(found, expected, windows.contexts, strict=True):
         words = context.split()
         texts = [" ".join(words[first : last + 1]) for _, first, last in spans]
@@ -101,9 +98,8 @@ def test_end_logits_are_of_the_window_where_the_end_has_the_most_context():
     logits[0, 0, columns[0] + 5] = 5.0
     logits[1, 0, columns[0] + 6] = 9.0
     logits[1, 1, columns[1] + 6] = 3.0
-    for name, end_logit in (("document", 3.0), ("per_window", 9.0)):
-        (best,) = best_spans(windows, logits, 1, 3, name)
-        assert (best.spans[0].text, best.spans[0].end_logit) == ("w5 w6", end_logit)
+    (best,) = best_spans(windows, logits, 1, 3)
+    assert (best.spans[0].text, best.spans[0].end_logit) == ("w5 w6", 3.0)
 
 
 def test_document_scores_rank_by_the_sum_of_logits_as_run_squad_does():
@@ -116,17 +112,6 @@ def test_document_scores_rank_by_the_sum_of_logits_as_run_squad_does():
     assert best.no_answer_score == pytest.approx(null - sums[0], abs=1e-4)
     assert best.no_answer.start_logit + best.no_answer.end_logit == pytest.approx(null, abs=1e-4)
     assert best.no_answer[:3] == ("", None, None)
-
-
-def test_both_normalizations_agree_on_one_window_up_to_question_and_separators():
-    windows = windows_of(6)
-    logits = random_logits(windows, 6)
-    # Question and separators get nothing, so that both sums run over the same tokens.
-    logits[:, :, [1, 2, 3, 10]] = -1e9
-    found = [best_spans(windows, logits, 3, 5, name)[0] for name in ("document", "per_window")]
-    found = ([span.probability for span in best.spans] for best in found)
-    # Exponentials of float32 logits near 8, whose last bits are 5e-7, summed in two orders.
-    np.testing.assert_allclose(*found, rtol=4e-6)
 
 
 def test_a_text_that_occurs_several_times_is_listed_once_with_its_best_span():

@@ -611,13 +611,13 @@ def test_token_classification_scores_entities_and_writes_tags(run):
     assert [line.split("\t")[0] for line in lines[:5]] == ["Anna", "lives", "in", "Rome", "."]
 
 
-def test_segmented_words_are_scored_by_their_scheme(run, measure):
+def test_segmented_words_are_scored(run, measure):
     files = train_and_dev(["a B", "b M", "c E", "d S", ""] * 4)
     words = write("words.txt", ["a", "b", "", "d"])
-    results, _, output = run(TAGS, **files, test_file=words, scheme="BMES")
+    results, _, output = run(TAGS, **files, test_file=words)
     assert set(results) == {"f1", "precision", "recall", "accuracy"}
     assert len(read_lines(output / "test_predictions.tsv")) == 5
-    assert measure("train.tsv", scheme="BMES")[0] == pytest.approx(results)
+    assert measure("train.tsv")[0] == pytest.approx(results)
     with pytest.raises(ValueError, match=r"new.txt, line 2: each tag must be one of the model's"):
         measure(write("new.txt", ["a B", "b X"]))
 
@@ -823,7 +823,6 @@ IDS = [f"a{i}\tthis is text {i}" for i in range(200)]
         (TEXTS, LABELLED, {"dev_file": "train", "output_dir": "train"}, "--output_dir must be a"),
         (TEXTS, LABELLED, {"dev_file": "train", "output_dir": "train/x"}, "--output_dir must be a"),
         (TAGS, ["a O", "b B-X", "", "0 0"], {}, "train, line 4: .*Received: '0'"),
-        (TAGS, ["a O", "b S-X"], {"scheme": "IOB2"}, "train, line 2: .*IOB2.*d: 'S-X'"),
         (TAGS, IDS, {}, "train: there must be a column of tags"),
         (TEXTS, ["text\tlabel", *["a\t1", "a\t0"] * 4], {}, "enough different texts.*--dev_file"),
         (TEXTS, ["a O", "b B-X", "", "a O"], {}, "no column 'text'.*`train token_classification`"),
@@ -856,7 +855,7 @@ def test_files_are_refused_before_training(preset, monkeypatch, task, rows, valu
             {"dataset": "sst2", "columns": "x", "separator": ";"},
             "known columns. .*--columns=.*--separator=';'. Leave out --dataset.",
         ),
-        (["text\tlabel", "a\tno"], {"scheme": "BMES"}, "takes --dataset, .* Received: --scheme"),
+        (["text\tlabel", "a\tno"], {"tag_column": "1"}, "takes --dataset, .* Received: --tag_column"),
         (["text\tlabel", "a\tno"], {"problem_type": "regression"}, "problem_type"),
     ],
 )
@@ -904,7 +903,7 @@ FOLDER = "must be a folder.* Pass a file by --train_file"
         (TEXTS, {"batch_size": 0}, "--batch_size"),
         (TEXTS, {"epochs": ""}, "--epochs"),
         (TEXTS, {"learning_rate": "1e-5,1e-5"}, "different values"),
-        (TAGS, {"scheme": "IOB3"}, "BMES"),
+        (TEXTS, {"problem_type": "ranking"}, "multi_label"),
         (TAGS, ["wnut17"], "takes only flags.*wnut17"),
         ("tagging", {}, r"one of text_classification.*Received: 'tagging'"),
     ],

@@ -105,7 +105,7 @@ CASES = {
     "answer_one": answerer(QUESTIONS[0], CONTEXTS[0], stride=2),
     "no_answer": answerer(
         *(QUESTIONS, CONTEXTS[0], 4),
-        **{"normalization": "per_window", "no_answer_threshold": -9.0, "stride": 3},
+        **{"no_answer_threshold": -9.0, "stride": 3},
     ),
     "choose": case("MultipleChoice", "choose", *CHOICES),
     "embed": case("TextEmbedder", "embed", TEXTS),

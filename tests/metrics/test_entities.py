@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 import pytest
 import seqeval.metrics
-import seqeval.scheme
 import transformers
 from seqeval.metrics.sequence_labeling import get_entities
 
@@ -15,15 +14,6 @@ from bert_keras.answers.entity_tags import entity_readings
 from bert_keras.metrics import entity_scores, extract_entities, find_odd_tags
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-STRICT = {
-    "IOB1": ("IOB", seqeval.scheme.IOB1),
-    "IOB2": ("IOB", seqeval.scheme.IOB2),
-    "IOE2": ("IOE", seqeval.scheme.IOE2),
-    "IOBES": ("IOBES", seqeval.scheme.IOBES),
-    "BIOES": ("IOBES", seqeval.scheme.IOBES),
-    "BILOU": ("BILOU", seqeval.scheme.BILOU),
-}
 
 
 def random_tags(rng, prefixes, types=("PER", "LOC", "a-b", "PER.NAM"), length=None):
@@ -45,22 +35,13 @@ def corrupted(rng, sentences, prefixes):
     return result
 
 
-@pytest.mark.parametrize(
-    ("prefixes", "scheme"),
-    [
-        *((prefixes, None) for prefixes in ("IOB", "IOE", "IOBES", "OI")),
-        *((prefixes, scheme) for scheme, (prefixes, _) in STRICT.items()),
-    ],
-)
-def test_entities_equal_seqeval(prefixes, scheme):
+@pytest.mark.parametrize("prefixes", ["IOB", "IOE", "IOBES", "OI"])
+def test_entities_equal_seqeval(prefixes):
     rng = np.random.default_rng(0)
     for _ in range(250):
         tags = random_tags(rng, prefixes)
         expected = [(kind, start, end + 1) for kind, start, end in get_entities(tags)]
-        if scheme:
-            entities = seqeval.scheme.Tokens(tags, STRICT[scheme][1]).entities
-            expected = [(entity.tag, entity.start, entity.end) for entity in entities]
-        assert extract_entities(tags, scheme) == expected
+        assert extract_entities(tags) == expected
 
 
 def as_scores(row, start=""):
@@ -68,19 +49,17 @@ def as_scores(row, start=""):
     return {start + x: row[x if x != "f1" else "f1-score"] for x in ("precision", "recall", "f1")}
 
 
-@pytest.mark.parametrize("scheme", [None, *STRICT])
-def test_scores_equal_seqeval(scheme):
+@pytest.mark.parametrize("prefixes", ["IOB", "IOE", "IOBES"])
+def test_scores_equal_seqeval(prefixes):
     rng = np.random.default_rng(2)
-    prefixes, reference = STRICT.get(scheme, ("IOBES", None))
-    options = {"mode": "strict", "scheme": reference} if scheme else {}
     for _ in range(75):
         true = [random_tags(rng, prefixes) for _ in range(rng.integers(1, 8))]
         predicted = corrupted(rng, true, prefixes)
-        scores = entity_scores(true, predicted, scheme)
+        scores = entity_scores(true, predicted)
         if not scores["types"]:  # No entity at all: seqeval has no macro average of none.
-            assert scores["f1"] == seqeval.metrics.f1_score(true, predicted, **options) == 0
+            assert scores["f1"] == seqeval.metrics.f1_score(true, predicted) == 0
             continue
-        report = seqeval.metrics.classification_report(true, predicted, output_dict=True, **options)
+        report = seqeval.metrics.classification_report(true, predicted, output_dict=True)
         rows = {f"{x} avg": report.pop(f"{x} avg") for x in ("micro", "macro", "weighted")}
         assert scores["support"] == rows["micro avg"]["support"]
         for start, row in (("", rows["micro avg"]), ("macro_", rows["macro avg"])):
@@ -93,14 +72,13 @@ def test_scores_equal_seqeval(scheme):
             assert scores["types"][name] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("schemes", [(None, None), ("IOBES", "BMES")])
-def test_bmes_gives_the_scores_of_the_same_tags_in_iobes(schemes):
+def test_bmes_gives_the_scores_of_the_same_tags_in_iobes():
     rng = np.random.default_rng(3)
     for _ in range(300):
         true = [random_tags(rng, "IOBES") for _ in range(3)]
         iobes = true, corrupted(rng, true, "IOBES")
         bmes = ([[re.sub("^I", "M", tag) for tag in tags] for tags in x] for x in iobes)
-        assert entity_scores(*bmes, schemes[1]) == entity_scores(*iobes, schemes[0])
+        assert entity_scores(*bmes) == entity_scores(*iobes)
 
 
 class Grouping(transformers.TokenClassificationPipeline):
@@ -172,26 +150,21 @@ def test_label_names_are_read_as_tags_of_entities(names, readings):
 
 
 @pytest.mark.parametrize(
-    "scheme, tags",
+    "tags",
     [
-        ("IOB1", ["I-PER", "I-PER", "B-PER", "O", "I-LOC"]),
-        ("IOB2", ["B-PER", "I-PER", "B-PER", "O", "B-LOC"]),
-        ("IOE2", ["I-PER", "E-PER", "E-PER", "O", "E-LOC"]),
-        ("BIOES", ["B-PER", "E-PER", "S-PER", "O", "S-LOC"]),
-        ("BMES", ["B-PER", "E-PER", "S-PER", "O", "S-LOC"]),
-        ("BILOU", ["B-PER", "L-PER", "U-PER", "O", "U-LOC"]),
+        ["I-PER", "I-PER", "B-PER", "O", "I-LOC"],  # IOB1
+        ["B-PER", "I-PER", "B-PER", "O", "B-LOC"],  # IOB2
+        ["I-PER", "E-PER", "E-PER", "O", "E-LOC"],  # IOE2
+        ["B-PER", "E-PER", "S-PER", "O", "S-LOC"],  # BIOES, BMES
+        ["B-PER", "L-PER", "U-PER", "O", "U-LOC"],  # BILOU
     ],
 )
-def test_the_same_entities_are_read_in_each_scheme(scheme, tags):
-    expected = [("PER", 0, 2), ("PER", 2, 3), ("LOC", 4, 5)]
-    assert extract_entities(tags, scheme) == expected
-    assert extract_entities(tags) == expected
+def test_the_same_entities_are_read_in_each_scheme(tags):
+    assert extract_entities(tags) == [("PER", 0, 2), ("PER", 2, 3), ("LOC", 4, 5)]
 
 
-def test_a_scheme_ignores_entities_that_the_default_mode_repairs():
+def test_an_entity_may_begin_inside():
     assert extract_entities(["O", "I-PER", "I-LOC"]) == [("PER", 1, 2), ("LOC", 2, 3)]
-    assert extract_entities(["O", "I-PER", "I-LOC"], "IOB2") == []
-    assert extract_entities(["B-PER", "I-PER", "O"], "BIOES") == []
 
 
 def test_entities_do_not_cross_sentences():
@@ -228,16 +201,15 @@ def test_thousands_of_sentences_are_scored_in_a_fraction_of_a_second():
 
 
 @pytest.mark.parametrize(
-    ("tags", "scheme", "odd"),
+    ("tags", "odd"),
     [
-        (["O", "B-PER", "I-PER"], None, []),
-        (["0", "B-PER", "I-PER"], None, ["0"]),
-        (["O", "B-PER", "B_PER"], None, ["B_PER"]),
-        (["NOUN", "X", "B-PER", "S"], None, []),
-        (["NOUN", "VERB"], "IOB2", ["NOUN", "VERB"]),
-        (["B", "M", "E", "S"], "BMES", []),
-        (["B-PER", "O-PER", "B-", "M-PER"], "IOB2", ["O-PER", "B-", "M-PER"]),
+        (["O", "B-PER", "I-PER"], []),
+        (["0", "B-PER", "I-PER"], ["0"]),
+        (["O", "B-PER", "B_PER"], ["B_PER"]),
+        (["NOUN", "X", "B-PER", "S"], []),
+        (["B", "M", "E", "S"], []),
+        (["B-PER", "M-PER", "O-PER", "B-"], ["O-PER", "B-"]),
     ],
 )
-def test_odd_tags_are_those_unlike_all_others(tags, scheme, odd):
-    assert find_odd_tags(tags, scheme) == odd
+def test_odd_tags_are_those_unlike_all_others(tags, odd):
+    assert find_odd_tags(tags) == odd

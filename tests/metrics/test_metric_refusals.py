@@ -19,9 +19,6 @@ REFUSALS = [
         (extract_entities, (["O", tag],), "A tag must be")
         for tag in ("X-PER", "PER", "BPER", "", "B_PER", None, 3, "-PER")
     ),
-    (extract_entities, (["S-PER"], "IOB2"), "IOB2"),
-    (extract_entities, (["O"], "IOB3"), "scheme"),
-    (entity_scores, ([["O"]], [["O"]], "IOB3"), "scheme"),
     (entity_scores, ([["O"], ["O", "O"]], [["O"], ["O"]]), "sentence 1"),
     (entity_scores, ([["O"]], []), "number of sentences"),
     (entity_scores, ([], []), "at least one sentence"),

@@ -61,7 +61,6 @@ def test_it_keeps_the_contract_of_tasks(tmp_path):
         stride=np.int64(5),
         max_question_length=5,
         max_answer_length=np.int32(3),
-        normalization="per_window",
         no_answer_threshold=np.float32(0.25),
         frozen="embeddings",
     )
@@ -295,7 +294,6 @@ REFUSED = [
     ),
     (lambda qa: tiny_qa(stride=0), "stride"),
     (lambda qa: tiny_qa(max_answer_length=1.5), "max_answer_length"),
-    (lambda qa: tiny_qa(normalization="none"), "normalization"),
     (lambda qa: tiny_qa(no_answer_threshold="x"), "no_answer_threshold"),
     (lambda qa: tiny_qa(no_answer_threshold=True), "no_answer_threshold"),
     (lambda qa: tiny_qa(no_answer_threshold=float("nan")), "no_answer_threshold"),

@@ -344,23 +344,9 @@ def test_a_mistyped_tag_of_entities_is_refused_by_name(odd):
     assert [entity["text"] for entity in answer["entities"]] == ["Ada", "Eve"]
 
 
-def test_with_a_scheme_entities_are_always_scored():
+def test_words_without_types_are_scored_as_entities():
     tagger = tiny_tagger(num_classes=4, label_names=["B", "M", "E", "S"])
-    assert "f1" in tagger.evaluate_tags([["北", "京", "很"]], [["B", "E", "S"]], scheme="BMES")
-
-
-@pytest.mark.parametrize(
-    ("names", "tag", "message"),
-    [
-        (["B", "M", "E", "S"], "B", r"scheme IOB2\. Received: 'M'"),
-        (["NOUN", "VERB"], "NOUN", r"scheme IOB2\. Received: 'NOUN'"),
-        (None, 1, "need tags by name"),
-    ],
-)
-def test_tags_of_another_scheme_are_refused(names, tag, message):
-    tagger = tiny_tagger(num_classes=len(names or "01"), label_names=names)
-    with pytest.raises(ValueError, match=message):
-        tagger.evaluate_tags([["Ada"]], [[tag]], scheme="IOB2")
+    assert "f1" in tagger.evaluate_tags([["北", "京", "很"]], [["B", "E", "S"]])
 
 
 def test_without_names_tags_are_numbers():

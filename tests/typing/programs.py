@@ -44,7 +44,7 @@ def answer() -> list[str]:
     places = [(entity["start"], entity["end"]) for entity in tagger.tag("Ada")["entities"]]
     model = bert_keras.MaskedLM.from_preset("p", masking={"rate": 0.3})
     (token, probability), *_ = model.fill_mask("a [MASK]", top_k=3)[0]
-    reader = bert_keras.QuestionAnswering.from_preset("p", normalization="per_window")
+    reader = bert_keras.QuestionAnswering.from_preset("p", stride=64)
     best = reader.answer("who?", "Ada")
     several = reader.answer(["who?"], "Ada", top_k=2)
     chooser = bert_keras.MultipleChoice.from_preset("p", frozen="backbone")
