@@ -23,17 +23,12 @@ _OF_CLASSES = {
     metrics.CategoricalAccuracy: ("one_hot", "logits"),
     metrics.TopKCategoricalAccuracy: ("one_hot", "logits"),
     metrics.CategoricalCrossentropy: ("probabilities", "probabilities"),
-    metrics.CategoricalHinge: ("one_hot", "logits"),
     metrics.FBetaScore: ("one_hot", "probabilities"),
-    metrics.IoU: ("classes", "classes"),
 }
 # Metrics of labels that are each yes or no. These do not fit more than two classes.
 _OF_TWO_CLASSES = {
     metrics.BinaryAccuracy: ("one_hot", "probabilities"),
     metrics.BinaryCrossentropy: ("probabilities", "probabilities"),
-    metrics.BinaryIoU: ("one_hot", "probabilities"),
-    metrics.Hinge: ("one_hot", "logits"),
-    metrics.SquaredHinge: ("one_hot", "logits"),
 }
 # These count each class of several.
 _COUNTS = (
@@ -64,7 +59,9 @@ _OF_SCORES = (
     metrics.R2Score,
 )
 READS = {**_OF_CLASSES, **_OF_YES_OR_NO, **dict.fromkeys(_OF_SCORES, ("scores", "scores"))}
-READS |= {metrics.KLDivergence: None}
+# These fit no labels of texts.
+_OF_NONE = (metrics.Hinge, metrics.SquaredHinge, metrics.CategoricalHinge, metrics.IoU)
+READS |= dict.fromkeys((metrics.KLDivergence, *_OF_NONE))
 # Functions of `keras.metrics` without a class of their name -> a class that reads the same.
 _FUNCTIONS = {
     "huber": metrics.MeanSquaredError,
@@ -73,34 +70,15 @@ _FUNCTIONS = {
     "categorical_focal_crossentropy": metrics.CategoricalCrossentropy,
 }
 
-# Kind of labels -> what fits instead of a metric whose name contains a word.
+# Kind of labels -> what fits instead of a metric that does not.
 _INSTEAD = {
-    "classes": {
-        "Accuracy": "'accuracy'",
-        "Crossentropy": "'categorical_crossentropy'",
-        "IoU": "MeanIoU(num_classes)",
-        "Hinge": "'categorical_hinge'",
-        "KL": "'categorical_crossentropy'",
-        "": "'accuracy' or 'categorical_crossentropy'; to predict numbers, make the task with "
-        "problem_type='regression'",
-    },
-    "several": {
-        "Accuracy": "'binary_accuracy'",
-        "Crossentropy": "'binary_crossentropy'",
-        "IoU": "BinaryIoU()",
-        "Hinge": "'hinge'",
-        "Score": "F1Score(threshold=0.5), which counts each label that is likelier than not",
-        "": "'binary_accuracy' or 'binary_crossentropy'",
-    },
-    "scores": {
-        "Correlation": "R2Score(), or scipy.stats.pearsonr on the outputs of `predict`",
-        "": "'mse', 'mae' or R2Score()",
-    },
-    "places": {
-        "Accuracy": "'accuracy' or SparseTopKCategoricalAccuracy(k)",
-        "": "'accuracy' or 'sparse_categorical_crossentropy'",
-    },
-    "none": {"": "a metric of your own, whose `update_state` gets the outputs as they are"},
+    "classes": "'accuracy', 'categorical_crossentropy' or F1Score(); to predict numbers, make the task "
+    "with problem_type='regression'",
+    "several": "'binary_accuracy', 'binary_crossentropy' or F1Score(threshold=0.5), which counts each "
+    "label that is likelier than not",
+    "scores": "'mse', 'mae' or R2Score(), or scipy.stats.pearsonr on the outputs of `predict`",
+    "places": "'accuracy', 'sparse_categorical_crossentropy' or SparseTopKCategoricalAccuracy(k)",
+    "none": "a metric of your own, whose `update_state` gets the outputs as they are",
 }
 
 
@@ -153,7 +131,7 @@ class LabelKind:
             if known is None:
                 return metric
             config = metric.get_config()
-            reads = self._reads(metric, known, config, is_weighted)
+            reads = self._reads(metric, known, config)
         size = getattr(metric, "num_classes", self.size)
         if self.name == "classes" and size != self.size:
             raise ValueError(
@@ -164,7 +142,7 @@ class LabelKind:
         reads_columns = config.get("class_id") is not None or config.get("multi_label")
         reads_columns = reads_columns or config.get("top_k") is not None
         binary = is_binary and ("columns" if reads_columns else "second")
-        return Adapted(metric, self, known, reads, binary, counts_once=not is_weighted)
+        return Adapted(metric, self, reads, binary, counts_once=not is_weighted)
 
     def _check_forms(self, name, reads):
         """Raises `ValueError` unless a metric reads forms that these labels have."""
@@ -172,9 +150,9 @@ class LabelKind:
             check_choice(f"reads of {name}", form, FORMS)
         has_no_classes = self.name == "several" and "classes" in reads
         if has_no_classes or self.name in ("scores", "none"):
-            self._refuse(name, f"It reads {reads}. Use {self._instead(name)}")
+            self._refuse(name, f"It reads {reads}. Use {_INSTEAD[self.name]}")
 
-    def _reads(self, metric, known, config, is_weighted):
+    def _reads(self, metric, known, config):
         """Returns the forms that a metric of Keras reads; raises if none of them fits."""
         name, labels, predictions = type(metric).__name__, *(READS[known] or (None, None))
         is_binary, kind = known in _OF_YES_OR_NO, self.name
@@ -186,22 +164,17 @@ class LabelKind:
             "several": is_binary
             or (known is metrics.FBetaScore and config["threshold"] is not None),
             "scores": known in _OF_SCORES and (self.size > 1 or known not in _OF_ROWS),
-            "places": labels == "classes" and known not in (metrics.Accuracy, metrics.IoU),
+            "places": labels == "classes" and known is not metrics.Accuracy,
             "none": False,
         }[kind]
         if not fits or config.get("from_sorted_ids"):
-            self._refuse(name, f"Use {self._instead(name)}")
+            self._refuse(name, f"Use {_INSTEAD[kind]}")
         if kind == "classes" and is_binary and self.size > 2 and takes_logits:
             self._refuse(
                 name, "Leave out `from_logits` and a threshold of 0: it gets probabilities"
             )
         if known in _OF_ROWS and getattr(metric, "axis", -1) != -1:
             self._refuse(name, "Leave out `axis`: it would compare the rows of each batch alone")
-        if known is metrics.IoU:
-            labels = "classes" if metric.sparse_y_true else "one_hot"
-            predictions = "classes" if metric.sparse_y_pred else "one_hot"
-        if isinstance(metric, metrics.IoU) and is_weighted and "int" in metric.dtype:
-            self._refuse(name, "It would round weights down to ints: pass dtype='float32'")
         for setting in ("k", "top_k"):
             if most is not None and (config.get(setting) or 0) > most:
                 self._refuse(name, f"`{setting}` must be at most {most}, the number of classes")
@@ -221,9 +194,6 @@ class LabelKind:
 
     def _refuse(self, name, advice):
         raise ValueError(f"`{name}` does not fit these labels: {self}. {advice}.")
-
-    def _instead(self, name):
-        return next(fit for word, fit in _INSTEAD[self.name].items() if word in name)
 
     # Labels and predictions in a form
 
@@ -264,16 +234,15 @@ class Adapted(metrics.Metric):
     Args:
         metric: a `keras.metrics.Metric`.
         kind: a `LabelKind`.
-        known: the class of Keras that it is one of, or `None`.
         reads: the forms of labels and predictions.
         binary: of two classes read as yes or no: `"columns"` for both, `"second"` for that of class
             1 alone; `False` of others.
         counts_once: bool, whether each label of a weight above 0 counts once.
     """
 
-    def __init__(self, metric, kind, known, reads, binary, counts_once):
+    def __init__(self, metric, kind, reads, binary, counts_once):
         super().__init__(name=metric.name, dtype=metric.dtype)
-        self.metric, self.kind, self.known, self.reads = metric, kind, known, reads
+        self.metric, self.kind, self.reads = metric, kind, reads
         self.binary, self.counts_once = binary, counts_once
         if hasattr(metric, "_direction"):  # Callbacks with mode="auto" look it up.
             self._direction = metric._direction
@@ -288,9 +257,6 @@ class Adapted(metrics.Metric):
         labels = self.kind.labels(y_true, y_pred, self.reads[0])
         if self.binary and self.reads[1] == "logits":
             y_pred = y_pred - ops.flip(y_pred, axis=-1)  # How much likelier than the other class.
-        if self.known is metrics.CategoricalHinge:
-            # Keras takes the margin to the best other class, or to 0 if that is higher.
-            y_pred = y_pred - ops.min(y_pred, axis=-1, keepdims=True)
         predictions = self.kind.predictions(y_pred, self.reads[1])
         if self.binary == "second":
             labels, predictions = labels[..., 1:], predictions[..., 1:]
@@ -298,9 +264,6 @@ class Adapted(metrics.Metric):
             if self.counts_once:
                 sample_weight = ops.not_equal(sample_weight, 0)
             sample_weight = ops.cast(sample_weight, self.dtype)
-            if self.known is metrics.BinaryIoU:
-                sample_weight = ops.reshape(sample_weight, (-1, 1))
-                sample_weight = ops.broadcast_to(sample_weight, ops.shape(labels))
         self.metric.update_state(labels, predictions, sample_weight=sample_weight)
 
     def _flat(self, y_true, y_pred, sample_weight):

@@ -1,4 +1,4 @@
-"""Keras metrics for `compile(weighted_metrics=[...])`: F1, Matthews correlation, perplexity.
+"""Keras metrics for `compile(weighted_metrics=[...])`: Matthews correlation, perplexity.
 
 A mean of these scores over batches is not the score over all examples. These metrics add up counts
 or losses instead, so they equal scikit-learn's scores of all examples at once.
@@ -6,12 +6,10 @@ or losses instead, so they equal scikit-learn's scores of all examples at once.
 Pass them as `weighted_metrics`: Keras does not pass weights to `metrics`, so padding would count.
 """
 
-from typing import Literal
-
 import keras
 from keras import ops
 
-from bert_keras.checks import check_choice, check_int
+from bert_keras.checks import check_int
 from bert_keras.engine import kernels
 from bert_keras.types import Dtype, Tensor
 
@@ -29,30 +27,12 @@ def _weights_like(values, sample_weight, dtype):
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class RelevanceAccuracy(keras.metrics.Mean):
-    """The share of texts whose logit is above 0 exactly if they are relevant.
+class MatthewsCorrelation(keras.metrics.Metric):
+    """Matthews correlation: how far predictions agree with labels beyond class frequencies.
 
-    Call arguments:
-        y_true: float `(batch, num_candidates)`, relevance of 0 or 1; `-inf` for a text that does
-            not exist, which does not count.
-        y_pred: float `(batch, num_candidates)`, logits.
-        sample_weight: float `(batch,)`, or `None`.
-    """
-
-    def update_state(
-        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
-    ) -> None:
-        """Adds a batch."""
-        weights = ops.cast(ops.isfinite(y_true), "float32")
-        if sample_weight is not None:
-            weights = weights * ops.reshape(ops.cast(sample_weight, "float32"), (-1, 1))
-        is_right = ops.equal(ops.cast(y_true, "float32"), ops.cast(y_pred > 0, "float32"))
-        # Flat: Keras's mean would divide the sums of each batch by its own number of candidates.
-        super().update_state(ops.reshape(is_right, (-1,)), ops.reshape(weights, (-1,)))
-
-
-class ConfusionMatrixMetric(keras.metrics.Metric):
-    """The base of metrics that are functions of the confusion matrix.
+    With the confusion matrix's trace `c`, total `s`, rows `t` and columns `p`:
+    `(c s - t·p) / sqrt((s² - p·p) (s² - t·t))`. A perfect score is 1; chance and constant
+    predictions score 0. GLUE uses it for CoLA.
 
     Labels outside 0 to `num_classes - 1`, such as the usual -100, are ignored, and so are examples
     and positions of weight 0. Counts are float32, which is exact up to 16.7 million per cell.
@@ -66,11 +46,23 @@ class ConfusionMatrixMetric(keras.metrics.Metric):
         y_true: integer tensor of any shape, such as `(batch,)` or `(batch, seq_len)`.
         y_pred: float tensor of `y_true`'s shape plus `(num_classes,)`: logits or probabilities.
         sample_weight: optional tensor of `y_true`'s shape, or `(batch,)`.
+
+    Reference:
+        Gorodkin (2004), Comparing two K-category assignments by a K-category correlation
+        coefficient.
+
+    Example:
+        >>> metric = MatthewsCorrelation(num_classes=2)
+        >>> metric.update_state([1, 0], [[0.0, 1.0], [1.0, 0.0]])
+        >>> round(float(metric.result()), 4)
+        1.0
     """
 
     reads = ("classes", "logits")  # See `LabelKind.adapt`.
 
-    def __init__(self, num_classes: int, name: str | None = None, dtype: Dtype = "float32") -> None:
+    def __init__(
+        self, num_classes: int = 2, name: str | None = "matthews", dtype: Dtype = "float32"
+    ) -> None:
         super().__init__(name=name, dtype=dtype)
         self.num_classes = check_int("num_classes", num_classes, 2)
         self.matrix = self.add_variable((num_classes, num_classes), "zeros", name="matrix")
@@ -97,85 +89,6 @@ class ConfusionMatrixMetric(keras.metrics.Metric):
 
     def get_config(self):
         return {**super().get_config(), "num_classes": self.num_classes}
-
-
-@keras.saving.register_keras_serializable(package="bert_keras")
-class SparseF1Score(ConfusionMatrixMetric):
-    """F1 of integer labels, as `sklearn.metrics.f1_score` computes it over all examples.
-
-    `keras.metrics.F1Score` needs one-hot labels. The macro average is over all `num_classes`; a
-    class that never occurs counts as 0.
-
-    Args:
-        num_classes: number of classes.
-        average: `"binary"` (F1 of the class `positive`, as GLUE scores MRPC and QQP), `"micro"`
-            or `"macro"`.
-        positive: the class scored by `"binary"`.
-        name: name in the logs.
-        dtype: dtype of the counts.
-
-    Example:
-        >>> metric = SparseF1Score(num_classes=2)
-        >>> metric.update_state([1, 1, 0], [[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
-        >>> round(float(metric.result()), 4)
-        0.6667
-    """
-
-    def __init__(
-        self,
-        num_classes: int,
-        average: Literal["binary", "micro", "macro"] = "binary",
-        positive: int = 1,
-        name: str | None = "f1",
-        dtype: Dtype = "float32",
-    ) -> None:
-        super().__init__(num_classes, name=name, dtype=dtype)
-        self.average = check_choice("average", average, ("binary", "micro", "macro"))
-        if average == "binary":
-            check_int("positive", positive, 0, num_classes - 1)
-        self.positive = positive
-
-    def result(self) -> Tensor:
-        matrix = ops.convert_to_tensor(self.matrix)
-        right = ops.diagonal(matrix)
-        counts = ops.sum(matrix, axis=0) + ops.sum(matrix, axis=1)
-        if self.average == "micro":
-            return ops.divide_no_nan(2 * ops.sum(right), ops.sum(counts))
-        f1 = ops.divide_no_nan(2 * right, counts)
-        return f1[self.positive] if self.average == "binary" else ops.mean(f1)
-
-    def get_config(self):
-        return {**super().get_config(), "average": self.average, "positive": self.positive}
-
-
-@keras.saving.register_keras_serializable(package="bert_keras")
-class MatthewsCorrelation(ConfusionMatrixMetric):
-    """Matthews correlation: how far predictions agree with labels beyond class frequencies.
-
-    With the confusion matrix's trace `c`, total `s`, rows `t` and columns `p`:
-    `(c s - t·p) / sqrt((s² - p·p) (s² - t·t))`. A perfect score is 1; chance and constant
-    predictions score 0. GLUE uses it for CoLA.
-
-    Args:
-        num_classes: number of classes.
-        name: name in the logs.
-        dtype: dtype of the counts.
-
-    Reference:
-        Gorodkin (2004), Comparing two K-category assignments by a K-category correlation
-        coefficient.
-
-    Example:
-        >>> metric = MatthewsCorrelation(num_classes=2)
-        >>> metric.update_state([1, 0], [[0.0, 1.0], [1.0, 0.0]])
-        >>> round(float(metric.result()), 4)
-        1.0
-    """
-
-    def __init__(
-        self, num_classes: int = 2, name: str | None = "matthews", dtype: Dtype = "float32"
-    ) -> None:
-        super().__init__(num_classes, name=name, dtype=dtype)
 
     def result(self) -> Tensor:
         # The sum over classes of `right * rest - missed * wrong` equals `c s - t·p`, but loses no

@@ -27,7 +27,6 @@ from bert_keras.checks import (
 )
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
-from bert_keras.metrics.streaming import RelevanceAccuracy
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import flatten_texts
 from bert_keras.preprocessing.collate import GroupRows
@@ -147,8 +146,8 @@ text, `(num_examples, num_texts)` |
         return RelevanceCrossentropy(label_smoothing=label_smoothing)
 
     def default_metrics(self):
-        """Returns accuracy, for relevance of 0 or 1."""
-        return [RelevanceAccuracy("accuracy")]
+        """Returns accuracy if the loss is the task's own, where relevance is 0 or 1."""
+        return [keras.metrics.BinaryAccuracy("accuracy")] * self.recipe.uses_task_loss
 
     @property
     def label_kind(self):

@@ -33,8 +33,6 @@ REFUSALS = [
     (squad_v2_scores, (TWO, {"q": "Nile", "r": ""}, {"q": 0.5}), "no_answer_scores"),
     # Metrics of Keras
     (streaming.MatthewsCorrelation, (1,), "int from 2"),
-    (streaming.SparseF1Score, (3, "weighted"), "average"),
-    (streaming.SparseF1Score, (3, "binary", 3), "positive"),
     (streaming.MatthewsCorrelation(3).update_state, ([0], [[0.1, 0.9]]), "3 classes"),
     # Vectors and thresholds
     (similarity_matrix, ([[1.0, 2.0]], [[1.0]]), "same number of columns"),

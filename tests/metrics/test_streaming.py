@@ -7,6 +7,7 @@ import sklearn.metrics as sk
 from checks import made_again, perplexity
 
 from bert_keras.metrics import streaming
+from bert_keras.metrics.label_kinds import LabelKind
 
 NUM_CLASSES = 3
 
@@ -25,22 +26,8 @@ def matthews(true, logits, weights=None):
     return sk.matthews_corrcoef(true, logits.argmax(-1), sample_weight=weights)
 
 
-def f1(true, logits, weights=None, average="macro"):
-    options = {"labels": range(NUM_CLASSES), "zero_division": 0.0, "sample_weight": weights}
-    return sk.f1_score(true, logits.argmax(-1), average=average, **options)
-
-
 METRICS = {
     "matthews": (streaming.MatthewsCorrelation(NUM_CLASSES), matthews),
-    "micro": (
-        streaming.SparseF1Score(NUM_CLASSES, average="micro"),
-        lambda *x: f1(*x, average="micro"),
-    ),
-    "macro": (streaming.SparseF1Score(NUM_CLASSES, average="macro"), f1),
-    "positive": (
-        streaming.SparseF1Score(NUM_CLASSES, positive=2),
-        lambda *x: f1(*x, average=None)[2],
-    ),
     "perplexity": (streaming.MaskedPerplexity(), perplexity),
 }
 
@@ -95,9 +82,10 @@ def test_weights_may_be_one_per_example(shape):
 
 
 def test_a_weight_per_sequence_applies_to_each_of_its_positions():
-    metric = streaming.SparseF1Score(NUM_CLASSES, average="micro")
-    batch = (np.array([[0, 1], [2, 2]]), one_hot([[0, 0], [0, 2]]), np.array([0.0, 1.0]))
-    assert updated(metric, batch) == 0.5
+    true, predicted = np.array([[0, 1, 2], [2, 2, 1]]), np.array([[0, 0, 0], [0, 2, 1]])
+    batch = (true, one_hot(predicted), np.array([0.0, 1.0]))
+    found = updated(streaming.MatthewsCorrelation(NUM_CLASSES), batch)
+    assert found == pytest.approx(sk.matthews_corrcoef(true[1], predicted[1]))
 
 
 def test_perplexity_ignores_the_label_of_a_position_of_weight_0():
@@ -109,7 +97,7 @@ def test_perplexity_ignores_the_label_of_a_position_of_weight_0():
 def test_every_text_of_a_reranker_counts_once_whatever_the_batch_is_padded_to():
     narrow = np.array([[1.0, 0.0]]), np.array([[2.0, -1.0]])
     wide = np.array([[1.0, 0.0, 0.0, -np.inf]]), np.array([[-1.0, 1.0, -1.0, 3.0]])
-    metric = streaming.RelevanceAccuracy()
+    metric = LabelKind("several", per_token=True).adapt("accuracy")
     assert updated(metric, narrow, wide) == pytest.approx(3 / 5)
     metric.reset_state()
     weighed = [(*batch, np.array([weight])) for batch, weight in ((narrow, 1.0), (wide, 2.0))]
@@ -123,8 +111,7 @@ def test_perplexity_without_a_masked_position_is_nan():
 @pytest.mark.parametrize(
     "metric",
     [
-        streaming.SparseF1Score(4, average="binary", positive=2, name="other"),
-        streaming.MatthewsCorrelation(4),
+        streaming.MatthewsCorrelation(4, name="other"),
         streaming.MaskedPerplexity(),
     ],
 )
@@ -139,7 +126,6 @@ def test_metrics_work_inside_evaluate():
     model = keras.Sequential([keras.Input((6, 4)), keras.layers.Dense(NUM_CLASSES)])
     metrics = [
         streaming.MatthewsCorrelation(NUM_CLASSES),
-        streaming.SparseF1Score(NUM_CLASSES, average="macro"),
         streaming.MaskedPerplexity(),
     ]
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -149,6 +135,5 @@ def test_metrics_work_inside_evaluate():
     logits = model.predict(inputs, verbose=0)
     counted = labels[weights == 1], logits[weights == 1]
     assert found["matthews"] == pytest.approx(matthews(*counted), abs=1e-6)
-    assert found["f1"] == pytest.approx(f1(*counted), abs=1e-6)
     expected = perplexity(labels, logits, weights)
     assert found["perplexity"] == pytest.approx(expected, rel=1e-5)

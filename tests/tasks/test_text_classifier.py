@@ -491,7 +491,7 @@ def test_a_head_that_exists_learns_no_names():
         with pytest.raises(ValueError, match=r"different names\. Received .*'a'.*label_names"):
             tiny_classifier(**options).fit(TEXTS, labels)
     classifier = tiny_classifier()
-    classifier.compile(metrics=[bert_keras.metrics.SparseF1Score(2)])
+    classifier.compile(metrics=[bert_keras.metrics.MatthewsCorrelation(2)])
     with pytest.raises(ValueError, match="number of classes, 3"):
         classifier.fit(TEXTS, [*"abc"] * 8)
     assert classifier.predict(TEXTS[:1], verbose=0).shape == (1, 2)
