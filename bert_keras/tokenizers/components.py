@@ -34,6 +34,17 @@ def bert_template(ids, cls_token, sep_token):
     )
 
 
+def one_segment_template(tokenizer):
+    """Returns the post-processor of a tokenizer's layout, with the segment 0 for both texts."""
+    layout, token = tokenizer.layout, tokenizer.id_to_token
+    before, between, after = (list(map(token, ids)) for ids in layout[:3])
+    return processors.TemplateProcessing(
+        single=[*before, "$A", *after],
+        pair=[*before, "$A", *between, "$B", *after],
+        special_tokens=[(token(id), id) for id in {*layout.before, *layout.between, *layout.after}],
+    )
+
+
 def add_special_tokens(backend, tokens, mask_token):
     """Makes tokens of the vocabulary special in text. The mask includes a space before it."""
     known = [token for token in tokens if backend.token_to_id(token) is not None]

@@ -70,26 +70,6 @@ def read_layout(saved: dict[str, Any] | None) -> Layout | None:
     )
 
 
-def in_one_segment(saved: dict[str, Any]) -> dict[str, Any]:
-    """Returns a post-processor that gives both texts of a pair the segment 0."""
-    if saved["type"] == "Sequence":
-        return saved | {"processors": list(map(in_one_segment, saved["processors"]))}
-    if saved["type"] == "BertProcessing":
-        cls, sep = saved["cls"], saved["sep"]
-        saved = {"type": "TemplateProcessing", "single": [cls[0], "A", sep[0]]}
-        saved["pair"] = [cls[0], "A", sep[0], "B", sep[0]]
-        for name in ("single", "pair"):
-            saved[name] = [
-                {"Sequence" if x in ("A", "B") else "SpecialToken": {"id": x, "type_id": 0}}
-                for x in saved[name]
-            ]
-        ids = {token: {"id": token, "ids": [id], "tokens": [token]} for token, id in (cls, sep)}
-        saved["special_tokens"] = ids
-    for item in (*saved.get("single", ()), *saved.get("pair", ())):
-        next(iter(item.values()))["type_id"] = 0
-    return saved
-
-
 def _flat(template, ids):
     """Returns pairs of an id or a text's name, and a segment."""
     flat = []

@@ -10,7 +10,7 @@ import itertools
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 import tokenizers
@@ -113,15 +113,22 @@ class TextEncoder:
         for role in ROLES:
             setattr(self, role, roles[role])
 
+    @functools.cached_property
+    def _tokens(self):
+        tokens = map(self._backend.id_to_token, itertools.count())
+        tokens = [x.removeprefix(HIDDEN) for x in iter(tokens.__next__, None)]
+        # A token that occurs twice in vocab.txt has a number after a line break.
+        return [x.partition("\n")[0] for x in tokens] if self._is_wordpiece else tokens
+
     @property
     def vocabulary(self) -> list[str]:
         """The tokens, a new list of str; the index is the id."""
-        return list(map(self.id_to_token, range(self.vocabulary_size)))
+        return list(self._tokens)
 
     @property
     def vocabulary_size(self) -> int:
         """The number of ids, which is the number of rows that an embedding table needs."""
-        return self._backend.get_vocab_size()
+        return len(self._tokens)
 
     def get_vocabulary(self) -> list[str]:
         """Returns the tokens, a list of str; the index is the id."""
@@ -192,9 +199,7 @@ class TextEncoder:
         """Returns the token of an id; raises a ValueError if there is none."""
         if not 0 <= id < self.vocabulary_size:
             raise ValueError(f"An id must be in [0, {self.vocabulary_size}). Received: {id}.")
-        # A token that occurs twice in vocab.txt has a number after a line break.
-        token = self._backend.id_to_token(id).removeprefix(HIDDEN)
-        return token.partition("\n")[0] if self._is_wordpiece else token
+        return self._tokens[id]
 
     def readable(self, id: int) -> str:
         """Returns the token of an id in readable form: `é` for the bytes `Ã©`, without `▁`.
@@ -209,11 +214,7 @@ class TextEncoder:
 
     # Text to ids
 
-    @overload
-    def __call__(self, texts: str) -> list[int]: ...
-    @overload
-    def __call__(self, texts: Texts) -> list[list[int]]: ...
-    def __call__(self, texts):
+    def __call__(self, texts: str | Texts) -> Any:
         """Returns the ids of a text, or of each text in a column, without special tokens.
 
         Args:
@@ -256,25 +257,15 @@ class TextEncoder:
             return ids, lengths
         return ids, lengths, np.concatenate(starts) if by_text else ~self.continues_word[ids]
 
-    @overload
-    def tokenize(self, text: str) -> list[str]: ...
-    @overload
-    def tokenize(self, text: Texts) -> list[list[str]]: ...
-    def tokenize(self, text):
+    def tokenize(self, text: str | Texts) -> Any:
         """Returns the pieces of a text, or of each text in a column, as str."""
         if isinstance(text, str):
             return self.tokenize([text])[0]
         return [encoding.tokens for encoding in self.encode_batch(as_texts(text))]
 
-    @overload
     def encode(
-        self, text: str, pair: str | None = None, special_tokens: bool = True
-    ) -> Encoding: ...
-    @overload
-    def encode(
-        self, text: Texts, pair: Texts | None = None, special_tokens: bool = True
-    ) -> list[Encoding]: ...
-    def encode(self, text, pair=None, special_tokens=True):
+        self, text: str | Texts, pair: str | Texts | None = None, special_tokens: bool = True
+    ) -> Any:
         """Returns the `Encoding` of a text or a pair, or of each in a column.
 
         Args:
@@ -300,13 +291,9 @@ class TextEncoder:
                 _number_words(encoding, e.sequence_ids, (text,) if isinstance(text, str) else text)
         return encodings
 
-    @overload
-    def encode_words(self, words: Sequence[str], special_tokens: bool = True) -> Encoding: ...
-    @overload
     def encode_words(
-        self, words: Sequence[Sequence[str]], special_tokens: bool = True
-    ) -> list[Encoding]: ...
-    def encode_words(self, words, special_tokens=True):
+        self, words: Sequence[str] | Sequence[Sequence[str]], special_tokens: bool = True
+    ) -> Any:
         """Returns the `Encoding` of a text given as words, or of each in a list of such texts.
 
         `word_ids` count the given words, even if a word contains spaces or punctuation, and offsets
@@ -396,15 +383,9 @@ class TextEncoder:
                 f"{error!s} Leave the text out, or use another tokenizer.json."
             ) from error
 
-    @overload
-    def detokenize(self, ids: Sequence[int], special_tokens: bool = False) -> str: ...
-    @overload
     def detokenize(
-        self, ids: Sequence[Sequence[int]], special_tokens: bool = False
-    ) -> list[str]: ...
-    @overload
-    def detokenize(self, ids: NDArray[Any], special_tokens: bool = False) -> Any: ...
-    def detokenize(self, ids, special_tokens=False):
+        self, ids: Sequence[int] | Sequence[Sequence[int]] | NDArray[Any], special_tokens: bool = False
+    ) -> Any:
         """Joins the pieces of ids to a text, without `[CLS]`, `[SEP]` and padding.
 
         Case, accents and spaces that normalization removed are not restored. There is no space

@@ -18,11 +18,10 @@ from bert_keras.engine.atomic_files import reading, retry_if_changed, write_text
 from bert_keras.migration_hints import NotHere, missing_attribute
 from bert_keras.signatures import parameters_of
 from bert_keras.tokenizers import tokenizer_files as files
-from bert_keras.tokenizers.components import bert_template, require_tokens
-from bert_keras.tokenizers.layout import in_one_segment, read_layout
+from bert_keras.tokenizers.components import bert_template, one_segment_template, require_tokens
+from bert_keras.tokenizers.layout import read_layout
 from bert_keras.tokenizers.text_encoder import HIDDEN, ROLES, TextEncoder
 from bert_keras.tokenizers.untrusted import check_resource_limits
-from bert_keras.tokenizers.vocabulary import without_line
 from bert_keras.types import Path, TokenizerOptions
 
 # File -> the subclass that is made from it.
@@ -114,29 +113,34 @@ class Tokenizer(TextEncoder):
         saved = json.loads(backend.to_str())
         check_resource_limits(saved, backend)
         model, layout = saved["model"], read_layout(saved["post_processor"])
-        self._vocabulary, self._ids = _tokens(saved)
+        for name in ("continues_word", "_word_backend", "_needs_space", "_tokens"):
+            self.__dict__.pop(name, None)
+        self._backend = backend
+        ids = backend.get_vocab()
+        if max(ids.values(), default=0) >= (count := self.vocabulary_size):
+            raise ValueError(f"Ids must run from 0 without a gap. Received: no token for {count}.")
         for role, names in files.ROLES.items():
             if getattr(self, role) is None:
-                named = _named_token(role, model, layout, self._vocabulary)
-                found = [name for name in (named, *names) if name in self._ids]
+                named = _named_token(role, model, layout, self._tokens)
+                found = [name for name in (named, *names) if self.find(name) is not None]
                 setattr(self, role, found[0] if found else None)
         # The others may be missing as long as their ids are not used.
         needed = ("cls_token", "sep_token", "pad_token", "unknown_token")
         needed = needed if model["type"] == "WordPiece" else needed[:3]
-        require_tokens(self._ids, **{role: getattr(self, role) for role in needed})
+        require_tokens(self._tokens, **{role: getattr(self, role) for role in needed})
         unknown = model.get("unk_token")
         if model["type"] in ("WordPiece", "WordLevel") and unknown not in model["vocab"]:
             raise ValueError(
                 "The unknown token must be in the vocabulary. Received: "
                 f"unk_token {unknown!r:.100}, which is not."
             )
-        if self.unknown_token not in self._ids:
+        if self.find(self.unknown_token) is None:
             self.unknown_token = None
         _check_sides(saved, self.pad_token)
         backend.no_padding()
         backend.no_truncation()
         if layout is None and model["type"] == "WordPiece":
-            backend.post_processor = bert_template(self._ids, self.cls_token, self.sep_token)
+            backend.post_processor = bert_template(ids, self.cls_token, self.sep_token)
             saved["post_processor"] = json.loads(backend.post_processor.__getstate__())
             layout = read_layout(saved["post_processor"])
         _check_layout(layout, self.cls_token_id, self.sep_token_id)
@@ -153,13 +157,9 @@ class Tokenizer(TextEncoder):
         rest["sha256"] = hashlib.sha256(numbers).hexdigest()
         self.settings = {part: saved[part] for part in parts} | {"model": rest}
         self.layout = layout
-        self.__dict__.pop("continues_word", None)
-        self.__dict__.pop("_word_backend", None)
-        self.__dict__.pop("_needs_space", None)
-        self._backend = backend
 
     def __getattr__(self, name):
-        if name not in ("settings", "layout", "_vocabulary", "_ids", "_backend"):
+        if name not in ("settings", "layout", "_backend"):
             raise AttributeError(missing_attribute(type(self), name))
         raise ValueError(
             "This tokenizer has no vocabulary: it was made from a config, which holds none, as "
@@ -173,26 +173,6 @@ class Tokenizer(TextEncoder):
     def has_vocabulary(self) -> bool:
         """Whether the tokenizer has a vocabulary. One made from a config has none yet."""
         return "_backend" in vars(self)
-
-    @property
-    def vocabulary(self) -> list[str]:
-        """The tokens, a new list of str; the index is the id."""
-        return list(self._vocabulary)
-
-    @property
-    def vocabulary_size(self) -> int:
-        """The number of ids, which is the number of rows that an embedding table needs."""
-        return len(self._vocabulary)
-
-    def find(self, token):
-        """Returns the id of a token, or `None` if the vocabulary does not hold it."""
-        return self._ids.get(token)
-
-    def id_to_token(self, id: int) -> str:
-        """Returns the token of an id; raises a ValueError if there is none."""
-        if not 0 <= id < len(self._vocabulary):
-            raise ValueError(f"An id must be in [0, {len(self._vocabulary)}). Received: {id}.")
-        return self._vocabulary[id]
 
     def _role_tokens(self):
         return [getattr(self, role) for role in ROLES]
@@ -240,12 +220,7 @@ class Tokenizer(TextEncoder):
         else:
             steps = normalizer.get("normalizers", [normalizer])
             normalizer = {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, *steps]}
-        return self._with(normalizer=lambda _: normalizer)
-
-    def _with(self, **parts):
-        """Returns a copy with parts of the tokenizer.json changed by functions, by their names."""
-        saved = json.loads(self._backend.to_str())
-        saved |= {name: change(saved[name]) for name, change in parts.items()}
+        saved["normalizer"] = normalizer
         changed = copy.copy(self)
         changed._use(tokenizers.Tokenizer.from_str(json.dumps(saved)))
         return changed
@@ -313,15 +288,16 @@ class Tokenizer(TextEncoder):
             tokenizer._take(roles, settings)
         else:
             tokenizer = Tokenizer(**settings)
-        require_tokens(tokenizer._ids, **files.roles_of(overrides))
+        require_tokens(tokenizer._tokens, **files.roles_of(overrides))
         if in_text:
-            known = [token for token in tokenizer._role_tokens() if token in tokenizer._ids]
+            known = [t for t in tokenizer._role_tokens() if tokenizer.find(t) is not None]
             tokenizer._backend.add_special_tokens(known)
             tokenizer._use(tokenizer._backend)
         if "lowercase" not in overrides and files.lowercases_first(source):
             tokenizer = tokenizer.lowercased()
-        if has_one:
-            tokenizer = tokenizer._with(post_processor=in_one_segment)
+        if has_one and tokenizer.layout.second_segment:
+            tokenizer._backend.post_processor = one_segment_template(tokenizer)
+            tokenizer._use(tokenizer._backend)
         return tokenizer.plain(bool(splits)) if in_text is False else tokenizer
 
     @classmethod
@@ -332,7 +308,7 @@ class Tokenizer(TextEncoder):
     def _take(self, roles, settings):
         """Adds the tokens of the files next to a vocabulary, and checks their roles."""
         further, ids = settings.get("further_tokens", []), settings.get("added_ids", {})
-        ends = [end for end in settings.get("ends", ()) if end in self._ids]
+        ends = [end for end in settings.get("ends", ()) if self.find(end) is not None]
         further = further + [tokenizers.AddedToken(end, special=True) for end in ends]
         files.add_further_tokens(self._backend, further, ids)
         if further:
@@ -380,25 +356,6 @@ class Tokenizer(TextEncoder):
     def from_config(cls, config: dict[str, Any]) -> Tokenizer:
         """Makes a `Tokenizer` from `get_config`'s dict. `load_assets` must fill it."""
         return Tokenizer(None, **config)
-
-
-def _tokens(saved):
-    """Returns the tokens by id and the ids by token of a tokenizer.json."""
-    pairs = saved["model"]["vocab"]
-    is_list = isinstance(pairs, list)
-    pairs = [(token, id) for id, (token, _) in enumerate(pairs)] if is_list else [*pairs.items()]
-    pairs += [(token["content"], token["id"]) for token in saved["added_tokens"]]
-    pairs = [(token.removeprefix(HIDDEN), id) for token, id in pairs]
-    ids, tokens = dict(pairs), {id: token for token, id in pairs}
-    missing = [id for id in range(len(tokens)) if id not in tokens]  # An id may be huge.
-    if missing:
-        raise ValueError(
-            f"Ids must run from 0 without a gap. Received: no token for {missing[:5]}."
-        )
-    tokens = [tokens[id] for id in range(len(tokens))]
-    if saved["model"]["type"] == "WordPiece":
-        tokens = [without_line(token) for token in tokens]
-    return tokens, ids
 
 
 def _named_token(role, model, layout, tokens):

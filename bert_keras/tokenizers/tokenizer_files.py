@@ -69,10 +69,12 @@ _WITHOUT_FILE = ("add_bos_token", "add_eos_token", "never_split", "sp_model_kwar
 _WITHOUT_FILE += ("do_basic_tokenize", "remove_space", "normalization")
 _NEVER_READ_ONE = ("BertJapaneseTokenizer", "BertweetTokenizer", "PhobertTokenizer")
 # Keys of tokenizer_config.json that would change ids -> the values that change nothing here. Any
-# other value is refused. Those above, and `word_tokenizer_type` and its kin, are read. With the
-# others below, these are all arguments of transformers' tokenizers. A key in no list is refused.
+# other value is refused. With the others below, these are all arguments of transformers' tokenizers.
+# A key in no list is refused.
 FIXED_KEYS = {
     "truncation_side": (None, "right"),
+    "word_tokenizer_type": (None, "basic"),
+    "subword_tokenizer_type": (None, "wordpiece", "character"),
     "do_basic_tokenize": (None, True),
     "do_word_tokenize": (None, True),
     "do_subword_tokenize": (None, True),
@@ -91,9 +93,9 @@ FIXED_KEYS = {
     "merges": (None, [], {}),
     "_spm_precompiled_charsmap": (None, "", {}),
 }
-READ_KEYS = {*_FLAGS.values(), *_FURTHER, "keep_accents", "word_tokenizer_type"}
-READ_KEYS |= {"subword_tokenizer_type", "added_tokens_decoder", "model_max_length", "max_len"}
-READ_KEYS |= {"tokenizer_class", "model_input_names", "split_special_tokens", _MODEL_STATE}
+READ_KEYS = {*_FLAGS.values(), *_FURTHER, "keep_accents", "added_tokens_decoder"}
+READ_KEYS |= {"model_max_length", "max_len", "tokenizer_class", "model_input_names"}
+READ_KEYS |= {"split_special_tokens", _MODEL_STATE}
 READ_KEYS |= {*_THEIR_ROLES.values(), *_ENDS}
 # Keys that change no ids: files, names, padding, decoding, and arguments of a later call or of
 # `from_pretrained`, which transformers writes into the file.
@@ -192,7 +194,6 @@ def read_tokenizer(source, overrides):
             f"The tokens of {path} must not be pieces of SentencePiece",
             "Load its SentencePiece file, or convert the tokenizer to a tokenizer.json.",
         )
-    joined = _joined(settings["added_ids"], lines, path.with_name("added_tokens.json"))
     # WordPiece's roles are in vocab.txt, or among the tokens that the files add.
     absent = [token for token in roles_of(settings).values() if token in settings["added_ids"]]
     absent = [tokenizers.AddedToken(token, special=True) for token in {*absent} - {*lines}]
@@ -200,7 +201,6 @@ def read_tokenizer(source, overrides):
     settings["further_tokens"] = sorted(
         [*settings["further_tokens"], *absent], key=lambda token: ids.get(token.content, 2**24)
     )
-    _check_end(len(joined), settings.get("num_rows"), path)
     if "lowercase" not in settings:
         named = vocabulary.named_lowercased(source)
         looked = vocabulary.looks_lowercased(settings["vocabulary"])
@@ -333,18 +333,8 @@ def _read_configs(folder):
         for names in (*((name,) for name in _SETTINGS), _MODEL_CONFIGS)
     )
     path = folder / _SETTINGS[0]
-    words, pieces = (config.get(f"{part}_tokenizer_type") for part in ("word", "subword"))
-    if words not in (None, "basic") or pieces not in (None, "wordpiece", "character"):
-        raise ValueError(
-            "Words must be split by BERT's rules, at spaces and punctuation, and words into "
-            f"WordPiece tokens or characters. Received: word_tokenizer_type={words!r} and "
-            f"subword_tokenizer_type={pieces!r} in {folder}. Split the text into words with that "
-            "tool, and load vocab.txt alone, with lowercase=False and split_chinese=False, to "
-            "tokenize words with `encode_words`. For mecab the tool is the package fugashi, with "
-            "the dictionary unidic-lite."
-        )
     _check_keys(config, tokens, folder)
-    settings = {"num_rows": model.get("vocab_size"), "split_characters": pieces == "character"}
+    settings = {"split_characters": config.get("subword_tokenizer_type") == "character"}
     inputs = config.get("model_input_names")
     num_segments = model.get("type_vocab_size")
     if inputs and "token_type_ids" not in inputs and is_int(num_segments) and num_segments > 1:
@@ -490,30 +480,6 @@ def _added_token(token, path, **flags):
     return tokenizers.AddedToken(**{name: saved[name] for name in names if name in saved} | flags)
 
 
-def _check_end(num_tokens, num_rows, path):
-    """Raises `ValueError` if a vocab.txt is truncated."""
-    # A table may be padded to a multiple of 8, 64, ...
-    if is_int(num_rows) and num_rows - num_tokens >= max(num_rows & -num_rows, 8):
-        raise ValueError(
-            f"A vocabulary must be whole. Received: {path} with {num_tokens} tokens, where other "
-            f"files in the folder have {num_rows}. Download it again. If it is right, pass the "
-            "file instead of its folder."
-        )
-
-
-def _joined(ids, lines, path):
-    """Returns the tokens by id of a vocab.txt and of the JSON file at a path, which must agree."""
-    tokens = dict(enumerate(lines))
-    for token, id in ids.items():
-        if tokens.setdefault(id, vocabulary.without_line(token)) != vocabulary.without_line(token):
-            raise ValueError(
-                f"The vocabularies of one folder must agree. Received: id {id} is {tokens[id]!r} "
-                f"in vocab.txt, and {token!r} in {path}. Remove the one that the weights were not "
-                "trained with. Transformers reads the JSON file."
-            )
-    return [tokens.get(id) for id in range(max(tokens, default=-1) + 1)]
-
-
 def _changed(path, lines_path, settings, overrides):
     """Returns the backend of a tokenizer.json with the settings applied."""
     backend, in_file = open_backend(path)
@@ -536,9 +502,6 @@ def _changed(path, lines_path, settings, overrides):
         ids = model["vocab"] | {token["content"]: token["id"] for token in saved["added_tokens"]}
         has_lines = lines_path is not None and lines_path.is_file()
         lines = vocabulary.read_vocabulary(lines_path) if has_lines else []
-        _joined(ids, lines, path)
-        if has_lines:
-            _check_end(len(lines), len(model["vocab"]), lines_path)
         # Other libraries leave repeated lines out of the tokenizer.json.
         missing = set(range(len(lines))) - set(ids.values())
         is_changed |= bool(missing)

@@ -3,7 +3,6 @@
 import os
 import pathlib
 import re
-import warnings
 from collections.abc import Iterable, Mapping, Set
 
 from bert_keras.checks import as_texts, check_not_empty, raise_at_first
@@ -28,15 +27,8 @@ def read_vocabulary(path: Path) -> list[str]:
         A list of str; the index is the id.
 
     Raises:
-        ValueError: the file is empty or not UTF-8, or it is a folder.
+        ValueError: the file is empty or not UTF-8.
     """
-    if os.path.isdir(path):
-        raise ValueError(
-            "A vocabulary must be a list or a file, such as vocab.txt. Received: the folder "
-            f"{os.fspath(path)}. Read a folder with `Tokenizer.from_preset(folder)`."
-        )
-    if os.path.exists(path) and not os.path.isfile(path):  # A pipe, for example, never ends.
-        raise ValueError(f"A vocabulary must be an ordinary file. Received: {os.fspath(path)}.")
     with open(path, "rb") as file:
         raw = file.read()
     try:
@@ -63,8 +55,8 @@ def numbered(vocabulary: Path | Iterable[str]) -> dict[str, int]:
     """Returns the ids of a vocabulary's tokens, and checks them.
 
     A repeated token keeps its last id, as in Google's `load_vocab`, because a checkpoint with such
-    a file was trained with that id; a warning names the lines. The earlier ones become the token, a
-    line end and the number of their line, so that every id has a token.
+    a file was trained with that id. The earlier ones become the token, a line end and the number of
+    their line, so that every id has a token.
 
     Args:
         vocabulary: list or tuple of str, or the path of a vocab.txt.
@@ -86,18 +78,7 @@ def numbered(vocabulary: Path | Iterable[str]) -> dict[str, int]:
     raise_at_first(ends_line, tokens, "A token must not contain a line end")
     ids = {token: index for index, token in enumerate(tokens)}
     twice = [index for index, token in enumerate(tokens) if ids[token] != index]
-    if twice:
-        warnings.warn(
-            f"The vocabulary repeats {len(twice)} token(s). The last line of each counts. Repeated "
-            f"lines: {[index + 1 for index in twice[:10]]}.",
-            stacklevel=4,
-        )
     return ids | {f"{tokens[index]}\n{index}": index for index in twice}
-
-
-def without_line(token: str) -> str:
-    """Returns a token without the number that `numbered` may have given it."""
-    return token.partition("\n")[0]
 
 
 def looks_lowercased(vocabulary: Iterable[str]) -> bool:

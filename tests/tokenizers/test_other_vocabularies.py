@@ -54,10 +54,10 @@ def test_japanese_word_pieces_do_not_split_chinese_characters(tmp_path):
         {"subword_tokenizer_type": "sentencepiece"},
     ],
 )
-def test_words_that_need_another_tool_are_refused_and_the_tool_is_named(tmp_path, kind):
+def test_words_that_need_another_tool_are_refused(tmp_path, kind):
     write_vocabulary(tmp_path / "vocab.txt", [*SPECIAL, *CHARACTERS])
     write_json(tmp_path / "tokenizer_config.json", JAPANESE | kind)
-    with pytest.raises(ValueError, match=f"{next(iter(kind.values()))}.*fugashi.*unidic-lite"):
+    with pytest.raises(ValueError, match=f"Received: {next(iter(kind.values()))!r}"):
         Tokenizer.load(tmp_path)
 
 

@@ -136,8 +136,7 @@ def test_word_pieces_with_another_layout_keep_it(tmp_path):
 
 
 def test_repeated_lines_of_a_vocabulary_survive_saving(tmp_path):
-    with pytest.warns(UserWarning, match="repeats 1"):
-        tokenizer = WordPieceTokenizer([*SMALL, "a"])
+    tokenizer = WordPieceTokenizer([*SMALL, "a"])
     tokenizer.save(tmp_path)
     loaded = Tokenizer.load(tmp_path)
     assert loaded.vocabulary == tokenizer.vocabulary == [*SMALL, "a"]
@@ -241,16 +240,11 @@ REFUSED = [
         ]
     ),
     *(({"tokenizer_config.json": text}, r"tokenizer_config\.json") for text in ("{", "[1]", "")),
-    ({"tokenizer_config.json": {"word_tokenizer_type": "mecab"}}, "mecab"),
     *(
         ({"added_tokens.json": {"[X]": id}, "tokenizer.json": None}, r"\[X\].*added_tokens\.json")
         for id in ("12", -1, 10**12)
     ),
-    (
-        {"vocab.txt": [*SMALL[:5], "b", *SMALL[6:]]},
-        r"id 5 is 'b' in vocab\.txt, and 'a' in .*tokenizer.json",
-    ),
-    ({"vocab.txt": None, "tokenizer.json": without_a_token}, r"no token for \[7\]"),
+    ({"vocab.txt": None, "tokenizer.json": without_a_token}, r"no token for 7"),
     *(
         ({"tokenizer.json": functools.partial(dict.update, **change)}, TO_THE_RIGHT)
         for change in [

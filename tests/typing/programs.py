@@ -68,8 +68,6 @@ def answer() -> list[str]:
 def parts() -> keras.Model:
     vocabulary = bert_keras.train_wordpiece(texts=TEXTS, vocabulary_size=30)
     tokenizer = bert_keras.WordPieceTokenizer(vocabulary, lowercase=True)
-    assert_type(tokenizer("a film"), list[int])
-    assert_type(tokenizer(TEXTS), list[list[int]])
     tokenizer.encode("a film").offsets[0][0].bit_length()
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=64, truncation="head_tail")
     bert_keras.TextPreprocessor("vocab.txt")  # wrong
