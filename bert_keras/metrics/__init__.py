@@ -23,6 +23,7 @@ classifier.compile(metrics=[brier])
 
 from bert_keras.answers.entity_tags import extract_entities as extract_entities
 from bert_keras.answers.entity_tags import find_odd_tags as find_odd_tags
+from bert_keras.answers.similarity import similarity_matrix as similarity_matrix
 from bert_keras.metrics.calibration import best_temperature as best_temperature
 from bert_keras.metrics.calibration import expected_calibration_error as expected_calibration_error
 from bert_keras.metrics.chinese_spans import cmrc_scores as cmrc_scores
@@ -31,7 +32,6 @@ from bert_keras.metrics.ranking import mean_average_precision as mean_average_pr
 from bert_keras.metrics.ranking import mrr as mrr
 from bert_keras.metrics.ranking import ndcg as ndcg
 from bert_keras.metrics.ranking import recall as recall
-from bert_keras.metrics.retrieval import similarity_matrix as similarity_matrix
 from bert_keras.metrics.spans import find_best_threshold as find_best_threshold
 from bert_keras.metrics.spans import squad_v1_scores as squad_v1_scores
 from bert_keras.metrics.spans import squad_v2_scores as squad_v2_scores

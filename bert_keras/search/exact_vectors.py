@@ -35,7 +35,7 @@ class ExactVectors:
     def search(self, queries, k):
         """Returns similarities and positions `(num_queries, k)`, in any order."""
         vectors = self._joined()
-        return highest(lambda x: similarity_matrix(self._similarity, x, vectors), queries, k)
+        return highest(lambda x: similarity_matrix(x, vectors, self._similarity), queries, k)
 
     def arrays(self):
         return {"vectors": self._joined()}

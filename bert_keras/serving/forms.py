@@ -25,7 +25,7 @@ def similarities(served, vectors):
     """Returns the model's similarity of the first vector and each other one, a list of float."""
     vectors = np.array(vectors)
     similarity = served.setting("similarity") or "cosine"
-    return similarity_matrix(similarity, vectors[:1], vectors[1:])[0].tolist()
+    return similarity_matrix(vectors[:1], vectors[1:], similarity)[0].tolist()
 
 
 def shortened(vectors, normalize, dimensions=None):

@@ -8,12 +8,11 @@ import numpy as np
 from keras import ops
 from numpy.typing import ArrayLike, NDArray
 
-from bert_keras.answers.similarity import SIMILARITIES, l2_normalize
+from bert_keras.answers.similarity import SIMILARITIES, l2_normalize, similarity_matrix
 from bert_keras.answers.text_vectors import EmbedAnswerer
 from bert_keras.checks import check_bool, check_choice
 from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.inputs import PADDING_MASK
-from bert_keras.metrics.retrieval import similarity_matrix
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.batching import BucketedBatches
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
