@@ -55,8 +55,8 @@ print(classifier.evaluate(dev.texts, dev.labels, verbose=0, return_dict=True))
 # %% [markdown]
 # ## Windows
 #
-# The classifier reads up to six windows of 64 tokens each. Self-attention over the windows learns
-# which of them matter. Six windows take six times as long.
+# The classifier reads up to six windows of 64 tokens each, and takes the mean of their vectors. Six
+# windows take six times as long.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -64,7 +64,6 @@ classifier = bert_keras.LongTextClassifier.from_preset(
     "bert_mini_en_gutenberg",
     label_names=train.label_names,
     max_length=64,
-    combine="self_attention",
     num_windows=6,
 )
 classifier.compile(learning_rate=2e-4)

@@ -289,16 +289,6 @@ class NextSentenceAnswerer(Answerer):
     tag, does = "text-classification", "predicts whether a text follows another"
     call = "is_next('One.', 'Two.')"
 
-    def columns(self, *columns):
-        """Returns two columns; both must be a str, or both a column."""
-        first, second = columns
-        if isinstance(first, str) != isinstance(second, str):
-            raise TypeError(
-                "First and second must both be a str, or both a column of str. Received: "
-                f"{type(first).__name__} and {type(second).__name__}."
-            )
-        return super().columns(first, second)
-
     def encode(self, texts):
         check_are_pairs(texts)
         return super().encode(texts)

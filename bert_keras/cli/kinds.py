@@ -155,7 +155,7 @@ KINDS = (
         training=(
             Option(
                 "strategy",
-                [(*TRUNCATIONS, "mean", "max", "self_attention")],
+                [(*TRUNCATIONS, "mean", "max")],
                 ["head_tail"],
                 "Keep head, tail or both of --max_length tokens, or combine windows in this way.",
             ),

@@ -1,7 +1,6 @@
 """Prediction heads, which tasks put on a backbone, one per file."""
 
 from bert_keras.heads.colbert import TokenVectorsHead as TokenVectorsHead
-from bert_keras.heads.document import WindowHead as WindowHead
 from bert_keras.heads.embedding import EmbeddingHead as EmbeddingHead
 from bert_keras.heads.masked_tokens import MaskedLMHead as MaskedLMHead
 from bert_keras.heads.next_sentence import NextSentenceHead as NextSentenceHead

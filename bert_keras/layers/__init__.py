@@ -4,7 +4,6 @@ Layers whose arguments are plain values have the `get_config` that Keras derives
 """
 
 from bert_keras.layers.attention import SelfAttention as SelfAttention
-from bert_keras.layers.attention_pooling import AttentionPooling as AttentionPooling
 from bert_keras.layers.crf import LinearChainCRF as LinearChainCRF
 from bert_keras.layers.embeddings import BertEmbeddings as BertEmbeddings
 from bert_keras.layers.encoder import Encoder as Encoder

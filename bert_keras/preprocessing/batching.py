@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bert_keras.checks import (
-    check_choice,
     check_int,
     check_not_empty,
     check_same_length,
@@ -75,11 +74,9 @@ def bucket_lengths(lengths: ArrayLike, buckets: Sequence[int]) -> NDArray[np.int
         buckets: increasing ints.
 
     Raises:
-        ValueError: buckets do not increase, or a length is above the last one.
+        ValueError: a length is above the last bucket.
     """
     buckets = np.asarray(buckets, dtype=np.int64)
-    if buckets.ndim != 1 or not len(buckets) or np.any(np.diff(buckets, prepend=0) <= 0):
-        raise ValueError(f"`buckets` must be positive and increase. Received: {buckets}.")
     places = np.searchsorted(buckets, lengths)
     longest, advice = int(np.max(lengths, initial=0)), "The last bucket must hold the longest row."
     check_int("buckets[-1]", int(buckets[-1]), longest, advice=advice)
@@ -239,11 +236,6 @@ class BucketedBatches(keras.utils.PyDataset):
             of_tokens = any(isinstance(column, Ragged) for column in columns)
             if pad_last_batch or of_tokens or weights is not None:
                 self.sample_weight = _weights_of(self.labels, weights)
-        if token_budget is not None:
-            # With shuffling, the number of batches would differ between epochs.
-            check_choice("shuffle", shuffle, (False,), "`token_budget` needs it.")
-            check_choice("pad_last_batch", pad_last_batch, (False,), "`token_budget` needs it.")
-            check_int("token_budget", token_budget)
         self.token_budget = token_budget
         self.shuffle = shuffle
         self.seed = seed

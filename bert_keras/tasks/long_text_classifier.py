@@ -9,7 +9,7 @@ from keras.saving import register_keras_serializable
 
 from bert_keras.answers.classes import DocumentAnswerer, DocumentLogitsAnswerer
 from bert_keras.checks import check_choice, check_int, raise_at_first
-from bert_keras.heads.document import WindowHead
+from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.layers.pooler import FIRST_TOKEN_POOLINGS, POOLINGS, pool
 from bert_keras.models.backbone import Backbone
@@ -47,8 +47,7 @@ class LongTextClassifier(TextClassifier):
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
         num_windows: int, the most windows that are read from a text.
         stride: int, tokens between the beginnings of two windows; `None` for no overlap.
-        combine: `"mean"`, `"max"` or `"self_attention"`, see
-            `bert_keras.heads.document.WindowHead`.
+        combine: `"mean"` or `"max"` of the windows' vectors.
         dropout: float, rate before the dense layer; `None` takes the backbone's.
         problem_type: `"single_label"`, `"multi_label"` or `"regression"`, see `TextClassifier`.
         label_names: list of `num_classes` str, or `None` to use numbers.
@@ -103,7 +102,7 @@ class LongTextClassifier(TextClassifier):
     ) -> None:
         _check_windows(num_windows, stride, pooling)
         # First, since the parent's constructor makes the head.
-        self.combine = combine
+        self.combine = check_choice("combine", combine, ("mean", "max"))
         kwargs |= {"label_names": label_names, "pooling": pooling, "frozen": frozen}
         kwargs["temperature"] = temperature
         super().__init__(backbone, num_classes, preprocessor, dropout, problem_type, **kwargs)
@@ -112,8 +111,8 @@ class LongTextClassifier(TextClassifier):
 
     def make_head(self):
         """Returns a new head, not built yet."""
-        options = {"combine": self.combine, "dropout": self.dropout}
-        return head_for(self, WindowHead, num_outputs=self.num_classes, **options)
+        options = {"pooling": self.combine, "dropout": self.dropout}
+        return head_for(self, SequenceHead, num_outputs=self.num_classes, **options)
 
     def call(self, inputs, training=None):
         merged = flatten_texts(inputs)
@@ -125,7 +124,8 @@ class LongTextClassifier(TextClassifier):
         exists = None
         if PADDING_MASK in inputs:
             exists = ops.any(ops.cast(inputs[PADDING_MASK], "bool"), axis=-1)
-        return ops.cast(self.head(vectors, exists, training=training), "float32")
+        windows = {"sequence_output": vectors}
+        return ops.cast(self.head(windows, exists, training=training), "float32")
 
     def check_arrays(self, inputs):
         """Raises when NumPy inputs are not `(batch, num_windows, seq_len)` or do not fit."""

@@ -180,7 +180,7 @@ OTHERS = {
     ),
     "multiple_choice": (making("MultipleChoice"), predicting((TEXTS[:4], [["a", "b c"]] * 4))),
     "long_text_classifier": (
-        making("LongTextClassifier", num_classes=2, combine="self_attention"),
+        making("LongTextClassifier", num_classes=2, combine="max"),
         predicting(["a b c d e f g h " * 4] * 3),
     ),
     "zero_shot_tagger": (

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from checks import assert_close, assert_same_structure_close, made_again, to_numpy
 
-from bert_keras.heads.document import WindowHead
 from bert_keras.heads.masked_tokens import MaskedLMHead
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.pretraining_heads import PretrainingHead
@@ -62,7 +61,6 @@ def test_padding_has_no_probability_and_tokens_keep_their_logits(outputs):
     [
         TokenHead(3, 4, crf=True, dropout=0.2, name="head", dtype="mixed_bfloat16"),
         SequenceHead(3, 4, 0.3, "cls", 0.1, "gelu_tanh", True, name="head"),
-        WindowHead(3, 4, "self_attention", 0.3, name="head"),
         SpanHead(4, 0.1, 0.3, name="head"),
         MaskedLMHead(7, 4, "gelu_tanh", 1e-6, 0.1, embedding_dim=2, name="head"),
         NextSentenceHead(4, initializer_range=0.1, name="head"),
@@ -80,7 +78,6 @@ def test_a_head_is_made_again_from_its_config(head):
     [
         (lambda: SequenceHead(3, 4, dropout_first=True), "`hidden_activation`"),
         (lambda: SequenceHead(3, 4, pooling="first"), "`pooling` must be one of"),
-        (lambda: WindowHead(3, 4, combine="first"), "`combine` must be one of"),
     ],
 )
 def test_impossible_options_are_refused(call, message):

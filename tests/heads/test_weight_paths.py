@@ -35,7 +35,7 @@ TASKS = {
     "span_boundary": (bert_keras.SpanBoundary, {}),
     "token": (bert_keras.TokenClassifier, {"num_classes": 3}),
     "spans": (bert_keras.ZeroShotTagger, {"dim": 6, "max_width": 3}),
-    "window": (bert_keras.LongTextClassifier, {"combine": "self_attention"}),
+    "window": (bert_keras.LongTextClassifier, {}),
 }
 
 

@@ -9,7 +9,6 @@ from bert_keras.preprocessing.batching import buckets_of
 
 pytestmark = pytest.mark.once
 
-COMBINATIONS = ("mean", "max", "self_attention")
 # Windows of 6 tokens: one, one, two, three, and six, of which four are read.
 TEXTS = ["a b", "c d e f g h", "a b c d e f g h", "h " * 15, "a b c d e f g h " * 4 + "a b"]
 LABELS = [0, 1, 0, 1, 1]
@@ -35,7 +34,7 @@ def random_inputs(batch=3):
 @pytest.mark.parametrize(
     ("combine", "options"),
     [
-        ("self_attention", {"num_windows": 7, "stride": 3, "dropout": 0.3, "pooling": "max"}),
+        ("max", {"num_windows": 7, "stride": 3, "dropout": 0.3, "pooling": "max"}),
         ("mean", {"label_names": ["bad", "good"]}),
         ("max", {"stride": 4, "frozen": 1}),
     ],
@@ -47,15 +46,13 @@ def test_it_keeps_the_contract_of_tasks(tmp_path, combine, options):
 
 
 def test_another_combination_than_the_preset_s_starts_a_new_head(tmp_path):
-    tiny_model(combine="self_attention", num_windows=3).save_to_preset(tmp_path)
+    tiny_model(combine="mean", num_windows=3).save_to_preset(tmp_path)
     with pytest.warns(UserWarning, match="head starts at random"):
         other = bert_keras.LongTextClassifier.from_preset(tmp_path, combine="max")
     assert other.combine == "max" and other.num_windows == 3
 
 
-@pytest.mark.parametrize(
-    ("combine", "pooling"), [("mean", "pooler"), ("max", "mean"), ("self_attention", "pooler")]
-)
+@pytest.mark.parametrize(("combine", "pooling"), [("mean", "pooler"), ("max", "mean")])
 def test_windows_are_encoded_one_by_one_and_combined(combine, pooling):
     """The same by hand: each window as a text of its own through backbone, NumPy and the head."""
     model = tiny_model(combine=combine, pooling=pooling, num_windows=4)
@@ -68,13 +65,7 @@ def test_windows_are_encoded_one_by_one_and_combined(combine, pooling):
     if pooling == "mean":
         weights = inputs["padding_mask"][..., None]
         vectors = (outputs["sequence_output"] * weights).sum(1) / weights.sum(1)
-    if combine == "self_attention":
-        kernel, bias, query = model.head.attention.get_weights()
-        scores = np.tanh(vectors @ kernel + bias) @ query
-        shares = np.exp(scores) / np.exp(scores).sum()
-        document = (shares * vectors).sum(0)
-    else:
-        document = getattr(vectors, combine)(axis=0)
+    document = getattr(vectors, combine)(axis=0)
     kernel, bias = model.head.dense.get_weights()
     expected = document @ kernel + bias
     assert_close(model.predict(TEXTS[4:], verbose=0)[0], expected, 1e-5)
@@ -98,7 +89,7 @@ def test_stride_and_truncation_choose_the_windows(text, options, truncation, sta
     assert_close(model.predict([text], verbose=0), model(ready), 1e-5)
 
 
-@pytest.mark.parametrize("combine", COMBINATIONS)
+@pytest.mark.parametrize("combine", ["mean", "max"])
 def test_absent_windows_and_padding_change_nothing(combine):
     model = tiny_model(combine=combine, preprocessor=None)
     inputs = random_inputs()
@@ -192,7 +183,7 @@ def test_ready_inputs_train():
 
 def test_mixed_precision_gives_float32_logits():
     half = tiny_backbone(dtype="mixed_bfloat16", initializer_range=0.3)
-    model = tiny_model(half, combine="self_attention")
+    model = tiny_model(half, combine="max")
     outputs = to_numpy(model(random_inputs()))
     assert outputs.dtype == "float32" and np.isfinite(outputs).all()
 
