@@ -72,10 +72,10 @@ _FUNCTIONS = {
 
 # Kind of labels -> what fits instead of a metric that does not.
 _INSTEAD = {
-    "classes": "'accuracy', 'categorical_crossentropy' or F1Score(); to predict numbers, make the task "
-    "with problem_type='regression'",
-    "several": "'binary_accuracy', 'binary_crossentropy' or F1Score(threshold=0.5), which counts each "
-    "label that is likelier than not",
+    "classes": "'accuracy', 'categorical_crossentropy' or F1Score(); to predict numbers, make the "
+    "task with problem_type='regression'",
+    "several": "'binary_accuracy', 'binary_crossentropy' or F1Score(threshold=0.5), which counts "
+    "each label that is likelier than not",
     "scores": "'mse', 'mae' or R2Score(), or scipy.stats.pearsonr on the outputs of `predict`",
     "places": "'accuracy', 'sparse_categorical_crossentropy' or SparseTopKCategoricalAccuracy(k)",
     "none": "a metric of your own, whose `update_state` gets the outputs as they are",

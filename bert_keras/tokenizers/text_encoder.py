@@ -9,7 +9,7 @@ import functools
 import itertools
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -323,18 +323,26 @@ class TextEncoder:
                 encoding.offsets[i] = tuple(max(0, x - shift) for x in encoding.offsets[i])
         return found
 
-    def encode_sentences(self, sentences: Sequence[str | Sequence[str]]) -> Iterable[Pieces]:
-        """Returns the `Pieces` of sentences, given as texts or as lists of words.
+    def encode_sentences(self, sentences: Sequence[str | Sequence[str]]) -> Iterator[Pieces]:
+        """Yields the `Pieces` of sentences, given as texts or as lists of words.
 
         Words are tokenized as `encode_words` does. If it puts a space before every word, a text
         begins with one too.
         """
-
-        def encode(batch, are_words):
-            return self.encode_batch(batch, are_words=are_words, backend=self._word_backend)
-
-        separates_words = self.continues_word is not None
-        return encode_sentences(encode, sentences, separates_words, self._needs_space)
+        texts = [sentence for sentence in sentences if isinstance(sentence, str)]
+        rows = [sentence for sentence in sentences if not isinstance(sentence, str)]
+        rows = list(map(after_spaces, rows)) if self._needs_space else rows
+        of_texts, of_words = (
+            iter(self.encode_batch(batch, are_words=are_words, backend=self._word_backend))
+            for batch, are_words in ((texts, False), (rows, True))
+        )
+        for sentence in sentences:
+            is_text = isinstance(sentence, str)
+            found = next(of_texts if is_text else of_words)
+            words, offsets = found.word_ids, found.offsets
+            if is_text and self.continues_word is None:
+                words = number_words(sentence, words, offsets).tolist()
+            yield Pieces(found.ids, words, offsets)
 
     @functools.cached_property
     def _word_backend(self):
@@ -344,7 +352,14 @@ class TextEncoder:
 
     @functools.cached_property
     def _needs_space(self):
-        return needs_space(self._backend, self._word_backend)
+        """Whether words that are encoded one by one lack the space that texts have before them."""
+        options = {"add_special_tokens": False}
+        words = self._word_backend.encode(["a", "a"], is_pretokenized=True, **options)
+        text = self._backend.encode("a a", **options)
+        second = [id for id, word in zip(words.ids, words.word_ids, strict=True) if word == 1]
+        return second != [
+            id for id, (start, _) in zip(text.ids, text.offsets, strict=True) if start
+        ]
 
     def encode_batch(
         self,
@@ -384,7 +399,9 @@ class TextEncoder:
             ) from error
 
     def detokenize(
-        self, ids: Sequence[int] | Sequence[Sequence[int]] | NDArray[Any], special_tokens: bool = False
+        self,
+        ids: Sequence[int] | Sequence[Sequence[int]] | NDArray[Any],
+        special_tokens: bool = False,
     ) -> Any:
         """Joins the pieces of ids to a text, without `[CLS]`, `[SEP]` and padding.
 
@@ -441,47 +458,6 @@ def _without_surrogates(texts):
     return type(texts)(_without_surrogates(text) for text in texts)
 
 
-def needs_space(of_texts: Any, of_words: Any) -> bool:
-    """Whether words that are encoded one by one lack the space that texts have before them.
-
-    Args:
-        of_texts: `tokenizers.Tokenizer`.
-        of_words: likewise, for words.
-    """
-    words = of_words.encode(["a", "a"], is_pretokenized=True, add_special_tokens=False)
-    text = of_texts.encode("a a", add_special_tokens=False)
-    second = [id for id, word in zip(words.ids, words.word_ids, strict=True) if word == 1]
-    return second != [id for id, (start, _) in zip(text.ids, text.offsets, strict=True) if start]
-
-
 def after_spaces(words: Sequence[str]) -> list[str]:
     """Returns words with a space before each except the first, and except empty ones."""
     return [f" {word}" if i and word and word[0] != " " else word for i, word in enumerate(words)]
-
-
-def encode_sentences(
-    encode: Callable[[list[Any], bool], Any],
-    sentences: Sequence[str | Sequence[str]],
-    separates_words: bool,
-    needs_space: bool,
-) -> Iterator[Pieces]:
-    """Yields the tokens of sentences.
-
-    Args:
-        encode: function of a list of sentences, and of whether they are lists of words, to their
-            `tokenizers.Encoding`s.
-        sentences: list of str or of lists of str.
-        separates_words: bool, whether the tokenizer separates the words of a text.
-        needs_space: bool, whether to put spaces before given words.
-    """
-    texts = [sentence for sentence in sentences if isinstance(sentence, str)]
-    rows = [sentence for sentence in sentences if not isinstance(sentence, str)]
-    of_texts = iter(encode(texts, False))
-    of_words = iter(encode(list(map(after_spaces, rows)) if needs_space else rows, True))
-    for sentence in sentences:
-        is_text = isinstance(sentence, str)
-        found = next(of_texts if is_text else of_words)
-        words, offsets = found.word_ids, found.offsets
-        if is_text and not separates_words:
-            words = number_words(sentence, words, offsets).tolist()
-        yield Pieces(found.ids, words, offsets)

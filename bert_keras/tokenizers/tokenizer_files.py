@@ -69,8 +69,8 @@ _WITHOUT_FILE = ("add_bos_token", "add_eos_token", "never_split", "sp_model_kwar
 _WITHOUT_FILE += ("do_basic_tokenize", "remove_space", "normalization")
 _NEVER_READ_ONE = ("BertJapaneseTokenizer", "BertweetTokenizer", "PhobertTokenizer")
 # Keys of tokenizer_config.json that would change ids -> the values that change nothing here. Any
-# other value is refused. With the others below, these are all arguments of transformers' tokenizers.
-# A key in no list is refused.
+# other value is refused. With the others below, these are all arguments of transformers'
+# tokenizers. A key in no list is refused.
 FIXED_KEYS = {
     "truncation_side": (None, "right"),
     "word_tokenizer_type": (None, "basic"),

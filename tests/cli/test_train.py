@@ -855,7 +855,11 @@ def test_files_are_refused_before_training(preset, monkeypatch, task, rows, valu
             {"dataset": "sst2", "columns": "x", "separator": ";"},
             "known columns. .*--columns=.*--separator=';'. Leave out --dataset.",
         ),
-        (["text\tlabel", "a\tno"], {"tag_column": "1"}, "takes --dataset, .* Received: --tag_column"),
+        (
+            ["text\tlabel", "a\tno"],
+            {"tag_column": "1"},
+            "takes --dataset, .* Received: --tag_column",
+        ),
         (["text\tlabel", "a\tno"], {"problem_type": "regression"}, "problem_type"),
     ],
 )

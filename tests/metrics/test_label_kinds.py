@@ -416,7 +416,7 @@ def test_a_metric_of_one_s_own_reads_what_its_attribute_says():
     brier.reads = ("one_hot", "probabilities")
     with pytest.raises(ValueError, match="does not fit"):
         task_of("score").compile(metrics=[brier])
-    with pytest.raises(ValueError, match="number of classes, 2.*num_classes=3"):
+    with pytest.raises(ValueError, match=r"number of classes, 2.*num_classes=3"):
         task.compile(metrics=[MatthewsCorrelation(3)])
     with pytest.raises(ValueError, match="`class_id` must be from 0 to 1"):
         task.compile(metrics=[km.Recall(class_id=2)])

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from bert_keras.answers.similarity import similarity_matrix
 from bert_keras.metrics import entity_scores, extract_entities, streaming, tune_thresholds
 from bert_keras.metrics.chinese_spans import cmrc_scores
 from bert_keras.metrics.ranking import mean_average_precision, mrr, ndcg, recall
-from bert_keras.answers.similarity import similarity_matrix
 from bert_keras.metrics.spans import squad_v1_scores, squad_v2_scores
 
 ONE_ANSWER = (squad_v1_scores, cmrc_scores)
