@@ -117,7 +117,7 @@ class Tokenizer(TextEncoder):
             self.__dict__.pop(name, None)
         self._backend = backend
         ids = backend.get_vocab()
-        if max(ids.values(), default=0) >= (count := self.vocabulary_size):
+        if max(ids.values(), default=-1) >= (count := self.vocabulary_size):
             raise ValueError(f"Ids must run from 0 without a gap. Received: no token for {count}.")
         for role, names in files.ROLES.items():
             if getattr(self, role) is None:
