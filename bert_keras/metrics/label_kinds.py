@@ -45,10 +45,7 @@ _COUNTS = (
     metrics.SpecificityAtSensitivity,
 )
 _OF_YES_OR_NO = _OF_TWO_CLASSES | dict.fromkeys(_COUNTS, ("one_hot", "probabilities"))
-# Metrics that compare the values of one row with each other.
-_OF_ROWS = (metrics.CosineSimilarity, metrics.PearsonCorrelation, metrics.ConcordanceCorrelation)
 _OF_SCORES = (
-    *_OF_ROWS,
     metrics.MeanSquaredError,
     metrics.RootMeanSquaredError,
     metrics.MeanAbsoluteError,
@@ -59,8 +56,9 @@ _OF_SCORES = (
     metrics.R2Score,
 )
 READS = {**_OF_CLASSES, **_OF_YES_OR_NO, **dict.fromkeys(_OF_SCORES, ("scores", "scores"))}
-# These fit no labels of texts.
+# These fit no labels of texts, or compare the values of one row with each other.
 _OF_NONE = (metrics.Hinge, metrics.SquaredHinge, metrics.CategoricalHinge, metrics.IoU)
+_OF_NONE += (metrics.CosineSimilarity, metrics.PearsonCorrelation, metrics.ConcordanceCorrelation)
 READS |= dict.fromkeys((metrics.KLDivergence, *_OF_NONE))
 # Functions of `keras.metrics` without a class of their name -> a class that reads the same.
 _FUNCTIONS = {
@@ -163,7 +161,7 @@ class LabelKind:
             or (is_binary and (self.size == 2 or known not in _OF_TWO_CLASSES)),
             "several": is_binary
             or (known is metrics.FBetaScore and config["threshold"] is not None),
-            "scores": known in _OF_SCORES and (self.size > 1 or known not in _OF_ROWS),
+            "scores": known in _OF_SCORES,
             "places": labels == "classes" and known is not metrics.Accuracy,
             "none": False,
         }[kind]
@@ -173,8 +171,6 @@ class LabelKind:
             self._refuse(
                 name, "Leave out `from_logits` and a threshold of 0: it gets probabilities"
             )
-        if known in _OF_ROWS and getattr(metric, "axis", -1) != -1:
-            self._refuse(name, "Leave out `axis`: it would compare the rows of each batch alone")
         for setting in ("k", "top_k"):
             if most is not None and (config.get(setting) or 0) > most:
                 self._refuse(name, f"`{setting}` must be at most {most}, the number of classes")
