@@ -35,8 +35,6 @@ _JOINED = (range(0x3400), range(0xA000, 0xD800), range(0xFB00, 0x12000), range(0
 _JOINED += (range(0x1F100, 0x1F200),)
 # Characters that form clusters with the one before them.
 _FOLLOWERS = r"\p{M}\x{200d}\x{1160}-\x{11ff}\x{d7b0}-\x{d7fb}\x{1f3fb}-\x{1f3ff}"
-# The most rules of several characters, beside those of NFKC, that a file may have.
-_MOST_RULES = 500
 # The most nodes that a table's trie may have, counted once per path, and its longest key in bytes.
 # The tables of NFKC have 265,000 nodes, and keys of 12 bytes.
 _MOST_NODES, _LONGEST_KEY = 1_000_000, 255
@@ -80,23 +78,11 @@ def read_sentence_pieces(path, without_bytes=None):
                 settings |= {(field, number): value for number, value in part.items()}
         table = settings.get(_CHARSMAP)
         user_defined = types.get(_USER_DEFINED, [])
-        normalizer, rules = sentencepiece_normalizer(table, user_defined), {}
+        normalizer, rules = sentencepiece_normalizer(table, user_defined), []
         if table and settings.get(_RULES_NAME) == b"user_defined":
             entries = {key: text for key, text in _entries(table).items() if len(key) > 1}
-            changed = {
-                key
-                for key, text in entries.items()
-                if normalizer.normalize_str(f"x{key}x") != f"x{text}x"
-            }
-            # So are those that begin before one of these and overlap it, or are longer.
-            while changed:
-                rules |= {key: entries.pop(key) for key in changed}
-                if len(rules) > _MOST_RULES:
-                    break
-                begins = {key[:end] for key in changed for end in range(1, len(key))}
-                changed = {key for key in entries if _overlaps(key, changed, begins)}
-        if 0 < len(rules) <= _MOST_RULES:
-            normalizer = sentencepiece_normalizer(table, user_defined, rules)
+            applied = normalizer.normalize_str
+            rules = [key for key in entries if applied(f"x{key}x") != f"x{entries[key]}x"]
         normalizer.normalize_str("".join(map(chr, range(0xD800))))
     except KeyboardInterrupt:
         raise
@@ -112,9 +98,8 @@ def read_sentence_pieces(path, without_bytes=None):
         is_ignored = name == "byte_fallback" and first == without_bytes
         if (found := settings.get(key, value)) != value and not is_ignored:
             problems.append((f"have {name}={bool(value)}", f"{name}={bool(found)}"))
-    if len(rules) > _MOST_RULES:
-        rule = f"have at most {_MOST_RULES} rules for several characters, beside those of NFKC"
-        problems.append((rule, len(rules)))
+    if rules:
+        problems.append(("have no rules for several characters but those of NFKC", rules[0]))
     for rule, found in problems[:1]:
         raise ValueError(
             f"A SentencePiece model must {rule}. Received: {found} in {path}, which splits text by "
@@ -127,7 +112,7 @@ def read_sentence_pieces(path, without_bytes=None):
     return pieces, types.get(_CONTROL, []), not_in_text, user_defined, normalizer
 
 
-def sentencepiece_normalizer(table, symbols=(), rules=None):
+def sentencepiece_normalizer(table, symbols=()):
     """Returns what SentencePiece makes of a text before it is split, with spaces left as they are.
 
     The `tokenizers` library looks up a cluster of characters only if it has at most five bytes, and
@@ -138,7 +123,6 @@ def sentencepiece_normalizer(table, symbols=(), rules=None):
     Args:
         table: bytes, the `precompiled_charsmap` of a file, or None.
         symbols: list of str, which are left as they are, so that the model finds them.
-        rules: dict, sequences of characters that the table replaces in another way -> their texts.
     """
     lookup = normalizers.Precompiled(table) if table else normalizers.Sequence([])
     joins, joined, followers = [], ".", f"[{_FOLLOWERS}]"
@@ -155,19 +139,16 @@ def sentencepiece_normalizer(table, symbols=(), rules=None):
     alone = normalizers.Replace(Regex(rf"(?!\A)(?={followers})"), _ALONE)
     steps += [*joins, alone, lookup, normalizers.Replace(_ALONE, ""), *joins]
     steps.append(normalizers.Replace(_BREAK, ""))
-    # Characters for private use stand meanwhile for what is replaced in another way, or not at all.
-    cleaning = normalizers.Sequence(steps)
-    texts, before = rules or {}, []
-    if texts or any(cleaning.normalize_str(x) != x for x in symbols):
-        # As in SentencePiece the leftmost sequence is replaced, of several there the first symbol,
-        # of several rules the longest. So one pass marks their ends.
-        order = [*symbols, *sorted(texts, key=len, reverse=True)]
-        pattern = rf"(?:{'|'.join(map(re.escape, order))})\K"
-        before.append(normalizers.Replace(Regex(pattern), _END))
-        texts = {**texts, **{x: x for x in symbols}}
-    places = [(x, chr(0xF0000 + n)) for n, x in enumerate(sorted(texts, key=len, reverse=True))]
-    before += [normalizers.Replace(x + _END, place) for x, place in places]
-    after = [normalizers.Replace(place, texts[x]) for x, place in places]
+    # Characters for private use stand meanwhile for symbols that would be changed.
+    cleaning, before, after = normalizers.Sequence(steps), [], []
+    if any(cleaning.normalize_str(x) != x for x in symbols):
+        # As in SentencePiece the leftmost symbol is found, of several there the longest. So one
+        # pass marks their ends.
+        pattern = rf"(?:{'|'.join(map(re.escape, symbols))})\K"
+        places = [(x, chr(0xF0000 + n)) for n, x in enumerate(symbols)]
+        before = [normalizers.Replace(Regex(pattern), _END)]
+        before += [normalizers.Replace(x + _END, place) for x, place in places]
+        after = [normalizers.Replace(place, x) for x, place in places]
     # Only spaces are cut and joined, not tabs; and `Metaspace` puts none before a first `▁`.
     cuts = {r"\A +|[ ▁]+\z": "", "  +": " ", r"\A(?=▁)": "▁"}
     spaces = [normalizers.Replace(Regex(pattern), text) for pattern, text in cuts.items()]
@@ -213,14 +194,6 @@ def _joined_sequences():
 
 def _character_class(characters):
     return "[" + "".join(rf"\x{{{ord(x):x}}}" for x in sorted(characters)) + "]"
-
-
-def _overlaps(key, rules, begins):
-    """Whether a key contains a rule, or ends with the beginning of one."""
-    starts = range(len(key))
-    return any(key[start:] in begins for start in starts[1:]) or any(
-        key[start:end] in rules for start in starts for end in range(start + 1, len(key) + 1)
-    )
 
 
 def _entries(table):

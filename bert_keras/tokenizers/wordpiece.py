@@ -90,23 +90,16 @@ class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
     ) -> None:
         ids = numbered(vocabulary)
         is_mpnet = tuple(ids)[:3] == ("<s>", "<pad>", "</s>")
-        tokens_by_role = {
-            "unknown_token": unknown_token,
-            "cls_token": cls_token,
-            "sep_token": sep_token,
-        }
-        tokens_by_role |= {"pad_token": pad_token, "mask_token": mask_token}
-        tokens_by_role = {
-            role: token for role, token in tokens_by_role.items() if token is not None
-        }
-        roles = {**(_MPNET if is_mpnet else _BERT), **tokens_by_role}
-        cls_token, sep_token, mask_token = map(roles.get, ("cls_token", "sep_token", "mask_token"))
+        usual = _MPNET if is_mpnet else _BERT
+        roles = {"unknown_token": unknown_token, "cls_token": cls_token, "sep_token": sep_token}
+        roles |= {"pad_token": pad_token, "mask_token": mask_token}
+        roles = {role: usual[role] if token is None else token for role, token in roles.items()}
+        unknown_token, cls_token, sep_token, _, mask_token = roles.values()
         required = {role: token for role, token in roles.items() if role != "mask_token"}
         require_tokens(
             ids, **required, **{f"added_tokens[{i}]": t for i, t in enumerate(added_tokens)}
         )
         longest = check_int("max_characters_per_word", max_characters_per_word, 1, LONGEST_WORD)
-        unknown_token = roles["unknown_token"]
         backend = tokenizers.Tokenizer(
             models.WordPiece(ids, unk_token=unknown_token, max_input_chars_per_word=longest)
         )
