@@ -7,7 +7,7 @@ import numpy as np
 from ..checks import check_int, check_not_empty
 from ..tokenizers.text_encoder import TEXTS_AT_ONCE
 from ..tokenizers.words import with_marks
-from .collate import Rows, pack
+from .collate import Rows
 from .ragged import Ragged
 from .windows import Windows, cut_windows
 
@@ -97,16 +97,8 @@ class QuestionWindows(Rows):
         return taken
 
     def inputs(self, indices, length):
-        packer = self._packer
-        return pack(
-            self._question_ids.take(self.windows.documents[indices]),
-            self._window_ids.take(indices),
-            layout=packer.tokenizer.layout,
-            pad_id=packer.tokenizer.pad_token_id,
-            max_length=packer.max_length,
-            length=length,
-            input_names=packer.input_names,
-        )
+        questions = self._question_ids.take(self.windows.documents[indices])
+        return self._packer.pack(questions, self._window_ids.take(indices), length=length)
 
     def collect(self, batches):
         """Returns a dict `start_logits`, `end_logits`: float32 `(num_windows, longest)`."""
