@@ -36,5 +36,4 @@ from bert_keras.metrics.spans import find_best_threshold as find_best_threshold
 from bert_keras.metrics.spans import squad_v1_scores as squad_v1_scores
 from bert_keras.metrics.spans import squad_v2_scores as squad_v2_scores
 from bert_keras.metrics.streaming import MaskedPerplexity as MaskedPerplexity
-from bert_keras.metrics.streaming import MatthewsCorrelation as MatthewsCorrelation
 from bert_keras.metrics.thresholds import tune_thresholds as tune_thresholds

@@ -119,6 +119,8 @@ class LabelKind:
         Raises:
             ValueError: the metric cannot read these labels.
         """
+        if isinstance(metric, Adapted):
+            return metric
         metric, known = _resolved(metric, self), None
         function = getattr(metric, "_fn", None) if _is_function(metric) else None
         reads, config = getattr(metric, "reads", getattr(function, "reads", None)), {}
@@ -130,12 +132,6 @@ class LabelKind:
                 return metric
             config = metric.get_config()
             reads = self._reads(metric, known, config)
-        size = getattr(metric, "num_classes", self.size)
-        if self.name == "classes" and size != self.size:
-            raise ValueError(
-                f"`{metric.name}` must have the task's number of classes, {self.size}. Received: "
-                f"num_classes={size}."
-            )
         is_binary = known in _OF_YES_OR_NO and self.name == "classes" and self.size == 2
         reads_columns = config.get("class_id") is not None or config.get("multi_label")
         reads_columns = reads_columns or config.get("top_k") is not None

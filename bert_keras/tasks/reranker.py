@@ -146,8 +146,8 @@ text, `(num_examples, num_texts)` |
         return RelevanceCrossentropy(label_smoothing=label_smoothing)
 
     def default_metrics(self):
-        """Returns accuracy if the loss is the task's own, where relevance is 0 or 1."""
-        return [keras.metrics.BinaryAccuracy("accuracy")] * self.recipe.uses_task_loss
+        """Returns accuracy, for relevance of 0 or 1."""
+        return [LabelKind("several", per_token=True).adapt("accuracy")]
 
     @property
     def label_kind(self):

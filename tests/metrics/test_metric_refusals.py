@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_keras.answers.similarity import similarity_matrix
-from bert_keras.metrics import entity_scores, extract_entities, streaming, tune_thresholds
+from bert_keras.metrics import entity_scores, extract_entities, tune_thresholds
 from bert_keras.metrics.chinese_spans import cmrc_scores
 from bert_keras.metrics.ranking import mean_average_precision, mrr, ndcg, recall
 from bert_keras.metrics.spans import squad_v1_scores, squad_v2_scores
@@ -31,9 +31,6 @@ REFUSALS = [
     *((scores, ({"q": []}, {"q": ""}), "needs an answer") for scores in ONE_ANSWER),
     (squad_v2_scores, (TWO, {"q": "Nile"}), "every question. Received 'r'"),
     (squad_v2_scores, (TWO, {"q": "Nile", "r": ""}, {"q": 0.5}), "no_answer_scores"),
-    # Metrics of Keras
-    (streaming.MatthewsCorrelation, (1,), "int from 2"),
-    (streaming.MatthewsCorrelation(3).update_state, ([0], [[0.1, 0.9]]), "3 classes"),
     # Vectors and thresholds
     (similarity_matrix, ([[1.0, 2.0]], [[1.0]]), "same number of columns"),
     *((score, ([[1.0, 2.0]], [[1]], 1), "num_queries, num_documents") for score in RANKINGS),
