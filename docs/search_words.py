@@ -47,8 +47,7 @@ WORDS = {
         "gradient accumulation, gradient checkpointing",
         "guides/several_devices": "multi-gpu, multiple gpus, distributed training, data parallel, "
         "tensor parallelism, tpu, torchrun",
-        "guides/toolbox": "lora, peft, freeze layers, layer-wise learning rate, "
-        "gradual unfreezing, r-drop, adapters",
+        "guides/toolbox": "lora, peft, freeze layers, layer-wise learning rate, r-drop, adapters",
         "guides/deploy": "deploy, deployment, production, docker, kubernetes",
         "guides/embedder_and_reranker": "embedding server, rerank api, prometheus",
         "guides/serving": "serve, http server, rest api, openai client, inference server",
@@ -103,7 +102,7 @@ WORDS = {
         "KerasTuner, 回调",
         "guides/gpu": "显存, 显存不足, 显存不够, GPU, 混合精度, 梯度累积, CUDA",
         "guides/several_devices": "多卡, 多卡训练, 分布式训练, 数据并行, 多 GPU",
-        "guides/toolbox": "LoRA, 冻结, 冻结层, 逐层学习率, 逐层解冻, 逐步解冻",
+        "guides/toolbox": "LoRA, 冻结, 冻结层, 逐层学习率",
         "guides/deploy": "部署, 上线, Docker, 生产环境",
         "guides/embedder_and_reranker": "向量服务, 重排接口, Kubernetes",
         "guides/serving": "服务器, HTTP 接口, 接口",

@@ -45,14 +45,6 @@ def every_length(monkeypatch):
     monkeypatch.setitem(batching.COMPILE_COST, "jax", 0)
 
 
-@pytest.fixture(autouse=True)
-def vectors_of_step_sizes(monkeypatch):
-    """On JAX a step of the optimizer compiles in half the time, for models as small as these."""
-    from bert_keras.training import optimizer
-
-    monkeypatch.setitem(optimizer.SCALARS_AS_VECTORS, "jax", True)
-
-
 @pytest.fixture
 def write(tmp_path):
     """Returns a function that writes a file and returns its path.

@@ -38,15 +38,10 @@ def trained():
     task.compile(learning_rate=1e-2, warmup=0)
     weights = np.arange(13) % 4 + 1.0  # The two halves of a batch have different weights.
     history = task.fit(TEXTS, LABELS, sample_weight=weights, batch_size=4, epochs=2, verbose=0)
-    # The next `fit` reads these paths from variables of which each device has a copy.
-    task.optimizer.freeze("embeddings")
-    frozen = task.optimizer.frozen_paths
-    task.optimizer.unfreeze("embeddings")
     scores = task.evaluate(TEXTS, LABELS, batch_size=4, verbose=0, return_dict=True)
     return task, {
         # The loss is Keras's mean over batches, in which rows of padding count.
         "accuracies": np.array([*history.history["accuracy"], scores["accuracy"]]),
-        "frozen": np.array([len(frozen), len(task.optimizer.frozen_paths)]),
         "logits_of_one": task.predict(TEXTS[:1], verbose=0),
         "probabilities": np.array(list(task.classify(TEXTS[0])["probabilities"].values())),
     }

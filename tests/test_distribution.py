@@ -16,7 +16,7 @@ from tiny import tiny_backbone, tiny_classifier, tiny_task
 import bert_keras
 from bert_keras import distribution
 from bert_keras.distribution import DataShard
-from bert_keras.training import optimizer, recipe
+from bert_keras.training import recipe
 from bert_keras.training.contrastive import MultipleNegativesRanking
 
 pytestmark = pytest.mark.once
@@ -32,9 +32,8 @@ BATCH = (
 
 @pytest.mark.each_backend
 @pytest.mark.xla
-def test_several_devices_train_as_one_does_and_what_they_save_loads_on_one(tmp_path, monkeypatch):
+def test_several_devices_train_as_one_does_and_what_they_save_loads_on_one(tmp_path):
     """On PyTorch two processes; on TensorFlow two devices; on JAX four, two for each weight."""
-    monkeypatch.setitem(optimizer.SCALARS_AS_VECTORS, "jax", False)  # As outside the tests.
     path = tmp_path / "found.npz"
     if BACKEND == "torch":
         by_torchrun(several_devices.main, path)

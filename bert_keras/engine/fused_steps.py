@@ -69,13 +69,6 @@ def torch_lamb_step(variables, gradients, momentums, velocities, updates, scaled
             variable.addcmul_(step, rate, value=-1)
 
 
-def torch_numbers(scalars):
-    """Returns scalar tensors on the CPU as a list of numbers."""
-    import torch
-
-    return torch.stack(scalars).tolist() if scalars else []
-
-
 def tensorflow_step(variable, gradient, momentum, velocity, beta_1, beta_2, rate, epsilon, zero):
     """Updates a TensorFlow variable and its moments in place with TensorFlow's Adam kernel.
 
@@ -104,22 +97,14 @@ def tensorflow_step(variable, gradient, momentum, velocity, beta_1, beta_2, rate
     )
 
 
-def global_norm(gradients, gates):
-    """Returns the norm over all gradients whose gate is 1, a float32 scalar.
-
-    Args:
-        gradients: list of tensors.
-        gates: 1 or 0 for each gradient, a list of scalars or, on TensorFlow, a vector.
-    """
+def global_norm(gradients):
+    """Returns the norm over all gradients, a float32 scalar, on JAX and TensorFlow."""
     gradients = [keras.ops.cast(gradient, "float32") for gradient in gradients]
     if keras.backend.backend() != "tensorflow":
-        squares = (keras.ops.sum(keras.ops.square(gradient)) for gradient in gradients)
-        return keras.ops.sqrt(sum(s * gate for s, gate in zip(squares, gates, strict=True)))
+        return keras.ops.sqrt(sum(keras.ops.sum(keras.ops.square(each)) for each in gradients))
     import tensorflow as tf
 
-    # This kernel writes no squares.
-    halves = tf.stack([tf.nn.l2_loss(gradient) for gradient in gradients])
-    return tf.sqrt(2 * tf.reduce_sum(halves * gates))
+    return tf.linalg.global_norm(gradients)  # Its kernel writes no squares.
 
 
 def dense_gradient(gradient):

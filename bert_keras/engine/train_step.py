@@ -21,7 +21,6 @@ import keras
 
 from bert_keras import distribution
 from bert_keras.engine import fork_guard, kernels, variable_paths
-from bert_keras.engine import fused_steps as fused
 from bert_keras.engine.interrupts import defer_signals, run_on_exit
 from bert_keras.engine.keras_internals import (
     all_layers,
@@ -111,9 +110,8 @@ class _TorchSteps:
         variables_of = functools.lru_cache(1)(lambda version: self.variables)
 
         def state():
-            gates = getattr(inner_optimizer(self), "_gates", ())
             trainable = [variable.trainable for variable in variables_of(variable_paths.version)]
-            return variable_paths.version, *fused.torch_numbers(values(gates)), *trainable
+            return variable_paths.version, *trainable
 
         graphed = cuda_graphs.GraphedStep(step, state, cuda_graphs.async_logs)
         return defer_signals()(lambda data: graphed(data[0]))

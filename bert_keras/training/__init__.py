@@ -1,7 +1,6 @@
 """Schedules, optimizers, losses and callbacks."""
 
 from bert_keras.training.callbacks import BestOnMetric as BestOnMetric
-from bert_keras.training.callbacks import GradualUnfreezing as GradualUnfreezing
 from bert_keras.training.contrastive import CosineRegression as CosineRegression
 from bert_keras.training.contrastive import MultipleNegativesRanking as MultipleNegativesRanking
 from bert_keras.training.contrastive import TripletLoss as TripletLoss
@@ -19,7 +18,6 @@ from bert_keras.training.optimizer import Lamb as Lamb
 from bert_keras.training.schedules import PhasedSchedule as PhasedSchedule
 from bert_keras.training.schedules import WarmupDecay as WarmupDecay
 from bert_keras.training.stages import layer_wise_decay as layer_wise_decay
-from bert_keras.training.stages import stages_from_the_top as stages_from_the_top
 from bert_keras.training.teacher_losses import EmbeddingMSE as EmbeddingMSE
 from bert_keras.training.teacher_losses import MarginMSE as MarginMSE
 from bert_keras.training.teacher_losses import TeacherDivergence as TeacherDivergence

@@ -1,10 +1,10 @@
-"""Callbacks: a count of batches, the best epoch by any metric, and gradual unfreezing."""
+"""Callbacks: a count of batches, and the best epoch by any metric."""
 
 import json
 import math
 import threading
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +13,6 @@ import keras
 from bert_keras import distribution
 from bert_keras.checks import check_choice, check_int, check_type
 from bert_keras.engine.atomic_files import replacing
-from bert_keras.engine.train_step import inner_optimizer
 from bert_keras.training.averages import swap_ema_weights
 
 
@@ -183,59 +182,3 @@ class BestOnMetric(keras.callbacks.Callback):
     def _print(self, message):
         if self.verbose:
             print(message)
-
-
-class GradualUnfreezing(keras.callbacks.Callback):
-    """Trains only the head at first, then thaws the model stage by stage, from the top.
-
-    In the first stage all variables that `stages` name are frozen; each later stage thaws its own.
-    The stage depends only on the number of the epoch, so a run resumed with `initial_epoch` starts
-    in the right one. Variables that are frozen when training ends stay frozen until the next
-    `compile` or `optimizer.unfreeze`.
-
-    The optimizer must be this package's `AdamW` or `Lamb`, see `AdamW.freeze`: if `trainable` is
-    set without compiling again, TensorFlow ignores it and JAX crashes. Gradients of frozen layers
-    are still computed; to save that time, freeze before `compile`.
-
-    Args:
-        stages: sequence of sequences of regular expressions, searched in variable paths: the
-            variables that the second, third, ... stage thaws. See `stages_from_the_top`.
-        epochs_per_stage: int, epochs before the next stage begins.
-
-    Raises:
-        ValueError: `epochs_per_stage` is below 1; or, when training begins, the optimizer cannot
-            freeze, or an expression matches no path.
-
-    Example:
-    ```python
-    model.fit(x, y, epochs=8, callbacks=[GradualUnfreezing(stages_from_the_top(model.backbone))])
-    ```
-
-    Reference:
-        [Howard and Ruder, 2018](https://arxiv.org/abs/1801.06146), section 3.3 (ULMFiT).
-    """
-
-    def __init__(self, stages: Iterable[Iterable[str]], epochs_per_stage: int = 1) -> None:
-        super().__init__()
-        self.stages = [list(stage) for stage in stages]
-        self.epochs_per_stage = check_int("epochs_per_stage", epochs_per_stage)
-
-    def on_train_begin(self, logs=None):
-        self._optimizer = inner_optimizer(self.model)
-        if not hasattr(self._optimizer, "freeze"):
-            raise ValueError(
-                "Gradual unfreezing needs an optimizer that can freeze. Received: "
-                f"{type(self._optimizer).__name__}. Compile the model with bert_keras.AdamW or "
-                "Lamb."
-            )
-        if not self._optimizer.built:
-            # TensorFlow would not build it until the first step.
-            self.model.optimizer.build(self.model.trainable_variables)
-
-    def on_epoch_begin(self, epoch, logs=None):
-        num_thawed = epoch // self.epochs_per_stage
-        # Freeze first: a variable that both an earlier and a later stage name must end up thawed.
-        for stage in self.stages[num_thawed:]:
-            self._optimizer.freeze(*stage)
-        for stage in self.stages[:num_thawed]:
-            self._optimizer.unfreeze(*stage)

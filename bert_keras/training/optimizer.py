@@ -1,7 +1,6 @@
 """AdamW with groups of variables, as BERT uses it, and LAMB for large batches."""
 
 import collections
-import contextlib
 import math
 import re
 import warnings
@@ -9,7 +8,6 @@ from collections.abc import Iterable
 from typing import Literal, Unpack
 
 import keras
-import numpy as np
 from keras import ops
 
 from bert_keras import distribution
@@ -22,11 +20,6 @@ from bert_keras.types import OptimizerOptions
 
 # The last part of a variable's path: every bias, and the scale and shift of every norm.
 NO_WEIGHT_DECAY = (r"(^|/)(\w*bias|beta|gamma)$",)
-
-# Whether the scalars of all variables' steps are computed together, as vectors. On TensorFlow each
-# operation of a graph takes time. XLA compiles small models faster with vectors, but large ones
-# with scalars: MiniLM in 11 instead of 29 seconds.
-SCALARS_AS_VECTORS = {"tensorflow": True, "jax": False}
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -54,7 +47,6 @@ class AdamW(keras.optimizers.Optimizer):
     - If several devices share a batch, gradients are added up before they are clipped.
     - Groups of variables are regular expressions over variable paths such as
       `"bert_backbone/encoder/layer_0/attention/query/kernel"`; they are saved with the optimizer.
-    - `freeze` and `unfreeze` take effect without compiling again.
     - With `gradient_accumulation_steps=k`, the schedule is read and the moving average of `use_ema`
       is updated once for every `k` batches. The update is that of one large batch, see
       `Task.compile`.
@@ -177,85 +169,15 @@ class AdamW(keras.optimizers.Optimizer):
         self._momentums, self._velocities = self.add_optimizer_variables(
             variables, ["momentum", "velocity"]
         )
-        # Updates of each variable, so that one unfrozen late starts its own bias correction. They
-        # are scalars, not rows of a vector: XLA would compile the update of each row separately.
-        self._updates = self._add_scalars("updates", "zeros")
-        # One gate per variable: 1 if it is updated, 0 if it is frozen. On PyTorch each step reads
-        # them as Python numbers. They are on the CPU, so that this need not wait for a GPU.
-        on_torch = keras.backend.backend() == "torch"
-        with keras.device("cpu") if on_torch else contextlib.nullcontext():
-            self._gates = self._add_scalars("gates", "ones")
-        paths, excluded, factors = [], [], []
+        paths = [variable.path for variable in variables]
         undecayed = dict.fromkeys(self._undecayed, True).items()
-        for variable in variables:
-            paths.append(variable.path)
-            excluded.append(_first_match(undecayed, variable.path, False))
-            factors.append(_first_match(self._multipliers, variable.path, 1.0))
-        self._paths, self._excluded = tuple(paths), tuple(excluded)
-        self._decays = np.where(excluded, 0.0, self.weight_decay or 0.0).astype("float32")
-        self._factors = np.array(factors, "float32")
+        self._excluded = [_first_match(undecayed, path, False) for path in paths]
+        factors = [float(_first_match(self._multipliers, path, 1.0)) for path in paths]
+        decays = [0.0 if excluded else self.weight_decay or 0.0 for excluded in self._excluded]
+        # Of each variable, the multiplier of its rate and its weight decay.
+        self._groups = list(zip(factors, decays, strict=True))
         if self._multipliers:
             _warn_of_unused(dict(self._multipliers), paths)
-
-    def _add_scalars(self, name, initializer):
-        """Creates one float32 scalar for each variable of the model."""
-        options = {"initializer": initializer, "aggregation": "only_first_replica"}
-        scalars = []
-        for i in range(len(self._momentums)):
-            scalars.append(self.add_variable((), name=f"{name}_{i}", **options))
-        return scalars
-
-    def freeze(self, *patterns: str) -> None:
-        """Stops updating variables until `unfreeze`. A callback may call it while `fit` runs.
-
-        A frozen variable keeps its value and its moments, bit for bit, and does not count in the
-        global norm. After `unfreeze` it continues as if the steps in between had not happened; the
-        gradients accumulated for an unfinished update are dropped. Unlike `trainable = False`, this
-        needs no new `compile`; gradients of frozen variables are still computed. Which variables
-        are frozen is saved with the optimizer's state.
-
-        Args:
-            *patterns: regular expressions, searched in variable paths.
-
-        Raises:
-            ValueError: the optimizer is not built, or a pattern matches no path.
-        """
-        self._set_gates(patterns, 0.0)
-
-    def unfreeze(self, *patterns: str) -> None:
-        """Updates variables again, see `freeze`."""
-        self._set_gates(patterns, 1.0)
-
-    @property
-    def frozen_paths(self) -> list[str]:
-        """Paths of the variables that are frozen now."""
-        return [
-            path
-            for path, gate in zip(self._paths, self._gates, strict=True)
-            if not ops.convert_to_numpy(gate)
-        ]
-
-    def _set_gates(self, patterns, value):
-        if not self.built:
-            raise ValueError(
-                "The optimizer must be built before it can freeze variables. Call "
-                "`optimizer.build(model.trainable_variables)` first."
-            )
-        chosen = []
-        for pattern in patterns:
-            matches = [i for i, path in enumerate(self._paths) if re.search(pattern, path)]
-            if not matches:
-                raise ValueError(
-                    f"The pattern must match the path of a trainable variable. Received: "
-                    f"{pattern!r}. Paths look like {self._paths[0]!r}."
-                )
-            chosen += matches
-        for i in chosen:
-            if self.gradient_accumulation_steps and value > ops.convert_to_numpy(self._gates[i]):
-                # Gradients of an unfinished update, accumulated while it was frozen.
-                accumulated = own_variables(self, "gradient_accumulator")[i]
-                accumulated.assign(ops.zeros(accumulated.shape, accumulated.dtype))
-            self._gates[i].assign(value)
 
     def apply(self, grads, trainable_variables=None):
         """Updates the variables, see `keras.optimizers.Optimizer.apply`."""
@@ -271,128 +193,100 @@ class AdamW(keras.optimizers.Optimizer):
     def update_step(self, gradient, variable, learning_rate):
         """Updates one variable and its moments.
 
-        `gradient` is the variable's place and its gradient, `learning_rate` is from
-        `_scalars_by_index`.
+        `gradient` is the variable's place and its gradient, `learning_rate` the scalars of each
+        group, see `_scalars`.
         """
         i, gradient = gradient
-        scalars = learning_rate[i]
+        factor, decay = self._groups[i]
+        scalars = learning_rate[factor, decay]
         momentum, velocity = self._momentums[i], self._velocities[i]
         # The fused step casts its factors to the variable's dtype: in bfloat16, 0.999 would be 1.
         on_tensorflow = keras.backend.backend() == "tensorflow"
         if self._has_kernel and on_tensorflow and variable.dtype == "float32":
-            if self._decays[i]:
-                self.assign(variable, variable * scalars["decay_factor"])
+            if decay:
+                self.assign(variable, variable * (1 - scalars["decay"]))
             fused.tensorflow_step(
                 variable,
                 ops.cast(gradient, "float32") * scalars["gradient"],
                 momentum.value,
                 velocity.value,
                 **{name: scalars[name] for name in ("beta_1", "beta_2", "epsilon", "zero")},
-                rate=scalars["corrected_rate"],
+                rate=scalars["rate"] * scalars["correction"],
             )
             return
-        state = variable, momentum, velocity
-        values = self._step(i, gradient, *map(ops.convert_to_tensor, state), scalars)
-        for old, new in zip(state, values, strict=True):
-            self.assign(old, new)
+        scalars = {name: ops.cast(value, momentum.dtype) for name, value in scalars.items()}
+        gradient = ops.cast(gradient, momentum.dtype) * scalars["gradient"]
+        m, v = ops.convert_to_tensor(momentum), ops.convert_to_tensor(velocity)
+        m = m + (gradient - m) * (1 - self.beta_1)
+        v = v + (ops.square(gradient) - v) * (1 - self.beta_2)
+        step = scalars["correction"] * m / (ops.sqrt(v) + scalars["epsilon"])
+        self.assign(momentum, m)
+        self.assign(velocity, v)
+        self.assign(variable, self._moved(i, ops.convert_to_tensor(variable), step, scalars))
 
-    def _step(self, i, *arguments):
-        """Returns the new values of variable `i` and its moments."""
-        return _adamw_step(*arguments)
+    def _moved(self, i, variable, step, scalars):
+        """Returns the new value of variable `i`."""
+        return variable * (1 - scalars["decay"]) - scalars["rate"] * step
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
         indices = [self._places[id(variable)] for variable in trainable_variables]
+        groups = [self._groups[i] for i in indices]
         if keras.backend.backend() == "torch":
-            self._torch_update(grads, trainable_variables, indices, learning_rate)
-        else:
-            gates = [self._gates[i].value for i in indices]
-            if SCALARS_AS_VECTORS[keras.backend.backend()]:
-                gates = ops.stack(gates)
-            excess = self._excess_norm(grads, gates)
-            scalars = self._scalars_by_index(indices, gates, learning_rate, excess)
-            # The scalars already wait for the gradients, so whatever uses them does too.
-            with after(None):
-                numbered = list(zip(indices, grads, strict=True))
-                super()._backend_update_step(numbered, trainable_variables, scalars)
+            self._torch_update(grads, trainable_variables, indices, groups, learning_rate)
+            return
+        scalars = self._scalars(dict.fromkeys(groups), grads, learning_rate)
+        # The scalars already wait for the gradients, so whatever uses them does too.
+        with after(None):
+            numbered = list(zip(indices, grads, strict=True))
+            super()._backend_update_step(numbered, trainable_variables, scalars)
 
-    def _scalars_by_index(self, indices, gates, learning_rate, excess):
-        """Counts an update of the variables; returns the scalars of each step, a dict by index."""
-        updates = [self._updates[i].value for i in indices]
-        constants = self._factors[indices], self._decays[indices]
-        if SCALARS_AS_VECTORS[keras.backend.backend()]:
-            vectors = self._scalars(gates, ops.stack(updates), *constants, learning_rate, excess)
-            if keras.backend.backend() == "tensorflow":  # What its kernel takes.
-                vectors |= {
-                    "beta_1": 1 - vectors["momentum"],
-                    "beta_2": 1 - vectors["velocity"],
-                    "decay_factor": 1 - vectors["decay"],
-                    "corrected_rate": vectors["rate"] * vectors["correction"],
-                    "zero": ops.zeros_like(gates),
-                }
-            columns = zip(*map(ops.unstack, vectors.values()), strict=True)
-            scalars = [dict(zip(vectors, column, strict=True)) for column in columns]
-        else:
-            rows = zip(gates, updates, *constants, strict=True)
-            scalars = [self._scalars(*row, learning_rate, excess) for row in rows]
-        for i, row in zip(indices, scalars, strict=True):
-            self._updates[i].assign(row.pop("updates"))
-        return dict(zip(indices, scalars, strict=True))
-
-    def _scalars(self, gate, updates, factor, decay, learning_rate, excess):
-        """Returns a dict of float32 numbers that determine the step of one or more variables."""
-        new_updates = updates + gate
-        correction_1 = correction_2 = ops.ones_like(gate)
+    def _scalars(self, groups, grads, learning_rate):
+        """Returns the float32 numbers that determine a step, a dict of dicts by groups."""
+        correction_1 = correction_2 = ops.ones(())
         if self.bias_correction:
-            # A variable frozen from the start has 0 updates; its step is multiplied by 0 anyway.
-            updates = ops.maximum(new_updates, 1.0)
+            updates = ops.cast(self.iterations + 1, "float32")
             correction_1 = _one_minus_power(self.beta_1, updates)
             correction_2 = ops.sqrt(_one_minus_power(self.beta_2, updates))
-        rate = ops.cast(learning_rate, "float32") * factor * gate
-        return {
-            "updates": new_updates,
-            "momentum": gate * (1 - self.beta_1),
-            "velocity": gate * (1 - self.beta_2),
-            "rate": rate,
-            "decay": rate * decay,
+        excess = 1.0
+        if self.global_clipnorm:
+            excess = ops.maximum(fused.global_norm(grads) / self.global_clipnorm, 1.0)
+        shared = {
+            "beta_1": ops.convert_to_tensor(self.beta_1, "float32"),
+            "beta_2": ops.convert_to_tensor(self.beta_2, "float32"),
+            "zero": ops.zeros(()),
+            "epsilon": self.epsilon * correction_2,
+            "gradient": ops.ones(()) / excess,
             # m / c1 / (sqrt(v) / c2 + epsilon), multiplied out so that only scalars are divided.
             "correction": correction_2 / correction_1,
-            "epsilon": self.epsilon * correction_2,
-            "gradient": ops.ones_like(gate) / ops.cast(excess, "float32"),
         }
+        scalars = {}
+        for factor, decay in groups:
+            rate = ops.cast(learning_rate, "float32") * factor
+            scalars[factor, decay] = {**shared, "rate": rate, "decay": rate * decay}
+        return scalars
 
-    def _excess_norm(self, grads, gates):
-        """Returns the norm of the gradients that are not frozen over its limit, at least 1."""
-        if not self.global_clipnorm:
-            return 1.0
-        return ops.maximum(fused.global_norm(grads, gates) / self.global_clipnorm, 1.0)
-
-    def _torch_update(self, grads, trainable_variables, indices, learning_rate):
+    def _torch_update(self, grads, trainable_variables, indices, groups, learning_rate):
         import torch
 
-        # Without bias correction: after so many updates, the correction is 1.
-        many = None if self.bias_correction else ops.convert_to_tensor(1e9)
-        gradients, groups = [], collections.defaultdict(list)
-        is_updated = fused.torch_numbers(values(self._gates))
-        weights, *states = map(
-            values, (trainable_variables, self._momentums, self._velocities, self._updates)
+        weights, momentums, velocities = map(
+            values, (trainable_variables, self._momentums, self._velocities)
         )
-        for gradient, weight, i in zip(grads, weights, indices, strict=True):
-            if not is_updated[i]:
-                continue
-            momentum, velocity, updates = [tensors[i] for tensors in states]
-            updates = updates if many is None else many
-            row = i, weight, gradient, momentum, velocity, updates
-            groups[self._factors[i], self._decays[i]].append(row)
-            gradients.append(gradient)
+        rows = collections.defaultdict(list)
+        for gradient, weight, i, group in zip(grads, weights, indices, groups, strict=True):
+            rows[group].append((i, weight, gradient, momentums[i], velocities[i]))
         excess = None
         if self.global_clipnorm:
-            norm = torch.nn.utils.get_total_norm(gradients)
+            norm = torch.nn.utils.get_total_norm(grads)
             excess = (norm.float() / self.global_clipnorm).clamp(min=1.0)
-        for (factor, decay), rows in groups.items():
+        # Without bias correction: after so many updates, the correction is 1.
+        updates = self.iterations if self.bias_correction else 10**9
+        updates = ops.cast(ops.convert_to_tensor(updates), "float32")
+        for (factor, decay), tensors in rows.items():
             self._torch_step(
-                *map(list, zip(*rows, strict=True)),
-                lr=ops.convert_to_tensor(learning_rate) * float(factor),
-                weight_decay=float(decay),
+                *map(list, zip(*tensors, strict=True)),
+                list(updates.repeat(len(tensors)).unbind()),
+                lr=ops.convert_to_tensor(learning_rate) * factor,
+                weight_decay=decay,
                 beta1=self.beta_1,
                 beta2=self.beta_2,
                 eps=self.epsilon,
@@ -431,10 +325,7 @@ class AdamW(keras.optimizers.Optimizer):
         return super()._get_current_learning_rate()
 
     def _update_model_variables_moving_average(self, trainable_variables):
-        """Updates the averages once per update; Keras does so after each accumulated batch.
-
-        It adds a share of the difference, so that the average of a frozen weight stays equal to it.
-        """
+        """Updates the averages once per update; Keras does so after each accumulated batch."""
         if not self.use_ema:
             return
         num_batches = self.variables[0]  # While `iterations` counts updates.
@@ -498,37 +389,15 @@ class Lamb(AdamW):
         scaled = [not self._excluded[i] for i in indices]
         fused.torch_lamb_step(*tensors, scaled=scaled, **hyper)
 
-    def _step(self, i, *arguments):
+    def _moved(self, i, variable, step, scalars):
         if self._excluded[i]:
-            return super()._step(i, *arguments)
-        return _lamb_step(*arguments, float(self._decays[i]))
-
-
-def _adamw_step(gradient, variable, momentum, velocity, scalars):
-    """Returns the new values of a variable and its moments; `scalars` is a dict by name."""
-    scalars, step, *moments = _direction(gradient, momentum, velocity, scalars)
-    return variable * (1 - scalars["decay"]) - scalars["rate"] * step, *moments
-
-
-def _lamb_step(gradient, variable, momentum, velocity, scalars, weight_decay):
-    """Like `_adamw_step`, with a step that is scaled to the variable."""
-    scalars, step, *moments = _direction(gradient, momentum, velocity, scalars)
-    step = step + weight_decay * variable
-    weight_norm = ops.sqrt(ops.sum(ops.square(variable)))
-    step_norm = ops.sqrt(ops.sum(ops.square(step)))
-    usable = ops.logical_and(weight_norm > 0, step_norm > 0)
-    ratio = ops.where(usable, weight_norm / ops.where(usable, step_norm, 1.0), 1.0)
-    return variable - scalars["rate"] * ops.cast(ratio, variable.dtype) * step, *moments
-
-
-def _direction(gradient, momentum, velocity, scalars):
-    """Returns the scalars in the variable's dtype, the step before rate and decay, and moments."""
-    scalars = {name: ops.cast(value, momentum.dtype) for name, value in scalars.items()}
-    gradient = ops.cast(gradient, momentum.dtype) * scalars["gradient"]
-    momentum = momentum + (gradient - momentum) * scalars["momentum"]
-    velocity = velocity + (ops.square(gradient) - velocity) * scalars["velocity"]
-    step = scalars["correction"] * momentum / (ops.sqrt(velocity) + scalars["epsilon"])
-    return scalars, step, momentum, velocity
+            return super()._moved(i, variable, step, scalars)
+        step = step + self._groups[i][1] * variable
+        weight_norm = ops.sqrt(ops.sum(ops.square(variable)))
+        step_norm = ops.sqrt(ops.sum(ops.square(step)))
+        usable = ops.logical_and(weight_norm > 0, step_norm > 0)
+        ratio = ops.where(usable, weight_norm / ops.where(usable, step_norm, 1.0), 1.0)
+        return variable - scalars["rate"] * ops.cast(ratio, variable.dtype) * step
 
 
 def _check_pattern(pattern):

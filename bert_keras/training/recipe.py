@@ -355,12 +355,9 @@ class TrainingConfig:
         # The last step of the schedule; 0 if `fit` has not made one yet.
         last_step = getattr(schedule, "total_steps", 0)
         if initial_epoch == 0 or steps_done(optimizer) == 0:
-            frozen_paths = optimizer.frozen_paths if optimizer.built else []
             total_steps = None if steps is None else max(1, steps * (epochs - initial_epoch))
             optimizer = self.make_optimizer(task, total_steps)
             task.compile_with(optimizer, keeps_losses=not is_distributed(task))
-            if frozen_paths:
-                _freeze(task, frozen_paths)
             peak = self.peak_rate(task, total_steps)
             is_faster = self.options["learning_rate"] is None and peak != RATE
             is_longer = self.chose_epochs and epochs > EPOCHS
@@ -525,12 +522,3 @@ def _num_steps(batches, steps_per_epoch):
             "several epochs a dataset that repeats, `.repeat()`; or pass an optimizer of your own "
             "to `compile`."
         ) from None
-
-
-def _freeze(task, paths):
-    """Freezes variables by their paths in an optimizer that has not made a step."""
-    training = {variable.path for variable in task.trainable_variables}
-    paths = [path for path in paths if path in training]
-    if paths:
-        task.optimizer.build(task.trainable_variables)
-        inner_optimizer(task).freeze(*(f"^{re.escape(path)}$" for path in paths))

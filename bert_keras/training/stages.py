@@ -1,12 +1,11 @@
-"""A backbone's parts by depth: learning rates that fall with depth, and the order of thawing."""
+"""Learning rates that fall with depth."""
 
-import itertools
 import posixpath
 import re
 
 import keras
 
-from bert_keras.checks import check_int, check_number, is_number
+from bert_keras.checks import check_number, is_number
 from bert_keras.engine.variable_paths import relative_path
 
 
@@ -49,28 +48,6 @@ def layer_wise_decay(
     # The pooler has no row of its own: a row without a trainable weight causes a warning.
     parts = dict.fromkeys(relative_path(weight).partition("/")[0] for weight in backbone.weights)
     return [*multipliers, (rf"^(?![^/]+/({'|'.join(map(re.escape, parts))})/)", head)]
-
-
-def stages_from_the_top(backbone: keras.layers.Layer, layers_per_stage: int = 1) -> list[list[str]]:
-    """Returns the stages of `GradualUnfreezing` for a backbone: last block first, embeddings last.
-
-    What all blocks share thaws between the first block and the embeddings. The pooler and
-    everything outside the backbone are in no stage and train from the beginning.
-
-    Args:
-        backbone: a `Backbone`, or any layer with `stages` and `num_blocks`.
-        layers_per_stage: int, how many blocks thaw together.
-
-    Returns:
-        List of lists of regular expressions.
-
-    Raises:
-        ValueError: `layers_per_stage` is not an int from 1.
-    """
-    check_int("layers_per_stage", layers_per_stage)
-    stages, num_blocks = _patterns(backbone)[::-1], backbone.num_blocks
-    ends = [*range(0, num_blocks, layers_per_stage), *range(num_blocks, len(stages) + 1)]
-    return [stages[start:end] for start, end in itertools.pairwise(ends)]
 
 
 def _patterns(backbone):

@@ -154,18 +154,6 @@ def test_fit_and_evaluate_through_captures_give_the_results_of_eager_steps(as_on
     np.testing.assert_allclose(loss, expected_loss, rtol=1e-6)
 
 
-def test_freezing_a_weight_captures_again(as_on_a_gpu):
-    task, _, _ = trained()
-    before = as_on_a_gpu.num_captures
-    table = task.backbone.weights[0].numpy()
-    task.optimizer.freeze("embeddings")
-    x = {"token_ids": np.ones((3, 6), "int32")}
-    for _ in range(3):
-        task.train_on_batch(x, np.zeros(3, "int32"))
-    assert as_on_a_gpu.num_captures == before + 1
-    np.testing.assert_array_equal(task.backbone.weights[0].numpy(), table)
-
-
 def test_predictions_are_captured(as_on_a_gpu):
     task, _, _ = trained(run_eagerly=True)
     x = {"token_ids": np.arange(1, 13, dtype="int32").reshape(2, 6)}

@@ -23,7 +23,7 @@ from bert_keras.layers.encoder import Encoder, EncoderBlock
 from bert_keras.layers.feed_forward import FeedForward
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.models.bert import bert_encoder
-from bert_keras.training.stages import layer_wise_decay, stages_from_the_top
+from bert_keras.training.stages import layer_wise_decay
 
 pytestmark = pytest.mark.once
 
@@ -144,10 +144,6 @@ def test_what_blocks_share_is_a_stage_of_its_own(backbone):
     patterns = [rf"^[^/]+/{path}/" for path in paths]
     rates = [(pattern, 0.5 ** (5 - i)) for i, pattern in enumerate(patterns)]
     assert layer_wise_decay(backbone, 0.5)[:-1] == rates
-    below = [[patterns[1]], [patterns[0]]]
-    for size, blocks in ((1, [[4], [3], [2]]), (2, [[4, 3], [2]]), (9, [[4, 3, 2]])):
-        blocks = [[patterns[i] for i in stage] for stage in blocks]
-        assert stages_from_the_top(backbone, size) == [*blocks, *below]
 
 
 @pytest.mark.parametrize(

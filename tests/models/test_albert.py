@@ -5,7 +5,7 @@ from checks import TINY, check_backbone, check_parity, random_inputs, to_numpy
 
 import bert_keras
 from bert_keras.presets.assign import relative_path
-from bert_keras.training.stages import layer_wise_decay, stages_from_the_top
+from bert_keras.training.stages import layer_wise_decay
 
 pytestmark = pytest.mark.once
 
@@ -57,7 +57,6 @@ def test_layers_that_cannot_be_divided_into_groups_are_refused(sizes, message):
 def test_a_shared_block_counts_once():
     backbone = tiny_backbone(num_layers=6, num_groups=2)
     top = r"^[^/]+/encoder/group_1_layer_0/"
-    assert stages_from_the_top(backbone)[0] == [top]
     assert layer_wise_decay(backbone, 0.5)[2] == (top, 0.5)
     assert len(layer_wise_decay(backbone, 0.5)) == 4
     task = bert_keras.TextClassifier(backbone, frozen=1)

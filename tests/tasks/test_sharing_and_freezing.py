@@ -60,21 +60,6 @@ def test_a_run_in_two_parts_equals_one_in_one():
     assert_equal(run((0, 1), (1, 3)), run((0, 3)), atol=1e-6)
 
 
-def test_weights_frozen_in_the_optimizer_before_fit_stay_frozen():
-    task = tiny_classifier()
-    task.optimizer.build(task.trainable_variables)
-    task.optimizer.freeze("embeddings/")
-    embeddings = task.backbone.embeddings
-    before = by_path(embeddings.weights)
-    for _ in range(2):  # The second has a new optimizer.
-        task.fit(TEXTS, LABELS, epochs=1, verbose=0)
-        assert_equal(by_path(embeddings.weights), before)
-    assert all("embeddings/" in path for path in task.optimizer.frozen_paths)
-    embeddings.trainable = False
-    task.fit(TEXTS, LABELS, epochs=1, verbose=0)
-    assert_equal(by_path(embeddings.weights), before)
-
-
 @pytest.mark.filterwarnings("error:Skipping variable loading")
 def test_a_layer_frozen_by_hand_is_frozen_after_loading(reloaded):
     task = tiny_classifier(tiny_backbone(num_layers=2))

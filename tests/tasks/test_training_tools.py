@@ -20,7 +20,7 @@ from tiny import (
 )
 
 import bert_keras
-from bert_keras.training import BestOnMetric, GradualUnfreezing, stages_from_the_top
+from bert_keras.training import BestOnMetric
 
 pytestmark = pytest.mark.once
 
@@ -140,33 +140,6 @@ def test_callbacks_that_keep_weights_that_are_not_averages_cause_a_warning(tmp_p
         fit(task, callbacks=[only_stopping])
         task.compile()
         fit(task, callbacks=[keeping])
-
-
-# Gradual unfreezing
-
-PARTS = ("head/", "pooler/", "layer_1/", "layer_0/", "embeddings/")
-
-
-def unfreezing(task):
-    return GradualUnfreezing(stages_from_the_top(task.backbone))
-
-
-def test_gradual_unfreezing_holds_each_part_bit_for_bit_until_its_epoch():
-    task, weights = classifier(num_layers=2), Weights()
-    task.compile(bert_keras.AdamW(1e-2))
-    fit(task, epochs=4, callbacks=[unfreezing(task), weights])
-    for epoch, (before, after) in enumerate(
-        zip(weights.history, weights.history[1:], strict=False)
-    ):
-        for number, part in enumerate(PARTS):
-            moved = [
-                np.any(after[path] != value)
-                for path, value in before.items()
-                # The gradient of a key's bias is 0 up to rounding.
-                if part in path and not path.endswith("key/bias")
-            ]
-            is_thawed = number < 2 + epoch
-            assert moved and all(move == is_thawed for move in moved), (epoch, part)
 
 
 # The best epoch

@@ -1,12 +1,12 @@
-"""The callbacks: the best epoch, early stopping, gradual unfreezing."""
+"""The callbacks: the best epoch, and early stopping."""
 
 import keras
 import numpy as np
 import pytest
 from checks import assert_same_structure_close
 
-from bert_keras.training.callbacks import BestOnMetric, GradualUnfreezing
-from bert_keras.training.optimizer import AdamW, Lamb
+from bert_keras.training.callbacks import BestOnMetric
+from bert_keras.training.optimizer import AdamW
 
 pytestmark = pytest.mark.once
 
@@ -166,8 +166,6 @@ def test_a_verbose_callback_prints_what_it_does(capsys):
         (lambda: BestOnMetric(len, patience=0), "patience"),
         (lambda: BestOnMetric(len, path="best.h5"), "must end in"),
         (lambda: fit(make_model(), BestOnMetric(lambda model: {"exact": 1.0}, "f1")), "'f1'"),
-        (lambda: GradualUnfreezing([], epochs_per_stage=0), "epochs_per_stage"),
-        (lambda: fit(make_model(keras.optimizers.Adam()), GradualUnfreezing(STAGES)), "Adam"),
     ],
 )
 def test_impossible_settings_are_refused(call, message):
@@ -178,69 +176,3 @@ def test_impossible_settings_are_refused(call, message):
 def test_a_measure_that_is_no_function_is_refused():
     with pytest.raises(TypeError, match="measure"):
         BestOnMetric("f1")
-
-
-# Gradual unfreezing
-
-STAGES = [["layer_1/"], ["layer_0/"]]
-
-
-class Weights(keras.callbacks.Callback):
-    """Records the weights after each epoch."""
-
-    def on_train_begin(self, logs=None):
-        self.history = [self.model.get_weights()]
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.history.append(self.model.get_weights())
-
-    def moved(self):
-        """Returns for each epoch which layers moved; each has a kernel and a bias."""
-        return [
-            [bool(np.any(before[i] != after[i])) for i in (0, 2, 4)]
-            for before, after in zip(self.history, self.history[1:], strict=False)
-        ]
-
-
-@pytest.mark.parametrize("make", [pytest.param(AdamW, marks=pytest.mark.each_backend), Lamb])
-def test_each_stage_unfreezes_only_its_layers(make):
-    model, weights = make_model(make(1e-2)), Weights()
-    fit(model, GradualUnfreezing(STAGES, epochs_per_stage=2), weights, epochs=5)
-    head, upper, lower = [False, False, True], [False, True, True], [True, True, True]
-    assert weights.moved() == [head, head, upper, upper, lower]
-
-
-def test_a_resumed_run_is_in_the_right_stage():
-    weights = Weights()
-    fit(make_model(), GradualUnfreezing(STAGES), weights, initial_epoch=1, epochs=2)
-    assert weights.moved() == [[False, True, True]]
-
-
-def test_unfrozen_layers_start_as_if_training_had_just_begun():
-    gradual = make_model(AdamW(1e-2, weight_decay=0.0, global_clipnorm=None, epsilon=1e-12))
-    weights = Weights()
-    fit(gradual, GradualUnfreezing(STAGES), weights, epochs=3, batch_size=8)
-    # Adam's first step has the size of the rate in every coordinate, here in the second epoch.
-    step = np.abs(weights.history[2][2] - weights.history[1][2])
-    np.testing.assert_allclose(step, 1e-2, rtol=1e-3)
-
-
-def test_a_run_that_is_saved_between_stages_continues_the_same(tmp_path):
-    straight, interrupted = make_model(), make_model()
-    fit(straight, GradualUnfreezing(STAGES))
-    fit(interrupted, GradualUnfreezing(STAGES), epochs=2)
-    frozen = interrupted.optimizer.frozen_paths
-    assert frozen == ["encoder/layer_0/dense/kernel", "encoder/layer_0/dense/bias"]
-    interrupted.save_weights(tmp_path / "half.weights.h5")
-    other = make_model()
-    other.optimizer.build(other.trainable_variables)
-    other.load_weights(tmp_path / "half.weights.h5")
-    assert other.optimizer.frozen_paths == frozen
-    fit(other, GradualUnfreezing(STAGES), initial_epoch=2)
-    assert_equal_weights(other.get_weights(), straight.get_weights())
-
-
-def test_it_finds_the_optimizer_inside_loss_scaling():
-    model, weights = make_model(keras.optimizers.LossScaleOptimizer(AdamW(1e-2))), Weights()
-    fit(model, GradualUnfreezing(STAGES), weights, epochs=2)
-    assert weights.moved() == [[False, False, True], [False, True, True]]

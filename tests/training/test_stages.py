@@ -5,8 +5,7 @@ import re
 import keras
 import pytest
 
-import bert_keras
-from bert_keras.training.stages import layer_wise_decay, stages_from_the_top
+from bert_keras.training.stages import layer_wise_decay
 
 pytestmark = pytest.mark.once
 
@@ -45,18 +44,6 @@ def factor(multipliers, path):
     return next((value for pattern, value in multipliers if re.search(pattern, path)), 1.0)
 
 
-@pytest.mark.parametrize("name", [None, "encoder_of_mine"])
-def test_stages_go_from_the_last_block_down_to_the_embeddings(name):
-    backbone = bert_keras.BertBackbone(10, 3, 2, 8, 16, name=name)
-    stages = stages_from_the_top(backbone, layers_per_stage=2)
-    assert [len(stage) for stage in stages] == [2, 1, 1]
-    parts = ["encoder/layer_2/", "encoder/layer_1/", "encoder/layer_0/", "embeddings/"]
-    for pattern, part in zip([p for stage in stages for p in stage], parts, strict=True):
-        for weight in backbone.weights:
-            is_there = weight.path.startswith(f"{backbone.name}/{part}")
-            assert bool(re.search(pattern, weight.path)) == is_there, (pattern, weight.path)
-
-
 def test_a_backbone_may_have_other_parts_and_a_shared_block():
     backbone = Other()
     multipliers = layer_wise_decay(backbone, 0.5, head=3.0)
@@ -64,7 +51,6 @@ def test_a_backbone_may_have_other_parts_and_a_shared_block():
     assert {weight.path.split("/")[0] for weight in backbone.weights} == {"another_one"}
     for weight in backbone.weights:
         assert factor(multipliers, weight.path) == expected[weight.path.split("/")[1]], weight.path
-    assert len(stages_from_the_top(backbone)) == 3
     # Layers with the same names in a head do not belong to the backbone.
     for path in ("my_task/head/norm/gamma", "my_task/head/lookup/kernel", "head/kernel"):
         assert factor(multipliers, path) == 3.0
@@ -75,7 +61,6 @@ def test_a_backbone_may_have_other_parts_and_a_shared_block():
     [
         *((layer_wise_decay, {"rate": x}, "rate") for x in (0.0, 1.5, float("nan"), "0.9")),
         (layer_wise_decay, {"rate": 0.9, "head": -1.0}, "head"),
-        (stages_from_the_top, {"layers_per_stage": 0}, "layers_per_stage"),
     ],
 )
 def test_settings_out_of_range_are_refused(function, options, name):
