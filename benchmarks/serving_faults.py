@@ -213,7 +213,7 @@ async def ended(running):
 
 def begun(folder, port):
     """Starts the server at a port."""
-    options = [f"--deadline={DEADLINE}", "--reload_every=1", "--runtime=onnx"]
+    options = [f"--deadline={DEADLINE}", "--runtime=onnx"]
     return serving.launched([*serving.own_command(folder, port), *options])
 
 

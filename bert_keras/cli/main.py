@@ -22,9 +22,9 @@ answer are classify, tag, answer, choose, fill-mask, embed, is-next, is-replaced
 come from the arguments, from `--input`, or from standard input, one per line, with tabs between
 question and context, context and choices, or the texts of a pair (`--columns premise,hypothesis`).
 Answers are in the order of the texts, those of `rerank` best first, one per line: JSON, CSV, or
-words to read. `embed` also writes `.npy` and `.npz` files of any number of texts; after a kill the
-same command continues. Arguments after `--` may begin with a hyphen. The environment variable
-KERAS_BACKEND selects the backend. `bert-keras COMMAND -h` lists the flags of a command.
+words to read. `embed` also writes a `.npy` file of any number of texts. Arguments after `--` may
+begin with a hyphen. The environment variable KERAS_BACKEND selects the backend. `bert-keras
+COMMAND -h` lists the flags of a command.
 """
 
 import difflib
@@ -309,7 +309,7 @@ def _output(name, flags):
     """Returns the path (`None` for standard output), whether a terminal shows it, and how."""
     path = None if flags.output == "-" else flags.output
     is_shown = path is None and sys.stdout.isatty()
-    if name == "embed" and not flags.output_format and str(path).endswith((".npy", ".npz")):
+    if name == "embed" and not flags.output_format and str(path).endswith(".npy"):
         return path, is_shown, "vectors"
     output_format = flags.output_format
     output_format = output_format or format_of(path or "", "text" if is_shown else "jsonl")

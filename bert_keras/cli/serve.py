@@ -42,7 +42,6 @@ OPTIONS = (
         "What all models must answer. By default each checkpoint decides for itself, and one "
         "without a head embeds.",
     ),
-    Option("reload_every", float, None, "Seconds between checks for changed files.", 0.1),
 )
 
 
@@ -76,7 +75,7 @@ def serve(named_sources, flags):
         model.start()
         print(f"{model.name}: {_described(model.model)}", flush=True)
     config = uvicorn.Config(
-        make_app(models, settings, flags.reload_every),
+        make_app(models, settings),
         http=functools.partial(Connection, flags.deadline),
         ws="none",
         log_level="warning",

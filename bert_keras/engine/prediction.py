@@ -16,7 +16,7 @@ import numpy as np
 
 from bert_keras import distribution
 from bert_keras.checks import check_int
-from bert_keras.engine import fork_guard, variable_paths
+from bert_keras.engine import variable_paths
 from bert_keras.engine.interrupts import defer_signals
 from bert_keras.engine.keras_internals import data_adapters, takes_training, values
 from bert_keras.engine.train_step import is_distributed, runs_cuda_graphs
@@ -39,8 +39,6 @@ class Prediction:
 
     def __call__(self, inputs):
         """Returns the outputs for a dict of arrays."""
-        if fork_guard.is_forked:
-            fork_guard.check_not_forked()
         shapes = tuple((name, value.shape, value.dtype) for name, value in inputs.items())
         if shapes in self._shapes:
             return self._run(inputs)

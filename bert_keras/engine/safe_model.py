@@ -17,7 +17,7 @@ import numpy as np
 
 from bert_keras import distribution
 from bert_keras.checks import check_not_empty
-from bert_keras.engine import fork_guard, quantized, variable_paths
+from bert_keras.engine import quantized, variable_paths
 from bert_keras.engine.atomic_files import replacing, replacing_files
 from bert_keras.engine.fast_layer_call import adds_nothing
 from bert_keras.engine.keras_internals import all_layers, own_metrics
@@ -52,14 +52,11 @@ class SafeModel(AtomicTrainStep, keras.Model):
     output_names, _is_replica = None, False
 
     def __init__(self, **kwargs: Unpack[LayerOptions]) -> None:
-        fork_guard.note_process()
         if keras.distribution.distribution() is not None:
             distribution.check_engine()
         super().__init__(**kwargs)
 
     def __call__(self, inputs: Inputs, *args: Any, **kwargs: Any) -> Any:
-        if fork_guard.is_forked:
-            fork_guard.check_not_forked()
         self.check_inputs(inputs)
         if adds_nothing(self, (inputs, *args), kwargs):
             return self.call(inputs, *args, **kwargs)

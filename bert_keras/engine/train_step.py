@@ -20,7 +20,7 @@ from typing import Any
 import keras
 
 from bert_keras import distribution
-from bert_keras.engine import fork_guard, kernels, variable_paths
+from bert_keras.engine import kernels, variable_paths
 from bert_keras.engine.interrupts import defer_signals, run_on_exit
 from bert_keras.engine.keras_internals import (
     all_layers,
@@ -265,8 +265,6 @@ def atomic_steps(model):
     Args:
         model: a `keras.Model` with `AtomicTrainStep`.
     """
-    if fork_guard.is_forked:
-        fork_guard.check_not_forked()
     model.settle()  # A callback of `fit` may evaluate.
     with contextlib.ExitStack() as stack:
         if keras.backend.backend() == "tensorflow":

@@ -1,10 +1,8 @@
-"""The application of a server: all protocols, the page, and the reloading of models."""
+"""The application of a server: all protocols, and the page."""
 
-import asyncio
 import contextlib
 import pathlib
 
-from absl import logging
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -23,21 +21,18 @@ PAGES = pathlib.Path(__file__).with_name("pages")
 POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'"
 
 
-def make_app(models, settings, reload_every=None):
+def make_app(models, settings):
     """Returns the ASGI application that answers for models.
 
     Args:
         models: list of `Served` that have started.
         settings: `Settings`.
-        reload_every: float, seconds between two checks for changed files, or `None`.
     """
     numbers, server = Numbers(models), Server(models, settings)
 
     @contextlib.asynccontextmanager
     async def lifespan(app):
-        watch = asyncio.create_task(_watch(models, reload_every))
         yield
-        watch.cancel()
         for model in models:
             await model.batcher.close()
 
@@ -69,16 +64,6 @@ def _add_page(app, path):
     @app.get(route, include_in_schema=False)
     async def page():
         return Response(content, media_type=f"{kinds[path.suffix]}; charset=utf-8", headers=headers)
-
-
-async def _watch(models, seconds):
-    while seconds:
-        await asyncio.sleep(seconds)
-        for model in models:
-            try:
-                await model.reload_if_changed()
-            except Exception:
-                logging.exception("%s could not be reloaded; the old model answers.", model.name)
 
 
 async def _invalid(request: Request, error: RequestValidationError):

@@ -1,8 +1,6 @@
-"""A model on a server: its answers, the worker that computes them, and reloading."""
+"""A model on a server: its answers, and the worker that computes them."""
 
-import asyncio
 import contextlib
-import os
 from typing import NamedTuple
 
 from bert_keras.answers.prompts import prompt_text, split_marker
@@ -30,7 +28,7 @@ class Served:
     Args:
         name: str.
         load: function that returns a task, or an `ExportedTask`.
-        source: str, the path that `load` reads. `reload_if_changed` watches it.
+        source: str, the path that `load` reads.
         settings: `Settings`.
         observe: see `Batcher`.
         pads_rows: bool, whether batches of a task are padded to a power of two, for backends that
@@ -40,7 +38,7 @@ class Served:
     def __init__(self, name, load, source=None, settings=None, observe=None, pads_rows=False):
         self.settings = settings = settings or Settings()
         self.name, self.load, self.source, self.pads_rows = name, load, source, pads_rows
-        self.model, self._state = None, None
+        self.model = None
         limits = settings.max_batch, settings.wait, settings.max_waiting
         self.batcher = Batcher(self._answer, *limits, observe)
 
@@ -50,15 +48,7 @@ class Served:
         Raises:
             ValueError: the model has no answer.
         """
-        # Files that fail to load are not retried until they change.
-        self._state = state_of(self.source)
         self.model = self._load_warm()
-
-    async def reload_if_changed(self):
-        """Reloads the model if its files changed. Meanwhile the old one answers."""
-        state = state_of(self.source)
-        if state is not None and state != self._state:
-            await asyncio.to_thread(self.start)
 
     @property
     def answerers(self):
@@ -188,14 +178,3 @@ def _changed(model, settings):
     finally:
         preprocessor.truncation = truncation
         vars(model).pop("answer_settings", None)
-
-
-def state_of(source):
-    """Returns what changes when a file or a folder's files are replaced, or `None`."""
-    if source is None or not os.path.exists(source):
-        return None
-    paths = [os.fspath(source)]
-    if os.path.isdir(source):
-        paths += [entry.path for entry in os.scandir(paths[0]) if entry.is_file()]
-    stats = sorted((path, os.stat(path)) for path in paths)
-    return tuple((path, stat.st_ino, stat.st_mtime_ns, stat.st_size) for path, stat in stats)

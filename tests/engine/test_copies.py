@@ -1,7 +1,6 @@
 """Copies of models work, or the error says how to copy."""
 
 import copy
-import os
 import pickle
 
 import keras
@@ -46,38 +45,3 @@ def test_a_clone_has_new_weights_and_says_how_to_copy_the_vocabulary():
     assert not np.array_equal(clone.get_weights()[0], task.get_weights()[0])
     with pytest.raises(ValueError, match=r"copy\.deepcopy"):
         clone.predict(TEXTS, verbose=0)
-
-
-@pytest.mark.each_backend
-def test_a_forked_process_refuses_to_compute_unless_it_has_one_thread():
-    torch = pytest.importorskip("torch")
-    task = tiny_classifier()
-    task.compile(run_eagerly=True)
-    expected = task.predict(TEXTS, verbose=0)
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    calls = (
-        lambda: np.testing.assert_allclose(task.predict(TEXTS, verbose=0), expected, atol=1e-6),
-        lambda: task.fit(TEXTS, [0, 1, 0], verbose=0),
-        lambda: task(task.preprocessor(TEXTS)),
-    )
-    child = os.fork()  # Which has the two threads' number, not the threads.
-    if not child:
-        try:
-            refused = sum(map(is_refused, calls))
-            if keras.backend.backend() == "torch":
-                torch.set_num_threads(1)
-                assert not any(map(is_refused, calls))
-            os._exit(refused)
-        finally:
-            os._exit(9)
-    torch.set_num_threads(before)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == len(calls)
-
-
-def is_refused(call):
-    try:
-        call()
-    except RuntimeError as error:
-        return "spawn" in str(error)
-    return False

@@ -226,26 +226,6 @@ def test_jax_keeps_no_compiled_programs_by_itself():
     assert subprocess.check_output(command, env=environment, text=True).strip() == "None"
 
 
-def test_a_forked_process_waits_for_threads_that_it_lacks():
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    x = torch.ones(500, 500)
-    torch.sum(x @ x)  # Starts the threads.
-    child = os.fork()
-    if not child:
-        torch.sum(x @ x)
-        os._exit(0)
-    torch.set_num_threads(before)
-    time.sleep(2)
-    is_there = os.waitpid(child, os.WNOHANG) == (0, 0)
-    if is_there:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    assert is_there
-
-
 def test_a_blocked_signal_interrupts_the_main_thread_by_way_of_another():
     is_ready, is_over = threading.Event(), threading.Event()
     thread = threading.Thread(target=lambda: is_ready.set() or is_over.wait())

@@ -19,7 +19,6 @@ from bert_keras.search import (
     QdrantIndex,
     SparseIndex,
     reciprocal_rank_fusion,
-    rescore_by_maxsim,
 )
 from bert_keras.search.bm25_index import split_into_words
 
@@ -295,7 +294,7 @@ def test_sparse_vectors_are_found_by_their_inner_products(make, tmp_path):
             SparseIndex.load(tmp_path / "index")
 
 
-def test_maxsim_orders_the_hits_of_each_search():
+def test_qdrant_finds_vectors_of_tokens_by_maxsim():
     rng = np.random.default_rng(2)
     documents = [rng.normal(size=(rng.integers(1, 6), 8)).astype("float32") for _ in range(40)]
     queries = [rng.normal(size=(n, 8)).astype("float32") for n in (3, 5)]
@@ -303,30 +302,12 @@ def test_maxsim_orders_the_hits_of_each_search():
     best = np.argsort(-exact, axis=1)[:, :4]
     index = QdrantIndex()
     index.add(documents, IDS[:40])
-    of_qdrant = index.search(queries, top_k=4)
-    hits = [[{"id": id, "score": 0.0, "payload": id} for id in IDS[:40]] for _ in queries]
-    vectors = dict(zip(IDS, documents, strict=False))
-    found = rescore_by_maxsim(queries, hits, vectors, top_k=4)
-    for row, (one, other) in enumerate(zip(found, of_qdrant, strict=True)):
-        for ranked in (one, other):
-            assert [hit["id"] for hit in ranked] == [IDS[n] for n in best[row]]
-            scores = [hit["score"] for hit in ranked]
-            np.testing.assert_allclose(scores, exact[row, best[row]], rtol=1e-5)
-    assert index.search(queries[0], top_k=4) == of_qdrant[0]
-    assert rescore_by_maxsim(queries[0], hits[0], vectors, top_k=4) == found[0]
-    numbered = [{"id": n, "score": 0.0} for n in range(40)]
-    by_number = rescore_by_maxsim(queries[0], numbered, documents, top_k=4)
-    assert [hit["id"] for hit in by_number] == best[0].tolist()
-    assert rescore_by_maxsim(queries[:1], [[]], vectors) == [[]]
-    for arguments, message in [
-        ((queries, hits[:1], vectors), "needs a list of hits"),
-        ((queries[:1], [[{"id": "x"}]], vectors), "needs the vectors of its text"),
-        ((queries[:1], [[{"id": 40}]], documents), "needs the vectors of its text"),
-        ((queries[:1], hits[:1], {id: x[:, :3] for id, x in vectors.items()}), "num_tokens, 8"),
-        ((queries, hits, vectors, 0), "top_k"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            rescore_by_maxsim(*arguments)
+    found = index.search(queries, top_k=4)
+    for row, hits in enumerate(found):
+        assert [hit["id"] for hit in hits] == [IDS[n] for n in best[row]]
+        scores = [hit["score"] for hit in hits]
+        np.testing.assert_allclose(scores, exact[row, best[row]], rtol=1e-5)
+    assert index.search(queries[0], top_k=4) == found[0]
     with pytest.raises(ValueError, match=r"num_vectors, 8"):
         index.add([np.ones((2, 3))])
 

@@ -714,46 +714,6 @@ async def test_a_client_that_fills_the_queue_loses_its_newest_request_to_another
     await batcher.close()
 
 
-@coroutine
-async def test_a_changed_preset_is_reloaded_without_losing_a_request(tmp_path):
-    path = tmp_path / "preset"
-    tiny_classifier(label_names=["old", "older"]).save_to_preset(path)
-    served = Served("x", functools.partial(bert_keras.TextClassifier.from_preset, path), path)
-    served.start()
-    tiny_classifier(label_names=["new", "newer"]).save_to_preset(path)
-    names, reload = set(), asyncio.create_task(served.reload_if_changed())
-    for _ in range(20):
-        [found] = await served.ask("classify", [("a",)])
-        names.add(frozenset(found["probabilities"]))
-    await reload
-    [found] = await served.ask("classify", [("a",)])
-    await served.batcher.close()
-    assert names <= {frozenset({"old", "older"}), frozenset({"new", "newer"})}
-    assert set(found["probabilities"]) == {"new", "newer"}
-
-
-@coroutine
-async def test_files_that_fail_to_load_are_not_retried_until_they_change(tmp_path):
-    path, tried = tmp_path / "model", []
-    path.write_text("good")
-
-    def load():
-        tried.append(path.read_text())
-        if "bad" in tried[-1]:
-            raise ValueError("It is half written.")
-        return Slow(0)
-
-    served = Served("x", load, path)
-    served.start()
-    path.write_text("bad")
-    with pytest.raises(ValueError, match="half"):
-        await served.reload_if_changed()
-    await served.reload_if_changed()
-    path.write_text("good again")
-    await served.reload_if_changed()
-    assert tried == ["good", "bad", "good again"]
-
-
 def test_a_terminated_command_first_answers_pending_requests(tmp_path):
     tiny_classifier(label_names=NAMES).save_to_preset(tmp_path / "preset")
     with serve.bound("127.0.0.1", 0) as free:
