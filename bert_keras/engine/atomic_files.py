@@ -9,7 +9,6 @@ Remove when `test_keras_s_save_destroys_the_old_file_when_it_fails` and
 
 import contextlib
 import ctypes
-import dis
 import errno
 import functools
 import glob
@@ -348,16 +347,11 @@ def reading(path, advice="Download or save it again."):
 
 
 def _is_refusal(error):
-    """Whether a `raise` in this package raised an error: then its text says what is wrong.
-
-    An error of the same class that an operation raised, as for a missing key, may come from damage.
-    """
+    """Whether this package raised an error: then its text says what is wrong."""
     trace = error.__traceback__
     while trace.tb_next:
         trace = trace.tb_next
-    code = trace.tb_frame.f_code
-    is_own = code.co_filename.startswith(PACKAGE) and type(error) in _REFUSALS
-    return is_own and code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+    return trace.tb_frame.f_code.co_filename.startswith(PACKAGE) and type(error) in _REFUSALS
 
 
 def advice_for(path):

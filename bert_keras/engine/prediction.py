@@ -34,19 +34,6 @@ class Prediction:
     def __init__(self, model):
         self.compiled_for = _settings(model)
         self._run = _FUNCTIONS[keras.backend.backend()](model, _inference(model))
-        self._shapes = set()
-        self._lock = threading.Lock()
-
-    def __call__(self, inputs):
-        """Returns the outputs for a dict of arrays."""
-        shapes = tuple((name, value.shape, value.dtype) for name, value in inputs.items())
-        if shapes in self._shapes:
-            return self._run(inputs)
-        # Threads that need the same new shape compile it once.
-        with self._lock:
-            outputs = self._run(inputs)
-        self._shapes.add(shapes)
-        return outputs
 
     def over(self, batches):
         """Yields the outputs of batches as NumPy arrays.
@@ -58,7 +45,7 @@ class Prediction:
         last = None
         for batch in batches:
             with defer_signals():
-                outputs = self(inputs_of(batch))
+                outputs = self._run(inputs_of(batch))
             if last is not None:
                 yield _as_numpy(last)
             last = outputs

@@ -6,30 +6,11 @@ Remove when `test_keras_s_remat_around_dropout_is_wrong` fails.
 """
 
 import contextlib
-import os
-import warnings
 
 import keras
 from keras import ops
 
 from bert_keras.engine.keras_internals import scopes
-
-# The flag that XLA needs on the CPU.
-_KEEP_BARRIERS = "--xla_disable_hlo_passes=cse_barrier_expander,optimization_barrier_expander"
-
-
-def warn_where_useless():
-    """Warns if the backend is JAX on the CPU, where XLA keeps all values, see `rematerialized`."""
-    if keras.backend.backend() != "jax":
-        return
-    import jax
-
-    if jax.default_backend() == "cpu" and "barrier_expander" not in os.environ.get("XLA_FLAGS", ""):
-        warnings.warn(
-            "`remat=True` saves no memory with JAX on the CPU: XLA undoes it. Set "
-            f"XLA_FLAGS={_KEEP_BARRIERS} before JAX starts, or use PyTorch or TensorFlow.",
-            stacklevel=5,
-        )
 
 
 def rematerialized(layer, inputs, shared=None, **arguments):
@@ -46,7 +27,8 @@ def rematerialized(layer, inputs, shared=None, **arguments):
     uses the global generator, whose state `keras.remat` restores.
 
     On JAX this saves no memory on the CPU, because XLA drops the barriers that delay the second
-    computation until the backward pass. With the `XLA_FLAGS` of `warn_where_useless` it keeps them.
+    computation until the backward pass. It keeps them if JAX starts with the environment variable
+    `XLA_FLAGS=--xla_disable_hlo_passes=cse_barrier_expander,optimization_barrier_expander`.
 
     Args:
         layer: a built `keras.layers.Layer` that returns a tuple.

@@ -6,7 +6,7 @@ from typing import Unpack
 import keras
 
 from bert_keras.engine.fast_layer_call import DirectCall
-from bert_keras.engine.remat import rematerialized, warn_where_useless
+from bert_keras.engine.remat import rematerialized
 from bert_keras.engine.size_limit import count_parameters
 from bert_keras.layers.adaptable_dense import adaptable_layers
 from bert_keras.layers.dropout import Dropout
@@ -189,8 +189,6 @@ class Encoder(_LayerWithSublayers):
         self.shared, self.blocks = list(shared), blocks
         self.remat, self.norm = remat, norm
         self._last_can_skip = _can_skip_tokens(blocks[-1])
-        if remat:
-            warn_where_useless()
 
     @property
     def layers(self) -> list[keras.layers.Layer]:

@@ -1,7 +1,5 @@
 """Vectors in an index of faiss."""
 
-import warnings
-
 import numpy as np
 
 from bert_keras.checks import require
@@ -47,8 +45,6 @@ class FaissVectors:
                 is_exact = self._factory != "Flat" and count < _TRAINING
                 index = self._make(vectors.shape[1], "Flat") if is_exact else index
                 index.train(_with_range(vectors))
-            else:
-                self._warn_of_range(vectors)
             index.add(vectors)
         except RuntimeError as error:
             raise ValueError(
@@ -57,22 +53,6 @@ class FaissVectors:
                 "choose another factory."
             ) from error
         self._index, self._is_exact = index, is_exact
-
-    def _warn_of_range(self, vectors):
-        """Warns if 8-bit codes cannot hold vectors: what they were trained on has another range."""
-        index = self._index
-        if isinstance(index, self._faiss.IndexRefine):
-            index = self._faiss.downcast_index(index.refine_index)
-        if isinstance(index, self._faiss.IndexScalarQuantizer):
-            low, width = np.split(self._faiss.vector_to_array(index.sq.trained), 2)
-            is_outside = np.abs(vectors - low - width / 2) > 0.6 * width
-            if is_outside.mean() > 0.01:
-                warnings.warn(
-                    "The codes of an index hold the range of values of the vectors that it was "
-                    f"trained on. {is_outside.mean():.0%} of the values of those added are far "
-                    "outside, and are cut. Make a new index, and add vectors of all kinds first.",
-                    stacklevel=4,
-                )
 
     def _make(self, dim, factory):
         return self._tuned(self._faiss.index_factory(dim, factory, self._metric))

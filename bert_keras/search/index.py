@@ -1,7 +1,6 @@
 """An index over vectors, with the ids and payloads that belong to them."""
 
 import importlib.util
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -76,12 +75,6 @@ class Index(SavedIndex):
                 "and faiss needs precision='float32' without one. Received: "
                 f"precision={precision!r}, engine={engine!r}, factory={factory!r}, "
                 f"similarity={similarity!r}. Leave `engine` out, or choose another similarity."
-            )
-        if is_exact and precision != "float32":
-            warnings.warn(
-                f"NumPy keeps vectors in float32 and searches exactly. precision={precision!r} "
-                "saves memory with faiss only.",
-                stacklevel=2,
             )
         if engine is None and is_exact and importlib.util.find_spec("faiss") is None:
             engine = "numpy"

@@ -2,7 +2,6 @@
 
 import random
 import re
-import warnings
 from collections.abc import Mapping
 
 import keras
@@ -324,7 +323,8 @@ class TrainingConfig:
         note = self._start(task, steps, epochs, initial_epoch)
         if callbacks:
             callbacks = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
-            _check_callbacks(callbacks, self.has_schedule, inner_optimizer(task))
+            if self.has_schedule:
+                _check_callbacks(callbacks)
         state, self._random_state = self._random_state, None
         has_one_loader = steps_per_epoch is not None
         before = [] if state is None else [RestoreState(state, has_one_loader=has_one_loader)]
@@ -476,34 +476,15 @@ def _check_sums_gradients(task):
         )
 
 
-def _check_callbacks(callbacks, has_schedule, optimizer):
-    """Raises `ValueError` if a callback sets the rate; warns if one saves unaveraged weights.
-
-    Args:
-        callbacks: list of callbacks.
-        has_schedule: bool, whether the recipe sets the rate.
-        optimizer: the optimizer that makes the steps.
-    """
+def _check_callbacks(callbacks):
+    """Raises `ValueError` if a callback sets the rate that the recipe's schedule sets."""
     setters = (keras.callbacks.LearningRateScheduler, keras.callbacks.ReduceLROnPlateau)
     names = [type(callback).__name__ for callback in callbacks if isinstance(callback, setters)]
-    if has_schedule and names:
+    if names:
         raise ValueError(
             f"{names} would set the learning rate that the recipe's schedule sets. Compile without "
             "one, `compile(lr_schedule='constant', warmup=0)`, or with an optimizer of your own, "
             "`compile(bert_keras.AdamW(5e-5))`."
-        )
-    keepers = [
-        type(callback).__name__
-        for callback in callbacks
-        if isinstance(callback, keras.callbacks.ModelCheckpoint)
-        or (isinstance(callback, keras.callbacks.EarlyStopping) and callback.restore_best_weights)
-    ]
-    if keepers and getattr(optimizer, "use_ema", False):
-        warnings.warn(
-            f"{keepers} keep the weights that are being trained, while their averages are "
-            "validated (`ema_momentum`). To keep the averages of the best epoch, pass "
-            "bert_keras.training.BestOnMetric instead.",
-            stacklevel=4,
         )
 
 

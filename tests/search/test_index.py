@@ -5,7 +5,6 @@ import json
 import sys
 import tracemalloc
 import unicodedata
-import warnings
 
 import numpy as np
 import pytest
@@ -200,19 +199,6 @@ def test_codes_are_learned_from_many_vectors(precision, small_training):
     assert scores["plus"] == max(scores.values()) and scores["minus"] == min(scores.values())
 
 
-@pytest.mark.parametrize("precision", ["int8", "binary"])
-def test_vectors_beyond_the_range_of_the_codes_are_remarked(precision, tmp_path, small_training):
-    index = Index(precision, similarity="dot")
-    index.add(VECTORS)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        index.add(VECTORS * 1.05)
-    index.save(tmp_path)
-    for each in (index, Index.load(tmp_path)):
-        with pytest.warns(UserWarning, match="far outside, and are cut"):
-            each.add(VECTORS * 3)
-
-
 def test_numpy_scores_queries_some_at_a_time(monkeypatch):
     index = Index(engine="numpy")
     index.add(VECTORS)
@@ -223,9 +209,8 @@ def test_numpy_scores_queries_some_at_a_time(monkeypatch):
 
 
 @pytest.mark.parametrize("precision", ["int8", "binary"])
-def test_numpy_says_that_it_keeps_float32_and_searches_exactly(precision):
-    with pytest.warns(UserWarning, match="float32"):
-        index = Index(precision, "numpy")
+def test_numpy_keeps_float32_and_searches_exactly(precision):
+    index = Index(precision, "numpy")
     exact = Index()
     for start, end in ((0, 1), (1, 300)):
         index.add(VECTORS[start:end])

@@ -126,22 +126,6 @@ def test_validation_and_evaluate_and_files_have_the_averages(reloaded):
     assert_equal(values(loaded), values(task))
 
 
-def test_callbacks_that_keep_weights_that_are_not_averages_cause_a_warning(tmp_path):
-    keeping = keras.callbacks.EarlyStopping("loss", restore_best_weights=True)
-    writing = keras.callbacks.ModelCheckpoint(tmp_path / "best.keras", "loss", save_best_only=True)
-    only_stopping = keras.callbacks.EarlyStopping("loss")
-    task = classifier()
-    task.compile(ema_momentum=0.9)
-    for callback in (keeping, writing):
-        with pytest.warns(UserWarning, match="BestOnMetric"):
-            fit(task, callbacks=[callback])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        fit(task, callbacks=[only_stopping])
-        task.compile()
-        fit(task, callbacks=[keeping])
-
-
 # The best epoch
 
 
