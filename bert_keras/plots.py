@@ -10,9 +10,9 @@
 | `saliency` | texts, each token shaded by its contribution to the class's logit, as HTML |
 | `tags`, `answer` | texts with marked entities or a marked answer, as HTML |
 
-matplotlib is imported when the first picture is drawn, with fonts that have the characters of its
-texts. With `path` the figure is also written to a file. Figures are closed in pyplot, so that a
-notebook shows them once.
+matplotlib is imported when the first picture is drawn. For characters that neither its font nor
+`FONTS` have, set `rcParams["font.family"]`. With `path` the figure is also written to a
+file. Figures are closed in pyplot, so that a notebook shows them once.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def confusion_matrix(
     for pair in zip(true, predicted, strict=True):
         matrix[tuple(numbers.get(label, label) for label in pair)] += 1
     ticks = {"ticks": range(len(numbers)), "labels": label_names}
-    with _drawing(*label_names) as plt:
+    with _drawing() as plt:
         size = 2.2 + 0.7 * len(label_names)
         figure, axis = plt.subplots(figsize=(size + 0.6, size), layout="constrained")
         # The square root, since one class often has most of the examples.
@@ -172,7 +172,7 @@ def attention(
     num_columns = min((3, 4, 2), key=lambda n: (-len(maps) % n, -n if len(maps) > n else 0))
     num_columns = min(num_columns, len(maps))
     size = 1.0 + 0.19 * len(tokens)
-    with _drawing(*tokens) as plt:
+    with _drawing() as plt:
         figure, axes = _panels(plt, len(maps), num_columns, (size, size), (2.0, 1.5))
         # The square root, since the last token often has most of the weight.
         norm = plt.matplotlib.colors.PowerNorm(0.5, vmin=0, vmax=float(np.max(maps)))
@@ -303,42 +303,21 @@ def _marked(text, spans):
     return "".join([*pieces, html.escape(text[place:])])
 
 
-# Fonts
+# Fonts with Chinese, Japanese and Korean characters, of Linux, Windows and macOS.
+FONTS = (
+    *("Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Micro Hei", "Droid Sans Fallback"),
+    *("Microsoft YaHei", "SimHei", "Malgun Gothic", "PingFang SC", "Arial Unicode MS"),
+)
 
 
 @contextlib.contextmanager
-def _drawing(*texts):
-    """Yields matplotlib's pyplot, with fonts that have the characters of these texts."""
+def _drawing():
+    """Yields matplotlib's pyplot, which takes characters that its font lacks from `FONTS`."""
     plt = require("matplotlib.pyplot", "draw pictures", extra="plots")
-    with plt.rc_context({"font.family": _fonts_for(*texts)}):
+    installed = {x.name for x in plt.matplotlib.font_manager.fontManager.ttflist}
+    families = [*plt.rcParams["font.family"], *(name for name in FONTS if name in installed)]
+    with plt.rc_context({"font.family": families}):
         yield plt
-
-
-def _fonts_for(*texts):
-    """Returns the default font, and the installed font with most of the characters it lacks.
-
-    matplotlib warns of characters that neither has.
-    """
-    from matplotlib import font_manager
-
-    default = font_manager.FontProperties()
-    needed = {ord(x) for text in texts for x in str(text) if not x.isspace()}
-    missing = needed - _characters_of(font_manager.findfont(default))
-    # matplotlib's last resort has a box for every character.
-    entries = [x for x in font_manager.fontManager.ttflist if "Last Resort" not in x.name]
-    count = {x.name: len(missing & _characters_of(x.fname)) for x in entries} if missing else {}
-    best = [name for name in sorted(count) if count[name] == max(count.values()) > 0]
-    return [default.get_name(), *best[:1]]
-
-
-def _characters_of(path):
-    """Returns the characters that a font file has, as numbers; none if it cannot be read."""
-    from matplotlib.ft2font import FT2Font
-
-    try:
-        return FT2Font(path).get_charmap().keys()
-    except (OSError, RuntimeError):
-        return set()
 
 
 def _finished(figure, path):

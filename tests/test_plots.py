@@ -12,22 +12,10 @@ from bert_keras import plots
 pytestmark = pytest.mark.once
 
 
-@pytest.mark.parametrize(
-    ("characters", "expected"),
-    [
-        ("plain text", ["DejaVu Sans"]),
-        ("好", ["DejaVu Sans", "STIXGeneral"]),
-        ("没", ["DejaVu Sans"]),
-    ],
-)
-def test_the_second_font_has_what_the_first_one_lacks(monkeypatch, characters, expected):
-    latin = {ord(x) for x in "plain text"}
-    monkeypatch.setattr(
-        plots,
-        "_characters_of",
-        lambda path: latin | ({ord("好")} if "STIXGeneral" in path else set()),
-    )
-    assert plots._fonts_for(characters) == expected
+def test_installed_fonts_with_chinese_characters_come_after_the_user_s(monkeypatch):
+    monkeypatch.setattr(plots, "FONTS", ("Not Installed", "STIXGeneral"))
+    with plots._drawing() as plt:
+        assert plt.rcParams["font.family"] == ["sans-serif", "STIXGeneral"]
 
 
 def test_texts_are_shaded_by_the_scores_of_their_tokens():
