@@ -272,26 +272,6 @@ def is_torch(x):
     return _BACKEND == "torch" and isinstance(x, torch.Tensor)
 
 
-def gelu_dense(x, kernel, bias, approximate):
-    """Returns `dense(gelu(x), kernel, bias)` on PyTorch. Training keeps only `x` and the kernel.
-
-    In a graph and under autocast it is the plain formula, of which PyTorch keeps more. Otherwise it
-    has no forward-mode derivative.
-
-    Args:
-        x: float tensor `(..., input_dim)`.
-        kernel, bias: float tensors or variables `(input_dim, units)` and `(units,)`.
-        approximate: bool, whether the GELU is approximated by tanh.
-
-    Returns:
-        float tensor `(..., units)`.
-    """
-    is_plain = _is_graph() or _is_autocast(x)
-    compute = _GeluDense.forward if is_plain else _GeluDense.apply
-    approximate = "tanh" if approximate else "none"
-    return compute(value_of(x), value_of(kernel), value_of(bias), approximate)
-
-
 def _product_on_tensorflow(x, kernel):
     """Returns `x @ kernel`; the graph of `ops.matmul` has four times as many operations."""
     import tensorflow as tf
@@ -471,7 +451,7 @@ def _dropout_mask_on_tensorflow(num_dropped, shape, seed):
 if _BACKEND == "torch":
     # These functions keep less than their formulas. A dropout mask takes one byte per element
     # instead of a float. Of the attention probabilities only those before dropout are kept, which
-    # the softmax keeps anyway, and of a GELU's output nothing.
+    # the softmax keeps anyway.
 
     class _Masked(torch.autograd.Function):
         generate_vmap_rule = True
@@ -512,34 +492,6 @@ if _BACKEND == "torch":
             of_attentions = (gradient @ value.transpose(2, 3)).mul_(mask)
             return of_attentions, of_value, None, None
 
-    class _GeluDense(torch.autograd.Function):
-        generate_vmap_rule = True
-
-        @staticmethod
-        def forward(x, kernel, bias, approximate):
-            return dense(torch.nn.functional.gelu(x, approximate=approximate), kernel, bias)
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            x, kernel, _, ctx.approximate = inputs
-            ctx.save_for_backward(x, kernel)
-
-        @staticmethod
-        def backward(ctx, gradient):
-            x, kernel = ctx.saved_tensors
-            needs_x, needs_kernel, needs_bias, _ = ctx.needs_input_grad  # Frozen weights do not.
-            rows, of_x, of_kernel, of_bias = gradient.flatten(0, -2), None, None, None
-            if needs_x:
-                of_x = torch.ops.aten.gelu_backward(
-                    gradient @ kernel.t(), x, approximate=ctx.approximate
-                )
-            if needs_kernel:
-                activated = torch.nn.functional.gelu(x, approximate=ctx.approximate)
-                of_kernel = activated.flatten(0, -2).t() @ rows
-            if needs_bias:
-                of_bias = rows.sum(0)
-            return of_x, of_kernel, of_bias, None
-
-    for function in (_Masked, _Mixed, _GeluDense):
+    for function in (_Masked, _Mixed):
         # PyTorch reads it in every call; computing it takes longer than a small product.
         function.forward.__signature__ = inspect.signature(function.forward)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
-from bert_keras.engine.kernels import dense, gelu_dense
 from bert_keras.engine.remat import with_gradient
 from bert_keras.types import Activation, Tensor
 
@@ -25,7 +24,7 @@ def gelu(x: Tensor) -> Tensor:
     Reference:
         [Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415).
     """
-    return _keeping_its_input(x, False, _exact_with_slope)
+    return _keeping_its_input(x, False, _exact_slope)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -44,29 +43,29 @@ def gelu_tanh(x: Tensor) -> Tensor:
     Reference:
         [Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415).
     """
-    return _keeping_its_input(x, True, _by_tanh_with_slope)
+    return _keeping_its_input(x, True, _slope_by_tanh)
 
 
-def _keeping_its_input(x, approximate, with_slope):
+def _keeping_its_input(x, approximate, slope):
     function = functools.partial(ops.gelu, approximate=approximate)
     # PyTorch keeps only `x` anyway.
     if keras.backend.backend() == "torch" or isinstance(x, keras.KerasTensor):
         return function(x)
-    gradient = with_gradient(function, lambda upstream, x: [upstream * with_slope(x)[1]])
+    gradient = with_gradient(function, lambda upstream, x: [upstream * slope(x)])
     return gradient(ops.convert_to_tensor(x))
 
 
-def _exact_with_slope(x):
+def _exact_slope(x):
     scaled = x * 0.5**0.5
     phi = 0.5 + 0.5 * ops.erf(scaled)  # The probability that a standard normal is below `x`.
-    return x * phi, phi + scaled * ops.exp(-scaled * scaled) * math.pi**-0.5
+    return phi + scaled * ops.exp(-scaled * scaled) * math.pi**-0.5
 
 
-def _by_tanh_with_slope(x):
+def _slope_by_tanh(x):
     square, scale = x * x, (2 / math.pi) ** 0.5
     tanh = ops.tanh(scale * x * (1 + 0.044715 * square))
     inner = scale * (1 + 3 * 0.044715 * square)
-    return 0.5 * x * (1 + tanh), 0.5 * (1 + tanh + x * (1 - tanh * tanh) * inner)
+    return 0.5 * (1 + tanh + x * (1 - tanh * tanh) * inner)
 
 
 def get_activation(activation: Activation | None) -> Callable[[Tensor], Tensor]:
@@ -86,39 +85,3 @@ def get_activation(activation: Activation | None) -> Callable[[Tensor], Tensor]:
     if isinstance(activation, str) and activation in functions:
         return functions[activation]
     return keras.activations.get(activation)
-
-
-def activated_dense(activation: Callable, x: Tensor, kernel: Tensor, bias: Tensor) -> Tensor:
-    """Returns `activation(x) W + b`. With a GELU, training keeps `x` but not `activation(x)`.
-
-    Args:
-        activation: what `get_activation` returned.
-        x: float, `(..., input_dim)`.
-        kernel: float, `(input_dim, units)`.
-        bias: float, `(units,)`.
-
-    Returns:
-        float, `(..., units)`.
-    """
-    with_slope = {gelu: _exact_with_slope, gelu_tanh: _by_tanh_with_slope}.get(activation)
-    backend = keras.backend.backend()
-    if with_slope is not None and backend == "tensorflow":
-        return _gelu_dense_on_tensorflow(with_slope)(x, kernel, bias)
-    if with_slope is not None and backend == "torch":
-        return gelu_dense(x, kernel, bias, approximate=activation is gelu_tanh)
-    return dense(activation(x), kernel, bias)  # XLA decides itself what it keeps.
-
-
-def _gelu_dense_on_tensorflow(with_slope):
-    # The formula, because TensorFlow's own GELU is slower.
-    def output(x, kernel, bias):
-        return dense(with_slope(x)[0], kernel, bias)
-
-    def gradient(upstream, x, kernel, bias):
-        activated, slope = with_slope(x)
-        inner = ops.reshape(activated, (-1, x.shape[-1]))
-        outer = ops.reshape(upstream, (-1, kernel.shape[1]))
-        x_gradient = ops.reshape(dense(outer, ops.transpose(kernel)), ops.shape(x)) * slope
-        return x_gradient, dense(ops.transpose(inner), outer), ops.sum(outer, axis=0)
-
-    return with_gradient(output, gradient)

@@ -6,7 +6,7 @@ from typing import Unpack
 import keras
 
 from bert_keras.engine.fast_layer_call import DirectCall
-from bert_keras.layers.activations import activated_dense, get_activation
+from bert_keras.layers.activations import get_activation
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.initializer import bert_dense
 from bert_keras.types import Activation, LayerOptions, Tensor
@@ -27,7 +27,7 @@ class FeedForward(DirectCall, keras.layers.Layer):
 
     Call arguments:
         hidden_states: float, `(batch, seq_len, hidden_dim)`.
-        training: bool, whether to keep less in memory for the gradient, which may take more time.
+        training: bool, without effect; other feed-forward networks have dropout.
 
     Returns:
         float, `(batch, seq_len, hidden_dim)`.
@@ -62,8 +62,4 @@ class FeedForward(DirectCall, keras.layers.Layer):
         self.output_dense.build((None, None, self.intermediate_dim))
 
     def call(self, hidden_states: Tensor, training: bool | None = None) -> Tensor:
-        x = self.intermediate(hidden_states)
-        if training and self.output_dense.is_plain:
-            output = self.output_dense
-            return activated_dense(self.activation, x, output.kernel, output.bias)
-        return self.output_dense(self.activation(x))
+        return self.output_dense(self.activation(self.intermediate(hidden_states)))
