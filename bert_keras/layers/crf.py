@@ -93,22 +93,6 @@ class LinearChainCRF(keras.layers.Layer):
         likelihood = score - self._log_partition(chain)
         return ops.where(chain.is_empty, 0.0, likelihood)
 
-    def marginals(self, emissions: Tensor, position_mask: Tensor | None = None) -> Tensor:
-        """Returns the marginal probability of each tag at each position.
-
-        Args:
-            emissions: float, `(batch, seq_len, num_tags)`.
-            position_mask: as for a call.
-
-        Returns:
-            float32, `(batch, seq_len, num_tags)`; zeros outside the mask.
-        """
-        chain = _Chain(emissions, position_mask)
-        before, after = self._forward(chain), self._backward(chain)
-        # Both passes include the position's own emissions.
-        marginals = ops.softmax(before + after - chain.emissions)
-        return chain.to_places(marginals * chain.counted[..., None])
-
     def decode(self, emissions: Tensor, position_mask: Tensor | None = None) -> Tensor:
         """Returns the most probable sequence of tags, by the Viterbi algorithm.
 

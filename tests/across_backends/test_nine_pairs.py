@@ -76,7 +76,7 @@ def test_files_of_one_backend_give_the_same_numbers_on_another(folder, saver, lo
     cases = cases_of(saver, loader)
     expected = np.load(folder / saver / "answers.npz")
     actual = np.load(folder / saver / f"{loader}.npz")
-    assert len(actual) == {"all": len(expected), "own": 10, "nine": 8}[cases]
+    assert len(actual) == {"all": len(expected), "own": 8, "nine": 6}[cases]
     differences = {name: np.abs(actual[name] - expected[name]).max() for name in actual}
     print(f"{saver} to {loader}: " + ", ".join(f"{k} {v:.1e}" for k, v in differences.items()))
     # An activation between two steps of int8 may be rounded to either; float16 has 11 bits.
