@@ -17,6 +17,8 @@ _EF_SEARCH = 128
 class FaissVectors:
     """An index that `faiss.index_factory` makes.
 
+    Codes of 8 bits hold the range of the vectors that they were trained on; others are cut to it.
+
     Args:
         factory: str, such as `"HNSW32"` or `"IVF1024,SQ8"`.
         similarity: one of `SIMILARITIES`; for the cosine, vectors and queries have the length 1.
