@@ -36,8 +36,6 @@ from absl import app, flags
 import bert_keras
 from bert_keras.cli.text_rows import answers_to
 from bert_keras.corpora.shards import open_shard, write_shard
-from bert_keras.engine.atomic_files import retry_if_changed
-from bert_keras.presets.safetensors_io import read_safetensors
 
 FLAGS = flags.FLAGS
 flags.DEFINE_integer("times", 60, "Of each kind and each way.", 1)
@@ -68,27 +66,11 @@ def fill(model, number):
         weight.assign(np.full(weight.shape, number, "float32"))
 
 
-def with_adapters(model):
-    plain = model_of(0).get_config()
-    config = {**plain, "label_names": model.label_names, "lora_rank": 4}
-    adapted = bert_keras.TextClassifier.from_config(config)
-    fill(adapted, numbers_of(model)[0])
-    return adapted
-
-
 def numbers_of(model):
     """Returns the numbers in a model's weights and labels."""
     weights = [array for array in model.get_weights() if array.dtype == "float32"]
     said = {float(number) for array in weights for number in (array.min(), array.max())}
     return [*said, *(float(name.split()[1]) for name in model.label_names)]
-
-
-@retry_if_changed
-def numbers_in_adapters(_, path):
-    """Reads like `load_adapters`, which only accepts adapters for the same labels."""
-    tensors = read_safetensors(path)
-    names = json.loads(tensors.metadata["bert_keras_adapters"])["label_names"]
-    return [*(tensors[name].max() for name in tensors), *(float(name.split()[1]) for name in names)]
 
 
 def save_shard(model, path):
@@ -172,7 +154,6 @@ KINDS = {
     "x.weights.h5": (lambda model, path: model.save_weights(path), numbers_of_weights),
     "preset": (lambda model, path: model.save_to_preset(path), FROM_PRESET),
     "huggingface": (lambda model, path: model.export_to_huggingface(path), FROM_PRESET),
-    "adapters": (lambda m, path: m.save_adapters(path), lambda x: numbers_in_adapters(None, x)),
     "shard": (save_shard, lambda path: np.unique(open_shard(path)[0]["token_ids"])),
     "checkpoint": (save_checkpoint, numbers_in_checkpoint),
     "answers.jsonl": (save_answers, numbers_in_answers),
@@ -194,17 +175,12 @@ def found_at(path, load):
     return {(1.0,): "old", (2.0,): "new"}.get(tuple(found), "parts")
 
 
-def make(kind, number):
-    model = model_of(number)
-    return with_adapters(model) if kind == "adapters" else model
-
-
-def begun(work, *numbers, kind):
+def begun(work, *numbers):
     """Returns a process that has made its models, and a function that starts `work` on them."""
     is_ready, may_go_on = START.Event(), START.Event()
 
     def run():
-        models = [make(kind, number) for number in numbers]
+        models = [model_of(number) for number in numbers]
         is_ready.set()
         may_go_on.wait()
         work(*models)
@@ -218,7 +194,7 @@ def begun(work, *numbers, kind):
 
 def save_old(save, path):
     """Saves model 1 and returns the seconds it took."""
-    process, go_on = begun(lambda model: save(model, path), 1, kind=path.name)
+    process, go_on = begun(lambda model: save(model, path), 1)
     started = time.perf_counter()
     go_on()
     process.join()
@@ -233,7 +209,7 @@ def killed(save, load, path):
     for _ in range(FLAGS.times + 3):
         if found != "old":
             save_old(save, path)
-        process, go_on = begun(lambda model: save(model, path), 2, kind=path.name)
+        process, go_on = begun(lambda model: save(model, path), 2)
         start = time.perf_counter()
         go_on()
         if len(durations) < 3:
@@ -260,7 +236,7 @@ def read_beside(save, load, path):
             save(old, path)
 
     seconds = save_old(save, path)
-    process, go_on = begun(write, 1, 2, kind=path.name)
+    process, go_on = begun(write, 1, 2)
     go_on()
     for _ in range(FLAGS.times):
         time.sleep(random.uniform(0, max(0.1, seconds / 2)))
@@ -317,7 +293,7 @@ def refused(save, load, path, limit, filler=None):
             save_old(save, path)
         size = sum(file.stat().st_size for file in files_of(path))
         share = random.uniform(0, 0.95)
-        process, go_on = begun(write, 2, kind=path.name)
+        process, go_on = begun(write, 2)
         go_on()
         process.join()
         if filler is not None:

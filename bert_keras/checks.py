@@ -274,12 +274,13 @@ def is_column(values):
     return is_sequence and not is_table(values)
 
 
-def as_column(values, name="x"):
+def as_column(values, name="x", kind=""):
     """Returns a column as a list, with strings of each kind as str.
 
     Args:
         values: see `is_column`.
         name: str, the name of the argument, for the message.
+        kind: str, what the message says of the entries.
 
     Raises:
         TypeError: it is something else.
@@ -289,7 +290,8 @@ def as_column(values, name="x"):
         return values
     if not is_column(values):
         raise TypeError(
-            f"`{name}` must be a list, tuple, array or column. Received: {describe(values)}."
+            f"`{name}` must be a list, tuple, array or column{kind}. Received: {describe(values)}."
+            f"{_text_advice(values)}"
         )
     for method in _TO_LIST:
         if hasattr(values, method):
@@ -318,14 +320,7 @@ def as_texts(texts, name="texts"):
         TypeError: an entry is not a str; the message has its index.
         ValueError: bytes are not UTF-8.
     """
-    texts = as_str(texts)
-    if hasattr(texts, "tolist"):
-        texts = texts.tolist()
-    if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
-        raise TypeError(
-            f"`{name}` must be a list, tuple, array or column of str. Received: {describe(texts)}."
-            f"{_text_advice(texts)}"
-        )
+    texts = as_column(texts, name, " of str")
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(

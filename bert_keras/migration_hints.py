@@ -1,6 +1,5 @@
 """Other libraries' names for what this package has, and our name for each."""
 
-import difflib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -13,24 +12,18 @@ _CLASSES = {
     "TokenClassifier": "TokenClassifier",
     "ForQuestionAnswering": "QuestionAnswering",
     "SpanLabeler": "QuestionAnswering",
-    "ForMultipleChoice": "MultipleChoice",
     "ForMaskedLM": "MaskedLM",
     "MaskedLM": "MaskedLM",
-    "ForNextSentencePrediction": "NextSentencePrediction",
-    "ForPreTraining": "Pretraining",
     "Pretrainer": "Pretraining",
     "MaskGenerator": "MaskedLM",
     "CrossEncoder": "Reranker",
     "SentenceTransformer": "TextEmbedder",
     "SparseEncoder": "SparseTextEmbedder",
     "MultiVectorEncoder": "MultiVectorEmbedder",
-    "ColBERT": "MultiVectorEmbedder",
-    "TextEmbedder": "TextEmbedder",
     "Preprocessor": "TextPreprocessor",
     "PackInputs": "TextPreprocessor",
     "Tokenizer": "Tokenizer",
     "TokenizerFast": "Tokenizer",
-    "Config": "BertBackbone",
     "Model": "BertBackbone",
     "Backbone": "models.backbone.Backbone",
     "Encoder": "BertBackbone",
@@ -44,22 +37,15 @@ _METHODS = {
     "save_pretrained": "export_to_huggingface",
     "push_to_hub": "export_to_huggingface",
     "upload_preset": "export_to_huggingface",
-    "export_to_transformers": "export_to_huggingface",
-    "encode_plus": "encode",
-    "batch_encode_plus": "encode",
     "encode": "embed",
     "similarity": "embed: metrics.similarity_matrix(embed(a), embed(b))",
     "predict_proba": "classify",
-    "predict_classes": "classify",
     "classify": "tag, answer, choose, fill_mask, is_next, embed",
     "freeze": "fit: from_preset(..., frozen='backbone')",
     "enable_lora": "fit: from_preset(..., lora_rank=8)",
-    "get_attentions": "fit: backbone(preprocessor(texts), return_attentions=True)",
     "convert_tokens_to_ids": "token_to_id",
-    "convert_ids_to_tokens": "id_to_token",
     "decode": "detokenize",
     "batch_decode": "detokenize",
-    "get_vocab": "get_vocabulary",
 }
 # Inputs of models.
 _INPUTS = {
@@ -75,28 +61,13 @@ _INPUTS = {
 _ARGUMENTS = {
     "sequence_length": "`max_length`",
     "max_seq_length": "`max_length`",
-    "max_len": "`max_length`",
     "num_labels": "`num_classes`",
     "id2label": "`label_names`, a list",
-    "labels": "`label_names`",
-    "vocab_size": "`vocabulary_size`",
-    "hidden_size": "`hidden_dim`",
-    "num_hidden_layers": "`num_layers`",
-    "num_attention_heads": "`num_heads`",
-    "intermediate_size": "`intermediate_dim`",
-    "hidden_dropout_prob": "`dropout`",
-    "attention_probs_dropout_prob": "`attention_dropout`",
     "lr": "`learning_rate`",
     "lr_scheduler_type": "`lr_schedule`",
-    "decay": "`lr_schedule`",
-    "epoch": "`epochs`",
     "learning_rate": "`compile(learning_rate=...)`",
     "batchsize": "`batch_size`",
     "freeze": "`frozen`",
-    "output_attentions": "`return_attentions` of the backbone's call",
-    "output_hidden_states": "`return_hidden_states` of the backbone's call",
-    "return_attentions": "an argument of the backbone's call",
-    "return_hidden_states": "an argument of the backbone's call",
     "activation": "a task's outputs are logits, and `classify` answers with probabilities",
 }
 
@@ -141,8 +112,7 @@ def renamed_input(name, allowed):
     meant = _INPUTS.get(name, name)
     if meant == "segment_ids" and meant not in allowed:
         return " This model has no segments: leave them out."
-    close = difflib.get_close_matches(str(meant), allowed, 1)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    return f" Did you mean {meant!r}?" if meant in allowed else ""
 
 
 def renamed_argument(name):

@@ -89,55 +89,6 @@ class TaskOptions(LayerOptions, total=False):
     lora_layers: Iterable[int] | None
 
 
-class PreprocessorOptions(TypedDict, total=False):
-    """Arguments of `TextPreprocessor` that `from_preset` takes too."""
-
-    max_length: int | None
-    truncation: Truncation
-    text_columns: str | Sequence[str] | None
-
-
-class TokenizerOptions(TypedDict, total=False):
-    """Settings that override those of a tokenizer's files, see `Tokenizer.load`."""
-
-    cls_token: str
-    sep_token: str
-    pad_token: str
-    mask_token: str
-    unknown_token: str
-    model_max_length: int | None
-    lowercase: bool
-    strip_accents: bool | None
-    split_chinese: bool
-    split_characters: bool
-    split_punctuation: bool
-    added_tokens: Sequence[str]
-    special_tokens_in_text: bool
-    max_characters_per_word: int
-    add_prefix_space: bool
-
-
-class LossOptions(TypedDict, total=False):
-    """What every loss passes on to `keras.losses.Loss`."""
-
-    reduction: str | None
-    name: str | None
-    dtype: Dtype | None
-
-
-class OptimizerOptions(TypedDict, total=False):
-    """What every optimizer passes on to `keras.optimizers.Optimizer`."""
-
-    name: str
-    clipnorm: float | None
-    clipvalue: float | None
-    use_ema: bool
-    ema_momentum: float
-    ema_overwrite_frequency: int | None
-    loss_scale_factor: float | None
-    gradient_accumulation_steps: int | None
-
-
 class Card(TypedDict, total=False):
     """Facts for a model card, see `bert_keras.presets.model_card`."""
 

@@ -81,8 +81,8 @@ WORDS = {
 HOOK = re.compile(
     r"(add_hidden|build|check|compute|default|encode_labels|encode_ready|encode_texts|has_classes"
     r"|form$|ignores|label_per_token$|untrained_variables|make|needs_labels$|non_trainable|on_epoch"
-    r"|predict_batches|predict_rows|reads_pooled|rows_of$|save_weights|settle|skips_prompt$"
-    r"|summary|has_imbalanced_targets|tasks$|serving_signature|through|trainable)"
+    r"|exports_backbone|predict_batches|predict_rows|reads_pooled|rows_of$|save_weights|settle"
+    r"|summary|has_imbalanced_targets|tasks$|serving_signature|through|trainable|write_hub)"
     r"|.*(_assets|_columns|_config|_multipliers|_on_batch|_outputs|_step|_with|row_labels)$"
     r"|from_config$"
 )

@@ -580,8 +580,8 @@ def test_a_wrong_value_is_refused_with_the_remedy(classifier, call, remedy):
     [
         (fit(["a", b"a"], [0, 0]), "Decode the bytes among the str"),
         (fit(np.ones((2, 4), int), [0, 1]), r"Token ids go into a dict: \{'token_ids': ids, 'pad"),
-        (fit([[2, 4, 3], [2, 3]], [0, 1]), "Pad token ids to one length.*'token_ids': ids"),
-        (fit(np.array([["a"], ["b"]]), [0, 1]), r"Make columns: x\[:, 0\]"),
+        (fit([[2, 4, 3], [2, 3]], [0, 1]), "'token_ids': ids.*padded to one length"),
+        (fit(np.array([["a"], ["b"]]), [0, 1]), r"those of an array are x\[:, 0\]"),
         (lambda task: task(np.ones((2, 4), int)), "Pass {'token_ids': ids}"),
         (lambda task: task.evaluate(WRONG_BATCH), "Batch 2 of the dataset: .*Received: list"),
         (lambda task: task.evaluate(slices(TEXTS, LABELS)), r"Batch the dataset: `.batch\(32\)`"),

@@ -32,7 +32,7 @@ class EmbedAnswerer(_PromptedTexts):
     """
 
     method = "embed"
-    setting_names = ("prompts", "default_prompt", "skips_prompt", "dim", "normalize", "similarity")
+    setting_names = ("prompts", "default_prompt", "dim", "normalize", "similarity")
     options = (
         PROMPT,
         Option("dim", int, None, "How many values of each vector to keep.", is_checked=False),
@@ -47,14 +47,6 @@ class EmbedAnswerer(_PromptedTexts):
         if self.dim is not None:
             check_int("dim", self.dim, most=settings["dim"], advice="No vector has more values.")
         self.before = prompt_text(self.prompt, settings["prompts"], settings["default_prompt"])
-
-    def encode(self, texts):
-        if self.before and self.settings["skips_prompt"]:
-            raise ValueError(
-                "This program pools all tokens, but its task pools those after the prompt. "
-                f"Received: the prompt {self.before[:60]!r}. Pass prompt='', or ask the task."
-            )
-        return super().encode(texts)
 
     def answers(self, arrays):
         if self.dim is None:

@@ -6,6 +6,7 @@ some of them need further packages. A room is a package that is built on the lib
 checks this.
 """
 
+import functools
 from typing import Any, Literal
 
 from bert_keras.types import Card, FileDtype, Path
@@ -24,6 +25,10 @@ class ExportMixin:
     All of these write a model's adapters merged into its kernels, see `without_adapters`. Existing
     files are replaced, all of them or, after an error, none; other files stay.
     """
+
+    # Function of a folder and `task` that adds files for the Hub, and whether these hold the head.
+    write_hub_settings: Any = None
+    exports_backbone_alone = False
 
     def save_to_preset(self, folder: Path, card: Card | None = None) -> None:
         """Writes weights and settings, and a task's head and tokenizer, for `from_preset`.
@@ -45,6 +50,8 @@ class ExportMixin:
     ) -> None:
         """Writes a folder that `transformers.AutoModel...from_pretrained` loads.
 
+        Those of embedders and rerankers are loaded by sentence-transformers too.
+
         Args:
             folder: str or path, made if missing. Holds the weights and, for a task, the head, label
                 names and the tokenizer.
@@ -58,7 +65,9 @@ class ExportMixin:
         """
         from bert_keras.presets.formats.huggingface import export_to_huggingface
 
-        export_to_huggingface(self, folder, dtype=dtype, card=card)
+        model, described = (self.backbone, self) if self.exports_backbone_alone else (self, None)
+        write = self.write_hub_settings and functools.partial(self.write_hub_settings, task=self)
+        export_to_huggingface(model, folder, dtype, card, described, write)
 
     def export_to_keras_hub(self, folder: Path, card: Card | None = None) -> None:
         """Writes a preset that `keras_hub.models...from_preset` loads; it needs no KerasHub.

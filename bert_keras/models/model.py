@@ -210,10 +210,11 @@ def parameters_of_constructor(cls: type) -> dict[str, inspect.Parameter]:
     return {name: parameter for name, parameter in found.items() if name not in left_out}
 
 
-def arguments_of(cls: type) -> set[str]:
+@functools.cache
+def arguments_of(cls: type) -> frozenset[str]:
     """Returns the names of the arguments that `cls(...)` takes, its parents' included."""
     of_keras = _MODEL_ARGUMENTS if issubclass(cls, BuiltModel) else ()
-    return {*parameters_of_constructor(cls), *of_keras}
+    return frozenset({*parameters_of_constructor(cls), *of_keras})
 
 
 def settings_of(model: BuiltModel, exclude: Sequence[str] = ()) -> dict[str, Any]:

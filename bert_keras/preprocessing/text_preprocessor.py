@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Sequence
-from typing import Any, Self, Unpack
+from typing import Any, Self
 
 import keras
 import numpy as np
@@ -16,13 +16,9 @@ from bert_keras.preprocessing.collate import TextPacker, split_pairs
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.signatures import check_arguments
 from bert_keras.tokenizers.tokenizer import Tokenizer
-from bert_keras.types import Path, PreprocessorOptions, Texts, Truncation
+from bert_keras.types import Path, Texts, Truncation
 
 DEFAULT_MAX_LENGTH = 512
-
-
-class _Options(PreprocessorOptions, total=False):
-    input_names: Iterable[str]
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -148,7 +144,7 @@ class TextPreprocessor(TextPacker):
         return int(bucket_lengths(longest, buckets_of(self.max_length)))
 
     @classmethod
-    def from_preset(cls, preset: Path, **kwargs: Unpack[_Options]) -> Self:
+    def from_preset(cls, preset: Path, **kwargs: Any) -> Self:
         """Returns a preprocessor with the tokenizer of a preset.
 
         Args:

@@ -39,9 +39,8 @@ def saliency(model, row, target=None):
     _check_tokens(model, row)
     if target is not None:
         target = {str(label): label for label in _labels(model)}[target]
-    baseline = "mask" if model.tokenizer.mask_token is not None else "pad"
     texts = row if len(row) == 2 else row[0]
-    found = integrated_gradients(model, texts, target, baseline=baseline, steps=30, batch_size=4)
+    found = integrated_gradients(model, texts, target, steps=30, batch_size=4)
     words, scores = [], found.scores.tolist()
     for (text, goes_on), score in zip(as_written(found.tokens), scores, strict=True):
         if goes_on and words:

@@ -11,7 +11,6 @@ import keras
 
 from bert_keras import distribution
 from bert_keras.checks import as_column, as_str
-from bert_keras.engine.keras_internals import data_adapters
 from bert_keras.engine.train_step import is_distributed
 from bert_keras.preprocessing.batching import BucketedBatches, PreparedBatches, as_one_batch
 from bert_keras.tasks.encoded_labels import token_weights
@@ -92,10 +91,9 @@ def _can_pass_through_python(x):
     """Whether batches of ready inputs can pass through Python, where they are checked."""
     spec = getattr(x, "element_spec", None)
     first = spec[0] if isinstance(spec, tuple) else spec
-    has_input_ids = isinstance(first, Mapping) and "input_ids" in first
-    is_tensors = spec is not None and (has_input_ids or keras.backend.backend() != "tensorflow")
+    is_ours = spec is None or (isinstance(first, Mapping) and "input_ids" in first)
     with contextlib.suppress(TypeError):
-        return (is_tensors or data_adapters.is_torch_dataloader(x)) and len(x) > 0
+        return (is_ours or keras.backend.backend() != "tensorflow") and len(x) > 0
     return False
 
 
@@ -213,16 +211,10 @@ def _num_batches(dataset):
 
 
 def _holds_texts(x):
-    """Whether the first example of a data set, or its first batch, contains a str."""
-    if data_adapters.is_torch_dataloader(x):
-        is_indexable = hasattr(x.dataset, "__getitem__") and hasattr(x.dataset, "__len__")
-        first = x.dataset[0] if is_indexable and len(x.dataset) else next(iter(x.dataset), ())
-    elif hasattr(x, "element_spec"):
+    """Whether the first batch of a data set contains a str."""
+    if hasattr(x, "element_spec"):
         return any(spec.dtype == "string" for spec in keras.tree.flatten(x.element_spec))
-    elif hasattr(x, "__getitem__"):
-        first = x[0]
-    else:
-        first = next(iter(x), ()) if hasattr(x, "__iter__") else ()
+    first = next(iter(x), ()) if hasattr(x, "__iter__") else ()
     return any(is_text(as_str(leaf)) for leaf in keras.tree.flatten(first))
 
 

@@ -161,7 +161,7 @@ def learn_label_names(task, labels):
     Raises:
         ValueError: there is another number of names than the user chose classes.
     """
-    if task.label_names is not None or bias_of_new(getattr(task, "head", None)) is None:
+    if getattr(task, "label_names", ()) is not None or bias_of_new(task.head) is None:
         return None
     are_several = getattr(task, "problem_type", None) == "multi_label"
     names = names_of(labels, are_several)
@@ -266,20 +266,10 @@ def as_label_array(labels, what="label"):
     return np.array(values).reshape(array.shape) if values else array
 
 
-def _is_missing(value):
-    """Whether a label is `None`, NaN or pandas' `NA`."""
-    if value is None:
-        return True
-    try:
-        return bool(value != value)
-    except TypeError:  # `NA` is neither equal to itself nor unequal.
-        return True
-    except ValueError:  # A row of labels is not missing.
-        return False
-
-
 def _check_present(value, row, what):
-    if _is_missing(value):
+    """Raises `ValueError` if a label is `None`, NaN, or pandas' `NA` or `NaT`."""
+    is_nan = isinstance(value, (float, np.floating)) and np.isnan(value)
+    if is_nan or type(value).__name__ in ("NoneType", "NAType", "NaTType"):
         raise ValueError(
             f"Every example needs a {what}. Received {value!r} at the index {row}. Leave out the "
             "examples without one."
@@ -309,16 +299,13 @@ def class_weight_by_index(task, class_weight, columns):
     task.check_class_weight(class_weight)
     if columns.kind != "batches":
         return class_weight
-    if task.label_per_token:  # Keras would read a sentence's tags as the scores of one label.
-        raise TypeError(
-            "`class_weight` takes all examples at once: sentences, or a dict of arrays. "
-            f"Received: {type(columns.x).__name__}. Let it yield sample weights."
-        )
     check_class_weight(class_weight, getattr(task, "num_classes", None))
-    if class_weight == "balanced":
+    # Keras would read a sentence's tags as the scores of one label.
+    if task.label_per_token or class_weight == "balanced":
         raise ValueError(
-            "`class_weight='balanced'` counts the examples of each class, which needs all of "
-            f"them at once. Received: {type(columns.x).__name__}. Pass the weights, a dict."
+            "`class_weight` of tags, and 'balanced', which counts the examples of each class, take "
+            f"all examples at once. Received: {type(columns.x).__name__}. Let it yield sample "
+            "weights, or pass a dict for classes of texts."
         )
     return class_weight
 

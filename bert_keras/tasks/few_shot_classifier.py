@@ -46,7 +46,6 @@ class FewShotClassifier(TextClassifier):
         pooling: `"mean"`, `"cls"`, `"max"` or `"pooler"`: how a text becomes a vector.
             `from_preset` takes the pooling that the checkpoint was trained with.
         frozen: see `Task`; with `"backbone"` only the head is fitted.
-        temperature: see `TextClassifier`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
     Raises:
@@ -81,12 +80,10 @@ class FewShotClassifier(TextClassifier):
         label_names: Sequence[str] | None = None,
         pooling: Pooling = "mean",
         frozen: Frozen | None = None,
-        temperature: float = 1.0,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
         kwargs |= {"label_names": label_names, "pooling": pooling, "frozen": frozen}
-        kwargs |= {"preprocessor": preprocessor, "temperature": temperature}
-        super().__init__(backbone, num_classes, **self.decided_arguments, **kwargs)
+        super().__init__(backbone, num_classes, preprocessor, **self.decided_arguments, **kwargs)
 
     def fit(
         self,
@@ -163,15 +160,10 @@ class FewShotClassifier(TextClassifier):
         """Returns a list of str and labels, int32 `(num_texts,)`, with a text for each class."""
         self.check_has_preprocessor()
         texts, y, _, kind = normalize_columns(self, x, y)
-        if kind != "texts":
+        if kind != "texts" or is_columns(texts):
             raise TypeError(
-                "FewShotClassifier trains on one column of texts. Received: "
-                f"{describe(x)}. Pass a list of str."
-            )
-        if is_columns(texts):
-            raise TypeError(
-                f"FewShotClassifier trains on single texts. Received: {len(texts)} columns. Join "
-                "the texts of a row, or use `TextClassifier` for pairs."
+                f"FewShotClassifier trains on one column of texts. Received: {describe(x)}. Pass a "
+                "list of str. Join the texts of pairs, or use a `TextClassifier`."
             )
         check_has_labels(y, "FewShotClassifier", "Pass one label for each text.")
         if (note := learn_label_names(self, y)) and keras.config.is_interactive_logging_enabled():

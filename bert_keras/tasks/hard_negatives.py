@@ -25,11 +25,9 @@ def mine_hard_negatives(
     positives: Texts,
     corpus: Texts,
     num_negatives: int = 1,
-    skip: int = 0,
     top_k: int = 100,
     margin: float | None = None,
     relative_margin: float | None = None,
-    max_score: float | None = None,
     reranker: Reranker | None = None,
     batch_size: int | None = None,
     verbose: Verbose = 0,
@@ -46,12 +44,10 @@ def mine_hard_negatives(
         queries, positives: columns of str, of equal length.
         corpus: a column of str.
         num_negatives: int, negatives for each query.
-        skip: int, how many of the nearest texts to leave out.
-        top_k: int, how many texts after these to choose from.
+        top_k: int, how many of the nearest texts to choose from.
         margin: float from 0: a negative's score is at most the positive's minus this.
         relative_margin: float from 0 to below 1, such as 0.05: it is at most the positive's minus
             this share of the positive's absolute value.
-        max_score: float, the highest score of a negative.
         reranker: a `Reranker` that scores the texts to choose from and the positive anew, or
             `None` for the embedder's similarities.
         batch_size: int, 32 by default.
@@ -90,7 +86,6 @@ def mine_hard_negatives(
     sizes = {"num_negatives": num_negatives, "top_k": top_k}
     for name, size in sizes.items():
         check_int(name, size)
-    check_int("skip", skip, 0)
     check_number("margin", margin or 0.0)
     check_number("relative_margin", relative_margin or 0.0, below=1.0)
     excluded = collections.defaultdict(set)
@@ -102,14 +97,15 @@ def mine_hard_negatives(
     rows = []
     for row, (scores, positive_score) in enumerate(_scores(embedder, *vectors)):
         query, positive = queries[row], positives[row]
-        order = np.argsort(-scores, kind="stable")[: skip + top_k + len(excluded[query])]
-        candidates = [index for index in order if documents[index] not in excluded[query]]
-        candidates = candidates[skip : skip + top_k]
+        order = np.argsort(-scores, kind="stable")[: top_k + len(excluded[query])]
+        candidates = [index for index in order if documents[index] not in excluded[query]][:top_k]
         scores = scores[candidates]
         if reranker is not None:
             texts = [positive, *(documents[index] for index in candidates)]
             positive_score, *scores = reranker.score(query, texts, *options)
-        highest = _highest_allowed_score(positive_score, margin, relative_margin, max_score)
+        highest = np.inf if margin is None else positive_score - margin
+        if relative_margin is not None:
+            highest = min(highest, positive_score - relative_margin * abs(positive_score))
         chosen = [documents[i] for i, s in zip(candidates, scores, strict=True) if s <= highest]
         if len(chosen) >= num_negatives:
             rows.append((query, positive, *chosen[:num_negatives]))
@@ -120,16 +116,6 @@ def mine_hard_negatives(
             stacklevel=2,
         )
     return tuple([row[column] for row in rows] for column in range(2 + num_negatives))
-
-
-def _highest_allowed_score(positive_score, margin, relative_margin, max_score):
-    """Returns the highest score that a negative may have beside a positive."""
-    highest = np.inf if max_score is None else max_score
-    if margin is not None:
-        highest = min(highest, positive_score - margin)
-    if relative_margin is not None:
-        highest = min(highest, positive_score - relative_margin * abs(positive_score))
-    return highest
 
 
 def _scores(embedder, queries, positives, documents, at_once=256):

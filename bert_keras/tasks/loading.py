@@ -78,7 +78,7 @@ def _saved_settings(cls, source, arguments):
     changed = _changed_head_arguments(cls, saved, {**cls.decided_arguments, **arguments})
     dropped = {"name", *cls.decided_arguments}
     if {"num_classes", "label_names"} & set(changed):
-        dropped |= {"num_classes", "label_names", "temperature"}
+        dropped |= {"num_classes", "label_names"}
         # A regression's scores are not classes, so the default type of problem takes its place.
         if saved.get("problem_type") == "regression":
             dropped.add("problem_type")
@@ -134,13 +134,9 @@ def _split_arguments(cls, backbone_class, arguments):
     for name, value in arguments.items():
         if any(name in names for names in names_of.values()):
             continue
-        if name in settings:
-            raise TypeError(
-                f"`{name}` is a setting of the backbone that the checkpoint was trained with. To "
-                f"change it anyway: backbone={{{name!r}: {value!r}}}.{renamed_argument(name)}"
-            )
+        anyway = f" The backbone's: backbone={{{name!r}: {value!r}}}." if name in settings else ""
         raise TypeError(
-            f"{cls.__name__}.from_preset has no argument {name!r}.{renamed_argument(name)} "
+            f"{cls.__name__}.from_preset has no argument {name!r}.{anyway}{renamed_argument(name)} "
             f"It takes those of the task, {sorted(names_of['task'])}, of the preprocessor, "
             f"{sorted(names_of['preprocessor'])}, and `backbone`, a dict of {sorted(settings)}."
         )

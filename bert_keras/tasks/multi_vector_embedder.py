@@ -279,7 +279,7 @@ class MultiVectorEmbedder(Embedder):
         """Writes a folder that sentence-transformers, PyLate or Stanford's ColBERT loads.
 
         Args:
-            folder, dtype, card: see `TextEmbedder.export_to_huggingface`.
+            folder, dtype, card: see `Task.export_to_huggingface`.
             layout: whose layout the folder has.
 
         Raises:

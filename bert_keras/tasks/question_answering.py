@@ -2,7 +2,7 @@
 
 import types
 from collections.abc import Sequence
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 import keras
 import numpy as np
@@ -10,12 +10,10 @@ import numpy as np
 from bert_keras.answers import span_search
 from bert_keras.answers.span_search import NBest, SpanAnswerer
 from bert_keras.checks import (
-    check_choice,
     check_has_labels,
     check_int,
     check_number,
     check_shape,
-    is_number,
     raise_at_first,
     refuse_smoothing,
 )
@@ -219,19 +217,14 @@ class QuestionAnswering(Task):
             question_examples.report(unusable, len(questions))
         texts = ([column[i] for i in usable] for column in (questions, contexts))
         windows = self.answerer().windows(*texts)
-        unusable |= {int(usable[i]): question_examples.NOTHING_LEFT for i in windows.without_tokens}
-        has_tokens = np.array([int(i) not in unusable for i in usable])
-        has_answer = starts[usable] >= 0
         first, last = _answer_tokens(windows, starts[usable], ends[usable])
         columns = windows.columns_of(first, last)
         documents = windows.windows.documents
-        fits_window = np.zeros(len(usable), bool)
-        fits_window[documents[columns[0] > 0]] = True
-        for i in np.flatnonzero(has_tokens & has_answer & ~fits_window):
-            reason = question_examples.NO_TOKEN if first[i] < 0 else question_examples.TOO_LONG
-            unusable[int(usable[i])] = reason
-        question_examples.report(unusable, len(questions))
-        rows = np.flatnonzero((has_tokens & (fits_window | ~has_answer))[documents])
+        is_kept = starts[usable] < 0
+        is_kept[documents[columns[0] > 0]] = True
+        is_kept[list(windows.without_tokens)] = False
+        question_examples.report(unusable | {*usable[~is_kept].tolist()}, len(questions))
+        rows = np.flatnonzero(is_kept[documents])
         sample_weight = take_weights(sample_weight, usable[documents[rows]])
         labels = {name: column[rows] for name, column in zip(OUTPUTS, columns, strict=True)}
         rows = windows.take(rows)
@@ -302,7 +295,6 @@ class QuestionAnswering(Task):
         self,
         x: Any,
         y: Labels | None = None,
-        metric: Literal["f1", "exact"] = "f1",
         found: Sequence[NBest] | None = None,
         batch_size: int | None = None,
         verbose: Verbose = 0,
@@ -317,19 +309,17 @@ class QuestionAnswering(Task):
         Args:
             x: see the class.
             y: see the class; all right answers count.
-            metric: `"f1"` or `"exact"`, of SQuAD 2.0.
             found: what `n_best(x)` returned, or `None` to compute it.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
 
         Returns:
-            Dict with `threshold` and the metric by its name, a percentage.
+            Dict with `threshold` and `f1`, a percentage.
 
         Raises:
-            ValueError: `metric` is unknown, an example is neither answered nor impossible, or the
-                examples do not have both kinds of questions.
+            ValueError: an example is neither answered nor impossible, or the examples do not have
+                both kinds of questions.
         """
-        check_choice("metric", metric, ("f1", "exact"))
         answers = question_examples.right_answers(x, y)
         question_examples.check_labelled(x)
         if all(answers) or not any(answers):
@@ -344,11 +334,11 @@ class QuestionAnswering(Task):
             {i: best.spans[0].text for i, best in enumerate(found)},
             no_answer_scores,
         )
-        threshold, best = scores[f"best_{metric}_thresh"], scores[f"best_{metric}"]
+        threshold, best = scores["best_f1_thresh"], scores["best_f1"]
         if best == 100.0 * scores["NoAns_total"] / scores["total"]:
             threshold = min(no_answer_scores.values()) - 1.0
         self.no_answer_threshold = threshold = float(threshold)
-        return {"threshold": threshold, metric: best}
+        return {"threshold": threshold, "f1": best}
 
 
 def _answer_tokens(windows, starts, ends):
@@ -361,12 +351,10 @@ def _answer_tokens(windows, starts, ends):
 
 
 def _checked_threshold(threshold):
-    if threshold is None:
-        return None
+    if threshold in (None, np.inf, -np.inf):
+        return threshold
     advice = "None answers always."
-    if is_number(threshold) or threshold in (np.inf, -np.inf):
-        return float(threshold)
-    return check_number("no_answer_threshold", threshold, least=-np.inf, advice=advice)
+    return float(check_number("no_answer_threshold", threshold, least=-np.inf, advice=advice))
 
 
 def _check_positions(labels, inputs):

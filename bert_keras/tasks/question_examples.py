@@ -2,7 +2,6 @@
 
 import dataclasses
 import warnings
-from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -47,17 +46,8 @@ class QuestionExample:
         return tuple(answer for answer in self.answers if answer.stands_in(self.context))
 
 
-class Unusable(NamedTuple):
-    """Takes the place of an answer that cannot be trained on."""
-
-    reason: str
-
-
-MISPLACED = Unusable("the answer's text is not in the context at its start")
-BLANK_QUESTION = Unusable("the question is blank")
-NOTHING_LEFT = Unusable("the tokenizer leaves nothing of the question or of the context")
-NO_TOKEN = Unusable("the answer covers no token")
-TOO_LONG = Unusable("the answer is longer than the overlap of two windows, and fits into none")
+# Takes the place of an answer that cannot be trained on.
+UNUSABLE = object()
 
 
 def are_examples(x):
@@ -92,10 +82,10 @@ def as_columns(x, y=None):
 
 def _answer_of(example):
     if not example.question.strip():
-        return BLANK_QUESTION
+        return UNUSABLE
     if example.answers:
-        return example.spans[0] if example.spans else MISPLACED
-    return None if example.is_impossible else Unusable("it has no answer and is not impossible")
+        return example.spans[0] if example.spans else UNUSABLE
+    return None if example.is_impossible else UNUSABLE
 
 
 def read_answers(contexts, answers):
@@ -104,12 +94,12 @@ def read_answers(contexts, answers):
     Args:
         contexts: list of str.
         answers: column of `(text, start)`; `None` for no answer; a list of such pairs for several
-            right answers, of which the first that is in the context counts; or `Unusable`.
+            right answers, of which the first that is in the context counts; or `UNUSABLE`.
 
     Returns:
         starts: int64 `(num_examples,)`, first characters; -1 for no answer.
         ends: int64 `(num_examples,)`, characters after the last; -1 for no answer.
-        unusable: dict from index to `Unusable`.
+        unusable: set of the indices of answers that cannot be trained on.
 
     Raises:
         TypeError: an answer has another form.
@@ -117,10 +107,10 @@ def read_answers(contexts, answers):
     """
     starts = np.full(len(contexts), -1, np.int64)
     ends = np.full(len(contexts), -1, np.int64)
-    unusable = {}
+    unusable = set()
     for index, (context, answer) in enumerate(zip(contexts, answers, strict=True)):
-        if isinstance(answer, Unusable):
-            unusable[index] = answer
+        if answer is UNUSABLE:
+            unusable.add(index)
             continue
         candidates = _candidates(answer, index)
         for text, start in candidates:
@@ -134,7 +124,7 @@ def read_answers(contexts, answers):
             starts[index] = matches[0].start
             ends[index] = matches[0].start + len(matches[0].text)
         elif candidates:
-            unusable[index] = MISPLACED
+            unusable.add(index)
     return starts, ends, unusable
 
 
@@ -157,10 +147,10 @@ def _is_answer(row):
 
 
 def report(unusable, num_examples):
-    """Warns about the examples that are left out, counted by reason.
+    """Warns about the examples that are left out.
 
     Args:
-        unusable: dict from index to `Unusable`.
+        unusable: set of their indices.
         num_examples: int, the number of all examples.
 
     Raises:
@@ -168,13 +158,12 @@ def report(unusable, num_examples):
     """
     if not unusable:
         return
-    reasons = Counter(entry.reason for entry in unusable.values())
-    first = {entry.reason: index for index, entry in reversed(unusable.items())}
-    listed = "; ".join(
-        f"{count} because {reason} (the first at the index {first[reason]})"
-        for reason, count in reasons.items()
+    message = (
+        f"{len(unusable)} of {num_examples} examples are left out, the first at the index "
+        f"{min(unusable)}: the question is blank, the tokenizer leaves nothing of a text, or the "
+        "answer is not in the context at its start, covers no token, or fits into no window. "
+        "Without an answer, an example must be impossible."
     )
-    message = f"{len(unusable)} of {num_examples} examples are left out: {listed}."
     if len(unusable) == num_examples:
         raise ValueError(f"{message} At least one usable example is needed.")
     warnings.warn(message, stacklevel=2)

@@ -278,7 +278,7 @@ class ReplacedTokenDetection(JointTask):
         if MASK_POSITIONS not in inputs:
             raise ValueError(
                 f"Inputs must have {MASK_POSITIONS!r}, where tokens are replaced. Received: "
-                f"{sorted(inputs)}. To judge a text as it is, call `is_replaced`."
+                f"{sorted(inputs)}. To judge a text as it is, call `discriminator.is_replaced`."
             )
 
     def call(self, inputs, training=None):
@@ -342,15 +342,9 @@ class ReplacedTokenDetection(JointTask):
         if not training:
             raise ValueError(
                 "Predictions for texts depend on the task that reads them. Received: texts. Use "
-                "`is_replaced(texts)`, or `generator.fill_mask(texts)`."
+                "`discriminator.is_replaced(texts)`, or `generator.fill_mask(texts)`."
             )
         return super().encode_texts(x, y, sample_weight, training)
-
-    def is_replaced(
-        self, text: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> Any:
-        """Answers which tokens were replaced, see `ReplacedTokenDetector`."""
-        return self.discriminator.is_replaced(text, batch_size, verbose)
 
     # Files
 

@@ -1,8 +1,7 @@
 """Scores of how well texts answer a query."""
 
-import functools
 from collections.abc import Mapping
-from typing import Unpack
+from typing import Any, Unpack
 
 import keras
 import numpy as np
@@ -32,19 +31,15 @@ from bert_keras.models.model import flatten_texts
 from bert_keras.preprocessing.collate import GroupRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets.formats import sentence_transformers
-from bert_keras.presets.formats.huggingface import export_to_huggingface
 from bert_keras.tasks.embedder import check_equally_long, refuse_equal_negatives
 from bert_keras.tasks.task import ServingSignature
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.user_columns import is_columns, is_text
 from bert_keras.training.list_losses import RelevanceCrossentropy
 from bert_keras.types import (
-    Card,
-    FileDtype,
     Frozen,
     HeadOptions,
     Hit,
-    Path,
     Pooling,
     ScoreActivation,
     TaskOptions,
@@ -111,7 +106,6 @@ text, `(num_examples, num_texts)` |
         "num_classes": 1,
         "problem_type": "regression",
         "label_names": None,
-        "temperature": 1.0,
     }
     serving_signature = ServingSignature("scores", None, (2,))
 
@@ -154,21 +148,10 @@ text, `(num_examples, num_texts)` |
         """What the labels are, see `LabelKind`: with another loss they may be any numbers."""
         return LabelKind("several" if self.recipe.uses_task_loss else "none", per_token=True)
 
-    def export_to_huggingface(
-        self, folder: Path, dtype: FileDtype | None = None, card: Card | None = None
-    ) -> None:
-        """Writes a folder that transformers and sentence-transformers' `CrossEncoder` load.
-
-        Args:
-            folder, dtype, card: see `TextEmbedder.export_to_huggingface`.
-
-        Raises:
-            ValueError: the family has no counterpart there, or a weight is too large for the dtype.
-        """
-        write = functools.partial(sentence_transformers.write_cross_encoder_settings, task=self)
-        # Without prompts the config says all.
-        settings = {"write_settings": write} if self.prompts else {}
-        export_to_huggingface(self, folder, dtype, card, **settings)
+    @property
+    def write_hub_settings(self) -> Any:
+        """What `export_to_huggingface` adds: without prompts the config says all."""
+        return sentence_transformers.write_cross_encoder_settings if self.prompts else None
 
     # Labels
 

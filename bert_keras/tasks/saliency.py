@@ -1,22 +1,18 @@
 """Which tokens a classifier relies on: integrated gradients of a logit, a score for each token."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 
-from bert_keras.checks import as_column, check_choice, check_int, check_same_length
+from bert_keras.checks import as_column, check_int, check_same_length
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
 from bert_keras.tasks.long_text_classifier import LongTextClassifier
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.user_columns import as_batch, is_columns
 from bert_keras.types import OneText, Texts
-
-_Baseline: TypeAlias = Literal["mask", "pad", "zero"]
-
-BASELINES = ("mask", "pad", "zero")
 
 
 class Saliency(NamedTuple):
@@ -49,7 +45,6 @@ def integrated_gradients(
     target: str | int | Sequence[str | int] | None = None,
     *,
     steps: int = 32,
-    baseline: _Baseline = "mask",
     batch_size: int = 64,
 ) -> Any:
     """Scores each token of a text by how much it changes a class's logit.
@@ -64,11 +59,8 @@ def integrated_gradients(
     with fewer points, see `Saliency.error`.
 
     Positions, segments, `[CLS]` and `[SEP]` are the same in text and baseline. Every other token of
-    the baseline is
-
-    - `"mask"`: `[MASK]`, which stands for "some token" since pre-training;
-    - `"pad"`: `[PAD]`, which attention never saw;
-    - `"zero"`: zeros, the vector of no token.
+    the baseline is `[MASK]`, which stands for "some token" since pre-training; `[PAD]` where the
+    tokenizer has no `[MASK]`.
 
     Args:
         classifier: a `TextClassifier` with a preprocessor.
@@ -77,7 +69,6 @@ def integrated_gradients(
             regression the index of the score. `None` takes the likeliest class of each text, or the
             first score.
         steps: int, points of the integral; each costs a forward and a backward pass.
-        baseline: `"mask"`, `"pad"` or `"zero"`.
         batch_size: int, points that are computed at once.
 
     Returns:
@@ -97,14 +88,14 @@ def integrated_gradients(
     Reference:
         [Sundararajan et al., 2017](https://arxiv.org/abs/1703.01365).
     """
-    _check(classifier, steps, baseline, batch_size)
+    _check(classifier, steps, batch_size)
     columns, is_one = as_batch(texts)
     columns = tuple(map(as_column, columns if is_columns(columns) else (columns,)))
     texts = columns if len(columns) > 1 else columns[0]
     targets = _targets(classifier, texts, len(columns[0]), target)
     gradients = _gradient_function(classifier)
     saliencies = [
-        _saliency(classifier, gradients, row, number, steps, baseline, batch_size)
+        _saliency(classifier, gradients, row, number, steps, batch_size)
         for row, number in zip(_rows(classifier, texts), targets, strict=True)
     ]
     return saliencies[0] if is_one else saliencies
@@ -115,7 +106,7 @@ def has_saliency(task: object) -> bool:
     return isinstance(task, TextClassifier) and not isinstance(task, LongTextClassifier)
 
 
-def _check(classifier, steps, baseline, batch_size):
+def _check(classifier, steps, batch_size):
     if not has_saliency(classifier):
         raise TypeError(
             "Integrated gradients are for a `TextClassifier`. Received: "
@@ -124,7 +115,6 @@ def _check(classifier, steps, baseline, batch_size):
     classifier.check_has_preprocessor()
     check_int("steps", steps)
     check_int("batch_size", batch_size)
-    check_choice("baseline", baseline, BASELINES)
 
 
 def _targets(classifier, texts, count, target):
@@ -156,8 +146,8 @@ def _rows(classifier, texts):
         yield rows.inputs(np.array([row]), int(length))
 
 
-def _saliency(classifier, gradients, row, target, steps, baseline, batch_size):
-    ends = _vectors(classifier, row, baseline)
+def _saliency(classifier, gradients, row, target, steps, batch_size):
+    ends = _vectors(classifier, row)
     # The two ends of the path have weight 0: only their logits are needed.
     points, weights = np.polynomial.legendre.leggauss(steps)
     points = np.concatenate([[0, 1], (points + 1) / 2])
@@ -182,7 +172,7 @@ def _saliency(classifier, gradients, row, target, steps, baseline, batch_size):
     )
 
 
-def _vectors(classifier, row, baseline):
+def _vectors(classifier, row):
     """Returns the rows of the token table for the baseline and for the text, `(length, dim)`."""
     tokenizer = classifier.preprocessor.tokenizer
     ids = row[TOKEN_IDS][0]
@@ -190,9 +180,8 @@ def _vectors(classifier, row, baseline):
     layout = tokenizer.layout
     fixed_ids = (*layout.before, *layout.between, *layout.after, tokenizer.pad_token_id)
     is_fixed = np.isin(ids, fixed_ids)[:, None]
-    if baseline == "zero":
-        return np.where(is_fixed, vectors, 0), vectors
-    baseline_id = tokenizer.mask_token_id if baseline == "mask" else tokenizer.pad_token_id
+    mask_id = tokenizer.find(tokenizer.mask_token)
+    baseline_id = tokenizer.pad_token_id if mask_id is None else mask_id
     return np.where(is_fixed, vectors, _table_rows(classifier, np.array([baseline_id]))), vectors
 
 

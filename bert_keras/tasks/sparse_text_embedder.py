@@ -1,6 +1,5 @@
 """Texts as sparse vectors: a weight for each token of the vocabulary."""
 
-import functools
 import types
 from collections.abc import Mapping
 from typing import Any, ClassVar, Unpack
@@ -8,7 +7,6 @@ from typing import Any, ClassVar, Unpack
 import keras
 import numpy as np
 from keras import ops
-from numpy.typing import NDArray
 
 from bert_keras.answers.text_vectors import SparseAnswerer
 from bert_keras.checks import (
@@ -17,22 +15,22 @@ from bert_keras.checks import (
     check_shape,
     check_type,
     raise_at_first,
+    refuse_options,
     require,
 )
 from bert_keras.engine.keras_internals import schedule_of
 from bert_keras.engine.train_step import inner_optimizer
 from bert_keras.heads.masked_tokens import HEAD_OPTIONS, OF_VOCABULARY
 from bert_keras.heads.splade import SpladeHead
-from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
+from bert_keras.inputs import PADDING_MASK
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
 from bert_keras.presets.formats import sentence_transformers
-from bert_keras.presets.formats.huggingface import export_to_huggingface
 from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.validation import check_head_options, head_for
 from bert_keras.training.contrastive import MultipleNegativesRanking
-from bert_keras.types import Card, FileDtype, Frozen, Objective, Path, TaskOptions, Texts, Verbose
+from bert_keras.types import Frozen, Objective, TaskOptions, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -58,8 +56,8 @@ class SparseTextEmbedder(Embedder):
     is unknown, it is 1.
 
     With `query_weights`, queries need no model: `embed(texts, "query")` gives each token that
-    occurs in a query its weight, such as its inverse document frequency (IDF), and `fit` trains the
-    weights of documents against that. Then only documents have a penalty.
+    occurs in a query its weight, such as its inverse document frequency (IDF). Such an embedder
+    answers, and does not train.
 
     Args:
         backbone: a `Backbone`.
@@ -107,6 +105,7 @@ class SparseTextEmbedder(Embedder):
         }
     )
     similarity = "dot"
+    write_hub_settings = staticmethod(sentence_transformers.write_sparse_settings)
     objectives: ClassVar[dict[str, tuple]] = {
         **Embedder.objectives,
         "ranking": (lambda: MultipleNegativesRanking(scale=1.0, similarity="dot"), 2, None),
@@ -151,36 +150,23 @@ class SparseTextEmbedder(Embedder):
         """The number of values in a vector: the size of the vocabulary."""
         return self.backbone.vocabulary_size
 
-    @property
-    def query_table(self) -> NDArray[np.float32]:
-        """The weight of each token id in queries, float32 `(vocabulary_size,)`."""
-        return self._query_table(self.tokenizer)
-
-    @functools.cached_property
-    def _query_table(self):
-        make = functools.partial(weight_table, self.query_weights, size=self.dim)
-        return functools.lru_cache(maxsize=1)(make)  # Another preprocessor has another table.
-
-    def call(self, inputs, training=None):
-        if not self._has_static_column or len(inputs[TOKEN_IDS].shape) == 2:
-            return super().call(inputs, training)
-        tokenizer = self.tokenizer
-        special = tokenizer.layout, tokenizer.pad_token_id
-        queries = vectors_of_ids(inputs[TOKEN_IDS][:, 0], self.query_table, *special)
-        documents = super().call({name: x[:, 1:] for name, x in inputs.items()}, training)
-        return ops.concatenate([queries[:, None], documents], axis=1)
-
-    @property
-    def _has_static_column(self):
-        """Whether the first of several columns holds queries that need no model."""
-        return self.query_weights is not None and self.objective != "vectors"
-
     def _vectors(self, inputs, training):
         outputs = self.backbone_outputs(inputs, training=training)
         options = {"padding_mask": inputs.get(PADDING_MASK), "training": training}
         return self.head(outputs, token_embedding=self.backbone.token_embedding, **options)
 
     # Training
+
+    def encode_labels(self, labels):
+        """Returns the labels of the objective, see `Embedder`.
+
+        Raises:
+            ValueError: a label does not fit, or queries are not read by the model that trains.
+        """
+        rule = "An embedder with `query_weights` answers, and does not train"
+        weights = self.query_weights and f"{len(self.query_weights)} weights"
+        refuse_options(rule, {"query_weights": weights}, "Train it with query_weights=None.")
+        return super().encode_labels(labels)
 
     def fit(self, *args: Any, initial_epoch: int = 0, **kwargs: Any) -> keras.callbacks.History:
         """Trains, see `Task.fit`; a new run begins the penalty anew."""
@@ -193,7 +179,6 @@ class SparseTextEmbedder(Embedder):
         loss = super().compute_loss(x, y, y_pred, sample_weight, training)
         y_pred = y_pred[:, None] if len(y_pred.shape) == 2 else y_pred
         query_factor, document_factor = self.regularization
-        query_factor = 0.0 if self._has_static_column else query_factor
         penalty = query_factor * _flops(y_pred[:, :1]) + document_factor * _flops(y_pred[:, 1:])
         return loss + (self._ramp() if training else 1.0) * penalty
 
@@ -246,7 +231,12 @@ class SparseTextEmbedder(Embedder):
         if not texts:
             return sparse.csr_array((0, self.dim), dtype="float32")
         if answerer.is_static:
-            return vectors_of_texts(texts, self.query_table, self.preprocessor)
+            found = self.ask("token_weights", *columns, prompt=prompt)
+            rows = np.repeat(np.arange(len(found)), [len(row) for row in found])
+            ids = [self.tokenizer.token_to_id(token) for row in found for token, _ in row]
+            weights = np.array([weight for row in found for _, weight in row], "float32")
+            places = rows, np.array(ids, "int64")
+            return sparse.csr_array((weights, places), shape=(len(found), self.dim))
         order, parts = [], []
         for indices, weights in self.predict_question(answerer, texts, batch_size, verbose)[1]:
             order.append(indices)
@@ -302,25 +292,6 @@ class SparseTextEmbedder(Embedder):
             return self.embed(texts, kind, batch_size, verbose)
         return super().embed_as(kind, texts, batch_size, verbose)
 
-    # Files
-
-    def export_to_huggingface(
-        self, folder: Path, dtype: FileDtype | None = None, card: Card | None = None
-    ) -> None:
-        """Writes a folder that `AutoModelForMaskedLM` and sentence-transformers load.
-
-        Args:
-            folder, dtype, card: see `TextEmbedder.export_to_huggingface`.
-
-        Raises:
-            ValueError: the family has no counterpart there, or a weight is too large for the dtype.
-        """
-
-        def write_settings(new):
-            sentence_transformers.write_sparse_settings(new, self)
-
-        export_to_huggingface(self, folder, dtype, card, write_settings=write_settings)
-
 
 def _flops(weights):
     """Returns the expected number of multiplications of a search, up to a factor.
@@ -365,51 +336,3 @@ def check_query_weights(weights, tokenizer):
         advice = "Take the weights that came with this tokenizer."
         raise_at_first(is_unknown, tokens, "Each token of `query_weights` must be a token", advice)
     return {token: float(value) for token, value in weights.items() if value}
-
-
-def weight_table(weights: Mapping[str, float], tokenizer: Any, size: int) -> np.ndarray:
-    """Returns the weight of each token id, float32 `(size,)`; ids without a token weigh 0."""
-    table = np.zeros(size, "float32")
-    for id, token in enumerate(tokenizer.vocabulary):
-        table[id] = weights.get(token, 0.0)
-    return table
-
-
-def vectors_of_texts(texts, table, preprocessor):
-    """Returns the sparse vectors of queries: the weights of the tokens that occur.
-
-    Args:
-        texts: list of str.
-        table: see `weight_table`.
-        preprocessor: a `TextPreprocessor`. Special tokens are not added.
-
-    Returns:
-        float32 `scipy.sparse.csr_array` `(num_texts, vocabulary_size)`.
-    """
-    sparse = require("scipy.sparse", "return sparse vectors")
-    ids, _ = preprocessor.tokenize(texts)
-    rows = [np.unique(row[: preprocessor.max_length]) for row in ids]
-    indices = np.concatenate(rows)
-    ends = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-    vectors = sparse.csr_array((table[indices], indices, ends), shape=(len(texts), len(table)))
-    vectors.eliminate_zeros()
-    return vectors
-
-
-def vectors_of_ids(token_ids, table, layout, pad_id):
-    """Returns the vectors of rows of token ids for training, float32 `(batch, vocabulary_size)`.
-
-    Args:
-        token_ids: int `(batch, seq_len)`, with special tokens and padding, which do not count.
-        table: see `weight_table`.
-        layout: the tokenizer's `Layout`.
-        pad_id: int.
-    """
-    table = table.copy()
-    table[[*layout.before, *layout.between, *layout.after, pad_id]] = 0.0
-    token_ids = ops.cast(token_ids, "int32")
-    rows = ops.cumsum(ops.ones_like(token_ids), axis=0) - 1
-    positions = ops.reshape(ops.stack([rows, token_ids], axis=-1), (-1, 2))
-    occurs = ops.zeros((ops.shape(token_ids)[0], len(table)), "float32")
-    occurs = ops.scatter_update(occurs, positions, ops.ones_like(positions[:, 0], dtype="float32"))
-    return occurs * ops.convert_to_tensor(table)

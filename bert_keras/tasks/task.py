@@ -488,38 +488,16 @@ class Task(AdaptedTask, BuiltModel):
         if unknown:
             check_arguments(unknown, Task.fit)
         columns = normalize_columns(self, x, y, sample_weight)
-        prints_notes = verbose and keras.config.is_interactive_logging_enabled()
-        note = learn_label_names(self, columns.y) if hasattr(self, "label_names") else None
-        if note and prints_notes:
-            print(note)
+        names = learn_label_names(self, columns.y)
         if bucket_window is not None:
             check_bucket_window(bucket_window, columns, shuffle)
         if validation_split and validation_data is None:
             columns, validation_data = split_off_end(columns, validation_split)
-        if class_weight is not None:
-            class_weight = class_weight_by_index(self, class_weight, columns)
-        size = DEFAULT_BATCH_SIZE if batch_size is None else batch_size
-        if is_dataset := columns.kind == "batches":
-            arguments = dataset_arguments(self, columns, batch_size)
-            data = batches = arguments["x"]
-            arguments["shuffle"] = shuffle and not isinstance(data, IterableBatches)
-            if class_weight is not None:
-                arguments["class_weight"] = class_weight
-        else:
-            data = self.encode_columns(columns)
-            if class_weight is not None:
-                num_classes = getattr(self, "num_classes", None)
-                weights = class_weighted(data.labels, data.sample_weight, class_weight, num_classes)
-                data = copy.copy(data).labelled(data.labels, weights)
-            check_not_empty(data, "Batches need at least one row")
-            batches = range(0, len(data), check_int("batch_size", size))
-            # Their batches shuffle themselves, by the seed and the number of the epoch.
-            arguments = {"shuffle": False}
+        data, batches, arguments = self._training_data(columns, batch_size, shuffle, class_weight)
         if validation_data is not None:
             held_out = as_validation_columns(self, validation_data)
-            size_held_out = batch_size if validation_batch_size is None else validation_batch_size
-            held_out = self._evaluation_arguments(held_out, size_held_out)
-            arguments["validation_data"] = held_out["x"]
+            size = batch_size if validation_batch_size is None else validation_batch_size
+            arguments["validation_data"] = self._evaluation_arguments(held_out, size)["x"]
         epochs, callbacks, note = self.recipe.begin(
             self,
             data,
@@ -530,12 +508,12 @@ class Task(AdaptedTask, BuiltModel):
             bucket_window=bucket_window,
             callbacks=callbacks,
         )
-        if note and prints_notes:
-            print(note)
-        if not is_dataset:
-            arguments["x"] = self.make_batches(
-                data, size, shuffle, epoch=initial_epoch, num_epochs=self.recipe.num_epochs
-            )
+        for line in filter(None, (names, note)):
+            if verbose and keras.config.is_interactive_logging_enabled():
+                print(line)
+        if columns.kind != "batches":
+            options = {"epoch": initial_epoch, "num_epochs": self.recipe.num_epochs}
+            arguments["x"] = self.make_batches(data, batch_size, shuffle, **options)
         self._is_fitting = True
         try:
             return super().fit(
@@ -550,6 +528,25 @@ class Task(AdaptedTask, BuiltModel):
             )
         finally:
             self._is_fitting = False
+
+    def _training_data(self, columns, batch_size, shuffle, class_weight):
+        """Returns the examples, something as long as an epoch, and arguments of Keras's `fit`."""
+        if class_weight is not None:
+            class_weight = class_weight_by_index(self, class_weight, columns)
+        if columns.kind == "batches":
+            arguments = dataset_arguments(self, columns, batch_size)
+            data = arguments["x"]
+            arguments["shuffle"] = shuffle and not isinstance(data, IterableBatches)
+            return data, data, arguments | {"class_weight": class_weight}
+        data = self.encode_columns(columns)
+        if class_weight is not None:
+            num_classes = getattr(self, "num_classes", None)
+            weights = class_weighted(data.labels, data.sample_weight, class_weight, num_classes)
+            data = copy.copy(data).labelled(data.labels, weights)
+        check_not_empty(data, "Batches need at least one row")
+        size = DEFAULT_BATCH_SIZE if batch_size is None else check_int("batch_size", batch_size)
+        # Their batches shuffle themselves, by the seed and the number of the epoch.
+        return data, range(0, len(data), size), {"shuffle": False}
 
     def train_step(self, *args):
         """Like `keras.Model.train_step`, but computes no gradients of weights that do not train."""

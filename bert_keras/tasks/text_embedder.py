@@ -5,28 +5,21 @@ from typing import Any, Unpack
 
 import keras
 import numpy as np
-from keras import ops
 from numpy.typing import ArrayLike, NDArray
 
 from bert_keras.answers.similarity import SIMILARITIES, l2_normalize, similarity_matrix
 from bert_keras.answers.text_vectors import EmbedAnswerer
 from bert_keras.checks import check_bool, check_choice
 from bert_keras.heads.embedding import EmbeddingHead
-from bert_keras.inputs import PADDING_MASK
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.batching import BucketedBatches
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets.formats import sentence_transformers
-from bert_keras.presets.formats.huggingface import export_to_huggingface
 from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.task import ServingSignature
 from bert_keras.types import (
-    Card,
     DenseOptions,
-    FileDtype,
     Frozen,
     Objective,
-    Path,
     Pooling,
     TaskOptions,
     Texts,
@@ -72,9 +65,6 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
             after the pooling, see `EmbeddingHead`; `None` for none.
         prompts: dict, name -> text, that `embed` puts before texts; `None` for none.
         default_prompt: the name of the prompt of `embed` without `prompt`; `None` for none.
-        include_prompt: bool, whether `embed` pools the prompt's tokens too. Without them, the
-            special tokens before a prompt are left out as well, and `"cls"` takes the vector of the
-            first token after it. `"pooler"` does not depend on it.
         similarity: how vectors are compared: `"cosine"`; `"dot"`, the inner product;
             `"euclidean"` or `"manhattan"`, the negative distance. A loss has its own `similarity`.
         objective: a row of the table above.
@@ -113,6 +103,8 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
     answerers = (EmbedAnswerer,)
     head_config_keys = ("projection",)
     serving_signature = ServingSignature("vectors", None, (1,))
+    write_hub_settings = staticmethod(sentence_transformers.write_settings)
+    exports_backbone_alone = True
 
     def __init__(
         self,
@@ -123,7 +115,6 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         projection: DenseOptions | None = None,
         prompts: Mapping[str, str] | None = None,
         default_prompt: str | None = None,
-        include_prompt: bool = True,
         similarity: VectorSimilarity = "cosine",
         objective: Objective = "ranking",
         frozen: Frozen | None = None,
@@ -132,7 +123,6 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         settings = (objective, prompts, default_prompt, frozen)
         super().__init__(backbone, preprocessor, *settings, **kwargs)
         check_bool("normalize", normalize)
-        self.include_prompt = check_bool("include_prompt", include_prompt)
         self.similarity = check_choice("similarity", similarity, SIMILARITIES)
         if frozen == "backbone" and projection is None:
             raise ValueError(
@@ -218,49 +208,3 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
     def shortened(self, vectors: NDArray[np.float32], dim: int) -> NDArray[np.float32]:
         """Returns the first values of vectors, of length 1 again if `normalize`, see `embed`."""
         return l2_normalize(vectors[..., :dim]) if self.normalize else vectors[..., :dim]
-
-    @property
-    def skips_prompt(self) -> bool:
-        """Whether the tokens of a prompt are left out of the pooling."""
-        return not self.include_prompt and self.pooling != "pooler"
-
-    def predict_question(self, answerer, texts, batch_size=None, verbose=0):
-        """Returns rows and their outputs, see `Task`; some prompts' tokens are not pooled."""
-        if not answerer.before or not self.skips_prompt:
-            return super().predict_question(answerer, texts, batch_size, verbose)
-        rows = self.encode_texts(texts)
-        return rows, self._pooled_after(answerer.before, rows, batch_size, verbose)
-
-    def _pooled_after(self, prompt, rows, batch_size, verbose):
-        """Yields the indices and the vectors of texts, pooled without the prompt's tokens."""
-        num_skipped = len(self.tokenizer.layout.before) + len(self.tokenizer(prompt.strip()))
-        batches = BucketedBatches(rows, batch_size=batch_size, shuffle=False)
-        outputs = self.backbone.predict_batches(batches, verbose)
-        for (indices, length), states in zip(batches.batches, outputs, strict=True):
-            start = min(num_skipped, length - 1)
-            after = {"sequence_output": states["sequence_output"][:, start:]}
-            mask = rows.inputs(indices, length)[PADDING_MASK][:, start:]
-            yield indices, ops.convert_to_numpy(self.head(after, padding_mask=mask))
-
-    # Files
-
-    def export_to_huggingface(
-        self, folder: Path, dtype: FileDtype | None = None, card: Card | None = None
-    ) -> None:
-        """Writes a folder that transformers' `AutoModel` and sentence-transformers load.
-
-        Args:
-            folder: str or path, made when missing.
-            dtype: of the weights in the file: `"float32"`, `"float16"` or `"bfloat16"`, half the
-                size; `None` keeps the model's.
-            card: dict, see `save_to_preset`.
-
-        Raises:
-            ValueError: the family or the pooling has no counterpart there, or a weight is too
-                large for the dtype.
-        """
-
-        def write_settings(new):
-            sentence_transformers.write_settings(new, self)
-
-        export_to_huggingface(self.backbone, folder, dtype, card, self, write_settings)

@@ -6,7 +6,6 @@ from typing import Any, Unpack
 import keras
 import numpy as np
 from keras import ops
-from numpy.typing import NDArray
 
 from bert_keras.answers.entity_tags import entity_readings, find_odd_tags
 from bert_keras.answers.tagged_texts import (
@@ -356,22 +355,6 @@ class TokenClassifier(Task):
         return f"Every tag must be one of {names} or an int from 0 to {last}. {received}"
 
     # Answers
-
-    def piece_logits(
-        self, texts: Texts, batch_size: int | None = None
-    ) -> list[NDArray[np.float32]]:
-        """Returns the logits of every token of texts, special ones left out.
-
-        `predict` returns those of words, which are the logits of their first tokens.
-
-        Args:
-            texts: a column of str.
-            batch_size: int, 32 by default.
-
-        Returns:
-            A list of float32 `(num_tokens, num_classes)`, one array a text.
-        """
-        return self.ask("piece_logits", texts, batch_size=batch_size)
 
     def predict_tags(
         self, sentences: str | Texts, batch_size: int | None = None, verbose: Verbose = 0

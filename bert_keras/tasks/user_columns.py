@@ -18,17 +18,12 @@ from bert_keras.checks import (
     check_int,
     check_same_length,
     is_column,
-    is_int,
     is_table,
 )
 from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.migration_hints import our_input
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tasks import question_examples
-
-# How ready inputs look, in messages.
-_IDS = "{'token_ids': ids, 'padding_mask': mask}, with 1 in the mask for each real token"
-
 
 _PAIRS = (
     *(("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2")),
@@ -237,13 +232,8 @@ def is_text(x):
     x = as_str(x)
     if isinstance(x, str) or not is_column(x):
         return isinstance(x, str)
-    kind = getattr(getattr(x, "dtype", None), "kind", "O")
-    if len(x) == 0 or kind in "UST":
-        return True
-    if kind != "O":
-        return False
-    head = as_column(x[:1000] if not hasattr(x, "iloc") else x.iloc[:1000])
-    return isinstance(head[0], str) or any(isinstance(value, str) for value in head)
+    head = x.iloc[:1000] if hasattr(x, "iloc") else x[:1000]
+    return len(x) == 0 or any(isinstance(value, str) for value in as_column(head))
 
 
 def is_columns(x):
@@ -357,29 +347,25 @@ def check_is_dataset(x):
     is_array = hasattr(x, "shape") and hasattr(x, "dtype")
     if x is not None and not (is_array or isinstance(x, (list, tuple, str, int, float))):
         return
-    rule = (
+    first, advice = x[0] if isinstance(x, (list, tuple)) and x else x, ""
+    is_rows = isinstance(first, (list, tuple)) and first is not x
+    shape = (len(x), len(first)) if is_rows else np.shape(x) if is_array else ()
+    if len(shape) > 1 and np.asarray(first).dtype.kind in "iu":
+        advice = (
+            " Token ids go into a dict: {'token_ids': ids, 'padding_mask': mask}, padded to one "
+            "length, with 1 in the mask for each real token."
+        )
+    elif len(shape) > 1:
+        advice = (
+            " Turn rows into columns: `texts, labels = map(list, zip(*rows))`, for pairs "
+            "`tuple(map(list, zip(*rows)))`; those of an array are x[:, 0], or tuple(x.T)."
+        )
+    raise TypeError(
         "`x` must be a column of str, a tuple of two such columns for pairs, a dict of arrays as "
-        "in bert_keras.inputs, or a dataset."
+        "in bert_keras.inputs, or a dataset. Received: "
+        f"{type(x).__name__}{f' of the shape {shape}' if shape else ''}, beginning with "
+        f"{first!r:.80}.{advice}"
     )
-    if isinstance(x, list) and x and all(isinstance(row, (list, tuple)) for row in x):
-        advice = "Turn rows of pairs into two columns: tuple(map(list, zip(*rows)))."
-        if len(x[0]) == 1:
-            advice = "Make one column: [text for (text,) in rows]."
-        elif all(is_int(entry) for entry in x[0]):
-            advice = f"Pad token ids to one length, as the preprocessor does: {_IDS}."
-        elif len(x[0]) == 2 and not is_text(x[0][1]):
-            advice = (
-                "Turn rows of a text and its label into columns: "
-                "texts, labels = map(list, zip(*rows))."
-            )
-        raise TypeError(f"{rule} Received: a list of {len(x)} rows of {len(x[0])}. {advice}")
-    if is_array and x.ndim > 1:
-        columns = "x[:, 0]" if x.shape[-1] == 1 else "tuple(x.T)"
-        is_ids = "int" in str(x.dtype)
-        advice = f"Token ids go into a dict: {_IDS}." if is_ids else f"Make columns: {columns}."
-        raise TypeError(f"{rule} Received: an array of the shape {tuple(x.shape)}. {advice}")
-    first = x[0] if isinstance(x, (list, tuple)) and x else x
-    raise TypeError(f"{rule} Received: {type(x).__name__}, beginning with {first!r:.80}.")
 
 
 def check_labels_and_weights(x, y, sample_weight=None):

@@ -76,10 +76,9 @@ def check_backbone(backbone, task_name):
 def check_has_pooler(task):
     """Raises `ValueError` for a task that reads a pooled output on a backbone without a pooler."""
     if task.backbone.pooler is None:
-        purpose = "pooling='pooler'" if hasattr(task, "pooling") else "the next sentence"
         advice = "pooling='cls' or 'mean'" if hasattr(task, "pooling") else "MaskedLM"
         raise ValueError(
-            f"A {type(task).__name__} needs a backbone with a pooler for {purpose}. Received: "
+            f"This {type(task).__name__} needs a backbone with a pooler. Received: "
             f"{type(task.backbone).__name__}, which has none. Use {advice}."
         )
 

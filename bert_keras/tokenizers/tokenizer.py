@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Any
 
 import keras
 import numpy as np
@@ -22,7 +22,7 @@ from bert_keras.tokenizers.components import bert_template, one_segment_template
 from bert_keras.tokenizers.layout import read_layout
 from bert_keras.tokenizers.text_encoder import HIDDEN, ROLES, TextEncoder
 from bert_keras.tokenizers.untrusted import check_resource_limits
-from bert_keras.types import Path, TokenizerOptions
+from bert_keras.types import Path
 
 # File -> the subclass that is made from it.
 _MAKERS = {}
@@ -232,7 +232,7 @@ class Tokenizer(TextEncoder):
 
     @classmethod
     @retry_if_changed
-    def from_preset(cls, preset: Path, **overrides: Unpack[TokenizerOptions]) -> Tokenizer:
+    def from_preset(cls, preset: Path, **overrides: Any) -> Tokenizer:
         """Returns the tokenizer of a preset.
 
         Args:
@@ -243,7 +243,7 @@ class Tokenizer(TextEncoder):
         return cls.load(cls.resolve(preset), **overrides)
 
     @classmethod
-    def load(cls, source: Path, **overrides: Unpack[TokenizerOptions]) -> Tokenizer:
+    def load(cls, source: Path, **overrides: Any) -> Tokenizer:
         """Reads a tokenizer from a folder or file of Google's, Hugging Face's, KerasHub's or ours.
 
         A tokenizer.json defines the tokenizer. Without it, vocab.txt makes a WordPiece tokenizer,

@@ -4,7 +4,7 @@ All take the vectors of several texts per row, `(batch, num_texts, hidden_dim)`,
 returns them for columns of texts, and divide by the sum of the weights.
 """
 
-from typing import Literal, Unpack
+from typing import Any, Literal
 
 import keras
 from keras import ops
@@ -12,7 +12,7 @@ from keras import ops
 from bert_keras.checks import check_choice, check_number
 from bert_keras.training.losses import WeightedLoss
 from bert_keras.training.similarities import SIMILARITIES, cosine, similarity_matrix
-from bert_keras.types import LossOptions, Similarity, Tensor
+from bert_keras.types import Similarity, Tensor
 
 DISTANCES = ("cosine", "euclidean")
 
@@ -67,7 +67,7 @@ class MultipleNegativesRanking(WeightedLoss):
         scale: float = 20.0,
         symmetric: bool = False,
         similarity: Similarity = "cosine",
-        **kwargs: Unpack[LossOptions],
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.scale = check_number("scale", scale, above=0.0)
@@ -145,7 +145,7 @@ class TripletLoss(WeightedLoss):
         self,
         margin: float = 0.5,
         distance: Literal["cosine", "euclidean"] = "cosine",
-        **kwargs: Unpack[LossOptions],
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.margin = check_number("margin", margin, above=0.0)

@@ -1,6 +1,6 @@
 """Losses of scored pairs that compare the pairs of a batch with one another."""
 
-from typing import Unpack
+from typing import Any
 
 import keras
 from keras import ops
@@ -9,7 +9,7 @@ from bert_keras.checks import check_choice, check_number
 from bert_keras.training.contrastive import check_num_texts
 from bert_keras.training.losses import WeightedLoss, l2_normalize
 from bert_keras.training.similarities import SIMILARITIES
-from bert_keras.types import LossOptions, Similarity, Tensor
+from bert_keras.types import Similarity, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -40,7 +40,7 @@ class CoSENT(WeightedLoss):
     compares_rows = True
 
     def __init__(
-        self, scale: float = 20.0, similarity: Similarity = "cosine", **kwargs: Unpack[LossOptions]
+        self, scale: float = 20.0, similarity: Similarity = "cosine", **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self.scale = check_number("scale", scale, above=0.0)
@@ -83,7 +83,7 @@ class AnglE(CoSENT):
 
     settings = ("scale",)
 
-    def __init__(self, scale: float = 20.0, **kwargs: Unpack[LossOptions]) -> None:
+    def __init__(self, scale: float = 20.0, **kwargs: Any) -> None:
         super().__init__(scale, **kwargs)
 
     def compare(self, first: Tensor, second: Tensor) -> Tensor:

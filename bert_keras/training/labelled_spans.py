@@ -1,13 +1,13 @@
 """The loss and the F1 of spans that have any number of labels each."""
 
-from typing import Any, Unpack
+from typing import Any
 
 import keras
 from keras import ops
 
 from bert_keras.checks import check_number
 from bert_keras.training.losses import WeightedLoss
-from bert_keras.types import LossOptions, Tensor
+from bert_keras.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -40,9 +40,7 @@ class LabelledSpanLoss(WeightedLoss):
 
     settings = ("alpha", "gamma")
 
-    def __init__(
-        self, alpha: float | None = 0.75, gamma: float = 0.0, **kwargs: Unpack[LossOptions]
-    ) -> None:
+    def __init__(self, alpha: float | None = 0.75, gamma: float = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.alpha = None if alpha is None else check_number("alpha", alpha, below=1.0001)
         self.gamma = check_number("gamma", gamma)

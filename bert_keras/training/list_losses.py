@@ -4,7 +4,7 @@ Labels are `-inf` for candidates that do not exist, since queries differ in thei
 """
 
 import math
-from typing import Unpack
+from typing import Any
 
 import keras
 from keras import ops
@@ -12,7 +12,6 @@ from keras import ops
 from bert_keras.checks import check_int, check_number
 from bert_keras.training.losses import SmoothedLoss, WeightedLoss
 from bert_keras.training.similarities import candidate_scores
-from bert_keras.types import LossOptions
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -38,7 +37,7 @@ class RelevanceCrossentropy(SmoothedLoss):
     settings = ("pos_weight", "label_smoothing")
 
     def __init__(
-        self, pos_weight: float = 1.0, label_smoothing: float = 0.0, **kwargs: Unpack[LossOptions]
+        self, pos_weight: float = 1.0, label_smoothing: float = 0.0, **kwargs: Any
     ) -> None:
         super().__init__(label_smoothing, **kwargs)
         self.pos_weight = check_number("pos_weight", pos_weight, above=0.0)
@@ -112,7 +111,7 @@ class LambdaLoss(WeightedLoss):
         k: int | None = None,
         sigma: float = 1.0,
         mu: float = 10.0,
-        **kwargs: Unpack[LossOptions],
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.k = k if k is None else check_int("k", k)

@@ -1,6 +1,6 @@
 """Losses that Keras lacks, computed from logits and averaged by weight."""
 
-from typing import Unpack
+from typing import Any
 
 import keras
 from keras import ops
@@ -8,7 +8,6 @@ from keras import ops
 from bert_keras import distribution
 from bert_keras.checks import check_number, check_rates
 from bert_keras.engine import kernels
-from bert_keras.types import LossOptions
 
 
 class WeightedLoss(keras.losses.Loss):
@@ -23,7 +22,7 @@ class WeightedLoss(keras.losses.Loss):
 
     settings = ()
 
-    def __init__(self, **kwargs: Unpack[LossOptions]) -> None:
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"reduction": "mean_with_sample_weight", **kwargs})
 
     def get_config(self):
@@ -35,7 +34,7 @@ class SmoothedLoss(WeightedLoss):
 
     settings = ("label_smoothing",)
 
-    def __init__(self, label_smoothing: float = 0.0, **kwargs: Unpack[LossOptions]) -> None:
+    def __init__(self, label_smoothing: float = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         check_rates(label_smoothing=label_smoothing)
         self.label_smoothing = label_smoothing
@@ -134,7 +133,7 @@ class SoftCrossentropy(WeightedLoss):
 
     settings = ("temperature",)
 
-    def __init__(self, temperature: float = 2.0, **kwargs: Unpack[LossOptions]) -> None:
+    def __init__(self, temperature: float = 2.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.temperature = check_number("temperature", temperature, above=0)
 

@@ -1,7 +1,7 @@
 """Vectors whose beginnings are vectors too."""
 
 from collections.abc import Sequence
-from typing import Any, Self, Unpack
+from typing import Any, Self
 
 import keras
 
@@ -13,7 +13,6 @@ from bert_keras.checks import (
     check_type,
 )
 from bert_keras.training.losses import l2_normalize
-from bert_keras.types import LossOptions
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -45,7 +44,7 @@ class Matryoshka(keras.losses.Loss):
         loss: keras.losses.Loss,
         dims: Sequence[int],
         weights: Sequence[float] | None = None,
-        **kwargs: Unpack[LossOptions],
+        **kwargs: Any,
     ) -> None:
         self.loss = check_type("loss", loss, keras.losses.Loss, "a `keras.losses.Loss`")
         super().__init__(reduction=loss.reduction, **kwargs)

@@ -5,7 +5,7 @@ import math
 import re
 import warnings
 from collections.abc import Iterable
-from typing import Literal, Unpack
+from typing import Any, Literal
 
 import keras
 from keras import ops
@@ -16,7 +16,6 @@ from bert_keras.engine import fused_steps as fused
 from bert_keras.engine.accumulation import own_variables
 from bert_keras.engine.keras_internals import schedule_of, values
 from bert_keras.engine.train_step import after, is_distributed
-from bert_keras.types import OptimizerOptions
 
 # The last part of a variable's path: every bias, and the scale and shift of every norm.
 NO_WEIGHT_DECAY = (r"(^|/)(\w*bias|beta|gamma)$",)
@@ -100,7 +99,7 @@ class AdamW(keras.optimizers.Optimizer):
         bias_correction: bool = True,
         exclude_from_weight_decay: Iterable[str] = NO_WEIGHT_DECAY,
         learning_rate_multipliers: Iterable[tuple[str, float]] = (),
-        **kwargs: Unpack[OptimizerOptions],
+        **kwargs: Any,
     ) -> None:
         kwargs.setdefault("name", "adamw")
         if global_clipnorm == "auto":

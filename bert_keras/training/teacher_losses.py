@@ -1,6 +1,6 @@
 """Losses whose labels are a teacher's: its scores of candidates, or its vectors."""
 
-from typing import Unpack
+from typing import Any
 
 import keras
 from keras import ops
@@ -8,7 +8,7 @@ from keras import ops
 from bert_keras.checks import check_choice
 from bert_keras.training.losses import SoftCrossentropy, WeightedLoss
 from bert_keras.training.similarities import SIMILARITIES, candidate_scores
-from bert_keras.types import LossOptions, Similarity
+from bert_keras.types import Similarity
 
 _NO_CANDIDATE = -1e9
 
@@ -39,7 +39,7 @@ class MarginMSE(WeightedLoss):
 
     settings = ("similarity",)
 
-    def __init__(self, similarity: Similarity = "dot", **kwargs: Unpack[LossOptions]) -> None:
+    def __init__(self, similarity: Similarity = "dot", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.similarity = check_choice("similarity", similarity, tuple(SIMILARITIES))
 
@@ -77,7 +77,7 @@ class TeacherDivergence(SoftCrossentropy):
         self,
         temperature: float = 1.0,
         similarity: Similarity = "dot",
-        **kwargs: Unpack[LossOptions],
+        **kwargs: Any,
     ) -> None:
         super().__init__(temperature, **kwargs)
         self.similarity = check_choice("similarity", similarity, tuple(SIMILARITIES))

@@ -156,7 +156,7 @@ for ours, theirs, kind, *_ in distilbert.HUGGING_FACE.rows:
 # %% [markdown]
 # In the package, a family takes four steps: the class, `models/NAME.py`; the record,
 # `presets/families/NAME_record.py`, which the tuple in that folder's `__init__.py` lists; the name of
-# the class in `bert_keras/__init__.py` and `__init__.pyi`; and a test, `tests/models/test_NAME.py`.
+# the class in `bert_keras/__init__.py`; and a test, `tests/models/test_NAME.py`.
 # `WRITE_GOLDEN=1 pytest tests/models/test_NAME.py` writes `tests/golden/NAME_backbone.json`, the names
 # of its weights. The shared tests then compare every head with transformers, reading and writing; in `tests/presets/test_families.py` each new argument needs
 # a value in `odd_sizes`, and a new kind of tokenizer an entry in `TOKENIZERS_OF`. A row in

@@ -159,7 +159,7 @@ def _read_training(folder):
 
 
 def _write_adapters(folder):
-    _adapted().save_adapters(folder / "adapters.safetensors")
+    _adapted().save_adapters(folder, base="owner/base")
 
 
 def _adapted(made=[]):  # noqa: B006
@@ -225,9 +225,7 @@ TARGETS = {
         _write_records, lambda folder: corpora.read_records(str(folder / "a.tfrecord"))
     ),
     "training": Target(_write_training, _read_training),
-    "adapters": Target(
-        _write_adapters, lambda folder: _adapted().load_adapters(folder / "adapters.safetensors")
-    ),
+    "adapters": Target(_write_adapters, lambda folder: _adapted().load_adapters(folder)),
     "csv": _file("a.csv", 'text,label\r\n"a, ""b""",0\r\nc,1\r\n', datasets.read_table),
     "tsv": _file("a.tsv", "a b\t0\nc\t1\n", lambda path: datasets.read_examples(path, _SENTENCES)),
     "json_lines": _file(

@@ -10,7 +10,6 @@ import pytest
 import safetensors.numpy
 import safetensors.torch
 import torch
-from checks import call, to_numpy
 from files import write_json
 from scipy.spatial import distance
 from small_tokenizers import byte_pair_tokenizer
@@ -434,22 +433,10 @@ def test_white_space_around_a_text_is_removed():
     np.testing.assert_array_equal(embedder.embed(["\n a b "]), embedder.embed(["a b"]))
 
 
-@pytest.mark.parametrize("mode", [pytest.param("mean", marks=EACH), "max", "cls"])
-def test_tokens_of_a_prompt_that_is_not_pooled_are_left_out(folder, mode, capsys):
-    add_prompts(folder)
-    write_json(folder / "1_Pooling/config.json", {"pooling_mode": mode, "include_prompt": False})
-    embedder, pooled = bert_keras.TextEmbedder.from_preset(folder), []
-    for text in ("a b: c d", "a b: h g f e"):
-        inputs = embedder.preprocessor(text)
-        outputs = call(embedder.backbone, inputs)
-        tokens = to_numpy(outputs["sequence_output"])[0, 4 : inputs["padding_mask"].sum()]
-        pooled.append({"mean": tokens.mean(0), "max": tokens.max(0), "cls": tokens[0]}[mode])
-    bare = embedder.predict(TEXTS, verbose=0)
-    for again in written(embedder, folder):
-        np.testing.assert_allclose(again.embed(["c d", "h g f e"]), pooled, atol=1e-5)
-        np.testing.assert_allclose(again.embed(TEXTS, prompt=""), bare, atol=1e-6)
-    embedder.embed(TEXTS, verbose=1)
-    assert "1/1" in capsys.readouterr().out
+def test_a_pooling_without_the_prompt_is_refused(folder):
+    write_json(folder / "1_Pooling/config.json", {"pooling_mode": "mean", "include_prompt": False})
+    with pytest.raises(ValueError, match=r"include_prompt.*pool the prompt's tokens too"):
+        bert_keras.TextEmbedder.from_preset(folder)
 
 
 @pytest.mark.parametrize("prompt", ["passage", "search_query", 1])

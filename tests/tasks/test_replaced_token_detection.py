@@ -75,7 +75,7 @@ def test_a_pair_survives_its_config_and_its_file(tmp_path):
     check_everything_is_built(model)
     check_config_round_trip(model)
     reloaded = check_saved_and_reloaded(model, batch()[0], tmp_path / "pair.keras")
-    assert reloaded.is_replaced(TEXTS[0]) == model.is_replaced(TEXTS[0])
+    assert reloaded.discriminator.is_replaced(TEXTS[0]) == model.discriminator.is_replaced(TEXTS[0])
     check_shares(reloaded)
 
 
@@ -201,7 +201,7 @@ def test_both_parts_become_ordinary_presets(tmp_path):
     generator = bert_keras.MaskedLM.from_preset(tmp_path / "generator")
     assert generator.fill_mask("a [MASK]") == model.generator.fill_mask("a [MASK]")
     detector = bert_keras.ReplacedTokenDetector.from_preset(tmp_path)
-    assert detector.is_replaced(TEXTS) == model.is_replaced(TEXTS)
+    assert detector.is_replaced(TEXTS) == model.discriminator.is_replaced(TEXTS)
     with pytest.warns(UserWarning, match="random"):
         classifier = bert_keras.TextClassifier.from_preset(tmp_path, num_classes=2)
     np.testing.assert_array_equal(

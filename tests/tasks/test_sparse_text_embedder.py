@@ -186,23 +186,11 @@ def test_queries_with_weights_of_their_own_need_no_model(tmp_path, reloaded):
     for other in (again, of_preset):
         assert other.query_weights == {k: x for k, x in IDF.items() if x}
         assert (other.embed(texts, "query") != embedder.embed(texts, "query")).nnz == 0
+    with pytest.raises(ValueError, match="Train it with query_weights=None"):
+        embedder.fit((texts, texts), verbose=0)
     # Another preprocessor, in whose vocabulary the tokens have other ids.
     again.preprocessor = tiny_preprocessor(vocabulary=[*VOCABULARY[:5], *VOCABULARY[:4:-1]])
     assert again.token_weights(texts, prompt="query") == expected
-
-
-def test_documents_learn_to_answer_static_queries():
-    embedder = tiny_embedder(query_weights=IDF, regularization=(1.0, 0.25))
-    queries, documents = ["a b", "b", "a d"], ["e f", "g", "h a"]
-    static = embedder.embed(queries, "query").toarray()
-    found = embedder.predict(documents, verbose=0)
-    scores = static @ found.T
-    expected = (np.log(np.exp(scores).sum(1)) - scores.diagonal()).mean()
-    expected += 0.25 * (found.mean(0) ** 2).sum()
-    assert embedder.evaluate((queries, documents), verbose=0) == pytest.approx(expected, rel=1e-4)
-    embedder.compile(learning_rate=1e-2)
-    embedder.fit((queries, documents), epochs=4, verbose=0)
-    assert embedder.evaluate((queries, documents), verbose=0) < expected
 
 
 def test_folders_with_weights_for_queries_are_read_and_written(tmp_path):

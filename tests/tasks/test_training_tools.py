@@ -221,7 +221,7 @@ def test_class_weights_of_unknown_tags_and_of_datasets_are_refused():
     with pytest.raises(ValueError, match=r"from 0 to 1.*\[2\]"):
         tagger.fit([["a"]], [[1]], class_weight={2: 1.0}, verbose=0)
     dataset = Batches([batches_of(tagger, [["a"]], [[1]])[0]])
-    with pytest.raises(TypeError, match="all examples at once"):
+    with pytest.raises(ValueError, match="all examples at once"):
         tagger.fit(dataset, class_weight={1: 2.0}, verbose=0)
 
 

@@ -116,7 +116,7 @@ def test_each_batch_is_checked_once_in_predict(task, kind, monkeypatch):
         ({"good": np.nan}, "finite number"),
         ({"god": 2.0}, "names of labels"),
         ({7: 2.0}, "keys from 0 to 1"),
-        ("balanced", "counts the examples"),
+        ("balanced", "counts the examples of each class"),
     ],
 )
 def test_class_weights_are_checked_for_a_dataset(task, weights, message):

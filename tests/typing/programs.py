@@ -72,7 +72,6 @@ def parts() -> keras.Model:
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=64, truncation="head_tail")
     bert_keras.TextPreprocessor("vocab.txt")  # wrong
     bert_keras.Tokenizer.load("folder", lowercase=False, mask_token="<mask>")
-    bert_keras.Tokenizer.load("folder", do_lower_case=False)  # wrong
     backbone = bert_keras.BertBackbone(
         tokenizer.vocabulary_size, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=16
     )
@@ -81,7 +80,6 @@ def parts() -> keras.Model:
     rates = bert_keras.layer_wise_decay(backbone, rate=0.95)
     bert_keras.AdamW(bert_keras.WarmupDecay(1e-3, 100), learning_rate_multipliers=rates)
     bert_keras.AdamW(weight_decay="no")  # wrong
-    bert_keras.AdamW(use_ema="yes")  # wrong
     bert_keras.layers.Pooler(8, units=8)  # wrong
     bert_keras.layers.CRF(num_tags=3, name="crf").decode(np.zeros((1, 2, 3)))
     examples, _ = bert_keras.datasets.load_sentiment_sentences("folder")

@@ -395,11 +395,9 @@ def check_have_place(paths, names, library, advice):
         )
 
 
-def refuse(what, known, library):
+def refuse(what, known, library, advice="Export the backbone instead."):
     """Raises `ValueError`: something has no counterpart in another library."""
-    raise ValueError(
-        f"{what} has no counterpart in {library}. These have: {known}. Export the backbone instead."
-    )
+    raise ValueError(f"{what} has no counterpart in {library}. These have: {known}. {advice}")
 
 
 def _module(name):

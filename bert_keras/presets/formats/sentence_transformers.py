@@ -24,6 +24,8 @@ import contextlib
 import os
 from pathlib import Path
 
+import numpy as np
+
 from bert_keras.answers.similarity import SIMILARITIES
 from bert_keras.checks import check_choice, check_int, check_not_empty, check_shape
 from bert_keras.engine.atomic_files import read_json, write_json
@@ -302,10 +304,9 @@ def _read_pooling(folder):
             f"{path} has the pooling {modes}. Supported: one of {sorted(_POOLINGS)}. Pass both "
             "`pooling` and `normalize` to use others than those of its training."
         )
-    return {
-        "pooling": _POOLINGS[modes[0]],
-        "include_prompt": config.get("include_prompt", True),
-    }
+    advice = "Embedders pool the prompt's tokens too."
+    check_choice(f"include_prompt` in `{path}", config.get("include_prompt", True), (True,), advice)
+    return {"pooling": _POOLINGS[modes[0]]}
 
 
 def _read_projection(folder):
@@ -343,7 +344,6 @@ def write_settings(folder, task):
     flags = {flag: mode == theirs[task.pooling] for flag, mode in _OLD_FLAGS.items()}
     (folder / paths[1]).mkdir(exist_ok=True)
     pooling = {"word_embedding_dimension": task.backbone.hidden_dim, **flags}
-    pooling["include_prompt"] = task.include_prompt
     write_json(folder / paths[1] / "config.json", pooling)
     if projection := task.projection:
         advice = "sentence-transformers has these."
@@ -383,8 +383,9 @@ def _write_router(folder, task, of_documents):
     queries = folder / "query_0_SparseStaticEmbedding"
     queries.mkdir(exist_ok=True)
     task.tokenizer.save(queries, task.backbone.input_names)
-    table = task.query_table[: task.tokenizer.vocabulary_size]
-    write_checkpoint(queries, {"weight": table}, metadata={"format": "pt"})
+    weights = [task.query_weights.get(token, 0.0) for token in task.tokenizer.vocabulary]
+    tensors = {"weight": np.array(weights, "float32")}
+    write_checkpoint(queries, tensors, metadata={"format": "pt"})
     write_json(queries / "config.json", {"frozen": True})
     of_queries = {queries.name: f"{_SPARSE_PACKAGE}.SparseStaticEmbedding"}
     router = {
