@@ -351,7 +351,8 @@ READERS = {
     "sst2": "columns = [datasets.load_glue('SST-2', folder, 'dev').texts]",
     "sst2_train": "columns = [datasets.load_glue('SST-2', folder, 'train').texts]",
     "mrpc": "columns = datasets.load_glue('MRPC', folder, 'dev').texts",
-    "imdb": "columns = [datasets.load_imdb(folder, 'test').texts]",
+    "imdb": "import pathlib; paths = sorted(pathlib.Path(folder).glob('test/*/*_*.txt')); "
+    "columns = [[path.read_text('utf-8') for path in paths]]",
     None: f"columns = [datasets.load_sentiment_sentences({SENTENCES!r})[0].texts]",
 }
 

@@ -35,7 +35,7 @@ from absl import app, flags
 
 import bert_keras
 from bert_keras.cli.text_rows import answers_to
-from bert_keras.corpora.shards import open_shard, write_shard
+from bert_keras.corpora.shards import read_shard, write_shard
 
 FLAGS = flags.FLAGS
 flags.DEFINE_integer("times", 60, "Of each kind and each way.", 1)
@@ -154,7 +154,7 @@ KINDS = {
     "x.weights.h5": (lambda model, path: model.save_weights(path), numbers_of_weights),
     "preset": (lambda model, path: model.save_to_preset(path), FROM_PRESET),
     "huggingface": (lambda model, path: model.export_to_huggingface(path), FROM_PRESET),
-    "shard": (save_shard, lambda path: np.unique(open_shard(path)[0]["token_ids"])),
+    "shard": (save_shard, lambda path: np.unique(read_shard(path)["token_ids"])),
     "checkpoint": (save_checkpoint, numbers_in_checkpoint),
     "answers.jsonl": (save_answers, numbers_in_answers),
 }

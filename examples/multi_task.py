@@ -12,8 +12,11 @@
 # (chance is 0.500 and 0.333); PyTorch, three seeds, 25 seconds of one core each.
 
 # %%
+import csv
+
 import keras
 import numpy as np
+import pandas
 from keras import layers
 
 import bert_keras
@@ -29,9 +32,9 @@ SITES = {"amazon": "amazon_cells_labelled", "imdb": "imdb_labelled", "yelp": "ye
 texts, sentiments, sites = [], [], []
 for number, file in enumerate(SITES.values()):
     path = f"examples/data/sentiment_labelled_sentences/{file}.txt"
-    table = datasets.read_table(path, [0, 1], header=False)
-    texts += table[0]
-    sentiments += map(int, table[1])
+    table = pandas.read_csv(path, sep="\t", header=None, quoting=csv.QUOTE_NONE)
+    texts += table[0].tolist()
+    sentiments += table[1].tolist()
     sites += [number] * len(table[0])
 kept, held_out = datasets.split_indices(texts, 0.2, strata=sites)
 labels = {"sentiment": np.array(sentiments), "site": np.array(sites)}

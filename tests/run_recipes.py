@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Task -> its data set, and further flags.
 TASKS = {
     "text_classification": ("rte", "--dataset=RTE", "--learning_rate=5e-5,3e-5"),
-    "long_text_classification": ("imdb", "--strategy=head_tail,mean"),
+    "long_text_classification": ("sst2", "--dataset=SST-2", "--combine=max"),
     "token_classification": ("wnut17", "--crf"),
     "question_answering": ("squad_v1",),
     "multiple_choice": ("swag_sample",),

@@ -3,7 +3,6 @@
 import contextlib
 import importlib
 import os
-import signal
 import sys
 import warnings
 
@@ -28,15 +27,10 @@ def prepare():
     does not need.
 
     The package calls it when it is imported by its command, `bert-keras` or `python -m bert_keras`.
-    Until `started` is called, Ctrl-C ends the process at once.
     """
     if "--traceback" not in sys.argv:
         _silence_libraries()
         warnings.formatwarning = lambda message, *rest, **further: f"{message}\n"
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            # Ctrl-C during the import of Keras would print a traceback.
-            with contextlib.suppress(ValueError):  # Only the main thread may do this.
-                signal.signal(signal.SIGINT, signal.SIG_DFL)
     # TensorFlow itself does so only on processors with AVX-512 (docs/benchmarks.md has the times).
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     command, source = (*sys.argv[1:3], "", "")[:2]
@@ -60,12 +54,6 @@ def wants_help(arguments):
     """Whether the help is among the arguments before `--`."""
     before = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return not {"-h", "--help", "-help", "-?"}.isdisjoint(before)
-
-
-def started():
-    """Makes Ctrl-C raise `KeyboardInterrupt` again."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _import_keras_alone():

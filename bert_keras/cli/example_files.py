@@ -15,8 +15,8 @@ from bert_keras.cli.options import LAYOUT, passed_flags
 from bert_keras.datasets.labelled_texts import ExampleSet
 from bert_keras.datasets.reviews import SENTIMENT_SENTENCES_FILES
 
-# The known sets besides those of GLUE, by their files.
-SENTIMENT, IMDB = "sentiment_sentences", "imdb"
+# The known set besides those of GLUE, by its files.
+SENTIMENT = "sentiment_sentences"
 # Flags of files with texts that decide how `datasets.read_texts` reads them.
 TEXT_FLAGS = ("problem_type", "label_separator", *(option.name for option in LAYOUT))
 
@@ -169,13 +169,6 @@ def check_columns(kind, flags):
         )
 
 
-def read_splits(kind, flags):
-    """Returns the `Splits` of a `Kind` that the flags of `train` name."""
-    check_paths(flags)
-    check_columns(kind, flags)
-    return kind.read(flags)
-
-
 def check_paths(flags):
     """Refuses paths that do not exist, or would not be read."""
     names = ("data_dir", "train_file", "dev_file", "test_file")
@@ -231,14 +224,13 @@ def files_by_name(folder):
     return files
 
 
-def read_parts(flags, read_file, check=None):
+def read_parts(flags, read_file):
     """Returns the `Splits` of the flags' files; a missing one is held out from another.
 
     Args:
         flags: values of the flags of `train`.
         read_file: function from a path, a part's name and the training examples, `None` for
             themselves, to examples, which may lack labels if the part is `"test"`.
-        check: function that refuses examples which cannot be split.
     """
     files = files_of(flags)
     source = files["train"] or files["dev"]
@@ -246,8 +238,6 @@ def read_parts(flags, read_file, check=None):
     dev = read_file(files["dev"], "dev", train) if files["train"] and files["dev"] else None
     test = read_file(files["test"], "test", train) if files["test"] else None
     if dev is None:
-        if check is not None:
-            check(train)
         train, dev = hold_out(train, source, "dev" if files["train"] else "training")
     return Splits(train, dev, test)
 
@@ -289,23 +279,16 @@ def known_set(flags):
     names = {*os.listdir(folder)} if os.path.isdir(folder) else set()
     if names.issuperset(SENTIMENT_SENTENCES_FILES):
         return SENTIMENT
-    is_imdb = not names.isdisjoint(("aclImdb", "train"))
-    return IMDB if is_imdb else datasets.detect_glue_task(folder)
+    return datasets.detect_glue_task(folder)
 
 
 def _read_text_file(flags, path, label_names=None, **options):
     """Returns the texts of a file of the known set, or of one whose columns the flags name."""
     known = known_set(flags)
-    if known not in (None, SENTIMENT, IMDB):
+    if known not in (None, SENTIMENT):
         return datasets.read_examples(path, datasets.get_glue_task(known))
     options = {name: flags[name].value for name in TEXT_FLAGS if name in flags} | options
-    try:
-        return datasets.read_texts(path, flags.columns, flags.label_column, label_names, **options)
-    except ValueError as error:
-        if not datasets.is_tagged(path):
-            raise
-        advice = "It seems to hold tagged words, on which `train token_classification` trains."
-        raise ValueError(f"{error} {advice}") from error
+    return datasets.read_texts(path, flags.columns, flags.label_column, label_names, **options)
 
 
 def _read_texts(flags, **options):
@@ -327,9 +310,6 @@ def _read_known(known, folder):
     """Returns the `Splits` of a known set in a folder with its original files."""
     if known == SENTIMENT:
         return Splits(*datasets.load_sentiment_sentences(folder))
-    if known == IMDB:
-        train, test = (datasets.load_imdb(folder, part) for part in ("train", "test"))
-        return Splits(*hold_out(train), test)
     found, files = {}, datasets.get_glue_task(known).files
     for part in ("train", "dev", "test_labelled", "test", "dev_mismatched"):
         if part in files:
@@ -427,7 +407,7 @@ def read_tags(flags):
     """Returns the `Splits` of sentences of tagged words.
 
     Raises:
-        ValueError: a tag marks no entity though most do, or the tags are texts. The message names
+        ValueError: a tag marks no entity though most do. The message names
             the file.
     """
     paths = []
@@ -438,13 +418,12 @@ def read_tags(flags):
         paths.append(path)
         return _read_tag_file(flags, path, may_lack_tags=part == "test")
 
-    def check(train, *others):
-        tags = datasets.tag_names(train, *filter(None, others))
-        _check_tags(flags, paths, tags, train)
-        return tags
-
-    splits = read_parts(flags, read_file, check)
-    tags = check(*splits[:3])
+    splits = read_parts(flags, read_file)
+    tags = datasets.tag_names(*filter(None, splits[:3]))
+    rule = "of a scheme of entities: O, or a prefix and a type, such as B-PER"
+    for tag in metrics.find_odd_tags(tags)[:1]:
+        for path in paths:
+            _refuse_tag(flags, path, tag, rule)
     return splits._replace(settings={"num_classes": len(tags), "label_names": tags})
 
 
@@ -462,32 +441,10 @@ def _read_tag_file(flags, path, **options):
     return datasets.read_conll(path, **options)
 
 
-def _check_tags(flags, paths, tags, train):
-    """Refuses tags that are texts or typing errors; prints those that no example teaches."""
-    num_words = sum(map(len, train.words))
-    if len(tags) > max(50, num_words // 10):
-        raise ValueError(
-            f"{paths[0]} must hold words with their tags in columns. Received: {len(tags)} "
-            f"different tags, such as {tags[-1][:60]!r}, of {num_words} words. Name the columns by "
-            "--word_column and --tag_column, or pass a folder of such files."
-        )
-    rule = "of a scheme of entities: O, or a prefix and a type, such as B-PER"
-    known = {*datasets.tag_names(train)}
-    for path in paths:
-        for tag in metrics.find_odd_tags(tags)[:1]:
-            _refuse_tag(flags, path, tag, rule)
-        for tag in tags:
-            if tag not in known and (place := _place_of(flags, path, tag)) is not None:
-                print(f"{path}, {place}: no training sentence has the tag {tag!r}.")
-
-
-def _place_of(flags, path, tag):
-    return datasets.find_tag(path, tag, **_tag_columns(flags), label_names=flags.label_names)
-
-
 def _refuse_tag(flags, path, tag, rule):
     """Raises `ValueError` if a file has a tag."""
-    if (place := _place_of(flags, path, tag)) is not None:
+    names = {"label_names": flags.label_names, **_tag_columns(flags)}
+    if (place := datasets.find_tag(path, tag, **names)) is not None:
         raise ValueError(
             f"{path}, {place}: each tag must be {rule}. Received: {tag!r}. Correct the file "
             "or --tag_column."
@@ -509,7 +466,7 @@ def read_labelled_tags(flags, path, model):
 
 def read_questions(flags):
     """Returns the `Splits` of questions on contexts."""
-    splits = read_parts(flags, lambda path, *_: _read_question_file(path), _check_contexts)
+    splits = read_parts(flags, lambda path, *_: _read_question_file(path))
     metric = _choose_metric(flags, splits.dev, *files_of(flags).values())
     train = splits.train.measured_by(metric)
     if train.labels and not any(e.spans or e.is_impossible for e in train.examples):
@@ -536,14 +493,6 @@ def _read_question_file(path):
     if mismatches:
         print(f"{path}: {len(mismatches)} answers are not in the context at 'answer_start'.")
     return Questions([example.context for example in usable], usable)
-
-
-def _check_contexts(examples):
-    if (count := len({*examples.contexts})) < 2:
-        raise ValueError(
-            "A file must hold questions on at least two contexts to be split. Received: "
-            f"{len(examples)} questions on {count}. Pass another file by --dev_file."
-        )
 
 
 def _choose_metric(flags, examples, *paths):

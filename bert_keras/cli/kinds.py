@@ -5,7 +5,6 @@ adds what only files and runs need: how they are read, trained on and measured.
 """
 
 import inspect
-import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from bert_keras.training import CosineRegression, MultipleNegativesRanking
 
 PROBLEM_TYPES = ("single_label", "multi_label", "regression")
 TRUNCATIONS = ("head", "tail", "head_tail")
+COMBINATIONS = ("mean", "max")
 POOLING = Option("pooling", str, None, "pooler, cls, mean or max; by default the checkpoint's own.")
 COLUMNS = (
     Option("dataset", str, None, "Name of the known dataset that the files are of, such as MRPC."),
@@ -61,14 +61,11 @@ class Kind(NamedTuple):
         num_columns: the least and the most columns of texts in the user's own files; `()` for
             files without such columns.
         needs: names of the packages that measuring needs.
-        choose_model: function from the class, the arguments of `from_preset` and the setting of a
-            trial to the class and its arguments.
         compile_options: function from flags to further arguments of `compile`.
         fit_options: function from flags, `Splits` and a model to the examples as arguments of
             `fit`.
         reference_scores: function from flags, `Splits` and a function that makes models, whose
             arguments replace those of the flags, to dicts of scores to compare with, by name.
-        contents: function from examples to what their checksum is made of.
         cuts_all: bool, whether `--sample` also cuts the sets to measure on.
         keeps_answers: bool, whether the answers on the dev set are written too.
     """
@@ -85,11 +82,9 @@ class Kind(NamedTuple):
     defaults: dict[str, Any] = {}  # noqa: RUF012
     num_columns: tuple[int, ...] = ()
     needs: tuple[str, ...] = ()
-    choose_model: Callable = lambda cls, options, setting: (cls, options)
     compile_options: Callable = lambda flags: {}
     fit_options: Callable = example_files.fit_options
     reference_scores: Callable = lambda flags, splits, make: {}
-    contents: Callable = lambda examples: [getattr(examples, name) for name in examples.columns]
     cuts_all: bool = False
     keeps_answers: bool = False
 
@@ -102,17 +97,6 @@ class Kind(NamedTuple):
 def _task_of(head):
     """Returns the class of the task of a head."""
     return getattr(bert_keras, TASK_OF_HEAD[head])
-
-
-def _long_model(cls, options, setting):
-    """Returns the class and the arguments that shorten long texts, or read them in windows."""
-    strategy, left_out = setting["strategy"], {"problem_type", "keep"}
-    if strategy in TRUNCATIONS:
-        cls, new = _TEXTS.model_class, {"truncation": strategy}
-        left_out |= {"num_windows", "stride"}
-    else:
-        new = {"combine": strategy, "truncation": options["keep"]}
-    return cls, {name: x for name, x in options.items() if name not in left_out} | new
 
 
 def _loss_of_pairs(flags):
@@ -150,18 +134,10 @@ KINDS = (
             POOLING,
             Option("num_windows", int, 4, "Most windows to read in a document.", 1),
             Option("stride", int, None, "Tokens between two windows; by default no overlap.", 1),
-            Option("keep", TRUNCATIONS, "head", "Which windows to keep in longer documents."),
-        ),
-        training=(
-            Option(
-                "strategy",
-                [(*TRUNCATIONS, "mean", "max")],
-                ["head_tail"],
-                "Keep head, tail or both of --max_length tokens, or combine windows in this way.",
-            ),
+            Option("combine", COMBINATIONS, "mean", "How the vectors of windows are combined."),
+            Option("truncation", TRUNCATIONS, "head", "Which windows to keep of long documents."),
         ),
         num_columns=(1, 1),
-        choose_model=_long_model,
         cuts_all=True,
     ),
     Kind(
@@ -206,7 +182,6 @@ KINDS = (
         ),
         defaults={"max_length": 384},
         fit_options=example_files.fit_options_of_questions,
-        contents=operator.attrgetter("examples"),
         cuts_all=True,
         keeps_answers=True,
     ),

@@ -27,7 +27,6 @@ begin with a hyphen. The environment variable KERAS_BACKEND selects the backend.
 COMMAND -h` lists the flags of a command.
 """
 
-import difflib
 import functools
 import importlib
 import logging
@@ -38,9 +37,10 @@ import warnings
 from bert_keras.answers.answerer import Option
 from bert_keras.answers.catalog import ANSWERERS
 from bert_keras.checks import check_exists, refuse_options
-from bert_keras.cli import bootstrap, errors, serve, sources, text_rows
+from bert_keras.cli import errors, serve, sources, text_rows
 from bert_keras.cli.bootstrap import WITH_OWN_FLAGS, wants_help
 from bert_keras.cli.options import LAYOUT, TRACEBACK, parse_all, wants_traceback
+from bert_keras.datasets.conll import is_tagged
 from bert_keras.datasets.table import format_of
 from bert_keras.version import __version__
 
@@ -104,7 +104,6 @@ ABOUT = {
 
 def run():
     """Runs the command that the arguments of the process name."""
-    bootstrap.started()
     command = "".join(sys.argv[1:2])
     if command in WITH_OWN_FLAGS:
         module = importlib.import_module(f"bert_keras.cli.{WITH_OWN_FLAGS[command]}")
@@ -141,10 +140,9 @@ def main(arguments):
         return
     if name not in ABOUT:
         names = (*ABOUT, *WITH_OWN_FLAGS)
-        close = difflib.get_close_matches(name, names, 1)
         raise ValueError(
             f"Write a command, one of {', '.join(names)}; see --help. Received: "
-            f"{' '.join(arguments) or 'nothing'}.{f' Did you mean {close[0]}?' if close else ''}"
+            f"{' '.join(arguments) or 'nothing'}."
         )
     flags, words = parse_all(f"bert-keras {name}", *help_of(name), arguments[1:])
     if not words:
@@ -241,10 +239,11 @@ def _rows(name, flags, columns, arguments, output_format):
     unused = {"--columns": flags.columns} if input_format == "text" and len(columns) == 1 else {}
     refuse_options(rule, unused, "Choose --input_format csv, or another one with columns.")
     options = {option.name: flags[option.name].value for option in LAYOUT}
-    rows, layout = None, ()
-    if not (flags.columns or flags.input_format or any(x is not None for x in options.values())):
-        rows = text_rows.read_annotated(name, flags.input, input_format, columns)
-    if rows is None:
+    layout, is_file = (), flags.input not in (None, "-")
+    is_text = is_file and input_format == "text" and flags.input_format is None
+    if name == "tag" and is_text and {*options.values()} == {None} and is_tagged(flags.input):
+        rows = text_rows.rows_of_tagged(flags.input)
+    else:
         has_list = name == "choose"
         rows = text_rows.read_rows(flags.input, input_format, columns, has_list, **options)
     if output_format == "csv":

@@ -6,14 +6,7 @@ r"""Make pre-training examples from text files: pairs of segments, to be masked 
 Reads plain or gzip UTF-8 text, in English and Chinese. Blank lines separate documents, or each file
 is one. Sentences are on lines of their own (`--sentences_per_line`), or found by rules. Writes
 shards, the tokenizer and manifest.json. After a kill the same command continues. Masks are drawn
-anew in each epoch when the shards are read, unless `--static_masking` draws them now.
-
-    bert-keras pretraining-data --records 'tf_examples.tfrecord*' \
-        --vocabulary vocab.txt --output_dir data/train
-
-`--records` converts files of google-research/bert's create_pretraining_data.py instead, with the
-same examples and masks, for training without TensorFlow. If all pairs follow one another, they
-count as rows of full sentences.
+anew in each epoch when the shards are read.
 """
 
 import json
@@ -24,28 +17,20 @@ import time
 
 from absl import logging
 
-from bert_keras.checks import refuse_options
-from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse, passed_flags
-from bert_keras.corpora import create_pretraining_data, import_records
+from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse
+from bert_keras.corpora import create_pretraining_data
 from bert_keras.corpora.text_files import expand
-from bert_keras.preprocessing import Masking
 from bert_keras.tokenizers import Tokenizer
 
-INVALID_BYTES = Option(
-    "invalid_bytes", ("strict", "replace"), "strict", "Refuse or replace bytes that are not UTF-8."
-)
 INPUT = (
     Option(
         "input",
         list,
-        None,
-        "Text files, folders of .txt and .txt.gz, or patterns with *, separated by commas; also "
-        "addresses such as s3://bucket/books/.",
+        REQUIRED,
+        "Text files, folders of .txt and .txt.gz, or patterns with *, separated by commas.",
     ),
-    Option("records", list, None, "TFRecord files instead of --input."),
     Option("documents", ("blank_line", "file"), "blank_line", "What separates two documents."),
     Option("sentences_per_line", bool, False, "Each line is a sentence; do not split lines."),
-    INVALID_BYTES,
 )
 TOKENIZER = (
     Option("vocabulary", str, REQUIRED, "vocab.txt, tokenizer.json, or a checkpoint's folder."),
@@ -60,24 +45,11 @@ EXAMPLES = (
         "next_sentence",
         "Pairs as in BERT, pairs as in ALBERT, or rows of full sentences as in RoBERTa.",
     ),
-    Option("duplicates", int, 1, "Passes over the text, each with other pairs and masks."),
+    Option("duplicates", int, 1, "Passes over the text, each with other pairs."),
     Option("short_probability", float, 0.1, "Share of examples with a shorter target length."),
     Option("random_probability", float, 0.5, "Share of pairs whose second segment is random."),
     Option("short_per", ("example", "document"), "example", "What a target length is drawn for."),
-    Option("seed", int, 0, "Seed of the pairs, the order and the masks."),
-    Option("static_masking", bool, False, "Mask once, now, instead of anew in each epoch."),
-)
-MASKING = (
-    Option("mask_rate", float, 0.15, "Share of the tokens to predict."),
-    Option("mask_share", float, 0.8, "Share of these replaced by [MASK]."),
-    Option("random_share", float, 0.1, "Share of these replaced by a random token."),
-    Option(
-        "mask_strategy",
-        ("pieces", "whole_words", "spans", "n_grams"),
-        "pieces",
-        "What is masked as a unit.",
-    ),
-    Option("max_predictions", int, None, "Most predictions in a row; by default by its length."),
+    Option("seed", int, 0, "Seed of the pairs and the order."),
 )
 OUTPUT = (
     Option("output_dir", str, REQUIRED, "Folder to write."),
@@ -85,28 +57,26 @@ OUTPUT = (
     Option("num_workers", int, None, "Processes; by default by the size of the input."),
     TRACEBACK,
 )
-GROUPS = {
-    "Input": INPUT,
-    "Tokenizer": TOKENIZER,
-    "Examples": EXAMPLES,
-    "For --static_masking": MASKING,
-    "Output": OUTPUT,
-}
+GROUPS = {"Input": INPUT, "Tokenizer": TOKENIZER, "Examples": EXAMPLES, "Output": OUTPUT}
 
 
 def main(arguments):
     """Runs the command with the arguments after `pretraining-data`."""
     flags = parse("pretraining-data", __doc__, GROUPS, arguments)
-    check_flags(flags)
     settings = {"lowercase": flags.lowercase} if flags.lowercase is not None else {}
     tokenizer = Tokenizer.load(flags.vocabulary, **settings)
     started = time.perf_counter()
     logging.set_verbosity(logging.INFO)  # For `report`.
-    if flags.records:
-        paths = expand("--records", flags.records)
-        manifest = import_records(paths, tokenizer, flags.output_dir, report)
-    else:
-        manifest = make_examples(flags, tokenizer)
+    names = [option.name for option in EXAMPLES]
+    names += ["documents", "sentences_per_line", "examples_per_shard", "num_workers"]
+    manifest = create_pretraining_data(
+        expand("--input", flags.input),
+        tokenizer,
+        flags.output_dir,
+        word_segmenter=word_segmenter(flags.word_segmenter),
+        progress=report,
+        **{name: flags[name].value for name in names},
+    )
     seconds = time.perf_counter() - started
     megabytes = manifest["counts"]["bytes"] / 1e6
     summary = {
@@ -118,42 +88,6 @@ def main(arguments):
         "megabytes_per_second": round(megabytes * flags.duplicates / seconds, 2),
     }
     print(json.dumps(summary), flush=True)
-
-
-def check_flags(flags):
-    """Refuses no input, two inputs, and flags without an effect."""
-    if (flags.input is None) == (flags.records is None):
-        raise ValueError("Pass either --input or --records. Received: both, or neither.")
-    unused, rule = (), ""
-    if flags.records:
-        used = ("records", "vocabulary", "lowercase", "output_dir", "traceback")
-        unused = [name for name in flags if name not in used]
-        rule = "--records keeps the examples as they are"
-    elif not flags.static_masking:
-        unused = [option.name for option in MASKING]
-        rule = "These flags are for --static_masking; other masks are set when the data is read"
-    refuse_options(rule, passed_flags(flags, unused), "Leave them out.")
-
-
-def make_examples(flags, tokenizer):
-    """Returns the manifest of the examples from `--input`."""
-    names = [option.name for option in EXAMPLES if option.name != "static_masking"]
-    names += ["documents", "sentences_per_line", "examples_per_shard", "num_workers"]
-    return create_pretraining_data(
-        expand("--input", flags.input),
-        tokenizer,
-        flags.output_dir,
-        masking=masking_of(flags) if flags.static_masking else None,
-        word_segmenter=word_segmenter(flags.word_segmenter),
-        errors=flags.invalid_bytes,
-        progress=report,
-        **{name: flags[name].value for name in names},
-    )
-
-
-def masking_of(flags):
-    """Returns the `Masking` of the flags."""
-    return Masking(*(flags[option.name].value for option in MASKING))
 
 
 def report(message):

@@ -14,10 +14,9 @@ OUTPUT_DIR/final/generator.
 After a kill the same command continues, with the same losses as an uninterrupted run. Two folders
 in --data_dir, with rows of 128 and of 512 tokens, are the two phases of the paper. More are
 possible, such as a first one with 32 tokens, in which a small model learns attention sooner.
---learning_rate takes one rate for the whole run, or one for each phase. The model is the preset
-OUTPUT_DIR/final, the log is OUTPUT_DIR/metrics.jsonl, and the last line printed is JSON. Its
-seconds count all training steps, before and after a kill. The environment variable KERAS_BACKEND
-selects the backend.
+The model is the preset OUTPUT_DIR/final, the log is OUTPUT_DIR/metrics.jsonl, and the last line
+printed is JSON. Its seconds count all training steps, before and after a kill. The environment
+variable KERAS_BACKEND selects the backend.
 """
 
 import contextlib
@@ -34,10 +33,8 @@ import bert_keras
 from bert_keras import distribution, plots, training
 from bert_keras.checks import refuse_options
 from bert_keras.cli import devices
-from bert_keras.cli.make_pretraining_data import MASKING, masking_of
-from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse, passed_flags
+from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse
 from bert_keras.corpora import PretrainingBatches, read_manifest
-from bert_keras.datasets.remote import check_local
 from bert_keras.engine.malloc import keep_freed_memory
 from bert_keras.preprocessing import Masking
 
@@ -48,7 +45,18 @@ MODELS = {
     "replaced_tokens": bert_keras.ReplacedTokenDetection,
 }
 OPTIMIZERS = {"adamw": training.AdamW, "lamb": training.Lamb}
-JIT_COMPILE = {"auto": "auto", "true": True, "false": False}
+MASKING = (
+    Option("mask_rate", float, 0.15, "Share of the tokens to predict."),
+    Option("mask_share", float, 0.8, "Share of these replaced by [MASK]."),
+    Option("random_share", float, 0.1, "Share of these replaced by a random token."),
+    Option(
+        "mask_strategy",
+        ("pieces", "whole_words", "spans", "n_grams"),
+        "pieces",
+        "What is masked as a unit.",
+    ),
+    Option("max_predictions", int, None, "Most predictions in a row; by default by its length."),
+)
 DATA = (
     Option("data_dir", list, REQUIRED, "Folder of examples, or one for each phase."),
     Option("heldout_dir", list, [], "Folder to measure on, or one for each phase."),
@@ -86,17 +94,16 @@ TRAINING = (
     Option("optimizer", tuple(OPTIMIZERS), "adamw", "lamb is for very large batches."),
     Option(
         "learning_rate",
-        list,
-        ["5e-4"],
-        "Peak of one rise and fall over all steps, or one peak for each phase, which rises and "
-        "falls to 0 on its own. The paper uses 1e-4 for its larger models.",
+        float,
+        5e-4,
+        "Peak of one rise and fall over all steps. The paper uses 1e-4 for its larger models.",
+        0.0,
     ),
     Option("warmup", float, 0.1, "Share of the steps with a rising rate; in the paper 0.01."),
     Option("weight_decay", float, 0.01, "Weight decay of kernels and embeddings."),
     Option("clip_norm", float, 1.0, "Largest norm of all gradients together."),
     Option("devices", int, None, devices.ABOUT, 1),
     Option("seed", int, 0, "Seed of weights, dropout, order and masks."),
-    Option("jit_compile", tuple(JIT_COMPILE), "auto", "Whether to compile with XLA."),
 )
 OUTPUT = (
     Option("output_dir", str, REQUIRED, "Folder for checkpoints, log and model."),
@@ -134,9 +141,7 @@ def main(arguments):
     keep_freed_memory()
     manifest_of.cache_clear()
     devices.share(flags.devices, ["pretrain", *arguments])
-    check_local("--output_dir", flags.output_dir)
     phases = plan_phases(flags)
-    peak_rates(flags)
     objective = choose_objective(flags, phases)
     check_batches(flags, phases)
     keras.utils.set_random_seed(flags.seed)
@@ -149,7 +154,7 @@ def main(arguments):
     )
     if checkpoint.step:
         print(f"Continuing after step {checkpoint.step}.", flush=True)
-    model.compile(make_optimizer(flags, phases), jit_compile=JIT_COMPILE[flags.jit_compile])
+    model.compile(make_optimizer(flags))
     checkpoint.restore(model)
     is_first = distribution.process()[0] == 0
     log = training.TrainingLog(
@@ -206,26 +211,16 @@ def phase_shares(flags):
     num_phases = len(flags.data_dir)
     if flags.shares is None and num_phases <= 2:
         return [0.9, 0.1] if num_phases == 2 else [1.0]
-    rule = f"{num_phases} numbers from 0 with the sum 1, one for each folder of --data_dir"
-    return _numbers(flags, "shares", rule, [num_phases], lambda x: abs(sum(x) - 1) <= 1e-6)
-
-
-def peak_rates(flags):
-    """Returns `--learning_rate` as floats: one for the whole run, or one for each phase."""
-    num_phases = len(flags.data_dir)
-    rule = f"one number from 0, or one for each of the {num_phases} folders of --data_dir"
-    return _numbers(flags, "learning_rate", rule, [1, num_phases])
-
-
-def _numbers(flags, name, rule, counts, fits=lambda numbers: True):
-    """Returns the values of a flag as floats from 0; raises `ValueError` unless they fit."""
-    texts, numbers = flags[name].value, []
+    shares = []
     with contextlib.suppress(ValueError):
-        numbers = [float(text) for text in texts or ()]
-    is_right = len(numbers) in counts and all(0 <= x < math.inf for x in numbers)
-    if not (is_right and fits(numbers)):
-        raise ValueError(f"--{name} must be {rule}. Received: {texts}.")
-    return numbers
+        shares = [float(text) for text in flags.shares or ()]
+    is_whole = all(x >= 0 for x in shares) and abs(sum(shares) - 1) <= 1e-6
+    if len(shares) != num_phases or not is_whole:
+        raise ValueError(
+            f"--shares must be {num_phases} numbers from 0 with the sum 1, one for each folder of "
+            f"--data_dir. Received: {flags.shares}."
+        )
+    return shares
 
 
 def choose_objective(flags, phases):
@@ -276,10 +271,6 @@ def check_batches(flags, phases):
         make_batches(flags, phase.data, phase.batch_size)
         if phase.heldout:
             make_batches(flags, phase.heldout, phase.batch_size, shuffle=False)
-    if all(manifest_of(folder)["masking"] for folder in all_folders(phases)):
-        masking = passed_flags(flags, [option.name for option in MASKING])
-        advice = "Leave them out, or make the data without it."
-        refuse_options("Data made with --static_masking keeps its masks", masking, advice)
 
 
 def check_fits(model, phases):
@@ -288,16 +279,12 @@ def check_fits(model, phases):
     expected = splitting(tokenizer)
     for folder in all_folders(phases):
         length = manifest_of(folder)["sequence_length"]
-        of_data = bert_keras.Tokenizer.load(folder)
-        actual = splitting(of_data)
-        differences = sorted(n for n in expected | actual if actual.get(n) != expected.get(n))
-        if of_data.vocabulary != tokenizer.vocabulary:
-            differences.insert(0, "vocabulary")
+        actual = splitting(bert_keras.Tokenizer.load(folder))
+        differences = [name for name, value in expected.items() if actual[name] != value]
         if differences:
             raise ValueError(
                 f"All data must be made with the model's tokenizer. Received: {folder}, made with "
-                f"another {', '.join(differences)} ({of_data.vocabulary_size} tokens; the model's "
-                f"has {tokenizer.vocabulary_size}). Make the data with the model's: "
+                f"another {' and '.join(differences)}. Make the data with the model's: "
                 "bert-keras pretraining-data --vocabulary."
             )
         if positions is not None and length > positions:
@@ -308,28 +295,16 @@ def check_fits(model, phases):
 
 
 def splitting(tokenizer):
-    """Returns the settings of a tokenizer by which text becomes pieces, by name."""
-    settings = {}
-    for part in ("normalizer", "pre_tokenizer", "model"):
-        settings |= {f"{part} ({name})": v for name, v in (tokenizer.settings[part] or {}).items()}
-    accents = "normalizer (strip_accents)"
-    if accents in settings and settings[accents] is None:  # In BERT, accents follow the case.
-        settings[accents] = settings["normalizer (lowercase)"]
-    return settings
+    """Returns what decides how a tokenizer splits text into pieces, by name."""
+    parts = {x: {**(tokenizer.settings[x] or {})} for x in ("normalizer", "pre_tokenizer", "model")}
+    if parts["normalizer"].get("strip_accents", "") is None:  # In BERT, accents follow the case.
+        parts["normalizer"]["strip_accents"] = parts["normalizer"]["lowercase"]
+    return {"vocabulary": tokenizer.vocabulary, **parts}
 
 
 def settings(flags, phases, model):
-    """Returns everything that the losses depend on: flags, checksums of the data, the backend.
-
-    Different ways to write the same value give the same setting.
-    """
+    """Returns everything that the losses depend on: flags, checksums of the data, the backend."""
     values = {name: flags[name].value for name in flags if name not in NOT_SETTINGS}
-    if flags.shares is not None:
-        values["shares"] = [f"{share:.15g}" for share in phase_shares(flags)]
-    rates = peak_rates(flags)
-    values["learning_rate"] = rates if len(rates) > 1 else rates[0]
-    if flags.evaluate_every == flags.checkpoint_every:
-        values["evaluate_every"] = None
     if flags.preset:
         config = json.dumps(model.backbone.get_config(), sort_keys=True, default=str)
         values["backbone"] = hashlib.sha256(config.encode()).hexdigest()[:16]
@@ -348,11 +323,8 @@ def digest(folder):
 
 
 def make_model(flags, phases, objective):
-    """Returns the preset's model, or one with random weights, with the last phase's masking."""
-    data_masking = manifest_of(phases[-1].data)["masking"]
-    # The masking of imported records is unknown.
-    is_known = data_masking is not None and "imported" not in data_masking
-    masking = Masking.from_config(data_masking) if is_known else masking_of(flags)
+    """Returns the preset's model, or one with random weights."""
+    masking = masking_of(flags)
     if flags.preset:
         return load_model(flags, MODELS[objective], masking=masking)
     tokenizer = bert_keras.Tokenizer.load(phases[0].data)
@@ -392,17 +364,16 @@ def load_model(flags, task, **options):
     return task.from_preset(flags.preset, backbone=backbone, dtype=flags.dtype, **options)
 
 
-def make_optimizer(flags, phases):
-    """Returns the optimizer of the flags, with one rise and fall of the rate, or one per phase."""
-    rates, steps = peak_rates(flags), [phase.last - phase.first for phase in phases]
-    # One rate is for all phases. A phase with a share of 0 has no schedule.
-    parts = zip(rates, steps if len(rates) > 1 else [flags.num_steps], strict=True)
-    schedule = training.PhasedSchedule(
-        [training.WarmupDecay(rate, n, flags.warmup) for rate, n in parts if n]
-    )
+def masking_of(flags):
+    """Returns the `Masking` of the flags."""
+    return Masking(*(flags[option.name].value for option in MASKING))
+
+
+def make_optimizer(flags):
+    """Returns the optimizer of the flags, with one rise and fall of the rate."""
     accumulation = flags.gradient_accumulation_steps
     return OPTIMIZERS[flags.optimizer](
-        schedule,
+        training.WarmupDecay(flags.learning_rate, flags.num_steps, flags.warmup),
         weight_decay=flags.weight_decay,
         global_clipnorm=flags.clip_norm,
         gradient_accumulation_steps=accumulation if accumulation > 1 else None,
@@ -414,17 +385,10 @@ def make_optimizer(flags, phases):
 
 def make_batches(flags, folder, batch_size, model=None, **options):
     """Returns the batches of a folder, with the inputs and labels of a model if there is one."""
-    is_masked = manifest_of(folder)["masking"] is not None
     if model is not None:
         options["has_next_sentence"] = isinstance(model, bert_keras.Pretraining)
         options["input_names"] = model.backbone.input_names
-    return PretrainingBatches(
-        folder,
-        batch_size,
-        masking=None if is_masked else masking_of(flags),
-        seed=flags.seed,
-        **options,
-    )
+    return PretrainingBatches(folder, batch_size, masking_of(flags), seed=flags.seed, **options)
 
 
 def train(flags, model, phase, checkpoint, log):

@@ -60,7 +60,7 @@ def layout_of(path, kind, columns, separator=None, encoding=None):
     with contextlib.ExitStack() as stack:
         if path in (None, "-"):
             head = _standard_input().peek()
-            lines = read_lines("standard input", "replace", io.BufferedReader(io.BytesIO(head)))
+            lines = read_lines("standard input", io.BufferedReader(io.BytesIO(head)))
         else:
             head = stack.enter_context(open(path, "rb")).read(4)
             lines = read_lines(path, encoding=encoding)
@@ -145,7 +145,7 @@ def chunks(rows, size):
 
 
 @contextlib.contextmanager
-def answers_to(path, kind, mark="", separator=",", header=()):
+def answers_to(path, kind, mark="", separator=","):
     """Yields a function that writes an answer to standard output, or to a file.
 
     The file is written whole or not at all.
@@ -157,7 +157,6 @@ def answers_to(path, kind, mark="", separator=",", header=()):
             columns too; lists and objects are cells of JSON. A class has its probability beside it.
         mark: str, what a CSV begins with.
         separator: str, what separates the columns of a CSV.
-        header: the columns of a CSV without rows.
     """
     with contextlib.nullcontext(sys.stdout) if path is None else _writing(path) as file:
         table, columns = None, ()
@@ -184,11 +183,9 @@ def answers_to(path, kind, mark="", separator=",", header=()):
                 options = {"lineterminator": "\n", "extrasaction": "ignore"}
                 table = csv.DictWriter(file, list(answer), delimiter=separator, **options)
                 table.writeheader()
-            table.writerow({name: _in_a_cell(value) for name, value in answer.items()})
+            table.writerow({name: in_a_cell(value) for name, value in answer.items()})
 
         yield write
-        if table is None and header:
-            csv.writer(file, delimiter=separator, lineterminator="\n").writerow(header)
 
 
 @contextlib.contextmanager
@@ -234,47 +231,12 @@ def _is_ranking(value):
     return isinstance(value, list) and all(isinstance(pair, (list, tuple)) for pair in value)
 
 
-def _in_a_cell(value):
+def in_a_cell(value):
+    """Returns a value as it is in a cell of a CSV: lists and dicts as JSON."""
     return value if value is None or isinstance(value, (str, int, float)) else as_json(value)
 
 
-# Rows of `tag`, `answer` and `choose` in files that `train` reads
-
-
-def read_annotated(command, path, kind, columns):
-    """Returns the rows of a file of tagged words, questions or choices; `None` for another file.
-
-    Args:
-        command: str.
-        path: str, or `None` or `"-"` for standard input.
-        kind: a result of `format_of`.
-        columns: names of the fields that a table for the command has.
-    """
-    if command not in _READERS or path in (None, "-"):
-        return None
-    if kind == "text":
-        is_training_file = command == "tag" and datasets.is_tagged(path)
-    else:
-        record = next(read_records(path, kind=kind), ("", {}))[1]
-        is_training_file = bool(record) and not set(columns) <= set(record)
-    return _READERS[command](path) if is_training_file else None
-
-
-def _sentences(path):
+def rows_of_tagged(path):
+    """Yields the sentences of a file of tagged words, without the tags."""
     for words in datasets.read_conll(path, may_lack_tags=True).words:
         yield Row([words], {"text": " ".join(words)})
-
-
-def _questions(path):
-    for example in datasets.read_squad(path).examples:
-        record = {name: getattr(example, name) for name in ("id", "question", "context")}
-        yield Row((example.question, example.context), record)
-
-
-def _choices(path):
-    examples = datasets.read_multiple_choice(path)
-    for context, choices in zip(examples.contexts, examples.choices, strict=True):
-        yield Row((context, *choices), {"context": context, "choices": choices})
-
-
-_READERS = {"tag": _sentences, "answer": _questions, "choose": _choices}

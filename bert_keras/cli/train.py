@@ -33,7 +33,7 @@ from bert_keras.cli.baseline import defined
 from bert_keras.cli.kinds import TASKS
 from bert_keras.cli.options import TRACEBACK, Option, parse
 from bert_keras.cli.run_folder import EachEpoch, RunFolder
-from bert_keras.cli.text_rows import answers_to
+from bert_keras.cli.text_rows import in_a_cell
 from bert_keras.engine.atomic_files import write_json, writing
 from bert_keras.engine.keras_internals import schedule_of
 from bert_keras.engine.malloc import keep_freed_memory
@@ -89,7 +89,7 @@ OUTPUT = (
     Option("pictures", bool, None, PICTURES),
     TRACEBACK,
 )
-GRID = ("epochs", "batch_size", "learning_rate", "strategy")
+GRID = ("epochs", "batch_size", "learning_rate")
 # The flags that may differ when a run continues: paths, and what does not change the scores.
 NOT_SETTINGS = (
     *("data_dir", "train_file", "dev_file", "test_file", "pictures"),
@@ -97,8 +97,6 @@ NOT_SETTINGS = (
 )
 # A larger share of unknown tokens means that the vocabulary is for another language or case.
 MOST_UNKNOWN = 0.1
-# A larger share of cut texts is worth a remark.
-MOST_CUT = 0.03
 
 
 def main(arguments):
@@ -141,7 +139,9 @@ def groups(kind):
 
 def train(kind, flags):
     """Reads the data, trains each setting with each seed, and writes the run folder."""
-    splits = example_files.read_splits(kind, flags)
+    example_files.check_paths(flags)
+    example_files.check_columns(kind, flags)
+    splits = kind.read(flags)
     for name in ("train", "dev"):
         examples = getattr(splits, name)
         if not example_files.are_labelled(examples):
@@ -157,37 +157,36 @@ def train(kind, flags):
     settings |= {
         "task": kind.name,
         "backend": keras.backend.backend(),
-        "examples": _digest(kind, splits),
+        "examples": _digest(splits.train, splits.dev),
     }
 
-    with RunFolder(flags.output_dir, kind.name, settings, flags.resume, flags.overwrite) as run:
-        make = functools.partial(make_model, kind, flags, splits, next(combinations(flags)))
-        reference_scores = kind.reference_scores(flags, splits, make)
-        for number, setting in enumerate(combinations(flags)):
-            for seed in range(flags.seed, flags.seed + flags.seeds):
-                if not run.is_done(setting, seed):
-                    _run_trial(kind, flags, splits, run, number, setting, seed)
-            run.settle(number, setting)
-        _show_trials(run)
-        finish(kind, flags, splits, run, reference_scores)
+    run = RunFolder(flags.output_dir, kind.name, settings, flags.resume, flags.overwrite)
+    make = functools.partial(make_model, kind, flags, splits)
+    reference_scores = kind.reference_scores(flags, splits, make)
+    for number, setting in enumerate(combinations(flags)):
+        for seed in range(flags.seed, flags.seed + flags.seeds):
+            if not run.is_done(setting, seed):
+                _run_trial(kind, flags, splits, run, number, setting, seed)
+        run.settle(number, setting)
+    _show_trials(run)
+    finish(kind, flags, splits, run, reference_scores)
 
 
 def combinations(flags):
     """Yields each combination of the values of flags that accept several, as a dict by flag."""
-    names = [name for name in GRID if name in flags and flags[name].value is not None]
+    names = [name for name in GRID if flags[name].value is not None]
     for values in itertools.product(*(flags[name].value for name in names)):
         yield dict(zip(names, values, strict=True))
 
 
-def make_model(kind, flags, splits, setting, **changes):
+def make_model(kind, flags, splits, **changes):
     """Returns a new model for the training examples; `changes` are arguments in place of flags."""
     names = ["max_length", "dtype", *(option.name for option in kind.model)]
     options = {n: flags[n].value for n in names if flags[n].value is not None}
     options |= splits.settings | changes
-    cls, options = kind.choose_model(kind.model_class, options, setting)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NewHead)  # It is about to be trained.
-        return cls.from_preset(flags.preset, **options)
+        return kind.model_class.from_preset(flags.preset, **options)
 
 
 def _run_trial(kind, flags, splits, run, number, setting, seed):
@@ -196,9 +195,9 @@ def _run_trial(kind, flags, splits, run, number, setting, seed):
     keras.utils.set_random_seed(seed)
     model, num_epochs, history = run.last_epoch(setting, seed)
     if model is None:
-        model = make_model(kind, flags, splits, setting)
+        model = make_model(kind, flags, splits)
         if not run.trials:
-            _check_texts(kind, flags, model, splits.train)
+            _check_texts(flags, model.tokenizer, splits.train)
         model.compile(learning_rate=setting.get("learning_rate"), **kind.compile_options(flags))
     trial = {"setting": setting, "seed": seed}
     each_epoch, epochs = EachEpoch(run, trial, history), setting.get("epochs")
@@ -323,16 +322,11 @@ def _tune_thresholds(measure, splits, dev_answers, test_answers):
 
 def show_classes(measured, path=None):
     """Prints the scores of each class, and writes them to a file if there is a path."""
-    scores = measured.by_class
-    if not scores:
-        return
-    width = max(len(str(name)) for name in scores)
-    print(f"{'':{width}}  precision  recall     f1  support")
-    for name, x in scores.items():
-        row = f"{x['precision']:9.3f}  {x['recall']:6.3f}  {x['f1']:5.3f}  {x['support']:7.0f}"
-        print(f"{name!s:{width}}  {row}")
-    if path is not None:
-        write_json(path, scores)
+    if scores := measured.by_class:
+        table = _table([*scores.values()], index=[*scores]).astype({"support": int})
+        print(table.to_string(float_format="{:.3f}".format))
+        if path is not None:
+            write_json(path, scores)
 
 
 def _write_wrong(model, examples, measured, path):
@@ -340,17 +334,20 @@ def _write_wrong(model, examples, measured, path):
     if measured.labels is None:
         return
     columns = example_files.columns_of(examples)
+    columns = columns if isinstance(columns, tuple) else (columns,)
     names = [field.name for field in model.answerers[0].fields]
-    table = dict(zip(names, columns if isinstance(columns, tuple) else (columns,), strict=False))
+    table = _table({n: [*map(in_a_cell, x)] for n, x in zip(names, columns, strict=False)})
     table["label"], table["predicted"] = zip(*measured.labels, strict=True)
     if measured.answers and "label" in measured.answers[0]:
         table["probability"] = [x["probabilities"][x["label"]] for x in measured.answers]
-    rows = [dict(zip(table, cells, strict=True)) for cells in zip(*table.values(), strict=True)]
-    rows = [row for row in rows if row["predicted"] != row["label"]]
-    with answers_to(path, "csv", header=table) as write:
-        for row in sorted(rows, key=lambda row: -row.get("probability", 0)):
-            write(row, ())
-    print(f"{len(rows)} of {len(examples)} dev examples are wrong, see {path}.")
+        table = table.sort_values("probability", ascending=False)
+    wrong = table[table["label"] != table["predicted"]]
+    wrong.to_csv(path, index=False, errors="backslashreplace")
+    print(f"{len(wrong)} of {len(examples)} dev examples are wrong, see {path}.")
+
+
+def _table(rows, **options):
+    return require("pandas", "make a table", "examples").DataFrame(rows, **options)
 
 
 def _write_card(kind, flags, model, run, results):
@@ -400,20 +397,11 @@ def check_can_measure(kind):
         require(package, "measure", extra="examples")
 
 
-def _check_texts(kind, flags, model, examples):
-    """Prints a warning if the model cannot read many of the first tokens or texts to train on."""
-    tokenizer, examples = model.tokenizer, examples.take(np.arange(min(len(examples), 1000)))
-    if not kind.cuts_all:  # Others read long texts in windows.
-        rows = model.encode_texts(example_files.columns_of(examples))
-        count = len(rows.ids)
-        if rows.num_cut > MOST_CUT * count:
-            print(
-                f"Warning: {rows.num_cut} of the first {count} texts to train on are cut to "
-                f"{rows.max_length} tokens. A higher --max_length keeps more of them."
-            )
+def _check_texts(flags, tokenizer, examples):
+    """Prints a warning if the tokenizer does not know many of the first tokens to train on."""
     if tokenizer.unknown_token is None:
         return  # It can spell every text.
-    column = example_files.texts_of(examples)
+    column = example_files.texts_of(examples.take(slice(1000)))
     ids, _ = tokenizer.flat_ids(column[0] if isinstance(column, tuple) else column)
     share = np.sum(ids == tokenizer.unknown_token_id) / max(len(ids), 1)
     if share > MOST_UNKNOWN:
@@ -442,12 +430,12 @@ def _sampled(kind, flags, splits):
     return splits._replace(dev=cut("dev", splits.dev), test=test)
 
 
-def _digest(kind, splits):
+def _digest(*parts):
     """Returns a checksum of the examples to train on and to measure on."""
 
     def plain(value):
         return value.tolist() if hasattr(value, "tolist") else dataclasses.astuple(value)
 
-    parts = kind.contents(splits.train), kind.contents(splits.dev)
-    text = json.dumps(parts, ensure_ascii=True, default=plain)
+    columns = [[getattr(examples, name) for name in examples.columns] for examples in parts]
+    text = json.dumps(columns, ensure_ascii=True, default=plain)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -10,7 +10,6 @@ import json
 import os
 import time
 
-from bert_keras.cli.make_pretraining_data import INVALID_BYTES
 from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse
 from bert_keras.corpora import find_text_files, train_wordpiece
 from bert_keras.corpora.text_files import expand
@@ -23,7 +22,6 @@ OPTIONS = (
     Option("lowercase", bool, True, "Lowercase the text and strip its accents."),
     Option("min_frequency", int, 2, "How often a pair of pieces must occur to be merged."),
     Option("limit_alphabet", int, 1000, "Most characters to keep; about 8,000 for Chinese."),
-    INVALID_BYTES,
     TRACEBACK,
 )
 GROUPS = {"Flags": OPTIONS}
@@ -38,7 +36,6 @@ def main(arguments):
     files = find_text_files(expand("--input", flags.input))
     vocabulary = train_wordpiece(
         files,
-        errors=flags.invalid_bytes,
         vocabulary_size=flags.vocabulary_size,
         lowercase=flags.lowercase,
         min_frequency=flags.min_frequency,

@@ -10,7 +10,7 @@ import numpy as np
 
 from bert_keras.checks import check_choice, check_int
 from bert_keras.corpora.pretraining_data import describe_vocabulary
-from bert_keras.corpora.shards import check_shard, open_shard, read_manifest
+from bert_keras.corpora.shards import check_shard, read_manifest, read_shard
 from bert_keras.engine.atomic_files import reading
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.preprocessing.collate import INPUT_NAMES
@@ -37,25 +37,16 @@ class PretrainingBatches(keras.utils.PyDataset):
     epoch in the order of the files. Rows of weight 0 fill up the last batch, and each row always
     has the same masks, whatever the seed and the batch size.
 
-    Processes get disjoint rows: step `k` of all processes together is one batch of `batch_size *
-    process_count` rows, in the order in which one process would read them with that batch size.
-
-    Shards are memory maps. Each is compared with its checksum when it is first opened.
+    A shard is compared with its checksum when it is first read.
 
     Args:
         folder: str.
-        batch_size: int, rows in a batch of one process.
+        batch_size: int, rows in a batch.
         masking: `Masking`, how tokens are masked, anew in each epoch; `None` masks as the paper
-            does. Data made with static masking keeps its masks, and accepts only `None`.
+            does.
         seed: int, for the order and the masks.
-        sequence_length: int, the length to pad to; `None` for that of the data.
         shuffle: bool.
-        process_index: int, the number of this process.
-        process_count: int, the number of processes that read the data together.
         start_step: int, the number of the batch that `batches[0]` returns.
-        num_predictions: int, width of the masked positions of data with static masking; `None` for
-            that of the data.
-        verify: bool, whether to compare checksums.
         has_next_sentence: bool. `True` yields labels and weights as dicts with the keys `masked_lm`
             and `next_sentence`, for `Pretraining`; `False` yields only those of the masked tokens,
             for `MaskedLM`. `None` is `True` for pairs and `False` for full sentences.
@@ -66,7 +57,7 @@ class PretrainingBatches(keras.utils.PyDataset):
         manifest: dict, the content of `manifest.json`.
         tokenizer: the `Tokenizer` that made the data.
         batches_per_epoch: int.
-        masking: `Masking`, the one in use; `None` for data with static masking.
+        masking: `Masking`, the one in use.
 
     Raises:
         FileNotFoundError: the folder is incomplete.
@@ -92,13 +83,8 @@ class PretrainingBatches(keras.utils.PyDataset):
         batch_size: int,
         masking: Masking | None = None,
         seed: int = 0,
-        sequence_length: int | None = None,
         shuffle: bool = True,
-        process_index: int = 0,
-        process_count: int = 1,
         start_step: int = 0,
-        num_predictions: int | None = None,
-        verify: bool = True,
         has_next_sentence: bool | None = None,
         input_names: Iterable[str] | None = None,
     ) -> None:
@@ -107,33 +93,23 @@ class PretrainingBatches(keras.utils.PyDataset):
         self.manifest = read_manifest(self.folder)
         with reading(self.folder):
             has_pairs = self.manifest["objective"] != "full_sentences"
-            is_masked = self.manifest["masking"] is not None
-            for name in ("sequence_length", *(("num_predictions",) if is_masked else ())):
-                check_int(name, self.manifest[name])
+            self.sequence_length = check_int("sequence_length", self.manifest["sequence_length"])
         self.batch_size = check_int("batch_size", batch_size)
         self.seed = check_int("seed", seed, 0)
         self.shuffle = shuffle
-        self.process_count = check_int("process_count", process_count)
-        self.process_index = check_int("process_index", process_index, 0, process_count - 1)
         self.start_step = check_int("start_step", start_step, 0)
         self.input_names = (*(INPUT_NAMES if input_names is None else input_names), MASK_POSITIONS)
-        self.verify = verify
         if not has_pairs:
             advice = f"{self.folder} holds full sentences instead of pairs: train a MaskedLM."
             check_choice("has_next_sentence", has_next_sentence, (None, False), advice)
         self.has_next_sentence = has_pairs if has_next_sentence is None else has_next_sentence
-        stored = self.manifest["sequence_length"]
-        advice = "For shorter rows make data with bert-keras pretraining-data --sequence_length."
-        length = stored if sequence_length is None else sequence_length
-        self.sequence_length = check_int("sequence_length", length, stored, advice=advice)
         with reading(self.folder):
             self.tokenizer = self._checked_tokenizer()
-        self.masking, self.num_predictions = self._checked_masking(masking, num_predictions)
+        self.masking = Masking() if masking is None else masking
         self._kinds = TokenKinds.from_tokenizer(self.tokenizer)
         self._counts = np.array([shard["num_examples"] for shard in self.manifest["shards"]])
         self.batches_per_epoch = self._count_batches()
-        self._verified = set()
-        self._shard = functools.lru_cache(SHARDS_OPEN)(self._open)
+        self._shard = functools.lru_cache(SHARDS_OPEN)(self._read_shard)
         self._row_order = functools.lru_cache(SHARDS_OPEN)(self._draw_row_order)
 
     def _checked_tokenizer(self):
@@ -146,29 +122,16 @@ class PretrainingBatches(keras.utils.PyDataset):
             )
         return tokenizer
 
-    def _checked_masking(self, masking, num_predictions):
-        """Returns how to mask (`None` if the data has masks), and the number of predictions."""
-        if self.manifest["masking"] is None:
-            masking = Masking() if masking is None else masking
-            advice = "The data has no static masks: set `Masking(max_predictions=...)`."
-            check_choice("num_predictions", num_predictions, (None,), advice)
-            return masking, masking.num_predictions(self.sequence_length)
-        advice = "The data has static masks: leave it out, or make data without --static_masking."
-        check_choice("masking", masking, (None,), advice)
-        stored = self.manifest["num_predictions"]
-        num_predictions = stored if num_predictions is None else num_predictions
-        return None, check_int("num_predictions", num_predictions, stored)
-
     def _count_batches(self):
-        total, size = int(self._counts.sum()), self.batch_size * self.process_count
+        total, size = int(self._counts.sum()), self.batch_size
         if not self.shuffle:
             count = -(-total // size)
             check_int("start_step", self.start_step, 0, count - 1, "Unshuffled data ends.")
             return count
         if total < size:
             raise ValueError(
-                f"There must be {size} examples or more, one batch over all processes. Received: "
-                f"{total} examples in {self.folder}. Lower `batch_size`, or make more data."
+                f"There must be {size} examples or more, one batch. Received: {total} examples in "
+                f"{self.folder}. Lower `batch_size`, or make more data."
             )
         return total // size
 
@@ -188,7 +151,7 @@ class PretrainingBatches(keras.utils.PyDataset):
         if index < 0 or (not self.shuffle and step >= self.batches_per_epoch):
             raise IndexError(f"There is no batch {step} of {self.batches_per_epoch}.")
         epoch, step_in_epoch = divmod(step, self.batches_per_epoch)
-        begin = (step_in_epoch * self.process_count + self.process_index) * self.batch_size
+        begin = step_in_epoch * self.batch_size
         places = np.arange(begin, begin + self.batch_size)
         is_real = places < self._counts.sum()
         with reading(self.folder):
@@ -220,13 +183,10 @@ class PretrainingBatches(keras.utils.PyDataset):
         rows = np.arange(self._counts[shard])
         return self._generator(_ROWS, epoch, shard).permutation(rows) if self.shuffle else rows
 
-    def _open(self, index):
+    def _read_shard(self, index):
         shard = self.manifest["shards"][index]
-        if self.verify and index not in self._verified:
-            check_shard(self.folder, shard)
-            self._verified.add(index)
-        path = os.path.join(self.folder, shard["file"])
-        return open_shard(path)[0]
+        check_shard(self.folder, shard)
+        return read_shard(os.path.join(self.folder, shard["file"]))
 
     def _generator(self, *purpose):
         return np.random.default_rng([self.seed, *map(int, purpose)])
@@ -239,18 +199,15 @@ class PretrainingBatches(keras.utils.PyDataset):
         second_starts = np.concatenate([arrays["second_starts"][rows] for arrays, rows in parts])
         is_second = padding_mask & (columns >= second_starts[:, None])
         segment_ids = is_second * self.tokenizer.layout.second_segment
-        if self.masking is None:
-            masked = _stored_masks(parts, token_ids, self.num_predictions)
+        word_starts = None
+        if "word_starts" in parts[0][0]:
+            word_starts = _take_rows(parts, "word_starts", "offsets").to_dense(length, False)
+        arguments = padding_mask, word_starts
+        if self.shuffle:
+            generator = self._generator(_MASKS, step)
+            masked = self.masking(token_ids, self._kinds, generator, *arguments)
         else:
-            word_starts = None
-            if "word_starts" in parts[0][0]:
-                word_starts = _take_rows(parts, "word_starts", "offsets").to_dense(length, False)
-            arguments = padding_mask, word_starts
-            if self.shuffle:
-                generator = self._generator(_MASKS, step, self.process_index)
-                masked = self.masking(token_ids, self._kinds, generator, *arguments)
-            else:
-                masked = self.masking.rows_alike(token_ids, self._kinds, places, *arguments)
+            masked = self.masking.rows_alike(token_ids, self._kinds, places, *arguments)
         inputs = {
             TOKEN_IDS: masked[0],
             SEGMENT_IDS: segment_ids.astype(np.int32),
@@ -267,7 +224,7 @@ class PretrainingBatches(keras.utils.PyDataset):
 
 
 def _take_rows(parts, values, offsets):
-    """Returns rows of shards as a `Ragged`, on the memory map if all are in the same shard."""
+    """Returns rows of shards as a `Ragged`, without a copy if all are in the same shard."""
     taken = []
     for arrays, rows in parts:
         starts = arrays[offsets][rows]
@@ -276,12 +233,3 @@ def _take_rows(parts, values, offsets):
         return taken[0]
     lengths = np.concatenate([part.lengths for part in taken])
     return Ragged.from_flat(np.concatenate([part.flat() for part in taken]), lengths)
-
-
-def _stored_masks(parts, token_ids, width):
-    positions, labels = (
-        _take_rows(parts, name, "mask_offsets") for name in ("mask_positions", "mask_labels")
-    )
-    weights = np.arange(width) < positions.lengths[:, None]
-    dense = (rows.to_dense(width).astype(np.int32) for rows in (positions, labels))
-    return (token_ids, *dense, weights.astype(np.float32))

@@ -1,28 +1,25 @@
 """Text files to a folder of pre-training examples, with any number of processes."""
 
 import bisect
-import collections
 import itertools
 import os
 import re
 import shutil
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from bert_keras.checks import check_choice, check_int, check_not_empty, check_number
 from bert_keras.corpora import sentence_pairs, shards
-from bert_keras.corpora.append_only_arrays import Columns
+from bert_keras.corpora.append_only_arrays import open_array, write_arrays
 from bert_keras.corpora.shards import FORMAT_VERSION, file_sha256, json_sha256, write_shard
-from bert_keras.corpora.shuffling import shuffled
 from bert_keras.corpora.text_files import find_text_files, read_documents
 from bert_keras.corpora.tokenized_corpus import open_tokens, store_tokens
 from bert_keras.corpora.workers import STATE, Workers
-from bert_keras.datasets.remote import check_local, file_name, file_size
 from bert_keras.engine.atomic_files import read_json, remove_if_left, write_json
-from bert_keras.preprocessing.masking import Masking, TokenKinds
+from bert_keras.preprocessing.masking import TokenKinds
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.types import Path
 
@@ -41,8 +38,6 @@ _PARTIAL = re.compile(r"\.(examples-|manifest\.).*\.partial")
 _SEGMENT = np.dtype(
     [("first", "<i8", 2), ("second", "<i8", 2), ("not_next", "i1"), ("is_short", "?")]
 )
-# What random numbers are drawn for, the second part of their seed: each has its own sequence.
-_ORDER, _MASKS = range(2)
 
 
 def create_pretraining_data(
@@ -55,7 +50,6 @@ def create_pretraining_data(
     documents: Literal["blank_line", "file"] = "blank_line",
     sentences_per_line: bool = False,
     duplicates: int = 1,
-    masking: Masking | None = None,
     short_probability: float = 0.1,
     random_probability: float = 0.5,
     short_per: Literal["example", "document"] = "example",
@@ -63,7 +57,6 @@ def create_pretraining_data(
     seed: int = 0,
     examples_per_shard: int = 16384,
     num_workers: int | None = None,
-    errors: Literal["strict", "replace"] = "strict",
     progress: Callable[[str], object] | None = None,
 ) -> dict[str, Any]:
     """Writes a folder that `PretrainingBatches` reads.
@@ -72,14 +65,15 @@ def create_pretraining_data(
     `sentence_pairs`), the examples of the whole corpus are shuffled and written in shards, and
     `manifest.json` is written last. The same input and arguments give the same bytes, whatever the
     number of processes. A file gets its name only when it is complete. After a kill the same call
-    continues with the next shard; if all shards exist, it does nothing.
+    continues with the step that was killed, or with the next shard; if all shards exist, it does
+    nothing.
 
     A corpus is plain text: `[SEP]` in it is read as characters, whatever the tokenizer does
     elsewhere.
 
     Args:
-        input_files: path, or list of paths, of text files, plain or gzip, or folders of them; or
-            addresses, see `find_text_files`. Each is read twice, first for its checksum.
+        input_files: path, or list of paths, of text files, plain or gzip, or folders of them. Each
+            is read twice, first for its checksum.
         tokenizer: `Tokenizer` with a mask token.
         output_dir: str, the folder to write, made if needed.
         sequence_length: int, the longest row, with special tokens.
@@ -88,8 +82,7 @@ def create_pretraining_data(
         documents: `"blank_line"` or `"file"`, what separates two documents.
         sentences_per_line: bool. With `True` each line is a sentence; with `False` paragraphs are
             split into sentences by `split_sentences`.
-        duplicates: int, passes over the documents, each with other pairs (and other masks).
-        masking: `Masking` to mask once, now; `None` to mask anew in each epoch when reading.
+        duplicates: int, passes over the documents, each with other pairs.
         short_probability: float, how often a shorter target length is drawn.
         random_probability: float, how often segment B is random although the true B exists.
         short_per: `"example"` or `"document"`, see `next_sentence_segments`.
@@ -100,7 +93,6 @@ def create_pretraining_data(
         seed: int.
         examples_per_shard: int.
         num_workers: int; `None` for one process per 16 MB of input, at most one per core.
-        errors: `"strict"` or `"replace"`, for bytes that are not UTF-8.
         progress: function of a str, called from time to time; or `None`.
 
     Returns:
@@ -109,25 +101,22 @@ def create_pretraining_data(
     Raises:
         ValueError: an argument is out of range, there is no text, all tokens are unknown, there is
             no second document, no `[MASK]` or no room for two tokens, a word segmenter loses text,
-            or `output_dir` holds other data or is an address.
+            or `output_dir` holds other data.
         FileNotFoundError: an input does not exist.
         ChildProcessError: a process was killed; the same call continues.
     """
     # What, beside the text and the tokenizer, determines the examples.
     settings = {"objective": objective, "sequence_length": sequence_length}
-    settings |= {"duplicates": duplicates, "masking": masking and masking.get_config()}
-    settings |= {"short_probability": short_probability, "random_probability": random_probability}
-    settings |= {"short_per": short_per, "seed": seed, "format": "safetensors"}
+    settings |= {"duplicates": duplicates, "short_probability": short_probability}
+    settings |= {"random_probability": random_probability, "short_per": short_per, "seed": seed}
     settings["examples_per_shard"] = examples_per_shard
-    check_local("`output_dir`", output_dir)
     _check(settings, tokenizer)
-    settings["num_predictions"] = masking and masking.num_predictions(sequence_length)
     files = find_text_files(input_files)
-    num_bytes = sum(map(file_size, files))
-    reading = {"documents": documents, "errors": errors, "word_segmenter": _id_of(word_segmenter)}
-    reading["sentences_per_line"] = bool(sentences_per_line)
+    num_bytes = sum(map(os.path.getsize, files))
+    reading = {"documents": documents, "sentences_per_line": bool(sentences_per_line)}
+    reading["word_segmenter"] = _id_of(word_segmenter)
     about = {"vocabulary": describe_vocabulary(tokenizer), "reading": reading}
-    about["input"] = {"files": list(map(file_name, files)), "bytes": num_bytes}
+    about["input"] = {"files": list(map(os.path.basename, files)), "bytes": num_bytes}
     fingerprint = json_sha256([list(map(file_sha256, files)), about, settings, FORMAT_VERSION])
     manifest = _finished_manifest(output_dir, fingerprint)
     if manifest is None:
@@ -142,7 +131,7 @@ def create_pretraining_data(
         count = max(1, min(os.cpu_count() or 1, num_bytes // BYTES_PER_PROCESS))
         with Workers(num_workers or count, **state) as workers:
             passages = "line" if sentences_per_line else "paragraph"
-            texts = read_documents(files, documents, passages, errors)
+            texts = read_documents(files, documents, passages)
             made = _make_shards(workers, texts, progress or (lambda message: None))
         tokenizer.save(output_dir)
         manifest = {"version": FORMAT_VERSION, "fingerprint": fingerprint, **settings, **about}
@@ -158,16 +147,6 @@ def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
         "size": tokenizer.vocabulary_size,
         "sha256": json_sha256(tokenizer.vocabulary),
         "settings_sha256": json_sha256([tokenizer.settings, tokenizer.get_config()]),
-    }
-
-
-def describe_shard(path: Path, count: int) -> dict[str, Any]:
-    """Returns the entry of a shard with `count` examples in a manifest."""
-    return {
-        "file": os.path.basename(path),
-        "num_examples": count,
-        "bytes": os.path.getsize(path),
-        "sha256": file_sha256(path),
     }
 
 
@@ -200,19 +179,17 @@ def _make_shards(workers, texts, progress):
 
 
 def _check(settings, tokenizer):
-    objective, masking = settings["objective"], settings["masking"]
-    check_choice("objective", objective, sentence_pairs.OBJECTIVES)
+    check_choice("objective", settings["objective"], sentence_pairs.OBJECTIVES)
     check_choice("short_per", settings["short_per"], ("example", "document"))
     for name in ("sequence_length", "duplicates", "examples_per_shard"):
         settings[name] = check_int(name, settings[name])
     settings["seed"] = check_int("seed", settings["seed"], 0)
     for name in ("short_probability", "random_probability"):
         check_number(name, settings[name], below=1 + 1e-9)
-    if settings["duplicates"] > 1 and masking is None and objective == "full_sentences":
+    if settings["duplicates"] > 1 and settings["objective"] == "full_sentences":
         raise ValueError(
             "`duplicates` would repeat the same rows of 'full_sentences'. Received: "
-            f"duplicates={settings['duplicates']} without `masking`. Leave out `duplicates`, or "
-            "pass `masking`."
+            f"{settings['duplicates']}. Leave it out."
         )
     # Raises if there is no mask token.
     TokenKinds.from_tokenizer(tokenizer)
@@ -282,34 +259,37 @@ def _corpus():
 
 def _cut(workers, settings, progress):
     """Cuts all passes over all documents into segments, in order; returns their counts."""
-    columns = _segment_columns()
-    if not columns.is_whole:
-        parts = _cut_parts(workers, settings, columns.num_parts)
-        for _ in columns.extend(map(_segment_rows, parts)):
-            progress(f"{columns.counts['examples']:,} examples cut")
+    counts = write_arrays(
+        _segments_folder(),
+        {"segments": _SEGMENT},
+        map(_segment_rows, _cut_parts(workers, settings)),
+        lambda counts: progress(f"{counts['examples']:,} examples cut"),
+    )
     advice = "Pairs need documents of two sentences or more: do blank lines end them too early?"
-    examples = range(columns.counts["examples"])
+    examples = range(counts["examples"])
     check_not_empty(examples, "The text must give at least one example", advice)
-    return columns.counts
+    return counts
 
 
-def _cut_parts(workers, settings, num_done):
-    """Yields `Segments` of all passes over all documents, after the first `num_done` parts."""
-    (documents, _), passes = _corpus(), range(settings["duplicates"])
+def _cut_parts(workers, settings):
+    """Yields `Segments` of all passes over all documents."""
+    documents, _ = _corpus()
     if settings["objective"] == "full_sentences":
         options = settings["sequence_length"], STATE["tokenizer"].layout, EXAMPLES_PER_PART
-        each = (sentence_pairs.full_sentence_segments(documents, *options) for _ in passes)
-        return itertools.islice(itertools.chain.from_iterable(each), num_done, None)
-    tasks = ((duplicate, which) for duplicate in passes for which in _document_ranges(documents))
-    return workers.map(_cut_documents, itertools.islice(tasks, num_done, None))
+        yield from sentence_pairs.full_sentence_segments(documents, *options)
+    else:
+        passes = range(settings["duplicates"])
+        yield from workers.map(
+            _cut_documents, itertools.product(passes, _document_ranges(documents))
+        )
 
 
-def _segment_columns():
-    return Columns(os.path.join(STATE["unfinished"], "segments"), {"segments": _SEGMENT})
+def _segments_folder():
+    return os.path.join(STATE["unfinished"], "segments")
 
 
 def _segment_rows(segments):
-    """Returns a part for `Columns`."""
+    """Returns a part for `write_arrays`."""
     rows = np.empty(len(segments.not_next), _SEGMENT)
     for name in _SEGMENT.names:
         rows[name] = getattr(segments, name)
@@ -351,96 +331,66 @@ def _write_shards(workers, cut, settings, progress):
     """Writes all missing shards; returns the entries of all shards and the statistics."""
     total = cut["examples"]
     count = -(-total // settings["examples_per_shard"])
-    entries, sums = [], collections.Counter()
-    for entry, part in workers.map(_write_shard, ((index, count) for index in range(count))):
+    np.save(_order_file(), np.random.default_rng(settings["seed"]).permutation(total))
+    entries, num_tokens = [], 0
+    for entry, shard_tokens in workers.map(_write_shard, ((i, count) for i in range(count))):
         entries.append(entry)
-        sums.update(part)
+        num_tokens += shard_tokens
         progress(f"{len(entries)} of {count} shards written")
     statistics = {"short_share": round(cut["is_short"] / total, 5)}
     if settings["objective"] != "full_sentences":
         statistics["not_next_share"] = round(cut["not_next"] / total, 5)
-    return entries, statistics | token_statistics(sums, total)
+    mean = {"mean_length": round(num_tokens / total, 3), "example_tokens": num_tokens}
+    return entries, statistics | mean
 
 
-def token_statistics(sums: Mapping[str, int], num_examples: int) -> dict[str, float]:
-    """Returns the statistics in a manifest: of row lengths, and of masks if there are any."""
-    statistics = {"mean_length": round(sums["example_tokens"] / num_examples, 3), **sums}
-    if "predictions" in sums:
-        share = sums["predictions"] / sums["example_tokens"]
-        statistics["predictions_share"] = round(share, 5)
-    return statistics
+def _order_file():
+    """Returns the file with the shuffled order of the examples."""
+    return os.path.join(STATE["unfinished"], "order.npy")
 
 
 def _write_shard(task):
-    """Writes one shard unless it exists; returns its entry in the manifest and its counts."""
+    """Writes one shard unless it exists; returns its entry in the manifest and its tokens."""
     index, count = task
     settings, folder = STATE["settings"], STATE["output_dir"]
     name = shards.shard_name(index, count)
     path = os.path.join(folder, name)
     note_path = os.path.join(STATE["unfinished"], f"{name}.json")
     if os.path.exists(note_path) and os.path.exists(path):
-        entry, sums = read_json(note_path, list)
+        entry, num_tokens = read_json(note_path, list)
         if entry["sha256"] == file_sha256(path):
-            return entry, sums
+            return entry, num_tokens
     segments = _shuffled_segments(index, settings)
-    arrays = _shard_arrays(index, segments)
+    arrays = _shard_arrays(segments)
     write_shard(path, arrays)
-    entry = describe_shard(path, len(segments.not_next))
-    sums = {"example_tokens": int(arrays["offsets"][-1])}
-    if "mask_offsets" in arrays:
-        sums["predictions"] = int(arrays["mask_offsets"][-1])
-    write_json(note_path, [entry, sums])
-    return entry, sums
+    entry = {"file": name, "num_examples": len(segments.not_next)}
+    entry |= {"bytes": os.path.getsize(path), "sha256": file_sha256(path)}
+    num_tokens = int(arrays["offsets"][-1])
+    write_json(note_path, [entry, num_tokens])
+    return entry, num_tokens
 
 
 def _shuffled_segments(index, settings):
     """Returns the `Segments` of a shard: its part of all examples, which are shuffled."""
     if "segments" not in STATE:
-        STATE["segments"] = _segment_columns().open("segments")
-    rows, size = STATE["segments"], settings["examples_per_shard"]
-    places = range(index * size, min(len(rows), (index + 1) * size))
-    rows = rows[shuffled(places, len(rows), [settings["seed"], _ORDER])]
+        STATE["segments"] = open_array(_segments_folder(), "segments", _SEGMENT)
+        STATE["order"] = np.load(_order_file(), mmap_mode="r")
+    size = settings["examples_per_shard"]
+    rows = STATE["segments"][STATE["order"][index * size : (index + 1) * size]]
     return sentence_pairs.Segments(*map(rows.__getitem__, _SEGMENT.names))
 
 
-def _shard_arrays(index, segments):
+def _shard_arrays(segments):
     """Returns the arrays of a shard, see `bert_keras.corpora.shards`."""
     tokenizer, settings = STATE["tokenizer"], STATE["settings"]
     documents, word_starts = _corpus()
     rows, second_starts = sentence_pairs.pack_segments(documents, segments, tokenizer.layout)
     arrays = {"token_ids": rows.values, "second_starts": second_starts}
-    arrays["offsets"] = _offsets(rows.lengths)
+    arrays["offsets"] = np.concatenate([[0], np.cumsum(rows.lengths, dtype=np.int64)])
     if settings["objective"] != "full_sentences":
         arrays["is_random_next"] = segments.not_next
     if word_starts is not None:
         documents = documents._replace(token_ids=word_starts)
         word_starts, _ = sentence_pairs.pack_segments(documents, segments, tokenizer.layout.of(1))
         arrays["word_starts"] = word_starts.values
-    if settings["masking"] is not None:
-        arrays |= _masked(rows, word_starts, index)
     return arrays
-
-
-def _offsets(lengths):
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-
-
-def _masked(rows, word_starts, index):
-    """Returns the arrays of a shard that static masking changes or adds."""
-    tokenizer, settings = STATE["tokenizer"], STATE["settings"]
-    length, dtype = settings["sequence_length"], rows.values.dtype
-    padding_mask = np.arange(length) < rows.lengths[:, None]
-    masked = Masking.from_config(settings["masking"])(
-        rows.to_dense(length, tokenizer.pad_token_id),
-        TokenKinds.from_tokenizer(tokenizer),
-        np.random.default_rng([settings["seed"], _MASKS, index]),
-        padding_mask,
-        None if word_starts is None else word_starts.to_dense(length),
-    )
-    is_real = masked.weights > 0
-    return {
-        "token_ids": masked.token_ids[padding_mask].astype(dtype),
-        "mask_offsets": _offsets(is_real.sum(axis=1)),
-        "mask_positions": masked.mask_positions[is_real],
-        "mask_labels": masked.labels[is_real].astype(dtype),
-    }

@@ -8,15 +8,11 @@ A shard is a safetensors file, which other tools read too. For `n` examples it h
 | `offsets` | int64 `(n + 1,)` | row `i` is `token_ids[offsets[i] : offsets[i + 1]]` |
 | `second_starts` | int32 `(n,)` | column of the second segment's first token, or the row's length |
 | `is_random_next` | int8 `(n,)` | 1 if the second segment does not follow; pairs only |
-| `word_starts` | bool `(total,)` | whether a word begins here; only with a word segmenter |
-| `mask_offsets` | int64 `(n + 1,)` | like `offsets`, for predictions; only with static masks |
-| `mask_positions` | int32 `(predictions,)` | their columns; `token_ids` are masked |
-| `mask_labels` | as `token_ids` | the original ids |
+| `word_starts` | bool `(total,)` | whether a word begins here; not if the vocabulary tells |
 """
 
 import hashlib
 import json
-import math
 import os
 import re
 from collections.abc import Mapping
@@ -26,22 +22,12 @@ import numpy as np
 import safetensors.numpy
 
 from bert_keras.checks import check_choice, check_exists
-from bert_keras.datasets.remote import check_local, open_bytes
 from bert_keras.engine.atomic_files import read_json, reading, replacing, write_json
 from bert_keras.tokenizers.protocol_buffers import check_whole
 from bert_keras.types import Array, Path
 
 MANIFEST_FILE = "manifest.json"
-FORMAT_VERSION = 1
-# No header of ours is nearly as long. The limit keeps a damaged length from reading gigabytes.
-LONGEST_HEADER = 1 << 20
-_DTYPES = {
-    "U16": np.dtype("<u2"),
-    "I32": np.dtype("<i4"),
-    "I64": np.dtype("<i8"),
-    "I8": np.dtype("i1"),
-    "BOOL": np.dtype("?"),
-}
+FORMAT_VERSION = 2
 _MAKE_AGAIN = "Make the data again, or copy the folder again."
 
 
@@ -63,31 +49,18 @@ def write_shard(path: Path, arrays: Mapping[str, Array]) -> None:
         file.write(safetensors.numpy.save(arrays))
 
 
-def open_shard(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
-    """Opens a shard without reading it.
+def read_shard(path: Path) -> dict[str, Array]:
+    """Returns the arrays of a shard, a dict by name.
 
     Args:
         path: str.
 
-    Returns:
-        arrays: dict from names to read-only arrays, parts of a memory map.
-        metadata: dict of str to str.
-
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file is truncated, or its header is wrong.
+        ValueError: the file is damaged.
     """
-    path = os.fspath(path)
-    size = _size(path)
-    with reading(path, _MAKE_AGAIN), open(path, "rb") as file:
-        header_size = int.from_bytes(file.read(8), "little")
-        is_inside = header_size <= min(LONGEST_HEADER, size)
-        check_whole(is_inside, f"a header of {header_size} bytes in a file of {size}")
-        header = json.loads(file.read(header_size))
-        begin = 8 + header_size
-        data = np.memmap(file, np.uint8, "r", begin, (size - begin,)) if size > begin else b""
-        metadata = header.pop("__metadata__", {})
-        return {name: _tensor(data, entry) for name, entry in header.items()}, metadata
+    with reading(path, _MAKE_AGAIN):
+        return safetensors.numpy.load_file(path)
 
 
 def _size(path):
@@ -96,18 +69,9 @@ def _size(path):
     return os.path.getsize(path)
 
 
-def _tensor(data, entry):
-    begin, end = entry["data_offsets"]
-    dtype, shape = _DTYPES[entry["dtype"]], entry["shape"]
-    is_inside = 0 <= begin <= end <= len(data)
-    is_whole = is_inside and math.prod(shape) * dtype.itemsize == end - begin
-    check_whole(is_whole, f"a tensor at the bytes {begin} to {end} of {len(data)}")
-    return np.frombuffer(data[begin:end], dtype).reshape(shape)
-
-
 def file_sha256(path: Path) -> str:
-    """Returns the SHA-256 of a file, on this machine or another, in hexadecimal digits."""
-    with open_bytes(path) as file:
+    """Returns the SHA-256 of a file in hexadecimal digits."""
+    with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -133,11 +97,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: the folder has no manifest, or a shard is missing.
-        ValueError: the manifest is damaged, of another version, or a shard has another length, or
-            `folder` is an address such as `s3://bucket/data`.
+        ValueError: the manifest is damaged, of another version, or a shard has another length.
     """
     folder = os.fspath(folder)
-    check_local("A folder of pre-training data", folder)
     path = os.path.join(folder, MANIFEST_FILE)
     rule = f"A folder of pre-training data must hold {MANIFEST_FILE}, which is written last"
     advice = "Run bert-keras pretraining-data; after a kill the same command continues."

@@ -8,7 +8,6 @@ from typing import Literal
 
 from bert_keras.checks import check_choice, check_exists
 from bert_keras.datasets.files import read_lines
-from bert_keras.datasets.remote import find_remote, is_remote
 from bert_keras.types import Path
 
 _ENDINGS = (".txt", ".txt.gz")
@@ -19,29 +18,23 @@ def find_text_files(paths: Path | Iterable[Path]) -> list[str]:
 
     Args:
         paths: str or path, or a list of them: files of any name, and folders, whose `.txt` and
-            `.txt.gz` files are taken. Addresses such as `s3://bucket/books/` are read by fsspec and
-            its package for the scheme; those of folders end in `/`, others may hold `*`.
+            `.txt.gz` files are taken.
 
     Returns:
         List of str.
 
     Raises:
         FileNotFoundError: a path does not exist, or a folder holds no text file.
-        ImportError: fsspec, or its package for an address, is missing.
     """
     if isinstance(paths, (str, os.PathLike)):
         paths = [paths]
     files = []
     for path in map(os.fspath, paths):
-        is_address = is_remote(path)
-        if (is_address and path.endswith("/")) or os.path.isdir(path):
-            found = find_remote(path) if is_address else _files_below(path)
-            found = [file for file in found if file.lower().endswith(_ENDINGS)]
+        if os.path.isdir(path):
+            found = [file for file in _files_below(path) if file.lower().endswith(_ENDINGS)]
             if not found:
                 raise FileNotFoundError(f"{path} holds no {' or '.join(_ENDINGS)} file.")
             files += sorted(found)
-        elif is_address:
-            files += find_remote(path)
         else:
             check_exists(path, "Texts must be in a file or a folder", exists=os.path.isfile)
             files.append(path)
@@ -49,15 +42,14 @@ def find_text_files(paths: Path | Iterable[Path]) -> list[str]:
 
 
 def expand(flag: str, patterns: Iterable[str]) -> list[str]:
-    """Returns files, folders and addresses by their names or by patterns with `*`.
+    """Returns files and folders by their names or by patterns with `*`.
 
     Raises:
         FileNotFoundError: a pattern matches nothing. The message names the flag.
     """
     paths = []
     for pattern in patterns:
-        is_name = is_remote(pattern) or os.path.exists(pattern)
-        found = [pattern] if is_name else sorted(glob.glob(pattern))
+        found = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
         if not found:
             raise FileNotFoundError(f"{flag} must name files. Received: {pattern}, no such file.")
         paths += found
@@ -72,7 +64,6 @@ def read_documents(
     paths: Path | Iterable[Path],
     documents: Literal["file", "blank_line"] = "file",
     passages: Literal["paragraph", "line"] = "paragraph",
-    errors: Literal["strict", "replace"] = "strict",
 ) -> Iterator[list[str]]:
     r"""Yields the documents of text files, each a list of passages.
 
@@ -90,7 +81,6 @@ def read_documents(
         paths: files and folders; see `find_text_files`.
         documents: `"file"` or `"blank_line"`, the end of a document.
         passages: `"paragraph"`, the lines up to a blank one joined by spaces, or `"line"`.
-        errors: `"strict"` or `"replace"`, for bytes that are not UTF-8; see `read_lines`.
 
     Yields:
         A list of str, none empty, without white space at their ends. Documents without text are
@@ -109,15 +99,14 @@ def read_documents(
     """
     check_choice("documents", documents, ("file", "blank_line"))
     check_choice("passages", passages, ("paragraph", "line"))
-    check_choice("errors", errors, ("strict", "replace"))
-    return _documents(find_text_files(paths), documents == "blank_line", passages, errors)
+    return _documents(find_text_files(paths), documents == "blank_line", passages)
 
 
-def _documents(files, ends_at_blank_line, passages, errors):
+def _documents(files, ends_at_blank_line, passages):
     split = _paragraphs if passages == "paragraph" else functools.partial(map, str.strip)
     for path in files:
         document = []
-        for passage in split(read_lines(path, errors)):
+        for passage in split(read_lines(path)):
             if passage:
                 document.append(passage)
             elif ends_at_blank_line and document:

@@ -1,11 +1,12 @@
 """A corpus tokenized into files, which any number of processes read as memory maps."""
 
+import collections
 import itertools
 
 import numpy as np
 
 from bert_keras.checks import check_not_empty
-from bert_keras.corpora.append_only_arrays import Columns
+from bert_keras.corpora.append_only_arrays import open_array, write_arrays
 from bert_keras.corpora.documents import (
     CachedTokenizer,
     Documents,
@@ -24,7 +25,7 @@ LONGEST_SENTENCE = 512
 
 
 def store_tokens(workers, texts, folder, progress):
-    """Tokenizes a corpus into a folder, from where an earlier call was killed.
+    """Tokenizes a corpus into a folder, unless an earlier call has finished.
 
     Args:
         workers: `Workers` with the state `tokenizer`, `word_segmenter`, `sentences_per_line`.
@@ -38,14 +39,14 @@ def store_tokens(workers, texts, folder, progress):
     Raises:
         ValueError: there is no text.
     """
-    columns = _columns(folder, STATE["tokenizer"])
-    if not columns.is_whole:
-        tasks = itertools.islice(_tasks(texts), columns.num_parts, None)
-        parts = workers.map(tokenize_documents, tasks)
-        for _ in columns.extend(_shifted(part, columns.lengths) for part in parts):
-            progress(f"{columns.counts['bytes'] / 1e6:,.1f} MB of text tokenized")
-    check_not_empty(range(columns.counts["documents"]), "The files must have tokens to train on")
-    return dict(columns.counts)
+    counts = write_arrays(
+        folder,
+        _dtypes(STATE["tokenizer"]),
+        _shifted(workers.map(tokenize_documents, _tasks(texts))),
+        lambda counts: progress(f"{counts['bytes'] / 1e6:,.1f} MB of text tokenized"),
+    )
+    check_not_empty(range(counts["documents"]), "The files must have tokens to train on")
+    return dict(counts)
 
 
 def open_tokens(folder, tokenizer):
@@ -60,26 +61,27 @@ def open_tokens(folder, tokenizer):
         word_starts: bool `(total,)`, a memory map, whether a word begins at each token; `None` if
             the vocabulary tells.
     """
-    columns = _columns(folder, tokenizer)
-    has_words = columns.lengths["word_starts"] > 0
-    documents = Documents(*map(columns.open, Documents._fields))
-    return documents, columns.open("word_starts") if has_words else None
+    arrays = {name: open_array(folder, name, x) for name, x in _dtypes(tokenizer).items()}
+    word_starts = arrays.pop("word_starts")
+    return Documents(**arrays), word_starts if len(word_starts) else None
 
 
-def _columns(folder, tokenizer):
+def _dtypes(tokenizer):
     dtypes = dict.fromkeys(Documents._fields, np.int64)
-    return Columns(folder, dtypes | {"token_ids": id_dtype(tokenizer), "word_starts": bool})
+    return dtypes | {"token_ids": id_dtype(tokenizer), "word_starts": bool}
 
 
-def _shifted(part, lengths):
-    """Returns a part for `Columns`, with its borders shifted by what is there before it."""
-    arrays, counts = part
-    shifts = [lengths[name] for name in ("token_ids", "token_ids", "sentence_starts")]
-    for name, shift in zip(Documents._fields[1:], shifts, strict=True):
-        arrays[name] += shift
-    if lengths["first_sentences"]:  # The column's last entry is also the part's first: drop it.
-        arrays["first_sentences"] = arrays["first_sentences"][1:]
-    return arrays, counts
+def _shifted(parts):
+    """Yields parts with their borders shifted by what is there before them."""
+    lengths = collections.Counter()
+    for arrays, counts in parts:
+        shifts = [lengths[name] for name in ("token_ids", "token_ids", "sentence_starts")]
+        for name, shift in zip(Documents._fields[1:], shifts, strict=True):
+            arrays[name] += shift
+        if lengths["first_sentences"]:  # Its last entry is also the part's first: drop it.
+            arrays["first_sentences"] = arrays["first_sentences"][1:]
+        lengths.update({name: len(array) for name, array in arrays.items()})
+        yield arrays, counts
 
 
 def id_dtype(tokenizer):

@@ -3,11 +3,9 @@
 import os
 import re
 import string
-import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Iterable
-from typing import Literal
 
 import tokenizers
 
@@ -33,7 +31,6 @@ def train_wordpiece(
     min_frequency: int = 2,
     limit_alphabet: int = 1000,
     special_tokens: Iterable[str] = SPECIAL_TOKENS,
-    errors: Literal["strict", "replace"] = "strict",
 ) -> list[str]:
     """Trains a WordPiece vocabulary on text, read line by line.
 
@@ -47,8 +44,8 @@ def train_wordpiece(
 
     Args:
         files: path of a UTF-8 text file, plain or gzip, or a list of paths.
-        texts: iterable of str, instead of `files`. An iterator that can be read only once is
-            written to a temporary file, since the text is read several times.
+        texts: iterable of str, instead of `files`. It is read several times: an iterator that can
+            be read only once becomes a list.
         vocabulary_size: int, an upper bound: small texts give fewer tokens.
         lowercase: bool, as in the tokenizer that will use the vocabulary.
         strip_accents: bool or `None`, likewise.
@@ -56,7 +53,6 @@ def train_wordpiece(
         min_frequency: int, how often a pair must occur to be merged.
         limit_alphabet: int, the number of different characters to keep, the most frequent ones.
         special_tokens: tokens put at the beginning, in this order.
-        errors: `"strict"` or `"replace"`, for bytes in `files` that are not UTF-8.
 
     Returns:
         A list of str for `WordPieceTokenizer`: special tokens, characters, continuing characters
@@ -74,30 +70,29 @@ def train_wordpiece(
     """
     normalizer = bert_normalizer(lowercase, strip_accents, split_chinese)
     shorten = _shortener(normalizer, split_chinese)
-    with tempfile.TemporaryDirectory() as folder:
-        whole = _as_rereadable(files, texts, folder, errors)
+    whole = _as_rereadable(files, texts)
 
-        def shortened():
-            return (shorten(text)[0] for text in whole())
+    def shortened():
+        return (shorten(text)[0] for text in whole())
 
-        num_long = sum(shorten(text)[1] for text in whole())
-        if num_long:
-            message = f"Left out {num_long} word(s) of more than {LONGEST_WORD} characters."
-            warnings.warn(message, stacklevel=2)
-        alphabet = _alphabet(shortened(), normalizer, limit_alphabet)
-        # A run without merges finds the characters that occur inside words.
-        found = _train(shortened(), normalizer, [], alphabet, vocabulary_size=0, min_frequency=1)
-        characters = sorted(alphabet) + sorted(piece for piece in found if len(piece) > 1)
-        fixed = list(dict.fromkeys([*special_tokens, *characters]))
-        if len(fixed) > vocabulary_size:
-            raise ValueError(
-                "`vocabulary_size` must hold the special tokens and the alphabet. Received: "
-                f"vocabulary_size={vocabulary_size} for {len(fixed) - len(characters)} special "
-                f"tokens and {len(characters)} characters at the beginning and inside of words. "
-                "Raise it, or lower `limit_alphabet`."
-            )
-        # Listed as special tokens, the characters get their ids in this order.
-        ids = _train(shortened(), normalizer, fixed, alphabet, vocabulary_size, min_frequency)
+    num_long = sum(shorten(text)[1] for text in whole())
+    if num_long:
+        message = f"Left out {num_long} word(s) of more than {LONGEST_WORD} characters."
+        warnings.warn(message, stacklevel=2)
+    alphabet = _alphabet(shortened(), normalizer, limit_alphabet)
+    # A run without merges finds the characters that occur inside words.
+    found = _train(shortened(), normalizer, [], alphabet, vocabulary_size=0, min_frequency=1)
+    characters = sorted(alphabet) + sorted(piece for piece in found if len(piece) > 1)
+    fixed = list(dict.fromkeys([*special_tokens, *characters]))
+    if len(fixed) > vocabulary_size:
+        raise ValueError(
+            "`vocabulary_size` must hold the special tokens and the alphabet. Received: "
+            f"vocabulary_size={vocabulary_size} for {len(fixed) - len(characters)} special "
+            f"tokens and {len(characters)} characters at the beginning and inside of words. "
+            "Raise it, or lower `limit_alphabet`."
+        )
+    # Listed as special tokens, the characters get their ids in this order.
+    ids = _train(shortened(), normalizer, fixed, alphabet, vocabulary_size, min_frequency)
     return sorted(ids, key=ids.get)
 
 
@@ -154,20 +149,17 @@ def _shortener(normalizer, split_chinese):
     return shorten
 
 
-def _as_rereadable(files, texts, folder, errors):
+def _as_rereadable(files, texts):
     """Returns a function whose every call returns a new iterator over the texts."""
     if (files is None) == (texts is None):
         raise ValueError("Pass either `files` or `texts`. Received: both, or neither.")
     if texts is not None:
         if isinstance(texts, (str, bytes)):
             check_type("texts", texts, (), "an iterable of str")
-        if iter(texts) is not texts:
-            return lambda: map(_checked, texts)
-        files = os.path.join(folder, "texts.txt")
-        with open(files, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(_checked(text) + "\n" for text in texts)
+        texts = list(texts) if iter(texts) is texts else texts
+        return lambda: map(_checked, texts)
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
-    return lambda: (line for path in paths for line in read_lines(path, errors))
+    return lambda: (line for path in paths for line in read_lines(path))
 
 
 def _checked(text):

@@ -17,7 +17,6 @@ from bert_keras.datasets.glue import detect_glue_task as detect_glue_task
 from bert_keras.datasets.glue import get_glue_task as get_glue_task
 from bert_keras.datasets.glue import load_glue as load_glue
 from bert_keras.datasets.labelled_texts import LabelledTexts as LabelledTexts
-from bert_keras.datasets.reviews import load_imdb as load_imdb
 from bert_keras.datasets.reviews import load_sentiment_sentences as load_sentiment_sentences
 from bert_keras.datasets.split import count_shared_texts as count_shared_texts
 from bert_keras.datasets.split import split_examples as split_examples
@@ -26,4 +25,3 @@ from bert_keras.datasets.squad import QuestionExample as QuestionExample
 from bert_keras.datasets.squad import QuestionSet as QuestionSet
 from bert_keras.datasets.squad import read_squad as read_squad
 from bert_keras.datasets.table import read_records as read_records
-from bert_keras.datasets.table import read_table as read_table

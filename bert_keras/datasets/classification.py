@@ -5,7 +5,6 @@ import contextlib
 import dataclasses
 import itertools
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -152,7 +151,7 @@ def read_texts(
     SNLI's "-", and -1 if the other labels are the numbers of three or more classes).
 
     Args:
-        path: CSV, TSV, Excel, JSON, JSON lines, Parquet or Feather file, see `read_records`.
+        path: CSV, TSV, Excel, JSON, JSON lines, or Parquet file, see `read_records`.
         text_columns: list of one or two str: names, or numbers from 0, negative from the end. A
             `None` in the list is ignored.
         label_column: str, likewise; for several labels also a list of columns, or their names
@@ -323,12 +322,5 @@ def _names_of(path, values, problem_type):
         raise ValueError(
             f"{path} must have at least two classes to tell apart. Received in the label's column: "
             f"{names[0]!r} alone."
-        )
-    if names == ("-1", "0", "1"):
-        print(f"{path}: -1, 0 and 1 are three classes. If -1 is no label, leave its rows out.")
-    elif all(re.fullmatch(r"-?\d*\.?\d+", x) for x in names) and any("." in x for x in names):
-        print(
-            f"{path}: labels such as {names[0]} are taken for classes. To read them as scores, "
-            "choose the problem type regression."
         )
     return names

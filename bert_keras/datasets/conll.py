@@ -49,7 +49,6 @@ def read_conll(
     path: Path,
     word_column: str | int | None = None,
     tag_column: str | int | None = None,
-    segment_index: bool | None = None,
     may_lack_tags: bool = False,
     label_names: Sequence[str] | None = None,
 ) -> TaggedSentences:
@@ -57,7 +56,7 @@ def read_conll(
 
     A column file has one word and its tags per line, and a blank line after each sentence. The
     same rules read CoNLL-2003, WNUT-17, the Broad Twitter Corpus, Wikigold, MSRA,
-    People's Daily, Weibo, MIT's films and CoNLL-U:
+    People's Daily, Weibo and CoNLL-U:
 
     - Fields are separated by tabs if the first word's line has one, else by spaces and tabs.
     - A line of white space or one that begins with `-DOCSTART-` ends a sentence.
@@ -70,9 +69,8 @@ def read_conll(
       nodes (`8.1`) are skipped: the words of the former are on lines of their own, and the latter
       do not occur in the text.
     - Without `word_column` and `tag_column` the word is the first field and the tag the last,
-      unless a header or the fields of the first 1,000 lines show otherwise: the first column
-      numbers the words (Universal NER), or alone holds tags of entities (MIT). In doubt that is an
-      error, which names these arguments.
+      unless a header names them. If the first 1,000 lines show otherwise, as in Universal NER and
+      MIT's films, that is an error, which names these arguments.
 
     Rows with named fields (JSON, JSON lines, Parquet, CSV and Excel with a header) are sentences
     (`tokens`, `ner_tags`; GLiNER's `tokenized_text`, `ner`), texts with the spans of their entities
@@ -80,6 +78,10 @@ def read_conll(
     ends in `.ann` is brat's file of entities beside a text of the same name in `.txt`, each line of
     which is a sentence. Spans become IOB2 tags of words, which white space, punctuation and the
     borders of entities separate.
+
+    If every word of the file has at least two characters and ends in a digit, and nine in ten
+    digits are 0 or one more than the digit before, the digits count characters, as in Weibo's
+    `科0`, and do not belong to the words.
 
     Words are kept as they are, with their white space (the Broad Twitter Corpus has `"ke s"`).
     Empty words are kept, since other tools count them too, and reported in a warning.
@@ -89,10 +91,6 @@ def read_conll(
         word_column: int, the column of the words from 0; or str, the name of the field.
         tag_column: int, the column of the tags; or str. In CoNLL-U the default is the universal
             part of speech (4 is the language's own).
-        segment_index: bool, whether each word ends in a digit that does not belong to it, the
-            position of the character in its word (Weibo: `科0`). By default `True` if every word of
-            the file has at least two characters and ends in a digit, and nine in ten digits are 0
-            or one more than the digit before.
         may_lack_tags: bool. If `True`, a file of words alone holds words to tag. If `False`, it is
             an error.
         label_names: list of str, the names of tags that are numbers. A Parquet file that `datasets`
@@ -121,7 +119,7 @@ def read_conll(
         )
     words, tags = ([[row[part] for row in sentence] for sentence in found] for part in (1, 2))
     _check_words(path, words, tags)
-    if _has_segment_index(words) if segment_index is None else segment_index:
+    if _has_segment_index(words):
         words = [[word[:-1] for word in sentence] for sentence in words]
     has_tags = [None not in sentence for sentence in tags]
     raise_at_first(
@@ -287,37 +285,20 @@ def _find_columns(path, rows, word_column, tag_column):
         pass
     elif _is_conllu(path):
         found = 1, 3  # ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC.
-    elif word_column is None and tag_column is None:
-        found = _by_content(path, rows)
     else:
-        found = 0, len(rows[0]) - 1
+        last = len(rows[0]) - 1
+        found = 0, last
+        if word_column is None and tag_column is None:
+            tags = [
+                place for place, x in enumerate(zip(*rows, strict=True)) if _hold_entity_tags(x)
+            ]
+            rule = f"words must be first and tags last, but the columns {tags} hold tags"
+            fits = not last or not tags or (last in tags and 0 not in tags)
+            check_at(path, fits, rule, rows[0], _ADVICE)
     columns = (
         x if x is not None else y for x, y in zip((word_column, tag_column), found, strict=True)
     )
     return TagLayout("line", *columns, has_header=has_header)
-
-
-def _by_content(path, rows):
-    """Returns the columns by what they hold; words are first and tags last if nothing else is."""
-    columns = [*zip(*rows, strict=True)]
-    last = len(columns) - 1
-    tags = [place for place, column in enumerate(columns) if _hold_entity_tags(column)]
-    first, other = (len({*columns[place]}) for place in (0, -1))
-    # Universal NER numbers the words of a sentence.
-    is_numbered = last > 1 and all(value.isdigit() for value in columns[0])
-    doubt = None
-    if last and not tags:
-        if len(rows) >= FEWEST_VALUES and (4 * first < other or first == 1):  # Words vary.
-            doubt = f"the first column has {first} different values and the last {other}"
-        elif is_numbered:
-            doubt = "the first column holds numbers, and no column holds tags of entities"
-    elif last and 0 in tags and (len(tags) > 1 or last > 1):
-        doubt = f"the columns {tags} hold tags"
-    rule = f"it must be known which column holds the words, but {doubt}"
-    check_at(path, doubt is None, rule, rows[0], _ADVICE)
-    if last and tags == [0]:
-        return 1, 0
-    return int(is_numbered), tags[-1] if last and tags else last
 
 
 def _hold_entity_tags(column):
@@ -334,9 +315,10 @@ def _check_words(path, words, tags):
     texts = [word for word in words if re.search(r"\S\s+\S", word)]
     rule = "each line must hold a word and its tag"
     check_at(path, len(texts) <= len(words) / 2, rule, texts[:1], _ADVICE)
-    rule = "a column must hold words, not numbers of words"
-    has_words = len(words) < FEWEST_VALUES or any(re.search(r"[^\W\d_]", word) for word in words)
-    check_at(path, has_words, rule, words[:5], _ADVICE)
+    rule = "a column must hold words, which vary, not numbers of words"
+    do_vary = len({*words}) > 1 and 4 * len({*words}) >= len({*tags})
+    has_words = do_vary and any(re.search(r"[^\W\d_]", word) for word in words)
+    check_at(path, len(words) < FEWEST_VALUES or has_words, rule, words[:5], _ADVICE)
     rule = "there must be a column of tags, whose values recur"
     check_at(path, do_recur(tags), rule, tags[:5], _ADVICE)
     remark_on_names(path, tags, may_be_joined=False)

@@ -213,7 +213,7 @@ def detect_glue_task(data_dir: Path) -> str:
         return named
     raise ValueError(
         f"The name of {data_dir} is none of {list(GLUE_TASKS)}. Name the `task` (--dataset) if it "
-        "is one of them; `read_table` reads files of other kinds."
+        "is one of them; `read_texts` reads files of other kinds."
     )
 
 

@@ -28,19 +28,6 @@ _BETWEEN_LABELS = "#;|、/,，；&+:\n"
 _LIKE_MISSING = "null na n.a. (null) nil nat -- ? #value! #ref! #div/0! #name? undefined missing"
 _LIKE_MISSING = frozenset(_LIKE_MISSING.split())
 _LIST = re.compile(r"[\[({](.*)[\])}]", re.DOTALL)
-# Cyrillic and Greek letters, of which the small or the capital one looks like a Latin letter. The
-# Greek m is missing: it means a millionth.
-_LOOK_ALIKE = str.maketrans(
-    "\u0430\u0432\u0435\u0455\u0456\u0458\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445"
-    "\u03b1\u03b2\u03b5\u03b6\u03b7\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7",
-    "abesijkmhopctyxabezhiknoptyx",
-)
-# Accents of Latin and Greek vowels, and vowels of Hebrew and Arabic, which many leave out. Letters
-# with other marks are letters of their own.
-_ACCENTS = re.compile(
-    "(?<=[aeiouy\u03b1\u03b5\u03b7\u03b9\u03bf\u03c5\u03c9])[\u0300-\u0302]+"
-    "|[\u0591-\u05c7\u064b-\u0652\u0670]"
-)
 # In fewer rows, how often values recur does not tell what they are.
 FEWEST_VALUES = 20
 # A name in quotation marks in a list that was written as text.
@@ -116,28 +103,17 @@ def remark_on_names(path: Path, values: Iterable[str], may_be_joined: bool = Tru
         values: the name of each row.
         may_be_joined: bool, whether a name may be several names with a separator between them.
     """
-    counts = collections.Counter(values)
+    counts, alike = collections.Counter(values), collections.defaultdict(list)
 
     def listed(names):
-        lower = {name: unicodedata.normalize("NFC", name).lower() for name in names}
-        looks = collections.Counter(map(_in_latin, {*lower.values()}))
-        return ", ".join(
-            f"{ascii(name) if looks[_in_latin(x)] > 1 else _readable(name)} ({counts[name]})"
-            for name, x in lower.items()
-        )
+        return ", ".join(f"{_readable(name)} ({counts[name]})" for name in names)
 
-    spellings = {name: _without_spelling(name) for name in sorted(counts)}
-    # Names mean the same if one has no accents, and few differ in marks; or if one mixes scripts.
-    bases = collections.Counter(map(_without_marks, {*spellings.values()}))
-    spellings = _merged(
-        spellings, _without_accents, lambda x, found: x in found and bases[_without_marks(x)] < 4
-    )
-    spellings = _merged(spellings, _in_latin, lambda x, found: any(map(_mixes_scripts, found)))
-    if groups := [names for names in _grouped(spellings).values() if len(names) > 1]:
+    for name in sorted(counts):
+        alike[_without_spelling(name)].append(name)
+    if groups := [names for names in alike.values() if len(names) > 1]:
         warnings.warn(
-            f"{path}: labels that differ only in case, width, accents, blanks, quotation marks, "
-            "dots, letters of other scripts that look alike, or characters that one does not see "
-            "are labels of their own: "
+            f"{path}: labels that differ only in case, width, blanks, quotation marks, dots, or "
+            "characters that one does not see are labels of their own: "
             f"{'; '.join(map(listed, groups[:5]))}. Write them alike if they mean the same.",
             stacklevel=2,
         )
@@ -148,20 +124,18 @@ def remark_on_names(path: Path, values: Iterable[str], may_be_joined: bool = Tru
             stacklevel=2,
         )
     for mark in (*_BETWEEN_LABELS, None) if may_be_joined else "":
-        parts = {name: _parts_of(name, mark) for name in counts}
-        parts = {name: found for name, found in parts.items() if found != [name]}
+        parts = {x: x.split(mark) if mark else _names_in_list(x) for x in counts}
+        parts = {name: [x.strip() for x in found if x.strip()] for name, found in parts.items()}
         known = collections.Counter(x for found in parts.values() for x in {*found})
-        known.update(name for name in counts if name not in parts)
         joined = [
             name
             for name, found in parts.items()
-            if mark is None or (len(found) > 1 and all(known[x] > 1 for x in found))
+            if len(found) > 1 and (mark is None or all(known[x] > 1 for x in found))
         ]
         if joined:
             number = sum(counts[name] for name in joined)
-            form, remedy = "in the form of a list", ""
-            if mark is not None:
-                form, remedy = f"with {mark!r} between them", f" with label_separator={mark!r}"
+            form = f"with {mark!r} between them" if mark else "in the form of a list"
+            remedy = f" and label_separator={mark!r}" if mark else ""
             warnings.warn(
                 f"{path}: {number} rows seem to have several labels {form}, such as {joined[0]!r}, "
                 f"and are read as one label. Choose the problem type multi_label{remedy} to read "
@@ -176,50 +150,9 @@ def do_recur(values: Sequence[str]) -> bool:
 
 
 def _readable(name):
-    """Returns a name in quotes, escaped where another spelling looks like it."""
-    if unicodedata.normalize("NFKC", name) != name:
-        return ascii(name)
-    return "".join(
-        x if x.isascii() or unicodedata.category(x)[0] in "LMN" else ascii(x)[1:-1]
-        for x in repr(name)
-    )
-
-
-def _grouped(forms):
-    """Returns the keys of a dict by their values."""
-    groups = collections.defaultdict(list)
-    for name, form in forms.items():
-        groups[form].append(name)
-    return groups
-
-
-def _merged(spellings, simpler, is_likely):
-    """Returns spellings of names, simpler where it is likely that they mean the same."""
-    groups = _grouped({spelling: simpler(spelling) for spelling in spellings.values()})
-    return {
-        name: simple if is_likely(simple, groups[simple]) else spelling
-        for name, spelling in spellings.items()
-        for simple in [simpler(spelling)]
-    }
-
-
-def _without_accents(name):
-    text = _ACCENTS.sub("", unicodedata.normalize("NFD", name))
-    return unicodedata.normalize("NFC", text)
-
-
-def _without_marks(name):
-    return "".join(x for x in unicodedata.normalize("NFD", name) if not unicodedata.combining(x))
-
-
-def _in_latin(name):
-    return unicodedata.normalize("NFKC", name).translate(_LOOK_ALIKE)
-
-
-def _mixes_scripts(name):
-    """Whether letters of a name are of two of the scripts whose letters look alike."""
-    scripts = {unicodedata.name(x, "").split(" ")[0] for x in name if x.isalpha()}
-    return len(scripts & {"LATIN", "CYRILLIC", "GREEK"}) > 1
+    """Returns a name in quotes, escaped if it has signs or forms that look like others."""
+    is_plain = all(x.isascii() or x.isalnum() for x in name)
+    return repr(name) if is_plain and unicodedata.normalize("NFKC", name) == name else ascii(name)
 
 
 def _without_spelling(name):
@@ -232,14 +165,10 @@ def _without_spelling(name):
     return " ".join(text.split()).rstrip(".,;:。") or name
 
 
-def _parts_of(name, mark):
-    """Returns the names with a mark between them in a name; those of a list if the mark is None."""
-    parts = name.split(mark) if mark else [name]
-    if mark is None and _LIST.fullmatch(name) and ("," in name or _QUOTED.search(name)):
-        found = _names_in(name, mark)
-        # A single name may have parentheses of its own.
-        parts = found if len(found) > 1 or name[0] != "(" else parts
-    return [stripped for part in parts if (stripped := str(part).strip())]
+def _names_in_list(name):
+    """Returns the names in a list that was written as text, `[]` for another text."""
+    is_list = _LIST.fullmatch(name) and ("," in name or _QUOTED.search(name))
+    return [*map(str, _names_in(name, None))] if is_list else []
 
 
 def _label_text(value, place):

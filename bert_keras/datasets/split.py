@@ -64,10 +64,12 @@ def split_indices(
     by_stratum = collections.defaultdict(list)
     for key in sorted(groups, key=lambda key: _hash(seed, key)):
         by_stratum[strata[groups[key][0]]].append(groups[key])
-    sizes = {name: sum(map(len, members)) for name, members in by_stratum.items()}
-    shares, test = _largest_remainder(sizes, num_test), []
-    for name, members in by_stratum.items():
-        left = shares[name]
+    test, count = [], 0
+    for members in by_stratum.values():
+        # What rounding takes from a stratum, it gives to the next.
+        end = count + sum(map(len, members))
+        left = round(num_test * end / len(keys)) - round(num_test * count / len(keys))
+        count = end
         for group in members:
             if len(group) <= left:
                 left -= len(group)
@@ -118,14 +120,3 @@ def _hash(seed, key):
     text = "\0".join((str(seed), *key))
     # JSON escapes may give lone surrogates, which are hashed like any other character.
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def _largest_remainder(sizes, total):
-    """Divides `total` in proportion to `sizes`, into whole numbers with this sum."""
-    exact = {name: total * size / sum(sizes.values()) for name, size in sizes.items()}
-    shares = {name: int(share) for name, share in exact.items()}
-    left = total - sum(shares.values())
-    by_remainder = sorted(exact, key=lambda name: (shares[name] - exact[name], str(name)))
-    for name in by_remainder[:left]:
-        shares[name] += 1
-    return shares

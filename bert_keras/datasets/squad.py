@@ -182,8 +182,3 @@ def _checked(place, record, key, kind, default=None):
     name = kind[0].__name__ if isinstance(kind, tuple) else kind.__name__
     check_at(place, fits, f"{key!r} must be of type {name}", value)
     return value
-
-
-def _text_at(context, answer):
-    end = answer.start + len(answer.text)
-    return context[answer.start : end] if answer.start >= 0 else ""

@@ -1,4 +1,4 @@
-"""Tables in files: CSV, TSV, Excel, JSON, JSON lines, Parquet and Feather, read row by row.
+"""Tables in files: CSV, TSV, Excel, JSON, JSON lines and Parquet, read row by row.
 
 Python's `csv` splits text. pandas would fill a row that is too short with empty texts, and read
 `"a" b` as `a b`, both without a word; and its messages do not know the line.
@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Literal
 
-from bert_keras.checks import check_choice, check_not_empty, refuse_options, require
+from bert_keras.checks import check_not_empty, refuse_options, require
 from bert_keras.datasets.files import (
     COMPRESSED_NAMES,
     as_record,
@@ -36,7 +36,7 @@ _LONGEST_FIELD = 2**31 - 1
 _LINES_LOOKED_AT, _CHARACTERS_LOOKED_AT = 100_000, 10_000_000
 # The ending of a name -> the kind of file. As a table, a text file and any other one is a "tsv".
 KINDS = {".csv": "csv", ".tsv": "tsv", ".txt": "text", ".json": "json"}
-KINDS |= {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".feather": "feather"}
+KINDS |= {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 KINDS |= {".xlsx": "excel", ".xlsm": "excel"}
 _SEPARATED = (
     "A field that holds the separator must be in quotation marks; say what separates columns by "
@@ -44,47 +44,6 @@ _SEPARATED = (
 )
 # A first line that tells Excel what separates the columns.
 _SEPARATOR_LINE = re.compile('"?sep=(.)"?[\r\n]*')
-
-
-def read_table(
-    path: Path,
-    columns: Sequence[str | int] | str | int | None = None,
-    header: bool | Literal["auto"] = "auto",
-    **options: Any,
-) -> dict[str | int, list[Any]]:
-    """Reads columns of a file, by name or by number.
-
-    Args:
-        path: the file, see `read_records`.
-        columns: list of str (names in the header) or int (positions from 0, negative from
-            the end). By default every column.
-        header: bool, whether the first row names the columns. With `"auto"` it does, unless all of
-            `columns` are numbers.
-        **options: `delimiter`, `quoting`, `encoding` and `kind` of `read_records`.
-
-    Returns:
-        A dict from each of `columns` to a list, one field per row, in the file's order.
-
-    Raises:
-        ValueError: a column does not exist (the message lists those that do), a row has another
-            number of fields than the first, or the file is empty or badly encoded. The
-            message names the file and the line.
-
-    Example:
-        ```python
-        table = read_table("MRPC/dev.tsv", columns=["#1 String", "#2 String", "Quality"])
-        table["Quality"][:3]  # ['1', '0', '0']
-        ```
-    """
-    check_choice("header", header, (True, False, "auto"))
-    columns = [columns] if isinstance(columns, (str, int)) else columns
-    if header == "auto":
-        header = columns is None or not all(isinstance(column, int) for column in columns)
-    records = read_records(path, names=columns or (), header=header, **options)
-    _, found = take_columns(path, records, columns)
-    if columns is None and not header:
-        return {int(name): column for name, column in found.items()}
-    return found
 
 
 def take_columns(
@@ -142,9 +101,8 @@ def read_records(
 
     Args:
         path: the file. The ending of its name tells the format: `.json` (a list of objects, one
-            under the key `data`, or an object per line), `.jsonl`, `.ndjson`, `.parquet`,
-            `.feather`, `.xlsx` and `.xlsm` (the first sheet), else text.
-            Text and JSON may be gzip, bzip2 or xz.
+            under the key `data`, or an object per line), `.jsonl`, `.ndjson`, `.parquet`, `.xlsx`
+            and `.xlsm` (the first sheet), else text. Text and JSON may be gzip, bzip2 or xz.
         delimiter: str of one character, for text. By default that of a first line such as `sep=;`;
             else whichever of comma, tab, `;` and `|` splits the first row into `names`; else a tab
             if the first row has one; else in a `.csv` file a comma, or `;` or `|` if the first row
@@ -154,8 +112,8 @@ def read_records(
             with a quotation mark is quoted, all rows then have the same length, and the header or a
             field that needs them has the marks.
         names: columns that must be there.
-        kind: `"csv"`, `"tsv"`, `"json"`, `"jsonl"`, `"excel"`, `"parquet"` or `"feather"`; by
-            default by the name's ending.
+        kind: `"csv"`, `"tsv"`, `"json"`, `"jsonl"`, `"excel"` or `"parquet"`; by default by the
+            name's ending.
         stream: optional buffered binary file object to read, see `read_lines`.
         encoding: str, of text and JSON; by default UTF-8, or what a byte order mark announces.
         header: bool, whether the first row of text or of a sheet names the columns. By default it
@@ -176,8 +134,8 @@ def read_records(
     kind = kind or kind_of(path)
     if kind not in ("csv", "tsv"):
         refuse_options(f"{path} has no delimiter", {"delimiter": delimiter})
-    if kind in ("parquet", "feather"):
-        yield from _records_of_arrow(path, kind, stream)
+    if kind == "parquet":
+        yield from _records_of_parquet(path, stream)
         return
     lines = read_lines(path, stream=stream, encoding=encoding)
     if kind in ("json", "jsonl"):
@@ -351,7 +309,7 @@ def warn_of_rows(path: Path, places: Sequence[str], count: int, what: str) -> No
     warnings.warn(f"{path}: rows {what}: {len(places)} of {count} ({numbers}).", stacklevel=4)
 
 
-# Rows of text, of Excel, and of Parquet and Feather
+# Rows of text, of Excel, and of Parquet
 
 
 def find_delimiter(
@@ -469,14 +427,11 @@ def _rows_of_excel(path, stream):
             yield f"row {number}", [x if isinstance(x, plain) else str(x) for x in row]
 
 
-def _records_of_arrow(path, kind, stream):
-    source = path if stream is None else io.BytesIO(stream.read())
-    pyarrow = require(f"pyarrow.{kind}", f"read {path}", "data")
+def _records_of_parquet(path, stream):
+    parquet = require("pyarrow.parquet", f"read {path}", "data")
     with reading(path):
-        if kind == "feather":
-            batches = pyarrow.read_table(source).to_batches()
-        else:
-            batches = pyarrow.ParquetFile(source).iter_batches(1024)  # By default 65,536 rows.
+        file = parquet.ParquetFile(path if stream is None else io.BytesIO(stream.read()))
+        batches = file.iter_batches(1024)  # By default 65,536 rows.
         rows = itertools.chain.from_iterable(batch.to_pylist() for batch in batches)
         yield from ((f"row {number}", row) for number, row in enumerate(rows, 1))
 

@@ -1,13 +1,11 @@
 """Learning-rate schedules with warm-up."""
 
-import itertools
 import math
-from collections.abc import Iterable
 
 import keras
 from keras import ops
 
-from bert_keras.checks import check_choice, check_int, check_not_empty, is_int, is_number
+from bert_keras.checks import check_choice, check_int, is_int, is_number
 from bert_keras.types import LrSchedule, Tensor
 
 LR_SCHEDULES = ("linear", "cosine", "constant")
@@ -103,61 +101,3 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
     def get_config(self):
         names = ("peak_learning_rate", "total_steps", "warmup", "lr_schedule", "end_learning_rate")
         return {name: getattr(self, name) for name in names}
-
-
-@keras.saving.register_keras_serializable(package="bert_keras")
-class PhasedSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """Schedules one after the other, each counted from its own first step.
-
-    With `f(i)` the sum of `total_steps` of all schedules before the `i`-th:
-
-    ```
-    rate(t) = schedules[i](t - f(i))             for f(i) <= t < f(i + 1)
-    ```
-
-    The last schedule also determines the rate after its end.
-
-    This is for a model that is trained on short rows first and on long ones later. Positions that
-    only long rows have are untrained when the second phase begins, and a single decay over both
-    phases would leave them almost no rate. You et al. warm up again for that phase, to a peak of
-    its own.
-
-    Args:
-        schedules: list of `WarmupDecay`, or of other schedules with `total_steps`.
-
-    Raises:
-        ValueError: there are no schedules.
-
-    Example:
-    ```python
-    schedule = PhasedSchedule([WarmupDecay(1e-3, total_steps=900), WarmupDecay(5e-4, 100)])
-    float(schedule(90)), float(schedule(900)), float(schedule(910))  # 1e-3, 0.0, 5e-4
-    ```
-
-    Reference:
-        [You et al., 2020](https://arxiv.org/abs/1904.00962), section 4.1.
-    """
-
-    def __init__(
-        self, schedules: Iterable[keras.optimizers.schedules.LearningRateSchedule]
-    ) -> None:
-        rule = "`schedules` must hold at least one schedule"
-        self.schedules = check_not_empty(list(schedules), rule)
-
-    def __call__(self, step: Tensor) -> Tensor:
-        """Returns the rate of batch `step`, counted from 0: a float32 scalar tensor."""
-        step, start = ops.cast(step, "float32"), 0
-        rate = self.schedules[0](step)
-        for previous, schedule in itertools.pairwise(self.schedules):
-            start += previous.total_steps
-            rate = ops.where(step < start, rate, schedule(step - start))
-        return rate
-
-    def get_config(self):
-        serialize = keras.saving.serialize_keras_object
-        return {"schedules": [serialize(schedule) for schedule in self.schedules]}
-
-    @classmethod
-    def from_config(cls, config):
-        deserialize = keras.saving.deserialize_keras_object
-        return cls([deserialize(schedule) for schedule in config["schedules"]])

@@ -302,7 +302,7 @@ def test_convert_measures_the_files_that_it_wrote(command, preset, tmp_path, to)
     "arguments, message",
     [
         ((), "Write a command"),
-        (("clasify", "PRESET", "x"), "Did you mean classify?"),
+        (("clasify", "PRESET", "x"), "--help. Received: clasify"),
         (("classify", "nowhere/at all", "x"), "nowhere"),
         (("tag", "PRESET", "x"), "num_classes"),
         (("fill-mask", "PRESET", "x"), "start at random"),

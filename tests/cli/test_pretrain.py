@@ -12,7 +12,6 @@ from absl import flags
 import bert_keras
 from bert_keras.cli import make_pretraining_data, options, pretrain, train_vocabulary
 from bert_keras.corpora import PretrainingBatches, create_pretraining_data, read_manifest
-from bert_keras.preprocessing import Masking
 from bert_keras.training.training_log import read_log
 
 LETTERS = "abcdefgh"
@@ -20,7 +19,6 @@ VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *LETTERS]
 TOKENIZER = bert_keras.WordPieceTokenizer(VOCABULARY)
 REVERSED = bert_keras.WordPieceTokenizer([*VOCABULARY[:6], *LETTERS[::-1]])
 CASED = bert_keras.WordPieceTokenizer(VOCABULARY, lowercase=False)
-MASKING = Masking(0.3, 0.7, 0.2, "whole_words")
 # Folders of examples by name: the arguments that make them.
 KINDS = {
     "plain": {},
@@ -30,7 +28,6 @@ KINDS = {
     "cased": {"tokenizer": CASED},
     "full": {"objective": "full_sentences"},
     "order": {"objective": "sentence_order"},
-    "static": {"masking": MASKING},
 }
 pytestmark = pytest.mark.once
 
@@ -77,20 +74,14 @@ def run(data, tmp_path, capsys):
     return run_command
 
 
-RATE, SHARES = "--learning_rate must be one number", "--shares must be 1 numbers"
+SHARES = "--shares must be 1 numbers"
 ONE_OBJECTIVE = "must be made with one --objective"
 POSITIONS = "must fit the model's 16 positions"
-KEPT = "keeps its masks. Received: --"
 
 
 @pytest.mark.parametrize(
     ("data_dir", "heldout_dir", "values", "message"),
     [
-        ("plain", "", {"learning_rate": "1e-3,1e-4"}, f"{RATE} from 0, or one for"),
-        ("plain", "", {"learning_rate": "fast"}, rf"{RATE}.*Received: \['fast'\]"),
-        ("plain", "", {"learning_rate": "-1"}, RATE),
-        ("plain", "", {"learning_rate": "nan"}, RATE),
-        ("plain", "", {"learning_rate": ""}, RATE),
         ("plain", "", {"shares": "0.5,0.6"}, SHARES),
         ("plain", "", {"shares": "half"}, SHARES),
         ("plain", "plain,long", {}, "--heldout_dir takes one folder"),
@@ -105,15 +96,11 @@ KEPT = "keeps its masks. Received: --"
         ("full,plain", "", {}, ONE_OBJECTIVE),
         ("plain,reversed", "", {}, "made with another vocabulary"),
         ("plain", "reversed", {}, "made with another vocabulary"),
-        ("plain,cased", "", {}, r"made with another normalizer \(lowercase\)"),
-        ("plain", "cased", {}, r"made with another normalizer \(lowercase\)"),
+        ("plain,cased", "", {}, "made with another normalizer"),
+        ("plain", "cased", {}, "made with another normalizer"),
         ("plain,few", "", {}, "There must be .* examples or more"),
         ("plain,long", "", {"max_sequence_length": 16}, POSITIONS),
         ("plain", "long", {"max_sequence_length": 16}, POSITIONS),
-        ("static", "static", {"mask_rate": 0.15}, f"{KEPT}mask_rate"),
-        ("static", "static", {"mask_strategy": "spans"}, f"{KEPT}mask_strategy"),
-        ("static", "static", {"max_predictions": 3}, f"{KEPT}max_predictions"),
-        ("plain", "", {"output_dir": "s3://bucket/run"}, "--output_dir must be on this machine"),
     ],
 )
 def test_flags_and_data_of_all_phases_are_refused_before_the_first_step(
@@ -186,22 +173,15 @@ def test_replaced_tokens_train_a_discriminator_and_a_generator(run):
     assert (generator.backbone.hidden_dim, detector.backbone.hidden_dim) == (8, 16)
 
 
-def test_data_with_static_masks_determines_the_model_s_masking(run):
-    _, output = run(data_dir="static", heldout_dir="static")
-    model = bert_keras.Pretraining.from_preset(output / "final")
-    assert model.masking.get_config() == MASKING.get_config()
-
-
-def test_a_run_continues_with_settings_of_the_same_meaning(run, tmp_path):
+def test_a_run_continues_with_its_settings_alone(run, tmp_path):
     first, output = run(data_dir="plain,long", shares="0.5,0.5")
     assert first["tokens_per_second"] > 0
-    same = {"shares": "0.50,0.5", "evaluate_every": 2, "learning_rate": "0.0005"}
     # Nothing is trained, and the speed of the run is still known.
-    assert run(data_dir="plain,long", **same)[0] == first
+    assert run(data_dir="plain,long", shares="0.5,0.5", learning_rate="0.0005")[0] == first
     with pytest.raises(ValueError, match="shares"):
         run(data_dir="plain,long", shares="0.75,0.25")
     with pytest.raises(ValueError, match="learning_rate"):
-        run(data_dir="plain,long", shares="0.5,0.5", learning_rate="5e-4,5e-4")
+        run(data_dir="plain,long", shares="0.5,0.5", learning_rate="4e-4")
     run("tuned", preset=output / "final", data_dir="plain")
     moved = tmp_path / "moved"
     (output / "final").rename(moved)
@@ -210,14 +190,10 @@ def test_a_run_continues_with_settings_of_the_same_meaning(run, tmp_path):
         run("tuned", preset=moved, data_dir="plain", dropout=0.3)
 
 
-def test_each_phase_may_have_its_own_rate(run):
+def test_one_rate_rises_and_falls_over_all_phases(run):
+    # The second phase has no steps. A line of the log has the rate of its batch.
     steps = {"num_steps": 8, "log_every": 1, "shares": "0.5,0,0.5", "warmup": 0.5}
-    values = {"data_dir": "plain,plain,long", **steps}
-    _, output = run(learning_rate="8e-4,1,4e-4", **values)
-    # A line has the rate of its batch; the second phase has no steps.
-    rates = [line["learning_rate"] for line in read_log(output / "metrics.jsonl")]
-    assert rates == pytest.approx([4e-4, 8e-4, 4e-4, 0, 2e-4, 4e-4, 2e-4, 0])
-    _, output = run("one", learning_rate="8e-4", **values)
+    _, output = run(data_dir="plain,plain,long", learning_rate="8e-4", **steps)
     rates = [line["learning_rate"] for line in read_log(output / "metrics.jsonl")]
     assert rates == pytest.approx([2e-4, 4e-4, 6e-4, 8e-4, 6e-4, 4e-4, 2e-4, 0])
 
@@ -262,13 +238,11 @@ def test_text_becomes_a_vocabulary_and_examples(last_line, text, tmp_path):
     assert found["tokens"] == len(tokens) and {*VOCABULARY} <= {*tokens}
     arguments = [f"--input={text.parent}/*.txt", f"--vocabulary={path}", "--sequence_length=16"]
     arguments += ["--seed=3", "--sentences_per_line", f"--output_dir={tmp_path / 'data'}"]
-    masks = ["--static_masking", "--mask_rate=0.3", "--mask_strategy=spans"]
-    summary = last_line(make_pretraining_data, *arguments, *masks)
+    summary = last_line(make_pretraining_data, *arguments)
     manifest = read_manifest(tmp_path / "data")
     assert summary["num_examples"] == manifest["num_examples"] > 20
     assert summary["unknown_tokens"] == 0
     assert (manifest["seed"], manifest["sequence_length"]) == (3, 16)
-    assert manifest["masking"]["rate"] == 0.3 and manifest["masking"]["strategy"] == "spans"
 
 
 def test_the_folder_of_a_vocabulary_is_made_before_training(last_line, tmp_path):
@@ -283,20 +257,11 @@ def test_the_folder_of_a_vocabulary_is_made_before_training(last_line, tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--input=x", "--mask_rate=0.3"], "for --static_masking.*Received: --mask_rate"),
-        (["--input=x", "--max_predictions=3"], "Received: --max_predictions"),
-        (["--records=x", "--seed=1"], "as they are. Received: --seed"),
-        (["--records=x", "--sequence_length=64"], "Received: --sequence_length"),
-        (["--records=x", "--static_masking"], "Received: --static_masking"),
-        (["--records=x", "--input=x"], "either --input or --records. Received: both, or neither"),
-        ([], "either --input or --records. Received: both, or neither"),
         (["--input=x", "--output_dir="], "must be files|must name files"),
         (["--input=TEXT", "--word_segmenter=jieba"], "must be module:function. Received: 'jieba'"),
     ],
 )
-def test_flags_without_an_effect_and_wrong_options_are_refused(
-    last_line, text, data, tmp_path, arguments, message
-):
+def test_wrong_options_are_refused(last_line, text, data, tmp_path, arguments, message):
     arguments = [argument.replace("TEXT", str(text)) for argument in arguments]
     output = f"--output_dir={tmp_path / 'x'}"
     with pytest.raises((ValueError, FileNotFoundError), match=message):

@@ -16,7 +16,7 @@ VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in r
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """Folders of about 100 examples in shards of 16: for dynamic and static masks, no pairs."""
+    """Folders of about 100 examples in shards of 16: with pairs, and without."""
     root = tmp_path_factory.mktemp("data")
     generator = np.random.default_rng(0)
     documents = [
@@ -30,8 +30,7 @@ def folders(tmp_path_factory):
     tokenizer = WordPieceTokenizer(VOCABULARY)
     folders = {}
     for name, options in (
-        ("dynamic", {}),
-        ("static", {"masking": Masking(max_predictions=5)}),
+        ("pairs", {}),
         ("single", {"objective": "full_sentences"}),
     ):
         folders[name] = str(root / name)
@@ -72,20 +71,19 @@ def unmasked(batch):
     return [tuple(row) for row in token_ids.tolist()]
 
 
-@pytest.mark.parametrize("kind", ["dynamic", "static", "single"])
+@pytest.mark.parametrize("kind", ["pairs", "single"])
 def test_a_batch_has_the_arrays_that_pretraining_takes(folders, kind):
     batch = PretrainingBatches(folders[kind], 8)[0]
     # Without pairs they are the arrays that MaskedLM takes.
     assert [isinstance(part, dict) for part in batch[1:]] == [kind != "single"] * 2
     inputs, labels, weights = (as_dict(part) for part in batch)
-    num_predictions = 5 if kind == "static" else 4
     assert {key: (value.shape, value.dtype.name) for key, value in inputs.items()} == {
         "token_ids": ((8, 24), "int32"),
         "segment_ids": ((8, 24), "int32"),
         "padding_mask": ((8, 24), "int32"),
-        "mask_positions": ((8, num_predictions), "int32"),
+        "mask_positions": ((8, 4), "int32"),
     }
-    shapes = {"masked_lm": (8, num_predictions)}
+    shapes = {"masked_lm": (8, 4)}
     if kind != "single":
         shapes["next_sentence"] = (8,)
     assert {key: value.shape for key, value in labels.items()} == shapes
@@ -104,7 +102,7 @@ def test_a_batch_has_the_arrays_that_pretraining_takes(folders, kind):
         np.testing.assert_array_equal(inputs["segment_ids"], (separators == 1) & (token_ids > 0))
 
 
-@pytest.mark.parametrize("kind", ["dynamic", "static"])
+@pytest.mark.parametrize("kind", ["pairs", "single"])
 def test_a_batch_depends_only_on_its_number(folders, kind):
     straight = PretrainingBatches(folders[kind], 8, seed=5)
     batches = [straight[step] for step in range(40)]
@@ -122,8 +120,8 @@ def test_a_batch_depends_only_on_its_number(folders, kind):
 
 
 def test_an_epoch_reads_each_row_once_except_for_a_remainder(folders):
-    batches = PretrainingBatches(folders["dynamic"], 8)
-    ordered = PretrainingBatches(folders["dynamic"], 1, shuffle=False)
+    batches = PretrainingBatches(folders["pairs"], 8)
+    ordered = PretrainingBatches(folders["pairs"], 1, shuffle=False)
     every = sorted(unmasked(ordered[step])[0] for step in range(len(ordered)))
     assert len(every) == batches.manifest["num_examples"]
     orders = []
@@ -137,35 +135,20 @@ def test_an_epoch_reads_each_row_once_except_for_a_remainder(folders):
     assert orders[0] != orders[1]
 
 
-def test_dynamic_masks_change_each_epoch_and_static_masks_do_not(folders):
-    for kind, are_fresh in (("dynamic", True), ("static", False)):
-        batches = PretrainingBatches(folders[kind], 8)
-        masks = [{}, {}]
-        for epoch in range(2):
-            for step in range(epoch * len(batches), (epoch + 1) * len(batches)):
-                batch = batches[step]
-                for row, masked in zip(unmasked(batch), batch[0]["token_ids"], strict=True):
-                    masks[epoch][row] = masked.tolist()
-        both = masks[0].keys() & masks[1].keys()
-        share = np.mean([masks[0][row] == masks[1][row] for row in both])
-        assert share < 0.2 if are_fresh else share == 1
-
-
-def test_processes_share_the_rows_of_a_larger_batch(folders):
-    alone = PretrainingBatches(folders["dynamic"], 8, seed=2)
-    parts = [
-        PretrainingBatches(folders["dynamic"], 4, seed=2, process_index=index, process_count=2)
-        for index in range(2)
-    ]
-    assert len(parts[0]) == len(alone)
-    for step in (0, 7, 20):
-        together = [row for part in parts for row in unmasked(part[step])]
-        assert together == unmasked(alone[step])
-    assert (parts[0][0][0]["mask_positions"] != parts[1][0][0]["mask_positions"]).any()
+def test_masks_change_each_epoch(folders):
+    batches = PretrainingBatches(folders["pairs"], 8)
+    masks = [{}, {}]
+    for epoch in range(2):
+        for step in range(epoch * len(batches), (epoch + 1) * len(batches)):
+            batch = batches[step]
+            for row, masked in zip(unmasked(batch), batch[0]["token_ids"], strict=True):
+                masks[epoch][row] = masked.tolist()
+    both = masks[0].keys() & masks[1].keys()
+    assert np.mean([masks[0][row] == masks[1][row] for row in both]) < 0.2
 
 
 def test_the_last_batch_of_unshuffled_data_is_filled_with_rows_of_weight_0(folders):
-    batches = PretrainingBatches(folders["dynamic"], 32, shuffle=False)
+    batches = PretrainingBatches(folders["pairs"], 32, shuffle=False)
     total = batches.manifest["num_examples"]
     assert batches.num_batches == len(batches) == -(-total // 32) and total % 32
     seen = list(batches)
@@ -180,17 +163,17 @@ def test_the_last_batch_of_unshuffled_data_is_filled_with_rows_of_weight_0(folde
 
 
 def test_only_unshuffled_data_ends(folders):
-    batches = PretrainingBatches(folders["dynamic"], 8)
+    batches = PretrainingBatches(folders["pairs"], 8)
     assert batches.num_batches is None
     assert batches[10_000][0]["token_ids"].shape == (8, 24)
-    ordered = PretrainingBatches(folders["dynamic"], 8, shuffle=False, start_step=3)
+    ordered = PretrainingBatches(folders["pairs"], 8, shuffle=False, start_step=3)
     count = ordered.batches_per_epoch - 3
     assert len(ordered) == ordered.num_batches == len(list(ordered)) == count
 
 
 def test_unshuffled_data_has_the_same_masks_for_any_seed_and_batch_size(folders):
     def masked_rows(**options):
-        batches = PretrainingBatches(folders["dynamic"], shuffle=False, **options)
+        batches = PretrainingBatches(folders["pairs"], shuffle=False, **options)
         total, rows = batches.manifest["num_examples"], []
         for step in range(len(batches)):
             inputs, labels, weights = batches[step]
@@ -202,8 +185,8 @@ def test_unshuffled_data_has_the_same_masks_for_any_seed_and_batch_size(folders)
     rows = masked_rows(batch_size=8)
     for options in ({"batch_size": 5}, {"batch_size": 64, "seed": 3}):
         assert masked_rows(**options) == rows
-    late = PretrainingBatches(folders["dynamic"], 8, shuffle=False, start_step=2)
-    early = PretrainingBatches(folders["dynamic"], 8, shuffle=False)
+    late = PretrainingBatches(folders["pairs"], 8, shuffle=False, start_step=2)
+    early = PretrainingBatches(folders["pairs"], 8, shuffle=False)
     assert_same(late[0], early[2])
     # Rows of their own: were all drawn from one number, alike rows would be masked alike.
     positions = np.concatenate([batch[0]["mask_positions"][:, 0] for batch in early])
@@ -221,31 +204,24 @@ def test_masks_of_shuffled_data_do_not_change_between_versions(tmp_path, monkeyp
         tmp_path / "corpus.txt", tokenizer, folder, sequence_length=24, **options
     )
     batch = PretrainingBatches(folder, 8, seed=5, start_step=23)[0]
-    assert zlib.crc32(np.ascontiguousarray(batch[0]["token_ids"]).tobytes()) == 1553961456
+    assert zlib.crc32(np.ascontiguousarray(batch[0]["token_ids"]).tobytes()) == 3149190980
 
 
-@pytest.mark.parametrize("kind", ["dynamic", "static", "single"])
+@pytest.mark.parametrize("kind", ["pairs", "single"])
 def test_any_data_trains_a_masked_language_model(folders, kind):
     batches = PretrainingBatches(folders[kind], 8, has_next_sentence=False)
     backbone = bert_keras.BertBackbone(len(VOCABULARY), 1, 2, 16, 32, max_sequence_length=24)
     model = bert_keras.MaskedLM(backbone)
     history = model.fit(batches, steps_per_epoch=2, verbose=0).history
     assert np.isfinite(history["loss"]).all()
-    with_pairs = PretrainingBatches(folders["dynamic"], 8)[0]
-    if kind == "dynamic":
+    with_pairs = PretrainingBatches(folders["pairs"], 8)[0]
+    if kind == "pairs":
         np.testing.assert_array_equal(batches[0][1], with_pairs[1]["masked_lm"])
-
-
-def test_rows_may_be_padded_further(folders):
-    wide = PretrainingBatches(folders["dynamic"], 8, sequence_length=32)
-    assert wide[0][0]["token_ids"].shape == (8, 32) and wide.num_predictions == 5
-    masked = PretrainingBatches(folders["static"], 8, num_predictions=9)
-    assert masked[0][2]["masked_lm"].shape == (8, 9)
 
 
 def test_masking_follows_its_settings(folders):
     masking = Masking(mask_share=0.0, random_share=0.0, max_predictions=2)
-    inputs, labels, weights = PretrainingBatches(folders["dynamic"], 8, masking)[0]
+    inputs, labels, weights = PretrainingBatches(folders["pairs"], 8, masking)[0]
     found = np.take_along_axis(inputs["token_ids"], inputs["mask_positions"], axis=1)
     is_real = weights["masked_lm"] > 0
     np.testing.assert_array_equal(found[is_real], labels["masked_lm"][is_real])
@@ -255,17 +231,11 @@ def test_masking_follows_its_settings(folders):
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        ("static", {"masking": Masking()}, "The data has static masks"),
-        ("static", {"num_predictions": 4}, "`num_predictions` must be an int from 5. Received: 4"),
-        ("static", {"num_predictions": 0}, "`num_predictions` must be an int from 5. Received: 0"),
-        ("dynamic", {"seed": -1}, "`seed` must be an int from 0. Received: -1"),
-        ("dynamic", {"num_predictions": 9}, "`num_predictions` .* has no static masks"),
-        ("dynamic", {"sequence_length": 16}, "`sequence_length` must be an int from 24. Rec.* 16"),
-        ("dynamic", {"batch_size": 0}, "`batch_size` must be an int from 1"),
-        ("dynamic", {"batch_size": 4000}, "There must be 4000 examples or more"),
-        ("dynamic", {"process_index": 2, "process_count": 2}, "`process_index` .* from 0 to 1"),
-        ("dynamic", {"start_step": -1}, "`start_step` must be an int from 0"),
-        ("dynamic", {"start_step": 200, "shuffle": False}, "`start_step` must be an int from 0 to"),
+        ("pairs", {"seed": -1}, "`seed` must be an int from 0. Received: -1"),
+        ("pairs", {"batch_size": 0}, "`batch_size` must be an int from 1"),
+        ("pairs", {"batch_size": 4000}, "There must be 4000 examples or more"),
+        ("pairs", {"start_step": -1}, "`start_step` must be an int from 0"),
+        ("pairs", {"start_step": 200, "shuffle": False}, "`start_step` must be an int from 0 to"),
         ("single", {"has_next_sentence": True}, "holds full sentences instead of pairs"),
     ],
 )
@@ -276,7 +246,7 @@ def test_wrong_arguments_are_refused(folders, kind, options, message):
 
 @pytest.fixture
 def copy(folders, tmp_path):
-    return pathlib.Path(shutil.copytree(folders["dynamic"], tmp_path / "copy"))
+    return pathlib.Path(shutil.copytree(folders["pairs"], tmp_path / "copy"))
 
 
 def test_a_shard_that_was_altered_is_refused_at_its_first_batch(copy):

@@ -56,12 +56,10 @@ def test_a_line_of_megabytes_is_one_passage(write):
     assert first == "first" and second == line.strip()
 
 
-def test_invalid_bytes_are_named_or_replaced(write):
+def test_invalid_bytes_are_named(write):
     path = write("bad.txt", b"good\n\nb\xe9d\n")
     with pytest.raises(ValueError, match=r"bad\.txt, line 3, byte 7: 0xe9 is not UTF-8"):
         list(read_documents(path))
-    with pytest.warns(UserWarning, match="1 lines hold bytes"):
-        assert list(read_documents(path, errors="replace")) == [["good", "b\ufffdd"]]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +67,6 @@ def test_invalid_bytes_are_named_or_replaced(write):
     [
         ("a.txt", {"documents": "folder"}, ValueError, "`documents` must be one of"),
         ("a.txt", {"passages": "sentence"}, ValueError, "`passages` must be one of"),
-        ("a.txt", {"errors": "ignore"}, ValueError, "`errors` must be one of"),
         ("absent", {}, FileNotFoundError, "must be in a file or a folder"),
         ("folder", {}, FileNotFoundError, r"holds no \.txt"),
     ],

@@ -43,10 +43,9 @@ def sentences(text):
         ("#a\tO\n#b\tO\n\nc\tO\n", {}, "#a,#b|c", "O,O|O"),
         # Characters of Weibo's files have their position in the word.
         (WEIBO, {}, "科,技|\ufffd\ufffd,2", "B-ORG.NAM,I-ORG.NAM|O,O"),
-        (WEIBO, {"segment_index": False}, "科0,技1|\ufffd\ufffd0,20", "B-ORG.NAM,I-ORG.NAM|O,O"),
         ("A1\tO\nB2\tO\nend\tO\n", {}, "A1,B2,end", "O,O,O"),
         ("7\tO\n10\tO\n", {}, "7,10", "O,O"),
-        (UNIVERSAL_NER, {}, "Ada,slept|Rome", "B-PER,O|B-LOC"),
+        (UNIVERSAL_NER, {"word_column": 1, "tag_column": 2}, "Ada,slept|Rome", "B-PER,O|B-LOC"),
         (NUMBERED, {"word_column": 1, "tag_column": 3}, "Ada,slept", "NOUN,VERB"),
     ],
 )
@@ -102,8 +101,9 @@ def test_ranges_empty_nodes_and_comments_of_conll_u_are_skipped(write):
         ("t", "", {}, "must hold words"),
         ("t", "\n-DOCSTART- O\n\n", {}, "must hold words"),
         ("t", "a\tO\n", {"tag_column": 2}, "there are 2 columns, .* Received: 2. .*tag_column"),
-        ("t", NUMBERED, {}, r"holds numbers.*'1', 'Ada', 'ada'.*word_column"),
-        ("t", LINE_2012 * 20, {}, "1 different values and the last 1.*word_column"),
+        ("t", NUMBERED * 10, {}, r"must hold words.* numbers.*'1', '2'.*word_column"),
+        ("t", UNIVERSAL_NER, {}, r"the columns \[2\] hold tags.*word_column"),
+        ("t", LINE_2012 * 20, {}, "must hold words, which vary.*word_column"),
         ("t", LINE_2012 + LINE_2012.replace("-\n", "x -\n"), {}, "line 2: .* 12. Received"),
         ("t", "text\tlabel\na film\t1\nso dull\t0\n", {}, "a word and its tag.*'a film'"),
         ("t.conllu", f"I\tI\tI\tPRON\tPRP{REST}\n", {}, "line 1: the first field of CoNLL-U"),
@@ -111,7 +111,7 @@ def test_ranges_empty_nodes_and_comments_of_conll_u_are_skipped(write):
             "t.tsv",
             "".join(f"1-{n}\t0-4\tBill\tPER\n" for n in range(30)),
             {},
-            "must hold words, not",
+            "must hold words, which vary, not",
         ),
     ],
 )

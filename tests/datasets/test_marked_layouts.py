@@ -38,10 +38,11 @@ GLINER = {
     "ner": [[0, 1, "person"], [4, 4, "city"]],
 }
 TAGGED = [
-    ("the tag first", "a.bio", FILMS, {}, "what bruce willis", "O B-ACTOR I-ACTOR"),
-    ("types alone, the tag first", "a", "O\tin\nO\told\nLOC\tRome\n", {}, "in old Rome", "O O LOC"),
+    ("the tag first", "a.bio", FILMS, {"word_column": 1, "tag_column": 0}, "what bruce willis",
+     "O B-ACTOR I-ACTOR"),
     ("with a header", "a.tsv", "token\tlabel\nEU\tB-ORG\n\nhi\tO\n", {}, "EU|hi", "B-ORG|O"),
-    ("tags in the middle", "a", "EU\tB-ORG\t0.9\nhi\tO\t0.8\n", {}, "EU hi", "B-ORG O"),
+    ("tags in the middle", "a", "EU\tB-ORG\t0.9\nhi\tO\t0.8\n", {"tag_column": 1}, "EU hi",
+     "B-ORG O"),
     ("Kaggle's table", "a.csv", KAGGLE, {}, "Ada,  slept|Bo", "B-per O|B-per"),
     ("Kaggle's table of cells", "a.csv", CELLS, {}, "EU says", "B-org O"),
     ("lists of JSON in cells", "a.tsv", 'tokens\tner_tags\n["\\ud83d\\ude42", " "]\t["O", "O"]\n',
@@ -113,7 +114,11 @@ def test_parquet_of_datasets_has_the_names_of_its_tags(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "layout"),
     [
-        ("a.bio", FILMS, "words in column 1, tags in column 0, counted from 0"),
+        (
+            "a.bio",
+            "what\tO\nbruce\tB-ACTOR\n",
+            "words in column 0, tags in column 1, counted from 0",
+        ),
         ("a.jsonl", NAMED, "words in 'tokens', tags in 'ner_tags'"),
         ("a.jsonl", [TEXT], "texts in 'text', spans in 'label'"),
         ("a.csv", KAGGLE, "words in 'Word', tags in 'Tag', sentences by 'Sentence #'"),
@@ -125,7 +130,7 @@ def test_the_columns_that_were_found_are_told(write, name, content, layout):
 
 def test_words_with_tags_are_told_from_other_text(write):
     for name, content in (
-        ("a", FILMS),
+        ("a", "what\tO\nbruce\tB-ACTOR\n"),
         ("a.jsonl", NAMED),
         ("a.conllu", ""),
     ):
@@ -148,7 +153,10 @@ NO_TAGS = [{"tokens": ["a", "b"], "ner_tags": ["O"]}]
     ("name", "content", "message"),
     [
         ("a.tsv", "#FORMAT=WebAnno TSV 3.3\n\n1-1\t0-2\tEU\tORG\n", "line 1: .*as CoNLL 2002"),
-        ("a", PARTS_OF_SPEECH, "2 different values and the last 30.*word_column and tag_column"),
+        ("a", PARTS_OF_SPEECH, "must hold words, which vary.*word_column and tag_column"),
+        ("a", FILMS, r"the columns \[0\] hold tags.*word_column and tag_column"),
+        ("a", "O\tin\nO\told\nLOC\tRome\n", r"the columns \[0\] hold tags"),
+        ("a", "EU\tB-ORG\t0.9\nhi\tO\t0.8\n", r"the columns \[1\] hold tags"),
         ("a", "O\tB-PER\nO\tO\n", r"the columns \[0, 1\] hold tags.*word_column and tag_column"),
         ("a.csv", "text,note\nEU,O\n", r"line 2: .*Received: \['text', 'note'\].*by word_column"),
         (

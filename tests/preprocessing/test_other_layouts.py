@@ -5,7 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from bert_keras.corpora import PretrainingBatches, create_pretraining_data, open_shard
+from bert_keras.corpora import PretrainingBatches, create_pretraining_data, read_shard
 from bert_keras.preprocessing import Masking, TextPreprocessor
 from bert_keras.preprocessing.batching import BucketedBatches
 from bert_keras.preprocessing.question_windows import QuestionWindows
@@ -116,7 +116,7 @@ def shards(request, corpus, byte_pair, tmp_path_factory):
 def test_pretraining_data_has_the_tokenizers_layout(shards, byte_pair, segmenter):
     has_second, folders = shards
     (path,) = folders[segmenter].glob("*.safetensors")
-    arrays, _ = open_shard(path)
+    arrays = read_shard(path)
     ids, starts = (np.array(arrays[name]) for name in ("token_ids", "word_starts"))
     rows = np.split(ids, arrays["offsets"][1:-1])
     for row, second in zip(rows, arrays["second_starts"], strict=True):
@@ -143,5 +143,5 @@ def test_a_segmenter_does_not_change_tokens(shards):
     tokens = []
     for folder in folders.values():
         (path,) = folder.glob("*.safetensors")
-        tokens.append(np.array(open_shard(path)[0]["token_ids"]))
+        tokens.append(np.array(read_shard(path)["token_ids"]))
     np.testing.assert_array_equal(*tokens)

@@ -307,7 +307,7 @@ def test_pretrain_killed_by_signals_gives_the_loss_curve_of_one_run(
     data = [make_data(documents_of_letters, NEXT, length) for length in (16, 32)]
     flags = (
         f"objective={objective} data_dir={','.join(data)} heldout_dir={data[1]} num_steps=10 "
-        "shares=0.6,0.4 learning_rate=1e-3,5e-4 log_every=2 checkpoint_every=4 batch_size=8 "
+        "shares=0.6,0.4 learning_rate=1e-3 log_every=2 checkpoint_every=4 batch_size=8 "
         "num_layers=1 num_heads=2 hidden_dim=16 max_sequence_length=32"
     )
     flags = [f"--{flag}" for flag in flags.split()]

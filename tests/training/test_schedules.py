@@ -1,16 +1,12 @@
 """The learning-rate schedules against values by hand and those of transformers."""
 
-import json
-
-import keras
 import numpy as np
 import pytest
 import torch
 import transformers
 from checks import made_again, to_numpy
 
-from bert_keras.training.optimizer import AdamW
-from bert_keras.training.schedules import PhasedSchedule, WarmupDecay
+from bert_keras.training.schedules import WarmupDecay
 
 pytestmark = pytest.mark.once
 
@@ -84,28 +80,3 @@ def test_a_config_restores_the_schedule_under_its_registered_name():
 def test_impossible_settings_are_refused(name, value):
     with pytest.raises(ValueError, match=name):
         WarmupDecay(**{"peak_learning_rate": 1.0, "total_steps": 10, name: value})
-
-
-@pytest.mark.each_backend
-def test_phases_follow_one_another():
-    phases = [(8.0, 10, 2), (3.0, 4, 1), (5.0, 1, 0), (2.0, 2, 1)]
-    schedule = PhasedSchedule([WarmupDecay(*phase) for phase in phases])
-    expected = [0, 4, 8, 7, 6, 5, 4, 3, 2, 1, 0, 3, 2, 1, 5, 0, 2, 0, 0]
-    np.testing.assert_allclose(rates(schedule, range(19)), expected, atol=1e-6)
-    steps = keras.ops.arange(19, dtype="int64")
-    found = rates(schedule, (steps[i] for i in range(19)))
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-
-
-def test_an_optimizers_config_restores_phases():
-    schedule = PhasedSchedule([WarmupDecay(1e-3, 9, lr_schedule="cosine"), WarmupDecay(5e-4, 4, 2)])
-    config = keras.saving.serialize_keras_object(AdamW(schedule))
-    assert config["config"]["learning_rate"]["registered_name"] == "bert_keras>PhasedSchedule"
-    config = json.loads(json.dumps(config))
-    restored = keras.saving.deserialize_keras_object(config)._learning_rate
-    np.testing.assert_array_equal(rates(restored, range(15)), rates(schedule, range(15)))
-
-
-def test_an_empty_list_of_phases_is_refused():
-    with pytest.raises(ValueError, match="at least one schedule"):
-        PhasedSchedule([])
