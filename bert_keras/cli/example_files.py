@@ -407,8 +407,7 @@ def read_tags(flags):
     """Returns the `Splits` of sentences of tagged words.
 
     Raises:
-        ValueError: a tag marks no entity though most do. The message names
-            the file.
+        ValueError: a tag marks no entity though most do. The message names the file.
     """
     paths = []
 

@@ -60,7 +60,7 @@ class Kind(NamedTuple):
         defaults: dict of flags with another default.
         num_columns: the least and the most columns of texts in the user's own files; `()` for
             files without such columns.
-        needs: names of the packages that measuring needs.
+        needs: names of the packages that measuring, or a table of answers, needs.
         compile_options: function from flags to further arguments of `compile`.
         fit_options: function from flags, `Splits` and a model to the examples as arguments of
             `fit`.
@@ -81,7 +81,7 @@ class Kind(NamedTuple):
     training: tuple[Option, ...] = ()
     defaults: dict[str, Any] = {}  # noqa: RUF012
     num_columns: tuple[int, ...] = ()
-    needs: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ("pandas",)
     compile_options: Callable = lambda flags: {}
     fit_options: Callable = example_files.fit_options
     reference_scores: Callable = lambda flags, splits, make: {}
@@ -112,7 +112,7 @@ _TEXTS = Kind(
     example_files.read_labelled_texts,
     measures.measure_texts,
     measures.text_verdict,
-    needs=("sklearn", "scipy"),
+    needs=("pandas", "sklearn", "scipy"),
 )
 KINDS = (
     _TEXTS._replace(
@@ -214,7 +214,7 @@ KINDS = (
         ),
         defaults={"max_length": None},
         num_columns=(2, 2),
-        needs=("sklearn", "scipy"),
+        needs=("pandas", "sklearn", "scipy"),
         compile_options=_loss_of_pairs,
         fit_options=example_files.fit_options_of_pairs,
         reference_scores=measures.untrained_scores,

@@ -19,7 +19,6 @@ from absl import logging
 
 from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse
 from bert_keras.corpora import create_pretraining_data
-from bert_keras.corpora.text_files import expand
 from bert_keras.tokenizers import Tokenizer
 
 INPUT = (
@@ -70,7 +69,7 @@ def main(arguments):
     names = [option.name for option in EXAMPLES]
     names += ["documents", "sentences_per_line", "examples_per_shard", "num_workers"]
     manifest = create_pretraining_data(
-        expand("--input", flags.input),
+        flags.input,
         tokenizer,
         flags.output_dir,
         word_segmenter=word_segmenter(flags.word_segmenter),

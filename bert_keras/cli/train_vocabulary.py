@@ -12,7 +12,6 @@ import time
 
 from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse
 from bert_keras.corpora import find_text_files, train_wordpiece
-from bert_keras.corpora.text_files import expand
 from bert_keras.tokenizers import write_vocabulary
 
 OPTIONS = (
@@ -33,7 +32,7 @@ def main(arguments):
     started = time.perf_counter()
     # Made now, since training may take hours.
     os.makedirs(os.path.dirname(os.path.abspath(flags.output)), exist_ok=True)
-    files = find_text_files(expand("--input", flags.input))
+    files = find_text_files(flags.input)
     vocabulary = train_wordpiece(
         files,
         vocabulary_size=flags.vocabulary_size,

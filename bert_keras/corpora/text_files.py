@@ -3,10 +3,11 @@
 import functools
 import glob
 import os
+import pathlib
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from bert_keras.checks import check_choice, check_exists
+from bert_keras.checks import check_choice
 from bert_keras.datasets.files import read_lines
 from bert_keras.types import Path
 
@@ -14,50 +15,32 @@ _ENDINGS = (".txt", ".txt.gz")
 
 
 def find_text_files(paths: Path | Iterable[Path]) -> list[str]:
-    """Returns the text files in `paths`, those in a folder sorted by path.
+    """Returns the text files in `paths`, those in a folder or of a pattern sorted by path.
 
     Args:
-        paths: str or path, or a list of them: files of any name, and folders, whose `.txt` and
-            `.txt.gz` files are taken.
+        paths: str or path, or a list of them: files of any name, patterns with `*`, and folders,
+            whose `.txt` and `.txt.gz` files are taken.
 
     Returns:
         List of str.
 
     Raises:
-        FileNotFoundError: a path does not exist, or a folder holds no text file.
+        FileNotFoundError: a path does not exist, a pattern matches nothing, or a folder holds no
+            text file.
     """
     if isinstance(paths, (str, os.PathLike)):
         paths = [paths]
     files = []
     for path in map(os.fspath, paths):
+        found = [path] if os.path.exists(path) else sorted(glob.glob(path))
         if os.path.isdir(path):
-            found = [file for file in _files_below(path) if file.lower().endswith(_ENDINGS)]
-            if not found:
-                raise FileNotFoundError(f"{path} holds no {' or '.join(_ENDINGS)} file.")
-            files += sorted(found)
-        else:
-            check_exists(path, "Texts must be in a file or a folder", exists=os.path.isfile)
-            files.append(path)
-    return files
-
-
-def expand(flag: str, patterns: Iterable[str]) -> list[str]:
-    """Returns files and folders by their names or by patterns with `*`.
-
-    Raises:
-        FileNotFoundError: a pattern matches nothing. The message names the flag.
-    """
-    paths = []
-    for pattern in patterns:
-        found = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
+            below = sorted(map(str, pathlib.Path(path).rglob("*")))
+            found = [file for file in below if file.lower().endswith(_ENDINGS)]
         if not found:
-            raise FileNotFoundError(f"{flag} must name files. Received: {pattern}, no such file.")
-        paths += found
-    return paths
-
-
-def _files_below(path):
-    return [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
+            rule = f"Texts must be in files, or in a folder with {' or '.join(_ENDINGS)} files"
+            raise FileNotFoundError(f"{rule}. Received: {path}, which holds none.")
+        files += found
+    return files
 
 
 def read_documents(

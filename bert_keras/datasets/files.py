@@ -29,16 +29,14 @@ _NOT_TEXT = {
     b"\xd0\xcf\x11\xe0": "an Excel workbook of the old kind, or another file of that Office. Save "
     "it as .xlsx, CSV or plain text.",
     b"\x28\xb5\x2f\xfd": "a file compressed by zstd. Unpack it by `zstd -d`.",
-    b"\x80\x02": "a pickle, which may run code. Save it as CSV or Parquet.",
-    b"\x80\x03": "a pickle, which may run code. Save it as CSV or Parquet.",
-    b"\x80\x04\x95": "a pickle, which may run code. Save it as CSV or Parquet.",
-    b"\x80\x05\x95": "a pickle, which may run code. Save it as CSV or Parquet.",
     b"SQLite format 3": "an SQLite database. Export its table as CSV.",
     b"\x89HDF": "an HDF5 file. Save its table as CSV or Parquet.",
     b"%PDF": "a PDF file. Copy its text into a text file.",
     b"{\\rtf": "a document in RTF. Save it as plain text.",
     b"\x89PNG": "a picture.",
 }
+_PICKLE = "a pickle, which may run code. Save it as CSV or Parquet."
+_NOT_TEXT |= dict.fromkeys((b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"), _PICKLE)
 # First bytes -> what decompresses.
 _COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 COMPRESSED_NAMES = re.compile(r"\.(gz|bz2|xz)$")

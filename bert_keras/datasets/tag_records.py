@@ -38,8 +38,6 @@ WORD_NAMES = ("tokens", "words", "word", "token", "form")
 TAG_NAMES = ("ner_tags", "ner", "tags", "labels", "tag", "label", "upos", "pos_tags", "pos")
 _TEXT_NAMES = ("text", "data", "sentence", "content")
 _SPAN_NAMES = ("label", "labels", "entities", "spans", "annotations")
-# How a line begins that holds a JSON object.
-_OBJECT = '{"'
 # The keys of a span that is a JSON object.
 _START = ("start_offset", "start", "begin")
 _END = ("end_offset", "end", "stop")
@@ -78,10 +76,11 @@ def has_records(path: Path) -> bool:
     """Whether a file of tagged words has rows with named fields, from its name and first line."""
     if kind_of(path) != "tsv" or _is_brat(path):
         return True
-    first = _first_line(path)
+    first = next((line for line in read_lines(path) if line.strip()), "").strip()
+    rule = "a file of JSON lines must have a name that ends in .jsonl"
+    check_at(path, not first.startswith('{"'), rule, first)
     names = first.replace('"', "").split("\t")
-    columns = (SENTENCE_NAMES, WORD_NAMES, TAG_NAMES)
-    return first.startswith(_OBJECT) or all(find_name(names, *wanted) for wanted in columns)
+    return all(find_name(names, *wanted) for wanted in (SENTENCE_NAMES, WORD_NAMES, TAG_NAMES))
 
 
 def find_fields(
@@ -196,8 +195,7 @@ def _records(path):
     if _is_brat(path):
         yield from _records_of_brat(path)
         return
-    is_json = kind_of(path) == "tsv" and _first_line(path).startswith(_OBJECT)
-    yield from without_rejected(path, read_records(path, kind="jsonl" if is_json else None))
+    yield from without_rejected(path, read_records(path))
 
 
 def _tags_of_gliner(where, words, entities):
@@ -243,10 +241,6 @@ def _records_of_brat(path):
         if text[begin:place].strip():
             yield f"line {number}", {"text": text[begin:place], "spans": inside}
         begin = match.end()
-
-
-def _first_line(path):
-    return next((line for line in read_lines(path) if line.strip()), "").strip()
 
 
 # Values

@@ -3,7 +3,6 @@ import gzip
 import pytest
 
 from bert_keras.corpora import find_text_files, read_documents
-from bert_keras.corpora.text_files import expand
 
 
 def test_a_book_is_one_document_of_unwrapped_paragraphs(write):
@@ -67,8 +66,8 @@ def test_invalid_bytes_are_named(write):
     [
         ("a.txt", {"documents": "folder"}, ValueError, "`documents` must be one of"),
         ("a.txt", {"passages": "sentence"}, ValueError, "`passages` must be one of"),
-        ("absent", {}, FileNotFoundError, "must be in a file or a folder"),
-        ("folder", {}, FileNotFoundError, r"holds no \.txt"),
+        ("absent", {}, FileNotFoundError, "must be in files"),
+        ("folder", {}, FileNotFoundError, "folder, which holds none"),
     ],
 )
 def test_arguments_are_checked_at_the_call(write, tmp_path, name, options, error, message):
@@ -81,5 +80,5 @@ def test_arguments_are_checked_at_the_call(write, tmp_path, name, options, error
 def test_a_file_whose_name_has_brackets_is_no_pattern(write, tmp_path):
     path = str(write("book[1].txt", "one"))
     write("book1.txt", "two")
-    assert expand("--input", [path]) == [path]
-    assert expand("--input", [f"{tmp_path}/*1.txt"]) == [f"{tmp_path}/book1.txt"]
+    assert find_text_files([path]) == [path]
+    assert find_text_files(f"{tmp_path}/*1.txt") == [f"{tmp_path}/book1.txt"]
