@@ -151,7 +151,6 @@ class LabelKind:
         name, labels, predictions = type(metric).__name__, *(READS[known] or (None, None))
         is_binary, kind = known in _OF_YES_OR_NO, self.name
         most = self.size if kind in ("classes", "several") else None
-        takes_logits = _takes_logits(config)
         fits = {
             "classes": known in _OF_CLASSES
             or (is_binary and (self.size == 2 or known not in _OF_TWO_CLASSES)),
@@ -163,7 +162,7 @@ class LabelKind:
         }[kind]
         if not fits or config.get("from_sorted_ids"):
             self._refuse(name, f"Use {_INSTEAD[kind]}")
-        if kind == "classes" and is_binary and self.size > 2 and takes_logits:
+        if _takes_logits(config):
             self._refuse(
                 name, "Leave out `from_logits` and a threshold of 0: it gets probabilities"
             )
@@ -173,14 +172,8 @@ class LabelKind:
         class_id = config.get("class_id")
         if class_id is not None and not 0 <= class_id < self.size:
             self._refuse(name, f"`class_id` must be from 0 to {self.size - 1}, not {class_id}")
-        if takes_logits:
-            predictions = "logits"
-        elif (
-            kind == "classes"
-            and self.size > 2
-            and config.get("thresholds", 0) is None
-            and config.get("top_k") is None
-        ):
+        has_limit = config.get("thresholds", 0) is not None or config.get("top_k") is not None
+        if kind == "classes" and self.size > 2 and not has_limit:
             predictions = "one_hot"  # Without a threshold it counts the likeliest class.
         return labels, predictions
 
@@ -247,8 +240,6 @@ class Adapted(metrics.Metric):
         if self.kind.scores_of is not None:
             y_pred = self.kind.scores_of(y_pred)
         labels = self.kind.labels(y_true, y_pred, self.reads[0])
-        if self.binary and self.reads[1] == "logits":
-            y_pred = y_pred - ops.flip(y_pred, axis=-1)  # How much likelier than the other class.
         predictions = self.kind.predictions(y_pred, self.reads[1])
         if self.binary == "second":
             labels, predictions = labels[..., 1:], predictions[..., 1:]
