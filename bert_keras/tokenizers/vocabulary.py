@@ -27,8 +27,13 @@ def read_vocabulary(path: Path) -> list[str]:
         A list of str; the index is the id.
 
     Raises:
-        ValueError: the file is empty or not UTF-8.
+        ValueError: the file is empty or not UTF-8, or it is a folder.
     """
+    if os.path.isdir(path):
+        raise ValueError(
+            "A vocabulary must be a list or a file, such as vocab.txt. Received: the folder "
+            f"{os.fspath(path)}. Read a folder with `Tokenizer.from_preset(folder)`."
+        )
     with open(path, "rb") as file:
         raw = file.read()
     try:
