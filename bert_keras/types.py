@@ -61,7 +61,6 @@ Similarity: TypeAlias = Literal["cosine", "dot", "maxsim"]
 VectorSimilarity: TypeAlias = Literal["cosine", "dot", "euclidean", "manhattan"]
 # The least probability of a label that counts: one for all labels, or one for each.
 Threshold: TypeAlias = float | Sequence[float] | Mapping[str, float]
-FileDtype: TypeAlias = Literal["float32", "float16", "bfloat16"]
 
 
 # Keyword options that many constructors pass on to Keras.
@@ -87,17 +86,6 @@ class TaskOptions(LayerOptions, total=False):
     lora_alpha: float | None
     lora_targets: Sequence[Projection]
     lora_layers: Iterable[int] | None
-
-
-class Card(TypedDict, total=False):
-    """Facts for a model card, see `bert_keras.presets.model_card`."""
-
-    description: str
-    license: str
-    language: str | Sequence[str]
-    datasets: Sequence[str]
-    tags: Sequence[str]
-    metrics: Mapping[str, float]
 
 
 class HeadOptions(TypedDict, total=False):

@@ -178,9 +178,8 @@ def _gets_sigmoid(source, model):
     It does unless the config says that the problem is a regression.
     """
     from bert_keras.presets.presets import open_preset
-    from bert_keras.presets.resolve import model_of_run
 
-    if getattr(model, "num_classes", None) != 1 or os.path.isfile(model_of_run(source)):
+    if getattr(model, "num_classes", None) != 1 or os.path.isfile(sources.model_of_run(source)):
         return False
     config = open_preset(source).config
     return "registered_name" not in config and config.get("problem_type") is None

@@ -72,7 +72,6 @@ def load(source, answerers=(), headless=()):
     _check_source(source)
 
     from bert_keras.presets.presets import open_preset
-    from bert_keras.presets.resolve import model_of_run
 
     source = model_of_run(source)
     with warnings.catch_warnings(record=True) as caught:
@@ -82,6 +81,13 @@ def load(source, answerers=(), headless=()):
         else:
             model = _class_of(open_preset(source), answerers, headless).from_preset(source)
     return model, [str(x.message) for x in caught if issubclass(x.category, UserWarning)]
+
+
+def model_of_run(source):
+    """Returns the best model's file for the folder of a run of `train`, else the source itself."""
+    folder = pathlib.Path(source).expanduser()
+    is_run = all((folder / name).is_file() for name in ("model.keras", "results.json"))
+    return str(folder / "model.keras") if is_run else source
 
 
 def name_of(model):

@@ -12,7 +12,6 @@ continues. `bert-keras compare` shows several runs side by side. The environment
 KERAS_BACKEND selects the backend.
 """
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -39,7 +38,7 @@ from bert_keras.engine.keras_internals import schedule_of
 from bert_keras.engine.malloc import keep_freed_memory
 from bert_keras.engine.train_step import inner_optimizer
 from bert_keras.presets.assign import NewHead
-from bert_keras.presets.model_card import README, card_of
+from bert_keras.presets.model_card import write_card
 from bert_keras.training.callbacks import BestOnMetric
 
 SAMPLE = (
@@ -351,15 +350,13 @@ def _table(rows, **options):
 
 
 def _write_card(kind, flags, model, run, results):
-    card = {
-        "description": f"Trained by `bert-keras train {kind.name}` from {flags.preset}; "
-        "results.json has all settings and scores.",
-        "datasets": [str(flags.data_dir or flags.train_file)],
-        "metrics": {name: value for name, value in results.items() if value is not None},
-    }
-    with contextlib.suppress(ValueError):  # A README.md that someone else wrote stays.
-        text = card_of(model, run.path, card, "bert_keras")
-        (run.path / README).write_text(text, encoding="utf-8")
+    facts = [
+        f"Trained by `bert-keras train {kind.name}` from {flags.preset}; results.json has all "
+        "settings and scores",
+        f"Data: {flags.data_dir or flags.train_file}",
+        *(f"{name}: {value}" for name, value in results.items() if value is not None),
+    ]
+    write_card(run.path, model, run.path, "bert_keras", facts=facts)
 
 
 def _show_trials(run):

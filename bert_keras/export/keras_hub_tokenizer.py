@@ -2,20 +2,14 @@
 
 KerasHub's classes clean and split text by rules of their own: on common text they return the same
 ids, but not always on characters that Unicode folds, on control characters, and on long numbers in
-byte-pair vocabularies; and those with a SentencePiece file treat special tokens in text as
-characters.
+byte-pair vocabularies. SentencePiece files are not written.
 """
 
-import base64
 import json
 
 from bert_keras.tokenizers.layout import Layout
-from bert_keras.tokenizers.protocol_buffers import field
-from bert_keras.tokenizers.sentencepiece_model import sentencepiece_normalizer
 from bert_keras.tokenizers.tokenizer_files import ROLES
 
-# The first pieces of a SentencePiece file, and the tokens with the first ids in the checkpoints.
-_BEGINS, _FIRST = ["<unk>", "<s>", "</s>"], ["<s>", "<pad>", "</s>", "<unk>"]
 _NO_TOKENIZER = "Set the task's `preprocessor` to None to export it for ready inputs."
 
 
@@ -35,17 +29,17 @@ def to_keras_hub(tokenizer):
     kind = tokenizer.settings["model"]["type"]
     if kind not in _WRITERS:
         _refuse(f"one of the type {kind}", f"those of {sorted(_WRITERS)}")
-    number, write, pair, allowed_types = _WRITERS[kind]
+    number, write, pair, allowed = _WRITERS[kind]
     for role, names in ROLES.items():
         if getattr(tokenizer, role) != names[number]:
             _refuse(f"{role}={getattr(tokenizer, role)!r}", repr(names[number]))
     cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
     if tokenizer.layout != (layout := Layout((cls,), (sep,) * pair, (sep,), int(pair == 1))):
         _refuse(str(tokenizer.layout), str(layout))
-    parts = _of_file(tokenizer.settings["normalizer"]), tokenizer.settings["pre_tokenizer"]
+    parts = tokenizer.settings["normalizer"], tokenizer.settings["pre_tokenizer"]
     types = [(part or {}).get("type") for part in parts]
-    if types not in allowed_types:
-        _refuse(f"cleaning and splitting by {types}", str(allowed_types))
+    if types != allowed:
+        _refuse(f"cleaning and splitting by {types}", str(allowed))
     return write(tokenizer, json.loads(tokenizer.to_json()))
 
 
@@ -87,33 +81,6 @@ def _byte_pair(tokenizer, saved):
     return {"vocabulary": None, "merges": None, "add_prefix_space": prefix}, files
 
 
-def _unigram(tokenizer, saved):
-    normalizer, count = _of_file(saved["normalizer"]), len(_FIRST)
-    pieces = [(token, score) for token, score in saved["model"]["vocab"]]
-    if [token for token, _ in (*pieces[:count], pieces[-1])] != [*_FIRST, "<mask>"]:
-        _refuse(f"{[token for token, _ in pieces[:count]]} first", f"{_FIRST} and last <mask>")
-    kinds = dict.fromkeys(_BEGINS, 3) | {"<unk>": 2}
-    rows = [*((token, 0.0) for token in _BEGINS), *pieces[count:-1]]
-    model = b"".join(
-        field(1, field(1, token.encode()) + field(2, score) + field(3, kinds.get(token, 1)))
-        for token, score in rows
-    )
-    charsmap = b"" if normalizer is None else base64.b64decode(normalizer["precompiled_charsmap"])
-    model += field(2, field(3, 1) + field(40, 0) + field(41, 1) + field(42, 2))
-    model += field(3, field(2, charsmap) + field(3, 1) + field(4, 1) + field(5, 1))
-    return {"proto": None}, {"vocabulary.spm": model}
-
-
-def _of_file(normalizer):
-    """Returns the step with a SentencePiece file's table, None without one, or what else it is."""
-    for step in [None, *(normalizer or {}).get("normalizers", ())]:
-        table = base64.b64decode((step or {}).get("precompiled_charsmap", ""))
-        same = normalizer and json.loads(sentencepiece_normalizer(table).__getstate__())
-        if normalizer == same:
-            return step
-    return normalizer
-
-
 def _lines(tokens):
     return "".join(f"{token}\n" for token in tokens).encode()
 
@@ -128,7 +95,6 @@ def _refuse(received, rule):
 # Type of the model -> which of the roles' usual names, the function that writes it, the number of
 # tokens between texts, and the types that clean and split text.
 _WRITERS = {
-    "WordPiece": (0, _word_piece, 1, [["BertNormalizer", "BertPreTokenizer"]]),
-    "BPE": (1, _byte_pair, 2, [[None, "ByteLevel"]]),
-    "Unigram": (1, _unigram, 2, [[None, "Sequence"], ["Precompiled", "Sequence"]]),
+    "WordPiece": (0, _word_piece, 1, ["BertNormalizer", "BertPreTokenizer"]),
+    "BPE": (1, _byte_pair, 2, [None, "ByteLevel"]),
 }

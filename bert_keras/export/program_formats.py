@@ -1,6 +1,5 @@
 """Writes models as programs for other runtimes, for any number of rows and tokens."""
 
-import contextlib
 import errno
 import functools
 import importlib.util
@@ -14,7 +13,7 @@ from collections import namedtuple
 
 import keras
 
-from bert_keras.checks import check_choice, refuse_options, with_extra
+from bert_keras.checks import check_choice, with_extra
 from bert_keras.engine import kernels
 from bert_keras.engine.keras_internals import all_layers
 from bert_keras.export import other_backend, text_program
@@ -26,18 +25,14 @@ _OF_FLOAT32 = ("onnx", "openvino", "litert")
 _RULE = "Ids must be within their tables, and no more tokens than the model has positions."
 
 
-def check_format(format, filepath, options):
-    """Raises `ValueError` if a format, a path or an argument does not fit."""
+def check_format(format, filepath):
+    """Raises `ValueError` if a format or a path does not fit."""
     advice = "A `.keras` file, a preset and a folder for Hugging Face have methods of their own."
-    _, backends, _, suffix = FORMATS[check_choice("format", format, FORMATS, advice)]
+    suffix = FORMATS[check_choice("format", format, FORMATS, advice)].suffix
     if suffix and pathlib.Path(filepath).suffix != suffix:
         raise ValueError(
             f"A model is exported to {format!r} in a file `*{suffix}`. Received: {str(filepath)!r}."
         )
-    if keras.backend.backend() not in backends:
-        rule = f"{format!r} is written by {backends[0]}, in a process that takes no such arguments"
-        advice = "Save a `.keras` file, and load and export it with KERAS_BACKEND={}."
-        refuse_options(rule, options, advice.format(backends[0]))
 
 
 def check_packages(format):
@@ -52,7 +47,7 @@ def check_packages(format):
         )
 
 
-def write(format, model, path, verbose=None, **options):
+def write(format, model, path, verbose=None):
     """Writes a model's program to a path, in another process if this backend has no exporter.
 
     Raises:
@@ -68,7 +63,7 @@ def write(format, model, path, verbose=None, **options):
     # PyTorch traces a program for the kind of device that it is on.
     needs_cpu = keras.backend.backend() == "torch" and kernels.has_accelerator()
     if keras.backend.backend() in WRITERS[format].backends and not needs_cpu:
-        WRITERS[format].write(model, path, verbose, **options)
+        WRITERS[format].write(model, path, verbose)
     else:
         other_backend.write(format, model, path, WRITERS[format].backends[0])
 
@@ -142,29 +137,24 @@ def signature_of(model):
     return specs, axes
 
 
-def _write_saved_model(model, path, verbose=None, input_signature=None, **options):
-    """Writes a SavedModel, with TensorFlow or JAX; options are those of `keras.export`."""
-    _save_model(model, path, None, input_signature, **options)
-
-
-def _save_model(model, path, save_options, input_signature=None, **options):
+def _write_saved_model(model, path, verbose=None, save_options=None):
+    """Writes a SavedModel, with TensorFlow or JAX."""
     import tensorflow as tf
 
     specs, axes = signature_of(model)
-    archive, is_jax = keras.export.ExportArchive(), keras.backend.backend() == "jax"
-    if is_jax:  # TensorFlow finds the variables by itself, and would write tracked ones twice.
+    archive, options = keras.export.ExportArchive(), {}
+    if keras.backend.backend() == "jax":
+        # TensorFlow finds the variables by itself, and would write tracked ones twice.
         archive.track(model)
-        # Gradients would take a third of the time, and a server computes none.
-        without_gradient = {"with_gradient": False}
-        options["jax2tf_kwargs"] = {**without_gradient, **options.get("jax2tf_kwargs", {})}
-    if is_jax and input_signature is None:
-        shapes = [{name: f"({', '.join(names)})" for name, names in axes.items()}]
-        jax_options = {"native_serialization": True, "polymorphic_shapes": shapes}
-        # Otherwise a program written on a GPU would run on GPUs only.
-        jax_options["native_serialization_platforms"] = ("cpu", "cuda")
-        options["jax2tf_kwargs"] = {**jax_options, **options.get("jax2tf_kwargs", {})}
-    signature = [specs] if input_signature is None else input_signature
-    program = archive.add_endpoint("serve", program_of(model), signature, **options)
+        options["jax2tf_kwargs"] = {
+            # Gradients would take a third of the time, and a server computes none.
+            "with_gradient": False,
+            "native_serialization": True,
+            # Otherwise a program written on a GPU would run on GPUs only.
+            "native_serialization_platforms": ("cpu", "cuda"),
+            "polymorphic_shapes": [{x: f"({', '.join(names)})" for x, names in axes.items()}],
+        }
+    program = archive.add_endpoint("serve", program_of(model), [specs], **options)
 
     @tf.function(input_signature=program.input_signature, autograph=False)
     def serve(inputs):
@@ -181,19 +171,15 @@ def _save_model(model, path, save_options, input_signature=None, **options):
     tf.saved_model.save(module, path, signatures, save_options)
 
 
-def _write_litert(model, path, verbose=None, input_signature=None, **options):
-    """Writes a LiteRT file, with TensorFlow; options are attributes of its converter."""
+def _write_litert(model, path, verbose=None):
+    """Writes a LiteRT file, with TensorFlow."""
     import tensorflow as tf
 
     with tempfile.TemporaryDirectory() as folder:
         # LiteRT has no gradients.
-        options_of_folder = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
-        _save_model(model, folder, options_of_folder, input_signature)
+        options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+        _write_saved_model(model, folder, save_options=options)
         converter = tf.lite.TFLiteConverter.from_saved_model(folder)
-        for name, value in options.items():
-            if not hasattr(converter, name):
-                raise ValueError(f"LiteRT's converter has no attribute {name!r}.")
-            setattr(converter, name, value)
         pathlib.Path(path).write_bytes(converter.convert())
 
 
@@ -235,22 +221,16 @@ def _checked_in_torch(model, inputs):
     return {**inputs, TOKEN_IDS: ids + none}
 
 
-@contextlib.contextmanager
-def _without_noise():
-    """Hides what PyTorch's exporter says about its own code and about names of axes."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)
-        warnings.filterwarnings("ignore", "# The axis name", UserWarning)
-        yield
-
-
 def _write_onnx(model, path, verbose=None):
     import torch
 
     program, inputs, free = _torch_program(model)
     # Its warnings concern operators of torchvision, which no model here has.
     logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)
-    with torch.no_grad(), _without_noise():
+    with torch.no_grad(), warnings.catch_warnings():
+        # They concern the exporter's own code, and names of axes.
+        warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)
+        warnings.filterwarnings("ignore", "# The axis name", UserWarning)
         torch.onnx.export(
             program,
             (inputs, {}),  # The last dict is taken for named arguments.

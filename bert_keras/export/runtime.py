@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 # Raised when a key of `config.json` gets another meaning.
 FORMAT = 2
-# Keys of settings whose values must be above 0: lengths, and what is divided by.
-_SIZES = ("max_length", "stride", "num_windows", "max_question_length", "max_answer_length")
 # The most numbers that a call of a language model returns: 128 MiB of float32.
 _VALUES_AT_ONCE = 2**25
 
@@ -111,16 +109,6 @@ def _check_config(config, folder):
             f"config.json must have the format {FORMAT}. Received: format {config['format']!r} of "
             f"version {config.get('version')} in {folder}. Export it again, or load it by the "
             "runtime.py in that folder."
-        )
-    kinds = {"answerers": list, "settings": dict, "packer": dict}
-    wrong = {k: config.get(k) for k, kind in kinds.items() if not isinstance(config.get(k), kind)}
-    if not wrong:
-        sizes = {k: x for k, x in (config["packer"] | config["settings"]).items() if k in _SIZES}
-        wrong = {k: x for k, x in sizes.items() if x is not None and (type(x) is not int or x < 1)}
-    if wrong:
-        raise ValueError(
-            "config.json must have a list `answerers`, dicts `settings` and `packer`, and in them "
-            f"sizes from 1. Received: {wrong!r:.200} in {folder}. Export it again."
         )
 
 
@@ -283,28 +271,7 @@ def _preprocessor_of(config, backend):
     return collate.TextPacker(collate.TextEncoder(backend, layout, config["tokens"]), **settings)
 
 
-def _main():
-    import argparse
-
-    parser = argparse.ArgumentParser(description="Answers texts by lines of JSON.")
-    help = "a text each, or one row of two or more; by default lines of standard input, with tabs"
-    parser.add_argument("texts", nargs="*", help=help)
-    texts = parser.parse_args().texts
-    if not texts and sys.stdin.isatty():
-        parser.error("Give texts, or lines on standard input.")
-    try:
-        task = load(os.path.dirname(os.path.abspath(__file__)))
-        name = task.answers[0]
-        takes_rows = len([x for x in task.answerers[name].fields if x.kind != "optional"]) > 1
-        rows = [texts] if takes_rows and texts else [[text] for text in texts]
-        lines = () if texts else (line.rstrip("\r\n") for line in sys.stdin)
-        rows += [line.split("\t") if takes_rows else [line] for line in lines]
-        for answer in task.ask_rows(name, rows):
-            answer = answer.tolist() if isinstance(answer, np.ndarray) else answer
-            print(json.dumps(answer, ensure_ascii=False))
-    except (ImportError, OSError, TypeError, ValueError) as error:
-        parser.exit(2, f"{parser.prog}: {error}\n")
-
-
 if __name__ == "__main__":
-    _main()
+    task = load(os.path.dirname(os.path.abspath(__file__)))
+    for answer in task.ask_rows(task.answers[0], [[text] for text in sys.argv[1:]]):
+        print(json.dumps(answer, ensure_ascii=False, default=np.ndarray.tolist))

@@ -14,17 +14,13 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 _ADVICE = "Export it without `text=True`, for token ids, or use the task itself, with `predict`."
 
 
-def check(model: keras.Model, format: str, input_signature: Any, options: dict[str, Any]) -> None:
+def check(model: keras.Model, format: str) -> None:
     """Raises `ValueError` if a model cannot be a program that takes texts.
 
     See `ExportMixin.export`.
     """
-    if (format, input_signature, options) != ("tf_saved_model", None, {}):
-        raise ValueError(
-            "A program that takes texts is a SavedModel without further arguments; others take "
-            f"token ids, with the tokenizer before them. Received: text=True and {format=}, "
-            f"{input_signature=}, {options}. Leave out one or the other."
-        )
+    advice = "Other programs take token ids, with the tokenizer before them."
+    check_choice("format` with `text=True", format, ("tf_saved_model",), advice)
     if not _says_answer(type(model)):
         raise ValueError(
             "A program takes texts if each text, or pair, is one row and has one answer: classes, "

@@ -1,16 +1,14 @@
-"""Writes a KerasHub preset, without KerasHub, or returns a live KerasHub model."""
+"""Writes a KerasHub preset, without KerasHub."""
 
 import io
 import pathlib
-import tempfile
-import warnings
 
 import h5py
 import keras
 import ml_dtypes
 
-from bert_keras.checks import check_choice, check_int, require
-from bert_keras.engine.atomic_files import replacing_files, write_json, write_text
+from bert_keras.checks import check_choice, check_int
+from bert_keras.engine.atomic_files import replacing_files, write_json
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.export import keras_hub_tokenizer as tokenizers
 from bert_keras.presets.assign import by_path, head_weights, warn
@@ -22,7 +20,7 @@ from bert_keras.presets.formats.checkpoint import (
     refuse,
     written_config,
 )
-from bert_keras.presets.model_card import README, card_of
+from bert_keras.presets.model_card import write_card
 from bert_keras.presets.name_map import expand, transformed_back
 from bert_keras.presets.safetensors_io import weights_files
 from bert_keras.tokenizers.keras_hub_settings import ASSETS
@@ -31,31 +29,12 @@ from bert_keras.tokenizers.tokenizer_files import TOKENIZER_FILES
 _THERE = "KerasHub"
 
 
-def to_keras_hub(model):
-    """Returns a live KerasHub model, see `export_to_keras_hub`.
-
-    Raises:
-        ImportError: KerasHub is not installed.
-    """
-    advice = "`export_to_keras_hub` writes files without it."
-    keras_hub = require("keras_hub", "make a KerasHub model", "nlp", advice)
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        # KerasHub's files have the state of an optimizer; Keras warns that these have none.
-        warnings.filterwarnings("ignore", "Skipping variable loading for optimizer")
-        class_name = export_to_keras_hub(model, folder)
-        return getattr(keras_hub.models, class_name).from_preset(folder)
-
-
-def export_to_keras_hub(model, folder, card=None):
+def export_to_keras_hub(model, folder):
     """Writes a preset that `keras_hub.models....from_preset` loads, with adapters merged.
 
     Args:
         model: a backbone or a task of a family that has a record of this format.
         folder: str or path, made if missing. All files are replaced or, after an error, none.
-        card: dict, see `presets.model_card`, or `None`.
-
-    Returns:
-        The name of the model's class in KerasHub.
 
     Raises:
         ValueError: the model is quantized, or KerasHub has no model with equal numbers.
@@ -92,7 +71,6 @@ def export_to_keras_hub(model, folder, card=None):
         names.LABELS: getattr(task, "label_names", None),
     }
     code = f'import keras_hub\n\nmodel = keras_hub.models.{class_name}.from_preset(".")'
-    readme = card_of(model, folder, card, "keras-hub", code)
     shards = [path.name for path in pathlib.Path(folder).glob("model_*.weights.h5")]
     stale = (*names.FILES, *shards, *weights_files(folder), *TOKENIZER_FILES)
     with replacing_files(folder, stale=stale) as new:
@@ -104,9 +82,7 @@ def export_to_keras_hub(model, folder, card=None):
             (new / ASSETS / name).write_bytes(data)
         for name, value in configs.items():
             write_json(new / name, value)
-        if readme is not None:
-            write_text(new / README, readme)
-    return class_name
+        write_card(new, model, folder, "keras-hub", code)
 
 
 def _record_and_head(backbone, task):

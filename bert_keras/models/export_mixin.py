@@ -9,7 +9,7 @@ checks this.
 import functools
 from typing import Any, Literal
 
-from bert_keras.types import Card, FileDtype, Path
+from bert_keras.types import Path
 
 
 def exported_task(source: Path) -> Any:
@@ -30,46 +30,41 @@ class ExportMixin:
     write_hub_settings: Any = None
     exports_backbone_alone = False
 
-    def save_to_preset(self, folder: Path, card: Card | None = None) -> None:
+    def save_to_preset(self, folder: Path) -> None:
         """Writes weights and settings, and a task's head and tokenizer, for `from_preset`.
 
         Args:
-            folder: str or path, made if missing.
-            card: dict of what the folder's README.md should say, see
-                `bert_keras.presets.model_card`.
+            folder: str or path, made if missing. A README.md says how to load it; one of your own
+                that is there is kept.
 
         Raises:
-            ValueError: the model is quantized, or the card has an unknown key.
+            ValueError: the model is quantized.
         """
         from bert_keras.presets.formats.native import save_preset
 
-        save_preset(self, folder, card)
+        save_preset(self, folder)
 
-    def export_to_huggingface(
-        self, folder: Path, dtype: FileDtype | None = None, card: Card | None = None
-    ) -> None:
+    def export_to_huggingface(self, folder: Path) -> None:
         """Writes a folder that `transformers.AutoModel...from_pretrained` loads.
 
         Those of embedders and rerankers are loaded by sentence-transformers too.
 
         Args:
             folder: str or path, made if missing. Holds the weights and, for a task, the head, label
-                names and the tokenizer.
-            dtype: of the weights in the file: `"float32"`, `"float16"` or `"bfloat16"`, half the
-                size; `None` keeps the model's.
-            card: dict, see `save_to_preset`.
+                names and the tokenizer. Weights keep the model's dtype: for files of half the size,
+                load it with `dtype="float16"` or `"bfloat16"`.
 
         Raises:
-            ValueError: the model is quantized; the family, the task or its options have no
-                counterpart there; or a weight is too large for the dtype.
+            ValueError: the model is quantized; or the family, the task or its options have no
+                counterpart there.
         """
         from bert_keras.presets.formats.huggingface import export_to_huggingface
 
         model, described = (self.backbone, self) if self.exports_backbone_alone else (self, None)
         write = self.write_hub_settings and functools.partial(self.write_hub_settings, task=self)
-        export_to_huggingface(model, folder, dtype, card, described, write)
+        export_to_huggingface(model, folder, described, write)
 
-    def export_to_keras_hub(self, folder: Path, card: Card | None = None) -> None:
+    def export_to_keras_hub(self, folder: Path) -> None:
         """Writes a preset that `keras_hub.models...from_preset` loads; it needs no KerasHub.
 
         For backbones, and for KerasHub's counterparts of `TextClassifier`, `MaskedLM` and
@@ -81,7 +76,6 @@ class ExportMixin:
 
         Args:
             folder: str or path, made if missing.
-            card: dict, see `save_to_preset`.
 
         Raises:
             ValueError: the model is quantized, or KerasHub has no such model, head or tokenizer;
@@ -95,30 +89,17 @@ class ExportMixin:
         """
         from bert_keras.export.to_keras_hub import export_to_keras_hub
 
-        export_to_keras_hub(self, folder, card)
-
-    def to_keras_hub(self) -> Any:
-        """Returns a live `keras_hub` model with equal outputs, see `export_to_keras_hub`.
-
-        Raises:
-            ImportError: KerasHub is not installed.
-            ValueError: the model is quantized, or KerasHub has no such model.
-        """
-        from bert_keras.export.to_keras_hub import to_keras_hub
-
-        return to_keras_hub(self)
+        export_to_keras_hub(self, folder)
 
     def export(
         self,
         filepath: Path,
         format: Literal["tf_saved_model", "litert", "onnx", "openvino"] = "tf_saved_model",
         verbose: bool | None = None,
-        input_signature: Any = None,
         *,
         text: bool = False,
-        **kwargs: Any,
     ) -> None:
-        """Like `keras.Model.export`, by default for any number of rows and tokens.
+        """Like `keras.Model.export`, for any number of rows and tokens.
 
         The program takes all inputs of the backbone as a dict of int32 `(batch, seq_len)`. It
         returns a dict of outputs: `logits`, or several outputs by their names, such as
@@ -139,17 +120,14 @@ class ExportMixin:
                 that answers without Keras, see `bert_keras.export.runtime`.
             format: str, see above.
             verbose: bool, see `keras.Model.export`.
-            input_signature: see `keras.Model.export`; `None` for any number of rows and tokens,
-                which ONNX and OpenVINO always take.
             text: bool, whether the program takes texts instead, with the tokenizer inside, and also
                 returns probabilities and labels: a SavedModel, by TensorFlow, of a task that
                 classifies, scores or embeds texts. See docs/text_in.md.
-            **kwargs: the format's own, if the backend writes it: see `keras.Model.export`.
 
         Raises:
             ImportError: a package that writes the format is missing; the message says which.
             RuntimeError: the other backend's process failed; the message says why.
-            ValueError: the format, the path or an argument does not fit.
+            ValueError: the format or the path does not fit.
 
         Example:
         ```python
@@ -161,4 +139,4 @@ class ExportMixin:
         """
         from bert_keras.export.model_export import export
 
-        export(self, filepath, format, verbose, input_signature, text=text, **kwargs)
+        export(self, filepath, format, verbose, text)

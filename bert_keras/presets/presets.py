@@ -5,9 +5,9 @@ from bert_keras.presets.formats.gliner import GlinerFolder
 from bert_keras.presets.formats.huggingface import HuggingFaceFolder
 from bert_keras.presets.formats.keras_hub import KerasHubFolder
 from bert_keras.presets.formats.native import NativePreset
-from bert_keras.presets.formats.sentence_transformers import SentenceTransformersFolder, root_of
-from bert_keras.presets.formats.tf1 import Tf1Folder, holds_tf1
-from bert_keras.presets.resolve import CONFIG_FILES, resolve
+from bert_keras.presets.formats.sentence_transformers import SentenceTransformersFolder
+from bert_keras.presets.formats.tf1 import Tf1Folder
+from bert_keras.presets.resolve import CONFIG_FILES, resolve, root_of
 
 
 def open_preset(preset):
@@ -24,7 +24,8 @@ def open_preset(preset):
         FileNotFoundError: the local folder does not exist or has no checkpoint.
     """
     folder = resolve(preset)
-    is_tf1 = holds_tf1(folder)
+    others = [*folder.glob("*.safetensors"), *folder.glob("*.weights.h5")]
+    is_tf1 = any(folder.glob("*.index")) and not others
     # Some folders of TensorFlow checkpoints also have a copy of the config with the usual name.
     names = CONFIG_FILES[::-1] if is_tf1 else CONFIG_FILES
     # One of them exists, or `resolve` would have raised.

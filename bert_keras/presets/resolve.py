@@ -7,7 +7,6 @@ that is missing or cannot be downloaded.
 """
 
 import contextlib
-import difflib
 import fnmatch
 import importlib.util
 import os
@@ -18,10 +17,10 @@ from collections.abc import Iterable
 from bert_keras.checks import check_exists, check_type, require, with_extra
 from bert_keras.presets.assign import warn
 from bert_keras.presets.formats.huggingface import UNREAD_HEADS
+from bert_keras.presets.formats.late_interaction import METADATA
 from bert_keras.presets.registry import PRESETS, RegisteredPreset
-from bert_keras.presets.torch_pickle import CONVERT, INDEX_FILE
+from bert_keras.presets.torch_pickle import CONVERT
 from bert_keras.tokenizers.tokenizer import Tokenizer
-from bert_keras.tokenizers.tokenizer_files import SENTENCE_FILES, TOKENIZER_FILES
 
 # The names of configs. The last two are those of TensorFlow 1.
 CONFIG_FILES = ("gliner_config.json", "config.json", "bert_config.json", "albert_config.json")
@@ -29,26 +28,16 @@ CONFIG_FILES = ("gliner_config.json", "config.json", "bert_config.json", "albert
 ADAPTERS = "adapter_config.json"
 
 # Only these files are downloaded from a Hugging Face repository: those of formats that are read
-# here, without copies of the weights in other formats.
-_SETTINGS = (*CONFIG_FILES[:-2], "metadata.json", "preprocessor.json", "task.json")
-_EMBEDDERS = ("modules.json", "config_sentence_transformers.json", *SENTENCE_FILES)
-_EMBEDDERS += ("*_Pooling*/config.json", "*_Dense*/config.json")
-_EMBEDDERS += ("*_Dense*/model.safetensors", "*_Dense*/pytorch_model.bin")
-_EMBEDDERS += tuple(f"{name}.*" for name in UNREAD_HEADS)
-_EMBEDDERS += ("router_config.json", "idf.json", "query_0_*/config.json")
-_EMBEDDERS += ("artifact.metadata", "*_SpladePooling/config.json", "*_MultiVectorMask/config.json")
-_SAFETENSORS = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
-_HDF5 = ("model.weights.h5", "model_*.weights.h5", "model.weights.json", "task.weights.h5")
-# Some repositories of sentence-transformers have the encoder in a subfolder.
-_INNER = ("config.json", *TOKENIZER_FILES, *SENTENCE_FILES, *_SAFETENSORS)
-_INNER = tuple(f"{start}0_*/{name}" for start in ("", "document_", "query_") for name in _INNER)
-DOWNLOADED_FILES = (*_SETTINGS, *TOKENIZER_FILES, *_EMBEDDERS, *_SAFETENSORS, *_HDF5, *_INNER)
-# Google's TensorFlow 1 checkpoint, if a repository has none of the weights above.
-_CHECKPOINTS = ("*.ckpt.index", "*.ckpt.data-*", "*.ckpt-*.index", "*.ckpt-*.data-*")
-DOWNLOADED_TF1_FILES = (*CONFIG_FILES[-2:], "checkpoint", *_CHECKPOINTS)
-# PyTorch's weights, if it has no TensorFlow 1 checkpoint either.
+# here, without copies of the weights in other formats. `*` matches folders too, such as that of an
+# encoder or of a dense layer of sentence-transformers, `0_Transformer` or `2_Dense`.
+DOWNLOADED_FILES = ("*.json", "*vocab*.txt", "*merges.txt", "*.model", "*.spm", METADATA)
+DOWNLOADED_FILES += tuple(f"{name}.*" for name in UNREAD_HEADS)
+DOWNLOADED_FILES += ("model.safetensors", "model-*.safetensors", "*[0-9]_*/model*.safetensors")
+DOWNLOADED_FILES += ("*_Dense*/pytorch_model.bin", "*.weights.h5")
+# If a repository has none of the weights above: Google's TensorFlow 1 checkpoint, else PyTorch's.
+DOWNLOADED_TF1_FILES = ("checkpoint", "*.ckpt*.index", "*.ckpt*.data-*")
 _TORCH = ("pytorch_model.bin", "pytorch_model-*.bin")
-DOWNLOADED_TORCH_FILES = (*_TORCH, INDEX_FILE, *(f"0_*/{name}" for name in (*_TORCH, INDEX_FILE)))
+DOWNLOADED_TORCH_FILES = (*_TORCH, *(f"0_*/{name}" for name in _TORCH))
 
 _READABLE_WEIGHTS = ("*.safetensors", "*.weights.h5", "*.index", *_TORCH)
 _PICKLED_WEIGHTS = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle")
@@ -57,7 +46,7 @@ _OTHER_WEIGHTS = ("*.h5", "*.msgpack", "*.onnx", "*.gguf", "*.ot", "*.tflite")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # One letter is a drive on Windows.
 # Names of owners, repositories and models. A name with `..` could lead out of the cache folder.
 _NAME = r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]*"
-_HUGGING_FACE = re.compile(
+HUGGING_FACE = re.compile(
     rf"hf://(?P<repository>{_NAME}/{_NAME})(@(?P<revision>{_NAME}(/{_NAME})*))?"
 )
 _KAGGLE = re.compile(rf"kaggle://(?P<handle>{_NAME}/{_NAME}/{_NAME}/{_NAME}(/[0-9]+)?)")
@@ -89,8 +78,8 @@ def resolve(source: str | os.PathLike) -> pathlib.Path:
         ValueError: `source` is an unknown name or a malformed address, or it has weights only in
             refused formats.
         FileNotFoundError: the folder, repository or revision does not exist, may not be read or
-            cannot be reached, or has no config.
-        OSError: a download fails for another reason.
+            has no config.
+        OSError: a download fails for another reason, such as a network that cannot be reached.
         ImportError: the package that downloads is not installed.
 
     Example:
@@ -113,31 +102,12 @@ def resolve(source: str | os.PathLike) -> pathlib.Path:
     raise ValueError(
         "A checkpoint must be a registered name, a local folder, 'hf://owner/name' or "
         f"'kaggle://owner/model/framework/variation'. Received: {source!r}, which is neither a "
-        f"registered name nor a folder in {os.getcwd()!r}.{_suggestion(source)} Registered names: "
+        f"registered name nor a folder in {os.getcwd()!r}. Registered names: "
         f"{', '.join(sorted(PRESETS))}."
     )
 
 
 Tokenizer.resolve = staticmethod(resolve)
-
-
-def model_of_run(source: str | os.PathLike) -> str | os.PathLike:
-    """Returns the best model's file for the folder of a run of `train`, else the source itself."""
-    if not isinstance(source, (str, os.PathLike)):
-        return source
-    folder = os.path.expanduser(source)
-    path = os.path.join(folder, "model.keras")
-    is_run = os.path.isfile(path) and os.path.isfile(os.path.join(folder, "results.json"))
-    return path if is_run else source
-
-
-def _suggestion(source: str) -> str:
-    """Returns a suggestion for a name that is not registered."""
-    if _HUGGING_FACE.fullmatch(f"hf://{source}"):
-        return f" For a Hugging Face repository write 'hf://{source}'."
-    name = source.lower().replace("-", "_")
-    close = difflib.get_close_matches(name, PRESETS, n=3, cutoff=0.6)
-    return f" Did you mean {' or '.join(repr(match) for match in close)}?" if close else ""
 
 
 def _registered(name: str, preset: RegisteredPreset) -> pathlib.Path:
@@ -172,16 +142,13 @@ def _package_folder(place: str, extra: str | None) -> pathlib.Path:
 
 def _address(source: str) -> pathlib.Path:
     """Returns the folder for an address with a scheme."""
-    if match := _HUGGING_FACE.fullmatch(source):
-        return _hugging_face(source, match["repository"], match["revision"])
+    if HUGGING_FACE.fullmatch(source):
+        return _hugging_face(source)
     if match := _KAGGLE.fullmatch(source):
         return _kaggle(source, match["handle"])
-    hint = ""
-    if match := re.match(rf"https?://(?:huggingface\.co|hf\.co)/({_NAME}/{_NAME})", source):
-        hint = f" Did you mean 'hf://{match[1]}'?"
     raise ValueError(
         "The address of a checkpoint must be 'hf://owner/name', 'hf://owner/name@revision' or "
-        f"'kaggle://owner/model/framework/variation'. Received: {source!r}.{hint}"
+        f"'kaggle://owner/model/framework/variation'. Received: {source!r}."
     )
 
 
@@ -199,56 +166,51 @@ def _local_folder(source: str) -> pathlib.Path:
     )
 
 
-def _hugging_face(source: str, repository: str, revision: str | None) -> pathlib.Path:
-    """Downloads a Hugging Face repository, or finds it in the cache."""
+def download(source: str, patterns: Iterable[str]) -> pathlib.Path:
+    """Returns the folder with a Hugging Face repository's files, from the cache if possible.
+
+    Args:
+        source: str, `hf://owner/name`, with `@revision` or without.
+        patterns: names of the files; `*` matches folders too.
+    """
     client = require("huggingface_hub", f"download {source!r}", advice=_LOCAL_WORKS)
-
-    def download(patterns):
-        options = {"revision": revision, "allow_patterns": list(patterns)}
-        return pathlib.Path(client.snapshot_download(repository, **options))
-
+    name, revision = HUGGING_FACE.fullmatch(source).group("repository", "revision")
+    options = {"revision": revision, "allow_patterns": list(patterns)}
     try:
-        folder = _encoder_in(download(DOWNLOADED_FILES))
-        for more_files in (DOWNLOADED_TF1_FILES, DOWNLOADED_TORCH_FILES):
-            is_readable = more_files is DOWNLOADED_TF1_FILES or _has_config(folder)
-            if is_readable and not _matching(_names(folder), _READABLE_WEIGHTS):
-                folder = _encoder_in(download(DOWNLOADED_FILES + more_files))
-    # The client's HTTP library, and so the class of its errors, depends on its version.
+        return pathlib.Path(client.snapshot_download(name, **options))
     except Exception as error:
-        raise _explained(error, source, repository, revision) from error
+        raise _failed(error, source) from error
 
+
+def _hugging_face(source: str) -> pathlib.Path:
+    """Returns the folder of a checkpoint on the Hugging Face Hub."""
+    folder = _encoder_in(download(source, DOWNLOADED_FILES))
+    for more_files in (DOWNLOADED_TF1_FILES, DOWNLOADED_TORCH_FILES):
+        if not _matching(_names(folder), _READABLE_WEIGHTS):
+            folder = _encoder_in(download(source, DOWNLOADED_FILES + more_files))
     names = _names(folder)
     if not _matching(names, _READABLE_WEIGHTS):
+        import huggingface_hub
+
         # If the hub answers, the error lists all files of the repository, not only those here.
+        name, revision = HUGGING_FACE.fullmatch(source).group("repository", "revision")
         with contextlib.suppress(Exception):
-            names = client.HfApi().list_repo_files(repository, revision=revision)
+            names = huggingface_hub.HfApi().list_repo_files(name, revision=revision)
     return _checked(folder, source, names)
 
 
-def _explained(error, source: str, repository: str, revision: str | None) -> OSError:
-    """Returns the error to raise in place of one that `huggingface_hub` raised."""
-    from huggingface_hub import errors
+def _failed(error: Exception, source: str) -> OSError:
+    """Returns the error to raise for one of a client, whose class depends on its version.
 
-    reasons = {
-        errors.GatedRepoError: "whose owner asks for consent. Accept the terms at "
-        f"https://huggingface.co/{repository} and log in with `hf auth login` (or set HF_TOKEN)",
-        errors.RepositoryNotFoundError: "which does not exist, or is private and you are not "
-        "logged in (`hf auth login`). Check the spelling of 'owner/name'",
-        errors.RevisionNotFoundError: f"which has no branch, tag or commit {revision!r}",
-        errors.LocalEntryNotFoundError: "which is neither in the local cache nor within reach of "
-        f"the network ({_first_line(error)}). Check the connection and the variables HF_ENDPOINT, "
-        "HF_HUB_OFFLINE and HTTPS_PROXY",
-    }
-    for kind, reason in reasons.items():
-        if isinstance(error, kind):
-            return FileNotFoundError(
-                f"A Hugging Face repository must exist and be open to you. Received: {source!r}, "
-                f"{reason}. {_LOCAL_WORKS}"
-            )
-    return OSError(
-        f"A checkpoint must be downloaded completely. Received: {source!r}, which failed with "
-        f"{type(error).__name__} ({_first_line(error)}). Incomplete files are not used: try again. "
-        f"{_LOCAL_WORKS}"
+    A response's status code tells whether the repository exists and is open to the user.
+    """
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    error_class = FileNotFoundError if status in (401, 403, 404) else OSError
+    return error_class(
+        "A checkpoint must exist, be open to you and be downloaded completely. Received: "
+        f"{source!r}, which failed with {type(error).__name__}: "
+        f"{' '.join(str(error).split())[:500]}. Check the spelling, the connection and your "
+        f"login; incomplete files are not used. {_LOCAL_WORKS}"
     )
 
 
@@ -257,16 +219,8 @@ def _kaggle(source: str, handle: str) -> pathlib.Path:
     client = require("kagglehub", f"download {source!r}", advice=_LOCAL_WORKS)
     try:
         folder = pathlib.Path(client.model_download(handle))
-    # Any error, as for Hugging Face. A response's status code tells whether the model exists.
     except Exception as error:
-        status = getattr(getattr(error, "response", None), "status_code", None)
-        error_class = FileNotFoundError if status in (401, 403, 404) else OSError
-        raise error_class(
-            f"A Kaggle model must exist and be open to you. Received: {source!r}, which failed "
-            f"with {type(error).__name__} ({_first_line(error)}). Check the spelling, the "
-            "connection, and your Kaggle credentials if the model asks for consent. "
-            f"{_LOCAL_WORKS}"
-        ) from error
+        raise _failed(error, source) from error
     return _checked(folder, source)
 
 
@@ -283,12 +237,11 @@ def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = No
             "`load_adapters` with a local folder of the adapters."
         )
     if not _has_config(folder):
-        runs = [str(path.parent) for path in sorted(folder.glob("*/results.json"))]
-        advice = f"one of its runs, {', '.join(runs[:20])}" if runs else "that it was saved to"
         raise FileNotFoundError(
             f"The folder of a checkpoint must hold {' or '.join(CONFIG_FILES)}. Received: "
             f"{source!r}, which holds: {', '.join(sorted(names)[:20]) or 'nothing'}. "
-            f"Pass the folder {'of ' if runs else ''}{advice}."
+            "Pass the folder that it was saved to. A `.keras` file is loaded by "
+            "`keras.saving.load_model`."
         )
     if _matching(names, _READABLE_WEIGHTS):
         return folder
@@ -309,15 +262,14 @@ def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = No
 def _encoder_in(folder: pathlib.Path) -> pathlib.Path:
     """Returns the folder of the encoder, which sentence-transformers may keep in a subfolder.
 
-    It is `0_Transformer` in old folders, and `document_0_*` in those with a `Router`, or inside
-    `0_Asym`, unless modules.json lists another one.
+    It is `0_Transformer` in old folders, and `document_0_*` in those with a `Router`, unless
+    modules.json lists another one.
     """
     if (folder / "config.json").is_file():
         return folder
-    names = ("0_*", "document_0_*", "query_0_*", "0_Asym/*Transformer")
+    names = ("0_*", "document_0_*", "query_0_*")
     path = folder / "modules.json"
     inner = [x.parent for name in names for x in sorted(folder.glob(f"{name}/config.json"))]
-    inner = [x for x in inner if x.name != "0_Asym"]
     listed = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     if found := [x for x in inner if f'"{x.relative_to(folder).as_posix()}"' in listed]:
         return found[0]
@@ -328,6 +280,13 @@ def _encoder_in(folder: pathlib.Path) -> pathlib.Path:
             "read. To read another one, list its modules in modules.json."
         )
     return [*inner, folder][0]
+
+
+def root_of(folder: pathlib.Path) -> pathlib.Path | None:
+    """Returns the folder with `modules.json`: the encoder's, the one around it, or `None`."""
+    is_inner = folder.name.startswith(("0_", "document_0_", "query_0_"))
+    roots = (folder, folder.parent) if is_inner else (folder,)
+    return next((root for root in roots if (root / "modules.json").is_file()), None)
 
 
 def _has_config(folder: pathlib.Path) -> bool:
@@ -343,9 +302,3 @@ def _matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
     return sorted(
         name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
     )
-
-
-def _first_line(error: Exception) -> str:
-    """Returns the first line of an error's text. The whole error is chained to ours."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    return next(filter(None, lines), "").rstrip(".")

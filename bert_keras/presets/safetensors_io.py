@@ -16,13 +16,11 @@ import safetensors
 import safetensors.numpy
 
 from bert_keras.checks import check_choice, check_exists
-from bert_keras.engine.atomic_files import advice_for, replacing, write_json
+from bert_keras.engine.atomic_files import advice_for, replacing
 from bert_keras.presets.tensors import Tensors, locate, read_headers
 
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
-# The most bytes of tensors in one file, as in Hugging Face's checkpoints.
-LARGEST_FILE = 5 * 10**9
 
 # The format's dtypes that NumPy has, and bfloat16. `presets.tensors` imports `ml_dtypes` (a
 # dependency of Keras), which adds bfloat16 to NumPy, where the safetensors package finds it.
@@ -114,35 +112,8 @@ def write_safetensors(
             raise OSError(errno.EIO, str(error), temporary) from error
 
 
-def write_checkpoint(folder, tensors, metadata=None):
-    """Writes `model.safetensors`, or above 5 GB its index and shards, into an existing folder.
-
-    Args:
-        folder: `Path`. Files of an earlier checkpoint stay there, see `weights_files`.
-        tensors: dict from tensor name to array, see `write_safetensors`.
-        metadata: dict of strings for each file's header.
-    """
-    shards, size = [{}], 0
-    for name, array in tensors.items():
-        if size and size + array.nbytes > LARGEST_FILE:
-            shards, size = [*shards, {}], 0
-        shards[-1][name] = array
-        size += array.nbytes
-    if len(shards) == 1:
-        write_safetensors(folder / WEIGHTS_FILE, tensors, metadata)
-        return
-    weight_map = {}
-    for i, shard in enumerate(shards, 1):
-        file = f"model-{i:05d}-of-{len(shards):05d}.safetensors"
-        write_safetensors(folder / file, shard, metadata)
-        weight_map |= dict.fromkeys(shard, file)
-    total_size = sum(array.nbytes for array in tensors.values())
-    index = {"metadata": {"total_size": total_size}, "weight_map": weight_map}
-    write_json(folder / INDEX_FILE, index)
-
-
 def weights_files(folder):
-    """Returns the names of the files in a folder that `write_checkpoint` may have written."""
+    """Returns the names of the files of weights that a new checkpoint in a folder replaces."""
     shards = [path.name for path in pathlib.Path(folder).glob("model-*-of-*.safetensors")]
     return [WEIGHTS_FILE, INDEX_FILE, *shards]
 

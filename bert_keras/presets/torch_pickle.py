@@ -27,8 +27,6 @@ CONVERT = (
     "the class of its task. `transformers` before 5 also needs `safe_serialization=True`."
 )
 
-# How a pickle and a zip archive begin. The byte after the pickle's is its protocol.
-_PICKLE, _ARCHIVE = b"\x80", b"PK\x03\x04"
 _DTYPES = ("float64", "float32", "float16", "bfloat16")
 _DTYPES += ("int64", "int32", "int16", "int8", "uint8", "bool")
 _DTYPES = tuple(f"torch.{name}" for name in _DTYPES)
@@ -123,18 +121,10 @@ def _explained(error, path):
         )
     with open(path, "rb") as file:
         start = file.read(9)
-    if not (start[:1] == _PICKLE or _ARCHIVE.startswith(start[:4])):
-        return f"{path} must be a file of `torch.save`. It begins with {start}. {advice_for(path)}"
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if name.endswith("data.pkl")]
-            start = archive.read(names[0])
-    if start[:1] == _PICKLE and start[1:2] > b"\x03":
-        return (
-            f"{path} was saved with pickle protocol {start[1]}, which PyTorch reads only by "
-            "running code. Save it with `torch.save`'s default."
-        )
-    return f"{path} must be whole. Received: a pickle that PyTorch cannot read. {advice_for(path)}"
+    return (
+        f"{path} must be a whole file of `torch.save`, with its default protocol. It begins with "
+        f"{start}. {advice_for(path)}"
+    )
 
 
 def _is_archive(path):

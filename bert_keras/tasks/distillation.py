@@ -16,7 +16,7 @@ from bert_keras.presets.families.record import TASKS
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.teacher_student import JointTask
 from bert_keras.training.losses import CosineDistance, SoftCrossentropy, SparseCrossentropy
-from bert_keras.types import Card, Data, LayerOptions, Path
+from bert_keras.types import Data, LayerOptions, Path
 
 _KINDS = tuple(TASKS[head] for head in ("masked_tokens", "sequence", "token"))
 
@@ -176,9 +176,9 @@ class Distillation(JointTask):
             **{f"{name}_weight": weight for name, weight in self.weights_of.items()},
         }
 
-    def save_to_preset(self, folder: Path, card: Card | None = None) -> None:
+    def save_to_preset(self, folder: Path) -> None:
         """Writes the student, see `Task.save_to_preset`."""
-        self.student.save_to_preset(folder, card)
+        self.student.save_to_preset(folder)
 
 
 def _states_and_logits(task, inputs, training):

@@ -2,20 +2,18 @@
 
 import numpy as np
 
-from bert_keras.checks import refuse_options
 from bert_keras.engine.atomic_files import reading, retry_if_changed
-from bert_keras.engine.keras_file import load_model
 from bert_keras.migration_hints import renamed_argument
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import arguments_of
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.assign import NewHead, head_weights, warn
-from bert_keras.presets.resolve import model_of_run
 
 
+@retry_if_changed
 def load_task(cls, preset, load_weights, arguments):
-    """Returns a `cls` from a preset, or from the folder of a `bert-keras train` run.
+    """Returns a task of a class, or of the user's subclass of it that the preset was saved by.
 
     Args:
         cls: subclass of `Task`.
@@ -23,32 +21,6 @@ def load_task(cls, preset, load_weights, arguments):
         load_weights: bool.
         arguments: dict, the keywords that `Task.from_preset` received.
     """
-    path = model_of_run(preset)
-    if path == preset:
-        return _make_task(cls, preset, load_weights, arguments)
-    return _task_of_run(
-        cls, path, arguments if load_weights else {**arguments, "load_weights": False}
-    )
-
-
-def _task_of_run(cls, path, arguments):
-    """Returns the best model of a `train` run; raises unless it is a `cls`."""
-    rule = f"The model of a run is loaded as it was trained, without arguments: {path}"
-    advice = "To begin anew, pass the preset that the run began from."
-    refuse_options(rule, {"arguments": arguments or None}, advice)
-    task = load_model(path)
-    if not isinstance(task, cls):
-        name = type(task).__name__
-        raise ValueError(
-            f"The run must hold a {cls.__name__}. Received: {path}, a {name}. Call "
-            f"`{name}.from_preset`."
-        )
-    return task
-
-
-@retry_if_changed
-def _make_task(cls, preset, load_weights, arguments):
-    """Returns a task of a class, or of the user's subclass of it that the preset was saved by."""
     source = presets.open_preset(preset)
     cls = source.task_class(cls)
     passed = _split_arguments(cls, source.backbone_class(Backbone), arguments)

@@ -15,25 +15,21 @@ from bert_keras.answers.text_vectors import (
     TokenVectorsAnswerer,
     marked_ids,
 )
-from bert_keras.checks import as_texts, check_bool, check_choice, check_int, check_shape
+from bert_keras.checks import as_texts, check_bool, check_int, check_shape
 from bert_keras.heads.colbert import TokenVectorsHead
 from bert_keras.inputs import PADDING_MASK, SCORING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets.formats import late_interaction
-from bert_keras.presets.formats.huggingface import export_to_huggingface
 from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.user_columns import normalize_columns
 from bert_keras.tasks.validation import head_for
 from bert_keras.training.contrastive import MultipleNegativesRanking
 from bert_keras.training.teacher_losses import MarginMSE
 from bert_keras.types import (
-    Card,
     Data,
-    FileDtype,
     Frozen,
     Objective,
-    Path,
     TaskOptions,
     Texts,
     Verbose,
@@ -95,6 +91,8 @@ class MultiVectorEmbedder(Embedder):
         [Santhanam et al., 2021](https://arxiv.org/abs/2112.01488).
     """
 
+    write_hub_settings = staticmethod(late_interaction.write)
+    exports_backbone_alone = True
     answerers = (TokenVectorsAnswerer,)
     head_config_keys = ("dim",)
     required_special_tokens = ("mask_token",)
@@ -266,32 +264,3 @@ class MultiVectorEmbedder(Embedder):
             shape, advice = ("num_tokens", self.dim), "`embed` returns such arrays."
             check_shape("Each text's vectors", array, shape, "f", advice)
         return arrays, is_one
-
-    # Files
-
-    def export_to_huggingface(
-        self,
-        folder: Path,
-        dtype: FileDtype | None = None,
-        card: Card | None = None,
-        layout: Literal["sentence-transformers", "pylate", "stanford"] = "sentence-transformers",
-    ) -> None:
-        """Writes a folder that sentence-transformers, PyLate or Stanford's ColBERT loads.
-
-        Args:
-            folder, dtype, card: see `Task.export_to_huggingface`.
-            layout: whose layout the folder has.
-
-        Raises:
-            ValueError: the family has no counterpart there, a weight is too large for the dtype, or
-                the layout has no place for a setting.
-        """
-        check_choice("layout", layout, late_interaction.LAYOUTS)
-        late_interaction.check_can_write(self, layout)
-
-        def write_settings(new):
-            late_interaction.write(new, self, layout)
-
-        # Stanford's folder holds the head beside the backbone.
-        model = self if layout == "stanford" else self.backbone
-        export_to_huggingface(model, folder, dtype, card, self, write_settings)

@@ -23,7 +23,6 @@ from bert_keras.tasks.teacher_student import JointTask
 from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SigmoidCrossentropy
 from bert_keras.types import (
-    Card,
     Frozen,
     LayerOptions,
     Path,
@@ -355,15 +354,14 @@ class ReplacedTokenDetection(JointTask):
             "seed": self.seed,
         }
 
-    def save_to_preset(self, folder: Path, card: Card | None = None) -> None:
+    def save_to_preset(self, folder: Path) -> None:
         """Writes the discriminator into `folder`, the generator into `folder/generator`.
 
         Args:
             folder: str or path.
-            card: dict for both, see `Task.save_to_preset`.
         """
-        self.discriminator.save_to_preset(folder, card)
-        self.generator.save_to_preset(os.path.join(folder, "generator"), card)
+        self.discriminator.save_to_preset(folder)
+        self.generator.save_to_preset(os.path.join(folder, "generator"))
 
 
 def put_at(rows: Tensor, positions: Tensor, values: Tensor) -> Tensor:

@@ -946,8 +946,7 @@ class Task(AdaptedTask, BuiltModel):
 
         Args:
             preset: str or path: a registered name, a local folder in this package's, Hugging
-                Face's, Google's TensorFlow 1 or KerasHub's layout, the folder of a run of
-                `bert-keras train`, `"hf://owner/name"` or
+                Face's, Google's TensorFlow 1 or KerasHub's layout, `"hf://owner/name"` or
                 `"kaggle://owner/model/framework/variation"`.
             load_weights: bool, `False` keeps random initial weights.
             **kwargs: arguments of the task (`num_classes=3`, `preprocessor=None`) and of the

@@ -32,8 +32,6 @@ from bert_keras.tasks.task import Task
 from bert_keras.tokenizers.words import join_words
 from bert_keras.training.labelled_spans import LabelledSpanF1, LabelledSpanLoss
 from bert_keras.types import (
-    Card,
-    FileDtype,
     Frozen,
     Inputs,
     Path,
@@ -257,20 +255,17 @@ class ZeroShotTagger(Task):
 
     # Files
 
-    def export_to_huggingface(
-        self, folder: Path, dtype: FileDtype | None = None, card: Card | None = None
-    ) -> None:
+    def export_to_huggingface(self, folder: Path) -> None:
         """Writes a folder that `gliner.GLiNER.from_pretrained` loads.
 
         Args:
-            folder, dtype, card: see `Task.export_to_huggingface`.
+            folder: str or path, made if missing.
 
         Raises:
-            ValueError: there is no preprocessor, the encoder's family has no counterpart there, or
-                a weight is too large for the dtype.
+            ValueError: there is no preprocessor, or the encoder's family has no counterpart there.
         """
         self.check_has_preprocessor()
-        gliner.write(self, folder, dtype, card)
+        gliner.write(self, folder)
 
 
 class LabelledTexts(Rows):

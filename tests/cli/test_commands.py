@@ -228,15 +228,6 @@ def test_the_folder_of_a_run_and_a_model_without_a_head_are_served(command, tmp_
     (run / "results.json").write_text("{}")
     assert json_lines(command("classify", run, *TEXTS)) == model.classify(TEXTS)
     assert isinstance(serve.loaded(str(run), "keras"), bert_keras.TextClassifier)
-    for source in (run, str(run)):
-        again = bert_keras.TextClassifier.from_preset(source)
-        assert again.classify(TEXTS) == model.classify(TEXTS)
-    with pytest.raises(ValueError, match=r"a TextClassifier\. Call `TextClassifier.from_preset`"):
-        bert_keras.TextEmbedder.from_preset(run)
-    with pytest.raises(ValueError, match=r"without arguments.*'max_length\'"):
-        bert_keras.TextClassifier.from_preset(run, max_length=8)
-    with pytest.raises(ValueError, match="'load_weights'"):
-        bert_keras.TextClassifier.from_preset(run, load_weights=False)
     bare = tmp_path / "bare"
     model.backbone.save_to_preset(bare)
     tiny_preprocessor().save_assets(bare)

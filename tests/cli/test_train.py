@@ -340,7 +340,7 @@ def test_unequal_classes_are_named_weighted_and_stopped_early(run, measure):
     train._write_wrong(model, examples, measures.Measured({}, {}, [("1", "1")]), "none.csv")
     assert read_lines(pathlib.Path("none.csv")) == ["text,label,predicted"]
     card = (output / "README.md").read_text()
-    assert "pipeline_tag" in card and f'"value": {results["accuracy"]}' in card
+    assert "pipeline_tag" in card and f"- accuracy: {results['accuracy']}" in card
     assert measure("train.tsv", label_names=names)[0]["accuracy"] == results["accuracy"]
 
 

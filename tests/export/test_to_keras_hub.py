@@ -1,5 +1,8 @@
 """What goes to KerasHub computes the same there, and comes back the same."""
 
+import tempfile
+import warnings
+
 import keras
 import numpy as np
 import pytest
@@ -12,14 +15,14 @@ from bert_keras.export import to_keras_hub
 from bert_keras.models.backbone import Backbone
 from bert_keras.presets.families import records
 
-pytest.importorskip("keras_hub", reason="the extra `nlp` is not installed")
+keras_hub = pytest.importorskip("keras_hub", reason="the extra `nlp` is not installed")
 pytestmark = pytest.mark.once
 
 # What a family has there, where it is not its constructor's default.
 OPTIONS = {
     "Bert": {"activation": "gelu_tanh"},
     "Electra": {"activation": "gelu_tanh", "embedding_dim": 6},
-    "Albert": {"embedding_dim": 6, "num_layers": 4, "num_groups": 2, "num_inner_layers": 2},
+    "Albert": {"embedding_dim": 6, "num_layers": 4},
 }
 CASES = {
     f"{record.backbone.split('>')[1]}-{task}": (record, task)
@@ -53,6 +56,16 @@ def made(record, task):
     return shaken(getattr(bert_keras, task)(backbone, **options))
 
 
+def in_keras_hub(model):
+    """Returns KerasHub's model, read from an export."""
+    name = "Backbone" if isinstance(model, Backbone) else type(model).__name__
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        # KerasHub's files have the state of an optimizer; Keras warns that these have none.
+        warnings.filterwarnings("ignore", "Skipping variable loading for optimizer")
+        model.export_to_keras_hub(folder)
+        return getattr(keras_hub.models, name).from_preset(folder)
+
+
 def outputs_of(model, inputs):
     """Returns what a call gives, whose compilation `predict` would spend its time on."""
     return keras.tree.map_structure(to_numpy, model(inputs, training=False))
@@ -75,7 +88,7 @@ def test_outputs_are_equal_in_keras_hub_and_after_the_return(name, tmp_path, mon
     model = made(record, task)
     inputs = inputs_of(model, 3, 10, model.input_names)
     mask, expected = inputs["padding_mask"].astype(bool), outputs_of(model, inputs)
-    theirs = model.to_keras_hub()
+    theirs = in_keras_hub(model)
     names = record.heads[task].architecture if task != "Backbone" else ("Backbone",)
     assert type(theirs).__name__ == next(iter(record.names.values())) + names[0]
     there = outputs_of(theirs, inputs)
@@ -112,7 +125,7 @@ def backbone(cls=bert_keras.BertBackbone, **options):
 def test_keras_hub_predicts_trains_and_saves_from_raw_text(encoder, options, tmp_path):
     model = classifier(encoder, **options)
     expected = model.predict(TEXTS, verbose=0)
-    theirs = model.to_keras_hub()  # Adapters are merged.
+    theirs = in_keras_hub(model)  # Adapters are merged.
     np.testing.assert_allclose(theirs.predict(TEXTS, verbose=0), expected, rtol=0, atol=1e-5)
     pairs = (TEXTS, TEXTS[::-1])
     ids = to_numpy(theirs.preprocessor(pairs, y=None)["token_ids"])
@@ -125,17 +138,12 @@ def test_keras_hub_predicts_trains_and_saves_from_raw_text(encoder, options, tmp
     assert (again.num_classes, again.problem_type) == (3, "single_label")
     assert again.preprocessor.max_length == 12
     np.testing.assert_allclose(again.predict(TEXTS, verbose=0), trained, rtol=0, atol=1e-5)
-    theirs.backbone.save_to_preset(tmp_path / "shards", max_shard_size=3e-6)
-    assert (tmp_path / "shards" / "model.weights.json").is_file()
-    shards = Backbone.from_preset(tmp_path / "shards")
-    for whole, joined in zip(again.backbone.weights, shards.weights, strict=True):
-        np.testing.assert_array_equal(*map(to_numpy, (whole, joined)))
 
 
 def test_a_model_comes_back_from_keras_hub_unchanged(tmp_path):
     model = classifier(dropout=0.3, problem_type="multi_label")
     # KerasHub gives the probabilities of several labels, not their logits.
-    found, expected = model.to_keras_hub().predict(TEXTS, verbose=0), model.probabilities(TEXTS)
+    found, expected = in_keras_hub(model).predict(TEXTS, verbose=0), model.probabilities(TEXTS)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
     model.export_to_keras_hub(tmp_path)
     again = bert_keras.TextClassifier.from_preset(tmp_path)
@@ -156,7 +164,7 @@ def test_a_byte_pair_tokenizer_and_the_masking_are_exported_too(tmp_path):
     model = bert_keras.MaskedLM(
         backbone(bert_keras.RobertaBackbone, **size), preprocessor, masking={"rate": 0.3}
     )
-    theirs = model.to_keras_hub()
+    theirs = in_keras_hub(model)
     found = theirs.preprocessor.tokenizer(TEXTS[:3])
     assert [np.asarray(row).tolist() for row in found] == tokenizer(TEXTS[:3])
     theirs.fit(TEXTS, batch_size=2, verbose=0)
@@ -167,23 +175,19 @@ def test_a_byte_pair_tokenizer_and_the_masking_are_exported_too(tmp_path):
     np.testing.assert_allclose(again.score(TEXTS[:3]), model.score(TEXTS[:3]), rtol=0, atol=1e-4)
 
 
-def test_a_sentence_piece_tokenizer_is_exported_too(tmp_path):
+def test_a_sentence_piece_tokenizer_is_read_but_not_written(tmp_path):
     (tmp_path / "spm.model").write_bytes(sentence_pieces(20 * TEXTS[:3], vocab_size=16))
     tokenizer = bert_keras.UnigramTokenizer(tmp_path / "spm.model")
+    theirs = keras_hub.models.XLMRobertaTokenizer(proto=str(tmp_path / "spm.model"))
+    theirs.save_to_preset(tmp_path / "theirs")
+    again = bert_keras.Tokenizer.load(tmp_path / "theirs")
+    assert again.settings == tokenizer.settings
+    assert again(TEXTS[:3]) == [list(row) for row in theirs(TEXTS[:3])]
     size = {"vocabulary_size": tokenizer.vocabulary_size, "activation": "gelu"}
-    model = bert_keras.TextClassifier(
-        backbone(bert_keras.RobertaBackbone, **size), 2, bert_keras.TextPreprocessor(tokenizer, 12)
-    )
-    theirs = model.to_keras_hub()
-    assert type(theirs).__name__ == "XLMRobertaTextClassifier"
-    found = theirs.preprocessor.tokenizer
-    assert [list(row) for row in found(TEXTS[:3])] == tokenizer(TEXTS[:3])
-    assert list(found.get_vocabulary()) == tokenizer.vocabulary
-    expected = model.predict(TEXTS[:3], verbose=0)
-    np.testing.assert_allclose(theirs.predict(TEXTS[:3], verbose=0), expected, rtol=0, atol=1e-5)
-    model.export_to_keras_hub(tmp_path / "theirs")
-    again = bert_keras.TextClassifier.from_preset(tmp_path / "theirs")
-    assert again.preprocessor.tokenizer.settings == tokenizer.settings
+    encoder, packing = backbone(bert_keras.RobertaBackbone, **size), {"max_length": 12}
+    model = bert_keras.TextClassifier(encoder, 2, bert_keras.TextPreprocessor(tokenizer, **packing))
+    with pytest.raises(ValueError, match=r"type Unigram.*`preprocessor` to None"):
+        model.export_to_keras_hub(tmp_path / "ours")
 
 
 def other_tokenizer(**options):
@@ -200,7 +204,7 @@ def other_tokenizer(**options):
         (lambda: bert_keras.RobertaBackbone(30, 1, 1, 4, 4, num_segments=2), "num_segments=1"),
         (lambda: backbone(causal=True), "causal"),
         (lambda: backbone(has_pooler=False), "has_pooler=True"),
-        (lambda: backbone(bert_keras.AlbertBackbone, num_layers=3, num_groups=2), "equally"),
+        (lambda: backbone(bert_keras.AlbertBackbone, num_layers=4, num_groups=2), "num_groups=1"),
         (lambda: bert_keras.ModernBertBackbone(**TINY), "ModernBertBackbone"),
         (lambda: bert_keras.TokenClassifier(backbone(), 2), "TokenClassifier has no counterpart"),
         (lambda: bert_keras.MaskedLM(backbone()), "activation='gelu' in `head_options`"),
@@ -258,4 +262,4 @@ def full_disk(tensors):
 def test_it_passes_the_checks_that_keras_hub_has_for_its_own():
     TestCase = pytest.importorskip("keras_hub.src.tests.test_case").TestCase
     for model in (backbone(), classifier()):
-        TestCase().run_serialization_test(model.to_keras_hub())
+        TestCase().run_serialization_test(in_keras_hub(model))

@@ -25,7 +25,7 @@ FAMILIES |= {"NomicBERT": "NomicBert", "DistilBERT": "DistilBert", "ModernBERT":
 FAMILIES |= {"DeBERTa": "DebertaV2"}
 # Why a checkpoint is refused.
 REASONS = {
-    "facebook/bart-large-mnli": "an encoder with a decoder",
+    "facebook/bart-large-mnli": "A model with a decoder",
     "jinaai/jina-embeddings-v3": "Jina's LoRA.*'hf://jinaai/jina-embeddings-v3-hf'",
 }
 EACH = ("/all-MiniLM-L6-v2", "/ms-marco-MiniLM-L6-v2", "/bert-base-NER", "/bert-base-chinese")

@@ -17,7 +17,6 @@ from foreign import (
     replaced,
     rewrite_keras_hub,
     serialized,
-    write_h5,
     write_keras_hub,
 )
 from tiny import VOCABULARY
@@ -30,30 +29,6 @@ from bert_keras.tokenizers.tokenizer import Tokenizer
 def folder(reference, tmp_path):
     write_keras_hub(tmp_path / "theirs", reference)
     return tmp_path / "theirs"
-
-
-def test_a_sharded_preset_gives_the_same(folder):
-    expected = first_weights(folder)
-    arrays = {}
-    rewrite_keras_hub(folder, lambda a: arrays.update(a) or a)
-    (folder / "model.weights.h5").unlink()
-    weight_map = {}
-    for i in range(3):
-        name = f"model_{i:05d}.weights.h5"
-        shard = {path: arrays[path] for path in list(arrays)[i::3]}
-        write_h5(folder / name, shard)
-        for path in shard:
-            # One file is given as a name, several as a list.
-            weight_map.setdefault(f"/{path.rpartition('/')[0]}", []).append(name)
-    weight_map = {k: v[0] if len(v) == 1 else v for k, v in weight_map.items()}
-    write_json(folder / "model.weights.json", {"metadata": {}, "weight_map": weight_map})
-    np.testing.assert_array_equal(first_weights(folder), expected)
-    (folder / "model_00001.weights.h5").unlink()
-    with pytest.raises(FileNotFoundError, match=r"must hold all shards.*model_00001\.weights\.h5"):
-        first_weights(folder)
-    write_json(folder / "model.weights.json", {"weight_map": {"/a": "../elsewhere.weights.h5"}})
-    with pytest.raises(ValueError, match="which is not allowed"):
-        first_weights(folder)
 
 
 def test_the_names_of_older_versions_give_the_same(folder):

@@ -215,31 +215,20 @@ class TestIncompleteCheckpoints:
             resolve(source)
         assert not [request for request in hub.requests if request.endswith("weights.pt")]
 
-    def test_the_runs_in_a_folder_are_named(self, tmp_path):
-        for name in ("task-1", "task-2", "notes"):
-            (tmp_path / name).mkdir()
-            (tmp_path / name / "results.json").touch() if name != "notes" else None
-        with pytest.raises(FileNotFoundError, match=r"of its runs, \S+task-1, \S+task-2\.$"):
+    def test_the_folder_of_a_run_is_refused_with_a_remedy(self, tmp_path):
+        for name in ("model.keras", "results.json"):
+            (tmp_path / name).touch()
+        with pytest.raises(FileNotFoundError, match=r"model\.keras.*keras\.saving\.load_model"):
             resolve(tmp_path)
 
 
 class TestNames:
-    @pytest.mark.parametrize(
-        "name, suggestion",
-        [
-            ("bert_base_uncased", "'bert_base_en_uncased'"),
-            ("bert-base-uncased", "'bert_base_en_uncased'"),
-            ("minilm_l6", "'minilm_l6_en_uncased'"),
-            ("bert_base_multi", "'bert_base_multi_cased'"),
-            ("google-bert/bert-base-uncased", "'hf://google-bert/bert-base-uncased'"),
-            ("xyzzy", "'. Registered names: "),  # No other name is like it.
-        ],
-    )
-    def test_a_similar_name_is_suggested_for_an_unknown_one(self, name, suggestion):
-        with pytest.raises(ValueError) as raised:
+    @pytest.mark.parametrize("name", ["bert_base_uncased", "google-bert/bert-base-uncased"])
+    def test_an_unknown_name_is_refused_with_a_list_of_all(self, name):
+        with pytest.raises(ValueError, match="hf://owner/name") as raised:
             resolve(name)
         message = str(raised.value)
-        assert repr(name) in message and suggestion in message
+        assert repr(name) in message
         assert all(registered in message for registered in PRESETS)
 
     @pytest.mark.parametrize("source", [None, 3, b"bert_base_zh", ["bert_base_zh"]])
@@ -267,7 +256,6 @@ class TestNames:
         with pytest.raises(ValueError, match=r"kaggle://owner/model/framework/variation") as raised:
             resolve(source)
         assert repr(source) in str(raised.value)
-        assert ("Did you mean 'hf://owner/name'?" in str(raised.value)) == ("://hug" in source)
         assert hub.requests == []
 
 
@@ -370,26 +358,30 @@ class TestHuggingFace:
     @pytest.mark.parametrize(
         ("fail", "source", "message"),
         [
-            (lambda hub: None, "hf://owner/nothing", "must exist.*spelling"),
-            (lambda hub: None, "hf://owner/name@nothing", "commit 'nothing'"),
-            (lambda hub: hub.stop(), "hf://owner/name", "neither.*connection.*local folder"),
-            (lambda hub: hub.gated.add("owner/name"), "hf://owner/name",
-             "consent.*owner/name.*HF_TOKEN"),
+            (lambda hub: None, "hf://owner/nothing", "RepositoryNotFound.*spelling"),
+            (lambda hub: None, "hf://owner/name@nothing", "RevisionNotFound"),
+            (lambda hub: hub.stop(), "hf://owner/name", "connection.*local folder"),
+            (lambda hub: hub.gated.add("owner/name"), "hf://owner/name", "GatedRepo.*login"),
         ],
     )  # fmt: skip
     def test_a_failure_is_explained_with_its_cause_and_a_remedy(self, hub, fail, source, message):
         fail(hub)
-        with pytest.raises(FileNotFoundError, match=message) as raised:
+        with pytest.raises(OSError, match=message) as raised:
             resolve(source)
         assert source in str(raised.value)
         assert raised.value.__cause__ is not None
+        assert isinstance(raised.value, FileNotFoundError) == (
+            message != "connection.*local folder"
+        )
 
     def test_half_of_a_file_is_never_used_and_its_download_resumes(
         self, hub, checkpoint, tmp_path, monkeypatch
     ):
         hub.missing_after["model.safetensors"] = 7000
         for _ in range(2):
-            with pytest.raises(OSError, match=r"hf://owner/name.*failed.*try again") as raised:
+            with pytest.raises(
+                OSError, match=r"hf://owner/name.*failed.*incomplete files are not used"
+            ) as raised:
                 resolve("hf://owner/name")
             assert raised.value.__cause__ is not None
         assert not list((tmp_path / "cache").rglob("snapshots/*/model.safetensors"))

@@ -5,12 +5,11 @@ https://github.com/google-research/albert, `modeling.py`;
 https://github.com/keras-team/keras-hub, `models/albert`.
 """
 
-import itertools
 import math
 
 from bert_keras.checks import check_int
 from bert_keras.presets.families import bert_record as bert
-from bert_keras.presets.families.record import Field, Head, Record, Tables, of_tasks, side_by_side
+from bert_keras.presets.families.record import Field, Head, Record, of_tasks, side_by_side
 
 _LAYER = {
     "attention/query": "attention.query",
@@ -108,71 +107,30 @@ TF1 = bert.TF1._replace(
 )
 
 
-def _renamed(name, layers):
-    """Returns a tensor's name with its layer renamed, if the dict `layers` has a new name."""
-    root, layer, *rest = name.split("/")
-    return "/".join((root, layers.get(layer, layer), *rest))
-
-
-def _hub_blocks(backbone):
-    """Returns a pair for each block: KerasHub's name, and the name in the rows below.
-
-    KerasHub numbers all blocks in sequence, the rows have the numbers of group and layer.
-    """
-    places = itertools.product(range(backbone.num_groups), range(backbone.num_inner_layers))
-    names = [f"{g}_{j}_block" for g, j in places]
-    return [(f"transformer_encoder_{i}".removesuffix("_0"), x) for i, x in enumerate(names)]
-
-
-def _number_by_group(tensors, backbone, config):
-    layers = dict(_hub_blocks(backbone))
-    return tensors.renamed({_renamed(name, layers): name for name in tensors})
-
-
-def _number_in_sequence(arrays, backbone):
-    layers = {ours: theirs for theirs, ours in _hub_blocks(backbone)}
-    return {_renamed(name, layers): array for name, array in arrays.items()}
-
-
-def _read_hub_depth(config):
-    return math.prod(check_int(key, config[key], 1, 1024) for key in ("num_layers", _HUB_INNER))
-
-
-def _write_hub_passes(arguments):
-    passes, groups = _write_passes(arguments)["num_hidden_layers"], arguments["num_groups"]
-    if passes % groups:
-        raise ValueError(
-            "KerasHub passes each group equally often. Received: "
-            f"{passes} passes of num_groups={groups}."
-        )
-    return {"num_layers": passes}
-
-
-_HUB_INNER = "num_inner_repetitions"
-_HUB_SIZES = {name: name for name in bert.HUB_SIZES if name != "num_layers"}
+# The released presets repeat one layer. KerasHub numbers several in another way.
+_HUB_ONE = {"num_groups": "num_groups", "num_inner_repetitions": "num_inner_layers"}
 KERAS_HUB = Record(
     backbone=HUGGING_FACE.backbone,
     names={"AlbertBackbone": "Albert"},
     config={
-        **_HUB_SIZES,
-        **{name: name for name in ("embedding_dim", "num_segments", "num_groups")},
-        _HUB_INNER: "num_inner_layers",
+        **bert.HUB_SIZES,
+        **{name: name for name in ("embedding_dim", "num_segments")},
     },
     activation=None,
-    fields=(*bert.HUB_FIELDS, Field("num_layers", _read_hub_depth, _write_hub_passes)),
-    fixed=bert.HUB_FIXED,
+    fields=bert.HUB_FIELDS,
+    fixed={**bert.HUB_FIXED, **dict.fromkeys(_HUB_ONE.values(), 1)},
+    allowed=dict.fromkeys(_HUB_ONE, (1,)),
     rows=(
         *bert.HUB_EMBEDDINGS,
         ("embeddings/projection", "layers/dense", "dense"),
-        *bert.hub_block_rows("encoder/group_{g}_layer_{j}", "{g}_{j}_block"),
+        *bert.hub_block_rows("encoder/group_0_layer_0", "transformer_encoder"),
         ("pooler/dense", "layers/dense_1", "dense"),
     ),
-    counts=HUGGING_FACE.counts,
+    counts={},
     optional=(),
     heads=of_tasks(
         masked_tokens=bert.hub_masked_lm("gelu_tanh"),
         sequence=bert.hub_text_classifier(bert.HUB_POOLED, bert.POOLER),
     ),
-    tables=Tables(_number_by_group, _number_in_sequence),
     tokenizers={"Albert": "Unigram"},
 )

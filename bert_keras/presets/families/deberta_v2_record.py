@@ -4,7 +4,6 @@ References: https://github.com/huggingface/transformers, `models/deberta_v2`;
 https://github.com/microsoft/DeBERTa, `DeBERTa/apps/models`, for the head of v3's discriminators.
 """
 
-from bert_keras.checks import check_choice
 from bert_keras.presets.families import bert_record as bert
 from bert_keras.presets.families.record import Field, Head, Record, Tables, of_tasks
 
@@ -19,15 +18,6 @@ def _key_field(argument, key, default, read, write):
         lambda config: read(config.get(key, default)),
         lambda arguments: {key: write(arguments[argument])},
     )
-
-
-def _read_num_heads(config):
-    """Returns the number of heads, if no key gives heads or pooler an unusual width."""
-    width, heads = config["hidden_size"], config["num_attention_heads"]
-    for key, times in (("attention_head_size", heads), ("pooler_hidden_size", 1)):
-        actual = config[key] * times if key in config else width
-        check_choice(f"The width by `{key}`", actual, (width,), "Others are not supported.")
-    return heads
 
 
 def _read_terms(terms):
@@ -90,7 +80,6 @@ HUGGING_FACE = Record(
     },
     activation=("hidden_act", bert.ACTIVATIONS),
     fields=(
-        Field("num_heads", _read_num_heads),
         Field("max_sequence_length", _read_positions, _write_positions_and_distance),
         Field("max_distance", _read_distance),
         _key_field("relative_terms", "pos_att_type", None, _read_terms, list),

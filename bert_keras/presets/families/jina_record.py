@@ -5,21 +5,10 @@ Reference: https://github.com/huggingface/transformers, `models/jina_embeddings_
 
 from bert_keras.presets.families import nomic_bert_record as nomic
 from bert_keras.presets.families import roberta_record as roberta
-from bert_keras.presets.families.record import TASKS, Field, Tables
+from bert_keras.presets.families.record import TASKS, Field
 
 _DEFAULTS = {"attention_probs_dropout_prob": 0.1, "hidden_dropout_prob": 0.1, "type_vocab_size": 1}
 _DEFAULTS |= {"layer_norm_eps": 1e-5, "max_position_embeddings": 8194, "rope_theta": 20_000.0}
-
-
-def _joined(tensors, backbone, config):
-    """Joins tensors; low-rank adapters for several tasks in one file are refused."""
-    if adapted := [name for name in tensors if ".parametrizations." in name]:
-        raise ValueError(
-            "Weights must be those of one task. Received: adapters for several tasks in "
-            f"{len(adapted)} tensors, such as {adapted[0]!r}. Merge those of one task first, or "
-            "load a checkpoint in transformers' own format."
-        )
-    return nomic.joined(tensors, backbone, config)
 
 
 HUGGING_FACE = nomic.HUGGING_FACE._replace(
@@ -31,7 +20,7 @@ HUGGING_FACE = nomic.HUGGING_FACE._replace(
     optional=("pooler/",),
     prefix="roberta.",
     heads={k: x for k, x in roberta.HUGGING_FACE.heads.items() if k != TASKS["choice"]},
-    tables=Tables(_joined, nomic.split, joins=True),
+    tables=nomic.HUGGING_FACE.tables,
     native=dict,
     spellings={
         **nomic.SPELLINGS,

@@ -60,13 +60,6 @@ def checked(config, allowed):
     return dict(config)
 
 
-def _read_num_heads(config):
-    heads, width = config["num_attention_heads"], config["hidden_size"]
-    if config.get("head_dim") is not None:
-        check_choice("The width of all heads", config["head_dim"] * heads, (width,))
-    return heads
-
-
 def _read_rotation(config):
     """Returns the base of the rotation, and the number that positions are divided by."""
     rope = {**(config.get("rope_scaling") or {}), **(config.get("rope_parameters") or {})}
@@ -95,7 +88,6 @@ def _write_rotation(arguments):
 
 
 FIELDS = (
-    Field("num_heads", _read_num_heads),
     Field("rotary_base", lambda config: _read_rotation(config)[0], _write_rotation),
     Field("rotary_scale", lambda config: _read_rotation(config)[1]),
 )

@@ -8,23 +8,23 @@ Reference: https://github.com/urchade/GLiNER, `gliner/config.py` and `gliner/mod
 """
 
 import functools
-import re
 
 import keras
 import numpy as np
 import tokenizers
 
-from bert_keras.checks import check_choice, check_int, require
-from bert_keras.engine.atomic_files import read_json, replacing_files, write_json, write_text
+from bert_keras.checks import check_choice, check_int
+from bert_keras.engine.atomic_files import read_json, replacing_files, write_json
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import assign, by_path, head_weights
 from bert_keras.presets.families import head_class_name, record_of
 from bert_keras.presets.families.record import Head
 from bert_keras.presets.formats.checkpoint import refuse, written_config
-from bert_keras.presets.formats.huggingface import KINDS, HuggingFaceFolder, cast, named_tensors
-from bert_keras.presets.model_card import README, card_of
+from bert_keras.presets.formats.huggingface import KINDS, HuggingFaceFolder, named_tensors
+from bert_keras.presets.model_card import write_card
 from bert_keras.presets.name_map import expand, transformed
-from bert_keras.presets.safetensors_io import weights_files, write_checkpoint
+from bert_keras.presets.resolve import HUGGING_FACE, download
+from bert_keras.presets.safetensors_io import WEIGHTS_FILE, weights_files, write_safetensors
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.tokenizer_files import (
     TOKENIZER_FILE,
@@ -69,11 +69,8 @@ _ALLOWED = {
     "fuse_layers": (False, None),
     "words_splitter_type": ("whitespace", None),
 }
-_VARIANTS = {
-    "labels_encoder": "a bi-encoder, which reads labels on their own",
-    "labels_decoder": "a model that generates labels",
-    "relations_layer": "a model of relations",
-}
+# A bi-encoder, a model that generates labels, and one of relations.
+_VARIANTS = dict.fromkeys(("labels_encoder", "labels_decoder", "relations_layer"), (None, ""))
 
 
 class GlinerFolder(HuggingFaceFolder):
@@ -82,9 +79,8 @@ class GlinerFolder(HuggingFaceFolder):
     config_file = "gliner_config.json"
 
     def __init__(self, folder, config, path, name):
-        self._check_variant(config, path)
-        for key, values in _ALLOWED.items():
-            advice = f"A {_TASK} supports no others."
+        for key, values in (_ALLOWED | _VARIANTS).items():
+            advice = f"A {_TASK} reads span models with one encoder, as urchade/gliner_medium-v2.1."
             check_choice(f"{key}` in `{path}", config.get(key, values[0]), values, advice)
         self.gliner = config
         encoder = config.get("encoder_config") or read_json(_file_of_encoder(folder, config), dict)
@@ -93,17 +89,6 @@ class GlinerFolder(HuggingFaceFolder):
         table = next(x for ours, x, *_ in self.record.rows if ours.endswith("/token_embedding"))
         if f"{table}.weight" in self.tensors:
             self.config["vocab_size"] = self.tensors.shapes[f"{table}.weight"][0]
-
-    @staticmethod
-    def _check_variant(config, path):
-        found = [what for key, what in _VARIANTS.items() if config.get(key)]
-        if config["span_mode"] == "token_level":
-            found.append("a model that tags tokens instead of spans (span_mode='token_level')")
-        if found:
-            raise ValueError(
-                f"A {_TASK} reads GLiNER's span models with one encoder. Received: {path}, which "
-                f"is {found[0]}. Take one such as urchade/gliner_medium-v2.1."
-            )
 
     def _wrapper(self, checkpoint):
         return _ENCODER
@@ -215,20 +200,13 @@ def _file_of_encoder(folder, config):
     path, name = folder / "config.json", str(config.get("model_name"))
     if path.is_file():
         return path
-    what = f"read the encoder's config and tokenizer, which {folder} lacks"
-    advice = f"Or copy config.json and the tokenizer files of {name} into the folder."
-    part = r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]*"
-    if not re.fullmatch(f"{part}/{part}", name):
+    if not HUGGING_FACE.fullmatch(f"hf://{name}"):
         raise ValueError(
             f"{folder} must hold the config and the tokenizer of its encoder. Received: neither, "
-            f"and the encoder's name {name!r:.100}, which is no repository. {advice}"
+            f"and the encoder's name {name!r:.100}, which is no repository. Copy config.json and "
+            "the tokenizer files into the folder."
         )
-    client = require("huggingface_hub", what, advice=advice)
-    try:
-        found = client.snapshot_download(name, allow_patterns=["config.json", *TOKENIZER_FILES])
-    except Exception as error:  # Its class depends on the client's version.
-        raise OSError(f"Could not {what}, from {name!r}: {error}. {advice}") from error
-    return type(folder)(found) / "config.json"
+    return download(f"hf://{name}", ["config.json", *TOKENIZER_FILES]) / "config.json"
 
 
 def _rows_of(task):
@@ -272,19 +250,16 @@ def _split(arrays, task):
     return tensors
 
 
-def write(task, folder, dtype=None, card=None):
+def write(task, folder):
     """Writes a folder that `gliner.GLiNER.from_pretrained` loads, with merged adapters.
 
     Args:
         task: a `ZeroShotTagger` with a preprocessor.
         folder: str or path, made when missing. Either all files are replaced, or on an error none.
-        dtype, card: see `export_to_huggingface`.
 
     Raises:
-        ValueError: the encoder's family has no counterpart in transformers, or a weight is too
-            large for the dtype.
+        ValueError: the encoder's family has no counterpart in transformers.
     """
-    check_choice("dtype", dtype, (None, "float32", "float16", "bfloat16"))
     check_not_quantized(task)
     task = task.without_adapters()
     backbone, tokenizer, record = task.backbone, task.tokenizer, record_of(task.backbone)
@@ -293,12 +268,10 @@ def write(task, folder, dtype=None, card=None):
     encoder = {"model_type": next(iter(record.names))}
     encoder |= written_config(record, backbone, "GLiNER")
     encoder["pad_token_id"] = tokenizer.pad_token_id
-    of_backbone, _ = named_tensors(
-        *(record, Head(), backbone, by_path(backbone.weights), dtype, "AutoModel")
-    )
+    of_backbone, _ = named_tensors(record, Head(), backbone, by_path(backbone.weights), "AutoModel")
     tensors = {_ENCODER + name: array for name, array in of_backbone.items()}
     arrays = {
-        path: cast(keras.ops.convert_to_numpy(weight.value), dtype, path)
+        path: keras.ops.convert_to_numpy(weight.value)
         for path, weight in head_weights(task).items()
     }
     for path, (name, transform) in expand(_rows_of(task), _KINDS).items():
@@ -326,11 +299,9 @@ def write(task, folder, dtype=None, card=None):
         "num_rnn_layers": int(task.lstm),
     }
     code = 'import gliner\n\nmodel = gliner.GLiNER.from_pretrained(".")'
-    readme = card_of(task, folder, card, "gliner", code)
     stale = (*weights_files(folder), *TOKENIZER_FILES, "config.json", "task.json", "modules.json")
     with replacing_files(folder, stale=stale) as new:
-        write_checkpoint(new, tensors, metadata={"format": "pt"})
+        write_safetensors(new / WEIGHTS_FILE, tensors, {"format": "pt"})
         write_json(new / GlinerFolder.config_file, config)
         tokenizer.save(new, backbone.input_names)
-        if readme is not None:
-            write_text(new / README, readme)
+        write_card(new, task, folder, "gliner", code)

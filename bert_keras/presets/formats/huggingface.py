@@ -9,18 +9,11 @@ import pathlib
 import re
 
 import keras
-import ml_dtypes
 import numpy as np
 
 from bert_keras.answers.prompts import check_prompts
 from bert_keras.checks import check_choice
-from bert_keras.engine.atomic_files import (
-    read_json,
-    reading,
-    replacing_files,
-    write_json,
-    write_text,
-)
+from bert_keras.engine.atomic_files import read_json, reading, replacing_files, write_json
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import by_path, head_weights, warn
 from bert_keras.presets.families import head_class_name, record_of, records
@@ -33,9 +26,14 @@ from bert_keras.presets.formats.checkpoint import (
     written_config,
 )
 from bert_keras.presets.formats.late_interaction import METADATA, SENTENCES_FILE, read_stanford
-from bert_keras.presets.model_card import README, card_of
+from bert_keras.presets.model_card import write_card
 from bert_keras.presets.name_map import expand, transformed
-from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
+from bert_keras.presets.safetensors_io import (
+    WEIGHTS_FILE,
+    read_safetensors,
+    weights_files,
+    write_safetensors,
+)
 from bert_keras.presets.torch_pickle import read_torch
 from bert_keras.tokenizers.tokenizer_files import SENTENCE_FILES, TOKENIZER_FILES
 
@@ -45,9 +43,6 @@ PROMPTS = {"prompts": "prompts", "default_prompt_name": "default_prompt"}
 # Buffers in old files, and the endings of the first PyTorch port, before 2019.
 _NOT_WEIGHTS = (".position_ids", ".token_type_ids")
 _OLD_ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-# Model types that people try, and what they are instead of encoders.
-_OTHERS = dict.fromkeys(("bart", "mbart", "t5", "mt5", "marian"), "an encoder with a decoder")
-_OTHERS |= dict.fromkeys(("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma3"), "a decoder")
 _PROBLEM_TYPES = {
     "single_label_classification": "single_label",
     "multi_label_classification": "multi_label",
@@ -104,7 +99,7 @@ class HuggingFaceFolder(Checkpoint):
         classes = str(config.get("architectures"))
         of_class = [x for x in known if re.search(f"'{known[x].names[x]}(For|Model)", classes)]
         model_type = config.get("model_type", next(iter([*of_class, *known])))
-        advice = f"It is {_OTHERS[model_type]}, no encoder." if model_type in _OTHERS else ""
+        advice = "A model with a decoder, such as bart, t5 or llama, is no encoder."
         check_choice(f"model_type` in `{path}", model_type, known, advice)
         record = known[model_type]
         with reading(path):
@@ -308,26 +303,19 @@ def read_weights(folder):
     return read_torch(folder)
 
 
-def export_to_huggingface(
-    model, folder, dtype=None, card=None, described=None, write_settings=None
-):
+def export_to_huggingface(model, folder, described=None, write_settings=None):
     """Writes a folder that `transformers.AutoModel...from_pretrained` loads, with merged adapters.
 
     Args:
         model: a backbone of a family with a record of this format, or a task, which is exported
             with its head and labels.
         folder: str or path, made when missing. Either all files are replaced, or on an error none.
-        card: dict, see `presets.model_card`, or `None`.
         described: the task that the card and the tokenizer belong to, or `None` for `model`.
-        dtype: `"float32"`, `"float16"` or `"bfloat16"`, the dtype of the weights in the file;
-            `None` keeps that of the variables.
         write_settings: function of the new folder that adds files, or `None`.
 
     Raises:
-        ValueError: transformers does not support the family, the task, its head or the activation,
-            or a weight is too large for the dtype.
+        ValueError: transformers does not support the family, the task, its head or the activation.
     """
-    check_choice("dtype", dtype, (None, "float32", "float16", "bfloat16"))
     check_not_quantized(model)
     model = model.without_adapters()
     backbone = getattr(model, "backbone", model)
@@ -355,35 +343,32 @@ def export_to_huggingface(
     config.setdefault("pad_token_id", 0 if tokenizer is None else tokenizer.pad_token_id)
     config["architectures"] = [next(iter(record.names.values())) + head.architecture]
     architecture = config["architectures"][0]
-    of_backbone, of_head = named_tensors(record, head, model, variables, dtype, architecture)
+    of_backbone, of_head = named_tensors(record, head, model, variables, architecture)
     prefix = "" if task is None else record.prefix
     tensors = {prefix + name: array for name, array in of_backbone.items()} | of_head
     config["dtype"] = str(next(iter(tensors.values())).dtype)
     library = "transformers" if write_settings is None else "sentence-transformers"
-    readme = card_of(described, folder, card, library, _loading_code(head, tokenizer))
     # A backbone without a tokenizer keeps the one that the folder may have.
     tokenizer_files = () if task is None and tokenizer is None else TOKENIZER_FILES
     # Files that sentence-transformers reads for an embedder must not stay beside another model.
     stale = ("task.json", "modules.json", METADATA, SENTENCES_FILE, *SENTENCE_FILES)
     stale += (*weights_files(folder), *tokenizer_files)
     with replacing_files(folder, stale=stale) as new:
-        write_checkpoint(new, tensors, metadata={"format": "pt"})
+        write_safetensors(new / WEIGHTS_FILE, tensors, {"format": "pt"})
         write_json(new / "config.json", config)
         if tokenizer is not None:
             tokenizer.save(new, backbone.input_names)
         if write_settings is not None:
             write_settings(new)
-        if readme is not None:
-            write_text(new / README, readme)
+        write_card(new, described, folder, library, _loading_code(head, tokenizer))
 
 
-def named_tensors(record, head, model, variables, dtype, architecture):
+def named_tensors(record, head, model, variables, architecture):
     """Returns the tensors of backbone and head as two dicts by their names in transformers.
 
     Args:
         model: a backbone or a task.
         variables: dict, path -> variable.
-        dtype: see `export_to_huggingface`.
         architecture: str, the name of transformers' class.
 
     Raises:
@@ -396,7 +381,7 @@ def named_tensors(record, head, model, variables, dtype, architecture):
     of_backbone, of_head = {}, {}
     for path, variable in variables.items():
         name, transform = names[path]
-        array = cast(keras.ops.convert_to_numpy(variable.value), dtype, path)
+        array = keras.ops.convert_to_numpy(variable.value)
         tensors = of_head if path.startswith("head/") else of_backbone
         tensors[name] = transformed(array, transform)
     if record.tables is not None:
@@ -432,17 +417,3 @@ def _task_settings(task, head):
     if "pooling" in head.inferred:
         settings[head.pooling] = task.pooling
     return settings
-
-
-def cast(array, dtype, path):
-    """Returns an array in another dtype, which must hold its values. `path` is for the error."""
-    if dtype is None:
-        return array
-    with np.errstate(over="ignore"):
-        converted = array.astype(np.dtype(getattr(ml_dtypes, dtype, dtype)))
-    if np.isfinite(array).all() and not np.isfinite(converted.astype(np.float32)).all():
-        raise ValueError(
-            f"{dtype} must hold every weight. Received: up to {np.abs(array).max():.3g} in {path}. "
-            "Export as 'bfloat16' or 'float32'."
-        )
-    return converted

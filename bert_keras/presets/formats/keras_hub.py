@@ -3,7 +3,7 @@
 | file | what it holds |
 |---|---|
 | `config.json` | the backbone's class and constructor arguments, as Keras serialized them |
-| `model.weights.h5`, or `model.weights.json` and `model_00000.weights.h5`, ... | its weights |
+| `model.weights.h5` | its weights |
 | `task.json`, `task.weights.h5` | for a task: its class and arguments, the weights of its head |
 | `tokenizer.json`, `preprocessor.json`, `assets/tokenizer/vocabulary.txt` | the tokenizer |
 
@@ -18,7 +18,6 @@ Reference: https://keras.io/keras_hub/api/base_classes/backbone/.
 import contextlib
 import functools
 import os
-import pathlib
 
 import h5py
 import ml_dtypes
@@ -33,8 +32,7 @@ from bert_keras.tokenizers.keras_hub_settings import read_serialized
 
 TASK, METADATA, PREPROCESSOR = "task.json", "metadata.json", "preprocessor.json"
 WEIGHTS, TASK_WEIGHTS = "model.weights.h5", "task.weights.h5"
-INDEX = "model.weights.json"
-FILES = (TASK, METADATA, PREPROCESSOR, WEIGHTS, TASK_WEIGHTS, INDEX)
+FILES = (TASK, METADATA, PREPROCESSOR, WEIGHTS, TASK_WEIGHTS)
 # A classifier's activation -> our `problem_type`. We apply it to the logits in `probabilities`.
 _PROBLEM_TYPES = {"linear": "single_label", "softmax": "single_label", "sigmoid": "multi_label"}
 # KerasHub's settings for masking -> ours.
@@ -75,7 +73,7 @@ class KerasHubFolder(Checkpoint):
     @functools.cached_property
     def tensors(self):
         """The tensors of the backbone."""
-        return _H5Tensors(_model_files(self.folder))
+        return _H5Tensors(self.folder / WEIGHTS)
 
     def _read_backbone(self, backbone):
         tensors = self.tensors
@@ -96,8 +94,9 @@ class KerasHubFolder(Checkpoint):
 
     def _read_head(self, task_class_name, names):
         path = self.folder / TASK_WEIGHTS
-        has_head = self._is_of(task_class_name) and path.is_file()
-        tensors = _H5Tensors([path] if has_head else [])
+        if not (self._is_of(task_class_name) and path.is_file()):
+            return self.tensors.only(())
+        tensors = _H5Tensors(path)
         # Once the task was compiled, the file also has the optimizer's state.
         return tensors.only(name for name in tensors if not name.startswith("optimizer/"))
 
@@ -158,19 +157,21 @@ def without_first(name):
 
 
 class _H5Tensors(Tensors):
-    """The arrays of Keras weights files by path.
+    """The arrays of a Keras weights file by path.
 
     Whatever Keras's version, paths begin with `layers` and have no leading underscores.
     """
 
-    def __init__(self, files):
+    def __init__(self, file):
         super().__init__({}, {})
-        for file in files:
-            with _opened(file) as opened:
-                # `visititems` does not follow links, neither within the file nor to other files.
-                opened.visititems(lambda name, item, file=file: self._add(file, name, item))
+        check_exists(file, "A preset folder must hold its weights file", exists=os.path.isfile)
+        self._file = file
+        with _opened(file) as opened:
+            # `visititems` does not follow links, neither within the file nor to other files.
+            opened.visititems(self._add)
 
-    def _add(self, file, name, item):
+    def _add(self, name, item):
+        file = self._file
         if not isinstance(item, h5py.Dataset):
             return
         if item.is_virtual or item.external:
@@ -181,18 +182,15 @@ class _H5Tensors(Tensors):
         # Before Keras 3 the first part had another name.
         canonical = canonical.replace("layer_checkpoint_dependencies/", "layers/", 1)
         if canonical in self._places:
-            raise ValueError(
-                f"The weights hold {canonical!r} twice: in {self._places[canonical][0].name} and "
-                f"in {file.name}. Download or save the preset again."
-            )
-        self._places[canonical] = (file, name)
+            rule = f"{file} must hold each weight once. Received: two of {canonical!r}"
+            raise ValueError(f"{rule}. Download or save the preset again.")
+        self._places[canonical] = name
         self.shapes[canonical] = item.shape or ()
 
     def read(self, name, place):
-        file, path = place
-        with _opened(file) as opened:
-            array = np.asarray(opened[path][()])
-            if array.dtype.itemsize == 2 and opened[path].attrs.get("dtype") == "bfloat16":
+        with _opened(self._file) as opened:
+            array = np.asarray(opened[place][()])
+            if array.dtype.itemsize == 2 and opened[place].attrs.get("dtype") == "bfloat16":
                 array = array.view(ml_dtypes.bfloat16)
         return array
 
@@ -207,27 +205,3 @@ def _opened(file):
             f"{file} with {file.stat().st_size} bytes is damaged or not an HDF5 file ({error}). "
             "Download or save the preset again."
         ) from error
-
-
-def _model_files(folder):
-    """Returns the paths of the files with the backbone's weights, which must exist."""
-    path, index = folder / WEIGHTS, folder / INDEX
-    if path.is_file():
-        return [path]
-    rule = f"A preset folder must hold {WEIGHTS}, or shards with {INDEX}"
-    check_exists(index, rule, exists=os.path.isfile)
-    weight_map = read_json(index).get("weight_map")
-    shards = set()
-    for value in weight_map.values() if isinstance(weight_map, dict) else ():
-        shards.update(value if isinstance(value, list) else [value])
-    for shard in shards:
-        # A hostile index must not make us read outside the folder, on any system.
-        is_name = isinstance(shard, str) and shard == pathlib.PureWindowsPath(shard).name
-        if not is_name or not shard.endswith(".weights.h5"):
-            raise ValueError(f"{index} names the weights file {shard!r}, which is not allowed.")
-        rule = f"A preset folder must hold all shards that {index.name} names"
-        advice = "The download is incomplete: download it again."
-        check_exists(folder / shard, rule, advice, exists=os.path.isfile)
-    if not shards:
-        raise ValueError(f"{index} names no weights file. Download or save the preset again.")
-    return [folder / shard for shard in sorted(shards)]

@@ -1,5 +1,7 @@
 """The files of multi-vector embedders: Stanford's ColBERT, PyLate, sentence-transformers.
 
+All three are read. Written are those of sentence-transformers.
+
 | layout | the linear layer | settings |
 |---|---|---|
 | `stanford` | `linear.weight` beside the backbone's tensors | `artifact.metadata` |
@@ -19,15 +21,12 @@ import keras
 from bert_keras.checks import check_choice
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.presets.assign import head_weights
-from bert_keras.presets.safetensors_io import write_checkpoint
+from bert_keras.presets.safetensors_io import WEIGHTS_FILE, write_safetensors
 from bert_keras.tokenizers.tokenizer_files import TOKENIZER_FILE, read_sentence_settings
 
-LAYOUTS = ("sentence-transformers", "pylate", "stanford")
 METADATA = "artifact.metadata"
 # What sentence-transformers adds: prompts of embedders, and the activation of cross-encoders.
 SENTENCES_FILE = "config_sentence_transformers.json"
-# The name in an architecture of Stanford's.
-ARCHITECTURE = "HF_ColBERT"
 _IDENTITY = "torch.nn.modules.linear.Identity"
 _PACKAGE = "sentence_transformers"
 _MODULES = {
@@ -36,7 +35,6 @@ _MODULES = {
     "2_MultiVectorMask": f"{_PACKAGE}.multi_vector_encoder.modules.MultiVectorMask",
     "3_Normalize": f"{_PACKAGE}.models.Normalize",
 }
-_PYLATE_MODULES = {"": _MODULES[""], "1_Dense": "pylate.models.Dense.Dense"}
 # Their key -> our argument, and its value if the key is missing or empty.
 _STANFORD = {
     "query_token_id": ("query_marker", "[unused0]"),
@@ -76,12 +74,6 @@ def _read(config, keys, has_expansion, skipped_tokens):
     arguments = {ours: config.get(key) or default for key, (ours, default) in keys.items()}
     arguments["query_expansion"] = arguments["query_length"] if has_expansion else None
     return {**arguments, "skipped_tokens": [*skipped_tokens]}
-
-
-def _written(task, keys, longest):
-    """Returns a config, the inverse of `_read`; `longest` is the length without a limit."""
-    config = {key: getattr(task, ours) for key, (ours, _) in keys.items()}
-    return {key: longest if value is None else value for key, value in config.items()}
 
 
 def read_modules(root, folder, modules):
@@ -167,77 +159,33 @@ def _check_dense(folder):
     check_choice(f"bias` in `{path}", config.get("bias", False), (False,))
 
 
-def check_can_write(task, layout):
-    """Raises `ValueError` if a layout has no place for a setting of a task."""
-    if layout == "sentence-transformers":
-        return
-    expansion, skipped = task.query_expansion, "".join(task.skipped_tokens)
-    is_simple = (
-        expansion in (None, task.query_length)
-        if layout == "pylate"
-        else (
-            expansion is not None
-            and expansion == task.query_length
-            and skipped in ("", string.punctuation)
-        )
-    )
-    if not is_simple:
-        raise ValueError(
-            f"The layout {layout!r} expands queries to `query_length`, and Stanford's skips all "
-            f"punctuation or none. Received: query_expansion={expansion}, "
-            f"query_length={task.query_length}, skipped_tokens={task.skipped_tokens}. Use "
-            "layout='sentence-transformers'."
-        )
-
-
-def write(folder, task, layout):
+def write(folder, task):
     """Writes the settings of a `MultiVectorEmbedder` into the folder of its weights.
 
     Args:
         folder: path of an existing folder.
         task: a `MultiVectorEmbedder`.
-        layout: one of `LAYOUTS`.
     """
-    folder, longest = Path(folder), longest_text(task)
-    if layout == "stanford":
-        config = read_json(folder / "config.json")
-        write_json(folder / "config.json", {**config, "architectures": [ARCHITECTURE]})
-        metadata = {"dim": task.dim, "similarity": "cosine", **_written(task, _STANFORD, longest)}
-        metadata["mask_punctuation"] = bool(task.skipped_tokens)
-        write_json(folder / METADATA, metadata)
-        return
+    folder = Path(folder)
     activation = {"activation_function": _IDENTITY, "module_input_name": "token_embeddings"}
     write_dense(folder / "1_Dense", task, task.dim, False, **activation)
-    limits, modules = {"max_seq_length": longest}, _PYLATE_MODULES
     markers = {"query": task.query_marker, "document": task.document_marker}
-    config = {"default_prompt_name": None, "similarity_fn_name": "MaxSim"}
-    if layout == "pylate":
-        config |= _written(task, _PYLATE, longest)
-        config |= {
-            "model_type": "ColBERT",
-            "do_query_expansion": task.query_expansion is not None,
-            "skiplist_words": task.skipped_tokens,
+    config = {"default_prompt_name": None, "similarity_fn_name": "maxsim", "prompts": markers}
+    limits = {f"{kind}_length": getattr(task, f"{kind}_length") for kind in markers}
+    limits["max_seq_length"] = longest_text(task)
+    if task.query_expansion:
+        limits["query_expansion"] = {
+            "strategy": "fixed" if task.query_expansion == task.query_length else "min",
+            "attend": task.attend_to_expansion,
+            "length": task.query_expansion,
         }
-    else:
-        modules = _MODULES
-        config |= {"model_type": "MultiVectorEncoder", "similarity_fn_name": "maxsim"}
-        config["prompts"] = markers
-        limits |= {f"{kind}_length": getattr(task, f"{kind}_length") for kind in markers}
-        if task.query_expansion:
-            limits["query_expansion"] = {
-                "strategy": "fixed" if task.query_expansion == task.query_length else "min",
-                "attend": task.attend_to_expansion,
-                "length": task.query_expansion,
-            }
-        for path in ("2_MultiVectorMask", "3_Normalize"):
-            (folder / path).mkdir(exist_ok=True)
-        _add_markers(folder / TOKENIZER_FILE, markers.values())
-        words = {"skiplist_words": task.skipped_tokens, "skiplist_tasks": ["document"]}
-        write_json(folder / "2_MultiVectorMask/config.json", {**words, "keep_only_token_ids": None})
-        write_json(folder / "3_Normalize/config.json", {"module_input_name": "token_embeddings"})
-    write_json(folder / "sentence_bert_config.json", limits)
-    write_json(folder / SENTENCES_FILE, config)
-    write_modules_file(folder, modules)
+    for path in ("2_MultiVectorMask", "3_Normalize"):
+        (folder / path).mkdir(exist_ok=True)
+    _add_markers(folder / TOKENIZER_FILE, markers.values())
+    words = {"skiplist_words": task.skipped_tokens, "skiplist_tasks": ["document"]}
+    write_json(folder / "2_MultiVectorMask/config.json", {**words, "keep_only_token_ids": None})
+    write_json(folder / "3_Normalize/config.json", {"module_input_name": "token_embeddings"})
+    write_module_files(folder, limits, {"model_type": "MultiVectorEncoder", **config}, _MODULES)
 
 
 def write_dense(folder, task, units, has_bias, **config):
@@ -250,15 +198,24 @@ def write_dense(folder, task, units, has_bias, **config):
         p: keras.ops.convert_to_numpy(weight.value) for p, weight in head_weights(task).items()
     }
     tensors = {names[path]: array.T for path, array in arrays.items()}
-    write_checkpoint(folder, tensors, metadata={"format": "pt"})
+    write_safetensors(folder / WEIGHTS_FILE, tensors, {"format": "pt"})
 
 
-def write_modules_file(folder, modules):
-    """Writes `modules.json` from a dict, path of a module -> its class in sentence-transformers."""
+def write_module_files(folder, limits, config, modules):
+    """Writes the settings of the transformer and of the model, and the list of its modules.
+
+    Args:
+        folder: `Path`.
+        limits, config: dicts, the two files of settings.
+        modules: dict, path of a module -> its class in sentence-transformers.
+    """
+    write_json(folder / "sentence_bert_config.json", limits)
+    write_json(folder / SENTENCES_FILE, config)
     entries = [
         {"idx": i, "name": str(i), "path": path, "type": kind}
         for i, (path, kind) in enumerate(modules.items())
     ]
+    # Last, since the other files are read only if this one exists.
     write_json(folder / "modules.json", entries)
 
 

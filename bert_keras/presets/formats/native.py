@@ -14,13 +14,18 @@ import pathlib
 import keras
 
 from bert_keras.checks import describe
-from bert_keras.engine.atomic_files import read_json, replacing_files, write_json, write_text
+from bert_keras.engine.atomic_files import read_json, replacing_files, write_json
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import assign, by_path, head_weights
 from bert_keras.presets.families import head_class_name
 from bert_keras.presets.formats.checkpoint import Preset, paths_taken, weights_of
-from bert_keras.presets.model_card import README, card_of
-from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
+from bert_keras.presets.model_card import write_card
+from bert_keras.presets.safetensors_io import (
+    WEIGHTS_FILE,
+    read_safetensors,
+    weights_files,
+    write_safetensors,
+)
 from bert_keras.tokenizers.tokenizer_files import TOKENIZER_FILES
 
 
@@ -61,20 +66,13 @@ class NativePreset(Preset):
         """Returns `cls`, or the user's subclass of it whose task was saved.
 
         Raises:
-            ValueError: the saved class is not registered, and may be such a subclass: its config
-                has all arguments of `cls`, or its head would be used.
+            ValueError: the saved class is a user's, and is not registered.
         """
-        name = self.task_name()
-        if name in (None, keras.saving.get_registered_name(cls)):
-            return cls
-        own = cls.parameters_of_constructor().keys() - {"backbone", "preprocessor"}
-        own = {name for name in own if not name.startswith("lora_")}
-        is_similar = own <= self._task["config"].keys() or self.task_arguments(cls)
-        if not (is_similar or keras.saving.get_registered_object(name)):
+        name = self.task_name() or "bert_keras>"
+        if name.startswith("bert_keras>"):
             return cls
         saved = self.registered_class(name, object)
-        is_own = issubclass(saved, cls) and not saved.__module__.startswith("bert_keras.")
-        return saved if is_own else cls
+        return saved if issubclass(saved, cls) else cls
 
     def task_arguments(self, task, chosen=()):
         """Returns those of the saved task's arguments that apply to this task."""
@@ -152,13 +150,12 @@ def _check_serialized(saved, path):
         )
 
 
-def save_preset(model, folder, card=None):
+def save_preset(model, folder):
     """Writes a backbone, or a task with its backbone and tokenizer, with merged adapters.
 
     Args:
         model: a `Backbone` or a `Task`.
         folder: str or path, made when missing. Either all files are replaced, or on an error none.
-        card: dict, see `presets.model_card`, or `None`.
 
     Raises:
         ValueError: the preprocessor's class is not registered, so it could not be loaded again; or
@@ -192,18 +189,16 @@ def save_preset(model, folder, card=None):
         # Weights that were frozen by hand are trainable for the next user.
         config = {k: v for k, v in config.items() if k not in ("backbone", "frozen_weights")}
         configs["task.json"] = {**_serialized(model, config), "preprocessor": saved}
-    readme = card_of(model, folder, card, "bert_keras")
     # A new task must not be read with the tokenizer of the preset that it replaces.
     stale = (*weights_files(folder), "task.json", *(TOKENIZER_FILES if len(configs) == 2 else ()))
     with replacing_files(folder, stale=stale) as new:
         arrays = {p: keras.ops.convert_to_numpy(weight.value) for p, weight in weights.items()}
-        write_checkpoint(new, arrays)
+        write_safetensors(new / WEIGHTS_FILE, arrays)
         if tokenizer is not None:
             tokenizer.save(new, backbone.input_names)
         for name, value in configs.items():
             write_json(new / name, value)
-        if readme is not None:
-            write_text(new / README, readme)
+        write_card(new, model, folder, "bert_keras")
 
 
 def _serialized(model, config):

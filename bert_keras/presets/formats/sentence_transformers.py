@@ -43,10 +43,11 @@ from bert_keras.presets.formats.late_interaction import (
     SENTENCES_FILE,
     longest_text,
     write_dense,
-    write_modules_file,
+    write_module_files,
 )
 from bert_keras.presets.name_map import expand
-from bert_keras.presets.safetensors_io import write_checkpoint
+from bert_keras.presets.resolve import root_of
+from bert_keras.presets.safetensors_io import WEIGHTS_FILE, write_safetensors
 from bert_keras.tokenizers.tokenizer_files import read_sentence_settings
 
 # Their pooling -> ours.
@@ -60,25 +61,15 @@ _OLD_FLAGS = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 _PACKAGE = "sentence_transformers.models"
-# Say which modules of a `Router`, or of an `Asym`, are for queries and which for documents.
-ROUTER_FILES = ("router_config.json", "config.json")
-# Modules that send queries and documents to others.
+# Says which modules of a `Router` are for queries and which for documents.
+ROUTER_FILE = "router_config.json"
+# Modules that send queries and documents to others. An `Asym`, of older versions, is not read.
 _ROUTERS = ("Router", "Asym")
 _SPARSE_PACKAGE = "sentence_transformers.sparse_encoder.models"
 # Their activation of SPLADE's logits -> our `log_twice`.
 _LOG_TWICE = {"relu": False, "log1p_relu": True}
 _ROWS = (("head/dense", "linear", "dense"),)
 _EMBEDDERS = ("TextEmbedder", "SparseTextEmbedder")
-
-
-def root_of(folder):
-    """Returns the folder with `modules.json`: the encoder's, the one around it, or `None`."""
-    folder = Path(folder)
-    is_inner = folder.name.startswith(("0_", "document_0_", "query_0_"))
-    roots = (folder, folder.parent) if is_inner else (folder,)
-    if folder.parent.name == "0_Asym":
-        roots = (folder.parent.parent,)
-    return next((root for root in roots if (root / "modules.json").is_file()), None)
 
 
 class SentenceTransformersFolder(HuggingFaceFolder):
@@ -224,10 +215,8 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         modules = self._modules()
         places = [i for i, (kind, _) in enumerate(modules) if kind in _ROUTERS]
         root = modules[places[0]][1] if places else self.root
-        # An `Asym` has a folder of its own: config.json beside modules.json is the encoder's.
-        names = ROUTER_FILES[: 1 if root.resolve() == self.root.resolve() else 2]
-        path = next(filter(Path.is_file, (root / name for name in names)), None)
-        if not places or path is None:
+        path = root / ROUTER_FILE
+        if not (places and path.is_file()):
             return {"document": modules}
         before, after = modules[: places[0]], modules[places[0] + 1 :]
         try:
@@ -259,7 +248,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         kinds, folder = [kind for kind, _ in modules], modules[0][1]
         if kinds != ["SparseStaticEmbedding"]:
             raise ValueError(
-                f"{folder.parent / ROUTER_FILES[0]} embeds queries with {kinds}. Supported: "
+                f"{folder.parent / ROUTER_FILE} embeds queries with {kinds}. Supported: "
                 "SparseStaticEmbedding. A query encoder of its own is not read: its vectors would "
                 "differ from those of the document encoder. Pass `query_weights` to embed queries "
                 "by weights of your own."
@@ -385,7 +374,7 @@ def _write_router(folder, task, of_documents):
     task.tokenizer.save(queries, task.backbone.input_names)
     weights = [task.query_weights.get(token, 0.0) for token in task.tokenizer.vocabulary]
     tensors = {"weight": np.array(weights, "float32")}
-    write_checkpoint(queries, tensors, metadata={"format": "pt"})
+    write_safetensors(queries / WEIGHTS_FILE, tensors, {"format": "pt"})
     write_json(queries / "config.json", {"frozen": True})
     of_queries = {queries.name: f"{_SPARSE_PACKAGE}.SparseStaticEmbedding"}
     router = {
@@ -393,7 +382,7 @@ def _write_router(folder, task, of_documents):
         "structure": {"query": [*of_queries], "document": [*of_documents]},
         "parameters": {"default_route": "document", "allow_empty_key": True},
     }
-    write_json(folder / ROUTER_FILES[0], router)
+    write_json(folder / ROUTER_FILE, router)
 
 
 def _write_modules(folder, task, modules, **settings):
@@ -405,17 +394,12 @@ def _write_modules(folder, task, modules, **settings):
         modules: dict, path of a module -> its type.
         **settings: other entries of `config_sentence_transformers.json`.
     """
-    settings |= {"similarity_fn_name": task.similarity}
-    _write_files(folder, task, {"max_seq_length": longest_text(task)}, settings, modules)
+    config = {**_prompts_of(task), **settings, "similarity_fn_name": task.similarity}
+    write_module_files(folder, {"max_seq_length": longest_text(task)}, config, modules)
 
 
-def _write_files(folder, task, of_transformer, settings, modules):
-    """Writes the settings of the transformer and of the model, its prompts, and its modules."""
-    write_json(folder / "sentence_bert_config.json", of_transformer)
-    prompts = {theirs: getattr(task, ours) for theirs, ours in PROMPTS.items()}
-    write_json(folder / SENTENCES_FILE, {**prompts, **settings})
-    # Last, since the other files are read only if this one exists.
-    write_modules_file(folder, modules)
+def _prompts_of(task):
+    return {theirs: getattr(task, ours) for theirs, ours in PROMPTS.items()}
 
 
 def write_cross_encoder_settings(folder, task):
@@ -430,6 +414,6 @@ def write_cross_encoder_settings(folder, task):
         "modality_config": {"text": {"method": "forward", "method_output_name": "logits"}},
         "module_output_name": "scores",
     }
-    settings = {"model_type": "CrossEncoder", "activation_fn": TORCH_NAMES[task.activation]}
+    config = {"model_type": "CrossEncoder", "activation_fn": TORCH_NAMES[task.activation]}
     modules = {"": "sentence_transformers.base.modules.transformer.Transformer"}
-    _write_files(Path(folder), task, of_transformer, settings, modules)
+    write_module_files(Path(folder), of_transformer, {**_prompts_of(task), **config}, modules)

@@ -19,7 +19,6 @@ from bert_keras.presets.formats.checkpoint import Checkpoint
 from bert_keras.presets.tf_checkpoint import read_tf_checkpoint
 
 _SCOPE = "bert/"
-_OTHER_WEIGHTS = ("*.safetensors", "*.weights.h5")
 # Names of tensors that only training needs: counters, the state of mixed precision, averages of
 # weights, and the slots of Google's own Adam and LAMB and of TensorFlow's optimizers.
 _COUNTERS = ("global_step", "beta1_power", "beta2_power", "current_loss_scale", "good_steps")
@@ -50,13 +49,6 @@ class Tf1Folder(Checkpoint):
     def tensors(self):
         """The tensors of the checkpoint without those that only training needs."""
         tensors = read_tf_checkpoint(_prefix_of_checkpoint(self.folder))
-        if "_CHECKPOINTABLE_OBJECT_GRAPH" in tensors:
-            raise ValueError(
-                "A checkpoint of Google's BERT must be from TensorFlow 1, with names like "
-                f"bert/embeddings/word_embeddings. Received: {self.folder}, an object-based "
-                f"checkpoint of TensorFlow 2 with names like {next(iter(sorted(tensors)))!r}. "
-                "Convert it with the library that wrote it."
-            )
         kept = [name for name in tensors if not name.endswith(_SLOT_ENDINGS)]
         names = {name: name for name in kept if name.rpartition("/")[2] not in _COUNTERS}
         if not any(name.startswith(_SCOPE) for name in names):
@@ -64,17 +56,6 @@ class Tf1Folder(Checkpoint):
             parts = {theirs.split("/")[1] for _, theirs, *_ in self.record.rows}
             names = {_SCOPE + name if name.split("/")[0] in parts else name: name for name in names}
         return tensors.renamed(names)
-
-
-def holds_tf1(folder):
-    """Whether a TensorFlow checkpoint is the only format of weights in a folder.
-
-    Args:
-        folder: `Path`.
-    """
-    return any(folder.glob("*.index")) and not any(
-        any(folder.glob(pattern)) for pattern in _OTHER_WEIGHTS
-    )
 
 
 def _prefix_of_checkpoint(folder):
@@ -85,12 +66,11 @@ def _prefix_of_checkpoint(folder):
     names = sorted(path.name.removesuffix(".index") for path in folder.glob("*.index"))
     if len(names) == 1:
         return folder / names[0]
-    last = None
-    if (folder / "checkpoint").is_file():
-        text = (folder / "checkpoint").read_text(encoding="utf-8", errors="replace")
-        found = re.search(r'^model_checkpoint_path: "(?:.*[/\\])?([^"/\\]+)"', text, re.MULTILINE)
-        last = found and found[1]
-    for name in (last, "bert_model.ckpt"):
+    path, last = folder / "checkpoint", None
+    if path.is_file():
+        text = path.read_text(encoding="utf-8", errors="replace")
+        last = re.search(r'^model_checkpoint_path: "(?:.*[/\\])?([^"/\\]+)"', text, re.MULTILINE)
+    for name in (last and last[1], "bert_model.ckpt"):
         if name in names:
             return folder / name
     raise ValueError(
