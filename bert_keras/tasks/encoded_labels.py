@@ -58,8 +58,7 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
 
     Args:
         labels: column of names or numbers, or a matrix with one column per class; for several
-            labels also a column of lists of names, or of texts with names between commas. White
-            space around a name is ignored.
+            labels also a column of lists of names. White space around a name is ignored.
         problem_type: one of `PROBLEM_TYPES`.
         num_classes: int.
         label_names: tuple of str, or `None`.
@@ -74,7 +73,7 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
     if problem_type == "multi_label" and label_names is not None:
         is_of_names = getattr(getattr(labels, "dtype", None), "kind", "") in ("O", "U")
         rows = labels.tolist() if is_of_names else labels if isinstance(labels, list) else ()
-        if rows := _rows_of_names(rows, label_names):
+        if rows := _rows_of_names(rows):
             labels = _multi_hot(rows, label_names)
     labels = as_label_array(labels)
     if problem_type == "single_label":
@@ -139,15 +138,13 @@ def as_classes(labels):
     return labels.argmax(axis=1).astype("int32")
 
 
-def names_of(labels, are_several=False):
+def names_of(labels):
     """Returns the different names among labels, sorted; `()` unless all labels are names.
 
     Args:
         labels: a column of names, or of lists of names.
-        are_several: bool, whether a str may hold several names, between commas.
     """
     rows = as_column(labels, "y") if is_column(labels) else ()
-    rows = [[row] if isinstance(row, str) and not are_several else row for row in rows]
     return tuple(sorted({name for row in _rows_of_names(rows) or () for name in row}))
 
 
@@ -164,7 +161,7 @@ def learn_label_names(task, labels):
     if getattr(task, "label_names", ()) is not None or bias_of_new(task.head) is None:
         return None
     are_several = getattr(task, "problem_type", None) == "multi_label"
-    names = names_of(labels, are_several)
+    names = names_of(labels)
     if not names or getattr(task, "problem_type", None) == "regression":
         return None
     if len(names) != task.num_classes:
@@ -195,16 +192,12 @@ def _class_indices(names, label_names):
     return indices
 
 
-def _rows_of_names(rows, label_names=()):
-    """Returns the names in each row, a list, or a text with names between commas.
-
-    `None` if a row is something else. A text that is one of `label_names` is one name.
-    """
+def _rows_of_names(rows):
+    """Returns the names in each row, a name or a list of names; `None` if one is anything else."""
     found = []
     for row in rows:
         row = row.tolist() if hasattr(row, "tolist") else row
-        if isinstance(row, str):
-            row = [row] if row in label_names else row.split(",")
+        row = [row] if isinstance(row, str) else row
         is_row = isinstance(row, (list, tuple, set))
         if not is_row or not all(isinstance(name, str) for name in row):
             return None
