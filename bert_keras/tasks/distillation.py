@@ -94,7 +94,6 @@ class Distillation(JointTask):
 
     part_names = ("teacher", "student")
     reader_name = "student"
-    made_of = "bert_keras.distill(MaskedLM.from_preset(...), student)"
 
     def __init__(
         self,

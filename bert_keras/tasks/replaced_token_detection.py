@@ -245,9 +245,6 @@ class ReplacedTokenDetection(JointTask):
 
     part_names = ("generator", "discriminator")
     reader_name = "generator"
-    made_of = (
-        "ReplacedTokenDetection(MaskedLM.from_preset(...), ReplacedTokenDetector.from_preset(...))"
-    )
 
     def __init__(
         self,

@@ -1,12 +1,12 @@
 """A task made of other tasks: two that train together, or a student and its teacher."""
 
-from typing import Any, Self
+from typing import Any
 
 import keras
 
 from bert_keras.models.model import BuiltModel
 from bert_keras.tasks.task import Task
-from bert_keras.types import Dtype, Path
+from bert_keras.types import Dtype
 
 
 def of_reader(name: str) -> property:
@@ -20,7 +20,6 @@ class JointTask(Task):
     Attributes:
         part_names: names of the tasks, which are arguments and attributes of this one.
         reader_name: name of the task that reads the examples and labels.
-        made_of: str, code that makes such a task, for the error of `from_preset`.
 
     Args:
         result: the task that is used after training; its backbone and dtype are this task's.
@@ -31,7 +30,8 @@ class JointTask(Task):
     """
 
     part_names = ()
-    reader_name = made_of = ""
+    reader_name = ""
+    decided_arguments = {"result": None, "reader": None}  # noqa: RUF012
     is_fine_tuned = losses_share_weights = False
 
     def __init__(
@@ -120,9 +120,3 @@ class JointTask(Task):
     def from_config(cls, config):
         tasks = {n: keras.saving.deserialize_keras_object(config[n]) for n in cls.part_names}
         return super().from_config({**config, **tasks})
-
-    @classmethod
-    def from_preset(cls, preset: Path, **kwargs: Any) -> Self:
-        """Raises `TypeError`: each of its parts comes from a preset of its own."""
-        rule = f"A {cls.__name__} is made of tasks: {cls.made_of}"
-        raise TypeError(f"{rule}. Received: {preset!r}.")
