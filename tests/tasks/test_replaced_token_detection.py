@@ -212,7 +212,7 @@ def test_both_parts_become_ordinary_presets(tmp_path):
     arrays = batch()[0]
     for name, expected in model.predict(arrays, verbose=0).items():
         np.testing.assert_array_equal(again.predict(arrays, verbose=0)[name], expected)
-    with pytest.raises(TypeError, match="Pass .'generator', 'discriminator'. to `from_preset`"):
+    with pytest.raises(TypeError, match=r"Pass .'generator', 'discriminator'. to `from_preset`"):
         bert_keras.ReplacedTokenDetection.from_preset(tmp_path)
 
 
