@@ -18,6 +18,7 @@ from bert_keras.checks import (
     check_int,
     check_same_length,
     is_column,
+    is_int,
     is_table,
 )
 from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
@@ -350,7 +351,8 @@ def check_is_dataset(x):
     first, advice = x[0] if isinstance(x, (list, tuple)) and x else x, ""
     is_rows = isinstance(first, (list, tuple)) and first is not x
     shape = (len(x), len(first)) if is_rows else np.shape(x) if is_array else ()
-    if len(shape) > 1 and np.asarray(first).dtype.kind in "iu":
+    are_ids = all(map(is_int, first)) if is_rows else is_array and "int" in str(x.dtype)
+    if len(shape) > 1 and are_ids:
         advice = (
             " Token ids go into a dict: {'token_ids': ids, 'padding_mask': mask}, padded to one "
             "length, with 1 in the mask for each real token."

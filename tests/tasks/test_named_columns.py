@@ -145,6 +145,7 @@ def test_an_iterator_of_batches_trains(shared_classifier):
     ("x", "message"),
     [
         (list(zip(TEXTS, CLASSES, strict=True)), r"texts, labels = map\(list, zip\(\*rows\)\)"),
+        ([("a", ["b", "c"])], r"tuple\(map\(list, zip\(\*rows\)\)\)"),
         ([["a", "b"]], r"tuple\(map\(list, zip\(\*rows\)\)\)"),
         (np.array([["a", "b"]]), r"shape \(1, 2\).*tuple\(x.T\)"),
     ],
