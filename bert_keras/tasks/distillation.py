@@ -153,13 +153,14 @@ class Distillation(JointTask):
         """What the student's labels are, see `LabelKind`."""
         return {"hard": self.student.label_kind}
 
-    def _targets(self, x, y, y_pred, sample_weight):
+    def loss_arguments(self, x, y, y_pred, sample_weight):
         """Returns labels, outputs and weights, each a dict by the losses' names."""
         parts = [name for name in ("soft", "hard", "cosine") if name in y_pred]
         is_real = ops.cast(x.get(PADDING_MASK, ops.ones_like(x[TOKEN_IDS])), "float32")
         of_soft = is_real if len(y_pred["soft"].shape) == 3 else ops.ones_like(is_real[:, 0])
         labels = {"hard": y, **{name: y_pred.get(f"{name}_target") for name in ("soft", "cosine")}}
-        weights = {"soft": of_soft, "hard": sample_weight, "cosine": is_real}
+        of_hard = self.batch_weights(x, y, sample_weight)
+        weights = {"soft": of_soft, "hard": of_hard, "cosine": is_real}
         return tuple({name: kind[name] for name in parts} for kind in (labels, y_pred, weights))
 
     def predict(self, x: Data, batch_size: int | None = None, **kwargs: Any) -> Any:

@@ -312,7 +312,7 @@ class ReplacedTokenDetection(JointTask):
         """What the labels of each task are, see `LabelKind`."""
         return dict(zip(OUTPUTS, (task.label_kind for task in self.tasks), strict=True))
 
-    def _targets(self, x, y, y_pred, sample_weight):
+    def loss_arguments(self, x, y, y_pred, sample_weight):
         """Returns labels, outputs and weights, each a dict of both tasks."""
         positions, token_ids = x[MASK_POSITIONS], x[TOKEN_IDS]
         labels = ops.cast(y, "int32")

@@ -113,14 +113,9 @@ class SpanBoundary(MaskedLM):
         """Returns accuracy and perplexity of each output."""
         return {name: MaskedLM.default_metrics(self) for name in OUTPUTS}
 
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """Returns the loss, see `keras.Model.compute_loss`: both outputs have the same labels."""
-        labels = _for_both(y), y_pred, _for_both(sample_weight)
-        return super().compute_loss(x, *labels, training)
-
-    def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        """Returns the metrics, see `keras.Model.compute_metrics`."""
-        return super().compute_metrics(x, _for_both(y), y_pred, _for_both(sample_weight))
+    def loss_arguments(self, x, y, y_pred, sample_weight):
+        """Returns labels, outputs and weights: both outputs have the same labels."""
+        return _for_both(y), y_pred, _for_both(sample_weight)
 
     def token_logits(self, outputs):
         """Returns the logits of the masked language model among the outputs."""

@@ -559,14 +559,18 @@ class Task(AdaptedTask, BuiltModel):
             return sample_weight
         return token_weights(x, sample_weight)
 
+    def loss_arguments(self, x: Any, y: Any, y_pred: Any, sample_weight: Any) -> tuple[Any, ...]:
+        """Returns labels, outputs and weights as losses and metrics take them."""
+        return y, y_pred, self.batch_weights(x, y, sample_weight)
+
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """Returns the loss, see `keras.Model.compute_loss` and `batch_weights`."""
-        sample_weight = self.batch_weights(x, y, sample_weight)
-        return super().compute_loss(x, y, y_pred, sample_weight, training)
+        """Returns the loss, see `keras.Model.compute_loss` and `loss_arguments`."""
+        arguments = self.loss_arguments(x, y, y_pred, sample_weight)
+        return super().compute_loss(x, *arguments, training)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        """Returns the metrics, see `keras.Model.compute_metrics` and `batch_weights`."""
-        return super().compute_metrics(x, y, y_pred, self.batch_weights(x, y, sample_weight))
+        """Returns the metrics, see `keras.Model.compute_metrics` and `loss_arguments`."""
+        return super().compute_metrics(x, *self.loss_arguments(x, y, y_pred, sample_weight))
 
     def evaluate(
         self,

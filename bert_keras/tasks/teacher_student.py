@@ -71,12 +71,6 @@ class JointTask(Task):
             f"training: `model.{parts[0]}.export(...)`."
         )
 
-    # Loss and metrics: labels may depend on outputs.
-
-    def _targets(self, x, y, y_pred, sample_weight):
-        """Returns labels, outputs and weights as the losses take them."""
-        return y, y_pred, sample_weight
-
     def default_loss_weights(self) -> dict[str, float] | None:
         """Returns the weights of the losses, by name; `None` for a single loss."""
         return None
@@ -99,16 +93,6 @@ class JointTask(Task):
         """
         loss_weights = self.default_loss_weights() if loss_weights is None else loss_weights
         super().compile(optimizer, loss, loss_weights=loss_weights, **kwargs)
-
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """Returns the loss, see `keras.Model.compute_loss`; `y` is what `fit` was given."""
-        weights = self.batch_weights(x, y, sample_weight)
-        return super().compute_loss(x, *self._targets(x, y, y_pred, weights), training)
-
-    def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        """Returns the metrics, see `keras.Model.compute_metrics`."""
-        weights = self.batch_weights(x, y, sample_weight)
-        return super().compute_metrics(x, *self._targets(x, y, y_pred, weights))
 
     # Files
 

@@ -153,7 +153,7 @@ def test_the_discriminator_reads_what_was_drawn_and_learns_what_differs():
     plain = {name: inputs[name] for name in model.backbone.input_names}
     logits = model.discriminator({**plain, "token_ids": expected})
     np.testing.assert_allclose(to_numpy(outputs["detection"]), to_numpy(logits), atol=1e-6)
-    targets = model._targets(inputs, np.full_like(labels, 9), outputs, weights)
+    targets = model.loss_arguments(inputs, np.full_like(labels, 9), outputs, weights)
     assert not to_numpy(targets[0]["detection"]).any()
 
 
