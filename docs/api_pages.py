@@ -80,7 +80,7 @@ WORDS = {
 # What Keras or a base class calls. Readers who write no class of their own need none of it.
 HOOK = re.compile(
     r"(add_hidden|build|check|compute|default|encode_labels|encode_ready|encode_texts|has_classes"
-    r"|form$|ignores|label_per_token$|untrained_variables|make|needs_labels$|non_trainable|on_epoch"
+    r"|form$|ignores|label_per_token$|loss_arg|untrained_variables|make|needs_labels$|non_trainable|on_epoch"
     r"|exports_backbone|predict_batches|predict_rows|reads_pooled|rows_of$|save_weights|settle"
     r"|summary|has_imbalanced_targets|tasks$|serving_signature|through|trainable|write_hub)"
     r"|.*(_assets|_columns|_config|_multipliers|_on_batch|_outputs|_step|_with|row_labels)$"
