@@ -118,7 +118,7 @@ def test_a_released_file_holds_both_heads_under_names_of_its_own(tmp_path):
     tensors |= {prefix + name: array for name, array in head.items()}
     # What v3's discriminators add to their generator's table.
     tensors["deberta.embeddings.word_embeddings._weight"] = np.ones((50, 24), "float32")
-    write_safetensors(tmp_path / WEIGHTS_FILE, tensors, {"format": "pt"})
+    write_safetensors(tmp_path / WEIGHTS_FILE, tensors)
     config = {"model_type": "deberta-v2", **V3}
     (tmp_path / "config.json").write_text(json.dumps(config))
     inputs = inputs_of()

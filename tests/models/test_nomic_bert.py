@@ -123,14 +123,14 @@ def test_the_hub_s_names_are_read_as_by_transformers(model_type, architecture, t
     tensors = read_safetensors(tmp_path)
     hub = in_the_hub_s_spelling({name: tensors[name] for name in tensors}, model_type)
     assert not {*hub} & {name for name in tensors if "layers." in name and "mlp.fc" not in name}
-    write_safetensors(tmp_path / WEIGHTS_FILE, hub, {"format": "pt"})
+    write_safetensors(tmp_path / WEIGHTS_FILE, hub)
     theirs = type(reference).from_pretrained(tmp_path).state_dict()
     for name, array in reference.state_dict().items():
         np.testing.assert_array_equal(theirs[name].numpy(), array.numpy(), err_msg=name)
     # The code of the first files named the encoder so.
     first = {name.replace("nomic_bert.", "bert."): array for name, array in hub.items()}
     for tensors in (hub, first):
-        write_safetensors(tmp_path / WEIGHTS_FILE, tensors, {"format": "pt"})
+        write_safetensors(tmp_path / WEIGHTS_FILE, tensors)
         found = cls.from_preset(tmp_path, **options)
         for a, b in zip(found.weights, expected.weights, strict=True):
             if "/pooler/" not in a.path or architecture == "Model":
@@ -205,7 +205,7 @@ def test_adapters_of_several_tasks_in_one_file_are_refused(tmp_path):
     tensors = read_safetensors(tmp_path)
     arrays = {name: tensors[name] for name in tensors}
     arrays["layers.0.self_attn.qkv_proj.parametrizations.weight.0.lora_A"] = np.ones((5, 4, 8))
-    write_safetensors(tmp_path / WEIGHTS_FILE, arrays, {"format": "pt"})
+    write_safetensors(tmp_path / WEIGHTS_FILE, arrays)
     with pytest.raises(ValueError, match=r"Tensors without a weight .*lora_A"):
         Backbone.from_preset(tmp_path)
 

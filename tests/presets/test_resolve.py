@@ -33,7 +33,7 @@ def checkpoint(tmp_path):
     copies = ("weights.pt", "tf_model.h5", "flax_model.msgpack", "onnx/model.onnx")
     write_files(folder, files | dict.fromkeys(copies, "weights in another format"))
     weights = {"a": np.arange(5000, dtype="float32"), "b": np.ones((3, 3), "float32")}
-    write_safetensors(folder / "model.safetensors", weights, {"format": "pt"})
+    write_safetensors(folder / "model.safetensors", weights)
     return folder
 
 

@@ -301,7 +301,7 @@ def write(task, folder):
     code = 'import gliner\n\nmodel = gliner.GLiNER.from_pretrained(".")'
     stale = (*weights_files(folder), *TOKENIZER_FILES, "config.json", "task.json", "modules.json")
     with replacing_files(folder, stale=stale) as new:
-        write_safetensors(new / WEIGHTS_FILE, tensors, {"format": "pt"})
+        write_safetensors(new / WEIGHTS_FILE, tensors)
         write_json(new / GlinerFolder.config_file, config)
         tokenizer.save(new, backbone.input_names)
         write_card(new, task, folder, "gliner", code)

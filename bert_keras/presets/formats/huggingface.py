@@ -354,7 +354,7 @@ def export_to_huggingface(model, folder, described=None, write_settings=None):
     stale = ("task.json", "modules.json", METADATA, SENTENCES_FILE, *SENTENCE_FILES)
     stale += (*weights_files(folder), *tokenizer_files)
     with replacing_files(folder, stale=stale) as new:
-        write_safetensors(new / WEIGHTS_FILE, tensors, {"format": "pt"})
+        write_safetensors(new / WEIGHTS_FILE, tensors)
         write_json(new / "config.json", config)
         if tokenizer is not None:
             tokenizer.save(new, backbone.input_names)

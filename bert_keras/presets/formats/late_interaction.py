@@ -198,7 +198,7 @@ def write_dense(folder, task, units, has_bias, **config):
         p: keras.ops.convert_to_numpy(weight.value) for p, weight in head_weights(task).items()
     }
     tensors = {names[path]: array.T for path, array in arrays.items()}
-    write_safetensors(folder / WEIGHTS_FILE, tensors, {"format": "pt"})
+    write_safetensors(folder / WEIGHTS_FILE, tensors)
 
 
 def write_module_files(folder, limits, config, modules):

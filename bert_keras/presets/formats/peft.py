@@ -151,7 +151,7 @@ def write_adapters(task, folder, base):
         "inference_mode": True,
     }
     with replacing_files(folder, stale=(_PICKLE,)) as new:
-        write_safetensors(new / _WEIGHTS, tensors, {"format": "pt"})
+        write_safetensors(new / _WEIGHTS, tensors)
         write_json(new / ADAPTERS, config)
 
 

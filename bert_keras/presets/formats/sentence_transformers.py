@@ -374,7 +374,7 @@ def _write_router(folder, task, of_documents):
     task.tokenizer.save(queries, task.backbone.input_names)
     weights = [task.query_weights.get(token, 0.0) for token in task.tokenizer.vocabulary]
     tensors = {"weight": np.array(weights, "float32")}
-    write_safetensors(queries / WEIGHTS_FILE, tensors, {"format": "pt"})
+    write_safetensors(queries / WEIGHTS_FILE, tensors)
     write_json(queries / "config.json", {"frozen": True})
     of_queries = {queries.name: f"{_SPARSE_PACKAGE}.SparseStaticEmbedding"}
     router = {
