@@ -12,7 +12,6 @@ import sys
 import threading
 
 import keras
-import numpy as np
 
 from bert_keras import distribution
 from bert_keras.checks import check_int
@@ -122,18 +121,8 @@ _FUNCTIONS = {"jax": _jax_function, "tensorflow": _tensorflow_function, "torch":
 
 
 def _as_numpy(outputs):
-    """Returns outputs as NumPy arrays, which may be read-only and share their memory."""
     with defer_signals():
-        return keras.tree.map_structure(_AS_NUMPY, outputs)
-
-
-def _torch_as_numpy(output):
-    # Keras copies, but can read dtypes that NumPy lacks.
-    numpy_has_dtype = output.is_cpu and output.dtype.itemsize >= 4
-    return output.numpy() if numpy_has_dtype else keras.ops.convert_to_numpy(output)
-
-
-_AS_NUMPY = _torch_as_numpy if keras.backend.backend() == "torch" else np.asarray
+        return keras.tree.map_structure(keras.ops.convert_to_numpy, outputs)
 
 
 def resolve_verbose(verbose):

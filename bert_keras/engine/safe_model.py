@@ -185,7 +185,7 @@ class SafeModel(AtomicTrainStep, keras.Model):
             verbose: as for `predict`.
 
         Yields:
-            NumPy arrays `(batch, ...)` in the structure of the model's output, maybe read-only.
+            NumPy arrays `(batch, ...)` in the structure of the model's output.
         """
         self.settle()  # A callback of `fit` may predict.
         outputs = prediction_of(self).over(batches)

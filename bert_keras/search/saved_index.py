@@ -77,16 +77,11 @@ class SavedIndex:
 
         Raises:
             ValueError: the index is empty, or the folder holds something else.
-            FileExistsError: it is a file.
+            NotADirectoryError: it is a file.
             OSError: a file cannot be written.
         """
         check_not_empty(self, "An index must have rows to be saved", "Call `add` first.")
         folder = pathlib.Path(folder)
-        if folder.exists() and not folder.is_dir():
-            raise FileExistsError(
-                f"An index is saved in a folder. Received: {str(folder)!r}, a file. Name another "
-                "folder."
-            )
         if (folder / CONFIG).exists():
             self._config_of(folder)
         stale = [f"{name}.npy" for name in _ARRAYS]

@@ -30,17 +30,16 @@ class Served:
         load: function that returns a task, or an `ExportedTask`.
         source: str, the path that `load` reads.
         settings: `Settings`.
-        observe: see `Batcher`.
         pads_rows: bool, whether batches of a task are padded to a power of two, for backends that
             compile each number of rows.
     """
 
-    def __init__(self, name, load, source=None, settings=None, observe=None, pads_rows=False):
+    def __init__(self, name, load, source=None, settings=None, pads_rows=False):
         self.settings = settings = settings or Settings()
         self.name, self.load, self.source, self.pads_rows = name, load, source, pads_rows
         self.model = None
         limits = settings.max_batch, settings.wait, settings.max_waiting
-        self.batcher = Batcher(self._answer, *limits, observe)
+        self.batcher = Batcher(self._answer, *limits)
 
     def start(self):
         """Loads the model and compiles it by answering a short and a longer text.

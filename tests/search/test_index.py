@@ -445,7 +445,7 @@ def test_damaged_folders_are_refused(tmp_path, small_training):
     for name in ("nothing", "table.csv"):
         with pytest.raises(FileNotFoundError, match=r"opens a folder that `Index\.save` wrote"):
             Index.load(tmp_path / name)
-    with pytest.raises(FileExistsError, match=r"saved in a folder\. Received: .*table\.csv"):
+    with pytest.raises(NotADirectoryError, match=r"go into a folder\. Received: .*table\.csv"):
         index.save(tmp_path / "table.csv")
 
 
