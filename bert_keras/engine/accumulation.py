@@ -24,13 +24,11 @@ _PRESENT = threading.local()
 
 
 def weigh_batches(model):
-    """Lets the optimizer of a compiled model weigh the batches of an update, see `weighed`.
+    """Lets an optimizer that accumulates weigh the batches of an update, see `weighed`.
 
     The optimizer gets a variable, the sum of the weights so far. It is part of its saved state.
     """
     optimizer = inner_optimizer(model)
-    if not getattr(optimizer, "gradient_accumulation_steps", None):
-        return
     if reason := why_unequal(model, model.loss):
         warnings.warn(
             f"{reason}. With `gradient_accumulation_steps` an update therefore differs from that "
@@ -69,8 +67,7 @@ def weighed(model, batch):
         model: a compiled `keras.Model`, see `weigh_batches`.
         batch: `(inputs, labels, weights)`.
     """
-    if hasattr(inner_optimizer(model), "_accumulated_weight"):
-        _PRESENT.weight = _weight_of(model, *keras.utils.unpack_x_y_sample_weight(batch))
+    _PRESENT.weight = _weight_of(model, *keras.utils.unpack_x_y_sample_weight(batch))
     try:
         yield
     finally:

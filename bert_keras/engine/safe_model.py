@@ -27,6 +27,7 @@ from bert_keras.engine.train_step import (
     atomic_end,
     atomic_steps,
     build_optimizer,
+    inner_optimizer,
     is_distributed,
 )
 from bert_keras.signatures import check_arguments, parameters_of
@@ -79,10 +80,11 @@ class SafeModel(AtomicTrainStep, keras.Model):
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Like `keras.Model.compile`; `predict` compiles anew too."""
-        from bert_keras.engine.accumulation import weigh_batches
-
         super().compile(*args, **kwargs)
-        weigh_batches(self)
+        if getattr(inner_optimizer(self), "gradient_accumulation_steps", None):
+            from bert_keras.engine.accumulation import weigh_batches
+
+            weigh_batches(self)
         self._prediction = self._compiled_for = None
         self._drop_stale_functions()
 
@@ -110,6 +112,8 @@ class SafeModel(AtomicTrainStep, keras.Model):
 
     def train_step(self, *args):
         """Like `keras.Model.train_step`; batches that make one update count by their weights."""
+        if not getattr(inner_optimizer(self), "gradient_accumulation_steps", None):
+            return super().train_step(*args)
         from bert_keras.engine.accumulation import weighed
 
         with weighed(self, args[-1]):
