@@ -6,7 +6,6 @@ import time
 from concurrent import futures
 from typing import Any, NamedTuple
 
-from absl import logging
 from starlette.exceptions import HTTPException
 
 
@@ -47,17 +46,19 @@ class Batcher:
         max_batch: int, the largest number of rows in a batch.
         wait: float, seconds to wait for more rows if there are fewer than in the last batch.
         max_waiting: int, the largest number of waiting rows.
-        observe: function of the number of rows and the seconds of each batch, or `None`.
+
+    Attributes:
+        observe: function of the number of rows and the seconds of each batch, for metrics.
 
     Raises:
         Overloaded: `ask` raises it if too many rows would wait, or if a client with fewer waiting
             rows took their places.
     """
 
-    def __init__(self, answer, max_batch=32, wait=0.003, max_waiting=1024, observe=None):
+    def __init__(self, answer, max_batch=32, wait=0.003, max_waiting=1024):
         self.answer = answer
         self.max_batch, self.wait, self.max_waiting = max_batch, wait, max_waiting
-        self.observe = observe or (lambda rows, seconds: None)
+        self.observe = lambda rows, seconds: None
         self.waiting = collections.deque()
         self._thread = futures.ThreadPoolExecutor(1)
         self._arrived, self._task, self._rate = asyncio.Event(), None, 100.0
@@ -128,10 +129,7 @@ class Batcher:
                 await self._answer(batch)
                 seconds = time.monotonic() - started
                 self._rate += 0.1 * (len(batch) / max(seconds, 1e-4) - self._rate)
-                try:
-                    self.observe(len(batch), seconds)
-                except Exception:  # The next batch is answered anyway.
-                    logging.exception("The metrics of a batch could not be recorded.")
+                self.observe(len(batch), seconds)
 
     def _next(self):
         """Takes a batch from the queue."""
