@@ -5,6 +5,8 @@ import json
 import random
 import zipfile
 
+gc.set_threshold(100_000)  # Imports and traces of programs make many objects.
+
 import keras
 import pytest
 from keras.src.trainers import trainer

@@ -30,6 +30,7 @@ PRESETS = {
 # Independent of the backend, so they run once. Readers of checkpoints return arrays, which
 # test_families.py assigns on each backend.
 ONCE = [
+    "tests/fuzz/test_fuzz.py",  # First: it forks this process unless a test imported TensorFlow.
     "tests/answers",
     "tests/corpora",
     "tests/datasets",
@@ -207,7 +208,9 @@ def main(arguments):
             return finish(jobs, started)
         # The longest jobs start first, so that two run until the end.
         for backend in ("torch", "jax", "tensorflow"):
-            add(run, f"tests on {backend}", [*pytest, *tests_of_backends(backend)], backend)
+            command = [*pytest, *tests_of_backends(backend)]
+            # To write a program takes longer than to compile it.
+            add(run, f"tests on {backend}", command, backend, JAX_ENABLE_COMPILATION_CACHE="0")
         # On PyTorch, where tests marked `once` run. They do not depend on the processor.
         once = [*pytest, *ONCE, *ROUNDING]
         add(run, "tests that need no backend, and of rounding", once, "torch", **AVX2)

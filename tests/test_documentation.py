@@ -113,6 +113,7 @@ def process_of(*arguments, **options):
 def test_each_common_error_is_still_an_error(language, capsys, monkeypatch, tmp_path):
     # Both pages start the same two processes, which take most of the time and run once.
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KERAS_BACKEND", "jax")  # Which processes import soonest.
     monkeypatch.setattr(tempfile, "TemporaryDirectory", lambda: contextlib.nullcontext("."))
     monkeypatch.setattr(subprocess, "run", lambda args, **options: process_of(*args, **options))
     runpy.run_path(DOCS / language / "start/common_errors.py")  # It raises if one is not.

@@ -6,7 +6,7 @@ import warnings
 import keras
 import numpy as np
 import pytest
-from checks import TINY, inputs_of, make_backbones_once, to_numpy
+from checks import TINY, call, inputs_of, make_backbones_once, to_numpy
 from small_tokenizers import byte_pair_tokenizer, sentence_pieces
 from tiny import VOCABULARY
 
@@ -68,7 +68,7 @@ def in_keras_hub(model):
 
 def outputs_of(model, inputs):
     """Returns what a call gives, whose compilation `predict` would spend its time on."""
-    return keras.tree.map_structure(to_numpy, model(inputs, training=False))
+    return keras.tree.map_structure(to_numpy, call(model, inputs, training=False))
 
 
 def assert_same(actual, expected, mask):

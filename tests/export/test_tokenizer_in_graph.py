@@ -4,7 +4,6 @@ import unicodedata
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from hard_texts import HARD_TEXTS, HARDER_TEXTS, mixed_texts, random_texts
 from small_tokenizers import byte_pair_tokenizer
 from tokenizers import AddedToken
@@ -37,11 +36,15 @@ SETTINGS = {
 
 
 def ids_in_graph(tokenizer, texts):
+    import tensorflow as tf
+
     return GraphTokenizer(tokenizer)(tf.constant(texts)).to_list()
 
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_any_text_has_the_same_ids(settings):
+    import tensorflow as tf
+
     tokenizer = WordPieceTokenizer(VOCABULARY, **settings)
     graph = tf.function(GraphTokenizer(tokenizer), [tf.TensorSpec((None,), tf.string)])
     found, wanted = graph(tf.constant(TEXTS)).to_list(), tokenizer(TEXTS)
@@ -94,6 +97,8 @@ def test_words_are_unknown_beyond_the_limit_of_characters():
 
 
 def test_inputs_are_cut_and_packed_as_by_the_preprocessor():
+    import tensorflow as tf
+
     tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, *"abcdefgh"])
     texts = [" ".join("abcdefgh"[:n]) for n in (0, 1, 2, 3, 5, 8, 8)]
     for columns in ((texts,), (texts, texts[::-1])):

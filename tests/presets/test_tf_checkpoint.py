@@ -7,7 +7,6 @@ import sys
 import ml_dtypes
 import numpy as np
 import pytest
-import tensorflow
 from foreign import write_tf_checkpoint
 
 from bert_keras.presets.tf_checkpoint import read_tf_checkpoint
@@ -40,6 +39,8 @@ def prefix(tmp_path):
 @pytest.fixture
 def written(prefix):
     """A checkpoint with tensors of all kinds, in three data files."""
+    import tensorflow
+
     tensors = tensors_of_all_kinds()
     prefixes = [f"{prefix}-{i}" for i in range(3)]
     for i, shard in enumerate(prefixes):

@@ -1,5 +1,6 @@
 """Cross-encoders: scores of pairs, rankings, and the activation that a checkpoint names."""
 
+import itertools
 import json
 import shutil
 
@@ -131,6 +132,10 @@ def test_training_lowers_the_cross_entropy_of_relevance():
     assert before == pytest.approx(expected, abs=1e-5)
     reranker.fit((QUERIES, TEXTS), labels, epochs=10, verbose=0)
     assert reranker.evaluate((QUERIES, TEXTS), labels, verbose=0)[0] < before
+
+
+def test_another_loss_takes_labels_of_any_size():
+    reranker = tiny_reranker()
     with pytest.raises(ValueError, match=r"from 0 to 1.*Received 2"):
         reranker.fit((QUERIES, TEXTS), [0, 1, 2], verbose=0)
     reranker.compile("sgd", loss="mse")
@@ -228,9 +233,10 @@ def test_lists_of_candidates_are_scored_like_pairs(loss, x, y):
     lists = x[1] if len(x) == 2 else list(zip(*x[1:], strict=True))
     logits = np.full((2, 3), 7.0, "float32")
     labels = np.full((2, 3), -np.inf, "float32")
-    for row, (query, texts) in enumerate(zip(x[0], lists, strict=True)):
-        pairs = ([query] * len(texts), list(texts))
-        logits[row, : len(texts)] = reranker.predict(pairs, verbose=0)[:, 0]
+    pairs = [(query, text) for query, texts in zip(x[0], lists, strict=True) for text in texts]
+    scores = iter(reranker.predict(tuple(zip(*pairs, strict=True)), verbose=0)[:, 0])
+    for row, texts in enumerate(lists):
+        logits[row, : len(texts)] = [*itertools.islice(scores, len(texts))]
         labels[row, : len(texts)] = [1, 0, 0] if y is None else y[row]
     function = reranker.loss if loss == "auto" else loss
     expected = float(to_numpy(compute(function, labels, logits)))
