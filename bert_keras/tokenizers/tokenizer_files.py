@@ -201,6 +201,8 @@ def read_tokenizer(source, overrides):
     settings["further_tokens"] = sorted(
         [*settings["further_tokens"], *absent], key=lambda token: ids.get(token.content, 2**24)
     )
+    ends = [len(lines), *(id + 1 for id in ids.values())]
+    _check_end(max(ends), settings.get("num_rows"), path)
     if "lowercase" not in settings:
         named = vocabulary.named_lowercased(source)
         looked = vocabulary.looks_lowercased(settings["vocabulary"])
@@ -335,6 +337,7 @@ def _read_configs(folder):
     path = folder / _SETTINGS[0]
     _check_keys(config, tokens, folder)
     settings = {"split_characters": config.get("subword_tokenizer_type") == "character"}
+    settings["num_rows"] = model.get("vocab_size")
     inputs = config.get("model_input_names")
     num_segments = model.get("type_vocab_size")
     if inputs and "token_type_ids" not in inputs and is_int(num_segments) and num_segments > 1:
@@ -480,6 +483,17 @@ def _added_token(token, path, **flags):
     return tokenizers.AddedToken(**{name: saved[name] for name in names if name in saved} | flags)
 
 
+def _check_end(num_tokens, num_rows, path):
+    """Raises `ValueError` if a vocab.txt is truncated."""
+    # A table may be padded to a multiple of 8, 64, ...
+    if is_int(num_rows) and num_rows - num_tokens >= max(num_rows & -num_rows, 8):
+        raise ValueError(
+            f"A vocabulary must be whole. Received: {path} with {num_tokens} tokens, where other "
+            f"files in the folder have {num_rows}. Download it again. If it is right, pass the "
+            "file instead of its folder."
+        )
+
+
 def _changed(path, lines_path, settings, overrides):
     """Returns the backend of a tokenizer.json with the settings applied."""
     backend, in_file = open_backend(path)
@@ -502,6 +516,8 @@ def _changed(path, lines_path, settings, overrides):
         ids = model["vocab"] | {token["content"]: token["id"] for token in saved["added_tokens"]}
         has_lines = lines_path is not None and lines_path.is_file()
         lines = vocabulary.read_vocabulary(lines_path) if has_lines else []
+        if has_lines:
+            _check_end(len(lines), len(model["vocab"]), lines_path)
         # Other libraries leave repeated lines out of the tokenizer.json.
         missing = set(range(len(lines))) - set(ids.values())
         is_changed |= bool(missing)

@@ -34,6 +34,8 @@ def read_vocabulary(path: Path) -> list[str]:
             "A vocabulary must be a list or a file, such as vocab.txt. Received: the folder "
             f"{os.fspath(path)}. Read a folder with `Tokenizer.from_preset(folder)`."
         )
+    if os.path.exists(path) and not os.path.isfile(path):  # A pipe, for example, never ends.
+        raise ValueError(f"A vocabulary must be an ordinary file. Received: {os.fspath(path)}.")
     with open(path, "rb") as file:
         raw = file.read()
     try:
