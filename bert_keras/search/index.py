@@ -28,11 +28,12 @@ class Index(SavedIndex):
     HNSW searches with `efSearch=128`: among 100,000 random vectors it finds 98 % of the ten
     nearest, and 69 % with faiss's own 16, which takes a fifth of the time. `"HNSW48"` finds more.
     Any other name of faiss's `index_factory` is a `factory` too. Where faiss is not installed,
-    NumPy searches exactly; the other kinds need faiss. faiss learns the range of its codes from
+    NumPy searches exactly, in float32 at any `precision`. faiss learns the range of its codes from
     vectors, so an index of fewer than 1,000 keeps them as they are, and is exact.
 
     Args:
         precision: `"float32"`, `"int8"` or `"binary"`.
+        engine: `"faiss"`, `"numpy"`, or `None` for faiss where it is installed.
         factory: str, see the table; `None` for the one that fits `precision`.
         similarity: how vectors are compared: `"cosine"`; `"dot"`, the inner product;
             `"euclidean"` or `"manhattan"`, the negative distance. Pass `embedder.similarity`.
@@ -53,29 +54,35 @@ class Index(SavedIndex):
         [faiss](https://arxiv.org/abs/2401.08281).
     """
 
-    saved = ("precision", "factory", "similarity")
+    saved = ("precision", "engine", "factory", "similarity")
 
     def __init__(
         self,
         precision: Literal["float32", "int8", "binary"] = "float32",
+        engine: Literal["faiss", "numpy"] | None = None,
         factory: str | None = None,
         similarity: VectorSimilarity = "cosine",
     ) -> None:
         super().__init__()
         self.precision = check_choice("precision", precision, tuple(FACTORIES))
+        self.engine = check_choice("engine", engine, (None, "faiss", "numpy"))
         self.similarity = check_choice("similarity", similarity, SIMILARITIES)
         self.factory = factory
-        is_exact = factory is None and precision == "float32"
-        if not is_exact and similarity == "manhattan":
+        is_exact = factory is None and (precision == "float32" or engine == "numpy")
+        if not is_exact and (engine == "numpy" or similarity == "manhattan"):
             raise ValueError(
-                "The similarity 'manhattan' searches exactly, with precision='float32' and without "
-                f"`factory`. Received: precision={precision!r}, factory={factory!r}. Choose "
-                "another similarity."
+                "NumPy, and the similarity 'manhattan', search exactly: NumPy takes no `factory`, "
+                "and faiss needs precision='float32' without one. Received: "
+                f"precision={precision!r}, engine={engine!r}, factory={factory!r}, "
+                f"similarity={similarity!r}. Leave `engine` out, or choose another similarity."
             )
-        if is_exact and importlib.util.find_spec("faiss") is None:
-            self._vectors = ExactVectors(similarity)
-        else:
-            self._vectors = FaissVectors(factory or FACTORIES[precision], similarity)
+        if engine is None and is_exact and importlib.util.find_spec("faiss") is None:
+            engine = "numpy"
+        self._vectors = (
+            ExactVectors(similarity)
+            if engine == "numpy"
+            else FaissVectors(factory or FACTORIES[precision], similarity)
+        )
 
     def add(
         self,

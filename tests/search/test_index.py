@@ -1,12 +1,10 @@
 """Indexes return the nearest vectors with their ids and payloads, on every engine."""
 
-import contextlib
 import importlib.util
 import json
 import sys
 import tracemalloc
 import unicodedata
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -29,21 +27,9 @@ VECTORS = np.random.default_rng(0).uniform(-1, 1, (300, 70)).astype("float32")
 VECTORS /= np.linalg.norm(VECTORS, axis=1, keepdims=True)
 QUERIES, IDS = VECTORS[:20] + 0.01, [f"text {n}" for n in range(300)]
 EXACT = np.argsort(-QUERIES @ VECTORS.T, axis=1)[:, :10]
-
-
-def without_faiss():
-    """A context in which an index is made or loaded as where faiss is not installed."""
-    return mock.patch("importlib.util.find_spec", return_value=None)
-
-
-def numpy_index(**options):
-    with without_faiss():
-        return Index(**options)
-
-
 # How to make an index, and the least share of the ten nearest that it finds.
 KINDS = {
-    "numpy": (numpy_index, 1.0),
+    "numpy": (lambda **options: Index(engine="numpy", **options), 1.0),
     "faiss": (Index, 1.0),
     "int8": (lambda **options: Index("int8", **options), 0.95),
     "binary": (lambda **options: Index("binary", **options), 0.9),
@@ -84,8 +70,7 @@ def test_an_index_finds_the_nearest_vectors(kind, tmp_path, small_training):
     assert len(index.search(QUERIES[:1], 1000)[0]) <= 300
     if hasattr(index, "save"):
         index.save(tmp_path / "index")
-        with without_faiss() if kind == "numpy" else contextlib.nullcontext():
-            loaded = Index.load(tmp_path / "index")
+        loaded = Index.load(tmp_path / "index")
         assert loaded.search(QUERIES, 10) == found
         loaded.add(VECTORS[:1], ["new"])
         assert len(loaded) == 301
@@ -158,7 +143,7 @@ def test_an_index_ranks_by_its_similarity(kind, similarity, tmp_path, small_trai
     """The vectors differ in length, so that each similarity has another order."""
     make, least = KINDS[kind]
     if similarity == "manhattan" and kind not in ("numpy", "faiss", "qdrant"):
-        with pytest.raises(ValueError, match="searches exactly"):
+        with pytest.raises(ValueError, match="search exactly"):
             make(similarity=similarity)
         return
     vectors = VECTORS * np.random.default_rng(4).uniform(0.5, 2, (300, 1)).astype("float32")
@@ -185,7 +170,7 @@ def test_approximate_search_finds_the_nearest_of_many(factory, tmp_path):
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(6000, 64)).astype("float32")
     queries = rng.normal(size=(50, 64)).astype("float32")
-    index, exact = Index(factory=factory, similarity="dot"), numpy_index(similarity="dot")
+    index, exact = Index(factory=factory, similarity="dot"), Index(engine="numpy", similarity="dot")
     for each in (index, exact):
         each.add(vectors)
     index.save(tmp_path / "index")
@@ -215,12 +200,24 @@ def test_codes_are_learned_from_many_vectors(precision, small_training):
 
 
 def test_numpy_scores_queries_some_at_a_time(monkeypatch):
-    index = numpy_index()
+    index = Index(engine="numpy")
     index.add(VECTORS)
     expected = index.search(QUERIES)
     monkeypatch.setattr("bert_keras.search.exact_vectors._SCORES", 7 * 300)
     for hits, others in zip(index.search(QUERIES), expected, strict=True):
         assert [hit["id"] for hit in hits] == [hit["id"] for hit in others]
+
+
+@pytest.mark.parametrize("precision", ["int8", "binary"])
+def test_numpy_keeps_float32_and_searches_exactly(precision):
+    index = Index(precision, "numpy")
+    exact = Index()
+    for start, end in ((0, 1), (1, 300)):
+        index.add(VECTORS[start:end])
+        exact.add(VECTORS[start:end])
+    assert [[hit["id"] for hit in hits] for hits in index.search(QUERIES)] == [
+        [hit["id"] for hit in hits] for hits in exact.search(QUERIES)
+    ]
 
 
 def test_without_faiss_numpy_searches_exactly(monkeypatch, tmp_path):
@@ -371,8 +368,10 @@ def test_refused_vectors_leave_an_index_as_it_was(make):
     ("arguments", "message"),
     [
         ({"precision": "int4"}, "precision"),
+        ({"engine": "lucene"}, "engine"),
         ({"similarity": "angle"}, "similarity"),
-        ({"precision": "int8", "similarity": "manhattan"}, "searches exactly"),
+        ({"engine": "numpy", "factory": "Flat"}, "search exactly"),
+        ({"precision": "int8", "similarity": "manhattan"}, "search exactly"),
     ],
 )
 def test_unknown_kinds_of_index_are_refused(arguments, message):
@@ -382,7 +381,7 @@ def test_unknown_kinds_of_index_are_refused(arguments, message):
 
 def test_faiss_refuses_what_it_cannot_train(small_training):
     for factory, count in (("Nonsense", 2), ("IVF250,Flat", 240)):
-        index = Index(factory=factory)
+        index = Index(engine="faiss", factory=factory)
         with pytest.raises(ValueError, match="faiss must be able to make"):
             index.add(VECTORS[:count])
         assert len(index) == 0
