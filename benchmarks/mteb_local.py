@@ -1,10 +1,10 @@
-"""Evaluate an embedder and a reranker by `mteb.evaluate` on tasks made of local files.
+"""Evaluate four kinds of models by `mteb.evaluate` on tasks made of local files.
 
     pip install '.[torch,demo,mteb]'
     export KERAS_BACKEND=torch
-    python benchmarks/mteb_local.py
+    python benchmarks/mteb_local.py --splade FOLDER
     python benchmarks/mteb_local.py --data dev-v1.1.json --num_questions 300 --max_length 64 \
-        --reranker PRESET
+        --splade FOLDER --reranker PRESET
 
 The retrieval task is questions of SQuAD that look for their paragraph among the paragraphs of all
 questions; the reranking task has four or five paragraphs for each question. Without `--reranker`,
@@ -20,19 +20,20 @@ import mteb
 from absl import app, flags
 from mteb.abstasks import AbsTaskRetrieval
 from mteb.abstasks.task_metadata import TaskMetadata
-from questions import read_questions
+from questions import read_questions, token_embedder
 
 import bert_keras
 from bert_keras import search
 
 PRESET = "minilm_l6_en_uncased"
+SPLADE = flags.DEFINE_string("splade", None, "Folder of a SparseTextEmbedder.")
 RERANKER = flags.DEFINE_string("reranker", PRESET, "A preset of a Reranker.")
 DATA = flags.DEFINE_string("data", "examples/data/squad/dev-v1.1.json", "A file in SQuAD's format.")
 NUM_QUESTIONS = flags.DEFINE_integer(
     "num_questions", None, "Questions, evenly spread; all if None."
 )
 MAX_LENGTH = flags.DEFINE_integer("max_length", None, "Longest text in tokens.")
-KINDS = ["cross-encoder", "encoder"]
+KINDS = ["cross-encoder", "sparse", "encoder", "multi-vector"]
 MODELS = flags.DEFINE_multi_enum("models", KINDS, KINDS, "Kinds of models.")
 NUM_CANDIDATES = 5
 
@@ -119,9 +120,14 @@ def main(argv):
     options = {"max_length": MAX_LENGTH.value} if MAX_LENGTH.value else {}
     makers = {
         "encoder": lambda: bert_keras.TextEmbedder.from_preset(PRESET, **options),
+        "multi-vector": lambda: token_embedder(makers["encoder"]()),
         "cross-encoder": lambda: bert_keras.Reranker.from_preset(RERANKER.value, **options),
+        "sparse": lambda: bert_keras.SparseTextEmbedder.from_preset(SPLADE.value, **options),
     }
     for name in MODELS.value:
+        if name == "sparse" and not SPLADE.value:
+            print("sparse: left out, since --splade names no folder")
+            continue
         model = makers[name]()
         for task in (Retrieval(), Reranking()):
             if name == "cross-encoder" and not task.has_candidates:

@@ -7,17 +7,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bert_keras.checks import check_type, require
+from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.reranker import Reranker
 from bert_keras.tasks.text_embedder import TextEmbedder
 
+# The number of queries that are compared with all documents at a time.
+_QUERIES = 256
 
-def as_mteb_model(task: TextEmbedder | Reranker, name: str = "bert_keras/model") -> Any:
+
+def as_mteb_model(task: Embedder | Reranker, name: str = "bert_keras/model") -> Any:
     """Returns a model that `mteb.evaluate` takes.
 
-    MTEB evaluates a `TextEmbedder` on all tasks on texts, and a `Reranker` on reranking.
+    | task | protocol of MTEB | what it is evaluated on |
+    |---|---|---|
+    | `TextEmbedder` | encoder | all tasks on texts |
+    | `SparseTextEmbedder`, `MultiVectorEmbedder` | search | retrieval and reranking |
+    | `Reranker` | cross-encoder | reranking |
 
     Args:
-        task: a `TextEmbedder` or a `Reranker`.
+        task: an embedder or a `Reranker`.
         name: str, an owner and a name, such as `"me/minilm"`: MTEB keeps results under it.
 
     Raises:
@@ -33,8 +41,10 @@ def as_mteb_model(task: TextEmbedder | Reranker, name: str = "bert_keras/model")
     Reference:
         [Muennighoff et al., 2023](https://arxiv.org/abs/2210.07316).
     """
-    check_type("task", task, (TextEmbedder, Reranker), "a `TextEmbedder` or a `Reranker`")
-    return (MtebCrossEncoder if isinstance(task, Reranker) else MtebEncoder)(task, name)
+    check_type("task", task, (Embedder, Reranker), "an embedder or a `Reranker`")
+    if isinstance(task, Reranker):
+        return MtebCrossEncoder(task, name)
+    return (MtebEncoder if isinstance(task, TextEmbedder) else MtebSearch)(task, name)
 
 
 class MtebModel:
@@ -116,6 +126,70 @@ class MtebCrossEncoder(MtebModel):
             float32 array `(num_pairs,)`.
         """
         return self.task.score(_texts(inputs1), _texts(inputs2), batch_size)
+
+
+class MtebSearch(MtebModel):
+    """An embedder of sparse or of several vectors as MTEB's `SearchProtocol`."""
+
+    @property
+    def kind(self):
+        return "late-interaction" if hasattr(self.task, "query_marker") else "sparse"
+
+    def index(
+        self, corpus: Any, *, encode_kwargs: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> None:
+        """Embeds a corpus.
+
+        Args:
+            corpus: a `datasets.Dataset` with the columns `id`, `text` and, where documents have
+                one, `title`.
+            encode_kwargs: dict; its `batch_size` is used.
+            **kwargs: what MTEB says about its task; ignored.
+        """
+        texts = list(corpus["text"])
+        if "title" in corpus.column_names:
+            pairs = zip(corpus["title"], texts, strict=True)
+            texts = [f"{title or ''} {text}".strip() for title, text in pairs]
+        self._ids = list(corpus["id"])
+        self._documents = self._embed("document", texts, encode_kwargs)
+
+    def search(
+        self,
+        queries: Any,
+        *,
+        top_k: int,
+        top_ranked: Mapping[str, list[str]] | None = None,
+        encode_kwargs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> dict[str, dict[str, float]]:
+        """Returns the best documents of each query.
+
+        Args:
+            queries: a `datasets.Dataset` with the columns `id` and `text`.
+            top_k: int, documents for each query at most.
+            top_ranked: dict, id of a query -> ids of the documents to choose from; `None` for all.
+            encode_kwargs: dict; its `batch_size` is used.
+            **kwargs: what MTEB says about its task; ignored.
+
+        Returns:
+            dict, id of a query -> dict, id of a document -> score.
+        """
+        vectors = self._embed("query", list(queries["text"]), encode_kwargs)
+        query_ids, results = list(queries["id"]), {}
+        places = {id: place for place, id in enumerate(self._ids)}
+        for start in range(0, len(query_ids), _QUERIES):
+            part = slice(start, start + _QUERIES)
+            scores = self.task.similarities(vectors[part], self._documents)
+            for id, row in zip(query_ids[part], scores, strict=True):
+                candidates = np.arange(len(row))
+                if top_ranked is not None:
+                    candidates = np.array([places[each] for each in top_ranked.get(id, ())], int)
+                best = candidates[np.argsort(-row[candidates], kind="stable")[:top_k]]
+                results[id] = {self._ids[place]: float(row[place]) for place in best}
+        return results
+
+    def _embed(self, kind, texts, encode_kwargs):
+        return self.task.embed_as(kind, texts, (encode_kwargs or {}).get("batch_size"))
 
 
 def _texts(batches):

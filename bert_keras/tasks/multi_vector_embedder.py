@@ -1,5 +1,6 @@
 """Texts as a vector for each token, compared token by token."""
 
+import functools
 import string
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Unpack
@@ -15,12 +16,13 @@ from bert_keras.answers.text_vectors import (
     TokenVectorsAnswerer,
     marked_ids,
 )
-from bert_keras.checks import as_texts, check_bool, check_int, check_shape
+from bert_keras.checks import as_texts, check_bool, check_choice, check_int, check_shape
 from bert_keras.heads.colbert import TokenVectorsHead
 from bert_keras.inputs import PADDING_MASK, SCORING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets.formats import late_interaction
+from bert_keras.presets.formats.huggingface import export_to_huggingface
 from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.user_columns import normalize_columns
 from bert_keras.tasks.validation import head_for
@@ -30,6 +32,7 @@ from bert_keras.types import (
     Data,
     Frozen,
     Objective,
+    Path,
     TaskOptions,
     Texts,
     Verbose,
@@ -91,8 +94,6 @@ class MultiVectorEmbedder(Embedder):
         [Santhanam et al., 2021](https://arxiv.org/abs/2112.01488).
     """
 
-    write_hub_settings = staticmethod(late_interaction.write)
-    exports_backbone_alone = True
     answerers = (TokenVectorsAnswerer,)
     head_config_keys = ("dim",)
     required_special_tokens = ("mask_token",)
@@ -264,3 +265,27 @@ class MultiVectorEmbedder(Embedder):
             shape, advice = ("num_tokens", self.dim), "`embed` returns such arrays."
             check_shape("Each text's vectors", array, shape, "f", advice)
         return arrays, is_one
+
+    # Files
+
+    def export_to_huggingface(
+        self,
+        folder: Path,
+        layout: Literal["sentence-transformers", "pylate", "stanford"] = "sentence-transformers",
+    ) -> None:
+        """Writes a folder that sentence-transformers, PyLate or Stanford's ColBERT loads.
+
+        Args:
+            folder: see `TextEmbedder.export_to_huggingface`.
+            layout: whose layout the folder has.
+
+        Raises:
+            ValueError: the model is quantized, the family has no counterpart there, or the layout
+                has no place for a setting.
+        """
+        check_choice("layout", layout, late_interaction.LAYOUTS)
+        late_interaction.check_can_write(self, layout)
+        # Stanford's folder holds the head beside the backbone.
+        model = self if layout == "stanford" else self.backbone
+        write = functools.partial(late_interaction.write, task=self, layout=layout)
+        export_to_huggingface(model, folder, self, write)

@@ -6,7 +6,6 @@ import string
 
 import numpy as np
 import pytest
-import safetensors.numpy
 from checks import assert_close, call, check_task, compute, to_numpy
 from theirs import outputs_of, reference_model
 from tiny import ready_inputs, rows_of, tiny_backbone, tiny_preprocessor
@@ -110,49 +109,6 @@ def test_training_lowers_the_loss(objective, y):
 SIMPLE = {"skipped_tokens": list(string.punctuation)}
 
 
-def rewrite_as_pylate(folder, embedder):
-    """Changes a folder of sentence-transformers into what PyLate writes."""
-    modules = json.loads((folder / "modules.json").read_text())[:2]
-    modules[1]["type"] = "pylate.models.Dense.Dense"
-    config = {
-        "model_type": "ColBERT",
-        "query_prefix": embedder.query_marker,
-        "document_prefix": embedder.document_marker,
-        "query_length": embedder.query_length,
-        "document_length": embedder.document_length,
-        "attend_to_expansion_tokens": embedder.attend_to_expansion,
-        "do_query_expansion": embedder.query_expansion is not None,
-        "skiplist_words": embedder.skipped_tokens,
-    }
-    (folder / "sentence_bert_config.json").unlink()
-    (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(config))
-
-
-def rewrite_as_stanford(folder, embedder):
-    """Changes a folder of sentence-transformers into what Stanford's ColBERT writes."""
-    tensors = safetensors.numpy.load_file(folder / "model.safetensors")
-    linear = safetensors.numpy.load_file(folder / "1_Dense/model.safetensors")
-    tensors = {f"bert.{name}": array for name, array in tensors.items()} | linear
-    safetensors.numpy.save_file(tensors, folder / "model.safetensors", {"format": "pt"})
-    config = json.loads((folder / "config.json").read_text()) | {"architectures": ["HF_ColBERT"]}
-    metadata = {
-        "query_token_id": embedder.query_marker,
-        "doc_token_id": embedder.document_marker,
-        "query_maxlen": embedder.query_length,
-        "doc_maxlen": embedder.document_length,
-        "attend_to_mask_tokens": embedder.attend_to_expansion,
-        "mask_punctuation": bool(embedder.skipped_tokens),
-    }
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "artifact.metadata").write_text(json.dumps(metadata))
-    for name in ("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"):
-        (folder / name).unlink()
-
-
-REWRITE = {"pylate": rewrite_as_pylate, "stanford": rewrite_as_stanford}
-
-
 @pytest.mark.parametrize(
     ("layout", "options"),
     [
@@ -166,14 +122,15 @@ REWRITE = {"pylate": rewrite_as_pylate, "stanford": rewrite_as_stanford}
 )
 def test_each_layout_gives_the_embedder_back(tmp_path, layout, options):
     embedder = tiny_embedder(document_length=9, **SIMPLE | options)
-    embedder.export_to_huggingface(tmp_path)
-    if layout in REWRITE:
-        REWRITE[layout](tmp_path, embedder)
+    embedder.export_to_huggingface(tmp_path, layout=layout)
     again = bert_keras.MultiVectorEmbedder.from_preset(tmp_path)
     assert again.answer_settings() == embedder.answer_settings() and again.dim == 6
     for kind in ("query", "document"):
         for one, other in zip(again.embed(TEXTS, kind), embedder.embed(TEXTS, kind), strict=True):
             np.testing.assert_allclose(one, other, atol=1e-6)
+    if layout == "stanford":
+        config = json.loads((tmp_path / "config.json").read_text())
+        assert config["architectures"] == ["HF_ColBERT"]
 
 
 def test_an_embedder_s_folder_begins_a_new_projection(tmp_path):
@@ -215,6 +172,12 @@ def test_folders_that_ask_for_something_else_are_refused(tmp_path, name, value, 
         (
             lambda e: e.fit((*COLUMNS[:2], [f"{x} " for x in COLUMNS[1]])),
             "must differ from the positive",
+        ),
+        (
+            lambda e: tiny_embedder(skipped_tokens=["a"]).export_to_huggingface(
+                "x", layout="stanford"
+            ),
+            "layout='sentence-transformers'",
         ),
     ],
 )

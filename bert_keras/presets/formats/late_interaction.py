@@ -1,7 +1,5 @@
 """The files of multi-vector embedders: Stanford's ColBERT, PyLate, sentence-transformers.
 
-All three are read. Written are those of sentence-transformers.
-
 | layout | the linear layer | settings |
 |---|---|---|
 | `stanford` | `linear.weight` beside the backbone's tensors | `artifact.metadata` |
@@ -24,9 +22,12 @@ from bert_keras.presets.assign import head_weights
 from bert_keras.presets.safetensors_io import WEIGHTS_FILE, write_safetensors
 from bert_keras.tokenizers.tokenizer_files import TOKENIZER_FILE, read_sentence_settings
 
+LAYOUTS = ("sentence-transformers", "pylate", "stanford")
 METADATA = "artifact.metadata"
 # What sentence-transformers adds: prompts of embedders, and the activation of cross-encoders.
 SENTENCES_FILE = "config_sentence_transformers.json"
+# The name in an architecture of Stanford's.
+ARCHITECTURE = "HF_ColBERT"
 _IDENTITY = "torch.nn.modules.linear.Identity"
 _PACKAGE = "sentence_transformers"
 _MODULES = {
@@ -35,6 +36,7 @@ _MODULES = {
     "2_MultiVectorMask": f"{_PACKAGE}.multi_vector_encoder.modules.MultiVectorMask",
     "3_Normalize": f"{_PACKAGE}.models.Normalize",
 }
+_PYLATE_MODULES = {"": _MODULES[""], "1_Dense": "pylate.models.Dense.Dense"}
 # Their key -> our argument, and its value if the key is missing or empty.
 _STANFORD = {
     "query_token_id": ("query_marker", "[unused0]"),
@@ -74,6 +76,12 @@ def _read(config, keys, has_expansion, skipped_tokens):
     arguments = {ours: config.get(key) or default for key, (ours, default) in keys.items()}
     arguments["query_expansion"] = arguments["query_length"] if has_expansion else None
     return {**arguments, "skipped_tokens": [*skipped_tokens]}
+
+
+def _written(task, keys, longest):
+    """Returns a config, the inverse of `_read`; `longest` is the length without a limit."""
+    config = {key: getattr(task, ours) for key, (ours, _) in keys.items()}
+    return {key: longest if value is None else value for key, value in config.items()}
 
 
 def read_modules(root, folder, modules):
@@ -159,20 +167,62 @@ def _check_dense(folder):
     check_choice(f"bias` in `{path}", config.get("bias", False), (False,))
 
 
-def write(folder, task):
+def check_can_write(task, layout):
+    """Raises `ValueError` if a layout has no place for a setting of a task."""
+    if layout == "sentence-transformers":
+        return
+    expansion, skipped = task.query_expansion, "".join(task.skipped_tokens)
+    is_simple = (
+        expansion in (None, task.query_length)
+        if layout == "pylate"
+        else (
+            expansion is not None
+            and expansion == task.query_length
+            and skipped in ("", string.punctuation)
+        )
+    )
+    if not is_simple:
+        raise ValueError(
+            f"The layout {layout!r} expands queries to `query_length`, and Stanford's skips all "
+            f"punctuation or none. Received: query_expansion={expansion}, "
+            f"query_length={task.query_length}, skipped_tokens={task.skipped_tokens}. Use "
+            "layout='sentence-transformers'."
+        )
+
+
+def write(folder, task, layout):
     """Writes the settings of a `MultiVectorEmbedder` into the folder of its weights.
 
     Args:
         folder: path of an existing folder.
         task: a `MultiVectorEmbedder`.
+        layout: one of `LAYOUTS`.
     """
-    folder = Path(folder)
+    folder, longest = Path(folder), longest_text(task)
+    if layout == "stanford":
+        config = read_json(folder / "config.json")
+        write_json(folder / "config.json", {**config, "architectures": [ARCHITECTURE]})
+        metadata = {"dim": task.dim, "similarity": "cosine", **_written(task, _STANFORD, longest)}
+        metadata["mask_punctuation"] = bool(task.skipped_tokens)
+        write_json(folder / METADATA, metadata)
+        return
     activation = {"activation_function": _IDENTITY, "module_input_name": "token_embeddings"}
     write_dense(folder / "1_Dense", task, task.dim, False, **activation)
+    limits = {"max_seq_length": longest}
+    if layout == "pylate":
+        config = {
+            "model_type": "ColBERT",
+            "default_prompt_name": None,
+            "similarity_fn_name": "MaxSim",
+            "do_query_expansion": task.query_expansion is not None,
+            "skiplist_words": task.skipped_tokens,
+            **_written(task, _PYLATE, longest),
+        }
+        write_module_files(folder, limits, config, _PYLATE_MODULES)
+        return
     markers = {"query": task.query_marker, "document": task.document_marker}
     config = {"default_prompt_name": None, "similarity_fn_name": "maxsim", "prompts": markers}
-    limits = {f"{kind}_length": getattr(task, f"{kind}_length") for kind in markers}
-    limits["max_seq_length"] = longest_text(task)
+    limits |= {f"{kind}_length": getattr(task, f"{kind}_length") for kind in markers}
     if task.query_expansion:
         limits["query_expansion"] = {
             "strategy": "fixed" if task.query_expansion == task.query_length else "min",
