@@ -351,8 +351,10 @@ def _answer_tokens(windows, starts, ends):
 
 
 def _checked_threshold(threshold):
-    if threshold in (None, np.inf, -np.inf):
-        return threshold
+    if threshold is None:
+        return None
+    if isinstance(threshold, (float, np.floating)) and np.isinf(threshold):
+        return float(threshold)
     advice = "None answers always."
     return float(check_number("no_answer_threshold", threshold, least=-np.inf, advice=advice))
 

@@ -498,9 +498,15 @@ class Task(AdaptedTask, BuiltModel):
             held_out = as_validation_columns(self, validation_data)
             size = batch_size if validation_batch_size is None else validation_batch_size
             arguments["validation_data"] = self._evaluation_arguments(held_out, size)["x"]
-        run = {"initial_epoch": initial_epoch, "steps_per_epoch": steps_per_epoch}
         epochs, callbacks, note = self.recipe.begin(
-            self, data, batches, epochs, bucket_window=bucket_window, callbacks=callbacks, **run
+            self,
+            data,
+            batches,
+            epochs,
+            initial_epoch=initial_epoch,
+            steps_per_epoch=steps_per_epoch,
+            bucket_window=bucket_window,
+            callbacks=callbacks,
         )
         for line in filter(None, (names, note)):
             if verbose and keras.config.is_interactive_logging_enabled():
@@ -512,8 +518,9 @@ class Task(AdaptedTask, BuiltModel):
         try:
             return super().fit(
                 **arguments,
-                **run,
                 epochs=epochs,
+                initial_epoch=initial_epoch,
+                steps_per_epoch=steps_per_epoch,
                 callbacks=callbacks,
                 verbose=verbose,
                 validation_steps=validation_steps,

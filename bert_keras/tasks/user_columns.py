@@ -350,22 +350,22 @@ def check_is_dataset(x):
         return
     first, advice = x[0] if isinstance(x, (list, tuple)) and x else x, ""
     is_rows = isinstance(first, (list, tuple)) and first is not x
-    shape = (len(x), len(first)) if is_rows else np.shape(x) if is_array else ()
     are_ids = all(map(is_int, first)) if is_rows else is_array and "int" in str(x.dtype)
-    if len(shape) > 1 and are_ids:
+    is_matrix = is_rows or (is_array and len(x.shape) > 1)
+    if is_matrix and are_ids:
         advice = (
             " Token ids go into a dict: {'token_ids': ids, 'padding_mask': mask}, padded to one "
             "length, with 1 in the mask for each real token."
         )
-    elif len(shape) > 1:
+    elif is_matrix:
         advice = (
             " Turn rows into columns: `texts, labels = map(list, zip(*rows))`, for pairs "
             "`tuple(map(list, zip(*rows)))`; those of an array are x[:, 0], or tuple(x.T)."
         )
+    shape = f" of the shape {tuple(x.shape)}" if is_array else ""
     raise TypeError(
         "`x` must be a column of str, a tuple of two such columns for pairs, a dict of arrays as "
-        "in bert_keras.inputs, or a dataset. Received: "
-        f"{type(x).__name__}{f' of the shape {shape}' if shape else ''}, beginning with "
+        f"in bert_keras.inputs, or a dataset. Received: {type(x).__name__}{shape}, beginning with "
         f"{first!r:.80}.{advice}"
     )
 

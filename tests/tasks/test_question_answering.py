@@ -71,6 +71,7 @@ def test_it_keeps_the_contract_of_tasks(tmp_path):
         assert (copy.stride, copy.max_answer_length, copy.no_answer_threshold) == (5, 3, 0.25)
         assert copy.n_best((QUESTIONS, CONTEXTS), 3) == expected
     assert qa.n_best([]) == qa.n_best(([], [])) == qa.answer([], "a") == []
+    assert type(tiny_qa(no_answer_threshold=np.float32("inf")).no_answer_threshold) is float
 
 
 # Training
@@ -286,6 +287,7 @@ REFUSED = [
     (lambda qa: tiny_qa(stride=0), "stride"),
     (lambda qa: tiny_qa(max_answer_length=1.5), "max_answer_length"),
     (lambda qa: tiny_qa(no_answer_threshold="x"), "no_answer_threshold"),
+    (lambda qa: tiny_qa(no_answer_threshold=np.zeros(2)), "no_answer_threshold"),
     (lambda qa: tiny_qa(no_answer_threshold=True), "no_answer_threshold"),
     (lambda qa: tiny_qa(no_answer_threshold=float("nan")), "no_answer_threshold"),
     (lambda qa: tiny_qa(no_answer_threshold=[0.5]), "no_answer_threshold"),

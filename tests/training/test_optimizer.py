@@ -233,6 +233,8 @@ def half(name="kernel"):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: AdamW(exclude_from_weight_decay=["("]), "regular expression"),
+        (lambda: AdamW(exclude_from_weight_decay=[3]), "regular expression"),
         (lambda: AdamW(use_ema=True).build([half()]), "mixed_bfloat16"),
         (
             lambda: AdamW().exclude_from_weight_decay(var_names=["kernel"]),
