@@ -183,8 +183,8 @@ class SpanRows(Rows):
 
     Attributes:
         placed: list of `PlacedText`.
-        places: list of the index of a text, the number of a window's first word, and that of the
-            word after its last, for each row.
+        places: list of the index of a text and the number of a window's first word, for each row.
+        is_counted: list of bool `(num_words, max_width)` for each row, see `counted_spans`.
     """
 
     def __init__(
@@ -193,13 +193,16 @@ class SpanRows(Rows):
         self.packer, self.num_labels = packer, len(labels)
         prompt = packer.prompt(packer.label_ids(labels))
         room = packer.room(prompt[0])
-        self.placed, self.places, self.row_inputs = packer.place(texts), [], []
+        self.placed, self.places, self.is_counted = packer.place(texts), [], []
+        self.row_inputs = []
         for index, placed in enumerate(self.placed):
-            for window in packer.windows(placed, room):
-                self.places.append((index, *window))
+            windows = packer.windows(placed, room)
+            self.is_counted += counted_spans(windows, packer.max_width)
+            for window in windows:
+                self.places.append((index, window[0]))
                 self.row_inputs.append(packer.row(placed, window, prompt))
         super().__init__([len(row[TOKEN_IDS]) for row in self.row_inputs])
-        self.num_words = WordCounts(self.lengths, [end - first for _, first, end in self.places])
+        self.num_words = WordCounts(self.lengths, list(map(len, self.is_counted)))
 
     def inputs(self, indices, length):
         rows = [self.row_inputs[index] for index in indices]
@@ -266,8 +269,9 @@ class ZeroShotTagAnswerer(TagAnswerer):
         found = [[] for _ in texts]
         for indices, logits in batches:
             for index, of_row in zip(indices, logits, strict=True):
-                text, first, end = rows.places[index]
-                found[text] += candidates(of_row[: end - first], first, self.threshold)
+                text, first = rows.places[index]
+                logits = of_row[: len(rows.is_counted[index])]
+                found[text] += candidates(logits, rows.is_counted[index], first, self.threshold)
         return [
             tagged(
                 placed,
@@ -278,18 +282,41 @@ class ZeroShotTagAnswerer(TagAnswerer):
         ]
 
 
-def spans_inside(num_words: int, max_width: int) -> NDArray[np.bool_]:
-    """Returns which spans of a window end in it, `(num_words, max_width)`."""
-    return np.add.outer(np.arange(num_words), np.arange(max_width)) < num_words
+def counted_spans(windows: Sequence[tuple[int, int]], max_width: int) -> list[NDArray[np.bool_]]:
+    """Returns for each window of a text which spans are read there.
+
+    Each span is, in the one window where it has the most context.
+
+    Args:
+        windows: list of the first word of a window and the word after its last.
+        max_width: int.
+
+    Returns:
+        A list of bool `(num_words, max_width)`.
+    """
+    # For each span of the text, the most context so far, and the number of the window with it.
+    num_words = max((end for _, end in windows), default=0)
+    most, best = np.full((2, num_words, max_width), -1)
+    for number, (first, end) in enumerate(windows):
+        starts = np.arange(end - first)[:, None]
+        after = end - first - 1 - starts - np.arange(max_width)
+        context = np.where(after >= 0, np.minimum(starts, after), -1)
+        best[first:end][context > most[first:end]] = number  # The first of equals counts.
+        np.maximum(most[first:end], context, out=most[first:end])
+    return [best[first:end] == number for number, (first, end) in enumerate(windows)]
 
 
 def candidates(
-    logits: NDArray[Any], first: int, threshold: float | NDArray[np.float64]
+    logits: NDArray[Any],
+    is_counted: NDArray[np.bool_],
+    first: int,
+    threshold: float | NDArray[np.float64],
 ) -> list[tuple[int, int, int, float]]:
     """Returns the spans of a window whose probability is above the threshold.
 
     Args:
         logits: float `(num_words, max_width, num_labels)`.
+        is_counted: bool `(num_words, max_width)`, see `counted_spans`.
         first: int, the number of the window's first word in its text.
         threshold: float64 `()` or `(num_labels,)`.
 
@@ -298,7 +325,7 @@ def candidates(
         first word, width and label.
     """
     probabilities = sigmoid(np.asarray(logits, "float64"))
-    chosen = (probabilities > threshold) & spans_inside(*logits.shape[:2])[..., None]
+    chosen = (probabilities > threshold) & is_counted[..., None]
     starts, widths, labels = np.nonzero(chosen)
     columns = first + starts, first + starts + widths, labels, probabilities[chosen]
     return list(zip(*(column.tolist() for column in columns), strict=True))
@@ -310,8 +337,7 @@ def choose_spans(
     """Returns the spans that do not clash with a likelier one, the likeliest first.
 
     Two labels of one span clash unless `multi_label`. Other spans clash where they share a word,
-    or with `flat_ner=False` where they do and neither contains the other. Of a span in several
-    windows the likeliest reading counts.
+    or with `flat_ner=False` where they do and neither contains the other.
 
     Args:
         found: list of `(first word, last word, label, probability)`.
@@ -322,7 +348,7 @@ def choose_spans(
     for candidate in sorted(found, key=lambda x: -x[3]):  # Equals stay in order.
         first, last = candidate[:2]
         if (first, last) in spans:
-            clashes = not multi_label or candidate[:3] in {x[:3] for x in kept}
+            clashes = not multi_label
         elif flat_ner:
             clashes = not taken.isdisjoint(range(first, last + 1))
         else:

@@ -296,13 +296,16 @@ class LabelledTexts(Rows):
         room = maker.max_length - num_others - self.budget
         self.examples, lengths, num_words = [], [], []
         for index, (placed, gold) in enumerate(zip(self.placed, golds, strict=True)):
-            for first, end in maker.windows(placed, room):
+            windows = maker.windows(placed, room)
+            for (first, end), is_counted in zip(
+                windows, spans.counted_spans(windows, task.max_width), strict=True
+            ):
                 inside = [
                     (start - first, last - start, label)
                     for start, last, label in gold
-                    if first <= start and last < end
+                    if first <= start and last < end and is_counted[start - first, last - start]
                 ]
-                self.examples.append((index, (first, end), inside))
+                self.examples.append((index, (first, end), is_counted, inside))
                 num_tokens = placed.starts[end] - placed.starts[first]
                 lengths.append(num_others + self.budget + min(num_tokens, room))
                 num_words.append(end - first)
@@ -317,7 +320,7 @@ class LabelledTexts(Rows):
         """Returns a batch with labels drawn for its rows, see `BucketedBatches`."""
         chosen, _, *weights = batch
         if generator is not None:
-            pool = list(dict.fromkeys(name for row in rows for *_, name in self.examples[row][2]))
+            pool = list(dict.fromkeys(name for row in rows for *_, name in self.examples[row][3]))
             labels = [self.labels_of(row, pool or self.types, generator) for row in rows]
         else:  # Each row has its own labels, whatever the batches are.
             labels = [
@@ -327,7 +330,7 @@ class LabelledTexts(Rows):
 
     def labels_of(self, row, pool, generator):
         """Returns the labels that a row is trained with, at least one, see `ZeroShotTagger`."""
-        task, gold = self.task, self.examples[row][2]
+        task, gold = self.task, self.examples[row][3]
         if len(self.types) <= task.max_labels:
             labels = self.types
         else:
@@ -361,9 +364,8 @@ class LabelledTexts(Rows):
         shape = (inputs[WORD_POSITIONS].shape[1], self.task.max_width)
         targets = np.full((len(rows), *shape, inputs[LABEL_POSITIONS].shape[1]), -1, "int8")
         for target, row, names in zip(targets, rows, labels, strict=True):
-            _, (first, end), gold = self.examples[row]
-            inside = spans.spans_inside(end - first, self.task.max_width)
-            target[: end - first, :, : len(names)] = inside[..., None] - np.int8(1)
+            *_, is_counted, gold = self.examples[row]
+            target[: len(is_counted), :, : len(names)] = is_counted[..., None] - np.int8(1)
             for start, width, name in gold:
                 if name in names:
                     target[start, width, names.index(name)] = 1

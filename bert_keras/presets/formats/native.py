@@ -66,10 +66,16 @@ class NativePreset(Preset):
         """Returns `cls`, or the user's subclass of it whose task was saved.
 
         Raises:
-            ValueError: the saved class is a user's, and is not registered.
+            ValueError: the saved class is not registered, and may be such a subclass: its config
+                has all arguments of `cls`, or its head would be used.
         """
         name = self.task_name() or "bert_keras>"
         if name.startswith("bert_keras>"):
+            return cls
+        own = cls.parameters_of_constructor().keys() - {"backbone", "preprocessor"}
+        own = {name for name in own if not name.startswith("lora_")}
+        is_similar = own <= self._task["config"].keys() or self.task_arguments(cls)
+        if not (is_similar or keras.saving.get_registered_object(name)):
             return cls
         saved = self.registered_class(name, object)
         return saved if issubclass(saved, cls) else cls
