@@ -139,7 +139,7 @@ class ClassAnswerer(Answerer):
     """
 
     method = "classify"
-    setting_names = ("problem_type", "num_classes", "label_names")
+    setting_names = ("problem_type", "num_classes", "label_names", "temperature")
     fields = (Field("text"), Field("pair", "optional"))
     options = (THRESHOLD,)
     about = (
@@ -164,7 +164,8 @@ class ClassAnswerer(Answerer):
         return super().columns(*columns)
 
     def answers(self, arrays):
-        return class_answers(arrays, self.settings["problem_type"], self.names, self.threshold)
+        logits = arrays / self.settings["temperature"]
+        return class_answers(logits, self.settings["problem_type"], self.names, self.threshold)
 
 
 class LogitsAnswerer(ClassAnswerer):

@@ -24,6 +24,8 @@ classifier.compile(metrics=[brier])
 from bert_keras.answers.entity_tags import extract_entities as extract_entities
 from bert_keras.answers.entity_tags import find_odd_tags as find_odd_tags
 from bert_keras.answers.similarity import similarity_matrix as similarity_matrix
+from bert_keras.metrics.calibration import best_temperature as best_temperature
+from bert_keras.metrics.calibration import expected_calibration_error as expected_calibration_error
 from bert_keras.metrics.chinese_spans import cmrc_scores as cmrc_scores
 from bert_keras.metrics.entities import entity_scores as entity_scores
 from bert_keras.metrics.ranking import mean_average_precision as mean_average_precision

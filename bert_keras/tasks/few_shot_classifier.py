@@ -46,6 +46,7 @@ class FewShotClassifier(TextClassifier):
         pooling: `"mean"`, `"cls"`, `"max"` or `"pooler"`: how a text becomes a vector.
             `from_preset` takes the pooling that the checkpoint was trained with.
         frozen: see `Task`; with `"backbone"` only the head is fitted.
+        temperature: see `TextClassifier`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
     Raises:
@@ -80,9 +81,11 @@ class FewShotClassifier(TextClassifier):
         label_names: Sequence[str] | None = None,
         pooling: Pooling = "mean",
         frozen: Frozen | None = None,
+        temperature: float = 1.0,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
         kwargs |= {"label_names": label_names, "pooling": pooling, "frozen": frozen}
+        kwargs["temperature"] = temperature
         super().__init__(backbone, num_classes, preprocessor, **self.decided_arguments, **kwargs)
 
     def fit(

@@ -50,7 +50,7 @@ def _saved_settings(cls, source, arguments):
     changed = _changed_head_arguments(cls, saved, {**cls.decided_arguments, **arguments})
     dropped = {"name", *cls.decided_arguments}
     if {"num_classes", "label_names"} & set(changed):
-        dropped |= {"num_classes", "label_names"}
+        dropped |= {"num_classes", "label_names", "temperature"}
         # A regression's scores are not classes, so the default type of problem takes its place.
         if saved.get("problem_type") == "regression":
             dropped.add("problem_type")

@@ -97,12 +97,14 @@ class LongTextClassifier(TextClassifier):
         label_names: Sequence[str] | None = None,
         pooling: Pooling | None = None,
         frozen: Frozen | None = None,
+        temperature: float = 1.0,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
         _check_windows(num_windows, stride, pooling)
         # First, since the parent's constructor makes the head.
         self.combine = check_choice("combine", combine, ("mean", "max"))
         kwargs |= {"label_names": label_names, "pooling": pooling, "frozen": frozen}
+        kwargs["temperature"] = temperature
         super().__init__(backbone, num_classes, preprocessor, dropout, problem_type, **kwargs)
         self.num_windows = int(num_windows)
         self.stride = None if stride is None else int(stride)

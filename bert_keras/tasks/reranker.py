@@ -106,6 +106,7 @@ text, `(num_examples, num_texts)` |
         "num_classes": 1,
         "problem_type": "regression",
         "label_names": None,
+        "temperature": 1.0,
     }
     serving_signature = ServingSignature("scores", None, (2,))
 

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from bert_keras.answers.classes import ClassAnswerer, LogitsAnswerer, class_probabilities
 from bert_keras.answers.entailment import ZeroShotAnswerer
-from bert_keras.checks import check_choice, refuse_smoothing
+from bert_keras.checks import check_choice, check_number, refuse_options, refuse_smoothing
 from bert_keras.engine.keras_internals import tracker_of
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.layers.initializer import build_parts
+from bert_keras.metrics.calibration import best_temperature, expected_calibration_error
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -29,6 +30,7 @@ from bert_keras.types import (
     Frozen,
     HeadOptions,
     Inputs,
+    Labels,
     OneText,
     Outputs,
     Pooling,
@@ -73,6 +75,8 @@ cross-entropy | logits `(batch, num_classes)` |
             for a head with more than dropout and a dense layer; `None` for those of the family if
             `pooling` is `None`.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
+        temperature: float above 0, by which `probabilities` and `classify` divide logits; see
+            `calibrate`. `predict`, `fit` and `evaluate` do not read it.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
     Raises:
@@ -108,9 +112,14 @@ cross-entropy | logits `(batch, num_classes)` |
         pooling: Pooling | None = None,
         head_options: HeadOptions | None = None,
         frozen: Frozen | None = None,
+        temperature: float = 1.0,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
+        self.temperature = check_number("temperature", temperature, above=0.0)
+        if problem_type == "regression" and temperature != 1:
+            rule = "`temperature` is for probabilities, which a regression does not have"
+            refuse_options(rule, {"temperature": temperature})
         self.problem_type = check_choice("problem_type", problem_type, encoded_labels.PROBLEM_TYPES)
         self.has_classes = problem_type == "single_label"
         self.has_imbalanced_targets = problem_type == "multi_label"
@@ -236,10 +245,58 @@ cross-entropy | logits `(batch, num_classes)` |
         Raises:
             ValueError: the task is a regression.
         """
+        self._check_has_probabilities()
+        logits = self.predict(x, batch_size=batch_size, verbose=verbose)
+        return class_probabilities(logits / self.temperature, self.problem_type)
+
+    def calibrate(
+        self, x: Data, y: Labels, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> dict[str, float]:
+        """Sets `temperature` so that probabilities say how often the classifier is right.
+
+        Fine-tuned classifiers are too sure. `softmax(logits / temperature)` with the temperature
+        that gives the lowest cross-entropy on held-out texts corrects this; for `"multi_label"` it
+        is the sigmoid. The most probable class and the labels above a threshold of 0.5 stay the
+        same. The temperature is saved with the classifier; `export_to_huggingface` and exported
+        programs return logits without it. Calibrate again after another `fit`.
+
+        Args:
+            x: texts or ready inputs, see `Task`, that `fit` has not seen; a few hundred or more.
+            y: labels, see `fit`.
+            batch_size: int, 32 by default.
+            verbose: see `keras.Model.predict`.
+
+        Returns:
+            dict of floats: `temperature`, and the expected calibration error `before` and `after`
+            on these texts, see `bert_keras.metrics.expected_calibration_error`. A warning says when
+            the temperature stops at its limit, 0.05 or 20.
+
+        Raises:
+            ValueError: the task is a regression, there are no texts, or labels do not fit.
+
+        Example:
+        ```python
+        classifier.calibrate(dev_texts, dev_labels)
+        # {"temperature": ..., "before": ..., "after": ...}
+        ```
+
+        Reference:
+            [Guo et al., 2017](https://arxiv.org/abs/1706.04599).
+        """
+        self._check_has_probabilities()
+        labels = self.encode_labels(y)
+        labels = encoded_labels.as_classes(labels) if self.has_classes else labels
+        logits = self.predict(x, batch_size=batch_size, verbose=verbose)
+        before, self.temperature = self.temperature, best_temperature(logits, labels)
+        found = {"temperature": self.temperature}
+        for name, temperature in (("before", before), ("after", self.temperature)):
+            probabilities = class_probabilities(logits / temperature, self.problem_type)
+            found[name] = expected_calibration_error(probabilities, labels)
+        return found
+
+    def _check_has_probabilities(self):
         advice = "A regression has scores, no probabilities. Use `predict`."
         check_choice("problem_type", self.problem_type, ("single_label", "multi_label"), advice)
-        logits = self.predict(x, batch_size=batch_size, verbose=verbose)
-        return class_probabilities(logits, self.problem_type)
 
     def classify(
         self,

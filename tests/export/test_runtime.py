@@ -85,7 +85,7 @@ CASES = {
     "entailment": classifier("a b", label_names=ENTAILMENT),
     "pairs": classifier((TEXTS, TEXTS[::-1]), max_length=9),
     "pair": classifier(("a b", "c d e f g h"), truncation="only_second", max_length=9),
-    "multi": classifier(TEXTS, problem_type="multi_label"),
+    "multi": classifier(TEXTS, problem_type="multi_label", temperature=2.0),
     "scores": classifier(TEXTS, problem_type="regression"),
     "tail": classifier(TEXTS, truncation="tail", max_length=6),
     "head_tail": classifier(TEXTS, truncation="head_tail", max_length=8),
@@ -453,19 +453,17 @@ def test_the_package_prepares_only_for_its_own_command(name, folder):
     original = others[0] if others else ["python", *argv]
     # Keras itself would take seconds.
     code = (
-        f"import os, signal, sys; sys.argv = {argv}; sys.orig_argv = {original}\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"import os, sys; sys.argv = {argv}; sys.orig_argv = {original}\n"
         "class Finder:\n"
         "    def find_spec(name, path, target=None):\n"
         "        if name == 'keras': raise SystemExit(3)\n"
         "sys.meta_path.insert(0, Finder)\n"
         "try: import bert_keras\n"
-        "finally: os.write(2, b'heard'); print(signal.getsignal(signal.SIGINT) == 0)"
+        "finally: os.write(2, b'heard')"
     )
     done = run_python(code)
     assert done.returncode == (0 if name == "a source" else 3), done.stderr
     assert ("heard" in done.stderr) == is_heard
-    assert done.stdout == f"{not is_heard}\n"  # Whether Ctrl-C ends it without a traceback.
 
 
 def test_an_export_replaces_a_folder_as_a_whole_or_not_at_all(

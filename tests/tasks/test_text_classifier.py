@@ -426,6 +426,12 @@ def test_class_weights_of_one_hot_labels_are_those_of_their_classes():
         for labels in (LABELS, np.eye(2)[LABELS])
     ]
     np.testing.assert_array_equal(*weights)
+    found = [
+        classifier.calibrate(TEXTS, labels) for labels in (LABELS, np.eye(2, dtype=int)[LABELS])
+    ]
+    assert found[0]["after"] == pytest.approx(found[1]["after"])
+    with pytest.raises(ValueError, match=r"one class here.*at the index 0"):
+        classifier.calibrate(TEXTS, SHARES)
 
 
 @pytest.mark.each_backend
