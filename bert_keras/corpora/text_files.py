@@ -18,28 +18,31 @@ def find_text_files(paths: Path | Iterable[Path]) -> list[str]:
     """Returns the text files in `paths`, those in a folder or of a pattern sorted by path.
 
     Args:
-        paths: str or path, or a list of them: files of any name, patterns with `*`, and folders,
-            whose `.txt` and `.txt.gz` files are taken.
+        paths: str or path, or a list of them: files of any name, folders, whose `.txt` and
+            `.txt.gz` files are taken, and patterns with `*` for both.
 
     Returns:
         List of str.
 
     Raises:
-        FileNotFoundError: a path does not exist, a pattern matches nothing, or a folder holds no
-            text file.
+        FileNotFoundError: a path is no file (such as a pipe) or does not exist, a pattern matches
+            nothing, or a folder holds no text file.
     """
     if isinstance(paths, (str, os.PathLike)):
         paths = [paths]
     files = []
     for path in map(os.fspath, paths):
-        found = [path] if os.path.exists(path) else sorted(glob.glob(path))
-        if os.path.isdir(path):
-            below = sorted(map(str, pathlib.Path(path).rglob("*")))
-            found = [file for file in below if file.lower().endswith(_ENDINGS)]
-        if not found:
-            rule = f"Texts must be in files, or in a folder with {' or '.join(_ENDINGS)} files"
-            raise FileNotFoundError(f"{rule}. Received: {path}, which holds none.")
-        files += found
+        matches = [] if os.path.exists(path) else sorted(glob.glob(path))
+        for match in matches or [path]:
+            found = [match]
+            if os.path.isdir(match):
+                below = sorted(map(str, pathlib.Path(match).rglob("*")))
+                found = [file for file in below if file.lower().endswith(_ENDINGS)]
+            found = [*filter(os.path.isfile, found)]  # A pipe could be read only once.
+            if not found:
+                rule = f"Texts must be in files, or in a folder with {' or '.join(_ENDINGS)} files"
+                raise FileNotFoundError(f"{rule}. Received: {match}, which holds none.")
+            files += found
     return files
 
 

@@ -1,4 +1,5 @@
 import gzip
+import os
 
 import pytest
 
@@ -82,3 +83,19 @@ def test_a_file_whose_name_has_brackets_is_no_pattern(write, tmp_path):
     write("book1.txt", "two")
     assert find_text_files([path]) == [path]
     assert find_text_files(f"{tmp_path}/*1.txt") == [f"{tmp_path}/book1.txt"]
+
+
+def test_folders_that_a_pattern_matches_are_read_and_a_folder_is_no_file(write, tmp_path):
+    (tmp_path / "c" / "one" / "e.txt").mkdir(parents=True)
+    paths = [str(write(f"c/{name}", "text")) for name in ("b.md", "one/a.txt", "one/e.txt/f.txt")]
+    assert find_text_files(f"{tmp_path}/c/*") == paths
+    (tmp_path / "c" / "two").mkdir()
+    with pytest.raises(FileNotFoundError, match="two, which holds none"):
+        find_text_files(f"{tmp_path}/c/*")
+
+
+def test_a_pipe_is_refused(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(FileNotFoundError, match=r"must be in files.*pipe, which holds none"):
+        find_text_files(path)
