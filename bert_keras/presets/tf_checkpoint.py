@@ -63,7 +63,13 @@ def read_tf_checkpoint(prefix: str | os.PathLike) -> TensorFlowCheckpoint:
         check_exists(path, "A checkpoint's data must be an ordinary file", exists=os.path.isfile)
     with reading(index, advice_for(index)):
         # `tensorflow.train.load_checkpoint` would follow a file `checkpoint` to anywhere.
-        reader = tensorflow.compat.v1.train.NewCheckpointReader(str(prefix))
+        try:
+            reader = tensorflow.compat.v1.train.NewCheckpointReader(str(prefix))
+        except tensorflow.errors.NotFoundError as error:  # The file exists, see above.
+            raise ValueError(
+                "TensorFlow reads brackets and backslashes in a checkpoint's path as a pattern. "
+                f"Received: {index}. Rename the folder or the files without them."
+            ) from error
         dtypes = reader.get_variable_to_dtype_map()
         shapes = {k: tuple(shape) for k, shape in reader.get_variable_to_shape_map().items()}
     needed = sum(math.prod(shape) * dtypes[name].size for name, shape in shapes.items())
