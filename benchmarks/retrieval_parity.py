@@ -35,7 +35,7 @@ def models(folder):
     theirs = sentence_transformers.SentenceTransformer(str(folder / "dense"), device="cpu")
     yield "mean", embedder, dict.fromkeys(("query", "document"), theirs.encode)
     tokens = token_embedder(embedder)
-    tokens.export_to_huggingface(folder / "tokens", layout="sentence-transformers")
+    tokens.export_to_huggingface(folder / "tokens")
     theirs = sentence_transformers.MultiVectorEncoder(str(folder / "tokens"), device="cpu")
     yield "MaxSim", tokens, {"query": theirs.encode_query, "document": theirs.encode_document}
     if SPLADE.value:
