@@ -1,4 +1,6 @@
-"""Decoding in NumPy against the Keras layer, which is tested against every sequence of tags."""
+"""Decoding in NumPy against the Keras layer and against every sequence of tags."""
+
+import itertools
 
 import numpy as np
 import pytest
@@ -18,8 +20,22 @@ def logits():
     return [rng.normal(0, 2, (length, TAGS)).astype("float32") for length in LENGTHS]
 
 
+def marginals(logits, start, end, transitions):
+    """Returns the probability of each tag at each word, summed over all sequences of tags."""
+    found = np.zeros(logits.shape)
+    for tags in map(
+        list, itertools.product(range(TAGS), repeat=len(logits)) if len(logits) else ()
+    ):
+        words = np.arange(len(tags))
+        score = start[tags[0]] + end[tags[-1]] + logits[words, tags].sum(dtype="float64")
+        found[words, tags] += np.exp(score + transitions[tags[:-1], tags[1:]].sum())
+    return found / found.sum(-1, keepdims=True)
+
+
 @pytest.mark.parametrize("at_once", [2**22, 2 * TAGS**2])
-def test_a_chain_s_tags_and_probabilities_are_the_layer_s(logits, at_once, monkeypatch):
+def test_a_chain_s_tags_are_the_layer_s_and_its_probabilities_those_of_all_sequences(
+    logits, at_once, monkeypatch
+):
     monkeypatch.setattr(viterbi, "_SCORES_AT_ONCE", at_once)
     crf, rng = LinearChainCRF(TAGS), np.random.default_rng(1)
     crf.build()
@@ -28,12 +44,13 @@ def test_a_chain_s_tags_and_probabilities_are_the_layer_s(logits, at_once, monke
     mask = np.arange(max(LENGTHS)) < LENGTHS[:, None]
     emissions = np.zeros((*mask.shape, TAGS), "float32")
     emissions[mask] = np.concatenate(logits)
-    tags, probabilities = (to_numpy(f(emissions, mask)) for f in (crf.decode, crf.marginals))
+    tags = to_numpy(crf.decode(emissions, mask))
     chain = tuple(to_numpy(weight.value) for weight in (crf.start, crf.end, crf.transitions))
     found = viterbi.best_tags(logits, chain), viterbi.tag_probabilities(logits, chain)
     assert [list(map(len, rows)) for rows in found] == [LENGTHS.tolist()] * 2
     np.testing.assert_array_equal(np.concatenate(found[0]), tags[mask])
-    np.testing.assert_allclose(np.concatenate(found[1]), probabilities[mask], atol=1e-5)
+    for rows, probabilities in zip(logits, found[1], strict=True):
+        np.testing.assert_allclose(probabilities, marginals(rows, *chain), atol=1e-5)
     assert viterbi.best_tags([], chain) == viterbi.tag_probabilities([], chain) == []
 
 
