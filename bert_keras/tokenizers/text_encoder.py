@@ -10,7 +10,7 @@ import itertools
 import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import tokenizers
@@ -214,7 +214,11 @@ class TextEncoder:
 
     # Text to ids
 
-    def __call__(self, texts: str | Texts) -> Any:
+    @overload
+    def __call__(self, texts: str) -> list[int]: ...
+    @overload
+    def __call__(self, texts: Texts) -> list[list[int]]: ...
+    def __call__(self, texts):
         """Returns the ids of a text, or of each text in a column, without special tokens.
 
         Args:
@@ -257,15 +261,25 @@ class TextEncoder:
             return ids, lengths
         return ids, lengths, np.concatenate(starts) if by_text else ~self.continues_word[ids]
 
-    def tokenize(self, text: str | Texts) -> Any:
+    @overload
+    def tokenize(self, text: str) -> list[str]: ...
+    @overload
+    def tokenize(self, text: Texts) -> list[list[str]]: ...
+    def tokenize(self, text):
         """Returns the pieces of a text, or of each text in a column, as str."""
         if isinstance(text, str):
             return self.tokenize([text])[0]
         return [encoding.tokens for encoding in self.encode_batch(as_texts(text))]
 
+    @overload
     def encode(
-        self, text: str | Texts, pair: str | Texts | None = None, special_tokens: bool = True
-    ) -> Any:
+        self, text: str, pair: str | None = None, special_tokens: bool = True
+    ) -> Encoding: ...
+    @overload
+    def encode(
+        self, text: Texts, pair: Texts | None = None, special_tokens: bool = True
+    ) -> list[Encoding]: ...
+    def encode(self, text, pair=None, special_tokens=True):
         """Returns the `Encoding` of a text or a pair, or of each in a column.
 
         Args:
@@ -291,9 +305,13 @@ class TextEncoder:
                 _number_words(encoding, e.sequence_ids, (text,) if isinstance(text, str) else text)
         return encodings
 
+    @overload
+    def encode_words(self, words: Sequence[str], special_tokens: bool = True) -> Encoding: ...
+    @overload
     def encode_words(
-        self, words: Sequence[str] | Sequence[Sequence[str]], special_tokens: bool = True
-    ) -> Any:
+        self, words: Sequence[Sequence[str]], special_tokens: bool = True
+    ) -> list[Encoding]: ...
+    def encode_words(self, words, special_tokens=True):
         """Returns the `Encoding` of a text given as words, or of each in a list of such texts.
 
         `word_ids` count the given words, even if a word contains spaces or punctuation, and offsets
@@ -398,11 +416,15 @@ class TextEncoder:
                 f"{error!s} Leave the text out, or use another tokenizer.json."
             ) from error
 
+    @overload
+    def detokenize(self, ids: Sequence[int], special_tokens: bool = False) -> str: ...
+    @overload
     def detokenize(
-        self,
-        ids: Sequence[int] | Sequence[Sequence[int]] | NDArray[Any],
-        special_tokens: bool = False,
-    ) -> Any:
+        self, ids: Sequence[Sequence[int]], special_tokens: bool = False
+    ) -> list[str]: ...
+    @overload
+    def detokenize(self, ids: NDArray[Any], special_tokens: bool = False) -> Any: ...
+    def detokenize(self, ids, special_tokens=False):
         """Joins the pieces of ids to a text, without `[CLS]`, `[SEP]` and padding.
 
         Case, accents and spaces that normalization removed are not restored. There is no space

@@ -68,7 +68,12 @@ def answer() -> list[str]:
 def parts() -> keras.Model:
     vocabulary = bert_keras.train_wordpiece(texts=TEXTS, vocabulary_size=30)
     tokenizer = bert_keras.WordPieceTokenizer(vocabulary, lowercase=True)
+    assert_type(tokenizer("a film"), list[int])
+    assert_type(tokenizer(TEXTS), list[list[int]])
+    assert_type(tokenizer.tokenize("a film"), list[str])
+    assert_type(tokenizer.detokenize([5, 6]), str)
     tokenizer.encode("a film").offsets[0][0].bit_length()
+    tokenizer.encode_words(["a", "film"]).ids.upper()  # wrong
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=64, truncation="head_tail")
     bert_keras.TextPreprocessor("vocab.txt")  # wrong
     bert_keras.Tokenizer.load("folder", lowercase=False, mask_token="<mask>")
