@@ -34,8 +34,12 @@ def bert_template(ids, cls_token, sep_token):
     )
 
 
-def one_segment_template(tokenizer):
-    """Returns the post-processor of a tokenizer's layout, with the segment 0 for both texts."""
+def in_one_segment(tokenizer, processor):
+    """Returns a tokenizer's post-processor with the segment 0 for both texts of a pair."""
+    if isinstance(processor, processors.Sequence):
+        return processors.Sequence([in_one_segment(tokenizer, part) for part in processor])
+    if isinstance(processor, processors.ByteLevel):  # It sets offsets, and adds no tokens.
+        return processor
     layout, token = tokenizer.layout, tokenizer.id_to_token
     before, between, after = (list(map(token, ids)) for ids in layout[:3])
     return processors.TemplateProcessing(

@@ -18,7 +18,7 @@ from bert_keras.engine.atomic_files import reading, retry_if_changed, write_text
 from bert_keras.migration_hints import NotHere, missing_attribute
 from bert_keras.signatures import parameters_of
 from bert_keras.tokenizers import tokenizer_files as files
-from bert_keras.tokenizers.components import bert_template, one_segment_template, require_tokens
+from bert_keras.tokenizers.components import bert_template, in_one_segment, require_tokens
 from bert_keras.tokenizers.layout import read_layout
 from bert_keras.tokenizers.text_encoder import HIDDEN, ROLES, TextEncoder
 from bert_keras.tokenizers.untrusted import check_resource_limits
@@ -296,8 +296,9 @@ class Tokenizer(TextEncoder):
         if "lowercase" not in overrides and files.lowercases_first(source):
             tokenizer = tokenizer.lowercased()
         if has_one and tokenizer.layout.second_segment:
-            tokenizer._backend.post_processor = one_segment_template(tokenizer)
-            tokenizer._use(tokenizer._backend)
+            backend = tokenizer._backend
+            backend.post_processor = in_one_segment(tokenizer, backend.post_processor)
+            tokenizer._use(backend)
         return tokenizer.plain(bool(splits)) if in_text is False else tokenizer
 
     @classmethod

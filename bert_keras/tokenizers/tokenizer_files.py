@@ -518,11 +518,11 @@ def _changed(path, lines_path, settings, overrides):
         lines = vocabulary.read_vocabulary(lines_path) if has_lines else []
         if has_lines:
             _check_end(len(lines), len(model["vocab"]), lines_path)
-        # Other libraries leave repeated lines out of the tokenizer.json.
-        missing = set(range(len(lines))) - set(ids.values())
+        # Other libraries leave repeated lines out of the tokenizer.json. Their ids get names that
+        # no text has, so that the ids of texts are those of the tokenizer.json alone.
+        missing = {*range(min(len(lines), max(ids.values(), default=0)))} - {*ids.values()}
         is_changed |= bool(missing)
-        for id in sorted(missing):
-            model["vocab"][f"{lines[id]}\n{id}" if lines[id] in ids else lines[id]] = id
+        model["vocab"] |= {f"{lines[id]}\n{id}": id for id in sorted(missing)}
     refuse(overrides.keys() - allowed, f"{model['type']} in {path}")
     if is_changed:
         backend = tokenizers.Tokenizer.from_str(json.dumps(saved))

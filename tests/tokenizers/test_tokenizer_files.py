@@ -13,8 +13,10 @@ import tokenizers
 import transformers
 from files import change_json, read_json, write_json
 from hard_texts import HARD_TEXTS
+from tokenizers import processors
 
 from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer, vocabulary
+from bert_keras.tokenizers.components import bert_template
 from bert_keras.tokenizers.tokenizer_files import (
     _WITHOUT_FILE,
     FIXED_KEYS,
@@ -145,7 +147,21 @@ def test_repeated_lines_of_a_vocabulary_survive_saving(tmp_path):
     model = read_json(tmp_path / "tokenizer.json")["model"]
     kept = {token: id for token, id in model["vocab"].items() if id != 5}
     change_json(tmp_path / "tokenizer.json", model={**model, "vocab": kept})
-    assert Tokenizer.load(tmp_path).vocabulary == [*SMALL, "a"]
+    again = Tokenizer.load(tmp_path)
+    assert again.vocabulary == [*SMALL, "a"]
+    assert again(TEXTS) == tokenizer(TEXTS)
+
+
+def test_a_vocabulary_beside_a_tokenizer_json_adds_no_token(saved):
+    model = read_json(saved / "tokenizer.json")["model"]
+    kept = {token: id for token, id in model["vocab"].items() if token != "##b"}
+    change_json(saved / "tokenizer.json", model={**model, "vocab": kept})
+    write_vocabulary(saved, [*SPECIAL_TOKENS, "a", "b", *SMALL[7:], "x", "a", "the"])
+    theirs = transformers.AutoTokenizer.from_pretrained(saved)
+    tokenizer = Tokenizer.load(saved)
+    assert tokenizer.vocabulary_size == len(SMALL)
+    texts = [*TEXTS, "b", "x a the", "ab"]
+    assert tokenizer(texts) == theirs(texts, add_special_tokens=False)["input_ids"]
 
 
 @pytest.mark.parametrize(
@@ -449,6 +465,34 @@ def test_a_list_of_inputs_without_segments_gives_none(tmp_path, names):
     again = transformers.AutoTokenizer.from_pretrained(tmp_path / "saved")("a", "b")
     assert again["input_ids"] == theirs["input_ids"]
     assert again.get("token_type_ids", [0] * 5) == expected
+
+
+@pytest.mark.parametrize("is_template", [True, False])
+def test_texts_in_one_segment_keep_the_offsets_of_a_byte_level_tokenizer(tmp_path, is_template):
+    ids = {token: id for id, token in enumerate([*SPECIAL_TOKENS, "a", "b", "Ġ", "Ġa", "Ġb"])}
+    merges = [("Ġ", "a"), ("Ġ", "b")]
+    backend = tokenizers.Tokenizer(tokenizers.models.BPE(ids, merges, unk_token="[UNK]"))
+    backend.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.post_processor = processors.Sequence(
+        [
+            processors.ByteLevel(trim_offsets=True),
+            bert_template(ids, "[CLS]", "[SEP]")
+            if is_template
+            else processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2)),
+        ]
+    )
+    backend.save(str(tmp_path / "tokenizer.json"))
+    write_json(tmp_path / "config.json", {"model_type": "bert", "type_vocab_size": 2})
+    names = ["input_ids", "attention_mask"]
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": names}
+    write_json(tmp_path / "tokenizer_config.json", config)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    for texts in (("a b",), ("a b", "b a")):
+        expected = theirs(*texts, return_offsets_mapping=True)
+        found = Tokenizer.load(tmp_path).encode(*texts)
+        assert found.ids == expected["input_ids"]
+        assert found.offsets == expected["offset_mapping"]
+        assert found.segment_ids == [0] * len(found.ids)
 
 
 def test_special_tokens_in_text_are_split_if_the_files_say_so(tmp_path):
