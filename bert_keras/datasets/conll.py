@@ -26,7 +26,9 @@ from bert_keras.types import Path
 _COMMENT = re.compile(r"#([\s#]|$|\w+ ?=)")
 _ENDINGS = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".bmes", ".bioes", ".ann")
 _LINES_LOOKED_AT = 1000
+_NUMBER = re.compile(r"\d+([-.]\d+)?")  # Of a word, or of its sentence and of the word.
 _ENTITY_TAG = re.compile("O|[BIESLUM][-_].+")
+_NO_NUMBERS = "a column must hold words, which vary, not numbers of words"
 _ADVICE = "Name the columns, from 0, by word_column and tag_column."
 
 
@@ -212,8 +214,20 @@ def _sentences(path, word_column, tag_column, may_lack_tags, label_names=None):
     if layout.kind != "line":
         yield from tag_sentences(path, layout, label_names, may_lack_tags)
         return
+    rows = _read_fields(path)[layout.has_header :]
+    if word_column is None and not layout.words and not _is_conllu(path):
+        first = [fields[0] for _, fields in rows if fields and len(fields) > 2]
+        # The first word of a file has the number 0 or 1, or 1-1 with that of its sentence.
+        begins = first and re.match(r"[01]\b", first[0])
+        check_at(
+            path,
+            not (begins and all(map(_NUMBER.fullmatch, first))),
+            _NO_NUMBERS,
+            first[:5],
+            _ADVICE,
+        )
     sentence = []
-    for line, fields in _read_fields(path)[layout.has_header :]:
+    for line, fields in rows:
         place = f"line {line}"
         if fields is None:
             yield sentence
@@ -315,10 +329,9 @@ def _check_words(path, words, tags):
     texts = [word for word in words if re.search(r"\S\s+\S", word)]
     rule = "each line must hold a word and its tag"
     check_at(path, len(texts) <= len(words) / 2, rule, texts[:1], _ADVICE)
-    rule = "a column must hold words, which vary, not numbers of words"
     do_vary = len({*words}) > 1 and 4 * len({*words}) >= len({*tags})
     has_words = do_vary and any(re.search(r"[^\W\d_]", word) for word in words)
-    check_at(path, len(words) < FEWEST_VALUES or has_words, rule, words[:5], _ADVICE)
+    check_at(path, len(words) < FEWEST_VALUES or has_words, _NO_NUMBERS, words[:5], _ADVICE)
     rule = "there must be a column of tags, whose values recur"
     check_at(path, do_recur(tags), rule, tags[:5], _ADVICE)
     remark_on_names(path, tags, may_be_joined=False)
