@@ -159,16 +159,16 @@ def train(kind, flags):
         "examples": _digest(splits.train, splits.dev),
     }
 
-    run = RunFolder(flags.output_dir, kind.name, settings, flags.resume, flags.overwrite)
-    make = functools.partial(make_model, kind, flags, splits)
-    reference_scores = kind.reference_scores(flags, splits, make)
-    for number, setting in enumerate(combinations(flags)):
-        for seed in range(flags.seed, flags.seed + flags.seeds):
-            if not run.is_done(setting, seed):
-                _run_trial(kind, flags, splits, run, number, setting, seed)
-        run.settle(number, setting)
-    _show_trials(run)
-    finish(kind, flags, splits, run, reference_scores)
+    with RunFolder(flags.output_dir, kind.name, settings, flags.resume, flags.overwrite) as run:
+        make = functools.partial(make_model, kind, flags, splits)
+        reference_scores = kind.reference_scores(flags, splits, make)
+        for number, setting in enumerate(combinations(flags)):
+            for seed in range(flags.seed, flags.seed + flags.seeds):
+                if not run.is_done(setting, seed):
+                    _run_trial(kind, flags, splits, run, number, setting, seed)
+            run.settle(number, setting)
+        _show_trials(run)
+        finish(kind, flags, splits, run, reference_scores)
 
 
 def combinations(flags):

@@ -438,6 +438,7 @@ def test_a_grid_tries_every_setting_once_and_continues_after_a_kill(run, yes_and
         ("output/task-1", {}, r"task-1 holds a run\. --resume continues it"),
         (None, {"resume": True}, "--resume needs the --output_dir"),
         ("new", {"resume": True}, "--resume needs a run. Received: none in new"),
+        ("output/task-1/results.json", {}, "--output_dir must be a folder that can be made"),
     ],
 )
 def test_a_run_has_a_folder_of_its_own(folder, options, message):
@@ -457,7 +458,7 @@ def test_hidden_files_beside_the_only_file_are_no_examples(yes_and_no):
 
 def test_a_run_that_fails_before_it_keeps_anything_leaves_the_folder_as_it_was(run, yes_and_no):
     def files():
-        return {x: x.read_bytes() for x in pathlib.Path().rglob("*") if x.is_file()}
+        return {path: path.is_file() and path.read_bytes() for path in pathlib.Path().rglob("*")}
 
     missing = {**yes_and_no, "preset": "no/such/preset"}
     before = files()
