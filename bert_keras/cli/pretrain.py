@@ -296,10 +296,12 @@ def check_fits(model, phases):
 
 def splitting(tokenizer):
     """Returns what decides how a tokenizer splits text into pieces, by name."""
-    parts = {x: {**(tokenizer.settings[x] or {})} for x in ("normalizer", "pre_tokenizer", "model")}
-    if parts["normalizer"].get("strip_accents", "") is None:  # In BERT, accents follow the case.
-        parts["normalizer"]["strip_accents"] = parts["normalizer"]["lowercase"]
-    return {"vocabulary": tokenizer.vocabulary, **parts}
+    names = ("normalizer", "pre_tokenizer", "model")
+    components = {name: {**(tokenizer.settings[name] or {})} for name in names}
+    normalizer = components["normalizer"]
+    if normalizer.get("strip_accents", "") is None:  # In BERT, accents follow the case.
+        normalizer["strip_accents"] = normalizer["lowercase"]
+    return {"vocabulary": tokenizer.vocabulary, **components}
 
 
 def settings(flags, phases, model):

@@ -427,12 +427,12 @@ def _sampled(kind, flags, splits):
     return splits._replace(dev=cut("dev", splits.dev), test=test)
 
 
-def _digest(*parts):
+def _digest(*example_sets):
     """Returns a checksum of the examples to train on and to measure on."""
 
     def plain(value):
         return value.tolist() if hasattr(value, "tolist") else dataclasses.astuple(value)
 
-    columns = [[getattr(examples, name) for name in examples.columns] for examples in parts]
+    columns = [[getattr(examples, name) for name in examples.columns] for examples in example_sets]
     text = json.dumps(columns, ensure_ascii=True, default=plain)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Arrays that are written part by part, one file each, and read as memory maps."""
+"""Arrays that are written chunk by chunk, one file each, and read as memory maps."""
 
 import collections
 import contextlib
@@ -12,15 +12,15 @@ from bert_keras.engine.atomic_files import read_json, write_json
 COUNTS_FILE = "counts.json"
 
 
-def write_arrays(folder, dtypes, parts, progress):
+def write_arrays(folder, dtypes, chunks, progress):
     """Writes arrays into a folder, unless an earlier call has finished.
 
     Args:
         folder: str, made if needed.
         dtypes: dict from the name of an array to its dtype.
-        parts: iterable of `(arrays, counts)`: a dict from each name to the next rows, and a dict of
-            ints to sum.
-        progress: function of the counts so far, called after each part.
+        chunks: iterable of `(arrays, counts)`: a dict from each name to the next rows, and a dict
+            of ints to sum.
+        progress: function of the counts so far, called after each chunk.
 
     Returns:
         `collections.Counter`, the sums of the counts.
@@ -31,7 +31,7 @@ def write_arrays(folder, dtypes, parts, progress):
     os.makedirs(folder, exist_ok=True)
     with contextlib.ExitStack() as opened:
         files = {x: opened.enter_context(open(_path(folder, x), "wb")) for x in dtypes}
-        for arrays, more_counts in parts:
+        for arrays, more_counts in chunks:
             for name, file in files.items():
                 file.write(np.ascontiguousarray(arrays[name], dtypes[name]))
             counts.update(more_counts)

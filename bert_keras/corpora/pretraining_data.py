@@ -289,7 +289,7 @@ def _segments_folder():
 
 
 def _segment_rows(segments):
-    """Returns a part for `write_arrays`."""
+    """Returns a chunk for `write_arrays`."""
     rows = np.empty(len(segments.not_next), _SEGMENT)
     for name in _SEGMENT.names:
         rows[name] = getattr(segments, name)

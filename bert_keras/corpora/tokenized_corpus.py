@@ -71,14 +71,14 @@ def _dtypes(tokenizer):
     return dtypes | {"token_ids": id_dtype(tokenizer), "word_starts": bool}
 
 
-def _shifted(parts):
-    """Yields parts with their borders shifted by what is there before them."""
+def _shifted(chunks):
+    """Yields chunks with their borders shifted by what is there before them."""
     lengths = collections.Counter()
-    for arrays, counts in parts:
+    for arrays, counts in chunks:
         shifts = [lengths[name] for name in ("token_ids", "token_ids", "sentence_starts")]
         for name, shift in zip(Documents._fields[1:], shifts, strict=True):
             arrays[name] += shift
-        if lengths["first_sentences"]:  # Its last entry is also the part's first: drop it.
+        if lengths["first_sentences"]:  # Its last entry is also the chunk's first: drop it.
             arrays["first_sentences"] = arrays["first_sentences"][1:]
         lengths.update({name: len(array) for name, array in arrays.items()})
         yield arrays, counts

@@ -124,12 +124,14 @@ def remark_on_names(path: Path, values: Iterable[str], may_be_joined: bool = Tru
             stacklevel=2,
         )
     for mark in (*_BETWEEN_LABELS, None) if may_be_joined else "":
-        parts = {x: x.split(mark) if mark else _names_in_list(x) for x in counts}
-        parts = {name: [x.strip() for x in found if x.strip()] for name, found in parts.items()}
-        known = collections.Counter(x for found in parts.values() for x in {*found})
+        labels_in = {x: x.split(mark) if mark else _names_in_list(x) for x in counts}
+        labels_in = {
+            name: [x.strip() for x in found if x.strip()] for name, found in labels_in.items()
+        }
+        known = collections.Counter(x for found in labels_in.values() for x in {*found})
         joined = [
             name
-            for name, found in parts.items()
+            for name, found in labels_in.items()
             if len(found) > 1 and (mark is None or all(known[x] > 1 for x in found))
         ]
         if joined:
