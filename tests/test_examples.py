@@ -120,4 +120,4 @@ def test_the_fine_tuning_playbook_runs_to_the_end(preset, monkeypatch, capsys):
     trained = [line for line in printed if "trained in" in line]
     has_difference = [bool(re.search(r"\([+-]\d\.\d{3}\)", line)) for line in trained]
     # There is nothing to compare the plain recipe with.
-    assert has_difference == [False] * 3 + [True] * 11
+    assert has_difference == [False] * 3 + [True] * 10

@@ -34,7 +34,12 @@ class SafetensorsCheckpoint(Tensors):
 
     Attributes:
         shapes: dict from tensor name to shape; using it reads no tensor.
+        metadata: dict of str, the free text in the file's header, or in that of the first shard.
     """
+
+    def __init__(self, places, shapes, metadata):
+        super().__init__(places, shapes)
+        self.metadata = metadata
 
     def read(self, name, place):
         return _open(place).get_tensor(name)
@@ -70,17 +75,22 @@ def read_safetensors(source: str | os.PathLike) -> SafetensorsCheckpoint:
     Reference: https://huggingface.co/docs/safetensors
     """
     path = locate(pathlib.Path(source), (WEIGHTS_FILE, INDEX_FILE), "safetensors")
-    places, shapes, _ = read_headers(path, _read_header)
-    return SafetensorsCheckpoint(places, shapes)
+    places, shapes, metadata = read_headers(path, _read_header)
+    return SafetensorsCheckpoint(places, shapes, metadata[0])
 
 
-def write_safetensors(path: str | os.PathLike, tensors: Mapping[str, np.ndarray]) -> None:
+def write_safetensors(
+    path: str | os.PathLike,
+    tensors: Mapping[str, np.ndarray],
+    metadata: Mapping[str, str] | None = None,
+) -> None:
     """Writes arrays to one safetensors file, whole or not at all.
 
     Args:
         path: the file to write; its folder must exist.
         tensors: dict from tensor name to array of a dtype that `read_safetensors` reads. Arrays
             may have any memory layout; they are stored in C order.
+        metadata: dict of str, more text for the header.
 
     Raises:
         ValueError: an array holds objects or text.
@@ -93,10 +103,11 @@ def write_safetensors(path: str | os.PathLike, tensors: Mapping[str, np.ndarray]
     arrays = {name: np.asarray(value, order="C") for name, value in tensors.items()}
     for name, array in arrays.items():
         check_choice(f"dtype` of `{name}", array.dtype.name, _DTYPES.values(), "Use `astype`.")
+    # Without the first text in its header, transformers does not load a file.
+    metadata = {"format": "pt", **(metadata or {})}
     with replacing(path) as temporary:
         try:
-            # Without this text in its header, transformers does not load a file.
-            safetensors.numpy.save_file(arrays, temporary, metadata={"format": "pt"})
+            safetensors.numpy.save_file(arrays, temporary, metadata=metadata)
         except safetensors.SafetensorError as error:  # It is also raised for a full disk.
             raise OSError(errno.EIO, str(error), temporary) from error
 
@@ -107,8 +118,8 @@ def weights_files(folder):
     return [WEIGHTS_FILE, INDEX_FILE, *shards]
 
 
-def _read_header(path: pathlib.Path) -> tuple[dict, dict, None]:
-    """Returns the file and the shape of each tensor."""
+def _read_header(path: pathlib.Path) -> tuple[dict, dict, dict]:
+    """Returns the file and the shape of each tensor, and the free text of the header."""
     checkpoint = _open(path)
     shapes = {}
     for name in checkpoint.keys():  # noqa: SIM118 (`safe_open` is not a mapping)
@@ -120,7 +131,7 @@ def _read_header(path: pathlib.Path) -> tuple[dict, dict, None]:
                 "float16 or bfloat16 with the library that wrote it."
             )
         shapes[name] = tuple(tensor.get_shape())
-    return dict.fromkeys(shapes, path), shapes, None
+    return dict.fromkeys(shapes, path), shapes, dict(checkpoint.metadata() or {})
 
 
 def _open(path: pathlib.Path):

@@ -218,8 +218,8 @@ with tempfile.TemporaryDirectory() as folder:
 print("\n7. LoRA")
 adapted = fine_tune("LoRA, rank 8", options={"lora_rank": 8}, learning_rate=1e-3)
 with tempfile.TemporaryDirectory() as folder:
-    adapted.save_adapters(folder, base=PRESET)
-    size = os.path.getsize(os.path.join(folder, "adapter_model.safetensors"))
+    adapted.save_adapters(os.path.join(folder, "adapters.safetensors"))
+    size = os.path.getsize(os.path.join(folder, "adapters.safetensors"))
 weights = sum(int(np.prod(weight.shape)) for weight in adapted.weights)
 print(f"The adapters' file holds {size / 1e6:.2f} MB, all weights {4 * weights / 1e6:.0f} MB.")
 

@@ -174,6 +174,12 @@ def test_files_that_others_write_meanwhile_are_kept(tmp_path, monkeypatch, is_sw
 # Models
 
 
+def labels_of_adapters(path):
+    with open(path, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    return tuple(json.loads(header["__metadata__"]["bert_keras_adapters"])["label_names"])
+
+
 def labels_of_task(path):
     load = keras.models.load_model if path.is_file() else bert_keras.TextClassifier.from_preset
     return load(path).label_names
@@ -183,6 +189,7 @@ KINDS = {
     "x.keras": ("save", labels_of_task),
     "preset": ("save_to_preset", labels_of_task),
     "huggingface": ("export_to_huggingface", labels_of_task),
+    "adapters": ("save_adapters", labels_of_adapters),
 }
 
 
@@ -193,7 +200,8 @@ def test_a_full_disk_leaves_the_old_file_and_says_so(tmp_path, kind, limit):
     method, labels = KINDS[kind]
 
     def save(names):
-        getattr(tiny_classifier(label_names=names), method)(tmp_path / kind)
+        options = {"lora_rank": 2} if kind == "adapters" else {}
+        getattr(tiny_classifier(label_names=names, **options), method)(tmp_path / kind)
 
     save(ONE)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

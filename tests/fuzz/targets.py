@@ -145,7 +145,7 @@ def _read_training(folder):
 
 
 def _write_adapters(folder):
-    _adapted().save_adapters(folder, base="owner/base")
+    _adapted().save_adapters(folder / "adapters.safetensors")
 
 
 def _adapted(made=[]):  # noqa: B006
@@ -204,7 +204,9 @@ TARGETS = {
     "sentence_pieces": Target(_write_sentence_pieces, _use_tokenizer),
     "pretraining": Target(_write_pretraining, _read_pretraining),
     "training": Target(_write_training, _read_training),
-    "adapters": Target(_write_adapters, lambda folder: _adapted().load_adapters(folder)),
+    "adapters": Target(
+        _write_adapters, lambda folder: _adapted().load_adapters(folder / "adapters.safetensors")
+    ),
     "csv": _file(
         "a.csv",
         'text,label\r\n"a, ""b""",0\r\nc,1\r\n',

@@ -7,6 +7,7 @@ from theirs import exported_model, outputs_of
 from tiny import tiny_classifier
 
 import bert_keras
+from bert_keras.presets.safetensors_io import read_safetensors, write_safetensors
 
 
 def test_merging_keeps_the_settings_of_the_optimizer_and_loading_finds_a_plain_task(reloaded):
@@ -54,17 +55,55 @@ def test_transformers_computes_the_same_from_an_exported_adapted_task(tmp_path):
     np.testing.assert_allclose(outputs(task), outputs_of(theirs, READY)["logits"], atol=1e-5)
 
 
-def test_adapters_with_another_head_are_refused_before_any_weight_changes(tmp_path):
-    adapted_task().save_adapters(tmp_path / "adapters", base="owner/base")
-    task = adapted_task(num_classes=3)
+def test_adapters_for_other_base_weights_cause_a_warning(tmp_path):
+    adapted_task().save_adapters(tmp_path / "adapters")
+    with pytest.warns(UserWarning, match="other weights"):
+        adapted_task(seed=1).load_adapters(tmp_path / "adapters")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lora_rank": 3}, "lora_rank=2, here 3"),
+        ({"lora_alpha": 2}, "lora_alpha=8.0, here 2.0"),
+        ({"lora_targets": ("key",)}, "lora_targets=.*here .'key'"),
+        ({"lora_layers": (0,)}, r"lora_layers=None, here \[0\]"),
+        ({"num_classes": 3}, "num_classes=2, here 3"),
+        ({"label_names": ["x", "y"]}, "label_names=None, here .'x'"),
+        ({"num_layers": 3}, r"without a tensor \(4\)"),
+    ],
+)
+def test_adapters_of_other_settings_are_refused_before_any_weight_changes(
+    tmp_path, options, message
+):
+    adapted_task().save_adapters(tmp_path / "adapters")
+    task = adapted_task(**options)
     before = by_path(task.weights)
-    with pytest.raises(ValueError, match=r"Shapes that differ \(2\)"):
+    with pytest.raises(ValueError, match=message):
         task.load_adapters(tmp_path / "adapters")
     assert_equal(by_path(task.weights), before)
-    with pytest.raises(FileNotFoundError, match=r"must have an adapter_config\.json"):
-        task.load_adapters(tmp_path / "nowhere")
+
+
+def test_damaged_and_foreign_files_are_refused(tmp_path):
+    task, path = adapted_task(), tmp_path / "adapters"
+    task.save_adapters(path)
+    tensors, metadata = dict(read_safetensors(path)), read_safetensors(path).metadata
+    last = next(name for name in tensors if name.endswith("lora_b"))
+    before = by_path(task.weights)
+    for contents, message in (
+        ((tensors,), "save_adapters"),
+        (({**tensors, "surplus": np.zeros(2)}, metadata), "surplus"),
+        (({**tensors, last: tensors[last].T}, metadata), r"Shapes that differ \(1\)"),
+    ):
+        write_safetensors(path, *contents)
+        with pytest.raises(ValueError, match=message):
+            task.load_adapters(path)
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(ValueError, match="whole"):
+        task.load_adapters(path)
+    assert_equal(by_path(task.weights), before)
     with pytest.raises(ValueError, match="no adapters"):
-        tiny_classifier().save_adapters(tmp_path / "adapters", base="owner/base")
+        tiny_classifier().save_adapters(path)
 
 
 @pytest.mark.parametrize(

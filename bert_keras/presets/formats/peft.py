@@ -8,13 +8,12 @@ names it.
 Reference: https://huggingface.co/docs/peft, `utils/save_and_load.py`.
 """
 
-import os
 import pathlib
 import re
 
 import keras
 
-from bert_keras.checks import check_choice, check_exists
+from bert_keras.checks import check_choice
 from bert_keras.engine.atomic_files import read_json, replacing_files, write_json
 from bert_keras.presets.assign import assign, by_path, head_weights
 from bert_keras.presets.families import head_class_name, record_of
@@ -27,7 +26,7 @@ from bert_keras.presets.torch_pickle import read_torch
 
 _WEIGHTS, _PICKLE = "adapter_model.safetensors", "adapter_model.bin"
 _PREFIX = "base_model.model."
-_LIBRARY, _ADVICE = "peft", "Save the task as a `.keras` file."
+_LIBRARY = "peft"
 # Settings that change what is computed, with the values that our adapters can follow. Some ways to
 # start, such as "pissa", change the base's kernels, so that they would need the changed base.
 _ALLOWED = {
@@ -48,12 +47,10 @@ _TYPES = {
 
 
 def folder_of(path):
-    """Returns the folder of adapters at a path, which may be its weights file."""
+    """Returns the folder of adapters at a path, which may be its weights file, or `None`."""
     path = pathlib.Path(path)
     folder = path.parent if path.name in (_WEIGHTS, _PICKLE) else path
-    rule = f"A folder of adapters must have an {ADAPTERS}, as `save_adapters` and peft write it"
-    check_exists(folder / ADAPTERS, rule, exists=os.path.isfile)
-    return folder
+    return folder if (folder / ADAPTERS).is_file() else None
 
 
 def read_adapters(task, folder):
@@ -129,10 +126,10 @@ def write_adapters(task, folder, base):
     names, record = _tensor_names(task), record_of(task.backbone)
     prefix, kinds = record.prefix, [k for k, x in record.heads.items() if x.architecture in _TYPES]
     if (kind := head_class_name(task, record.heads)) not in kinds:
-        refuse(type(task).__name__, sorted(kinds), _LIBRARY, _ADVICE)
+        refuse(type(task).__name__, sorted(kinds), _LIBRARY)
     check_head(task, record.heads[kind], _LIBRARY)
     adapters, head = by_path(task.backbone.adapter_weights), head_weights(task)
-    check_have_place(head, names, _LIBRARY, _ADVICE)
+    check_have_place(head, names, _LIBRARY, "Use `save_adapters`.")
     tensors = {}
     for path, weight in (adapters | head).items():
         name, transform = names[path]
@@ -167,7 +164,7 @@ def _tensor_names(task):
     record = record_of(task.backbone)
     if record is None or (record.tables and record.tables.joins):
         known = "families whose dense layers are the same there, such as BERT"
-        refuse(type(task.backbone).__name__, known, _LIBRARY, _ADVICE)
+        refuse(type(task.backbone).__name__, known, _LIBRARY)
     kind = head_class_name(task, record.heads)
     rows = (*record.rows, *(record.heads[kind].rows if kind in record.heads else ()))
     names = expand(rows, HuggingFaceFolder.kinds, **record.counts_of(task.backbone))
