@@ -5,6 +5,7 @@ from typing import Any, Unpack
 import keras
 from keras import ops
 
+from bert_keras.engine.remat import with_gradient
 from bert_keras.heads.masked_tokens import MaskedLMHead
 from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
 
@@ -21,9 +22,8 @@ class SpladeHead(MaskedLMHead):
     maximum. Special tokens count, padding does not.
 
     The logits `(batch, seq_len, vocabulary_size)` would take gigabytes, so that rows are computed
-    one by one: one row's logits are in memory. Training on JAX and TensorFlow keeps those of all
-    rows for the gradient; `compile(chunk_size=...)` limits their number. An exported program with
-    any number of rows computes them together.
+    one by one: one row's logits are in memory, in the backward pass too, which computes them again.
+    An exported program with any number of rows computes them together.
 
     Args:
         vocabulary_size, hidden_dim, activation: see `MaskedLMHead`.
@@ -37,6 +37,7 @@ class SpladeHead(MaskedLMHead):
         outputs: dict of a backbone; only `sequence_output` is read.
         token_embedding: the backbone's `keras.layers.ReversibleEmbedding`.
         padding_mask: `(batch, seq_len)`, or `None`.
+        training: bool, whether the gradient of the weights is needed.
 
     Returns:
         float32 `(batch, vocabulary_size)`, from 0.
@@ -66,27 +67,57 @@ class SpladeHead(MaskedLMHead):
         outputs: Outputs,
         token_embedding: keras.layers.ReversibleEmbedding,
         padding_mask: Tensor | None = None,
+        training: bool | None = None,
     ) -> Tensor:
         hidden_states = self.layer_norm(self.dense(outputs["sequence_output"]))
         if padding_mask is None:
             padding_mask = ops.ones_like(hidden_states[..., 0])
         padding_mask = ops.cast(padding_mask, "bool")
-        logits = _largest_logits(hidden_states, token_embedding, padding_mask)
+        logits = _largest_logits(hidden_states, token_embedding, padding_mask, training)
         # The bias is the same for all tokens of the text.
         logits = ops.cast(logits, "float32") + ops.cast(self.bias, "float32")
         weights = ops.log1p(ops.relu(logits))
         return ops.log1p(weights) if self.log_twice else weights
 
 
-def _largest_logits(hidden_states: Tensor, token_embedding: Any, mask: Tensor) -> Tensor:
+def _largest_logits(
+    hidden_states: Tensor, token_embedding: Any, mask: Tensor, training: bool | None
+) -> Tensor:
     """Returns the largest logits of each row, `(batch, vocabulary_size)`, row by row."""
+    backend, num_rows = keras.backend.backend(), ops.shape(hidden_states)[0]
+    if backend != "tensorflow" and not isinstance(num_rows, int):  # An export for any number.
+        logits = token_embedding(hidden_states, reverse=True)
+        return ops.max(ops.where(mask[..., None], logits, _PADDING_LOGIT), axis=1)
+    if backend == "torch" or not training:
+        # PyTorch keeps the places of the largest logits for the gradient, and not the logits.
+        def largest(states, is_token):
+            logits = token_embedding(states, reverse=True)
+            return ops.max(ops.where(is_token[:, None], logits, _PADDING_LOGIT), axis=0)
 
-    def largest(row):
-        states, is_token = row
-        logits = token_embedding(states, reverse=True)
-        return ops.max(ops.where(is_token[..., None], logits, _PADDING_LOGIT), axis=-2)
+        return ops.map(lambda row: largest(*row), (hidden_states, mask))
+    table = ops.cast(token_embedding.embeddings, hidden_states.dtype)
+    largest = with_gradient(_largest, _gradient_of_largest)
+    return ops.map(lambda row: largest(row[0], table, row[1]), (hidden_states, mask))
 
-    is_dynamic = not isinstance(ops.shape(hidden_states)[0], int)
-    if is_dynamic and keras.backend.backend() != "tensorflow":  # An export for any number.
-        return largest((hidden_states, mask))
-    return ops.map(largest, (hidden_states, mask))
+
+def _logits(states, table, is_token):
+    logits = ops.matmul(states, ops.transpose(table))
+    return ops.where(is_token[:, None], logits, ops.cast(_PADDING_LOGIT, logits.dtype))
+
+
+def _largest(states, table, is_token):
+    """Returns the largest logits of one row, `(vocabulary_size,)`.
+
+    Args:
+        states: float `(seq_len, embedding_dim)`.
+        table: float `(vocabulary_size, embedding_dim)`.
+        is_token: bool `(seq_len,)`.
+    """
+    return ops.max(_logits(states, table, is_token), axis=0)
+
+
+def _gradient_of_largest(upstream, states, table, is_token):
+    """Returns the gradients of `_largest`: each goes through the place of the largest logit."""
+    places = ops.argmax(_logits(states, table, is_token), axis=0)
+    states_gradient = ops.segment_sum(upstream[:, None] * table, places, ops.shape(states)[0])
+    return states_gradient, upstream[:, None] * ops.take(states, places, axis=0), None

@@ -152,7 +152,7 @@ class SparseTextEmbedder(Embedder):
 
     def _vectors(self, inputs, training):
         outputs = self.backbone_outputs(inputs, training=training)
-        options = {"padding_mask": inputs.get(PADDING_MASK)}
+        options = {"padding_mask": inputs.get(PADDING_MASK), "training": training}
         return self.head(outputs, token_embedding=self.backbone.token_embedding, **options)
 
     # Training

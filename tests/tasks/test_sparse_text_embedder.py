@@ -59,7 +59,7 @@ def test_the_gradient_is_that_of_all_logits_at_once():
         with keras.StatelessScope([(table, table_values)]):
             outputs = {"sequence_output": states}
             table_layer = {"token_embedding": backbone.token_embedding}
-            return head(outputs, **table_layer, padding_mask=mask)
+            return head(outputs, **table_layer, padding_mask=mask, training=True)
 
     def at_once(states, table_values):
         hidden = head.layer_norm(head.dense(states))
