@@ -37,10 +37,10 @@ def same(found, wanted):
 
 
 def test_texts_are_embedded_in_parts(tmp_path):
-    path, embedder, shown = tmp_path / "x.npy", Dense(), []
-    assert write_vectors(embedder, iter(TEXTS), path, batch_size=1, progress=shown.append) == 41
+    path, embedder, messages = tmp_path / "x.npy", Dense(), []
+    assert write_vectors(embedder, iter(TEXTS), path, batch_size=1, progress=messages.append) == 41
     assert embedder.count == 41
-    assert shown == [f"{count} texts embedded" for count in (16, 32, 41)]
+    assert messages == [f"{count} texts embedded" for count in (16, 32, 41)]
     same(read(path), expected())
     write_vectors(embedder, iter(TEXTS[:3]), path, "document")
     same(read(path), expected(TEXTS[:3], "document"))
