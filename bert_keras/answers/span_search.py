@@ -254,7 +254,11 @@ class SpanAnswerer(Answerer):
     method = "answer"
     setting_names = ("stride", "max_question_length", "max_answer_length", "no_answer_threshold")
     fields = (Field("question"), Field("context"))
-    options = (Option("top_k", int, 1, "Number of answers.", 1),)
+    options = (
+        Option("top_k", int, 1, "Number of answers.", 1),
+        Option("max_answer_length", int, None, "Most tokens of an answer, if not the task's.", 1),
+        Option("no_answer", bool, None, "Whether to say 'no answer' always, or never."),
+    )
     about = "Answer each question with a part of its context."
     example = '"Who lived in London?" "Ada Lovelace lived in London."'
     tag, does = "question-answering", "finds answers in texts"
@@ -285,6 +289,8 @@ class SpanAnswerer(Answerer):
 
     def answer(self, rows, batches, questions, contexts):
         threshold, arrays = self.settings["no_answer_threshold"], rows.collect(batches)
+        if self.no_answer is not None:
+            threshold = -np.inf if self.no_answer else None
         names, answers = ("answer", "start", "end", "probability"), []
         for best in self.n_best(rows, arrays):
             first = [best.no_answer] if has_no_answer(best, threshold) else []
@@ -299,5 +305,5 @@ class SpanAnswerer(Answerer):
             arrays["start_logits"],
             arrays["end_logits"],
             size=self.top_k,
-            max_answer_length=self.settings["max_answer_length"],
+            max_answer_length=self.max_answer_length or self.settings["max_answer_length"],
         )

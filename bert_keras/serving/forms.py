@@ -10,17 +10,6 @@ from bert_keras.serving.rows import check
 FUNCTIONS = {"sigmoid": sigmoid, "softmax": softmax, "none": np.asarray}
 
 
-def direction_options(value):
-    """Returns the options of `ask` for a truncation direction, `"left"`, `"right"` or `None`."""
-    is_known = value is None or (isinstance(value, str) and value.lower() in ("left", "right"))
-    check(is_known, f"truncation_direction: `left` or `right` is needed. Received: {value!r:.60}.")
-    if value is None:
-        return {}
-    # Texts that are cut on the left keep their tail.
-    truncation = "tail" if value.lower() == "left" else "longest_first"
-    return {"changes": (("truncation", truncation),)}
-
-
 def similarities(served, vectors):
     """Returns the model's similarity of the first vector and each other one, a list of float."""
     vectors = np.array(vectors)

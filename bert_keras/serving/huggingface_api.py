@@ -11,7 +11,15 @@ from pydantic import ConfigDict, Field
 from bert_keras.answers import entailment
 from bert_keras.answers.probabilities import softmax
 from bert_keras.serving import forms
-from bert_keras.serving.rows import Body, Parameters, check, check_num_rows, refusing, rows_of
+from bert_keras.serving.rows import (
+    Body,
+    Direction,
+    Parameters,
+    check,
+    check_num_rows,
+    refusing,
+    rows_of,
+)
 from bert_keras.serving.server import as_json
 
 STRATEGIES = ("none", "simple", "first", "average", "max")
@@ -61,7 +69,7 @@ class Filling(Parameters):
 class Answering(Parameters):
     """How many answers are returned, of how many tokens, and whether there may be none."""
 
-    top_k: int | None = None
+    top_k: int | None = Field(None, ge=1)
     handle_impossible_answer: bool | None = None
     max_answer_len: int | None = Field(None, ge=1)
 
@@ -72,7 +80,7 @@ class Embedding(Parameters):
     normalize: bool = False
     truncate: bool = True
     prompt_name: str | None = None
-    truncation_direction: str | None = None
+    truncation_direction: Direction | None = None
     dimensions: int | None = None
     encoding_format: str = "float"
 
@@ -272,14 +280,8 @@ async def _answer(ask, inputs, parameters, served):
     is_question = isinstance(inputs, dict) and inputs.keys() == {"question", "context"}
     check(is_question, "inputs: an object with `question` and `context` alone is needed.")
     rows, _ = _texts([[inputs["question"], inputs["context"]]])
-    settings, top_k = {}, 1 if parameters.top_k is None else parameters.top_k
-    if parameters.max_answer_len is not None:
-        settings["max_answer_length"] = parameters.max_answer_len
-    may_lack = parameters.handle_impossible_answer
-    if may_lack is not None:
-        # "No answer" is always the first, or never one of them.
-        settings["no_answer_threshold"] = -np.inf if may_lack else None
-    options = {"changes": tuple(sorted(settings.items()))} if settings else {}
+    may_lack, top_k = parameters.handle_impossible_answer, parameters.top_k or 1
+    options = {"no_answer": may_lack, "max_answer_length": parameters.max_answer_len}
     [spans] = await ask("answer", rows, top_k=top_k + bool(may_lack), **options)
     spans = [
         {
@@ -299,7 +301,6 @@ async def _embed(ask, inputs, parameters, served):
     is_float = parameters.encoding_format == "float"
     check(is_float, "parameters.encoding_format: `float`; /v1/embeddings has base64 too.")
     options = {"truncate": parameters.truncate, "prompt": parameters.prompt_name}
-    options |= forms.direction_options(parameters.truncation_direction)
     is_comparison = isinstance(inputs, dict)
     if is_comparison:
         has_list = inputs.keys() == {"source_sentence", "sentences"}

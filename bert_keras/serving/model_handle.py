@@ -1,6 +1,5 @@
 """A model on a server: its answers, and the worker that computes them."""
 
-import contextlib
 from typing import NamedTuple
 
 from bert_keras.answers.prompts import prompt_text, split_marker
@@ -85,6 +84,16 @@ class Served:
         with refusing("inputs: "):
             return prompt_text(name, prompts, default)
 
+    def num_tokens(self, texts, prompt=None):
+        """Returns how many tokens of texts are read, those of the prompt and special ones included.
+
+        Raises:
+            HTTPException: see `prompt`.
+        """
+        before, tokenizer = self.prompt(prompt), self.model.tokenizer
+        rows = tokenizer.encode([before + text for text in texts])
+        return sum(min(self.max_length, len(row.ids)) for row in rows)
+
     def check_whole(self, rows, prompt=None):
         """Raises `HTTPException`, 413, if a row has more tokens than the model reads."""
         before, limit = self._beginning(prompt)
@@ -108,8 +117,7 @@ class Served:
             method: str, an answer of the model, or a name in `INSTRUMENTS`.
             rows: list of tuples of str.
             client: hashable, who asks.
-            **options: options of the method, and `changes`, a tuple of pairs of the name and the
-                value of a setting of the model, see `changed`.
+            **options: options of the method.
         """
         fields = self.fields(method)
         if fields and fields[-1].kind == "texts":  # Each text is an example in its batch.
@@ -141,10 +149,9 @@ class Served:
             return [INSTRUMENTS[method](self.model, rows[0], **options)] * num_rows
         if self.pads_rows and not is_program:
             rows = rows + rows[-1:] * (2 ** (num_rows - 1).bit_length() - num_rows)
-        with _changed(self.model, dict(options.pop("changes", ()))):
-            # Small batches have less padding, and a call of a program has little overhead.
-            options = {"batch_size": 8, **options} if is_program else options
-            return _computed(self.model, method, rows, **options)[:num_rows]
+        # Small batches have less padding, and a call of a program has little overhead.
+        options = {"batch_size": 8, **options} if is_program else options
+        return _computed(self.model, method, rows, **options)[:num_rows]
 
 
 def answerers_of(model):
@@ -157,23 +164,3 @@ def answerers_of(model):
 def _computed(model, method, rows, **options):
     cls = answerers_of(model).get(method)
     return model.ask_rows(cls.method if cls else method, rows, **options)
-
-
-@contextlib.contextmanager
-def _changed(model, settings):
-    """Changes settings of a model, such as `truncation`, for the duration of a `with` block.
-
-    Args:
-        model: a task or an `ExportedTask`, which no other thread asks meanwhile.
-        settings: dict, name -> value.
-    """
-    preprocessor, before = model.preprocessor, model.answer_settings()
-    truncation = preprocessor.truncation
-    try:
-        preprocessor.truncation = settings.pop("truncation", truncation)
-        if settings:
-            vars(model)["answer_settings"] = lambda: {**before, **settings}
-        yield
-    finally:
-        preprocessor.truncation = truncation
-        vars(model).pop("answer_settings", None)

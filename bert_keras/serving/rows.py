@@ -5,7 +5,7 @@ of two megabytes of mistakes take half a minute and two gigabytes.
 """
 
 import contextlib
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -17,8 +17,8 @@ MOST_FIELDS = 16
 _FAIL_FAST = pydantic.Field(fail_fast=True)
 Texts = Annotated[list[str], _FAIL_FAST]
 Sequences = Annotated[list[str | Texts], _FAIL_FAST]
-Ids = Annotated[list[pydantic.StrictInt], _FAIL_FAST]
-ManyIds = Annotated[list[Ids], _FAIL_FAST]
+# A client may state where long texts are cut; there is no other place.
+Direction = Literal["right", "Right"]
 
 
 class Body(BaseModel):

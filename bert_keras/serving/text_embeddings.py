@@ -7,8 +7,16 @@ from fastapi import APIRouter, Request
 
 from bert_keras.answers.probabilities import sigmoid
 from bert_keras.answers.ranked_texts import ranked
-from bert_keras.serving.forms import classified, direction_options, shortened, similarities
-from bert_keras.serving.rows import Body, Sequences, Texts, check, check_num_rows, rows_of
+from bert_keras.serving.forms import classified, shortened, similarities
+from bert_keras.serving.rows import (
+    Body,
+    Direction,
+    Sequences,
+    Texts,
+    check,
+    check_num_rows,
+    rows_of,
+)
 from bert_keras.serving.server import as_json
 from bert_keras.version import __version__
 
@@ -17,14 +25,11 @@ class Input(Body):
     """How texts are read. With `truncate` false, texts of too many tokens are refused."""
 
     truncate: bool | None = None
-    truncation_direction: str | None = None
+    truncation_direction: Direction | None = None
 
     def options(self):
         """Returns the options of `Server.ask`."""
-        return {
-            "truncate": self.truncate is not False,
-            **direction_options(self.truncation_direction),
-        }
+        return {"truncate": self.truncate is not False}
 
 
 class Prompted(Input):
@@ -119,7 +124,6 @@ def _add_vectors(routes, server):
         kind = options.pop("prompt") or "document"
         is_kind = kind in ("query", "document")
         check(is_kind, f"prompt_name: query or document is needed. Received: {kind!r:.60}.")
-        _check_cuts_right(options, f"{served.name!r} cuts")
         rows = rows_of(body.inputs)
         vectors = await server.ask(request, served, "token_vectors", rows, kind=kind, **options)
         return await as_json([x.tolist() for x in vectors])
@@ -148,20 +152,17 @@ def _add_scores(routes, server):
     async def predict(request: Request, body: Predict):
         served = server.find(None, "classify")
         rows, is_one = _sequences(body.inputs)
-        options, ask = body.options(), functools.partial(server.ask, request, served)
-        if any(len(row) == 2 for row in rows):
-            _check_cuts_right(options, "pairs are cut")
+        ask = functools.partial(server.ask, request, served)
         function = "sigmoid" if served.setting("num_classes") == 1 else None
         function = "none" if body.raw_scores else function
-        labels = await classified(ask, served, rows, function, **options)
+        labels = await classified(ask, served, rows, function, **body.options())
         return labels[0] if is_one else labels
 
     @routes.post("/rerank", summary="Texts ranked for a query")
     async def rerank(request: Request, body: Rerank):
         check_num_rows(body.texts, server.settings)
-        options, rows = body.options(), [(body.query, text) for text in body.texts]
-        _check_cuts_right(options, "pairs are cut")
-        served = _reranker(server.models.values())
+        rows = [(body.query, text) for text in body.texts]
+        served, options = _reranker(server.models.values()), body.options()
         logits = np.array(await server.ask(request, served, "logits", rows, **options))[:, 0]
         ranking = ranked(logits if body.raw_scores else sigmoid(logits))
         if body.return_text:
@@ -183,12 +184,6 @@ def _sequences(inputs):
         f"{rule} Received: {len(wrong or ())} texts in a row. A batch of texts is a list of lists.",
     )
     return rows, are_texts[0]
-
-
-def _check_cuts_right(options, subject):
-    """Removes the truncation direction from options; raises unless it is the right."""
-    is_right = options.pop("changes", None) in (None, direction_options("right")["changes"])
-    check(is_right, f"truncation_direction: {subject} on the right only.")
 
 
 def _reranker(models):

@@ -188,7 +188,6 @@ def test_texts_are_ranked_by_a_reranker_before_other_classifiers(tasks, post):
     assert (
         "texts: Input should be a valid list" in post("/rerank", 422, query="a", texts="b")["error"]
     )
-    assert "on the right" in post("/rerank", 422, truncation_direction="left", **body)["error"]
 
 
 def test_embed_takes_the_fields_of_text_embeddings_inference(tasks, post, address):
@@ -199,13 +198,10 @@ def test_embed_takes_the_fields_of_text_embeddings_inference(tasks, post, addres
     close(post("/embed", **body, dimensions=None, truncation_direction="Right"), unit)
     cut = vectors[:, :3] / np.linalg.norm(vectors[:, :3], axis=-1, keepdims=True)
     close(post("/embed", **body, dimensions=3), cut)
-    left = embed(" ".join(long.split()[-14:]))
-    close(post("/embed", inputs=long, truncation_direction="left", normalize=False)[0], left)
-    assert tasks["embedder"].preprocessor.truncation == "longest_first"
     client = InferenceClient(model=f"{address}/models/embedder")
-    options = {"truncation_direction": "left", "dimensions": 3, "normalize": False}
-    close(client.feature_extraction(long, **options)[0], left[:3])
-    for wrong in ({"dimensions": 0}, {"dimensions": 99}, {"truncation_direction": "up"}):
+    options = {"truncation_direction": "right", "dimensions": 3, "normalize": False}
+    close(client.feature_extraction(long, **options)[0], vectors[1, :3])
+    for wrong in ({"dimensions": 0}, {"dimensions": 99}, {"truncation_direction": "left"}):
         [field] = wrong
         assert field in post("/embed", 422, inputs="a", **wrong)["error"]
     similar = {"source_sentence": TEXT, "sentences": [long]}
@@ -255,7 +251,6 @@ def test_sparse_and_multi_vector_embedders_are_served(tmp_path):
         for path, status, words, options in [
             ("/embed", 422, "the method embed", {}),
             ("/embed_all", 422, "query or document", {"prompt_name": "title"}),
-            ("/embed_all", 422, "on the right only", {"truncation_direction": "left"}),
             ("/embed_all", 413, "at most 4", {"prompt_name": "query", "truncate": False}),
             ("/embed_sparse", 422, "one of ['query']", {"prompt_name": "title"}),
         ]:
