@@ -297,26 +297,6 @@ def test_no_argument_of_a_config_is_a_path(opened, name):
     assert not is_open
 
 
-def test_a_keras_file_that_names_a_vocabulary_is_refused_without_opening_it(
-    opened, tmp_path, changed_archive
-):
-    path, is_open = opened
-    tiny_classifier().save(tmp_path / "x.keras")
-
-    def name_a_vocabulary(member, content):
-        if member == "config.json":
-            config = json.loads(content)
-            tokenizer = config["config"]["preprocessor"]["config"]["tokenizer"]
-            tokenizer["vocabulary"] = str(path)
-            content = json.dumps(config).encode()
-        return content
-
-    changed = changed_archive(tmp_path / "x.keras", name_a_vocabulary)
-    with pytest.raises((TypeError, ValueError), match="vocabulary") as found:
-        keras.models.load_model(changed)
-    assert "secret\n" not in str(found.value) and not is_open
-
-
 def test_a_class_that_is_not_imported_is_no_damage(tmp_path, changed_archive):
     tiny_classifier().save(tmp_path / "x.keras")
 

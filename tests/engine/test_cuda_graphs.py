@@ -9,8 +9,8 @@ from concurrent import futures
 import keras
 import numpy as np
 import pytest
+from tiny import ready_inputs, tiny_classifier
 
-import bert_keras
 from bert_keras.engine import cuda_graphs, kernels, prediction, train_step
 from bert_keras.training import AdamW
 
@@ -129,16 +129,11 @@ def as_on_a_gpu(monkeypatch):
 
 def trained(**options):
     keras.utils.set_random_seed(1)
-    backbone = bert_keras.BertBackbone(
-        vocabulary_size=50, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=16
-    )
-    task = bert_keras.TextClassifier(backbone, num_classes=2)
+    task = tiny_classifier()
     task.compile(AdamW(1e-2), **options)
     generator = np.random.default_rng(0)
-    ids = generator.integers(1, 50, (12, 6)).astype("int32")
-    mask = np.ones_like(ids)
-    mask[:6, 4:] = 0
-    x, y = {"token_ids": ids, "padding_mask": mask}, generator.integers(0, 2, 12)
+    x, y = ready_inputs(12, 6, least=6), generator.integers(0, 2, 12)
+    x["padding_mask"][:6, 4:] = 0
     history = task.fit(x, y, batch_size=3, epochs=3, shuffle=False, verbose=0).history
     return task, history, task.evaluate(x, y, batch_size=3, verbose=0)
 

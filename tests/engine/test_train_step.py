@@ -14,7 +14,7 @@ import time
 import keras
 import numpy as np
 import pytest
-from tiny import tiny_backbone, tiny_classifier
+from tiny import Batches, tiny_backbone, tiny_classifier
 
 import bert_keras
 from bert_keras.engine.jax_compilation_cache import keep_compiled_programs
@@ -167,20 +167,17 @@ def test_an_interrupt_at_any_moment_leaves_the_weights_of_a_whole_step(run, tmp_
     assert is_equal(run.values(), run.end)
 
 
-class Failing(keras.utils.PyDataset):
+class Failing(Batches):
     """The batches of a run, of which the one of this number cannot be read."""
 
     def __init__(self, run, number):
-        super().__init__()
-        self.run, self.number = run, number
-
-    def __len__(self):
-        return NUM_STEPS
+        super().__init__([run.rows(index) for index in range(NUM_STEPS)])
+        self.number = number
 
     def __getitem__(self, index):
         if index == self.number:
             raise OSError("the disk is gone")
-        return self.run.rows(index)
+        return super().__getitem__(index)
 
 
 def failing_callback(event, number):

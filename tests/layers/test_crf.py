@@ -5,8 +5,9 @@ import itertools
 import keras
 import numpy as np
 import pytest
-from checks import assert_close, compute, to_numpy
+from checks import assert_close, compute, made_again, to_numpy
 from keras import ops
+from tiny import Batches
 
 from bert_keras.layers.crf import LinearChainCRF
 
@@ -75,24 +76,6 @@ def test_without_a_mask_every_position_counts(case):
     assert_close(crf(emissions), crf(emissions, everything))
 
 
-def test_with_weights_at_0_it_is_a_softmax_per_position(case):
-    crf, emissions, tags = case
-    for weight in crf.weights:
-        weight.assign(np.zeros(weight.shape))
-    crossentropy = keras.losses.sparse_categorical_crossentropy(tags, emissions, from_logits=True)
-    expected = -ops.sum(crossentropy * MASK, axis=1)
-    assert_close(crf.log_likelihood(emissions, tags, MASK), expected, 1e-5)
-    assert_close(crf(emissions), emissions.argmax(-1), 0)
-
-
-def test_positions_outside_the_mask_change_nothing(case):
-    crf, emissions, tags = case
-    other = np.where(MASK[..., None] == 1, emissions, 50.0).astype("float32")
-    likelihoods = crf.log_likelihood(other, np.where(MASK == 1, tags, 0), MASK)
-    assert_close(crf.log_likelihood(emissions, tags, MASK), likelihoods)
-    assert_close(crf(emissions, MASK), crf(other, MASK))
-
-
 def test_a_long_sequence_keeps_its_precision():
     rng = np.random.default_rng(0)
     crf = LinearChainCRF(TAGS)
@@ -154,26 +137,17 @@ def test_gradients_are_observed_minus_expected_counts(case):
 @pytest.mark.each_backend
 def test_it_compiles_for_sequences_of_any_length(case):
     """XLA compiles the loss although lengths differ between batches."""
-    rng = np.random.default_rng(1)
-
-    class Batches(keras.utils.PyDataset):
-        def __len__(self):
-            return 3
-
-        def __getitem__(self, index):
-            length = (4, 7, 9)[index]
-            emissions = rng.normal(size=(2, length, TAGS)).astype("float32")
-            inputs = {"emissions": emissions, "mask": np.ones((2, length), "float32")}
-            return inputs, rng.integers(0, TAGS, (2, length))
-
-    model = Chain(case[0])
+    crf, emissions, tags = case
+    lengths = [{"emissions": emissions[:, :n], "mask": MASK[:, :n]} for n in (3, 4, 5)]
+    batches = [(inputs, tags[:, : inputs["mask"].shape[1]]) for inputs in lengths]
+    model = Chain(crf)
     model.compile("sgd", jit_compile=keras.backend.backend() != "torch")
-    history = model.fit(Batches(), verbose=0)
+    history = model.fit(Batches(batches), verbose=0)
     assert np.isfinite(history.history["loss"]).all()
 
 
-def test_it_computes_in_float32_under_any_policy():
-    crf = LinearChainCRF(TAGS, dtype="mixed_bfloat16")
+def test_it_computes_in_float32_under_any_policy_and_is_made_again_from_its_config():
+    crf = made_again(LinearChainCRF(TAGS, dtype="mixed_bfloat16", name="crf"))
     crf.build()
     emissions = ops.ones((1, 4, TAGS), dtype="bfloat16")
     likelihood = crf.log_likelihood(emissions, np.zeros((1, 4), int))

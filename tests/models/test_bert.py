@@ -4,7 +4,6 @@ import pytest
 from checks import (
     TINY,
     assert_close,
-    call,
     check_backbone,
     check_parity,
     check_saved_and_reloaded,
@@ -13,7 +12,6 @@ from checks import (
 )
 
 import bert_keras
-from bert_keras.engine import kernels as backends
 
 pytestmark = pytest.mark.once
 
@@ -26,41 +24,6 @@ def tiny_backbone(**overrides):
 def test_it_keeps_the_contract(tmp_path):
     options = {"activation": "gelu_tanh", "attention_dropout": 0.3}
     check_backbone(tiny_backbone(**options), "bert_backbone.json", tmp_path)
-
-
-def test_segment_ids_default_to_zeros_and_padding_mask_to_ones():
-    backbone = tiny_backbone()
-    token_ids = random_inputs()["token_ids"]
-    full = {
-        "token_ids": token_ids,
-        "segment_ids": np.zeros_like(token_ids),
-        "padding_mask": np.ones_like(token_ids),
-    }
-    assert_close(
-        backbone({"token_ids": token_ids})["sequence_output"], backbone(full)["sequence_output"]
-    )
-
-
-@pytest.mark.each_backend
-def test_fused_and_explicit_attention_agree(monkeypatch):
-    monkeypatch.setattr(backends, "has_fused_attention", lambda *_: True)
-    backbone = tiny_backbone()
-    inputs = random_inputs()
-    explicit = call(backbone, inputs, return_attentions=True)
-    assert_close(call(backbone, inputs)["sequence_output"], explicit["sequence_output"], 2e-6)
-    sums = to_numpy(explicit["attentions"][0]).sum(-1)
-    np.testing.assert_allclose(sums, 1, atol=1e-6)
-
-
-@pytest.mark.each_backend
-def test_a_fully_masked_row_stays_finite():
-    inputs = {"token_ids": np.ones((2, 4), int), "padding_mask": np.array([[1] * 4, [0] * 4])}
-    backbone = tiny_backbone()
-    assert np.isfinite(to_numpy(call(backbone, inputs)["sequence_output"])).all()
-    explicit = call(backbone, inputs, return_attentions=True)
-    assert np.isfinite(to_numpy(explicit["sequence_output"])).all()
-    for attentions in explicit["attentions"]:
-        np.testing.assert_allclose(to_numpy(attentions)[1], 0.25, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -173,19 +173,3 @@ def test_adapters_change_projections_of_tokens_and_of_distances():
     backbone.add_adapters(2, targets=("position_query",))
     assert len(backbone.adapter_weights) == 2 * backbone.num_layers
     assert not names & set(tiny_backbone().adaptable)
-
-
-def test_raw_pairs_are_answered_as_by_transformers(tmp_path):
-    transformers = pytest.importorskip("transformers")
-    special = ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
-    pieces = [*special, "▁", *"abcdef", "▁a", "▁ab", "bc", "[MASK]"]
-    vocabulary = [(piece, -float(i > 3) * i) for i, piece in enumerate(pieces)]
-    tokenizer = transformers.DebertaV2Tokenizer(vocab=vocabulary)
-    tokenizer.save_pretrained(tmp_path)
-    reference = reference_of("ForSequenceClassification", vocab_size=len(pieces), num_labels=3)
-    reference.save_pretrained(tmp_path)
-    task = bert_keras.TextClassifier.from_preset(tmp_path)
-    first, second = ["ab bc", "abc [MASK] d", "x"], ["f", "a a a", "d e f"]
-    batch = tokenizer(first, second, padding=True, return_tensors="pt")
-    expected = reference(**batch).logits.detach().numpy()
-    assert_close(task.predict((first, second), verbose=0), expected, 1e-5)

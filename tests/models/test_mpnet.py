@@ -2,12 +2,10 @@ import numpy as np
 import pytest
 from checks import (
     TINY,
-    assert_close,
     check_backbone,
     check_config_is_refused,
     check_gradients,
     check_parity,
-    random_inputs,
     random_reference,
     to_numpy,
 )
@@ -38,22 +36,6 @@ def test_buckets_are_those_of_the_paper_s_code():
     np.testing.assert_array_equal(to_numpy(bucket(distances)), list(expected.values()))
 
 
-def test_all_blocks_share_one_bias():
-    backbone = tiny_backbone(num_layers=3, initializer_range=0.5)
-    (shared,) = backbone.encoder.shared
-    assert backbone.stages[1] is shared and [tuple(w.shape) for w in shared.weights] == [(32, 2)]
-    inputs = random_inputs(num_segments=0, padding_id=1)
-    expected = backbone(inputs, return_attentions=True)["attentions"]
-    # Adding a number to all scores of a head changes nothing, but one bucket changes all blocks.
-    table = to_numpy(shared.table.embeddings)
-    for added, is_same in ((np.ones((32, 2)), True), (np.eye(32, 2), False)):
-        shared.table.embeddings.assign(table + added)
-        for found, other in zip(
-            backbone(inputs, return_attentions=True)["attentions"], expected, strict=True
-        ):
-            assert (np.abs(to_numpy(found) - to_numpy(other)).max() < 1e-5) == is_same
-
-
 @pytest.mark.parametrize(("activation", "longest"), [("gelu", 9), ("relu", 150)])
 def test_outputs_equal_transformers(activation, longest, tmp_path):
     options = {"max_position_embeddings": longest + 2, "hidden_act": activation}
@@ -82,24 +64,3 @@ def test_unsupported_configs_are_refused_before_weights_are_read(key, value, tmp
     config = read_json(tmp_path / "config.json") | {key: value}
     message = rf"`{key}` in `.*config\.json` must be one of"
     check_config_is_refused(tmp_path, config, message)
-
-
-@pytest.mark.parametrize("with_json", [True, False])
-def test_raw_pairs_give_the_logits_of_transformers(with_json, tmp_path):
-    transformers = pytest.importorskip("transformers")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdef", "##b", "##c"]
-    vocabulary = ["<s>", "<pad>", "</s>", "<unk>", *words, "<mask>"]
-    (tmp_path / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
-    tokenizer = transformers.MPNetTokenizerFast(str(tmp_path / "vocab.txt"))
-    if with_json:
-        tokenizer.save_pretrained(tmp_path)
-    backbone, _ = random_reference("MPNet", 0, max_position_embeddings=22)
-    backbone.config.vocab_size, backbone.config.num_labels = len(vocabulary), 3
-    reference = transformers.MPNetForSequenceClassification(backbone.config).eval()
-    reference.save_pretrained(tmp_path)
-    task = bert_keras.TextClassifier.from_preset(tmp_path)
-    assert task.preprocessor.tokenizer.layout == ((0,), (2, 2), (2,), 0)
-    first, second = ["ab bc", "abc <mask> d", "x"], ["f", "a a a", "d e f"]
-    batch = tokenizer(first, second, padding=True, return_tensors="pt")
-    expected = reference(**batch).logits.detach().numpy()
-    assert_close(task.predict((first, second), verbose=0), expected, 1e-5)
