@@ -82,10 +82,19 @@ class LayerOptions(NameOptions, total=False):
 class TaskOptions(LayerOptions, total=False):
     """Options of every task's constructor, see `Task`."""
 
+    frozen: Frozen | None
     lora_rank: int | None
     lora_alpha: float | None
     lora_targets: Sequence[Projection]
     lora_layers: Iterable[int] | None
+
+
+class EmbedderOptions(TaskOptions, total=False):
+    """Options of every embedder of whole texts, see `TextEmbedder`."""
+
+    objective: Objective
+    prompts: Mapping[str, str] | None
+    default_prompt: str | None
 
 
 class HeadOptions(TypedDict, total=False):

@@ -41,27 +41,28 @@ def torch_step(variables, gradients, momentums, velocities, updates, **hyper):
         )
 
 
-def torch_lamb_step(variables, gradients, momentums, velocities, updates, scaled, lr, **hyper):
+def torch_lamb_step(
+    variables, gradients, momentums, velocities, updates, lr, weight_decay, **hyper
+):
     """Updates torch tensors in place as LAMB does: `torch_step`'s step, scaled to the variable.
 
     Args:
         variables, gradients, momentums, velocities, updates: as for `torch_step`.
-        scaled: list of bools, which variables' steps are scaled and decayed.
         lr: float or scalar tensor.
+        weight_decay: float; `None` for variables whose steps are neither decayed nor scaled.
         **hyper: the other arguments of `torch_step`.
     """
     import torch
 
-    weight_decay = hyper.pop("weight_decay")
     moments = zip(gradients, momentums, velocities, updates, strict=True)
     with torch.no_grad():
-        for variable, is_scaled, tensors in zip(variables, scaled, moments, strict=True):
+        for variable, tensors in zip(variables, moments, strict=True):
             # A variable that moves from 0 at a rate of -1 becomes the step itself.
             step = torch.zeros_like(variable)
             tensors = [[tensor] for tensor in tensors]
             torch_step([step], *tensors, lr=-1.0, weight_decay=0.0, **hyper)
             rate = torch.as_tensor(lr, dtype=variable.dtype, device=variable.device)
-            if is_scaled:
+            if weight_decay is not None:
                 step.add_(variable, alpha=weight_decay)
                 norm, step_norm = torch.linalg.vector_norm(variable), torch.linalg.vector_norm(step)
                 usable = (norm > 0) & (step_norm > 0)

@@ -34,7 +34,7 @@ from bert_keras.tasks.user_columns import is_columns, is_empty, is_text, num_exa
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
 from bert_keras.training.similarities import cosine
 from bert_keras.training.teacher_losses import EmbeddingMSE, MarginMSE
-from bert_keras.types import AsArray, Data, Frozen, Objective, TaskOptions, Texts, Verbose
+from bert_keras.types import AsArray, Data, Objective, TaskOptions, Texts, Verbose
 
 # Objective that has a teacher -> what its labels are.
 _TEACHER_LABELS = {
@@ -87,10 +87,9 @@ class Embedder(Task):
         objective: Objective = "ranking",
         prompts: Mapping[str, str] | None = None,
         default_prompt: str | None = None,
-        frozen: Frozen | None = None,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
-        super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
+        super().__init__(backbone, preprocessor=preprocessor, **kwargs)
         self.objective = check_choice("objective", objective, tuple(self.objectives))
         self.prompts = check_prompts(prompts, default_prompt)
         self.default_prompt = default_prompt

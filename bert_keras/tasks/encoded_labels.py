@@ -278,7 +278,8 @@ def class_weight_by_index(task, class_weight, columns):
         columns: `Columns`, the examples to train on.
 
     Raises:
-        TypeError, ValueError: the task or the data set cannot weight examples by class.
+        ValueError: the task or the data set cannot weight examples by class, or the weights are
+            neither `"balanced"` nor a dict of numbers from 0.
     """
     if not task.has_classes:
         raise ValueError(
@@ -286,15 +287,23 @@ def class_weight_by_index(task, class_weight, columns):
             f"{type(task).__name__}. Pass `sample_weight`, one for each example."
         )
     if isinstance(class_weight, dict):
-        names = getattr(task, "label_names", None) or ()
-        numbers = {name: number for number, name in enumerate(names)}
-        class_weight = {numbers.get(key, key): value for key, value in class_weight.items()}
+        names = list(getattr(task, "label_names", None) or ())
+        last, by_index = getattr(task, "num_classes", np.inf) - 1, {}
+        for key, weight in class_weight.items():
+            index = names.index(key) if key in names else key
+            if not (is_int(index) and 0 <= index <= last):
+                raise ValueError(
+                    f"`class_weight` must have keys from 0 to {last}, or names of labels. "
+                    f"Received: {key!r}."
+                )
+            by_index[index] = check_number(f"class_weight[{key}]", weight)
+        class_weight = by_index
+    else:
+        advice = "Or a dict from class to weight."
+        check_choice("class_weight", class_weight, ("balanced",), advice)
     task.check_class_weight(class_weight)
-    if columns.kind != "batches":
-        return class_weight
-    check_class_weight(class_weight, getattr(task, "num_classes", None))
     # Keras would read a sentence's tags as the scores of one label.
-    if task.label_per_token or class_weight == "balanced":
+    if columns.kind == "batches" and (task.label_per_token or class_weight == "balanced"):
         raise ValueError(
             "`class_weight` of tags, and 'balanced', which counts the examples of each class, take "
             f"all examples at once. Received: {type(columns.x).__name__}. Let it yield sample "
@@ -346,24 +355,18 @@ def class_weighted(labels, sample_weight, class_weight, num_classes=None):
         sample_weight: weights in the same form, or `None`.
         class_weight: dict from the number of a class to its weight, 1 for a class left out; or
             `"balanced"`, as in scikit-learn: examples / (classes * examples of the class).
-        num_classes: int, or `None` to count the classes in the labels.
-
-    Raises:
-        ValueError: see `check_class_weight`.
+        num_classes: int, or `None` to count the classes.
     """
     of_tokens = isinstance(labels, Ragged)
     labels = labels.values if of_tokens else labels
     if labels.ndim > 1 and labels.dtype.kind == "f":  # As in Keras, the likeliest class.
         num_classes, labels = labels.shape[-1], labels.argmax(axis=-1)
-    count = num_classes or int(labels.max(initial=0)) + 1
-    check_class_weight(class_weight, count)
     if isinstance(class_weight, str):
-        class_counts = np.bincount(labels, minlength=count)
-        class_weight = dict(enumerate(len(labels) / (count * np.maximum(class_counts, 1))))
-    weight_of_class = np.ones(count, "float32")
-    for key, weight in class_weight.items():
-        weight_of_class[key] = weight
-    weights = weight_of_class[labels]
+        counts = np.bincount(labels, minlength=num_classes or 0)
+        class_weight = dict(enumerate(len(labels) / (len(counts) * np.maximum(counts, 1))))
+    weights = np.ones(labels.shape, "float32")
+    for index, weight in class_weight.items():
+        weights[labels == index] = weight
     if of_tokens:
         return Ragged.from_flat(weights * sample_weight.values, sample_weight.lengths)
     if sample_weight is not None:
@@ -371,24 +374,3 @@ def class_weighted(labels, sample_weight, class_weight, num_classes=None):
         new_axes = (1,) * (weights.ndim - sample_weight.ndim)
         weights = weights * sample_weight.reshape(sample_weight.shape + new_axes)
     return weights
-
-
-def check_class_weight(class_weight, num_classes=None):
-    """Raises `ValueError` unless class weights are `"balanced"` or a dict of numbers from 0.
-
-    Args:
-        class_weight: see `class_weighted`.
-        num_classes: int, or `None` if it is unknown.
-    """
-    if not isinstance(class_weight, dict):
-        check_choice("class_weight", class_weight, ("balanced",), "Or a dict from class to weight.")
-        return
-    count = np.inf if num_classes is None else num_classes
-    wrong = [key for key in class_weight if not (is_int(key) and 0 <= key < count)]
-    if wrong:
-        raise ValueError(
-            f"`class_weight` must have keys from 0 to {count - 1}, or names of labels. "
-            f"Received: {wrong}."
-        )
-    for key, weight in class_weight.items():
-        check_number(f"class_weight[{key}]", weight)

@@ -19,7 +19,7 @@ from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.text_embedder import TextEmbedder
 from bert_keras.tasks.user_columns import is_columns, normalize_columns
 from bert_keras.training.default_hyperparameters import RATE
-from bert_keras.types import Data, Frozen, Labels, Pooling, TaskOptions
+from bert_keras.types import Data, Labels, Pooling, TaskOptions
 
 # Pairs of an epoch by default: at BERT's rate of 5e-5, and the fewest at a higher rate.
 _NUM_PAIRS, _LEAST_PAIRS = 640, 160
@@ -80,11 +80,10 @@ class FewShotClassifier(TextClassifier):
         preprocessor: TextPreprocessor | None = None,
         label_names: Sequence[str] | None = None,
         pooling: Pooling = "mean",
-        frozen: Frozen | None = None,
         temperature: float = 1.0,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
-        kwargs |= {"label_names": label_names, "pooling": pooling, "frozen": frozen}
+        kwargs |= {"label_names": label_names, "pooling": pooling}
         kwargs["temperature"] = temperature
         super().__init__(backbone, num_classes, preprocessor, **self.decided_arguments, **kwargs)
 

@@ -17,7 +17,7 @@ from bert_keras.models.model import flatten_texts
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.validation import head_for
-from bert_keras.types import Combination, Frozen, Pooling, ProblemType, TaskOptions
+from bert_keras.types import Combination, Pooling, ProblemType, TaskOptions
 
 _MOST_WINDOWS = 2**16
 
@@ -96,14 +96,13 @@ class LongTextClassifier(TextClassifier):
         problem_type: ProblemType = "single_label",
         label_names: Sequence[str] | None = None,
         pooling: Pooling | None = None,
-        frozen: Frozen | None = None,
         temperature: float = 1.0,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
         _check_windows(num_windows, stride, pooling)
         # First, since the parent's constructor makes the head.
         self.combine = check_choice("combine", combine, ("mean", "max"))
-        kwargs |= {"label_names": label_names, "pooling": pooling, "frozen": frozen}
+        kwargs |= {"label_names": label_names, "pooling": pooling}
         kwargs["temperature"] = temperature
         super().__init__(backbone, num_classes, preprocessor, dropout, problem_type, **kwargs)
         self.num_windows = int(num_windows)

@@ -28,7 +28,6 @@ from bert_keras.tasks.validation import check_head_options, head_for
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import (
     Array,
-    Frozen,
     Inputs,
     Labels,
     Outputs,
@@ -105,11 +104,10 @@ class MaskedLM(Task):
         backbone: Backbone,
         preprocessor: TextPreprocessor | None = None,
         masking: Masking | dict[str, Any] | None = None,
-        frozen: Frozen | None = None,
         head_options: dict[str, Any] | None = None,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
-        super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
+        super().__init__(backbone, preprocessor=preprocessor, **kwargs)
         rule = "a `Masking`, the dict of its arguments, or None"
         check_type("masking", masking, (Masking, dict, type(None)), rule)
         self.masking = masking if isinstance(masking, Masking) else Masking(**(masking or {}))

@@ -30,7 +30,6 @@ from bert_keras.training.contrastive import MultipleNegativesRanking
 from bert_keras.training.teacher_losses import MarginMSE
 from bert_keras.types import (
     Data,
-    Frozen,
     Objective,
     Path,
     TaskOptions,
@@ -120,10 +119,9 @@ class MultiVectorEmbedder(Embedder):
         attend_to_expansion: bool = False,
         skipped_tokens: Sequence[str] | None = None,
         objective: Objective = "ranking",
-        frozen: Frozen | None = None,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
-        super().__init__(backbone, preprocessor, objective, frozen=frozen, **kwargs)
+        super().__init__(backbone, preprocessor, objective, **kwargs)
         self.dim = check_int("dim", dim)
         self.query_marker, self.document_marker = query_marker, document_marker
         self.query_length, self.document_length = query_length, document_length

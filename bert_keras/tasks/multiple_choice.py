@@ -22,7 +22,7 @@ from bert_keras.tasks.encoded_labels import one_column, shares
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.validation import dropout_of, head_for, head_settings
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Frozen, HeadOptions, Pooling, TaskOptions, Texts, Verbose
+from bert_keras.types import HeadOptions, Pooling, TaskOptions, Texts, Verbose
 
 # The logit of a missing choice: its probability is 0, and every number stays finite.
 NO_CHOICE = -1e9
@@ -85,10 +85,9 @@ class MultipleChoice(Task):
         dropout: float | None = None,
         pooling: Pooling | None = None,
         head_options: HeadOptions | None = None,
-        frozen: Frozen | None = None,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
-        super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
+        super().__init__(backbone, preprocessor=preprocessor, **kwargs)
         self.pooling, self.head_options = head_settings(self, pooling, head_options)
         self.dropout = dropout_of(self, dropout)
         options = {"dropout": self.dropout, "pooling": self.pooling, **self.head_options}

@@ -17,7 +17,7 @@ from bert_keras.tasks.encoded_labels import one_column, shares
 from bert_keras.tasks.task import ServingSignature, Task
 from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Frozen, TaskOptions, Texts, Verbose
+from bert_keras.types import TaskOptions, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -63,10 +63,9 @@ class NextSentencePrediction(Task):
         self,
         backbone: Backbone,
         preprocessor: TextPreprocessor | None = None,
-        frozen: Frozen | None = None,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
-        super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
+        super().__init__(backbone, preprocessor=preprocessor, **kwargs)
         self.head = head_for(self, NextSentenceHead)
         self.build((None, None))
 

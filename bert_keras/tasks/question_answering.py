@@ -33,7 +33,7 @@ from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_columns
 from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SpanCrossentropy
-from bert_keras.types import Frozen, Labels, TaskOptions, Texts, Verbose
+from bert_keras.types import Labels, TaskOptions, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -108,10 +108,9 @@ class QuestionAnswering(Task):
         no_answer_threshold: float | None = None,
         dropout: float | None = None,
         mask_padding: bool = True,
-        frozen: Frozen | None = None,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
-        super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
+        super().__init__(backbone, preprocessor=preprocessor, **kwargs)
         self.stride = check_int("stride", stride)
         self.max_question_length = check_int("max_question_length", max_question_length)
         self.max_answer_length = check_int("max_answer_length", max_answer_length)

@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from bert_keras.answers.tokens import ReplacedTokenAnswerer
-from bert_keras.checks import check_int, check_number, check_shape, raise_at_first
+from bert_keras.checks import check_number, check_shape, raise_at_first
 from bert_keras.engine import variable_paths
 from bert_keras.heads.replaced_token import ReplacedTokenHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
@@ -23,7 +23,6 @@ from bert_keras.tasks.teacher_student import JointTask
 from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SigmoidCrossentropy
 from bert_keras.types import (
-    Frozen,
     LayerOptions,
     Path,
     TaskOptions,
@@ -97,10 +96,9 @@ class ReplacedTokenDetector(Task):
         self,
         backbone: Backbone,
         preprocessor: TextPreprocessor | None = None,
-        frozen: Frozen | None = None,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
-        super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
+        super().__init__(backbone, preprocessor=preprocessor, **kwargs)
         options = families.head_options(backbone, "ReplacedTokenDetector")
         self.head = head_for(self, ReplacedTokenHead, "activation", "layer_norm_epsilon", **options)
         self.build((None, None))
@@ -212,7 +210,6 @@ class ReplacedTokenDetection(JointTask):
         generator: a `MaskedLM`.
         discriminator: a `ReplacedTokenDetector` on a backbone of the same family.
         detection_weight: float, see the loss; the paper has 50.
-        seed: int, for drawing tokens; `None` draws the seed from Python's global generator.
         **kwargs: `name`, `dtype` (by default the discriminator's), `trainable`, see
             `keras.Model`.
 
@@ -251,15 +248,13 @@ class ReplacedTokenDetection(JointTask):
         generator: MaskedLM,
         discriminator: ReplacedTokenDetector,
         detection_weight: float = 50.0,
-        seed: int | None = None,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         _check_parts(generator, discriminator)
         super().__init__(discriminator, generator, **kwargs)
         self.detection_weight = check_number("detection_weight", detection_weight)
-        self.seed = None if seed is None else check_int("seed", seed, 0)
         self.generator, self.discriminator = generator, discriminator
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed_generator = keras.random.SeedGenerator()
         _share(generator, discriminator.backbone)
         self.build((None, None))
 
@@ -345,11 +340,7 @@ class ReplacedTokenDetection(JointTask):
     # Files
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "detection_weight": self.detection_weight,
-            "seed": self.seed,
-        }
+        return {**super().get_config(), "detection_weight": self.detection_weight}
 
     def save_to_preset(self, folder: Path) -> None:
         """Writes the discriminator into `folder`, the generator into `folder/generator`.

@@ -37,7 +37,6 @@ from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.user_columns import is_columns, is_text
 from bert_keras.training.list_losses import RelevanceCrossentropy
 from bert_keras.types import (
-    Frozen,
     HeadOptions,
     Hit,
     Pooling,
@@ -118,12 +117,11 @@ text, `(num_examples, num_texts)` |
         dropout: float | None = None,
         pooling: Pooling | None = None,
         head_options: HeadOptions | None = None,
-        frozen: Frozen | None = None,
         prompts: Mapping[str, str] | None = None,
         default_prompt: str | None = None,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
-        kwargs |= {"pooling": pooling, "head_options": head_options, "frozen": frozen}
+        kwargs |= {"pooling": pooling, "head_options": head_options}
         kwargs |= {"preprocessor": preprocessor, "dropout": dropout}
         super().__init__(backbone, **self.decided_arguments, **kwargs)
         self.activation = check_choice("activation", activation, tuple(SCORES))

@@ -15,7 +15,7 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Frozen, TaskOptions
+from bert_keras.types import TaskOptions
 
 OUTPUTS = ("masked_lm", "span_boundary")
 
@@ -75,12 +75,11 @@ class SpanBoundary(MaskedLM):
         backbone: Backbone,
         preprocessor: TextPreprocessor | None = None,
         masking: Masking | dict[str, Any] | None = None,
-        frozen: Frozen | None = None,
         head_options: dict[str, Any] | None = None,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
         masking = {"strategy": "spans"} if masking is None else masking
-        super().__init__(backbone, preprocessor, masking, frozen, head_options, **kwargs)
+        super().__init__(backbone, preprocessor, masking, head_options, **kwargs)
 
     def make_head(self):
         """Returns a new head, not built yet."""

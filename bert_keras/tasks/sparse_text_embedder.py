@@ -30,7 +30,7 @@ from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.validation import check_head_options, head_for
 from bert_keras.training.contrastive import MultipleNegativesRanking
-from bert_keras.types import Frozen, Objective, TaskOptions, Texts, Verbose
+from bert_keras.types import EmbedderOptions, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -51,8 +51,8 @@ class SparseTextEmbedder(Embedder):
     `loss + ramp * sum over tokens v of (mean over the batch of weight[v])^2 * regularization`,
 
     with a factor for queries, the first column, and one for documents, the others. `ramp` rises as
-    the square of the step, over the first `ramp_share` of the steps of `fit`, since a penalty from
-    the beginning would drive all weights to 0. With an optimizer of your own, whose number of steps
+    the square of the step, over the first third of the steps of `fit`, since a penalty from the
+    beginning would drive all weights to 0. With an optimizer of your own, whose number of steps
     is unknown, it is 1.
 
     With `query_weights`, queries need no model: `embed(texts, "query")` gives each token that
@@ -65,7 +65,6 @@ class SparseTextEmbedder(Embedder):
         log_twice: bool, whether weights are `log(1 + weight)` once more, as OpenSearch's models
             have them.
         regularization: tuple of two floats from 0, for queries and for documents.
-        ramp_share: float from 0 to below 1.
         prompts, default_prompt, objective, frozen: see `TextEmbedder`.
         head_options: dict, see `MaskedLM`.
         query_weights: dict, token -> weight from 0, such as the `idf.json` of OpenSearch's models;
@@ -117,17 +116,11 @@ class SparseTextEmbedder(Embedder):
         preprocessor: TextPreprocessor | None = None,
         log_twice: bool = False,
         regularization: tuple[float, float] = (5e-5, 3e-5),
-        ramp_share: float = 1 / 3,
-        prompts: Mapping[str, str] | None = None,
-        default_prompt: str | None = None,
-        objective: Objective = "ranking",
-        frozen: Frozen | None = None,
         head_options: dict[str, Any] | None = None,
         query_weights: Mapping[str, float] | None = None,
-        **kwargs: Unpack[TaskOptions],
+        **kwargs: Unpack[EmbedderOptions],
     ) -> None:
-        settings = (objective, prompts, default_prompt, frozen)
-        super().__init__(backbone, preprocessor, *settings, **kwargs)
+        super().__init__(backbone, preprocessor, **kwargs)
         self.log_twice = check_bool("log_twice", log_twice)
         self.query_weights = check_query_weights(query_weights, self.tokenizer)
         if not isinstance(regularization, (tuple, list)) or len(regularization) != 2:
@@ -136,7 +129,6 @@ class SparseTextEmbedder(Embedder):
                 f"{regularization!r}. Pass (0, 0) for none."
             )
         self.regularization = tuple(check_number("regularization", x) for x in regularization)
-        self.ramp_share = check_number("ramp_share", ramp_share, below=1.0)
         self.head_options = check_head_options(head_options, HEAD_OPTIONS)
         options = {**families.head_options(backbone, self), **(self.head_options or {})}
         self.head = head_for(self, SpladeHead, *OF_VOCABULARY, log_twice=log_twice, **options)
@@ -186,7 +178,7 @@ class SparseTextEmbedder(Embedder):
         """Returns the share of the penalty in this step, and counts the step."""
         step = ops.cast(self.step_counter.next()[1], "float32")
         schedule = schedule_of(inner_optimizer(self))
-        num_steps = self.ramp_share * getattr(schedule, "total_steps", 0)
+        num_steps = getattr(schedule, "total_steps", 0) / 3
         return ops.square(ops.minimum(step / num_steps, 1.0)) if num_steps else 1.0
 
     @property

@@ -27,7 +27,6 @@ from bert_keras.training.default_hyperparameters import start_at_label_frequenci
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import (
     Data,
-    Frozen,
     HeadOptions,
     Inputs,
     Labels,
@@ -111,11 +110,10 @@ cross-entropy | logits `(batch, num_classes)` |
         label_names: Sequence[str] | None = None,
         pooling: Pooling | None = None,
         head_options: HeadOptions | None = None,
-        frozen: Frozen | None = None,
         temperature: float = 1.0,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
-        super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
+        super().__init__(backbone, preprocessor=preprocessor, **kwargs)
         self.temperature = check_number("temperature", temperature, above=0.0)
         if problem_type == "regression" and temperature != 1:
             rule = "`temperature` is for probabilities, which a regression does not have"

@@ -1,6 +1,5 @@
 """Texts as vectors whose similarity measures how similar the texts are."""
 
-from collections.abc import Mapping
 from typing import Any, Unpack
 
 import keras
@@ -18,10 +17,8 @@ from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.task import ServingSignature
 from bert_keras.types import (
     DenseOptions,
-    Frozen,
-    Objective,
+    EmbedderOptions,
     Pooling,
-    TaskOptions,
     Texts,
     VectorSimilarity,
     Verbose,
@@ -113,18 +110,13 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         pooling: Pooling = "mean",
         normalize: bool = True,
         projection: DenseOptions | None = None,
-        prompts: Mapping[str, str] | None = None,
-        default_prompt: str | None = None,
         similarity: VectorSimilarity = "cosine",
-        objective: Objective = "ranking",
-        frozen: Frozen | None = None,
-        **kwargs: Unpack[TaskOptions],
+        **kwargs: Unpack[EmbedderOptions],
     ) -> None:
-        settings = (objective, prompts, default_prompt, frozen)
-        super().__init__(backbone, preprocessor, *settings, **kwargs)
+        super().__init__(backbone, preprocessor, **kwargs)
         check_bool("normalize", normalize)
         self.similarity = check_choice("similarity", similarity, SIMILARITIES)
-        if frozen == "backbone" and projection is None:
+        if self.frozen == "backbone" and projection is None:
             raise ValueError(
                 "`frozen` must be None, 'embeddings' or a number of layers: all weights of an "
                 "embedder without `projection` are in its backbone. Received: 'backbone', which "

@@ -38,7 +38,6 @@ from bert_keras.tasks.task import Task
 from bert_keras.tasks.validation import dropout_of, head_for, head_settings
 from bert_keras.training.losses import PrecomputedLoss, SparseCrossentropy
 from bert_keras.types import (
-    Frozen,
     Inputs,
     Outputs,
     TaskOptions,
@@ -132,10 +131,9 @@ class TokenClassifier(Task):
         label_names: Sequence[str] | None = None,
         crf: bool = False,
         stride: int | None = None,
-        frozen: Frozen | None = None,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
-        super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
+        super().__init__(backbone, preprocessor=preprocessor, **kwargs)
         self.num_classes = check_int("num_classes", num_classes, 2, 2**16)
         self.label_names = check_label_names(label_names, num_classes)
         self.crf = bool(crf)

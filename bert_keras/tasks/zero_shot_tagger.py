@@ -32,7 +32,6 @@ from bert_keras.tasks.task import Task
 from bert_keras.tokenizers.words import join_words
 from bert_keras.training.labelled_spans import LabelledSpanF1, LabelledSpanLoss
 from bert_keras.types import (
-    Frozen,
     Inputs,
     Path,
     TaskOptions,
@@ -132,10 +131,9 @@ class ZeroShotTagger(Task):
         dropout: float = 0.1,
         label_token: str | None = None,
         separator_token: str | None = None,
-        frozen: Frozen | None = None,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
-        super().__init__(backbone, preprocessor, frozen=frozen, **kwargs)
+        super().__init__(backbone, preprocessor, **kwargs)
         self.dim = check_int("dim", backbone.hidden_dim if dim is None else dim, 2)
         self.max_width, self.max_words = check_int("max_width", max_width, 1, 256), max_words
         check_int("max_words", max_words)

@@ -148,33 +148,41 @@ class AdamW(keras.optimizers.Optimizer):
         """Creates two moments for each variable, and finds its groups by its path."""
         if self.built:
             return
-        low = self.use_ema and [v.path for v in variables if v.dtype != "float32"]
-        if low:
-            raise ValueError(
-                "`use_ema` needs weights in float32: half precision rounds away the small change "
-                f"of a step. Received: {len(low)} weights of other dtypes, such as {low[0]!r}. "
-                "Make the model with dtype='mixed_bfloat16', or leave out `use_ema` and "
-                "`ema_momentum`."
-            )
+        for variable in variables:
+            if self.use_ema and variable.dtype != "float32":
+                raise ValueError(
+                    "`use_ema` needs weights in float32: half precision rounds away the small "
+                    f"change of a step. Received: {variable.path!r} of dtype {variable.dtype}. "
+                    "Make the model with dtype='mixed_bfloat16', or leave out `use_ema` and "
+                    "`ema_momentum`."
+                )
         super().build(variables)
-        self._places = {id(variable): i for i, variable in enumerate(variables)}
-        averages = iter(own_variables(self, "average") if self.use_ema else ())
-        self._averages = [
-            None if getattr(variable, "overwrite_with_gradient", False) else next(averages, None)
-            for variable in variables
-        ]
         self._momentums, self._velocities = self.add_optimizer_variables(
             variables, ["momentum", "velocity"]
         )
-        paths = [variable.path for variable in variables]
-        undecayed = dict.fromkeys(self._undecayed, True).items()
-        self._excluded = [_first_match(undecayed, path, False) for path in paths]
-        factors = [float(_first_match(self._multipliers, path, 1.0)) for path in paths]
-        decays = [0.0 if excluded else self.weight_decay or 0.0 for excluded in self._excluded]
-        # Of each variable, the multiplier of its rate and its weight decay.
-        self._groups = list(zip(factors, decays, strict=True))
-        if self._multipliers:
-            _warn_of_unused(dict(self._multipliers), paths)
+        averages = iter(own_variables(self, "average") if self.use_ema else ())
+        self._places, self._averages, self._groups = {}, [], []
+        unused = dict(self._multipliers)
+        for place, variable in enumerate(variables):
+            self._places[id(variable)] = place
+            is_overwritten = getattr(variable, "overwrite_with_gradient", False)
+            self._averages.append(None if is_overwritten else next(averages, None))
+            multiplier, decay = 1.0, self.weight_decay or 0.0
+            for pattern, value in reversed(self._multipliers):
+                if re.search(pattern, variable.path):
+                    multiplier = float(value)
+                    unused.pop(pattern, None)
+            for pattern in self._undecayed:
+                if re.search(pattern, variable.path):
+                    decay = None
+            # The multiplier of its rate, and its weight decay; `None` where it is excluded.
+            self._groups.append((multiplier, decay))
+        if unused:
+            warnings.warn(
+                f"The learning-rate multipliers of {list(unused)} have no effect, since no "
+                f"trainable variable has a matching path. Paths look like {variables[0].path!r}.",
+                stacklevel=2,
+            )
 
     def apply(self, grads, trainable_variables=None):
         """Updates the variables, see `keras.optimizers.Optimizer.apply`."""
@@ -227,11 +235,10 @@ class AdamW(keras.optimizers.Optimizer):
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
         indices = [self._places[id(variable)] for variable in trainable_variables]
-        groups = [self._groups[i] for i in indices]
         if keras.backend.backend() == "torch":
-            self._torch_update(grads, trainable_variables, indices, groups, learning_rate)
+            self._torch_update(grads, trainable_variables, indices, learning_rate)
             return
-        scalars = self._scalars(dict.fromkeys(groups), grads, learning_rate)
+        scalars = self._scalars(dict.fromkeys(self._groups), grads, learning_rate)
         # The scalars already wait for the gradients, so whatever uses them does too.
         with after(None):
             numbered = list(zip(indices, grads, strict=True))
@@ -259,18 +266,18 @@ class AdamW(keras.optimizers.Optimizer):
         scalars = {}
         for factor, decay in groups:
             rate = ops.cast(learning_rate, "float32") * factor
-            scalars[factor, decay] = {**shared, "rate": rate, "decay": rate * decay}
+            scalars[factor, decay] = {**shared, "rate": rate, "decay": rate * (decay or 0.0)}
         return scalars
 
-    def _torch_update(self, grads, trainable_variables, indices, groups, learning_rate):
+    def _torch_update(self, grads, trainable_variables, indices, learning_rate):
         import torch
 
         weights, momentums, velocities = map(
             values, (trainable_variables, self._momentums, self._velocities)
         )
         rows = collections.defaultdict(list)
-        for gradient, weight, i, group in zip(grads, weights, indices, groups, strict=True):
-            rows[group].append((i, weight, gradient, momentums[i], velocities[i]))
+        for gradient, weight, i in zip(grads, weights, indices, strict=True):
+            rows[self._groups[i]].append((weight, gradient, momentums[i], velocities[i]))
         excess = None
         if self.global_clipnorm:
             norm = torch.nn.utils.get_total_norm(grads)
@@ -290,8 +297,8 @@ class AdamW(keras.optimizers.Optimizer):
                 grad_scale=excess,
             )
 
-    def _torch_step(self, indices, *tensors, **hyper):
-        fused.torch_step(*tensors, **hyper)
+    def _torch_step(self, *tensors, weight_decay, **hyper):
+        fused.torch_step(*tensors, weight_decay=weight_decay or 0.0, **hyper)
 
     def exclude_from_weight_decay(self, var_list=None, var_names=None):
         """Raises `ValueError`: groups are constructor arguments, so that they are saved.
@@ -382,14 +389,14 @@ class Lamb(AdamW):
 
     _has_kernel = False
 
-    def _torch_step(self, indices, *tensors, **hyper):
-        scaled = [not self._excluded[i] for i in indices]
-        fused.torch_lamb_step(*tensors, scaled=scaled, **hyper)
+    def _torch_step(self, *tensors, **hyper):
+        fused.torch_lamb_step(*tensors, **hyper)
 
     def _moved(self, i, variable, step, scalars):
-        if self._excluded[i]:
+        _, decay = self._groups[i]
+        if decay is None:
             return super()._moved(i, variable, step, scalars)
-        step = step + self._groups[i][1] * variable
+        step = step + decay * variable
         weight_norm = ops.sqrt(ops.sum(ops.square(variable)))
         step_norm = ops.sqrt(ops.sum(ops.square(step)))
         usable = ops.logical_and(weight_norm > 0, step_norm > 0)
@@ -405,24 +412,6 @@ def _check_pattern(pattern):
             "Groups of variables must be regular expressions over paths. Received: "
             f"{pattern!r}, which is malformed: {error}."
         ) from error
-
-
-def _first_match(pairs, path, default):
-    """Returns the value of the first pair whose pattern is found in a path, or the default."""
-    for pattern, value in pairs:
-        if re.search(pattern, path):
-            return value
-    return default
-
-
-def _warn_of_unused(patterns, paths):
-    unused = [p for p in patterns if not any(re.search(p, path) for path in paths)]
-    if unused:
-        warnings.warn(
-            f"The learning-rate multipliers of {unused} have no effect, since no trainable "
-            f"variable has a matching path. Paths look like {paths[0]!r}.",
-            stacklevel=2,
-        )
 
 
 def _one_minus_power(beta, steps):

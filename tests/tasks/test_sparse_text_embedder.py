@@ -29,7 +29,7 @@ shared = pytest.fixture(tiny_embedder, scope="module")
 
 
 def test_it_keeps_the_contract_of_tasks(tmp_path):
-    options = {"log_twice": True, "regularization": [0.5, 0.25], "ramp_share": 0.5}
+    options = {"log_twice": True, "regularization": [0.5, 0.25]}
     embedder = tiny_embedder(objective="triplet", **options)
     check_task(embedder, ready_inputs(3, 7), tmp_path, {"token_weights": (TEXTS,)})
 
@@ -103,7 +103,7 @@ def test_search_ranks_by_dot_products(shared):
 
 @pytest.mark.each_backend
 def test_a_penalty_that_rises_is_added_to_the_loss():
-    embedder = tiny_embedder(regularization=(0.5, 0.25), ramp_share=0.5)
+    embedder = tiny_embedder(regularization=(0.5, 0.25))
     plain = bert_keras.SparseTextEmbedder(embedder.backbone, embedder.preprocessor, False, (0, 0))
     plain.set_weights(embedder.get_weights())
     weights = embedder.predict(PAIRS, verbose=0).astype("float64")
@@ -127,7 +127,7 @@ def test_a_penalty_that_rises_is_added_to_the_loss():
     assert int(to_numpy(embedder.step_counter.state)[1]) == 7
     assert ramps == [1.0] * 3
     embedder.step_counter.state.assign(np.array([0, 1]))
-    assert float(to_numpy(embedder._ramp())) == pytest.approx((1 / 2) ** 2)
+    assert float(to_numpy(embedder._ramp())) == pytest.approx((1 / (4 / 3)) ** 2)
 
 
 def test_training_makes_texts_of_a_row_alike():
@@ -242,7 +242,6 @@ def test_folders_with_weights_for_queries_are_read_and_written(tmp_path):
         ({"query_weights": {"a": "b"}}, "must be numbers"),
         ({"regularization": 1.0}, "two numbers"),
         ({"regularization": (1.0, -1.0)}, "regularization"),
-        ({"ramp_share": 1.0}, "ramp_share"),
         ({"log_twice": 1}, "log_twice"),
         ({"head_options": {"dropout": 0}}, "head_options"),
     ],

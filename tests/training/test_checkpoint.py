@@ -224,7 +224,7 @@ def masked_lm(*family, **sizes):
 def replaced_tokens():
     sizes = {"embedding_dim": 6, "dropout": 0.1}
     detector = bert_keras.ReplacedTokenDetector(backbone("Electra", **sizes))
-    return bert_keras.ReplacedTokenDetection(masked_lm("Electra", **sizes), detector, seed=5)
+    return bert_keras.ReplacedTokenDetection(masked_lm("Electra", **sizes), detector)
 
 
 # Objective -> what is trained, the kind of rows, how they are masked.
