@@ -17,10 +17,9 @@ import safetensors.numpy
 
 from bert_keras.checks import check_choice, check_exists
 from bert_keras.engine.atomic_files import advice_for, replacing
-from bert_keras.presets.tensors import Tensors, locate, read_headers
+from bert_keras.presets.tensors import Tensors, read_tensors
 
 WEIGHTS_FILE = "model.safetensors"
-INDEX_FILE = "model.safetensors.index.json"
 
 # The format's dtypes that NumPy has, and bfloat16. `presets.tensors` imports `ml_dtypes` (a
 # dependency of Keras), which adds bfloat16 to NumPy, where the safetensors package finds it.
@@ -29,23 +28,7 @@ _DTYPES |= {f"{k[0].upper()}{n}": f"{k}{n}" for k in ("int", "uint") for n in (6
 _DTYPES["BOOL"] = "bool"
 
 
-class SafetensorsCheckpoint(Tensors):
-    """The tensors of a checkpoint by name, read through a memory map; no file stays open.
-
-    Attributes:
-        shapes: dict from tensor name to shape; using it reads no tensor.
-        metadata: dict of str, the free text in the file's header, or in that of the first shard.
-    """
-
-    def __init__(self, places, shapes, metadata):
-        super().__init__(places, shapes)
-        self.metadata = metadata
-
-    def read(self, name, place):
-        return _open(place).get_tensor(name)
-
-
-def read_safetensors(source: str | os.PathLike) -> SafetensorsCheckpoint:
+def read_safetensors(source: str | os.PathLike) -> Tensors:
     """Opens a safetensors checkpoint as a read-only mapping from tensor name to NumPy array.
 
     Args:
@@ -54,9 +37,9 @@ def read_safetensors(source: str | os.PathLike) -> SafetensorsCheckpoint:
             both exist, the single file is read.
 
     Returns:
-        A `SafetensorsCheckpoint`. Arrays have the dtype of the file (float64, float32, float16,
-        integers or bool), except that bfloat16 becomes float32, which holds each of its values
-        exactly.
+        `Tensors`, read through a memory map; no file stays open. Arrays have the dtype of the file
+        (float64, float32, float16, integers or bool), except that bfloat16 becomes float32, which
+        holds each of its values exactly.
 
     Raises:
         FileNotFoundError: there is no such file, or no checkpoint in the folder.
@@ -74,9 +57,12 @@ def read_safetensors(source: str | os.PathLike) -> SafetensorsCheckpoint:
 
     Reference: https://huggingface.co/docs/safetensors
     """
-    path = locate(pathlib.Path(source), (WEIGHTS_FILE, INDEX_FILE), "safetensors")
-    places, shapes, metadata = read_headers(path, _read_header)
-    return SafetensorsCheckpoint(places, shapes, metadata[0])
+    return read_tensors(source, WEIGHTS_FILE, _read_file)
+
+
+def read_metadata(path: str | os.PathLike) -> dict[str, str]:
+    """Returns the free text in the header of a safetensors file, `{}` for a folder."""
+    return {} if os.path.isdir(path) else _open(pathlib.Path(path)).metadata() or {}
 
 
 def write_safetensors(
@@ -115,13 +101,11 @@ def write_safetensors(
 def weights_files(folder):
     """Returns the names of the files of weights that a new checkpoint in a folder replaces."""
     shards = [path.name for path in pathlib.Path(folder).glob("model-*-of-*.safetensors")]
-    return [WEIGHTS_FILE, INDEX_FILE, *shards]
+    return [WEIGHTS_FILE, f"{WEIGHTS_FILE}.index.json", *shards]
 
 
-def _read_header(path: pathlib.Path) -> tuple[dict, dict, dict]:
-    """Returns the file and the shape of each tensor, and the free text of the header."""
-    checkpoint = _open(path)
-    shapes = {}
+def _read_file(path: pathlib.Path) -> Tensors:
+    checkpoint, shapes = _open(path), {}
     for name in checkpoint.keys():  # noqa: SIM118 (`safe_open` is not a mapping)
         tensor = checkpoint.get_slice(name)
         if tensor.get_dtype() not in _DTYPES:
@@ -131,7 +115,7 @@ def _read_header(path: pathlib.Path) -> tuple[dict, dict, dict]:
                 "float16 or bfloat16 with the library that wrote it."
             )
         shapes[name] = tuple(tensor.get_shape())
-    return dict.fromkeys(shapes, path), shapes, dict(checkpoint.metadata() or {})
+    return Tensors(shapes, lambda name: _open(path).get_tensor(name))
 
 
 def _open(path: pathlib.Path):

@@ -14,21 +14,7 @@ from bert_keras.presets.tensors import Tensors
 _INCOMPLETE = "The download is incomplete: download it again."
 
 
-class TensorFlowCheckpoint(Tensors):
-    """The tensors of a TensorFlow checkpoint by name. Each is read and verified on access."""
-
-    def __init__(self, reader, dtypes, shapes, prefix):
-        super().__init__(dtypes, shapes)
-        self._reader, self._prefix = reader, prefix
-
-    def read(self, name, place):
-        with reading(self._prefix, _INCOMPLETE):
-            if not (place.is_floating or place.is_integer or place.is_bool):
-                raise ValueError(f"A tensor must hold numbers. Received: {name!r} of {place.name}.")
-            return np.asarray(self._reader.get_tensor(name))
-
-
-def read_tf_checkpoint(prefix: str | os.PathLike) -> TensorFlowCheckpoint:
+def read_tf_checkpoint(prefix: str | os.PathLike) -> Tensors:
     """Opens a TensorFlow checkpoint as a read-only mapping from tensor name to NumPy array.
 
     Args:
@@ -36,7 +22,7 @@ def read_tf_checkpoint(prefix: str | os.PathLike) -> TensorFlowCheckpoint:
             and `bert_model.ckpt.data-00000-of-00001`.
 
     Returns:
-        A `TensorFlowCheckpoint`. Arrays have the dtype of the file, except that bfloat16 becomes
+        `Tensors`, each verified on access. Arrays have the dtype of the file, except that bfloat16 becomes
         float32, which holds each of its values exactly.
 
     Raises:
@@ -80,4 +66,12 @@ def read_tf_checkpoint(prefix: str | os.PathLike) -> TensorFlowCheckpoint:
             f"A TensorFlow checkpoint must have all its data files. Received: {index} with tensors "
             f"of {needed} bytes. Found: {found}, {size} bytes. {_INCOMPLETE}"
         )
-    return TensorFlowCheckpoint(reader, dtypes, shapes, prefix)
+
+    def read(name):
+        with reading(prefix, _INCOMPLETE):
+            kind = dtypes[name]
+            if not (kind.is_floating or kind.is_integer or kind.is_bool):
+                raise ValueError(f"A tensor must hold numbers. Received: {name!r} of {kind.name}.")
+            return np.asarray(reader.get_tensor(name))
+
+    return Tensors(shapes, read)

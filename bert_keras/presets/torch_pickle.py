@@ -9,18 +9,16 @@ Reference: https://docs.pytorch.org/docs/stable/notes/serialization.html.
 """
 
 import os
-import pathlib
 import pickle
 import re
 import zipfile
 
 from bert_keras.checks import require
 from bert_keras.engine.atomic_files import advice_for, reading
-from bert_keras.presets.tensors import Tensors, locate, read_headers
+from bert_keras.presets.tensors import Tensors, read_tensors
 from bert_keras.tokenizers.protocol_buffers import DamagedError, check_whole
 
 WEIGHTS_FILE = "pytorch_model.bin"
-INDEX_FILE = "pytorch_model.bin.index.json"
 CONVERT = (
     "If you trust its origin, convert it once with `transformers` in an isolated environment, and "
     "load the new folder: `AutoModelForPreTraining.from_pretrained(old).save_pretrained(new)`, or "
@@ -32,26 +30,7 @@ _DTYPES += ("int64", "int32", "int16", "int8", "uint8", "bool")
 _DTYPES = tuple(f"torch.{name}" for name in _DTYPES)
 
 
-class TorchCheckpoint(Tensors):
-    """The tensors of PyTorch's files by name.
-
-    Attributes:
-        num_values: int, the size of all storages. Tensors may share one.
-    """
-
-    num_values = None
-
-    def __init__(self, tensors, shapes, num_values):
-        super().__init__(tensors, shapes)
-        self.num_values = num_values
-
-    def read(self, name, place):
-        tensor = place.float() if str(place.dtype) == "torch.bfloat16" else place
-        # A copy: a backend may keep an array's memory, which is that of the file here.
-        return tensor.numpy(force=True).copy()
-
-
-def read_torch(source: str | os.PathLike) -> TorchCheckpoint:
+def read_torch(source: str | os.PathLike) -> Tensors:
     """Opens PyTorch's weights as a read-only mapping from tensor name to NumPy array.
 
     The file is mapped into memory, so that only the tensors in use occupy memory. Files from before
@@ -63,7 +42,7 @@ def read_torch(source: str | os.PathLike) -> TorchCheckpoint:
             checkpoint, `pytorch_model.bin.index.json`. If both exist, the single file is read.
 
     Returns:
-        A `TorchCheckpoint`. Arrays have the dtype of the file (float64, float32, float16, integers
+        `Tensors`. Arrays have the dtype of the file (float64, float32, float16, integers
         or bool), except that bfloat16 becomes float32, which holds each of its values exactly.
 
     Raises:
@@ -81,13 +60,10 @@ def read_torch(source: str | os.PathLike) -> TorchCheckpoint:
     kernel = checkpoint["bert.pooler.dense.weight"]  # float32 array
     ```
     """
-    path = locate(pathlib.Path(source), (WEIGHTS_FILE, INDEX_FILE), "PyTorch")
-    tensors, shapes, num_values = read_headers(path, _read_file)
-    return TorchCheckpoint(tensors, shapes, sum(num_values))
+    return read_tensors(source, WEIGHTS_FILE, _read_file)
 
 
 def _read_file(path):
-    """Returns a dict of the tensors, their shapes, and the size of all storages."""
     advice = "Or load a folder with `model.safetensors`, which needs no PyTorch"
     torch = require("torch", f"read {path}", advice=f"{advice}.")
     if torch.__version__ < "2.10":
@@ -109,7 +85,14 @@ def _read_file(path):
             if "weights_only" not in str(error):
                 raise
             raise ValueError(_explained(error, path)) from error
-    return tensors, {name: tuple(tensor.shape) for name, tensor in tensors.items()}, num_values
+
+    def read(name):
+        tensor = tensors[name]
+        tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+        # A copy: a backend may keep an array's memory, which is that of the file here.
+        return tensor.numpy(force=True).copy()
+
+    return Tensors({name: tuple(x.shape) for name, x in tensors.items()}, read, num_values)
 
 
 def _explained(error, path):

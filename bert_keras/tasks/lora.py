@@ -13,7 +13,7 @@ from bert_keras.engine.atomic_files import reading, retry_if_changed
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.presets.assign import assign, by_path, head_weights
 from bert_keras.presets.formats import peft
-from bert_keras.presets.safetensors_io import read_safetensors, write_safetensors
+from bert_keras.presets.safetensors_io import read_metadata, read_safetensors, write_safetensors
 from bert_keras.tasks.freezing import excluded_weights
 from bert_keras.types import Path
 
@@ -140,10 +140,11 @@ class AdaptedTask:
                 peft.read_adapters(self, folder)
             return
         checkpoint = read_safetensors(path)
-        self._check_lora_settings(checkpoint.metadata.get(_SETTINGS), path)
+        metadata = read_metadata(path)
+        self._check_lora_settings(metadata.get(_SETTINGS), path)
         variables = self._adapters_and_head()
         assign(variables, {p: (p, None) for p in variables}, checkpoint, source=str(path))
-        if checkpoint.metadata.get(_BASE) != self._base_crc32():
+        if metadata.get(_BASE) != self._base_crc32():
             warnings.warn(
                 f"The adapters in {path} were trained on a backbone with other weights than this "
                 "one's. On this backbone they mean little: use the preset that they began from.",

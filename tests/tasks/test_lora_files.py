@@ -7,7 +7,7 @@ from theirs import exported_model, outputs_of
 from tiny import tiny_classifier
 
 import bert_keras
-from bert_keras.presets.safetensors_io import read_safetensors, write_safetensors
+from bert_keras.presets.safetensors_io import read_metadata, read_safetensors, write_safetensors
 
 
 def test_merging_keeps_the_settings_of_the_optimizer_and_loading_finds_a_plain_task(reloaded):
@@ -87,7 +87,7 @@ def test_adapters_of_other_settings_are_refused_before_any_weight_changes(
 def test_damaged_and_foreign_files_are_refused(tmp_path):
     task, path = adapted_task(), tmp_path / "adapters"
     task.save_adapters(path)
-    tensors, metadata = dict(read_safetensors(path)), read_safetensors(path).metadata
+    tensors, metadata = dict(read_safetensors(path)), read_metadata(path)
     last = next(name for name in tensors if name.endswith("lora_b"))
     before = by_path(task.weights)
     for contents, message in (

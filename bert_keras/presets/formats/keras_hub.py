@@ -73,7 +73,7 @@ class KerasHubFolder(Checkpoint):
     @functools.cached_property
     def tensors(self):
         """The tensors of the backbone."""
-        return _H5Tensors(self.folder / WEIGHTS)
+        return _read_h5(self.folder / WEIGHTS)
 
     def _read_backbone(self, backbone):
         tensors = self.tensors
@@ -96,7 +96,7 @@ class KerasHubFolder(Checkpoint):
         path = self.folder / TASK_WEIGHTS
         if not (self._is_of(task_class_name) and path.is_file()):
             return self.tensors.only(())
-        tensors = _H5Tensors(path)
+        tensors = _read_h5(path)
         # Once the task was compiled, the file also has the optimizer's state.
         return tensors.only(name for name in tensors if not name.startswith("optimizer/"))
 
@@ -156,43 +156,39 @@ def without_first(name):
     return name.replace("_0/", "/")
 
 
-class _H5Tensors(Tensors):
-    """The arrays of a Keras weights file by path.
+def _read_h5(file):
+    """Returns the arrays of a Keras weights file by path.
 
     Whatever Keras's version, paths begin with `layers` and have no leading underscores.
     """
+    check_exists(file, "A preset folder must hold its weights file", exists=os.path.isfile)
+    places, shapes = {}, {}
 
-    def __init__(self, file):
-        super().__init__({}, {})
-        check_exists(file, "A preset folder must hold its weights file", exists=os.path.isfile)
-        self._file = file
-        with _opened(file) as opened:
-            # `visititems` does not follow links, neither within the file nor to other files.
-            opened.visititems(self._add)
-
-    def _add(self, name, item):
-        file = self._file
+    def add(name, item):
         if not isinstance(item, h5py.Dataset):
             return
         if item.is_virtual or item.external:
             raise ValueError(f"{file} takes {name!r} from another file, which is not allowed.")
         if item.nbytes > file.stat().st_size:  # Values that are not stored would be read as 0.
             raise ValueError(f"{file} does not have all values of {name!r}, {item.shape}.")
-        canonical = _canonical(name)
         # Before Keras 3 the first part had another name.
-        canonical = canonical.replace("layer_checkpoint_dependencies/", "layers/", 1)
-        if canonical in self._places:
-            rule = f"{file} must hold each weight once. Received: two of {canonical!r}"
+        path = _canonical(name).replace("layer_checkpoint_dependencies/", "layers/", 1)
+        if path in places:
+            rule = f"{file} must hold each weight once. Received: two of {path!r}"
             raise ValueError(f"{rule}. Download or save the preset again.")
-        self._places[canonical] = name
-        self.shapes[canonical] = item.shape or ()
+        places[path], shapes[path] = name, item.shape or ()
 
-    def read(self, name, place):
-        with _opened(self._file) as opened:
-            array = np.asarray(opened[place][()])
-            if array.dtype.itemsize == 2 and opened[place].attrs.get("dtype") == "bfloat16":
-                array = array.view(ml_dtypes.bfloat16)
-        return array
+    def read(path):
+        with _opened(file) as opened:
+            item = opened[places[path]]
+            array, dtype = np.asarray(item[()]), item.attrs.get("dtype")
+        is_bfloat16 = array.dtype.itemsize == 2 and dtype == "bfloat16"
+        return array.view(ml_dtypes.bfloat16) if is_bfloat16 else array
+
+    with _opened(file) as opened:
+        # `visititems` does not follow links, neither within the file nor to other files.
+        opened.visititems(add)
+    return Tensors(shapes, read)
 
 
 @contextlib.contextmanager
