@@ -15,13 +15,14 @@ from bert_keras.presets.assign import by_path, head_weights, warn
 from bert_keras.presets.families import head_class_name, record_of, records
 from bert_keras.presets.formats import keras_hub as names
 from bert_keras.presets.formats.checkpoint import (
-    check_have_place,
+    POOLER,
     check_head,
     refuse,
+    tensors_of,
     written_config,
 )
 from bert_keras.presets.model_card import write_card
-from bert_keras.presets.name_map import expand, transformed_back
+from bert_keras.presets.name_map import expand
 from bert_keras.presets.safetensors_io import weights_files
 from bert_keras.tokenizers.keras_hub_settings import ASSETS
 from bert_keras.tokenizers.tokenizer_files import TOKENIZER_FILES
@@ -134,7 +135,7 @@ def _serialized(class_name, config):
 def _backbone_tensors(record, backbone, task):
     rows = expand(record.rows, names.KINDS, **record.counts_of(backbone))
     variables = by_path(backbone.weights)
-    left_out = [p for p in variables if p not in rows and p.startswith(record.optional)]
+    left_out = [p for p in variables if p not in rows and p.startswith(POOLER)]
     if left_out and task is None:
         warn(f"{_THERE} has no place for {left_out}, which are left out: it has no pooler here.")
     written = {path: variable for path, variable in variables.items() if path not in left_out}
@@ -144,15 +145,12 @@ def _backbone_tensors(record, backbone, task):
 
 def _tensors(variables, rows, backbone):
     """Returns the variables' values as KerasHub's arrays, by their paths in a weights file."""
-    check_have_place(variables, rows, _THERE, "Use `save_to_preset`.")
-    tensors = {}
-    for path, variable in variables.items():
-        name, transform = rows[path]
-        array = keras.ops.convert_to_numpy(variable.value)
-        # HDF5 has no bfloat16.
-        array = array.astype("float32") if array.dtype == ml_dtypes.bfloat16 else array
-        tensors[names.without_first(name)] = transformed_back(array, transform, backbone.num_heads)
-    return tensors
+    found = tensors_of(variables, rows, _THERE, "Use `save_to_preset`.", backbone.num_heads)
+    # HDF5 has no bfloat16.
+    return {
+        names.without_first(name): x.astype("float32") if x.dtype == ml_dtypes.bfloat16 else x
+        for name, x in found.items()
+    }
 
 
 def _task_arguments(task, head):

@@ -3,14 +3,14 @@
 import sys
 import warnings
 
+import keras
+
 from bert_keras.engine.atomic_files import PACKAGE
 from bert_keras.engine.variable_paths import relative_path
 from bert_keras.presets.name_map import transformed, transformed_shape
 
 
-def assign(
-    variables, names, tensors, *, optional=(), unread=(), left_out=(), source="the checkpoint"
-):
+def assign(variables, names, tensors, optional=(), left_out=(), source="the checkpoint"):
     """Assigns every variable its tensor after checking that all names and shapes fit.
 
     Args:
@@ -18,8 +18,6 @@ def assign(
         names: dict, our path -> `(tensor name, transform)`. See `name_map.expand`.
         tensors: `tensors.Tensors`, the checkpoint.
         optional: prefixes of our paths that may keep their initial values; a warning lists them.
-        unread: prefixes of our paths that may keep their initial values without a warning, since
-            nothing reads them.
         left_out: names of tensors of the checkpoint that belong to no variable; a warning lists
             them.
         source: str, the name of the checkpoint in messages.
@@ -30,7 +28,7 @@ def assign(
     """
     sources = {path: names[path] for path in variables if path in names}
     missing = [path for path in variables if path not in names or sources[path][0] not in tensors]
-    required = [path for path in missing if not path.startswith((*optional, *unread))]
+    required = [path for path in missing if not path.startswith(tuple(optional))]
     used_names = {name for name, _ in sources.values()}
     unused = [name for name in tensors if name not in used_names]
     mismatches = []
@@ -56,9 +54,9 @@ def assign(
                 what = f"{name!r} of dtype {array.dtype} in {source}"
                 raise ValueError(f"Weights must be floats. Received: {what}. Save it unquantized.")
             variables[path].assign(transformed(array, transform))
-    if initial := [path for path in missing if not path.startswith(tuple(unread))]:
-        is_head, listed = all(path.startswith("head/") for path in initial), ", ".join(initial)
-        if is_head and len(initial) == len(variables):
+    if missing:
+        is_head, listed = all(path.startswith("head/") for path in missing), ", ".join(missing)
+        if is_head and len(missing) == len(variables):
             what = f"no head for this task: {listed} start at random. Train them with `fit`."
         else:
             what = (
@@ -89,6 +87,11 @@ def warn(message, category=UserWarning):
 def by_path(weights):
     """Returns a dict of weights by relative path."""
     return {relative_path(weight): weight for weight in weights}
+
+
+def arrays_of(weights):
+    """Returns the values of a dict of variables as NumPy arrays."""
+    return {path: keras.ops.convert_to_numpy(weight.value) for path, weight in weights.items()}
 
 
 def head_weights(task):

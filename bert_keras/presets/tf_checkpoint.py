@@ -22,8 +22,8 @@ def read_tf_checkpoint(prefix: str | os.PathLike) -> Tensors:
             and `bert_model.ckpt.data-00000-of-00001`.
 
     Returns:
-        `Tensors`, each verified on access. Arrays have the dtype of the file, except that bfloat16 becomes
-        float32, which holds each of its values exactly.
+        `Tensors`, each verified on access. Arrays have the dtype of the file, except that bfloat16
+        becomes float32, which holds each of its values exactly.
 
     Raises:
         ImportError: TensorFlow is not installed.

@@ -11,7 +11,7 @@ import numpy as np
 from bert_keras.checks import refuse_options
 from bert_keras.engine.atomic_files import reading, retry_if_changed
 from bert_keras.models.adapters import DEFAULT_TARGETS
-from bert_keras.presets.assign import assign, by_path, head_weights
+from bert_keras.presets.assign import arrays_of, assign, by_path, head_weights
 from bert_keras.presets.formats import peft
 from bert_keras.presets.safetensors_io import read_metadata, read_safetensors, write_safetensors
 from bert_keras.tasks.freezing import excluded_weights
@@ -114,10 +114,7 @@ class AdaptedTask:
         if base is not None:
             peft.write_adapters(self, path, base)
             return
-        tensors = {
-            name: keras.ops.convert_to_numpy(weight)
-            for name, weight in self._adapters_and_head().items()
-        }
+        tensors = arrays_of(self._adapters_and_head())
         settings = json.dumps(self._lora_settings(), ensure_ascii=False)
         write_safetensors(path, tensors, metadata={_SETTINGS: settings, _BASE: self._base_crc32()})
 

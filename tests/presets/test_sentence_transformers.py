@@ -1,6 +1,5 @@
 """Folders of sentence-transformers give the vectors that its modules give."""
 
-import ast
 import json
 import shutil
 
@@ -295,16 +294,16 @@ def test_each_of_two_encoders_loads_from_a_folder_that_lists_its_modules(tmp_pat
     # `pooling` and `normalize` replace modules, but not the choice of an encoder.
     for source in (both, *(both / f"{kind}_0_Transformer" for kind in expected)):
         for options in ({}, {"pooling": "mean", "normalize": True}):
-            with pytest.raises(ValueError, match=r"types and paths are \{") as refusal:
+            with pytest.raises(
+                ValueError, match=r"lists that one's modules\. router_config"
+            ) as wrong:
                 bert_keras.TextEmbedder.from_preset(source, **options)
-            assert "damaged" not in str(refusal.value)
+            assert "damaged" not in str(wrong.value)
     # A task with a new head may begin with either encoder, and is told which one it has.
     with pytest.warns(UserWarning, match="document_0_Transformer', .*The first is read"):
         bert_keras.TextClassifier.from_preset(both, num_classes=2)
-    for kind, modules in ast.literal_eval(
-        str(refusal.value).partition("paths are ")[2][:-1]
-    ).items():
-        list_modules(both, *modules)
+    for kind, paths in structure.items():
+        list_modules(both, *((path.rpartition("_")[2], path) for path in paths), *after)
         embedder = bert_keras.TextEmbedder.from_preset(both)
         np.testing.assert_allclose(embedder.embed(TEXTS), expected[kind], atol=1e-6)
 

@@ -49,14 +49,13 @@ HUGGING_FACE = Record(
     config={
         **{theirs: ours for theirs, ours in bert.SIZES.items() if ours != "num_layers"},
         **bert.TABLE_SIZES,
-        "layer_norm_eps": "layer_norm_epsilon",
         "embedding_size": "embedding_dim",
         "num_hidden_groups": "num_groups",
         _INNER: "num_inner_layers",
     },
     activation=("hidden_act", bert.ACTIVATIONS),
     fields=(Field("num_layers", _read_depth, _write_passes),),
-    allowed={**bert.ALLOWED, "is_decoder": (False,)},
+    allowed=bert.ALLOWED,
     defaults={"hidden_act": "gelu_new", _INNER: 1},
     rows=(
         *bert.ROWS[:4],
@@ -92,7 +91,7 @@ _SCOPES = {
 }
 TF1 = bert.TF1._replace(
     backbone=HUGGING_FACE.backbone,
-    config={k: v for k, v in HUGGING_FACE.config.items() if k != "layer_norm_eps"},
+    config=HUGGING_FACE.config,
     fields=HUGGING_FACE.fields,
     rows=bert.scopes(
         (
@@ -116,7 +115,6 @@ KERAS_HUB = Record(
         **bert.HUB_SIZES,
         **{name: name for name in ("embedding_dim", "num_segments")},
     },
-    activation=None,
     fields=bert.HUB_FIELDS,
     fixed={**bert.HUB_FIXED, **dict.fromkeys(_HUB_ONE.values(), 1)},
     allowed=dict.fromkeys(_HUB_ONE, (1,)),
@@ -127,7 +125,6 @@ KERAS_HUB = Record(
         ("pooler/dense", "layers/dense_1", "dense"),
     ),
     counts={},
-    optional=(),
     heads=of_tasks(
         masked_tokens=bert.hub_masked_lm("gelu_tanh"),
         sequence=bert.hub_text_classifier(bert.HUB_POOLED, bert.POOLER),

@@ -17,6 +17,7 @@ SIZES = {
     "hidden_dropout_prob": "dropout",
     "attention_probs_dropout_prob": "attention_dropout",
     "initializer_range": "initializer_range",
+    "layer_norm_eps": "layer_norm_epsilon",
 }
 TABLE_SIZES = {"max_position_embeddings": "max_sequence_length", "type_vocab_size": "num_segments"}
 # Where several names mean one activation, exports use the first.
@@ -30,7 +31,9 @@ ACTIVATIONS = {
     "swish": "silu",
     "tanh": "tanh",
 }
-ALLOWED = {"position_embedding_type": ("absolute",), "add_cross_attention": (False, None)}
+_ALLOWED = {"position_embedding_type": ("absolute",), "add_cross_attention": (False, None)}
+# Of families that are encoders only.
+ALLOWED = {**_ALLOWED, "is_decoder": (False,)}
 
 
 def block_rows(theirs, parts):
@@ -117,9 +120,9 @@ _NEXT_SENTENCE = Head(
 HUGGING_FACE = Record(
     backbone=BACKBONE,
     names={"bert": "Bert"},
-    config={**SIZES, **TABLE_SIZES, "layer_norm_eps": "layer_norm_epsilon", "is_decoder": "causal"},
+    config={**SIZES, **TABLE_SIZES, "is_decoder": "causal"},
     activation=("hidden_act", ACTIVATIONS),
-    allowed=ALLOWED,
+    allowed=_ALLOWED,
     rows=ROWS,
     prefix="bert.",
     heads=of_tasks(
@@ -156,7 +159,7 @@ _NEXT_SENTENCE_TF1 = Head((("head/dense", "cls/seq_relationship/output", "by_han
 TF1 = Record(
     backbone=BACKBONE,
     names={},
-    config={**SIZES, **TABLE_SIZES},
+    config=SIZES | TABLE_SIZES,
     # "gelu" is the tanh approximation, as in `modeling.gelu`; Hugging Face's is the exact one.
     activation=("hidden_act", {"gelu": "gelu_tanh"} | {n: n for n in ("relu", "tanh", "linear")}),
     rows=scopes(ROWS, "bert/"),
@@ -251,11 +254,9 @@ KERAS_HUB = Record(
     backbone=BACKBONE,
     names={"BertBackbone": "Bert"},
     config={**HUB_SIZES, "num_segments": "num_segments"},
-    activation=None,
     fields=HUB_FIELDS,
     fixed={**HUB_FIXED, "causal": False},
     rows=(*HUB_EMBEDDINGS, ("pooler/dense", "layers/dense", "dense"), *HUB_BLOCKS),
-    optional=(),
     heads=of_tasks(
         masked_tokens=hub_masked_lm("gelu"),
         sequence=hub_text_classifier(HUB_POOLED, POOLER),

@@ -73,7 +73,6 @@ HUGGING_FACE = Record(
         "conv_act": "convolution_activation",
         "conv_kernel_size": "convolution_size",
         "embedding_size": "embedding_dim",
-        "layer_norm_eps": "layer_norm_epsilon",
         "relative_attention": "relative_attention",
         "share_att_key": "share_projections",
         "type_vocab_size": "num_segments",
@@ -120,7 +119,6 @@ HUGGING_FACE = Record(
             },
         ),
     ),
-    optional=(),
     prefix="deberta.",
     heads=of_tasks(
         masked_tokens=bert.MASKED_LM._replace(tied=bert.MASKED_LM.tied | _RELEASED),

@@ -41,7 +41,6 @@ HUGGING_FACE = Record(
         *(row for row in bert.ROWS[:4] if "segment" not in row[0]),
         *bert.block_rows("transformer.layer.{i}", _LAYER),
     ),
-    optional=(),
     prefix="distilbert.",
     heads=of_tasks(
         masked_tokens=bert.masked_lm(
@@ -63,11 +62,9 @@ KERAS_HUB = Record(
     backbone=HUGGING_FACE.backbone,
     names={"DistilBertBackbone": "DistilBert"},
     config=bert.HUB_SIZES,
-    activation=None,
     fields=bert.HUB_FIELDS,
     fixed={"activation": "gelu", "layer_norm_epsilon": 1e-12},
     rows=(*bert.HUB_TOKENS_AND_POSITIONS, *bert.HUB_BLOCKS),
-    optional=(),
     heads=of_tasks(
         masked_tokens=bert.hub_masked_lm("gelu"),
         sequence=bert.hub_text_classifier(bert.HUB_HIDDEN, _OPTIONS),

@@ -15,16 +15,10 @@ _OPTIONS = {"pooling": "cls", "hidden_activation": "gelu"}
 HUGGING_FACE = Record(
     backbone="bert_keras>ElectraBackbone",
     names={"electra": "Electra"},
-    config={
-        **bert.SIZES,
-        **bert.TABLE_SIZES,
-        "embedding_size": "embedding_dim",
-        "layer_norm_eps": "layer_norm_epsilon",
-    },
+    config={**bert.SIZES, **bert.TABLE_SIZES, "embedding_size": "embedding_dim"},
     activation=("hidden_act", bert.ACTIVATIONS),
     allowed={
         **bert.ALLOWED,
-        "is_decoder": (False,),
         # For multiple choice.
         "summary_type": ("first",),
         "summary_use_proj": (True,),
@@ -35,7 +29,6 @@ HUGGING_FACE = Record(
         *(row for row in bert.ROWS if not row[0].startswith("pooler")),
         ("embeddings/projection", "embeddings_project", "dense"),
     ),
-    optional=(),
     prefix="electra.",
     heads=of_tasks(
         masked_tokens=bert.masked_lm(
@@ -89,7 +82,6 @@ KERAS_HUB = Record(
         "embedding_dim": "embedding_dim",
         "num_segments": "num_segments",
     },
-    activation=None,
     fields=bert.HUB_FIELDS,
     fixed={"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12},
     rows=(
@@ -97,7 +89,6 @@ KERAS_HUB = Record(
         ("embeddings/projection", "layers/dense", "dense"),
         *bert.HUB_BLOCKS,
     ),
-    optional=(),
     heads={},
     tables=Tables(_without_pooler, _with_pooler),
     tokenizers={"Electra": "WordPiece"},

@@ -17,7 +17,6 @@ HUGGING_FACE = nomic.HUGGING_FACE._replace(
     fields=(*nomic.FIELDS, Field("has_pooler", lambda config: True)),
     defaults=_DEFAULTS,
     rows=(*nomic.rows(("fc1", "fc2")), roberta.HUGGING_FACE.rows[-1]),
-    optional=("pooler/",),
     prefix="roberta.",
     heads={k: x for k, x in roberta.HUGGING_FACE.heads.items() if k != TASKS["choice"]},
     tables=nomic.HUGGING_FACE.tables,

@@ -132,7 +132,6 @@ HUGGING_FACE = Record(
         ("encoder/layer_{i}/feed_forward/output", "layers.{i}.mlp.Wo", "kernel"),
         ("encoder/final_norm", "final_norm", "scale"),
     ),
-    optional=(),
     prefix="model.",
     heads=of_tasks(
         masked_tokens=Head(

@@ -25,7 +25,7 @@ _LAYER = {
 HUGGING_FACE = Record(
     backbone="bert_keras>MPNetBackbone",
     names={"mpnet": "MPNet"},
-    config={**bert.SIZES, "layer_norm_eps": "layer_norm_epsilon"},
+    config=bert.SIZES,
     activation=("hidden_act", bert.ACTIVATIONS),
     fields=(
         Field(
@@ -36,7 +36,6 @@ HUGGING_FACE = Record(
     ),
     allowed={
         **bert.ALLOWED,
-        "is_decoder": (False,),
         "pad_token_id": (1,),
         "relative_attention_num_buckets": (32,),
         "type_vocab_size": (1, 0),

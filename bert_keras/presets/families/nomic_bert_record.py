@@ -14,7 +14,6 @@ from bert_keras.presets.families import bert_record as bert
 from bert_keras.presets.families.record import Field, Record, Tables, of_tasks
 
 BACKBONE = "bert_keras>NomicBertBackbone"
-SIZES = {**bert.SIZES, **bert.TABLE_SIZES, "layer_norm_eps": "layer_norm_epsilon"}
 _POSITIONS, _THETA = "max_position_embeddings", "rope_theta"
 # A layer of ours -> the layers of transformers that are joined in it, in order.
 _JOINED = {
@@ -169,13 +168,12 @@ _MASKED_LM = "cls.predictions"
 HUGGING_FACE = Record(
     backbone=BACKBONE,
     names={"nomic_bert": "NomicBert"},
-    config=SIZES,
+    config=bert.SIZES | bert.TABLE_SIZES,
     activation=("hidden_act", bert.ACTIVATIONS),
     fields=FIELDS,
     fixed={"has_biases": False, "is_gated": True, "has_pooler": False},
     defaults={"hidden_act": "silu", _POSITIONS: 2048, _THETA: 1000.0},
     rows=rows(("gate_up_proj", "down_proj"), ("_proj",)),
-    optional=(),
     prefix="nomic_bert.",
     heads=of_tasks(
         masked_tokens=bert.masked_lm(

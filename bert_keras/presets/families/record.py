@@ -112,7 +112,6 @@ class Record(NamedTuple):
         defaults: dict, their key -> the default of their config, where ours differs.
         rows: those of the backbone, see `name_map`.
         counts: dict, letter in the rows -> attribute of the backbone that counts its numbers.
-        optional: prefixes of our paths that a checkpoint may lack, with a warning.
         prefix: what the names of the backbone's tensors begin with in a checkpoint with a head.
         heads: dict, class name of our task -> `Head`, the more specific first; see `of_tasks`.
         tables: `Tables`, if some tensors do not correspond to one of ours each; or `None`.
@@ -127,15 +126,14 @@ class Record(NamedTuple):
     backbone: str
     names: dict
     config: dict
-    activation: tuple
     rows: tuple
     heads: dict
+    activation: tuple | None = None
     fields: tuple = ()
     fixed: Mapping = _EMPTY
     allowed: Mapping = _EMPTY
     defaults: Mapping = _EMPTY
     counts: Mapping = MappingProxyType({"i": "num_layers"})
-    optional: tuple[str, ...] = ("pooler/",)
     prefix: str = ""
     tables: Tables | None = None
     native: Callable = dict

@@ -49,15 +49,10 @@ TEXT_CLASSIFIER = bert.TEXT_CLASSIFIER._replace(
 HUGGING_FACE = Record(
     backbone="bert_keras>RobertaBackbone",
     names={"roberta": "Roberta", "xlm-roberta": "XLMRoberta", "camembert": "Camembert"},
-    config={
-        **bert.SIZES,
-        "type_vocab_size": "num_segments",
-        "layer_norm_eps": "layer_norm_epsilon",
-        "pad_token_id": "padding_id",
-    },
+    config={**bert.SIZES, "type_vocab_size": "num_segments", "pad_token_id": "padding_id"},
     activation=("hidden_act", bert.ACTIVATIONS),
     fields=(Field("max_sequence_length", _read_positions, _write_positions),),
-    allowed={**bert.ALLOWED, "is_decoder": (False,)},
+    allowed=bert.ALLOWED,
     defaults={
         "layer_norm_eps": 1e-12,
         "max_position_embeddings": 512,
@@ -109,7 +104,6 @@ KERAS_HUB = Record(
     backbone=HUGGING_FACE.backbone,
     names={"RobertaBackbone": "Roberta", "XLMRobertaBackbone": "XLMRoberta"},
     config=bert.HUB_SIZES,
-    activation=None,
     fields=bert.HUB_FIELDS,
     fixed={"activation": "gelu", "layer_norm_epsilon": 1e-5, "padding_id": 1, "num_segments": 1},
     rows=(

@@ -11,8 +11,8 @@ An opened preset has
   tensors;
 - `task_class(cls)`: `cls`, or the user's subclass of it whose task the preset holds;
 - `task_name()`: the registered name of the task whose head the preset has, or `None`;
-- `task_arguments(task, chosen=())`: the constructor arguments that the preset has for a task, given
-  as its class or the class's name; arguments that the user has `chosen` need not be read;
+- `task_arguments(task, chosen=())`: the constructor arguments that the preset has for a task's
+  class; arguments that the user has `chosen` need not be read;
 - `max_length(task)`: the longest sequence that the preset sets for a task, or `None`;
 - `pooling_of_new_head(task, has_weights)`: the pooling that suits a head which the preset lacks, or
   `None` for that of the family;
@@ -26,14 +26,18 @@ import re
 import keras
 
 from bert_keras.checks import check_choice, check_number
-from bert_keras.engine.atomic_files import reading
+from bert_keras.engine.atomic_files import reading, replacing_files, write_json
 from bert_keras.engine.size_limit import parameter_budget
-from bert_keras.presets.assign import assign, by_path, head_weights
+from bert_keras.presets.assign import arrays_of, assign, by_path, head_weights
 from bert_keras.presets.families import head_class_name
 from bert_keras.presets.families.record import Head
-from bert_keras.presets.name_map import expand, transformed_shape
+from bert_keras.presets.model_card import write_card
+from bert_keras.presets.name_map import expand, transformed_back, transformed_shape
+from bert_keras.presets.safetensors_io import WEIGHTS_FILE, weights_files, write_safetensors
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
+# What the paths of a pooler begin with. A checkpoint may lack it, with a warning.
+POOLER = "pooler/"
 # The values that a config may have for a head's pooling.
 POOLINGS = ("cls", "mean")
 # Arguments of `Head.inferred` that some tasks do not take.
@@ -127,7 +131,7 @@ class Checkpoint(Preset):
     """A folder of another library, which is read with the family's record.
 
     A subclass defines `tensors` and `kinds` (see `name_map`), and whatever its format does in
-    another way: `_read_backbone`, `_read_head`, `_is_of`, and how to infer a head's arguments.
+    another way: `_read_head`, `_is_of`, and how to infer a head's arguments.
     """
 
     def __init__(self, folder, config, path, name, record):
@@ -183,23 +187,20 @@ class Checkpoint(Preset):
             ValueError: a file is damaged, or a name or a shape does not fit. The message lists both
                 sides, and no weight was changed.
         """
-        is_read = task is None or task.reads_pooled_output
-        tensors, ignorable = self._read_backbone(backbone), self._ignorable_head_tensors(task)
-        left_out = [name for name in self.tensors if name not in tensors and name not in ignorable]
+        modules = {_module(theirs) for _, theirs, *_ in self.record.rows}
+        tensors = self.tensors.only(name for name in self.tensors if _module(name) in modules)
+        left_out = sorted(self.tensors.keys() - tensors.keys() - self._ignorable_head_tensors(task))
         if self.record.tables is not None:
             tensors = self.record.tables.read(tensors, backbone, self.config)
         names = self._expanded(self.record.rows, **self.record.counts_of(backbone))
+        variables = weights_of(backbone)
+        pooler = {path: name for path, (name, _) in names.items() if path.startswith(POOLER)}
         if backbone.pooler is None:  # Because the user asked for none, or the family has none.
-            spare = {name for path, (name, _) in names.items() if path.startswith("pooler/")}
-            tensors = tensors.only(name for name in tensors if name not in spare)
-        assign(
-            weights_of(backbone),
-            names,
-            tensors,
-            left_out=left_out,
-            source=self.source,
-            **{"optional" if is_read else "unread": self.record.optional},
-        )
+            tensors = tensors.only(name for name in tensors if name not in pooler.values())
+        elif task is not None and not task.reads_pooled_output:
+            absent = {p for p in variables if p.startswith(POOLER) and pooler.get(p) not in tensors}
+            variables = {path: x for path, x in variables.items() if path not in absent}
+        assign(variables, names, tensors, (POOLER,), left_out, self.source)
 
     def task_name(self):
         """Returns the registered name of the task whose head the checkpoint has, or `None`."""
@@ -209,11 +210,10 @@ class Checkpoint(Preset):
     def task_arguments(self, task, chosen=()):
         """Returns a task's arguments in the checkpoint, such as labels, problem type, dropout."""
         kind = head_class_name(task, self.record.heads)
-        head = self.record.heads.get(kind)
-        if head is None or not self._has_head(kind):
+        if not self._has_head(kind):
             return {}
-        takes = task.takes if isinstance(task, type) else (lambda names: False)
-        names = [name for name in head.inferred if name not in _OPTIONAL or takes([name])]
+        head = self.record.heads[kind]
+        names = [name for name in head.inferred if name not in _OPTIONAL or task.takes([name])]
         arguments = {name: getattr(self, f"_{name}")(head) for name in names}
         if "pooling" in head.options:
             options = dict(head.options)
@@ -232,7 +232,7 @@ class Checkpoint(Preset):
             has_weights: bool, whether weights are loaded.
         """
         head = self.record.heads.get(head_class_name(task, self.record.heads), Head())
-        rows = [row for row in self.record.rows if row[0].startswith("pooler/")]
+        rows = [row for row in self.record.rows if row[0].startswith(POOLER)]
         if not (has_weights and rows) or head.options.get("pooling", "pooler") != "pooler":
             return None
         names = [name for name, _ in self._expanded(rows).values()]
@@ -273,11 +273,6 @@ class Checkpoint(Preset):
 
     # By default `self.tensors` holds backbone and head, under the record's names.
 
-    def _read_backbone(self, backbone):
-        """Returns the tensors of the backbone: those in the modules that the rows name."""
-        modules = {_module(theirs) for _, theirs, *_ in self.record.rows}
-        return self.tensors.only(name for name in self.tensors if _module(name) in modules)
-
     def _read_head(self, task_class_name, names):
         """Returns the tensors in `names`."""
         return self.tensors.only(name for name, _ in names.values())
@@ -288,14 +283,11 @@ class Checkpoint(Preset):
         The tensors are those of the task's own head, and of heads without which the encoder is of
         use too.
         """
-        own = task and head_class_name(task, self.record.heads)
-        heads = {
-            kind: head
-            for kind, head in self.record.heads.items()
-            if kind == own or not head.changes_the_encoder
-        }
-        found = {name for task in heads for name, _ in self._head_names(task).values()}
-        return found.union(*(head.tied for head in heads.values()))
+        own, found = task and head_class_name(task, self.record.heads), set()
+        for kind, head in self.record.heads.items():
+            if kind == own or not head.changes_the_encoder:
+                found |= {*head.tied, *(name for name, _ in self._head_names(kind).values())}
+        return found
 
     # Arguments of a head, see `Head.inferred`
 
@@ -379,20 +371,53 @@ def check_head(task, head, library):
             )
 
 
-def check_have_place(paths, names, library, advice):
-    """Raises `ValueError` if another library has no counterpart of some of our weights.
+def tensors_of(variables, names, library, advice, num_heads=None):
+    """Returns the values of variables as tensors of another library, the inverse of `assign`.
 
     Args:
-        paths: iterable of str, our paths.
-        names: collection of the paths that have a counterpart.
+        variables: dict, our path -> variable.
+        names: dict, our path -> `(tensor name, transform)`. See `name_map.expand`.
         library: str, the other library, or its class, for the message.
         advice: str, what to do; the last sentence of the message.
+        num_heads: int, see `name_map.transformed_back`.
+
+    Raises:
+        ValueError: the library has no counterpart of some variables.
     """
-    if without_place := [path for path in paths if path not in names]:
+    if without_place := [path for path in variables if path not in names]:
         raise ValueError(
             f"{library} has no place for these weights: {without_place}. Without them the model "
             f"would answer differently. {advice}"
         )
+    tensors = {}
+    for path, array in arrays_of(variables).items():
+        name, transform = names[path]
+        tensors[name] = transformed_back(array, transform, num_heads)
+    return tensors
+
+
+def write_folder(folder, model, tensors, configs, tokenizer, stale, library, code="", more=None):
+    """Writes the files of a model into a folder, all or on an error none.
+
+    Args:
+        folder: str or path, made when missing.
+        model: the backbone or task that the card describes.
+        tensors: dict, name -> array.
+        configs: dict, name of a file -> its JSON value.
+        tokenizer: a `Tokenizer`, or `None`.
+        stale: names of files to remove if there is no new one.
+        library, code: see `write_card`.
+        more: function of the new folder that adds files, or `None`.
+    """
+    with replacing_files(folder, stale=(*weights_files(folder), *stale)) as new:
+        write_safetensors(new / WEIGHTS_FILE, tensors)
+        for name, value in configs.items():
+            write_json(new / name, value)
+        if tokenizer is not None:
+            tokenizer.save(new, getattr(model, "backbone", model).input_names)
+        if more is not None:
+            more(new)
+        write_card(new, model, folder, library, code)
 
 
 def refuse(what, known, library, advice="Export the backbone instead."):

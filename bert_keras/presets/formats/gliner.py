@@ -9,22 +9,18 @@ Reference: https://github.com/urchade/GLiNER, `gliner/config.py` and `gliner/mod
 
 import functools
 
-import keras
 import numpy as np
 import tokenizers
 
 from bert_keras.checks import check_choice, check_int
-from bert_keras.engine.atomic_files import read_json, replacing_files, write_json
+from bert_keras.engine.atomic_files import read_json
 from bert_keras.engine.quantized import check_not_quantized
-from bert_keras.presets.assign import assign, by_path, head_weights
+from bert_keras.presets.assign import arrays_of, assign, head_weights
 from bert_keras.presets.families import head_class_name, record_of
-from bert_keras.presets.families.record import Head
-from bert_keras.presets.formats.checkpoint import refuse, written_config
-from bert_keras.presets.formats.huggingface import KINDS, HuggingFaceFolder, named_tensors
-from bert_keras.presets.model_card import write_card
+from bert_keras.presets.formats.checkpoint import refuse, write_folder, written_config
+from bert_keras.presets.formats.huggingface import KINDS, HuggingFaceFolder, backbone_tensors
 from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.resolve import HUGGING_FACE, download
-from bert_keras.presets.safetensors_io import WEIGHTS_FILE, weights_files, write_safetensors
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.tokenizer_files import (
     TOKENIZER_FILE,
@@ -268,15 +264,10 @@ def write(task, folder):
     encoder = {"model_type": next(iter(record.names))}
     encoder |= written_config(record, backbone, "GLiNER")
     encoder["pad_token_id"] = tokenizer.pad_token_id
-    of_backbone, _ = named_tensors(record, Head(), backbone, by_path(backbone.weights), "AutoModel")
+    of_backbone = backbone_tensors(record, backbone, "GLiNER")
     tensors = {_ENCODER + name: array for name, array in of_backbone.items()}
-    arrays = {
-        path: keras.ops.convert_to_numpy(weight.value)
-        for path, weight in head_weights(task).items()
-    }
-    for path, (name, transform) in expand(_rows_of(task), _KINDS).items():
-        if path in arrays:
-            tensors[name] = transformed(arrays[path], transform)
+    arrays, names = arrays_of(head_weights(task)), expand(_rows_of(task), _KINDS)
+    tensors |= {n: transformed(arrays[path], x) for path, (n, x) in names.items() if path in arrays}
     tensors |= _split(arrays, task)
     settings = task.answer_settings()
     config = {
@@ -299,9 +290,6 @@ def write(task, folder):
         "num_rnn_layers": int(task.lstm),
     }
     code = 'import gliner\n\nmodel = gliner.GLiNER.from_pretrained(".")'
-    stale = (*weights_files(folder), *TOKENIZER_FILES, "config.json", "task.json", "modules.json")
-    with replacing_files(folder, stale=stale) as new:
-        write_safetensors(new / WEIGHTS_FILE, tensors)
-        write_json(new / GlinerFolder.config_file, config)
-        tokenizer.save(new, backbone.input_names)
-        write_card(new, task, folder, "gliner", code)
+    stale = (*TOKENIZER_FILES, "config.json", "task.json", "modules.json")
+    configs = {GlinerFolder.config_file: config}
+    write_folder(folder, task, tensors, configs, tokenizer, stale, "gliner", code)

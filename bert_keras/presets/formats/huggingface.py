@@ -5,39 +5,34 @@ shards with an index. Weights are written as safetensors.
 """
 
 import functools
-import pathlib
 import re
 
-import keras
 import numpy as np
 
 from bert_keras.answers.prompts import check_prompts
 from bert_keras.checks import check_choice
-from bert_keras.engine.atomic_files import read_json, reading, replacing_files, write_json
+from bert_keras.engine.atomic_files import read_json, reading
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import by_path, head_weights, warn
 from bert_keras.presets.families import head_class_name, record_of, records
 from bert_keras.presets.families.record import TASKS, Head
 from bert_keras.presets.formats.checkpoint import (
+    POOLER,
     Checkpoint,
-    check_have_place,
     check_head,
     refuse,
+    tensors_of,
+    write_folder,
     written_config,
 )
 from bert_keras.presets.formats.late_interaction import METADATA, SENTENCES_FILE, read_stanford
-from bert_keras.presets.model_card import write_card
-from bert_keras.presets.name_map import expand, transformed
-from bert_keras.presets.safetensors_io import (
-    WEIGHTS_FILE,
-    read_safetensors,
-    weights_files,
-    write_safetensors,
-)
+from bert_keras.presets.name_map import expand
+from bert_keras.presets.safetensors_io import read_safetensors
 from bert_keras.presets.torch_pickle import read_torch
 from bert_keras.tokenizers.tokenizer_files import SENTENCE_FILES, TOKENIZER_FILES
 
 _LIBRARY = "Hugging Face transformers"
+_NO_PLACE = "Use `save_to_preset`, or make the task without them (a CRF with crf=False)."
 _LATE = "MultiVectorEmbedder"
 PROMPTS = {"prompts": "prompts", "default_prompt_name": "default_prompt"}
 # Buffers in old files, and the endings of the first PyTorch port, before 2019.
@@ -71,17 +66,17 @@ TORCH_NAMES = {
 _FRESH = "For a new head, copy the folder without this file."
 UNREAD_HEADS = {
     "model_head": (
-        (TASKS["sequence"],),
+        TASKS["sequence"],
         f"It is scikit-learn's, of a SetFit model. {_FRESH} Train it on the same examples: "
         "`FewShotClassifier.from_preset(copy)`, then `fit(texts, labels)`.",
     ),
     "sparse_linear": (
-        ("SparseTextEmbedder",),
+        "SparseTextEmbedder",
         "It is a linear layer that scores the tokens of a text, where this class scores the "
         f"vocabulary with the head for masked tokens. {_FRESH}",
     ),
     "colbert_linear": (
-        ("MultiVectorEmbedder",),
+        _LATE,
         "It is a linear layer with a bias, and gives the first token no vector; this class has "
         f"neither. {_FRESH}",
     ),
@@ -170,8 +165,9 @@ class HuggingFaceFolder(Checkpoint):
 
     def _has_activated_score(self):
         """Whether this is a cross-encoder with an activation between its output and its score."""
-        has_activation = not str(self._activation_name() or "Identity").endswith("Identity")
-        return has_activation and self.task_arguments(TASKS["sequence"]).get("num_classes") == 1
+        kind, name = TASKS["sequence"], str(self._activation_name() or "Identity")
+        has_scores = not name.endswith("Identity") and self._has_head(kind)
+        return has_scores and self._num_classes(self.record.heads[kind]) == 1
 
     def _activation(self, head):
         name = self._activation_name()
@@ -194,10 +190,9 @@ class HuggingFaceFolder(Checkpoint):
 
     def _refuse_unread_heads(self, task):
         """Raises `ValueError` if the folder has the task's head in a file that is not read."""
-        folder = getattr(self, "root", self.folder)
-        for name, (kinds, advice) in UNREAD_HEADS.items():
-            is_of = head_class_name(task, kinds) in kinds
-            if is_of and (found := [*pathlib.Path(folder).glob(f"{name}.*")]):
+        for name, (kind, advice) in UNREAD_HEADS.items():
+            is_of = head_class_name(task, [kind]) == kind
+            if is_of and (found := [*self.root.glob(f"{name}.*")]):
                 raise ValueError(
                     f"A head must be read from its file or be made anew by choice. Received: "
                     f"{found[0]}, which holds a {type(task).__name__}'s head and is not read here. "
@@ -338,55 +333,43 @@ def export_to_huggingface(model, folder, described=None, write_settings=None):
         config |= _task_settings(task, head)
         if head.options.get("pooling", "pooler") != "pooler":
             # A head that reads no pooler has a model without one in transformers.
-            variables = {k: v for k, v in variables.items() if not k.startswith(record.optional)}
-        variables |= head_weights(task)
+            variables = {k: v for k, v in variables.items() if not k.startswith(POOLER)}
     config.setdefault("pad_token_id", 0 if tokenizer is None else tokenizer.pad_token_id)
     config["architectures"] = [next(iter(record.names.values())) + head.architecture]
-    architecture = config["architectures"][0]
-    of_backbone, of_head = named_tensors(record, head, model, variables, architecture)
+    place = f"Hugging Face's {config['architectures'][0]}"
+    of_backbone = backbone_tensors(record, backbone, place, variables)
+    of_head = (
+        {}
+        if task is None
+        else tensors_of(head_weights(task), expand(head.rows, KINDS), place, _NO_PLACE)
+    )
     prefix = "" if task is None else record.prefix
     tensors = {prefix + name: array for name, array in of_backbone.items()} | of_head
     config["dtype"] = str(next(iter(tensors.values())).dtype)
     library = "transformers" if write_settings is None else "sentence-transformers"
-    # A backbone without a tokenizer keeps the one that the folder may have.
-    tokenizer_files = () if task is None and tokenizer is None else TOKENIZER_FILES
     # Files that sentence-transformers reads for an embedder must not stay beside another model.
     stale = ("task.json", "modules.json", METADATA, SENTENCES_FILE, *SENTENCE_FILES)
-    stale += (*weights_files(folder), *tokenizer_files)
-    with replacing_files(folder, stale=stale) as new:
-        write_safetensors(new / WEIGHTS_FILE, tensors)
-        write_json(new / "config.json", config)
-        if tokenizer is not None:
-            tokenizer.save(new, backbone.input_names)
-        if write_settings is not None:
-            write_settings(new)
-        write_card(new, described, folder, library, _loading_code(head, tokenizer))
+    # A backbone without a tokenizer keeps the one that the folder may have.
+    stale += () if task is None and tokenizer is None else TOKENIZER_FILES
+    configs, code = {"config.json": config}, _loading_code(head, tokenizer)
+    write_folder(
+        folder, described, tensors, configs, tokenizer, stale, library, code, write_settings
+    )
 
 
-def named_tensors(record, head, model, variables, architecture):
-    """Returns the tensors of backbone and head as two dicts by their names in transformers.
+def backbone_tensors(record, backbone, library, variables=None):
+    """Returns the tensors of a backbone by their names in a bare model of transformers.
 
     Args:
-        model: a backbone or a task.
-        variables: dict, path -> variable.
-        architecture: str, the name of transformers' class.
-
-    Raises:
-        ValueError: the class has no place for a variable.
+        record: `Record` of its family.
+        backbone: a `Backbone`.
+        library: str, whose model it is, for the message.
+        variables: dict, path -> variable, those to write; `None` for all.
     """
-    backbone = getattr(model, "backbone", model)
-    names = expand((*record.rows, *head.rows), KINDS, **record.counts_of(backbone))
-    advice = "Use `save_to_preset`, or make the task without them (a CRF with crf=False)."
-    check_have_place(variables, names, f"Hugging Face's {architecture}", advice)
-    of_backbone, of_head = {}, {}
-    for path, variable in variables.items():
-        name, transform = names[path]
-        array = keras.ops.convert_to_numpy(variable.value)
-        tensors = of_head if path.startswith("head/") else of_backbone
-        tensors[name] = transformed(array, transform)
-    if record.tables is not None:
-        of_backbone = record.tables.write(of_backbone, backbone)
-    return of_backbone, of_head
+    names = expand(record.rows, KINDS, **record.counts_of(backbone))
+    variables = by_path(backbone.weights) if variables is None else variables
+    tensors = tensors_of(variables, names, library, _NO_PLACE)
+    return tensors if record.tables is None else record.tables.write(tensors, backbone)
 
 
 def _loading_code(head, tokenizer):

@@ -75,10 +75,9 @@ class KerasHubFolder(Checkpoint):
         """The tensors of the backbone."""
         return _read_h5(self.folder / WEIGHTS)
 
-    def _read_backbone(self, backbone):
-        tensors = self.tensors
+    def load_backbone_weights(self, backbone, task=None):
         # Check the number of heads now: the merged axis will not show it any more.
-        for name, shape in tensors.shapes.items():
+        for name, shape in self.tensors.shapes.items():
             is_query = name.endswith("query_dense/vars/0")
             if is_query and len(shape) == 3 and shape[1] != backbone.num_heads:
                 raise ValueError(
@@ -86,7 +85,7 @@ class KerasHubFolder(Checkpoint):
                     f"{shape}. Received: num_heads={backbone.num_heads}. Does config.json belong "
                     "to these weights?"
                 )
-        return tensors
+        super().load_backbone_weights(backbone, task)
 
     def _expanded(self, rows, **counts):
         names = super()._expanded(rows, **counts)

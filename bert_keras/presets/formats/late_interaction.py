@@ -14,11 +14,9 @@ https://www.sbert.net.
 import string
 from pathlib import Path
 
-import keras
-
 from bert_keras.checks import check_choice
 from bert_keras.engine.atomic_files import read_json, write_json
-from bert_keras.presets.assign import head_weights
+from bert_keras.presets.assign import arrays_of, head_weights
 from bert_keras.presets.safetensors_io import WEIGHTS_FILE, write_safetensors
 from bert_keras.tokenizers.tokenizer_files import TOKENIZER_FILE, read_sentence_settings
 
@@ -229,26 +227,27 @@ def write(folder, task, layout):
             "attend": task.attend_to_expansion,
             "length": task.query_expansion,
         }
-    for path in ("2_MultiVectorMask", "3_Normalize"):
-        (folder / path).mkdir(exist_ok=True)
     _add_markers(folder / TOKENIZER_FILE, markers.values())
     words = {"skiplist_words": task.skipped_tokens, "skiplist_tasks": ["document"]}
-    write_json(folder / "2_MultiVectorMask/config.json", {**words, "keep_only_token_ids": None})
-    write_json(folder / "3_Normalize/config.json", {"module_input_name": "token_embeddings"})
+    write_module(folder / "2_MultiVectorMask", {**words, "keep_only_token_ids": None})
+    write_module(folder / "3_Normalize", {"module_input_name": "token_embeddings"})
     write_module_files(folder, limits, {"model_type": "MultiVectorEncoder", **config}, _MODULES)
 
 
 def write_dense(folder, task, units, has_bias, **config):
     """Writes an embedder's dense layer as a module of sentence-transformers."""
-    folder.mkdir(exist_ok=True)
     sizes = {"in_features": task.backbone.hidden_dim, "out_features": units, "bias": has_bias}
-    write_json(folder / "config.json", sizes | config)
     names = {"head/dense/kernel": "linear.weight", "head/dense/bias": "linear.bias"}
-    arrays = {
-        p: keras.ops.convert_to_numpy(weight.value) for p, weight in head_weights(task).items()
-    }
-    tensors = {names[path]: array.T for path, array in arrays.items()}
-    write_safetensors(folder / WEIGHTS_FILE, tensors)
+    tensors = {names[path]: array.T for path, array in arrays_of(head_weights(task)).items()}
+    write_module(folder, sizes | config, tensors)
+
+
+def write_module(folder, config, tensors=None):
+    """Writes the folder of a module: its settings, and its weights if it has some."""
+    folder.mkdir(exist_ok=True)
+    write_json(folder / "config.json", config)
+    if tensors is not None:
+        write_safetensors(folder / WEIGHTS_FILE, tensors)
 
 
 def write_module_files(folder, limits, config, modules):

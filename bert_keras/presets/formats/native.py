@@ -14,18 +14,12 @@ import pathlib
 import keras
 
 from bert_keras.checks import describe
-from bert_keras.engine.atomic_files import read_json, replacing_files, write_json
+from bert_keras.engine.atomic_files import read_json
 from bert_keras.engine.quantized import check_not_quantized
-from bert_keras.presets.assign import assign, by_path, head_weights
+from bert_keras.presets.assign import arrays_of, assign, by_path, head_weights
 from bert_keras.presets.families import head_class_name
-from bert_keras.presets.formats.checkpoint import Preset, paths_taken, weights_of
-from bert_keras.presets.model_card import write_card
-from bert_keras.presets.safetensors_io import (
-    WEIGHTS_FILE,
-    read_safetensors,
-    weights_files,
-    write_safetensors,
-)
+from bert_keras.presets.formats.checkpoint import Preset, paths_taken, weights_of, write_folder
+from bert_keras.presets.safetensors_io import read_safetensors
 from bert_keras.tokenizers.tokenizer_files import TOKENIZER_FILES
 
 
@@ -196,15 +190,8 @@ def save_preset(model, folder):
         config = {k: v for k, v in config.items() if k not in ("backbone", "frozen_weights")}
         configs["task.json"] = {**_serialized(model, config), "preprocessor": saved}
     # A new task must not be read with the tokenizer of the preset that it replaces.
-    stale = (*weights_files(folder), "task.json", *(TOKENIZER_FILES if len(configs) == 2 else ()))
-    with replacing_files(folder, stale=stale) as new:
-        arrays = {p: keras.ops.convert_to_numpy(weight.value) for p, weight in weights.items()}
-        write_safetensors(new / WEIGHTS_FILE, arrays)
-        if tokenizer is not None:
-            tokenizer.save(new, backbone.input_names)
-        for name, value in configs.items():
-            write_json(new / name, value)
-        write_card(new, model, folder, "bert_keras")
+    stale = ("task.json", *(TOKENIZER_FILES if len(configs) == 2 else ()))
+    write_folder(folder, model, arrays_of(weights), configs, tokenizer, stale, "bert_keras")
 
 
 def _serialized(model, config):

@@ -11,15 +11,13 @@ Reference: https://huggingface.co/docs/peft, `utils/save_and_load.py`.
 import pathlib
 import re
 
-import keras
-
 from bert_keras.checks import check_choice
 from bert_keras.engine.atomic_files import read_json, replacing_files, write_json
 from bert_keras.presets.assign import assign, by_path, head_weights
 from bert_keras.presets.families import head_class_name, record_of
-from bert_keras.presets.formats.checkpoint import check_have_place, check_head, refuse
+from bert_keras.presets.formats.checkpoint import check_head, refuse, tensors_of
 from bert_keras.presets.formats.huggingface import HuggingFaceFolder
-from bert_keras.presets.name_map import expand, transformed
+from bert_keras.presets.name_map import expand
 from bert_keras.presets.resolve import ADAPTERS
 from bert_keras.presets.safetensors_io import read_safetensors, write_safetensors
 from bert_keras.presets.torch_pickle import read_torch
@@ -90,12 +88,12 @@ def read_adapters(task, folder):
             "folder that its `save_pretrained` writes."
         )
     is_in_file = {path: name in tensors for path, (name, _) in names.items()}
-    variables = by_path(task.backbone.adapter_weights) | head
+    variables = by_path(task.backbone.adapter_weights)
+    # Without a head in the file, the task's own remains.
+    variables |= head if any(is_in_file.get(path) for path in head) else {}
     # A layer of the backbone, such as the pooler, may be in the file as a whole too.
     variables |= {p: w for p, w in by_path(task.backbone.weights).items() if is_in_file[p]}
-    # Without a head in the file, the task's own remains.
-    unread = () if any(is_in_file.get(p) for p in head) else ("head/",)
-    assign(variables, names, tensors, unread=unread, source=str(folder))
+    assign(variables, names, tensors, source=str(folder))
 
 
 def check_same_settings(path, saved, own):
@@ -129,12 +127,10 @@ def write_adapters(task, folder, base):
         refuse(type(task).__name__, sorted(kinds), _LIBRARY)
     check_head(task, record.heads[kind], _LIBRARY)
     adapters, head = by_path(task.backbone.adapter_weights), head_weights(task)
-    check_have_place(head, names, _LIBRARY, "Use `save_adapters`.")
     tensors = {}
-    for path, weight in (adapters | head).items():
-        name, transform = names[path]
-        name = _PREFIX + (prefix if path in adapters else "") + name
-        tensors[name] = transformed(keras.ops.convert_to_numpy(weight), transform)
+    for start, weights in ((_PREFIX + prefix, adapters), (_PREFIX, head)):
+        found = tensors_of(weights, names, _LIBRARY, "Use `save_adapters`.")
+        tensors |= {start + name: array for name, array in found.items()}
     layers = (path.rpartition("/")[0] for path in adapters)
     config = {
         "peft_type": "LORA",

@@ -21,7 +21,6 @@ Reference: https://www.sbert.net/docs/sentence_transformer/usage/custom_models.h
 """
 
 import contextlib
-import os
 from pathlib import Path
 
 import numpy as np
@@ -43,15 +42,15 @@ from bert_keras.presets.formats.late_interaction import (
     SENTENCES_FILE,
     longest_text,
     write_dense,
+    write_module,
     write_module_files,
 )
 from bert_keras.presets.name_map import expand
 from bert_keras.presets.resolve import root_of
-from bert_keras.presets.safetensors_io import WEIGHTS_FILE, write_safetensors
 from bert_keras.tokenizers.tokenizer_files import read_sentence_settings
 
-# Their pooling -> ours.
-_POOLINGS = {"cls": "cls", "mean": "mean", "max": "max"}
+# Those that are the same here.
+_POOLINGS = ("cls", "mean", "max")
 _OLD_FLAGS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -85,22 +84,21 @@ class SentenceTransformersFolder(HuggingFaceFolder):
             return "bert_keras>SparseTextEmbedder"
         if self._is_late():
             return "bert_keras>MultiVectorEmbedder"
-        is_embedder = [kind for kind, _ in self._modules()][:2] == ["Transformer", "Pooling"]
+        is_embedder = _kinds(self._modules())[:2] == ["Transformer", "Pooling"]
         return "bert_keras>TextEmbedder" if is_embedder else super().task_name()
 
     def _is_routed(self):
         """Whether queries and documents have modules of their own."""
         with contextlib.suppress(ValueError):
             first, *others = self._routes().values()
-            unread = not {kind for kind, _ in first}.isdisjoint(_ROUTERS)
-            return unread or any(route != first for route in others)
+            return bool(dict(first).keys() & {*_ROUTERS}) or any(route != first for route in others)
         return False
 
     def _is_late(self):
-        return late_interaction.is_late_interaction([kind for kind, _ in self._modules()])
+        return late_interaction.is_late_interaction(_kinds(self._modules()))
 
     def _is_sparse(self):
-        return [kind for kind, _ in self._routes().get("document", ())][1:] == ["SpladePooling"]
+        return _kinds(self._routes().get("document", ()))[1:] == ["SpladePooling"]
 
     def max_length(self, task):
         """Returns the longest sequence that an embedder reads, or `None`."""
@@ -135,29 +133,25 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         settings["similarity"] = self._similarity(SIMILARITIES)
         if {"pooling", "normalize"} <= set(chosen) and not self._is_routed():
             return settings
-        modules = self._modules() if self._is_routed() else next(iter(self._routes().values()))
-        kinds, folders = tuple(kind for kind, _ in modules), [folder for _, folder in modules]
-        has_dense = kinds[2:3] == ("Dense",)
-        known = ("Transformer", "Pooling", *("Dense",) * has_dense, "Normalize")
-        if kinds not in (known, known[:-1]):
-            advice = "Pass both `pooling` and `normalize` to ignore its modules."
-            if self._is_routed():
-                listed = {
-                    name: [(kind, os.path.relpath(path, self.root)) for kind, path in modules]
-                    for name, modules in self._routes().items()
-                }
-                advice = (
-                    "It has modules of their own for queries and documents. Load an embedder for "
-                    "each, from a copy of the folder whose modules.json lists that one's modules. "
-                    f"Their types and paths are {listed}."
-                )
+        if self._is_routed():
             raise ValueError(
-                f"{self.root / 'modules.json'} makes embeddings with the modules {list(kinds)}. "
-                "Supported: Transformer, Pooling, and then Dense, Normalize, or both. " + advice
+                f"{self.root} has modules of their own for queries and documents. Load an embedder "
+                "for each, from a copy of the folder whose modules.json lists that one's modules. "
+                f"{ROUTER_FILE} has their types and paths."
             )
-        settings |= {**_read_pooling(folders[1]), "normalize": kinds[-1] == "Normalize"}
-        if has_dense:
-            self._dense = folders[2]
+        modules = next(iter(self._routes().values()))
+        kinds = _kinds(modules)
+        known = ["Transformer", "Pooling", *["Dense"] * ("Dense" in kinds), "Normalize"]
+        if kinds not in (known, known[:-1]):
+            raise ValueError(
+                f"{self.root / 'modules.json'} makes embeddings with the modules {kinds}. "
+                "Supported: Transformer, Pooling, and then Dense, Normalize, or both. Pass both "
+                "`pooling` and `normalize` to ignore its modules."
+            )
+        folders = dict(modules)
+        settings |= {"pooling": _read_pooling(folders["Pooling"]), "normalize": kinds == known}
+        if "Dense" in kinds:
+            self._dense = folders["Dense"]
             settings["projection"] = _read_projection(self._dense)
         return settings
 
@@ -175,8 +169,8 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         # A task that is no embedder can do without the modules' files.
         with contextlib.suppress(ValueError, FileNotFoundError):
             modules = self._modules()
-            if [kind for kind, _ in modules[:2]] == ["Transformer", "Pooling"]:
-                return _read_pooling(modules[1][1])["pooling"]
+            if _kinds(modules)[:2] == ["Transformer", "Pooling"]:
+                return _read_pooling(modules[1][1])
         return super().pooling_of_new_head(task, has_weights)
 
     def load_head_weights(self, task):
@@ -196,13 +190,14 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         """Returns the kind and the folder of each module."""
         path = self.root / "modules.json"
         try:
-            modules = read_json(path, list)
-            kinds = [module["type"].rpartition(".")[2] for module in modules]
-            folders = [self.root / module.get("path", "") for module in modules]
+            modules = [
+                (module["type"].rpartition(".")[2], self.root / module.get("path", ""))
+                for module in read_json(path, list)
+            ]
         except (TypeError, KeyError, AttributeError) as error:
             rule = "must list modules, each with 'type' and 'path'."
             raise ValueError(f"{path} {rule}") from error
-        return self._inside(path, zip(kinds, folders, strict=True))
+        return self._inside(path, modules)
 
     def _routes(self):
         """Returns the modules by kind of text: `"document"`, or the routes of a `Router`.
@@ -233,7 +228,6 @@ class SentenceTransformersFolder(HuggingFaceFolder):
 
     def _inside(self, path, modules):
         """Returns pairs of a kind and a path, after checking that each path lies in `root`."""
-        modules = list(modules)
         for _, folder in modules:
             if not folder.resolve().is_relative_to(self.root.resolve()):
                 raise ValueError(f"{path} names a file outside its folder: {str(folder)!r}.")
@@ -245,7 +239,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         Raises:
             ValueError: something other than such weights embeds queries, or a file is damaged.
         """
-        kinds, folder = [kind for kind, _ in modules], modules[0][1]
+        kinds, folder = _kinds(modules), modules[0][1]
         if kinds != ["SparseStaticEmbedding"]:
             raise ValueError(
                 f"{folder.parent / ROUTER_FILE} embeds queries with {kinds}. Supported: "
@@ -265,6 +259,10 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         vocabulary = self.tokenizer().vocabulary
         check_shape(f"The weights in {folder}", weights, (len(vocabulary),), "f")
         return {token: float(x) for token, x in zip(vocabulary, weights, strict=True) if x}
+
+
+def _kinds(modules):
+    return [kind for kind, _ in modules]
 
 
 def _is_one_of(task, *kinds):
@@ -295,7 +293,7 @@ def _read_pooling(folder):
         )
     advice = "Embedders pool the prompt's tokens too."
     check_choice(f"include_prompt` in `{path}", config.get("include_prompt", True), (True,), advice)
-    return {"pooling": _POOLINGS[modes[0]]}
+    return modes[0]
 
 
 def _read_projection(folder):
@@ -324,16 +322,14 @@ def write_settings(folder, task):
     Raises:
         ValueError: sentence-transformers does not have the pooling or the activation.
     """
-    theirs = {ours: name for name, ours in _POOLINGS.items()}
-    check_choice("pooling", task.pooling, theirs, "sentence-transformers has no others.")
+    check_choice("pooling", task.pooling, _POOLINGS, "sentence-transformers has no others.")
     folder = Path(folder)
     kinds = ["Transformer", "Pooling", *["Dense"] * bool(task.projection)]
     kinds += ["Normalize"] * task.normalize
     paths = ["", *(f"{number}_{kind}" for number, kind in enumerate(kinds[1:], 1))]
-    flags = {flag: mode == theirs[task.pooling] for flag, mode in _OLD_FLAGS.items()}
-    (folder / paths[1]).mkdir(exist_ok=True)
+    flags = {flag: mode == task.pooling for flag, mode in _OLD_FLAGS.items()}
     pooling = {"word_embedding_dimension": task.backbone.hidden_dim, **flags}
-    write_json(folder / paths[1] / "config.json", pooling)
+    write_module(folder / paths[1], pooling)
     if projection := task.projection:
         advice = "sentence-transformers has these."
         check_choice("projection['activation']", projection["activation"], TORCH_NAMES, advice)
@@ -351,8 +347,7 @@ def write_sparse_settings(folder, task):
     config = {"pooling_strategy": "max", "activation_function": activation}
     config["word_embedding_dimension"] = task.dim
     pooling = folder / ("document_1_SpladePooling" if is_static else "1_SpladePooling")
-    pooling.mkdir(exist_ok=True)
-    write_json(pooling / "config.json", config)
+    write_module(pooling, config)
     modules = {"": "MLMTransformer", pooling.name: "SpladePooling"}
     modules = {path: f"{_SPARSE_PACKAGE}.{kind}" for path, kind in modules.items()}
     if is_static:
@@ -370,12 +365,9 @@ def _write_router(folder, task, of_documents):
         of_documents: dict, path of a module -> its type.
     """
     queries = folder / "query_0_SparseStaticEmbedding"
-    queries.mkdir(exist_ok=True)
-    task.tokenizer.save(queries, task.backbone.input_names)
     weights = [task.query_weights.get(token, 0.0) for token in task.tokenizer.vocabulary]
-    tensors = {"weight": np.array(weights, "float32")}
-    write_safetensors(queries / WEIGHTS_FILE, tensors)
-    write_json(queries / "config.json", {"frozen": True})
+    write_module(queries, {"frozen": True}, {"weight": np.array(weights, "float32")})
+    task.tokenizer.save(queries, task.backbone.input_names)
     of_queries = {queries.name: f"{_SPARSE_PACKAGE}.SparseStaticEmbedding"}
     router = {
         "types": of_queries | of_documents,

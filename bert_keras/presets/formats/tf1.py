@@ -19,12 +19,6 @@ from bert_keras.presets.formats.checkpoint import Checkpoint
 from bert_keras.presets.tf_checkpoint import read_tf_checkpoint
 
 _SCOPE = "bert/"
-# Names of tensors that only training needs: counters, the state of mixed precision, averages of
-# weights, and the slots of Google's own Adam and LAMB and of TensorFlow's optimizers.
-_COUNTERS = ("global_step", "beta1_power", "beta2_power", "current_loss_scale", "good_steps")
-_COUNTERS += ("loss_scale", "loss_scale_good_steps")
-_SLOT_ENDINGS = ("/adam_m", "/adam_v", "/lamb_m", "/lamb_v", "/Adam", "/Adam_1", "/Momentum")
-_SLOT_ENDINGS += ("/ExponentialMovingAverage", "/Adagrad", "/RMSProp", "/RMSProp_1")
 # Kernels have our layout, `(input, output)`, except in heads that Google's scripts write by hand.
 KINDS = {
     "embedding": [("embeddings", "", None)],
@@ -41,16 +35,18 @@ class Tf1Folder(Checkpoint):
     kinds = KINDS
 
     def __init__(self, folder, config, path, name):
-        # ALBERT's config has all of BERT's keys, and its own.
-        found = [record for record in records("TF1") if record.config.keys() <= config.keys()]
-        super().__init__(folder, config, path, name, (records("TF1")[:1] + found)[-1])
+        # No key names the family: it is that which has most of the config's keys.
+        record = max(records("TF1"), key=lambda record: len(record.config.keys() & config.keys()))
+        super().__init__(folder, config, path, name, record)
 
     @functools.cached_property
     def tensors(self):
         """The tensors of the checkpoint without those that only training needs."""
         tensors = read_tf_checkpoint(_prefix_of_checkpoint(self.folder))
-        kept = [name for name in tensors if not name.endswith(_SLOT_ENDINGS)]
-        names = {name: name for name in kept if name.rpartition("/")[2] not in _COUNTERS}
+        # Counters and scales have no axes. Averages of a weight, and what optimizers keep for it,
+        # are named after it.
+        shapes = tensors.shapes.items()
+        names = {name: name for name, x in shapes if x and name.rpartition("/")[0] not in tensors}
         if not any(name.startswith(_SCOPE) for name in names):
             # Scripts that call `BertModel` within a scope of their own omit the scope `bert/`.
             parts = {theirs.split("/")[1] for _, theirs, *_ in self.record.rows}
