@@ -1,7 +1,5 @@
 """A task from a preset, with or without its head."""
 
-import numpy as np
-
 from bert_keras.engine.atomic_files import reading, retry_if_changed
 from bert_keras.migration_hints import renamed_argument
 from bert_keras.models.backbone import Backbone
@@ -23,16 +21,22 @@ def load_task(cls, preset, load_weights, arguments):
     """
     source = presets.open_preset(preset)
     cls = source.task_class(cls)
-    passed = _split_arguments(cls, source.backbone_class(Backbone), arguments)
-    saved, changed = _saved_settings(cls, source, arguments)
-    backbone = source.backbone(Backbone, load_weights, passed["backbone"])
-    if "preprocessor" not in arguments:
-        options = passed["preprocessor"]
-        passed["task"]["preprocessor"] = _preset_preprocessor(source, cls, backbone, options)
-    settings = _with_defaults(cls, source, {**saved, **passed["task"]}, load_weights)
+    names = arguments.get("label_names")
+    if names is not None and cls.takes(["num_classes"]):
+        arguments = {"num_classes": len(names), **arguments}
+    own, options, of_backbone = _split_arguments(
+        cls, source.backbone_class(Backbone), dict(arguments)
+    )
+    with reading(source.folder):
+        saved = source.task_arguments(cls, arguments)
+    saved, changed = _saved_settings(cls, saved, {**cls.decided_arguments, **arguments})
+    backbone = source.backbone(Backbone, load_weights, of_backbone)
+    is_as_saved = own.keys() <= {"preprocessor"}
+    if "preprocessor" not in own:
+        own["preprocessor"] = _preset_preprocessor(source, cls, backbone, options)
+    settings = _with_defaults(cls, source, {**saved, **own}, load_weights)
     # A head from the preset must not be larger than the preset's weights; a new one may be.
     is_preset_head = load_weights and saved and not changed
-    is_as_saved = passed["task"].keys() <= {"preprocessor"}
     with (
         source.limiting_parameters(is_preset_head),
         reading(source.folder if is_as_saved else None),
@@ -43,11 +47,30 @@ def load_task(cls, preset, load_weights, arguments):
     return task
 
 
-def _saved_settings(cls, source, arguments):
-    """Returns a preset's settings of a task, and the arguments that its head cannot have."""
-    with reading(source.folder):
-        saved = source.task_arguments(cls, arguments)
-    changed = _changed_head_arguments(cls, saved, {**cls.decided_arguments, **arguments})
+def _saved_settings(cls, saved, requested):
+    """Returns a preset's settings that still apply, and the names of those requested otherwise.
+
+    With other classes or another pooling, the preset's head is of no use.
+
+    Args:
+        cls: class of the task.
+        saved: dict, the preset's settings of the task.
+        requested: dict, the arguments that the class and the user decide.
+
+    Raises:
+        ValueError: the labels are those of the preset in another order.
+    """
+    keys = [name for name in cls.head_config_keys if name in requested and name in saved]
+    changed = [name for name in keys if requested[name] != saved[name]]
+    names, saved_names = (x.get("label_names") for x in (requested, saved))
+    if names is not None and saved_names is not None and list(saved_names) != list(names):
+        if sorted(map(str, saved_names)) == sorted(map(str, names)):
+            raise ValueError(
+                "The head that comes with the preset has its labels in the order "
+                f"{list(saved_names)}. Received label_names={list(names)}. Keep the preset's "
+                "order, or use other names for other labels."
+            )
+        changed += [] if "num_classes" in changed else ["label_names"]
     dropped = {"name", *cls.decided_arguments}
     if {"num_classes", "label_names"} & set(changed):
         dropped |= {"num_classes", "label_names", "temperature"}
@@ -87,63 +110,31 @@ def _load_weights(source, backbone, task, changed):
 
 
 def _split_arguments(cls, backbone_class, arguments):
-    """Returns three dicts of arguments: those of `task`, of `backbone` and of `preprocessor`.
+    """Returns three dicts of arguments: the task's, the preprocessor's and the backbone's.
 
     The user passes those of the backbone as a dict, since they could contradict the checkpoint.
     """
-    arguments = dict(arguments)
-    backbone = arguments.pop("backbone", {})
-    names_of = {
-        "task": arguments_of(cls) - {"backbone"},
-        "preprocessor": arguments_of(TextPreprocessor) - {"tokenizer", "input_names"},
-    }
-    settings = arguments_of(backbone_class) - {"name"}
+    backbone, settings = arguments.pop("backbone", {}), arguments_of(backbone_class) - {"name"}
     if not isinstance(backbone, dict) or not backbone.keys() <= settings:
         raise TypeError(
             f"`backbone` must be a dict with some of {sorted(settings)}. Received: "
             f"{backbone!r:.200}. A task on a backbone of your own: {cls.__name__}(backbone)."
         )
-    for name, value in arguments.items():
-        if any(name in names for names in names_of.values()):
-            continue
+    of_task = arguments_of(cls) - {"backbone"}
+    of_preprocessor = arguments_of(TextPreprocessor) - {"tokenizer", "input_names"}
+    for name in arguments.keys() - of_task - of_preprocessor:
+        value = arguments[name]
         anyway = f" The backbone's: backbone={{{name!r}: {value!r}}}." if name in settings else ""
         raise TypeError(
             f"{cls.__name__}.from_preset has no argument {name!r}.{anyway}{renamed_argument(name)} "
-            f"It takes those of the task, {sorted(names_of['task'])}, of the preprocessor, "
-            f"{sorted(names_of['preprocessor'])}, and `backbone`, a dict of {sorted(settings)}."
+            f"It takes those of the task, {sorted(of_task)}, of the preprocessor, "
+            f"{sorted(of_preprocessor)}, and `backbone`, a dict of {sorted(settings)}."
         )
-    if "num_classes" in names_of["task"] and arguments.get("label_names") is not None:
-        arguments = {"num_classes": len(arguments["label_names"]), **arguments}
-    arguments_by_owner = {
-        part: {name: value for name, value in arguments.items() if name in names}
-        for part, names in names_of.items()
-    }
-    if "dtype" in arguments:
-        backbone = {"dtype": arguments["dtype"], **backbone}
-    return {**arguments_by_owner, "backbone": backbone}
-
-
-def _changed_head_arguments(cls, saved, arguments):
-    """Returns the arguments that rule out the preset's head: other classes, another pooling."""
-    requested = dict(arguments)
-    names = requested.get("label_names")
-    if names is not None:
-        requested.setdefault("num_classes", len(names))
-    changed = [
-        name
-        for name in cls.head_config_keys
-        if name in requested and name in saved and requested[name] != saved[name]
-    ]
-    saved_names = saved.get("label_names")
-    if names is None or saved_names is None or list(saved_names) == list(names):
-        return changed
-    if sorted(map(str, saved_names)) == sorted(map(str, names)):
-        raise ValueError(
-            f"The head that comes with the preset has its labels in the order {list(saved_names)}. "
-            f"Received label_names={list(names)}. Keep the preset's order, or use other names for "
-            "other labels."
-        )
-    return changed if "num_classes" in changed else [*changed, "label_names"]
+    own, options = (
+        {name: value for name, value in arguments.items() if name in names}
+        for names in (of_task, of_preprocessor)
+    )
+    return own, options, {x: arguments[x] for x in ("dtype",) if x in arguments} | backbone
 
 
 def _preset_preprocessor(source, cls, backbone, arguments):
@@ -151,12 +142,12 @@ def _preset_preprocessor(source, cls, backbone, arguments):
         config = source.preprocessor_config(cls)
         if config is None:
             tokenizer = source.tokenizer()
-            preset_limit = source.max_length(cls) or tokenizer.model_max_length
-            limits = (preset_limit, backbone.max_sequence_length)
-            longest = min((limit for limit in limits if limit), default=np.inf)
-            length = {} if longest == np.inf else {"max_length": int(longest)}
-            return TextPreprocessor(tokenizer, **{**length, **arguments})
-        preprocessor_class = source.registered_class(config["registered_name"], TextPreprocessor)
-        preprocessor = preprocessor_class.from_config({**config["config"], **arguments})
+            limits = (source.max_length(cls, tokenizer), backbone.max_sequence_length)
+            if limits := [limit for limit in limits if limit]:
+                arguments = {"max_length": min(limits), **arguments}
+            return TextPreprocessor(tokenizer, **arguments)
+        name, saved = config
+        preprocessor_class = source.registered_class(name, TextPreprocessor)
+        preprocessor = preprocessor_class.from_config({**saved, **arguments})
         preprocessor.load_assets(source.folder)
         return preprocessor

@@ -2,7 +2,7 @@
 
 `HubServer` serves folders as model repositories and speaks as much of the hub's protocol as
 `huggingface_hub.snapshot_download` needs: the repository's info, its file tree, and its files, with
-ETags, byte ranges and the redirect of large files to another address. Tests can make it fail.
+ETags and the redirect of large files to another address. Tests can make it fail.
 
     with HubServer({"owner/name": folder}) as hub:
         hub.use(monkeypatch, cache=tmp_path / "cache")  # in this process
@@ -30,15 +30,12 @@ class HubServer:
         repositories: dict from `"owner/name"`, or `"owner/name@revision"` for a branch or tag
             other than `main`, to the folder it serves. Changes take effect at once.
         gated: set of `"owner/name"` whose files need a consent that nobody has given.
-        missing_after: dict from a file's name to the number of bytes after which the connection
-            is always cut. Delete an entry to restore the connection.
         requests: list of `"METHOD /path"`, in order of arrival.
     """
 
     def __init__(self, repositories):
         self.repositories = dict(repositories)
         self.gated = set()
-        self.missing_after = {}
         self.requests = []
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self._server.hub = self
@@ -83,8 +80,6 @@ class HubServer:
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         monkeypatch.setattr(constants, "HF_HUB_DISABLE_PROGRESS_BARS", True)
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        # The client waits a second before it resumes a broken download, five times.
-        monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda seconds: None)
 
     def commit(self, repository: str) -> str:
         """Returns the commit of a repository: it changes whenever one of its files does."""
@@ -178,14 +173,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         headers = {
             "X-Repo-Commit": hub.commit(repository),
             "ETag": f'"{_etag(content)}"',
-            "Accept-Ranges": "bytes",
         }
-        wanted = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
-        start = int(wanted[1]) if wanted else 0
-        if wanted:
-            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
-        end = hub.missing_after.get(path, len(content))
-        self._send(206 if wanted else 200, content[start:], headers, sent=max(end - start, 0))
+        self._send(200, content, headers)
 
     def _send_json(self, value):
         self._send(200, json.dumps(value).encode(), {"Content-Type": "application/json"})
@@ -193,8 +182,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _send_error(self, status, code, headers=None):
         self._send(status, b"", {"X-Error-Code": code, "X-Error-Message": code} | (headers or {}))
 
-    def _send(self, status, body, headers, sent=None):
-        """Sends an answer, but only the first `sent` bytes of its body."""
+    def _send(self, status, body, headers):
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
@@ -202,7 +190,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             with contextlib.suppress(ConnectionError):  # The client may hang up first.
-                self.wfile.write(body[:sent])
+                self.wfile.write(body)
 
     def log_message(self, *arguments):
         """Prints nothing. `HubServer.requests` has the requests."""

@@ -4,7 +4,6 @@ transformers writes a tiny model of an odd shape with random weights. This packa
 gives the same numbers. transformers then loads what this package exports, with the same weights.
 """
 
-import re
 import warnings
 from types import MappingProxyType
 
@@ -27,11 +26,10 @@ from forty import TOKENIZERS
 import bert_keras
 from bert_keras.models.backbone import Backbone
 from bert_keras.presets.assign import NewHead, head_weights, relative_path
-from bert_keras.presets.families import bert_record, head_options, records
-from bert_keras.presets.families.record import Head, Tables
+from bert_keras.presets.families import head_options, records
+from bert_keras.presets.families.record import Head
 from bert_keras.presets.formats import huggingface, keras_hub, tf1
 from bert_keras.presets.name_map import expand, transformed
-from bert_keras.presets.safetensors_io import read_safetensors
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -506,42 +504,6 @@ def test_a_backbone_may_be_loaded_without_its_pooler(tmp_path, record, name):
     change_json(tmp_path / "whole" / "config.json", config=config)
     with pytest.raises(ValueError, match="Tensors without a weight"):
         load(tmp_path / "whole", "Backbone")
-
-
-def _joined_name(name):
-    return re.sub(r"\.(query|key|value)\.", ".query_key_value.", name)
-
-
-def _split(tensors, backbone, config):
-    arrays = {}
-    for name in tensors:
-        parts = np.split(tensors[name], 3) if "query_key_value" in name else []
-        for part, array in zip(("query", "key", "value"), parts, strict=False):
-            arrays[name.replace("query_key_value", part)] = array
-    return tensors.only(name for name in tensors if "query_key_value" not in name).updated(arrays)
-
-
-def _join(arrays, backbone):
-    parts = {}
-    for name, array in arrays.items():
-        parts.setdefault(_joined_name(name), []).append(array)
-    return {name: np.concatenate(part) for name, part in parts.items()}
-
-
-@pytest.mark.parametrize("is_task", [True, False])
-def test_joined_tensors_are_split_and_joined_again(tmp_path, monkeypatch, is_task):
-    record = bert_record.HUGGING_FACE._replace(tables=Tables(_split, _join))
-    monkeypatch.setattr(bert_record, "HUGGING_FACE", record)
-    model = bert_keras.BertBackbone(19, 2, 2, 8, 12)
-    model = bert_keras.TextClassifier(model, num_classes=3) if is_task else model
-    model.export_to_huggingface(tmp_path)
-    names = set(read_safetensors(tmp_path))
-    prefix = "bert." if is_task else ""
-    assert f"{prefix}encoder.layer.1.attention.self.query_key_value.weight" in names
-    assert not any(".query." in name for name in names)
-    again = load(tmp_path, "TextClassifier" if is_task else "Backbone")
-    for ours, theirs in zip(model.weights, again.weights, strict=True):
-        np.testing.assert_array_equal(to_numpy(ours), to_numpy(theirs))
 
 
 class Mine(bert_keras.TextClassifier):

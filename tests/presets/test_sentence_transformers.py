@@ -15,7 +15,6 @@ from small_tokenizers import byte_pair_tokenizer
 from tiny import VOCABULARY, tiny_backbone, tiny_preprocessor
 
 import bert_keras
-from bert_keras.search import Index
 from bert_keras.tokenizers.tokenizer_files import SENTENCE_FILES
 
 TEXTS = ["a b c", "d e f g h", "h"]
@@ -179,9 +178,6 @@ def test_a_folder_brings_its_similarity(folder, name):
             found = [(hit["index"], hit["score"]) for hit in hits]
             best = np.argsort(-row, kind="stable")[:5]
             assert found == [(n, pytest.approx(row[n], abs=1e-4)) for n in best]
-        index = Index(similarity=embedder.similarity)
-        index.add(y)
-        assert [hit["id"] for hit in index.search(x[0], 5)] == np.argsort(-expected[0]).tolist()[:5]
     add_prompts(folder, similarity_fn_name="angle")
     with pytest.raises(ValueError, match="similarity_fn_name"):
         bert_keras.TextEmbedder.from_preset(folder)

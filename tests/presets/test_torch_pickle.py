@@ -255,22 +255,6 @@ def as_pickle(folder, **options):
     return tensors
 
 
-@pytest.mark.parametrize("options", FORMATS.values(), ids=FORMATS)
-def test_a_folder_with_a_pickle_answers_as_with_safetensors(theirs, options):
-    expected = logits(theirs)
-    as_pickle(theirs, **options)
-    (theirs / "model.safetensors").unlink()
-    np.testing.assert_array_equal(logits(theirs), expected)
-
-
-def test_a_folder_with_shards_of_pickles_answers_as_with_safetensors(theirs):
-    expected = logits(theirs)
-    shards_of(as_pickle(theirs), theirs)
-    for name in ("model.safetensors", "pytorch_model.bin"):
-        (theirs / name).unlink()
-    np.testing.assert_array_equal(logits(theirs), expected)
-
-
 def test_of_both_formats_safetensors_is_read(theirs):
     expected = logits(theirs)
     (theirs / "pytorch_model.bin").write_bytes(b"damaged")

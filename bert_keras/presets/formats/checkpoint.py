@@ -13,7 +13,7 @@ An opened preset has
 - `task_name()`: the registered name of the task whose head the preset has, or `None`;
 - `task_arguments(task, chosen=())`: the constructor arguments that the preset has for a task's
   class; arguments that the user has `chosen` need not be read;
-- `max_length(task)`: the longest sequence that the preset sets for a task, or `None`;
+- `max_length(task, tokenizer)`: the longest sequence that the preset sets for a task, or `None`;
 - `pooling_of_new_head(task, has_weights)`: the pooling that suits a head which the preset lacks, or
   `None` for that of the family;
 - `load_head_weights(task)`;
@@ -118,9 +118,9 @@ class Preset:
         """Returns `None`: only our own format saves a preprocessor."""
         return None
 
-    def max_length(self, task):
-        """Returns `None`: the tokenizer's own limit holds."""
-        return None
+    def max_length(self, task, tokenizer):
+        """Returns the longest sequence that a task reads, by default the tokenizer's limit."""
+        return tokenizer.model_max_length
 
     def pooling_of_new_head(self, task, has_weights):
         """Returns `None`: a new head pools as the family does."""

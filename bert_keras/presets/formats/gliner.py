@@ -7,8 +7,6 @@ checkpoint, which `model_name` names.
 Reference: https://github.com/urchade/GLiNER, `gliner/config.py` and `gliner/modeling`.
 """
 
-import functools
-
 import numpy as np
 import tokenizers
 
@@ -91,10 +89,6 @@ class GlinerFolder(HuggingFaceFolder):
 
     def tokenizer(self):
         """Returns the tokenizer of the folder, or that of its encoder with the markers added."""
-        return self._tokenizer
-
-    @functools.cached_property
-    def _tokenizer(self):
         config, folder = self.gliner, self.folder
         if not any((folder / name).is_file() for name in VOCABULARY_FILES):
             folder = _file_of_encoder(folder, config).parent
@@ -116,11 +110,10 @@ class GlinerFolder(HuggingFaceFolder):
         keys = zip(("ent_token", "sep_token"), _MARKERS[1:], strict=True)
         return [self.gliner.get(key) or usual for key, usual in keys]
 
-    def max_length(self, task):
+    def max_length(self, task, tokenizer):
         """Returns the longest row: room for eight tokens a word, if the tokenizer has no limit."""
-        if head_class_name(task, [_TASK]) != _TASK or self._tokenizer.model_max_length:
-            return super().max_length(task)
-        return 8 * self._max_words()
+        longest, is_tagger = super().max_length(task, tokenizer), _is_tagger(task)
+        return 8 * self._max_words() if longest is None and is_tagger else longest
 
     def _max_words(self):
         return check_int(f"max_len` in `{self.path}", self.gliner.get("max_len", 384), 1, 2**16)
@@ -131,7 +124,7 @@ class GlinerFolder(HuggingFaceFolder):
 
     def task_arguments(self, task, chosen=()):
         """Returns the arguments of a `ZeroShotTagger`; for other tasks none."""
-        if head_class_name(task, [_TASK]) != _TASK:
+        if not _is_tagger(task):
             return {}
         config, (label_token, separator_token) = self.gliner, self._marker_tokens()
         return {
@@ -147,7 +140,7 @@ class GlinerFolder(HuggingFaceFolder):
         }
 
     def load_head_weights(self, task):
-        if head_class_name(task, [_TASK]) != _TASK:
+        if not _is_tagger(task):
             return super().load_head_weights(task)
         names, joined = expand(_rows_of(task), _KINDS), _joined(self.tensors, task)
         names |= {path: (path, None) for path in joined}
@@ -160,6 +153,10 @@ class GlinerFolder(HuggingFaceFolder):
         return {name for name in self.tensors if name.startswith((*_HEAD, _UNUSED))}
 
 
+def _is_tagger(task):
+    return head_class_name(task, [_TASK]) == _TASK
+
+
 def _load_tokenizer(folder):
     """Returns the tokenizer in a folder.
 
@@ -168,24 +165,14 @@ def _load_tokenizer(folder):
     """
     path = folder / TOKENIZER_FILE
     saved = read_json(path, dict) if path.is_file() else {}
-    template = saved.get("post_processor") or {}
-    single, pair = ([*map(_token, template.get(name) or ())] for name in ("single", "pair"))
-    if not single or pair != [*single, *("B" if x == "A" else x for x in single)]:
+    pair = (saved.get("post_processor") or {}).get("pair") or ()
+    names = [part["id"] for item in pair for part in item.values()]
+    if len(names) != 6 or names[3:] != [names[0], "B", names[2]]:
         return Tokenizer.load(folder)
     _, settings = read_tokenizer(folder, {})
-    settings["backend"].post_processor = tokenizers.processors.TemplateProcessing(
-        single=[f"{'$A' if x == 'A' else x}:0" for x in single],
-        pair=[f"{'$A' if x == 'A' else x}:0" for x in single]
-        + [f"{'$B' if x == 'A' else x}:1" for x in single[single.index("A") :]],
-        special_tokens=[(x["id"], x["ids"][0]) for x in template["special_tokens"].values()],
-    )
+    cls, sep = ((x, settings["backend"].token_to_id(x)) for x in (names[0], names[2]))
+    settings["backend"].post_processor = tokenizers.processors.BertProcessing(sep, cls)
     return Tokenizer(**settings)
-
-
-def _token(item):
-    """Returns the name of a part of a template: a special token, or `"A"` or `"B"`."""
-    ((_, part),) = item.items()
-    return part["id"]
 
 
 def _file_of_encoder(folder, config):

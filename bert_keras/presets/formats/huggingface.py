@@ -103,9 +103,7 @@ class HuggingFaceFolder(Checkpoint):
         self.root = folder
         self._check_one_of("quantization_config", config.get("quantization_config"), (None,))
         self._check_one_of("problem_type", config.get("problem_type"), (None, *_PROBLEM_TYPES))
-        self._architectures = names = config.get("architectures") or []
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"`architectures` in `{path}` must be names. Received: {names!r}.")
+        self._architectures = [str(name) for name in config.get("architectures") or ()]
 
     @functools.cached_property
     def tensors(self):

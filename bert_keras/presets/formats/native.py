@@ -13,8 +13,7 @@ import pathlib
 
 import keras
 
-from bert_keras.checks import describe
-from bert_keras.engine.atomic_files import read_json
+from bert_keras.engine.atomic_files import read_json, reading
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import arrays_of, assign, by_path, head_weights
 from bert_keras.presets.families import head_class_name
@@ -28,24 +27,21 @@ class NativePreset(Preset):
 
     def __init__(self, folder, config, path, name):
         super().__init__(folder, config, path, name)
-        self.registered_name = config["registered_name"]
-        _check_serialized(config, path)
-        path = folder / "task.json"
-        self._task = read_json(path) if path.is_file() else None
-        if self._task is not None:
-            _check_serialized(self._task, path)
-            if self._task.get("preprocessor") is not None:
-                _check_serialized(self._task["preprocessor"], path)
+        self.registered_name, self.config = _name_and_arguments(config, path)
+        self._task_path = folder / "task.json"
+        task = read_json(self._task_path) if self._task_path.is_file() else {}
+        self._task_name, self._task = _name_and_arguments(task, self._task_path)
+        self._preprocessor = task.get("preprocessor")
 
     def _make(self, cls, overrides):
-        return cls.from_config({**self.config["config"], **overrides})
+        return cls.from_config({**self.config, **overrides})
 
     def load_backbone_weights(self, backbone, task=None):
         """Assigns every weight its tensor. See `Checkpoint.load_backbone_weights`."""
         weights = weights_of(backbone)
         # If the user asks for a pooler that was not saved, a warning names it. The user may also
         # ask for none.
-        has_pooler = self.config["config"].get("has_pooler", True)
+        has_pooler = self.config.get("has_pooler", True)
         optional = () if has_pooler else ("pooler/",)
         skipped = ("head/", "pooler/") if has_pooler and backbone.pooler is None else ("head/",)
         tensors = self._tensors(lambda name: not name.startswith(skipped))
@@ -54,7 +50,7 @@ class NativePreset(Preset):
 
     def task_name(self):
         """Returns the registered name of the saved task, or `None`."""
-        return self._task and self._task["registered_name"]
+        return self._task_name
 
     def task_class(self, cls):
         """Returns `cls`, or the user's subclass of it whose task was saved.
@@ -63,12 +59,12 @@ class NativePreset(Preset):
             ValueError: the saved class is not registered, and may be such a subclass: its config
                 has all arguments of `cls`, or its head would be used.
         """
-        name = self.task_name() or "bert_keras>"
-        if name.startswith("bert_keras>"):
+        name = self._task_name
+        if name is None or name.startswith("bert_keras>"):
             return cls
         own = cls.parameters_of_constructor().keys() - {"backbone", "preprocessor"}
         own = {name for name in own if not name.startswith("lora_")}
-        is_similar = own <= self._task["config"].keys() or self.task_arguments(cls)
+        is_similar = own <= self._task.keys() or self.task_arguments(cls)
         if not (is_similar or keras.saving.get_registered_object(name)):
             return cls
         saved = self.registered_class(name, object)
@@ -77,18 +73,19 @@ class NativePreset(Preset):
     def task_arguments(self, task, chosen=()):
         """Returns those of the saved task's arguments that apply to this task."""
         if self._is_of(task):
-            return {**self._decided_for(task), **self._task["config"]}
-        config = self._task["config"] if self._kind in task.compatible_heads else {}
+            return {**self._decided_for(task), **self._task}
         name = "head_options"
-        return {name: config[name]} if name in config and task.takes([name]) else {}
+        is_shared = self._kind in task.compatible_heads and task.takes([name])
+        return {name: self._task[name]} if is_shared and name in self._task else {}
 
     def pooling_of_new_head(self, task, has_weights):
         """Returns the pooling of the saved task, which the encoder was trained with."""
-        return self._task and self._task["config"].get("pooling")
+        return self._task.get("pooling")
 
     def preprocessor_config(self, task):
-        """Returns the saved preprocessor as Keras serialized it, or `None`."""
-        return self._task and self._task.get("preprocessor")
+        """Returns the class name and the arguments of the saved preprocessor, or `None`."""
+        saved = self._preprocessor
+        return None if saved is None else _name_and_arguments(saved, self._task_path)
 
     def _is_of(self, task):
         if self._decided_for(task):
@@ -107,10 +104,10 @@ class NativePreset(Preset):
             cls: a task or its class.
         """
         cls = cls if isinstance(cls, type) else type(cls)
-        saved = self._task and keras.saving.get_registered_object(self._task["registered_name"])
+        saved = self._task_name and keras.saving.get_registered_object(self._task_name)
         if not isinstance(saved, type) or saved is cls or not issubclass(saved, cls):
             return {}
-        return dict(saved.decided_arguments) if cls.takes(self._task["config"]) else {}
+        return dict(saved.decided_arguments) if cls.takes(self._task) else {}
 
     def load_head_weights(self, task):
         """Assigns the saved weights of the head, and warns about the others.
@@ -130,7 +127,7 @@ class NativePreset(Preset):
 
     @property
     def _kind(self):
-        return self._task and self._task["registered_name"].split(">")[-1]
+        return self._task_name and self._task_name.split(">")[-1]
 
     @functools.cached_property
     def tensors(self):
@@ -141,13 +138,10 @@ class NativePreset(Preset):
         return self.tensors.only(filter(is_wanted, self.tensors))
 
 
-def _check_serialized(saved, path):
-    kinds = {"registered_name": str, "config": dict}
-    if not isinstance(saved, dict) or any(type(saved.get(k)) is not kinds[k] for k in kinds):
-        raise ValueError(
-            f"{path} must have a 'registered_name', a string, and a 'config', an object. "
-            f"Received: {describe(saved)}. Save the preset again."
-        )
+def _name_and_arguments(saved, path):
+    """Returns the registered name and the arguments in a serialized object, `None` if it is {}."""
+    with reading(path, "Save the preset again."):
+        return (str(saved["registered_name"]), dict(saved["config"])) if saved else (None, {})
 
 
 def save_preset(model, folder):

@@ -100,11 +100,11 @@ class SentenceTransformersFolder(HuggingFaceFolder):
     def _is_sparse(self):
         return _kinds(self._routes().get("document", ()))[1:] == ["SpladePooling"]
 
-    def max_length(self, task):
-        """Returns the longest sequence that an embedder reads, or `None`."""
+    def max_length(self, task, tokenizer):
+        """Returns the longest sequence that a task reads; the folder sets that of an embedder."""
         length = read_sentence_settings(self.folder).get("max_seq_length")
         if length is None or not _is_one_of(task, *_EMBEDDERS):
-            return None
+            return super().max_length(task, tokenizer)
         return check_int(f"max_seq_length` in `{self.folder}", length)
 
     def task_arguments(self, task, chosen=()):
