@@ -77,6 +77,19 @@ def check_choice(name, value, choices, advice=""):
     raise ValueError(_message(name, f"one of {tuple(choices)}", value, advice))
 
 
+def check_settings(path, settings, allowed, advice=""):
+    """Raises `ValueError` unless the settings in a file have values that are supported.
+
+    Args:
+        path: str or path of the file.
+        settings: dict.
+        allowed: dict, key -> the values that are supported. A file without the key means the first.
+        advice: str, what to do; the last sentence of the message.
+    """
+    for key, values in allowed.items():
+        check_choice(f"{key}` in `{path}", settings.get(key, values[0]), values, advice)
+
+
 def check_bool(name, value, advice=""):
     """Returns `value`; raises `ValueError` unless it is `True` or `False`."""
     return check_choice(name, value, (True, False), advice)

@@ -16,7 +16,7 @@ from safetensors.numpy import load_file, save_file
 from tiny import VOCABULARY
 
 import bert_keras
-from bert_keras.presets.tf_checkpoint import read_tf_checkpoint
+from bert_keras.presets.formats.tf1 import read_tf_checkpoint
 
 LAYERS, HEADS, WIDTH, INNER = 2, 2, 16, 24
 TF1_CONFIG = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from foreign import write_tf_checkpoint
 
-from bert_keras.presets.tf_checkpoint import read_tf_checkpoint
+from bert_keras.presets.formats.tf1 import read_tf_checkpoint
 
 
 def tensors_of_all_kinds():

@@ -25,7 +25,7 @@ import re
 
 import keras
 
-from bert_keras.checks import check_choice, check_number
+from bert_keras.checks import check_choice, check_number, check_settings
 from bert_keras.engine.atomic_files import reading, replacing_files, write_json
 from bert_keras.engine.size_limit import parameter_budget
 from bert_keras.presets.assign import arrays_of, assign, by_path, head_weights
@@ -137,6 +137,7 @@ class Checkpoint(Preset):
     def __init__(self, folder, config, path, name, record):
         super().__init__(folder, config, path, name)
         self.record, self.registered_name = record, record.backbone
+        self._advice = f"{record.backbone} supports no others."
 
     def _make(self, cls, overrides):
         return cls(**{**self._backbone_arguments(cls), **overrides})
@@ -151,13 +152,11 @@ class Checkpoint(Preset):
             raise ValueError(
                 f"{self.path} lacks {missing}, without which the model's shape is unknown."
             )
-        for key, values in record.allowed.items():
-            self._check_one_of(key, config.get(key, values[0]), values)
+        check_settings(self.path, config, record.allowed, self._advice)
         if record.activation is not None:
             key, activations = record.activation
-            name = config.get(key, next(iter(activations)))
-            self._check_one_of(key, name, activations)
-            arguments["activation"] = activations[name]
+            check_settings(self.path, config, {key: tuple(activations)}, self._advice)
+            arguments["activation"] = activations[config.get(key, next(iter(activations)))]
         for field in record.fields:
             try:
                 arguments[field.argument] = field.read(config)
@@ -167,10 +166,6 @@ class Checkpoint(Preset):
                     "it again, or add the value."
                 ) from error
         return arguments
-
-    def _check_one_of(self, name, value, values):
-        advice = f"{self.registered_name} supports no others."
-        check_choice(f"{name}` in `{self.path}", value, values, advice)
 
     def load_backbone_weights(self, backbone, task=None):
         """Assigns every backbone weight its tensor.
@@ -214,7 +209,7 @@ class Checkpoint(Preset):
             return {}
         head = self.record.heads[kind]
         names = [name for name in head.inferred if name not in _OPTIONAL or task.takes([name])]
-        arguments = {name: getattr(self, f"_{name}")(head) for name in names}
+        arguments = {name: self._argument(name, head) for name in names}
         if "pooling" in head.options:
             options = dict(head.options)
             arguments.setdefault("pooling", options.pop("pooling"))
@@ -289,7 +284,9 @@ class Checkpoint(Preset):
                 found |= {*head.tied, *(name for name, _ in self._head_names(kind).values())}
         return found
 
-    # Arguments of a head, see `Head.inferred`
+    def _argument(self, name, head):
+        """Returns the checkpoint's value of an argument of a head, see `Head.inferred`."""
+        return getattr(self, f"_{name}")(head)
 
     def _num_classes(self, head):
         name, transform = self._expanded(head.rows)["head/dense/kernel"]
@@ -303,8 +300,7 @@ class Checkpoint(Preset):
 
     def _pooling(self, head):
         pooling = self.config.get(head.pooling, head.options["pooling"])
-        self._check_one_of(head.pooling, pooling, POOLINGS)
-        return pooling
+        return check_choice(f"{head.pooling}` in `{self.path}", pooling, POOLINGS, self._advice)
 
     def _dropout(self, head):
         rate = self.config.get(head.dropout)

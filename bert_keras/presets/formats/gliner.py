@@ -10,7 +10,7 @@ Reference: https://github.com/urchade/GLiNER, `gliner/config.py` and `gliner/mod
 import numpy as np
 import tokenizers
 
-from bert_keras.checks import check_choice, check_int
+from bert_keras.checks import check_int, check_settings
 from bert_keras.engine.atomic_files import read_json
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import arrays_of, assign, head_weights
@@ -73,9 +73,8 @@ class GlinerFolder(HuggingFaceFolder):
     config_file = "gliner_config.json"
 
     def __init__(self, folder, config, path, name):
-        for key, values in (_ALLOWED | _VARIANTS).items():
-            advice = f"A {_TASK} reads span models with one encoder, as urchade/gliner_medium-v2.1."
-            check_choice(f"{key}` in `{path}", config.get(key, values[0]), values, advice)
+        advice = f"A {_TASK} reads span models with one encoder, as urchade/gliner_medium-v2.1."
+        check_settings(path, config, _ALLOWED | _VARIANTS, advice)
         self.gliner = config
         encoder = config.get("encoder_config") or read_json(_file_of_encoder(folder, config), dict)
         super().__init__(folder, dict(encoder), path, name)

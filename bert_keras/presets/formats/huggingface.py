@@ -10,7 +10,7 @@ import re
 import numpy as np
 
 from bert_keras.answers.prompts import check_prompts
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_choice, check_settings
 from bert_keras.engine.atomic_files import read_json, reading
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import by_path, head_weights, warn
@@ -91,8 +91,9 @@ class HuggingFaceFolder(Checkpoint):
     def __init__(self, folder, config, path, name):
         known = {name: record for record in records("HUGGING_FACE") for name in record.names}
         # Without a type, the class in the config tells it. The oldest configs lack both: BERT's.
-        classes = str(config.get("architectures"))
-        of_class = [x for x in known if re.search(f"'{known[x].names[x]}(For|Model)", classes)]
+        self._classes = repr(config.get("architectures"))
+        starts = {x: f"'{record.names[x]}(For|Model)" for x, record in known.items()}
+        of_class = [x for x, start in starts.items() if re.search(start, self._classes)]
         model_type = config.get("model_type", next(iter([*of_class, *known])))
         advice = "A model with a decoder, such as bart, t5 or llama, is no encoder."
         check_choice(f"model_type` in `{path}", model_type, known, advice)
@@ -101,9 +102,8 @@ class HuggingFaceFolder(Checkpoint):
             config = record.native(config)
         super().__init__(folder, config, path, name, record)
         self.root = folder
-        self._check_one_of("quantization_config", config.get("quantization_config"), (None,))
-        self._check_one_of("problem_type", config.get("problem_type"), (None, *_PROBLEM_TYPES))
-        self._architectures = [str(name) for name in config.get("architectures") or ()]
+        allowed = {"quantization_config": (None,), "problem_type": (None, *_PROBLEM_TYPES)}
+        check_settings(path, config, allowed, self._advice)
 
     @functools.cached_property
     def tensors(self):
@@ -217,9 +217,7 @@ class HuggingFaceFolder(Checkpoint):
 
     def _is_of(self, task_class_name):
         head = self.record.heads.get(task_class_name)
-        return head is not None and any(
-            name.endswith(head.architecture) for name in self._architectures
-        )
+        return head is not None and f"{head.architecture}'" in self._classes
 
     def _expanded(self, rows, **counts):
         # In a head's rows a layer of their backbone, such as a pooler, has the prefix.

@@ -106,26 +106,16 @@ class KerasHubFolder(Checkpoint):
 
     _has_head = _is_of
 
-    def _num_classes(self, head):
-        return self._task.get("num_classes")
+    def _argument(self, name, head):
+        if name in ("problem_type", "head_options", "masking", "label_names"):
+            return super()._argument(name, head)
+        return self._task.get(getattr(head, name, None) or name)
 
     def _problem_type(self, head):
         activation = self._task.get("activation") or "linear"
         check_choice(f"activation` in `{self.folder / TASK}", activation, _PROBLEM_TYPES)
-        is_score = self._num_classes(head) == 1 and activation == "linear"
+        is_score = self._task.get("num_classes") == 1 and activation == "linear"
         return "regression" if is_score else _PROBLEM_TYPES[activation]
-
-    def _activation(self, head):
-        return self._task.get("activation")
-
-    def _dropout(self, head):
-        return self._task.get(head.dropout)
-
-    def _pooling(self, head):
-        return self._task.get(head.pooling)
-
-    def _normalize(self, head):
-        return self._task.get("normalize")
 
     def _head_options(self, head):
         return dict(head.options)
@@ -137,7 +127,9 @@ class KerasHubFolder(Checkpoint):
     def _label_names(self, head):
         path = self.folder / METADATA
         names = read_json(path).get(LABELS) if path.is_file() else None
-        return names if type(names) is list and len(names) == self._num_classes(head) else None
+        return (
+            names if type(names) is list and len(names) == self._task.get("num_classes") else None
+        )
 
 
 def _class_and_arguments(path):

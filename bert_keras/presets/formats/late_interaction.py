@@ -14,7 +14,7 @@ https://www.sbert.net.
 import string
 from pathlib import Path
 
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_settings
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.presets.assign import arrays_of, head_weights
 from bert_keras.presets.safetensors_io import WEIGHTS_FILE, write_safetensors
@@ -110,16 +110,14 @@ def read_modules(root, folder, modules):
     options = read_sentence_settings(folder)
     expansion, length = options.get("query_expansion"), options.get("query_length")
     if expansion:
-        where = f"query_expansion` in `{folder}"
-        check_choice(f"strategy of `{where}", expansion.get("strategy"), ("fixed", "min"))
-        check_choice(f"token of `{where}", expansion.get("token"), (None, "[MASK]", "<mask>"))
+        allowed = {"strategy": ("fixed", "min"), "token": (None, "[MASK]", "<mask>")}
+        check_settings(f"query_expansion` in `{folder}", expansion, allowed)
         length = expansion["length"] if expansion["strategy"] == "fixed" else length
     mask = {}
     if "MultiVectorMask" in folders:
         mask = read_json(path := folders["MultiVectorMask"] / "config.json", dict)
-        tasks, only = mask.get("skiplist_tasks"), mask.get("keep_only_token_ids")
-        check_choice(f"skiplist_tasks` in `{path}", tasks, (None, ["document"]))
-        check_choice(f"keep_only_token_ids` in `{path}", only, (None,))
+        allowed = {"skiplist_tasks": (None, ["document"]), "keep_only_token_ids": (None,)}
+        check_settings(path, mask, allowed)
     return {
         "query_marker": prompts.get("query") or "",
         "document_marker": prompts.get("document") or "",
@@ -158,11 +156,8 @@ def _read_pylate(config):
 def _check_dense(folder):
     """Raises `ValueError` unless the layer in a folder is linear, without bias."""
     path = folder / "config.json"
-    config = read_json(path, dict)
-    activation = config.get("activation_function", _IDENTITY)
-    check_choice(f"activation_function` in `{path}", activation, (_IDENTITY,))
-    check_choice(f"use_residual` in `{path}", config.get("use_residual", False), (False,))
-    check_choice(f"bias` in `{path}", config.get("bias", False), (False,))
+    allowed = {"activation_function": (_IDENTITY,), "use_residual": (False,), "bias": (False,)}
+    check_settings(path, read_json(path, dict), allowed)
 
 
 def check_can_write(task, layout):

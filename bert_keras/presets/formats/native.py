@@ -13,7 +13,7 @@ import pathlib
 
 import keras
 
-from bert_keras.engine.atomic_files import read_json, reading
+from bert_keras.engine.atomic_files import read_json
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import arrays_of, assign, by_path, head_weights
 from bert_keras.presets.families import head_class_name
@@ -29,9 +29,11 @@ class NativePreset(Preset):
         super().__init__(folder, config, path, name)
         self.registered_name, self.config = _name_and_arguments(config, path)
         self._task_path = folder / "task.json"
-        task = read_json(self._task_path) if self._task_path.is_file() else {}
-        self._task_name, self._task = _name_and_arguments(task, self._task_path)
-        self._preprocessor = task.get("preprocessor")
+        task = read_json(self._task_path) if self._task_path.is_file() else None
+        self._task_name, self._task, self._preprocessor = None, {}, None
+        if task is not None:
+            self._task_name, self._task = _name_and_arguments(task, self._task_path)
+            self._preprocessor = task.get("preprocessor")
 
     def _make(self, cls, overrides):
         return cls.from_config({**self.config, **overrides})
@@ -139,9 +141,12 @@ class NativePreset(Preset):
 
 
 def _name_and_arguments(saved, path):
-    """Returns the registered name and the arguments in a serialized object, `None` if it is {}."""
-    with reading(path, "Save the preset again."):
-        return (str(saved["registered_name"]), dict(saved["config"])) if saved else (None, {})
+    """Returns the registered name and the arguments of a serialized object."""
+    try:
+        return str(saved["registered_name"]), dict(saved["config"])
+    except (KeyError, TypeError, ValueError) as error:
+        rule = "must have a 'registered_name' and a 'config', an object. Save the preset again"
+        raise ValueError(f"{path} {rule}.") from error
 
 
 def save_preset(model, folder):

@@ -11,7 +11,7 @@ Reference: https://huggingface.co/docs/peft, `utils/save_and_load.py`.
 import pathlib
 import re
 
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_settings
 from bert_keras.engine.atomic_files import read_json, replacing_files, write_json
 from bert_keras.presets.assign import assign, by_path, head_weights
 from bert_keras.presets.families import head_class_name, record_of
@@ -65,10 +65,9 @@ def read_adapters(task, folder):
     """
     path = folder / ADAPTERS
     config, lora = read_json(path), task.backbone.lora
-    for key, values in _ALLOWED.items():
-        check_choice(f"{key}` in `{path}", config.get(key, values[0]), values)
-    for key in _OFF:
-        check_choice(f"{key}` in `{path}", bool(config.get(key)), (False,), "It is not supported.")
+    check_settings(path, config, _ALLOWED)
+    off = {key: bool(config.get(key)) for key in _OFF}
+    check_settings(path, off, dict.fromkeys(_OFF, (False,)), "It is not supported.")
     rank, alpha = config.get("r", 8), config.get("lora_alpha", 8)
     if config.get("use_rslora"):
         alpha *= rank**0.5

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from bert_keras.answers.similarity import SIMILARITIES
-from bert_keras.checks import check_choice, check_int, check_not_empty, check_shape
+from bert_keras.checks import check_choice, check_int, check_not_empty, check_settings, check_shape
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.presets.assign import assign, head_weights
 from bert_keras.presets.families import head_class_name
@@ -272,11 +272,9 @@ def _is_one_of(task, *kinds):
 def _read_splade(folder):
     path = folder / "config.json"
     config = read_json(path, dict)
-    check_choice(f"pooling_strategy` in `{path}", config.get("pooling_strategy", "max"), ("max",))
-    activation = config.get("activation_function", "relu")
-    return {
-        "log_twice": _LOG_TWICE[check_choice(f"activation` in `{path}", activation, _LOG_TWICE)]
-    }
+    allowed = {"pooling_strategy": ("max",), "activation_function": tuple(_LOG_TWICE)}
+    check_settings(path, config, allowed)
+    return {"log_twice": _LOG_TWICE[config.get("activation_function", "relu")]}
 
 
 def _read_pooling(folder):
@@ -292,7 +290,7 @@ def _read_pooling(folder):
             "`pooling` and `normalize` to use others than those of its training."
         )
     advice = "Embedders pool the prompt's tokens too."
-    check_choice(f"include_prompt` in `{path}", config.get("include_prompt", True), (True,), advice)
+    check_settings(path, config, {"include_prompt": (True,)}, advice)
     return modes[0]
 
 
@@ -300,8 +298,8 @@ def _read_projection(folder):
     """Returns the options of the dense layer in a folder; `units` follows from its weights."""
     path = folder / "config.json"
     config = read_json(path, dict)
-    for key, value in {"module_input_name": "sentence_embedding", "use_residual": False}.items():
-        check_choice(f"{key}` in `{path}", config.get(key, value), (value,))
+    allowed = {"module_input_name": ("sentence_embedding",), "use_residual": (False,)}
+    check_settings(path, config, allowed)
     shapes = read_weights(folder).shapes
     return {
         "units": shapes.get("linear.weight", (0,))[0],
