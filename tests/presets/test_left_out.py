@@ -152,6 +152,7 @@ NUMBERED = {"0": "LABEL_0", "1": "LABEL_1"}
         ({"label2id": {"a": 0, "b": 1, "c": 2}}, None, "the 2 classes of its head"),
         ({"label2id": {"a": 0, "b": 0}}, None, "the 2 classes of its head"),
         ({"label2id": {"a": 1, "b": 2}}, None, "the 2 classes of its head"),
+        ({"id2label": {"a": "A", "b": "B"}}, None, "the 2 classes of its head"),
     ],
 )
 def test_names_of_labels_are_taken_or_their_loss_is_said(tmp_path, labels, names, warning):

@@ -204,10 +204,9 @@ class Checkpoint(Preset):
 
     def task_arguments(self, task, chosen=()):
         """Returns a task's arguments in the checkpoint, such as labels, problem type, dropout."""
-        kind = head_class_name(task, self.record.heads)
+        kind, head = self._head_of(task)
         if not self._has_head(kind):
             return {}
-        head = self.record.heads[kind]
         names = [name for name in head.inferred if name not in _OPTIONAL or task.takes([name])]
         arguments = {name: self._argument(name, head) for name in names}
         if "pooling" in head.options:
@@ -226,7 +225,7 @@ class Checkpoint(Preset):
             task: class of the task, whose head the checkpoint does not have.
             has_weights: bool, whether weights are loaded.
         """
-        head = self.record.heads.get(head_class_name(task, self.record.heads), Head())
+        _, head = self._head_of(task)
         rows = [row for row in self.record.rows if row[0].startswith(POOLER)]
         if not (has_weights and rows) or head.options.get("pooling", "pooler") != "pooler":
             return None
@@ -240,9 +239,8 @@ class Checkpoint(Preset):
             FileNotFoundError: a file of the checkpoint is missing.
             ValueError: a file is damaged, or a part of the head is missing or has another shape.
         """
-        kind = head_class_name(task, self.record.heads)
-        head, names = self.record.heads.get(kind, Head()), self._head_names(kind)
-        weights = head_weights(task)
+        kind, head = self._head_of(task)
+        weights, names = head_weights(task), self._expanded(head.rows)
         if not self._has_head(kind):  # A new head may lack layers of the pre-training head.
             names = {path: name for path, name in names.items() if path in weights}
         tensors = self._read_head(kind, names)
@@ -250,11 +248,22 @@ class Checkpoint(Preset):
         absent = [part for part in head.parts if not any(path.startswith(part) for path in found)]
         assign(weights, names, tensors, optional=absent, source=self.source)
 
+    def _head_of(self, task):
+        """Returns the name of the task whose head a task has, and the record's `Head` of it."""
+        kind = head_class_name(task, self.record.heads)
+        return kind, self.record.heads.get(kind, Head())
+
     def _head_names(self, task_class_name):
         return self._expanded(self.record.heads.get(task_class_name, Head()).rows)
 
     def _expanded(self, rows, **counts):
-        return expand(rows, self.kinds, **counts)
+        names = expand(rows, self.kinds, **counts)
+        return {path: (self._canonical(name), how) for path, (name, how) in names.items()}
+
+    def _canonical(self, name):
+        """Returns a row's name of a tensor as `tensors` has it."""
+        # In a head's rows a layer of their backbone, such as a pooler, has the prefix.
+        return name.removeprefix(self.record.prefix)
 
     def _has_head(self, task_class_name):
         """Whether all tensors of a task's head exist."""
@@ -278,7 +287,7 @@ class Checkpoint(Preset):
         The tensors are those of the task's own head, and of heads without which the encoder is of
         use too.
         """
-        own, found = task and head_class_name(task, self.record.heads), set()
+        own, found = task and self._head_of(task)[0], set()
         for kind, head in self.record.heads.items():
             if kind == own or not head.changes_the_encoder:
                 found |= {*head.tied, *(name for name, _ in self._head_names(kind).values())}
@@ -292,8 +301,7 @@ class Checkpoint(Preset):
         name, transform = self._expanded(head.rows)["head/dense/kernel"]
         return transformed_shape(self.tensors.shapes[name], transform)[-1]
 
-    def _dim(self, head):
-        return self._num_classes(head)
+    _dim = _num_classes
 
     def _problem_type(self, head):
         return "regression" if self._num_classes(head) == 1 else "single_label"

@@ -173,13 +173,9 @@ class HuggingFaceFolder(Checkpoint):
 
     def _activation_name(self):
         """Returns the class that sentence-transformers applies to the outputs, or `None`."""
-        theirs = self.config.get("sentence_transformers")
-        names = [
-            self.sentence_settings().get("activation_fn"),
-            theirs.get("activation_fn") if isinstance(theirs, dict) else None,
-            self.config.get("sbert_ce_default_activation_function"),
-        ]
-        return next(filter(None, names), None)
+        settings = self.sentence_settings(), self.config.get("sentence_transformers") or {}
+        names = [x.get("activation_fn") for x in settings]
+        return next(filter(None, names), self.config.get("sbert_ce_default_activation_function"))
 
     def sentence_settings(self):
         """Returns the content of `config_sentence_transformers.json`, `{}` without that file."""
@@ -205,9 +201,8 @@ class HuggingFaceFolder(Checkpoint):
                 f"outputs to make scores. A {type(task).__name__} answers with the outputs. Load "
                 "it as a `Reranker` for the scores."
             )
-        head = self.record.heads.get(head_class_name(task, self.record.heads), Head())
+        tensors, head = self.tensors, self._head_of(task)[1]
         for name, original in head.tied.items():
-            tensors = self.tensors
             if name in tensors and not np.array_equal(tensors[name], tensors[original]):
                 raise ValueError(
                     f"{self.source} has a {name!r} that differs from its {original!r}. Supported: "
@@ -218,12 +213,6 @@ class HuggingFaceFolder(Checkpoint):
     def _is_of(self, task_class_name):
         head = self.record.heads.get(task_class_name)
         return head is not None and f"{head.architecture}'" in self._classes
-
-    def _expanded(self, rows, **counts):
-        # In a head's rows a layer of their backbone, such as a pooler, has the prefix.
-        names = super()._expanded(rows, **counts)
-        prefix = self.record.prefix
-        return {path: (name.removeprefix(prefix), how) for path, (name, how) in names.items()}
 
     def _read_head(self, task_class_name, names):
         tensors = super()._read_head(task_class_name, names)
@@ -240,17 +229,11 @@ class HuggingFaceFolder(Checkpoint):
 
     def _label_names(self, head):
         """Returns the names of the classes in order, or `None` if the config has none of use."""
-        labels = self.config.get("id2label") or {}
-        if not isinstance(labels, dict) or set(labels) != set(map(str, range(len(labels)))):
-            raise ValueError(
-                f"{self.path} must have an 'id2label' from the numbers 0, 1, ... to the labels' "
-                f"names. Received: {labels!r}."
-            )
-        names = [labels[str(number)] for number in range(len(labels))]
+        by_id, ids = (self.config.get(key) or {} for key in ("id2label", "label2id"))
+        names = [by_id.get(str(i)) for i in range(len(by_id))]
         if _are_numbers(names):
-            labels = self.config.get("label2id") or {}
-            by_number = {number: name for name, number in labels.items()}
-            names = [by_number.get(number) for number in range(len(labels))]
+            by_id = {i: name for name, i in ids.items()}
+            names = [by_id.get(i) for i in range(len(ids))]
             if _are_numbers(names):
                 return None
         num_classes = self._num_classes(head)

@@ -87,9 +87,8 @@ class KerasHubFolder(Checkpoint):
                 )
         super().load_backbone_weights(backbone, task)
 
-    def _expanded(self, rows, **counts):
-        names = super()._expanded(rows, **counts)
-        return {path: (_canonical(name), transform) for path, (name, transform) in names.items()}
+    def _canonical(self, name):
+        return _canonical(name)
 
     def _read_head(self, task_class_name, names):
         path = self.folder / TASK_WEIGHTS
