@@ -5,17 +5,14 @@
 ETags and the redirect of large files to another address. Tests can make it fail.
 
     with HubServer({"owner/name": folder}) as hub:
-        hub.use(monkeypatch, cache=tmp_path / "cache")  # in this process
+        hub.use(monkeypatch, cache=tmp_path / "cache")
         TextClassifier.from_preset("hf://owner/name")
-
-    subprocess.run(..., env=hub.environment(cache))  # or in another one
 """
 
 import contextlib
 import hashlib
 import http.server
 import json
-import os
 import pathlib
 import re
 import threading
@@ -26,7 +23,7 @@ class HubServer:
     """Serves folders as the repositories of a Hugging Face hub in a thread.
 
     Attributes:
-        url: the address to give as HF_ENDPOINT.
+        url: its address.
         repositories: dict from `"owner/name"`, or `"owner/name@revision"` for a branch or tag
             other than `main`, to the folder it serves. Changes take effect at once.
         gated: set of `"owner/name"` whose files need a consent that nobody has given.
@@ -58,13 +55,6 @@ class HubServer:
             self._server.shutdown()
             self._thread.join()
             self._server.server_close()
-
-    def environment(self, cache) -> dict[str, str]:
-        """Returns environment variables for a process that is to use this hub."""
-        variables = {key: value for key, value in os.environ.items() if key[:3] != "HF_"}
-        options = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
-        variables |= {"HF_ENDPOINT": self.url, "HF_HOME": str(cache), "NO_PROXY": "127.0.0.1"}
-        return variables | options
 
     def use(self, monkeypatch, cache) -> None:
         """Makes `huggingface_hub`, which reads its environment at import, use this hub."""

@@ -1,12 +1,8 @@
 """Presets of ours and Hugging Face's: in, out, and what is refused."""
 
-import os
-import pathlib
-
 import keras
 import numpy as np
 import pytest
-import safetensors.numpy
 import torch
 import transformers
 from files import change_json, contents, read_json
@@ -14,7 +10,6 @@ from foreign import bert_of_transformers, replaced, rewrite_hugging_face, write_
 from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
-from bert_keras.engine import atomic_files
 
 TEXTS = ["a b c", "d e", "h a g g", "", "b" * 30]
 
@@ -250,43 +245,6 @@ def test_what_cannot_be_written_leaves_the_old_preset(
             getattr(model, writer)(folder, **options)
     assert contents(ours) == before
     assert not (tmp_path / "new").exists() or not list((tmp_path / "new").iterdir())
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        (safetensors.numpy, "save_file"),
-        (bert_keras.WordPieceTokenizer, "save"),
-        (atomic_files, "write_text"),
-        (os, "replace"),
-    ],
-    ids=lambda function: function[1],
-)
-def test_a_save_that_fails_at_any_step_leaves_the_old_preset(ours, monkeypatch, function):
-    before = contents(ours)
-    original = getattr(*function)
-    new = tiny_classifier(num_classes=3)
-    for successes in range(100):
-        calls = 0
-
-        def fail(*args, successes=successes, **kwargs):
-            nonlocal calls
-            calls += 1
-            if calls == successes + 1:
-                if function[1] == "save_file":
-                    pathlib.Path(args[1]).write_bytes(b"half a fi")
-                raise OSError("No space left on device")
-            return original(*args, **kwargs)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(*function, fail)
-            try:
-                new.save_to_preset(ours)
-                break
-            except OSError:
-                assert contents(ours) == before
-    assert successes >= 1
-    assert bert_keras.TextClassifier.from_preset(ours).num_classes == 3
 
 
 def test_files_of_an_older_preset_are_removed(tmp_path):

@@ -1,12 +1,10 @@
 """Sources of presets: folders, registered names, and addresses of hubs."""
 
 import importlib.metadata
-import json
 import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import types
 
@@ -359,25 +357,6 @@ class TestHuggingFace:
         assert isinstance(raised.value, FileNotFoundError) == (
             message != "connection.*local folder"
         )
-
-    def test_the_environment_chooses_the_server_and_the_cache(self, hub, tmp_path):
-        """In a fresh process, in which importing this package must not load the client."""
-        program = (
-            "import sys; sys.modules.update(matplotlib=None, sklearn=None)\n"
-            "from bert_keras.presets.resolve import resolve\n"
-            "clients = ('huggingface_hub._snapshot_download', 'kagglehub')\n"
-            "early = [name for name in clients if name in sys.modules]\n"
-            "import json; print(json.dumps([early, str(resolve('hf://owner/name'))]))"
-        )
-        environment = {**hub.environment(tmp_path / "home"), "KERAS_BACKEND": "jax"}
-        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-        command = [sys.executable, "-c", program]
-        options = {"capture_output": True, "text": True, "timeout": 120}
-        done = subprocess.run(command, env=environment, check=False, **options)
-        assert done.returncode == 0, done.stderr
-        early, folder = json.loads(done.stdout.splitlines()[-1])
-        assert early == []
-        assert pathlib.Path(folder).is_relative_to(tmp_path / "home")
 
     @pytest.mark.parametrize(
         "client, source",

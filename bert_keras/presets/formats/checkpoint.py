@@ -438,23 +438,3 @@ def weights_of(backbone):
     """Returns a dict of a backbone's weights by path, without its adapters."""
     adapters = {id(weight) for weight in backbone.adapter_weights}
     return by_path(weight for weight in backbone.weights if id(weight) not in adapters)
-
-
-def paths_taken(task, saved):
-    """Returns which weight of a saved head each weight of a task's head takes.
-
-    Args:
-        task: a task.
-        saved: class name of the saved task, or `None`.
-
-    Returns:
-        A dict from the relative path of the weight to the path in the saved head.
-    """
-    is_own = saved is not None and head_class_name(task, [saved]) == saved
-    prefixes = {"head/": "head/"} if is_own else task.compatible_heads.get(saved, {})
-    return {
-        path: theirs + path.removeprefix(ours)
-        for path in head_weights(task)
-        for ours, theirs in prefixes.items()
-        if path.startswith(ours)
-    }

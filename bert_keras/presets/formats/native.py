@@ -17,7 +17,7 @@ from bert_keras.engine.atomic_files import read_json
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import arrays_of, assign, by_path, head_weights
 from bert_keras.presets.families import head_class_name
-from bert_keras.presets.formats.checkpoint import Preset, paths_taken, weights_of, write_folder
+from bert_keras.presets.formats.checkpoint import Preset, weights_of, write_folder
 from bert_keras.presets.safetensors_io import read_safetensors
 from bert_keras.tokenizers.tokenizer_files import TOKENIZER_FILES
 
@@ -46,7 +46,7 @@ class NativePreset(Preset):
         has_pooler = self.config.get("has_pooler", True)
         optional = () if has_pooler else ("pooler/",)
         skipped = ("head/", "pooler/") if has_pooler and backbone.pooler is None else ("head/",)
-        tensors = self._tensors(lambda name: not name.startswith(skipped))
+        tensors = self.tensors.only(name for name in self.tensors if not name.startswith(skipped))
         names = {path: (path, None) for path in weights}
         assign(weights, names, tensors, optional=optional, source=self.source)
 
@@ -92,9 +92,11 @@ class NativePreset(Preset):
     def _is_of(self, task):
         if self._decided_for(task):
             return True
-        is_head = self._kind is not None and head_class_name(task, [self._kind]) == self._kind
         # A task that borrows the saved task's head (`head_like`) has other arguments.
-        return is_head and getattr(task, "head_like", None) != self._kind
+        return self._has_head_of(task) and getattr(task, "head_like", None) != self._kind
+
+    def _has_head_of(self, task):
+        return self._kind is not None and head_class_name(task, [self._kind]) == self._kind
 
     def _decided_for(self, cls):
         """Returns the arguments that the saved task's class decides for its parent class, or `{}`.
@@ -117,15 +119,19 @@ class NativePreset(Preset):
         Raises:
             ValueError: a file is damaged, or a name or a shape does not fit.
         """
-        saved = type(task).__name__ if self._decided_for(task) else self._kind
-        weights, taken = head_weights(task), paths_taken(task, saved)
-        names = {path: (name, None) for path, name in taken.items()}
-        if self._is_of(task):
-            tensors = self._tensors(lambda name: name.startswith("head/"))
-        else:
-            tensors = self._tensors(lambda name: name in taken.values())
-        fresh = [path for path in weights if path not in taken]
-        assign(weights, names, tensors, optional=fresh, source=self.source)
+        weights, is_own = head_weights(task), self._is_of(task)
+        prefixes = task.compatible_heads.get(self._kind, {})
+        prefixes = {"head/": "head/"} if is_own or self._has_head_of(task) else prefixes
+        names = {
+            path: (theirs + path.removeprefix(ours), None)
+            for path in weights
+            for ours, theirs in prefixes.items()
+            if path.startswith(ours)
+        }
+        taken = {name for name, _ in names.values()}
+        tensors = [x for x in self.tensors if x in taken or (is_own and x.startswith("head/"))]
+        fresh = [path for path in weights if path not in names]
+        assign(weights, names, self.tensors.only(tensors), fresh, source=self.source)
 
     @property
     def _kind(self):
@@ -135,9 +141,6 @@ class NativePreset(Preset):
     def tensors(self):
         """All tensors of the folder."""
         return read_safetensors(self.folder)
-
-    def _tensors(self, is_wanted):
-        return self.tensors.only(filter(is_wanted, self.tensors))
 
 
 def _name_and_arguments(saved, path):
