@@ -12,7 +12,7 @@ import importlib.util
 import os
 import pathlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from bert_keras.checks import check_exists, check_type, require, with_extra
 from bert_keras.presets.assign import warn
@@ -145,7 +145,9 @@ def _address(source: str) -> pathlib.Path:
     if HUGGING_FACE.fullmatch(source):
         return _hugging_face(source)
     if match := _KAGGLE.fullmatch(source):
-        return _kaggle(source, match["handle"])
+        handle = match["handle"]
+        folder = _download("kagglehub", source, lambda client: client.model_download(handle))
+        return _checked(folder, source)
     raise ValueError(
         "The address of a checkpoint must be 'hf://owner/name', 'hf://owner/name@revision' or "
         f"'kaggle://owner/model/framework/variation'. Received: {source!r}."
@@ -173,55 +175,50 @@ def download(source: str, patterns: Iterable[str]) -> pathlib.Path:
         source: str, `hf://owner/name`, with `@revision` or without.
         patterns: names of the files; `*` matches folders too.
     """
-    client = require("huggingface_hub", f"download {source!r}", advice=_LOCAL_WORKS)
     name, revision = HUGGING_FACE.fullmatch(source).group("repository", "revision")
     options = {"revision": revision, "allow_patterns": list(patterns)}
+    return _download(
+        "huggingface_hub", source, lambda client: client.snapshot_download(name, **options)
+    )
+
+
+def _download(package: str, source: str, fetch: Callable) -> pathlib.Path:
+    """Returns the folder that a client downloads, or finds in its cache.
+
+    Args:
+        package: the name of the client.
+        source: the address, for messages.
+        fetch: function of the client that returns the folder's path.
+    """
+    client = require(package, f"download {source!r}", advice=_LOCAL_WORKS)
     try:
-        return pathlib.Path(client.snapshot_download(name, **options))
+        return pathlib.Path(fetch(client))
     except Exception as error:
-        raise _failed(error, source) from error
+        # A response's status code tells whether the repository exists and is open to the user.
+        status = getattr(getattr(error, "response", None), "status_code", None)
+        error_class = FileNotFoundError if status in (401, 403, 404) else OSError
+        raise error_class(
+            "A checkpoint must exist, be open to you and be downloaded completely. Received: "
+            f"{source!r}, which failed with {type(error).__name__}: "
+            f"{' '.join(str(error).split())[:500]}. Check the spelling, the connection and your "
+            f"login; incomplete files are not used. {_LOCAL_WORKS}"
+        ) from error
 
 
 def _hugging_face(source: str) -> pathlib.Path:
     """Returns the folder of a checkpoint on the Hugging Face Hub."""
-    folder = _encoder_in(download(source, DOWNLOADED_FILES))
-    for more_files in (DOWNLOADED_TF1_FILES, DOWNLOADED_TORCH_FILES):
-        if not _matching(_names(folder), _READABLE_WEIGHTS):
-            folder = _encoder_in(download(source, DOWNLOADED_FILES + more_files))
-    names = _names(folder)
-    if not _matching(names, _READABLE_WEIGHTS):
-        import huggingface_hub
+    for more_files in ((), DOWNLOADED_TF1_FILES, DOWNLOADED_TORCH_FILES):
+        folder = _encoder_in(download(source, DOWNLOADED_FILES + more_files))
+        names = _names(folder)
+        if _matching(names, _READABLE_WEIGHTS):
+            return _checked(folder, source, names)
+    import huggingface_hub
 
-        # If the hub answers, the error lists all files of the repository, not only those here.
-        name, revision = HUGGING_FACE.fullmatch(source).group("repository", "revision")
-        with contextlib.suppress(Exception):
-            names = huggingface_hub.HfApi().list_repo_files(name, revision=revision)
+    # If the hub answers, the error lists all files of the repository, not only those here.
+    name, revision = HUGGING_FACE.fullmatch(source).group("repository", "revision")
+    with contextlib.suppress(Exception):
+        names = huggingface_hub.HfApi().list_repo_files(name, revision=revision)
     return _checked(folder, source, names)
-
-
-def _failed(error: Exception, source: str) -> OSError:
-    """Returns the error to raise for one of a client, whose class depends on its version.
-
-    A response's status code tells whether the repository exists and is open to the user.
-    """
-    status = getattr(getattr(error, "response", None), "status_code", None)
-    error_class = FileNotFoundError if status in (401, 403, 404) else OSError
-    return error_class(
-        "A checkpoint must exist, be open to you and be downloaded completely. Received: "
-        f"{source!r}, which failed with {type(error).__name__}: "
-        f"{' '.join(str(error).split())[:500]}. Check the spelling, the connection and your "
-        f"login; incomplete files are not used. {_LOCAL_WORKS}"
-    )
-
-
-def _kaggle(source: str, handle: str) -> pathlib.Path:
-    """Downloads a Kaggle model, or finds it in the cache."""
-    client = require("kagglehub", f"download {source!r}", advice=_LOCAL_WORKS)
-    try:
-        folder = pathlib.Path(client.model_download(handle))
-    except Exception as error:
-        raise _failed(error, source) from error
-    return _checked(folder, source)
 
 
 def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = None) -> pathlib.Path:
@@ -236,7 +233,7 @@ def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = No
             "`from_preset(base, lora_rank=..., lora_alpha=..., lora_targets=...)`, and call its "
             "`load_adapters` with a local folder of the adapters."
         )
-    if not _has_config(folder):
+    if not any((folder / name).is_file() for name in CONFIG_FILES):
         raise FileNotFoundError(
             f"The folder of a checkpoint must hold {' or '.join(CONFIG_FILES)}. Received: "
             f"{source!r}, which holds: {', '.join(sorted(names)[:20]) or 'nothing'}. "
@@ -287,10 +284,6 @@ def root_of(folder: pathlib.Path) -> pathlib.Path | None:
     is_inner = folder.name.startswith(("0_", "document_0_", "query_0_"))
     roots = (folder, folder.parent) if is_inner else (folder,)
     return next((root for root in roots if (root / "modules.json").is_file()), None)
-
-
-def _has_config(folder: pathlib.Path) -> bool:
-    return any((folder / name).is_file() for name in CONFIG_FILES)
 
 
 def _names(folder: pathlib.Path) -> list[str]:

@@ -162,19 +162,11 @@ def _check_dense(folder):
 
 def check_can_write(task, layout):
     """Raises `ValueError` if a layout has no place for a setting of a task."""
-    if layout == "sentence-transformers":
-        return
     expansion, skipped = task.query_expansion, "".join(task.skipped_tokens)
-    is_simple = (
-        expansion in (None, task.query_length)
-        if layout == "pylate"
-        else (
-            expansion is not None
-            and expansion == task.query_length
-            and skipped in ("", string.punctuation)
-        )
-    )
-    if not is_simple:
+    is_simple = expansion in (None, task.query_length)
+    if layout == "stanford":
+        is_simple &= expansion is not None and skipped in ("", string.punctuation)
+    if layout != "sentence-transformers" and not is_simple:
         raise ValueError(
             f"The layout {layout!r} expands queries to `query_length`, and Stanford's skips all "
             f"punctuation or none. Received: query_expansion={expansion}, "
