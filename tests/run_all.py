@@ -43,7 +43,6 @@ ONCE = [
     "tests/presets/test_foreign_checkpoints.py",
     "tests/presets/test_left_out.py",
     "tests/presets/test_peft.py",
-    "tests/presets/test_roberta_segments.py",
     "tests/presets/test_tf1_names.py",
     "tests/presets/test_torch_pickle.py",
     "tests/presets/test_keras_hub.py",

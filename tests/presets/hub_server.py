@@ -2,7 +2,7 @@
 
 `HubServer` serves folders as model repositories and speaks as much of the hub's protocol as
 `huggingface_hub.snapshot_download` needs: the repository's info, its file tree, and its files, with
-ETags and the redirect of large files to another address. Tests can make it fail.
+ETags. Tests can make it fail.
 
     with HubServer({"owner/name": folder}) as hub:
         hub.use(monkeypatch, cache=tmp_path / "cache")
@@ -98,9 +98,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         address = urllib.parse.urlsplit(self.path)
         path = urllib.parse.unquote(address.path)
         hub.requests.append(f"{self.command} {path}")
-        if match := re.fullmatch(r"/large/([^@]+)(@[^/]+)?/-/(.+)", path):
-            self._send_file((match[1] + (match[2] or "")), match[3])
-        elif match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/tree/([^/]+)", path):
+        if match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/tree/([^/]+)", path):
             self._with_repository(match[1], match[2], self._send_tree)
         elif match := re.fullmatch(r"/api/models/([^/]+/[^/]+)(?:/revision/(.+))?", path):
             self._with_repository(match[1], match[2] or "main", self._send_info)
@@ -133,38 +131,21 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             content = _content(folder, path)
             entry = {"type": "file", "path": path, "size": len(content)}
             entry["oid"] = hashlib.sha1(content).hexdigest()
-            if _is_large(path):
-                entry["lfs"] = {"oid": _etag(content), "size": len(content), "pointerSize": 134}
             entries.append(entry)
         self._send_json(entries)
 
     def _resolve(self, repository, path):
-        """Sends a file, or the address of a large one, as the hub does."""
+        """Sends a file, or why it cannot be had."""
         hub = self.server.hub
         if repository.partition("@")[0] in hub.gated:
             self._send_error(401, "GatedRepo")
         elif path not in _files(hub.repositories[repository]):
             self._send_error(404, "EntryNotFound", {"X-Repo-Commit": hub.commit(repository)})
-        elif _is_large(path):
-            content = _content(hub.repositories[repository], path)
-            headers = {
-                "Location": f"{hub.url}/large/{urllib.parse.quote(repository)}/-/{path}",
-                "X-Repo-Commit": hub.commit(repository),
-                "X-Linked-Etag": f'"{_etag(content)}"',
-                "X-Linked-Size": str(len(content)),
-            }
-            self._send(302, b"", headers)
         else:
-            self._send_file(repository, path)
-
-    def _send_file(self, repository, path):
-        hub = self.server.hub
-        content = _content(hub.repositories[repository], path)
-        headers = {
-            "X-Repo-Commit": hub.commit(repository),
-            "ETag": f'"{_etag(content)}"',
-        }
-        self._send(200, content, headers)
+            content = _content(hub.repositories[repository], path)
+            digest = hashlib.sha256(content).hexdigest()
+            headers = {"X-Repo-Commit": hub.commit(repository), "ETag": f'"{digest}"'}
+            self._send(200, content, headers)
 
     def _send_json(self, value):
         self._send(200, json.dumps(value).encode(), {"Content-Type": "application/json"})
@@ -194,11 +175,3 @@ def _files(folder) -> list[str]:
 
 def _content(folder, path) -> bytes:
     return (pathlib.Path(folder) / path).read_bytes()
-
-
-def _etag(content) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _is_large(path) -> bool:
-    return path.endswith((".safetensors", ".h5", ".bin", ".msgpack"))

@@ -322,7 +322,6 @@ class TestHuggingFace:
         hub.requests.clear()
         assert resolve("hf://owner/name") == folder
         assert not [request for request in hub.requests if request.startswith("GET /owner")]
-        assert not [request for request in hub.requests if "/large/" in request]
         hub.requests.clear()
         with monkeypatch.context() as patch:
             patch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)

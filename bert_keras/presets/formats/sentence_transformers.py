@@ -179,7 +179,6 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         Raises:
             ValueError: the folder has the task's head in a file that is not read.
         """
-        self._refuse_unread_heads(task)
         if self._dense is None or not _is_one_of(task, "TextEmbedder", "MultiVectorEmbedder"):
             super().load_head_weights(task)
         else:
