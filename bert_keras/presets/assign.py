@@ -26,17 +26,16 @@ def assign(variables, names, tensors, optional=(), left_out=(), source="the chec
         ValueError: a variable has no tensor, a tensor has no variable, or a shape differs; then no
             variable was changed. Or a tensor does not hold floats; tensors before it were assigned.
     """
-    sources = {path: names[path] for path in variables if path in names}
-    missing = [path for path in variables if path not in names or sources[path][0] not in tensors]
+    missing, mismatches, used = [], [], set()
+    for path, variable in variables.items():
+        name, transform = names.get(path, (None, None))
+        used.add(name)
+        if name not in tensors:
+            missing.append(path)
+        elif (shape := transformed_shape(tensors.shapes[name], transform)) != tuple(variable.shape):
+            mismatches.append(f"{path} {tuple(variable.shape)} <- {name} {shape}")
     required = [path for path in missing if not path.startswith(tuple(optional))]
-    used_names = {name for name, _ in sources.values()}
-    unused = [name for name in tensors if name not in used_names]
-    mismatches = []
-    for path, (name, transform) in sources.items():
-        if name in tensors:
-            shape = transformed_shape(tensors.shapes[name], transform)
-            if shape != tuple(variables[path].shape):
-                mismatches.append(f"{path} {tuple(variables[path].shape)} <- {name} {shape}")
+    unused = [name for name in tensors if name not in used]
     if required or unused or mismatches:
         raise ValueError(
             f"{source} must have exactly one tensor of the right shape for every weight of the "
@@ -47,13 +46,15 @@ def assign(variables, names, tensors, optional=(), left_out=(), source="the chec
             f"Shapes that differ ({len(mismatches)}): {_listed(mismatches)}\n"
             "Does the config belong to these weights?"
         )
-    for path, (name, transform) in sources.items():
-        if path not in missing:
-            array = tensors[name]
-            if array.dtype.kind != "f":
-                what = f"{name!r} of dtype {array.dtype} in {source}"
-                raise ValueError(f"Weights must be floats. Received: {what}. Save it unquantized.")
-            variables[path].assign(transformed(array, transform))
+    for path, variable in variables.items():
+        if path in missing:
+            continue
+        name, transform = names[path]
+        array = tensors[name]
+        if array.dtype.kind != "f":
+            what = f"{name!r} of dtype {array.dtype} in {source}"
+            raise ValueError(f"Weights must be floats. Received: {what}. Save it unquantized.")
+        variable.assign(transformed(array, transform))
     if missing:
         is_head, listed = all(path.startswith("head/") for path in missing), ", ".join(missing)
         if is_head and len(missing) == len(variables):

@@ -244,7 +244,7 @@ class Checkpoint(Preset):
         if not self._has_head(kind):  # A new head may lack layers of the pre-training head.
             names = {path: name for path, name in names.items() if path in weights}
         tensors = self._read_head(kind, names)
-        found = {path for path, (name, _) in names.items() if name in tensors}
+        found = [path for path, (name, _) in names.items() if name in tensors]
         absent = [part for part in head.parts if not any(path.startswith(part) for path in found)]
         assign(weights, names, tensors, optional=absent, source=self.source)
 

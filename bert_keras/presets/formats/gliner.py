@@ -54,6 +54,10 @@ _KINDS = {
     "span": [("label_to_span/kernel", ".weight", None), ("span_bias", ".bias", None)],
 }
 _MARKERS = ("[FLERT]", "<<ENT>>", "<<SEP>>")
+# Key of the config -> our argument.
+_SETTINGS = {"hidden_size": "dim", "max_width": "max_width", "max_types": "max_labels"}
+_SETTINGS |= {"dropout": "dropout", "span_mode": "span_mode"}
+_DEFAULTS = {"max_types": 25, "dropout": 0.4, "num_rnn_layers": 1}
 # Key of the config -> the values that are supported, the default first.
 _ALLOWED = {
     "span_mode": ("markerV0", "marker"),
@@ -125,15 +129,11 @@ class GlinerFolder(HuggingFaceFolder):
         """Returns the arguments of a `ZeroShotTagger`; for other tasks none."""
         if not _is_tagger(task):
             return {}
-        config, (label_token, separator_token) = self.gliner, self._marker_tokens()
+        config, (label_token, separator_token) = _DEFAULTS | self.gliner, self._marker_tokens()
         return {
-            "dim": config["hidden_size"],
-            "max_width": config["max_width"],
+            **{ours: config[theirs] for theirs, ours in _SETTINGS.items()},
             "max_words": self._max_words(),
-            "max_labels": config.get("max_types", 25),
-            "span_mode": config["span_mode"],
-            "lstm": config.get("num_rnn_layers", 1) == 1,
-            "dropout": config.get("dropout", 0.4),
+            "lstm": config["num_rnn_layers"] == 1,
             "label_token": label_token,
             "separator_token": separator_token,
         }
@@ -265,14 +265,10 @@ def write(task, folder):
         "class_token_index": settings["label_id"],
         "ent_token": tokenizer.id_to_token(settings["label_id"]),
         "sep_token": tokenizer.id_to_token(settings["separator_id"]),
-        "hidden_size": task.dim,
-        "max_width": task.max_width,
         "max_len": task.max_words,
-        "max_types": task.max_labels,
         "max_neg_type_ratio": task.negative_ratio,
-        "dropout": task.dropout,
         **{key: values[0] for key, values in _ALLOWED.items()},
-        "span_mode": task.span_mode,
+        **{theirs: getattr(task, ours) for theirs, ours in _SETTINGS.items()},
         "num_rnn_layers": int(task.lstm),
     }
     code = 'import gliner\n\nmodel = gliner.GLiNER.from_pretrained(".")'
