@@ -60,6 +60,11 @@ def head_class_name(task, known_names):
     return head_like if head_like is not None and head_like in known_names else cls.__name__
 
 
+def has_head_of(task, *kinds):
+    """Returns whether a task has the head of one of some tasks, given by their class names."""
+    return head_class_name(task, kinds) in kinds
+
+
 def head_options(backbone, task):
     """Returns the options that give a task the head of the backbone's family.
 

@@ -14,7 +14,7 @@ from bert_keras.checks import check_int, check_settings
 from bert_keras.engine.atomic_files import read_json
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import arrays_of, assign, head_weights
-from bert_keras.presets.families import head_class_name, record_of
+from bert_keras.presets.families import has_head_of, record_of
 from bert_keras.presets.formats.checkpoint import refuse, write_folder, written_config
 from bert_keras.presets.formats.huggingface import KINDS, HuggingFaceFolder, backbone_tensors
 from bert_keras.presets.name_map import expand, transformed
@@ -115,7 +115,7 @@ class GlinerFolder(HuggingFaceFolder):
 
     def max_length(self, task, tokenizer):
         """Returns the longest row: room for eight tokens a word, if the tokenizer has no limit."""
-        longest, is_tagger = super().max_length(task, tokenizer), _is_tagger(task)
+        longest, is_tagger = super().max_length(task, tokenizer), has_head_of(task, _TASK)
         return 8 * self._max_words() if longest is None and is_tagger else longest
 
     def _max_words(self):
@@ -127,7 +127,7 @@ class GlinerFolder(HuggingFaceFolder):
 
     def task_arguments(self, task, chosen=()):
         """Returns the arguments of a `ZeroShotTagger`; for other tasks none."""
-        if not _is_tagger(task):
+        if not has_head_of(task, _TASK):
             return {}
         config, (label_token, separator_token) = _DEFAULTS | self.gliner, self._marker_tokens()
         return {
@@ -139,7 +139,7 @@ class GlinerFolder(HuggingFaceFolder):
         }
 
     def load_head_weights(self, task):
-        if not _is_tagger(task):
+        if not has_head_of(task, _TASK):
             return super().load_head_weights(task)
         names, joined = expand(_rows_of(task), _KINDS), _joined(self.tensors, task)
         names |= {path: (path, None) for path in joined}
@@ -150,10 +150,6 @@ class GlinerFolder(HuggingFaceFolder):
 
     def _ignorable_head_tensors(self, task):
         return {name for name in self.tensors if name.startswith((*_HEAD, _UNUSED))}
-
-
-def _is_tagger(task):
-    return head_class_name(task, [_TASK]) == _TASK
 
 
 def _load_tokenizer(folder):

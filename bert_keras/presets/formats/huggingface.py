@@ -14,7 +14,7 @@ from bert_keras.checks import check_choice, check_settings
 from bert_keras.engine.atomic_files import read_json, reading
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import by_path, head_weights, warn
-from bert_keras.presets.families import head_class_name, record_of, records
+from bert_keras.presets.families import has_head_of, head_class_name, record_of, records
 from bert_keras.presets.families.record import TASKS, Head
 from bert_keras.presets.formats.checkpoint import (
     POOLER,
@@ -149,10 +149,11 @@ class HuggingFaceFolder(Checkpoint):
 
     def task_arguments(self, task, chosen=()):
         found = super().task_arguments(task, chosen)
-        if head_class_name(task, ["Reranker"]) == "Reranker":
+        if has_head_of(task, "Reranker"):
             found |= self._prompts()
-        is_late = head_class_name(task, [_LATE]) == _LATE
-        return found | (read_stanford(self.folder) if is_late and self._is_of(_LATE) else {})
+        if has_head_of(task, _LATE) and self._is_of(_LATE):
+            found |= read_stanford(self.folder)
+        return found
 
     def _prompts(self):
         """Returns the prompts that sentence-transformers saved, as our arguments."""
@@ -185,8 +186,7 @@ class HuggingFaceFolder(Checkpoint):
     def _refuse_unread_heads(self, task):
         """Raises `ValueError` if the folder has the task's head in a file that is not read."""
         for name, (kind, advice) in UNREAD_HEADS.items():
-            is_of = head_class_name(task, [kind]) == kind
-            if is_of and (found := [*self.root.glob(f"{name}.*")]):
+            if has_head_of(task, kind) and (found := [*self.root.glob(f"{name}.*")]):
                 raise ValueError(
                     f"A head must be read from its file or be made anew by choice. Received: "
                     f"{found[0]}, which holds a {type(task).__name__}'s head and is not read here. "

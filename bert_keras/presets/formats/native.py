@@ -16,7 +16,7 @@ import keras
 from bert_keras.engine.atomic_files import read_json
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import arrays_of, assign, by_path, head_weights
-from bert_keras.presets.families import head_class_name
+from bert_keras.presets.families import has_head_of
 from bert_keras.presets.formats.checkpoint import Preset, weights_of, write_folder
 from bert_keras.presets.safetensors_io import read_safetensors
 from bert_keras.tokenizers.tokenizer_files import TOKENIZER_FILES
@@ -93,10 +93,7 @@ class NativePreset(Preset):
         if self._decided_for(task):
             return True
         # A task that borrows the saved task's head (`head_like`) has other arguments.
-        return self._has_head_of(task) and getattr(task, "head_like", None) != self._kind
-
-    def _has_head_of(self, task):
-        return self._kind is not None and head_class_name(task, [self._kind]) == self._kind
+        return has_head_of(task, self._kind) and getattr(task, "head_like", None) != self._kind
 
     def _decided_for(self, cls):
         """Returns the arguments that the saved task's class decides for its parent class, or `{}`.
@@ -121,7 +118,7 @@ class NativePreset(Preset):
         """
         weights, is_own = head_weights(task), self._is_of(task)
         prefixes = task.compatible_heads.get(self._kind, {})
-        prefixes = {"head/": "head/"} if is_own or self._has_head_of(task) else prefixes
+        prefixes = {"head/": "head/"} if is_own or has_head_of(task, self._kind) else prefixes
         names = {
             path: (theirs + path.removeprefix(ours), None)
             for path in weights

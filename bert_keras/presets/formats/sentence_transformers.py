@@ -29,7 +29,7 @@ from bert_keras.answers.similarity import SIMILARITIES
 from bert_keras.checks import check_choice, check_int, check_not_empty, check_settings, check_shape
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.presets.assign import assign, head_weights
-from bert_keras.presets.families import head_class_name
+from bert_keras.presets.families import has_head_of
 from bert_keras.presets.formats import late_interaction
 from bert_keras.presets.formats.huggingface import (
     PROMPTS,
@@ -103,7 +103,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
     def max_length(self, task, tokenizer):
         """Returns the longest sequence that a task reads; the folder sets that of an embedder."""
         length = read_sentence_settings(self.folder).get("max_seq_length")
-        if length is None or not _is_one_of(task, *_EMBEDDERS):
+        if length is None or not has_head_of(task, *_EMBEDDERS):
             return super().max_length(task, tokenizer)
         return check_int(f"max_seq_length` in `{self.folder}", length)
 
@@ -115,15 +115,15 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         Raises:
             ValueError: a file is damaged, or the folder makes vectors in another way.
         """
-        if _is_one_of(task, "MultiVectorEmbedder") and self._is_late():
+        if has_head_of(task, "MultiVectorEmbedder") and self._is_late():
             found = late_interaction.read_modules(self.root, self.folder, self._modules())
             self._dense = dict(self._modules())["Dense"]
             shape = read_weights(self._dense).shapes.get("linear.weight", (0,))
             return {"dim": shape[0], **found}
-        if not _is_one_of(task, *_EMBEDDERS):
+        if not has_head_of(task, *_EMBEDDERS):
             return super().task_arguments(task, chosen)
         settings = self._prompts()
-        if _is_one_of(task, "SparseTextEmbedder"):
+        if has_head_of(task, "SparseTextEmbedder"):
             self._similarity(("dot",), "Remove the line to compare by dot products.")
             own = _read_splade(self._routes()["document"][1][1]) if self._is_sparse() else {}
             queries = self._routes().get("query")
@@ -179,7 +179,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         Raises:
             ValueError: the folder has the task's head in a file that is not read.
         """
-        if self._dense is None or not _is_one_of(task, "TextEmbedder", "MultiVectorEmbedder"):
+        if self._dense is None or not has_head_of(task, "TextEmbedder", "MultiVectorEmbedder"):
             super().load_head_weights(task)
         else:
             names = expand(_ROWS, self.kinds)
@@ -262,10 +262,6 @@ class SentenceTransformersFolder(HuggingFaceFolder):
 
 def _kinds(modules):
     return [kind for kind, _ in modules]
-
-
-def _is_one_of(task, *kinds):
-    return head_class_name(task, kinds) in kinds
 
 
 def _read_splade(folder):
