@@ -43,9 +43,9 @@ def read_safetensors(source: str | os.PathLike) -> Tensors:
 
     Raises:
         FileNotFoundError: there is no such file, or no checkpoint in the folder.
-        ValueError: a file is truncated or its header is wrong; an index names a shard that is
-            missing or outside the folder, or a tensor that its shard does not hold; or NumPy has
-            no such dtype (float8, float4).
+        ValueError: a file is truncated or its header is wrong; an index names a shard outside the
+            folder, or a tensor that its shard does not hold; or NumPy has no such dtype (float8,
+            float4).
 
     Example:
 

@@ -70,9 +70,9 @@ def read_tensors(source, name, read_file):
         read_file: function from a file's path to its `Tensors`.
 
     Raises:
-        FileNotFoundError: there is no such file, or neither of them in the folder.
-        ValueError: the index is damaged, names a shard that is missing or outside the folder, or a
-            tensor that its shard does not hold.
+        FileNotFoundError: there is no such file, neither of them in the folder, or no such shard.
+        ValueError: the index is damaged, names a shard outside the folder, or a tensor that its
+            shard does not hold.
     """
     source = pathlib.Path(source)
     files = [x for x in (source, source / name, source / f"{name}.index.json") if x.is_file()]
@@ -109,25 +109,17 @@ def _read_index(path):
         f"name of a shard in the same folder}}}}. Received: {path}, "
     )
     try:
-        tensor_to_shard = read_json(path)["weight_map"]
-        shards = sorted(set(tensor_to_shard.values()))
-        "".join((*tensor_to_shard, *shards))  # Raises TypeError unless all are str.
+        index = read_json(path)["weight_map"]
+        "".join((*index, *index.values()))  # Raises TypeError unless all are str.
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{rule}which is not. {advice_for(path)}") from error
-    if not shards:
-        raise ValueError(f"{rule}which is empty. It is damaged: download it again.")
     # "model.safetensors.index.json" is the index of files that end with ".safetensors".
     ending = pathlib.PurePath(path.name.removesuffix(".index.json")).suffix
-    for shard in shards:
+    for shard in index.values():
         # A hostile index must not make us read outside the folder, on any system.
         if shard != pathlib.PureWindowsPath(shard).name or not shard.endswith(ending):
             raise ValueError(
                 f"{rule}which names the shard {shard!r}. Do not use this checkpoint unless you "
                 "trust its origin."
             )
-        if not (path.parent / shard).is_file():
-            raise ValueError(
-                f"Each shard that an index names must exist. Received: {path}, which names "
-                f"{shard!r}. The download is incomplete: download it again."
-            )
-    return tensor_to_shard
+    return index

@@ -154,7 +154,7 @@ OUTSIDE = [
     *("..\\model.safetensors", "C:model.safetensors", "pytorch_model.bin", "..", ""),
 ]
 DAMAGED_INDEXES = [
-    *(b"{", b"[]", b"null", b'{"weight_map": []}', b'{"weight_map": {}}', b'{"other": {}}'),
+    *(b"{", b"[]", b"null", b'{"weight_map": []}', b'{"other": {}}'),
     *(b'{"weight_map": {"a": 1}}', b'{"weight_map": {"a": ["b"]}}'),
     b'{"weight_map": ' + b"[" * 100_000,
 ]
@@ -185,7 +185,7 @@ class TestDamage:
         with pytest.raises(ValueError, match=r"'other' in model-00001-of-00002.*again"):
             read_safetensors(tmp_path)
         os.remove(tmp_path / SHARDS[1])
-        with pytest.raises(ValueError, match=f"{SHARDS[1]}.*download it again"):
+        with pytest.raises(FileNotFoundError, match=SHARDS[1]):
             read_safetensors(tmp_path)
         os.remove(tmp_path / INDEX)
         with pytest.raises(FileNotFoundError, match=r"model\.safetensors.*holds neither"):

@@ -83,9 +83,8 @@ class GlinerFolder(HuggingFaceFolder):
         encoder = config.get("encoder_config") or read_json(_file_of_encoder(folder, config), dict)
         super().__init__(folder, dict(encoder), path, name)
         # The markers changed the number of rows.
-        table = next(x for ours, x, *_ in self.record.rows if ours.endswith("/token_embedding"))
-        if f"{table}.weight" in self.tensors:
-            self.config["vocab_size"] = self.tensors.shapes[f"{table}.weight"][0]
+        if self._token_table in self.tensors:
+            self.config["vocab_size"] = self.tensors.shapes[self._token_table][0]
 
     def _wrapper(self, checkpoint):
         return _ENCODER

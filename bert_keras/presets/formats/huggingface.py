@@ -37,7 +37,7 @@ _LATE = "MultiVectorEmbedder"
 PROMPTS = {"prompts": "prompts", "default_prompt_name": "default_prompt"}
 # Buffers in old files, and the endings of the first PyTorch port, before 2019.
 _NOT_WEIGHTS = (".position_ids", ".token_type_ids")
-_OLD_ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+_OLD_SPELLINGS = {r"LayerNorm\.gamma$": "LayerNorm.weight", r"LayerNorm\.beta$": "LayerNorm.bias"}
 _PROBLEM_TYPES = {
     "single_label_classification": "single_label",
     "multi_label_classification": "multi_label",
@@ -109,15 +109,12 @@ class HuggingFaceFolder(Checkpoint):
     def tensors(self):
         """The tensors under the names of a bare model, whatever their names in the file."""
         checkpoint, names = read_weights(self.folder), {}
-        wrapper = self._wrapper(checkpoint)
+        wrapper, spellings = self._wrapper(checkpoint), {**self.record.spellings, **_OLD_SPELLINGS}
         for name in checkpoint:
             canonical = name.removeprefix(wrapper)
-            for spelling, native in self.record.spellings.items():
+            for spelling, native in spellings.items():
                 canonical = re.sub(spelling, native, canonical)
             canonical = canonical.removeprefix(self.record.prefix)
-            for old, new in _OLD_ENDINGS.items():
-                if canonical.endswith(old):
-                    canonical = canonical.removesuffix(old) + new
             if canonical in names:
                 raise ValueError(
                     f"The checkpoint holds {canonical!r} twice: as {names[canonical]!r} and as "
@@ -132,10 +129,15 @@ class HuggingFaceFolder(Checkpoint):
                     names[original] = names.pop(name)
         return checkpoint.renamed(names)
 
+    @property
+    def _token_table(self):
+        """The name of the token table's tensor."""
+        rows = {ours: theirs for ours, theirs, *_ in self.record.rows}
+        return f"{rows['embeddings/token_embedding']}.weight"
+
     def _wrapper(self, checkpoint):
         """Returns the prefix that a wrapper gave all names, such as `module.` or `_orig_mod.`."""
-        rows = {ours: f"{theirs}.weight" for ours, theirs, *_ in self.record.rows}
-        table = rows["embeddings/token_embedding"]
+        table = self._token_table
         first = next((name for name in checkpoint if name.endswith(f".{table}")), table)
         wrapper = first.removesuffix(table).removesuffix(self.record.prefix)
         # A file of a whole SentenceTransformer has its other modules beside the encoder, "0.".
