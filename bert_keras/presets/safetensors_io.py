@@ -15,7 +15,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from bert_keras.checks import check_choice, check_exists
+from bert_keras.checks import check_choice
 from bert_keras.engine.atomic_files import advice_for, replacing
 from bert_keras.presets.tensors import Tensors, read_tensors
 
@@ -83,9 +83,6 @@ def write_safetensors(
         FileNotFoundError: the folder does not exist.
         OSError: the file cannot be written, see `bert_keras.engine.atomic_files.replacing`.
     """
-    path = pathlib.Path(path)
-    rule = "The folder of a safetensors file must exist"
-    check_exists(path.parent, rule, "Create it first.", exists=os.path.isdir)
     arrays = {name: np.asarray(value, order="C") for name, value in tensors.items()}
     for name, array in arrays.items():
         check_choice(f"dtype` of `{name}", array.dtype.name, _DTYPES.values(), "Use `astype`.")
