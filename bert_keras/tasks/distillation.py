@@ -106,11 +106,10 @@ class Distillation(JointTask):
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         _check_pair(teacher, student, cosine_weight)
-        super().__init__(student, student, **kwargs)
+        super().__init__(teacher, student, **kwargs)
         self.temperature = check_number("temperature", temperature, above=0)
         weights = {"soft": soft_weight, "hard": hard_weight, "cosine": cosine_weight}
         self.weights_of = {n: check_number(f"{n}_weight", w) for n, w in weights.items()}
-        self.teacher, self.student = teacher, student
         self.build((None, None))
 
     @property

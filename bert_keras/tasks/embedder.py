@@ -1,6 +1,5 @@
 """The base class of embedders: columns of texts, the objectives of their training, and search."""
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar, Unpack
 
@@ -319,8 +318,7 @@ class Embedder(Task):
         Args:
             queries: a str, a column of str, or vectors of `embed`.
             documents: a column of str, or vectors of `embed`, to compute them only once for many
-                searches. If vectors were cut by `embed(dim=...)`, texts are cut too, with a
-                warning.
+                searches. For vectors that were cut by `embed(dim=...)`, cut the others too.
             top_k: int, the most documents per query.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
@@ -342,16 +340,6 @@ class Embedder(Task):
             )
         query_vectors, is_one = self._as_vectors(queries, "query", batch_size, verbose)
         document_vectors, _ = self._as_vectors(documents, "document", batch_size, verbose)
-        widths = [getattr(x, "shape", (0,))[-1] for x in (query_vectors, document_vectors)]
-        if widths[0] != widths[1] and (is_text(queries) or is_text(documents)):
-            warnings.warn(
-                f"Vectors of {min(widths)} values are compared with the first {min(widths)} of "
-                f"{self.dim}. They must come from `embed(dim={min(widths)})` of this embedder.",
-                stacklevel=2,
-            )
-            query_vectors, document_vectors = (
-                self.shortened(x, min(widths)) for x in (query_vectors, document_vectors)
-            )
         answers = [
             [{"index": int(i), "score": float(row[i])} for i in best]
             for row, best in self._nearest(query_vectors, document_vectors, top_k)

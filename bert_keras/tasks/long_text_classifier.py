@@ -99,14 +99,14 @@ class LongTextClassifier(TextClassifier):
         temperature: float = 1.0,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
-        _check_windows(num_windows, stride, pooling)
         # First, since the parent's constructor makes the head.
         self.combine = check_choice("combine", combine, ("mean", "max"))
+        self.num_windows = check_int("num_windows", num_windows, 1, _MOST_WINDOWS)
+        self.stride = None if stride is None else check_int("stride", stride, 1, _MOST_WINDOWS)
+        check_choice("pooling", pooling, (None, *POOLINGS))
         kwargs |= {"label_names": label_names, "pooling": pooling}
         kwargs["temperature"] = temperature
         super().__init__(backbone, num_classes, preprocessor, dropout, problem_type, **kwargs)
-        self.num_windows = int(num_windows)
-        self.stride = None if stride is None else int(stride)
 
     def make_head(self):
         """Returns a new head, not built yet."""
@@ -134,10 +134,3 @@ class LongTextClassifier(TextClassifier):
         mask = np.asarray(inputs[PADDING_MASK])
         rule = "Every document needs a window that is not all padding"
         raise_at_first(~mask.any(axis=(1, 2)), mask.sum(axis=(1, 2)), rule)
-
-
-def _check_windows(num_windows, stride, pooling):
-    check_int("num_windows", num_windows, 1, _MOST_WINDOWS)
-    if stride is not None:
-        check_int("stride", stride, 1, _MOST_WINDOWS)
-    check_choice("pooling", pooling, (None, *POOLINGS))

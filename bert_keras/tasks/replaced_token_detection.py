@@ -251,9 +251,8 @@ class ReplacedTokenDetection(JointTask):
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         _check_parts(generator, discriminator)
-        super().__init__(discriminator, generator, **kwargs)
+        super().__init__(generator, discriminator, **kwargs)
         self.detection_weight = check_number("detection_weight", detection_weight)
-        self.generator, self.discriminator = generator, discriminator
         self.seed_generator = keras.random.SeedGenerator()
         _share(generator, discriminator.backbone)
         self.build((None, None))

@@ -15,36 +15,35 @@ def of_reader(name: str) -> property:
 
 
 class JointTask(Task):
-    """Tasks in one model: one of them reads the examples, and one is used after training.
+    """Tasks in one model: one of them reads the examples, and the last is used after training.
 
     Attributes:
         part_names: names of the tasks, which are arguments and attributes of this one.
         reader_name: name of the task that reads the examples and labels.
 
     Args:
-        result: the task that is used after training; its backbone and dtype are this task's.
-        reader: the task that reads the examples.
+        *parts: the tasks, in the order of `part_names`; the last one's backbone is this task's.
         name: str, or `None`.
-        dtype: a dtype policy or its name; `None` for the result's.
+        dtype: a dtype policy or its name; `None` for that of the last part.
         trainable: bool.
     """
 
     part_names = ()
     reader_name = ""
-    decided_arguments = {"result": None, "reader": None}  # noqa: RUF012
     is_fine_tuned = losses_share_weights = False
 
     def __init__(
         self,
-        result: Task,
-        reader: Task,
+        *parts: Task,
         name: str | None = None,
         dtype: Dtype | None = None,
         trainable: bool = True,
     ) -> None:
-        dtype = result.dtype_policy if dtype is None else dtype
-        super().__init__(result.backbone, name=name, dtype=dtype, trainable=trainable)
-        self.preprocessor = reader.preprocessor
+        dtype = parts[-1].dtype_policy if dtype is None else dtype
+        super().__init__(parts[-1].backbone, name=name, dtype=dtype, trainable=trainable)
+        for part_name, part in zip(self.part_names, parts, strict=True):
+            setattr(self, part_name, part)
+        self.preprocessor = self.reader.preprocessor
 
     def build(self, input_shape=None):
         """Does nothing: the parts are built."""
@@ -65,10 +64,9 @@ class JointTask(Task):
 
     def export(self, *args: Any, **kwargs: Any) -> None:
         """Raises `ValueError`: export the task that is used after training instead."""
-        parts = [name for name in self.part_names if getattr(self, name).backbone is self.backbone]
         raise ValueError(
             f"A {type(self).__name__} is for training. Export the task that is used after "
-            f"training: `model.{parts[0]}.export(...)`."
+            f"training: `model.{self.part_names[-1]}.export(...)`."
         )
 
     def default_loss_weights(self) -> dict[str, float] | None:

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bert_keras.answers.similarity import SIMILARITIES, l2_normalize, similarity_matrix
+from bert_keras.answers.similarity import SIMILARITIES, similarity_matrix
 from bert_keras.answers.text_vectors import EmbedAnswerer
 from bert_keras.checks import check_bool, check_choice
 from bert_keras.heads.embedding import EmbeddingHead
@@ -196,7 +196,3 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         """
         options = {"batch_size": batch_size, "verbose": verbose, "prompt": prompt, "dim": dim}
         return self.ask("embed", texts, **options)
-
-    def shortened(self, vectors: NDArray[np.float32], dim: int) -> NDArray[np.float32]:
-        """Returns the first values of vectors, of length 1 again if `normalize`, see `embed`."""
-        return l2_normalize(vectors[..., :dim]) if self.normalize else vectors[..., :dim]

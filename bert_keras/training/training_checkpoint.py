@@ -160,10 +160,11 @@ class TrainingCheckpoint(BatchCounter):
 
     def save(self) -> None:
         """Writes a checkpoint of the current state, and deletes the oldest ones."""
-        arrays = {
-            name: _storable(distribution.as_numpy(variable))
-            for name, variable in self._variables().items()
-        }
+        arrays = {}
+        for name, variable in self._variables().items():
+            array = distribution.as_numpy(variable)
+            # NumPy saves no bfloat16, which float32 holds exactly.
+            arrays[name] = array.astype("float32") if array.dtype.kind == "V" else array
         self._last_saved = self.step
         if not self._is_writer:
             return
@@ -201,7 +202,7 @@ class TrainingCheckpoint(BatchCounter):
                 "optimizer of the run, or another folder."
             )
         for name, variable in variables.items():
-            variable.assign(_restored(arrays[name], variable))
+            variable.assign(arrays[name])
         return _read_state(self._source)["random_state"]
 
     def _variables(self):
@@ -230,18 +231,7 @@ def _differences(saved, current):
     ]
 
 
-def _storable(array):
-    """Returns an array that NumPy can save: the bits of bfloat16 become integers."""
-    return array.view(f"u{array.itemsize}") if array.dtype.kind == "V" else array
-
-
 def _fits(array, variable):
     """Whether an array has a variable's shape and kind; backends differ in their integer sizes."""
-    own = _storable(keras.ops.convert_to_numpy(variable))
-    kinds = {array.dtype.kind, own.dtype.kind}
-    return array.shape == own.shape and (len(kinds) == 1 or kinds == {"i", "u"})
-
-
-def _restored(array, variable):
-    dtype = keras.ops.convert_to_numpy(variable).dtype
-    return array.view(dtype) if dtype.kind == "V" else array
+    are_floats = array.dtype.kind == "f", "float" in variable.dtype
+    return array.shape == tuple(variable.shape) and are_floats[0] == are_floats[1]
