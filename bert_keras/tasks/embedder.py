@@ -204,8 +204,10 @@ class Embedder(Task):
         """Returns texts, or rows of texts, as rows of token ids, see `Task`."""
         columns = list(x) if is_columns(x) else [x]
         labels = self._labels_of(len(columns), y, num_examples(x)) if training else None
-        columns = stripped(columns)
-        self.check_columns(columns, training)
+        columns = [[text.strip() for text in as_texts(column)] for column in columns]
+        check_equally_long(columns)
+        if training and self.objective in ("ranking", "triplet"):
+            refuse_equal_negatives(columns)
         texts = [text for row in zip(*columns, strict=True) for text in row]
         counts = np.full(len(columns[0]), len(columns)) if is_columns(x) else None
         return self.rows_of(texts, counts).labelled(labels, sample_weight)
@@ -221,12 +223,6 @@ class Embedder(Task):
         if counts is None:
             return TextRows(self.preprocessor, ids)
         return GroupRows(self.preprocessor, ids, None, counts)
-
-    def check_columns(self, columns: list[list[str]], training: bool) -> None:
-        """Raises `ValueError` if columns differ in length, or a negative equals its positive."""
-        check_equally_long(columns)
-        if training and self.objective in ("ranking", "triplet"):
-            refuse_equal_negatives(columns)
 
     def encode_ready_labels(self, labels, inputs):
         """Returns the labels of ready inputs, see `encode_labels`; there may be none."""
@@ -396,11 +392,6 @@ class Embedder(Task):
 def _num_rows(vectors):
     """Returns the number of vectors of `embed`; a sparse matrix has no `len`."""
     return vectors.shape[0] if hasattr(vectors, "shape") else len(vectors)
-
-
-def stripped(columns):
-    """Returns columns of texts as lists of str, without white space around each text."""
-    return [[text.strip() for text in as_texts(column)] for column in columns]
 
 
 def refuse_equal_negatives(columns):

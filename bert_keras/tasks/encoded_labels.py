@@ -138,34 +138,25 @@ def as_classes(labels):
     return labels.argmax(axis=1).astype("int32")
 
 
-def names_of(labels):
-    """Returns the different names among labels, sorted; `()` unless all labels are names.
-
-    Args:
-        labels: a column of names, or of lists of names.
-    """
-    rows = as_column(labels, "y") if is_column(labels) else ()
-    return tuple(sorted({name for row in _rows_of_names(rows) or () for name in row}))
-
-
 def learn_label_names(task, labels):
     """Gives a new head the names among labels, sorted; returns a line that says so, or `None`.
 
     Args:
         task: a classifier with a `head`, `num_classes` and `label_names`.
-        labels: see `names_of`.
+        labels: a column of names, or of lists of names; from others it learns nothing.
 
     Raises:
         ValueError: there is another number of names than the user chose classes.
     """
     if getattr(task, "label_names", ()) is not None or bias_of_new(task.head) is None:
         return None
-    are_several = getattr(task, "problem_type", None) == "multi_label"
-    names = names_of(labels)
-    if not names or getattr(task, "problem_type", None) == "regression":
+    rows = as_column(labels, "y") if is_column(labels) else ()
+    names = tuple(sorted({name for row in _rows_of_names(rows) or () for name in row}))
+    problem_type = getattr(task, "problem_type", None)
+    if not names or problem_type == "regression":
         return None
     if len(names) != task.num_classes:
-        least = 1 if are_several else 2
+        least = 1 if problem_type == "multi_label" else 2
         if not getattr(task, "_may_count_classes", False) or len(names) < least:
             raise ValueError(
                 f"Without `label_names` the labels must have num_classes={task.num_classes} "

@@ -146,17 +146,25 @@ class MultipleChoice(Task):
         return self._checked_labels(labels, _existing(inputs))
 
     def _checked_labels(self, labels, exists):
-        labels = self.encode_labels(labels)
-        _check_labels(labels, exists)
-        self._check_smoothing(exists.sum(axis=1))
-        return labels
-
-    def _check_smoothing(self, counts):
+        """Returns labels, each of which is one of the choices that exist."""
+        labels, num_choices = self.encode_labels(labels), exists.shape[1]
+        if labels.ndim == 2:
+            check_shape("Labels", labels, ("num_examples", num_choices))
+            inside = ((labels == 0) | exists).all(axis=1)
+        else:
+            inside = (labels >= 0) & (labels < num_choices)
+            inside &= exists[np.arange(len(labels)), np.clip(labels, 0, num_choices - 1)]
+        counts = exists.sum(axis=1)
+        if not inside.all():
+            last = counts[np.argmin(inside)] - 1
+            rule = f"A label must be the position of one of the example's choices, from 0 to {last}"
+            raise_at_first(~inside, labels, rule)
         if self.recipe.label_smoothing and counts.min() < counts.max():
             raise ValueError(
                 "`label_smoothing` needs the same number of choices for each context. Received: "
                 f"from {counts.min()} to {counts.max()} choices. Compile with label_smoothing=0.0."
             )
+        return labels
 
     def choose(
         self,
@@ -185,17 +193,3 @@ def _existing(inputs):
     key = PADDING_MASK if PADDING_MASK in inputs else TOKEN_IDS
     array = ops.convert_to_numpy(inputs[key])
     return (array != 0).any(axis=-1) if key == PADDING_MASK else np.ones(array.shape[:2], bool)
-
-
-def _check_labels(labels, exists):
-    num_choices = exists.shape[1]
-    if labels.ndim == 2:
-        check_shape("Labels", labels, ("num_examples", num_choices))
-        inside = ((labels == 0) | exists).all(axis=1)
-    else:
-        inside = (labels >= 0) & (labels < num_choices)
-        inside &= exists[np.arange(len(labels)), np.clip(labels, 0, num_choices - 1)]
-    if not inside.all():
-        count = exists[np.argmin(inside)].sum()
-        choices = f"one of the example's choices, from 0 to {count - 1}"
-        raise_at_first(~inside, labels, f"A label must be the position of {choices}")

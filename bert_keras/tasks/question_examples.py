@@ -169,23 +169,20 @@ def report(unusable, num_examples):
     warnings.warn(message, stacklevel=2)
 
 
-def check_labelled(x):
-    """Raises `ValueError` if a `QuestionExample` is neither answered nor impossible."""
-    if not are_examples(x):
-        return
-    wrong = [not (example.answers or example.is_impossible) for example in x]
-    rule = "Every question must have an answer or be impossible"
-    raise_at_first(wrong, [example.question for example in x], rule, "Leave it out.")
-
-
 def right_answers(x, y):
     """Returns the texts of all right answers, a list of str for each example.
 
     Args:
         x: a list of `QuestionExample`, or anything else.
         y: `None` for examples; otherwise a column of answers, see `read_answers`.
+
+    Raises:
+        ValueError: a `QuestionExample` is neither answered nor impossible.
     """
     if are_examples(x):
+        wrong = [not (example.answers or example.is_impossible) for example in x]
+        rule = "Every question must have an answer or be impossible"
+        raise_at_first(wrong, [example.question for example in x], rule, "Leave it out.")
         return [[answer.text for answer in example.answers] for example in x]
     check_has_labels(y, "QuestionAnswering", "Pass the answers to each question.")
     return [[a.text for a in _candidates(answer, index)] for index, answer in enumerate(y)]

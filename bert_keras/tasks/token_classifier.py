@@ -302,7 +302,7 @@ class TokenClassifier(Task):
     def _words_of(self, sentences):
         """Returns sentences as lists of words."""
         placed = place_words(self.preprocessor.tokenizer, sentences)
-        return [_slices(text, spans) for text, spans in placed]
+        return [[text[start:end] for start, end in spans] for text, spans in placed]
 
     def _tag_indices(self, sentences, tags):
         """Returns all sentences' tags, checked one by one.
@@ -317,7 +317,7 @@ class TokenClassifier(Task):
             if len(row) != len(words):
                 raise ValueError(
                     f"Each word needs one tag. Received {len(words)} words and {len(row)} tags in "
-                    f"sentence {index}: {_shortened(words)} with {_shortened(row)}."
+                    f"sentence {index}: {words[:8]} with {row[:8]}."
                 )
             for place, tag in enumerate(row):
                 number = numbers.get(tag) if isinstance(tag, str) or is_int(tag) else None
@@ -368,13 +368,9 @@ class TokenClassifier(Task):
             For each sentence a list with one tag a word: its name, or its number where the task
             has no `label_names`.
         """
-        logits = self._predict_words(sentences, batch_size, verbose)
-        return [named_tags(tags, self.label_names) for tags in best_tags(logits, self._chain())]
-
-    def _predict_words(self, sentences, batch_size, verbose):
-        """Returns the logits of each sentence's words; for no sentences an empty list."""
         sentences = as_sentences(sentences)
-        return self.predict(sentences, batch_size, verbose=verbose) if sentences else []
+        logits = self.predict(sentences, batch_size, verbose=verbose) if sentences else []
+        return [named_tags(tags, self.label_names) for tags in best_tags(logits, self._chain())]
 
     def tag(
         self, sentences: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
@@ -427,7 +423,7 @@ class TokenClassifier(Task):
         if odd := find_odd_tags(names):
             raise ValueError(
                 "A tag of entities must be O, or a prefix and a type, such as B-PER. Received: "
-                f"{odd[0]!r} among the label_names {_shortened(names)}. Correct the tags. If they "
+                f"{odd[0]!r} among the label_names {list(names[:8])}. Correct the tags. If they "
                 "are meant to be so, replace them in what `predict_tags` returns, and score that "
                 "with `metrics.entity_scores`."
             )
@@ -487,12 +483,3 @@ def _rows(tags):
                 f"sentence {index}: {row!r}."
             )
     return [as_column(row) for row in rows]
-
-
-def _slices(text, spans):
-    return [text[start:end] for start, end in spans]
-
-
-def _shortened(values, limit=8):
-    values_in_words = ", ".join(repr(value) for value in values[:limit])
-    return f"[{values_in_words}{', ...' if len(values) > limit else ''}]"

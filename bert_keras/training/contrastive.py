@@ -153,9 +153,14 @@ class TripletLoss(WeightedLoss):
 
     def call(self, y_true, y_pred):
         check_num_texts(y_pred, 3, 3)
-        distance = _cosine_distance if self.distance == "cosine" else _euclidean_distance
-        anchor, positive, negative = (y_pred[:, column] for column in range(3))
-        return ops.relu(distance(anchor, positive) - distance(anchor, negative) + self.margin)
+        anchor, others = y_pred[:, :1], y_pred[:, 1:]
+        if self.distance == "cosine":
+            distances = 1 - cosine(anchor, others)
+        else:
+            squares = ops.sum(ops.square(anchor - others), axis=-1)
+            # The square root has no gradient at 0, where two vectors are equal.
+            distances = ops.sqrt(ops.maximum(squares, 1e-12))
+        return ops.relu(distances[:, 0] - distances[:, 1] + self.margin)
 
 
 def check_num_texts(vectors: Tensor, least: int, most: int | None = None) -> None:
@@ -168,16 +173,6 @@ def check_num_texts(vectors: Tensor, least: int, most: int | None = None) -> Non
             f"The loss needs the vectors of {required} texts for each row, (batch, num_texts, "
             f"hidden_dim). Received: shape {shape}. Pass {required} columns of texts to `fit`."
         )
-
-
-def _cosine_distance(first, second):
-    return 1 - cosine(first, second)
-
-
-def _euclidean_distance(first, second):
-    squares = ops.sum(ops.square(first - second), axis=-1)
-    # The square root has no gradient at 0, where two vectors are equal.
-    return ops.sqrt(ops.maximum(squares, 1e-12))
 
 
 def _crossentropy(labels, logits):

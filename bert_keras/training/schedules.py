@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from bert_keras.checks import check_choice, check_int, is_int, is_number
+from bert_keras.checks import check_choice, check_int, check_number, is_int, is_number
 from bert_keras.types import LrSchedule, Tensor
 
 LR_SCHEDULES = ("linear", "cosine", "constant")
@@ -15,11 +15,11 @@ LR_SCHEDULES = ("linear", "cosine", "constant")
 class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
     """Rises linearly from 0 to the peak, then decays until the end of training.
 
-    With `w` warm-up steps out of `n`, peak rate `p` and end rate `e`:
+    With `w` warm-up steps out of `n` and the peak rate `p`:
 
     ```
-    rate(t) = p * t / w                          if t < w
-    rate(t) = e + (p - e) * shape(1 - x)         otherwise, with x = min(1, (t - w) / (n - w))
+    rate(t) = p * t / w                if t < w
+    rate(t) = p * shape(1 - x)         otherwise, with x = min(1, (t - w) / (n - w))
     ```
 
     where `shape(r)` is `r` for `"linear"`, `(1 - cos(pi * r)) / 2` for `"cosine"` and 1 for
@@ -40,7 +40,6 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         warmup: float, a fraction of `total_steps`, at least 0.0 and below 1.0, rounded to whole
             steps; or int, a number of steps below `total_steps`.
         lr_schedule: `"linear"`, `"cosine"` or `"constant"`.
-        end_learning_rate: float, the rate at `total_steps`; `"constant"` ignores it.
 
     Raises:
         ValueError: an argument is outside its range.
@@ -62,19 +61,11 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         total_steps: int,
         warmup: float = 0.1,
         lr_schedule: LrSchedule = "linear",
-        end_learning_rate: float = 0.0,
     ) -> None:
-        if not 0 <= end_learning_rate <= peak_learning_rate:
-            raise ValueError(
-                "Rates must satisfy 0 <= `end_learning_rate` <= `peak_learning_rate`. Received: "
-                f"end_learning_rate={end_learning_rate!r}, "
-                f"peak_learning_rate={peak_learning_rate!r}."
-            )
-        self.peak_learning_rate = peak_learning_rate
+        self.peak_learning_rate = check_number("peak_learning_rate", peak_learning_rate)
         self.total_steps = check_int("total_steps", total_steps)
         self.warmup = warmup
         self.lr_schedule = check_choice("lr_schedule", lr_schedule, LR_SCHEDULES)
-        self.end_learning_rate = end_learning_rate
         limit = total_steps if is_int(warmup) else 1
         if not (is_number(warmup) and 0 <= warmup < limit):
             raise ValueError(
@@ -90,14 +81,12 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         rising = step / max(1, self.warmup_steps)
         decay_steps = self.total_steps - self.warmup_steps
         remaining = ops.clip((self.total_steps - step) / decay_steps, 0.0, 1.0)
-        floor = self.end_learning_rate / self.peak_learning_rate if self.peak_learning_rate else 0.0
         if self.lr_schedule == "constant":
             remaining = ops.ones_like(remaining)
         elif self.lr_schedule == "cosine":
             remaining = 0.5 * (1.0 - ops.cos(math.pi * remaining))
-        falling = floor + (1.0 - floor) * remaining
-        return self.peak_learning_rate * ops.where(step < self.warmup_steps, rising, falling)
+        return self.peak_learning_rate * ops.where(step < self.warmup_steps, rising, remaining)
 
     def get_config(self):
-        names = ("peak_learning_rate", "total_steps", "warmup", "lr_schedule", "end_learning_rate")
+        names = ("peak_learning_rate", "total_steps", "warmup", "lr_schedule")
         return {name: getattr(self, name) for name in names}

@@ -85,7 +85,12 @@ class TrainingCheckpoint(BatchCounter):
         self._last_saved = self.step = 0
         if self._source is not None:
             state = _read_state(self._source)
-            self._check_settings(state)
+            if differences := _differences(state["settings"], self.settings):
+                raise ValueError(
+                    "A run must continue with the settings it began with. Received: other settings "
+                    f"than those of the checkpoint {self._source}: {'; '.join(differences)}. Use "
+                    "the same settings, or begin a new run in another folder."
+                )
             self._last_saved = self.step = state["step"]
         if distribution.broadcast_from_rank0(self.step) != self.step:
             raise ValueError(
@@ -97,15 +102,6 @@ class TrainingCheckpoint(BatchCounter):
     def _step_folders(self):
         folders = [path for path in self.folder.iterdir() if _STEP_FOLDER.fullmatch(path.name)]
         return sorted(folders, key=lambda path: int(_STEP_FOLDER.fullmatch(path.name)[1]))
-
-    def _check_settings(self, state):
-        differences = _differences(state["settings"], self.settings)
-        if differences:
-            raise ValueError(
-                "A run must continue with the settings it began with. Received: other settings "
-                f"than those of the checkpoint {self._source}: {'; '.join(differences)}. Use the "
-                "same settings, or begin a new run in another folder."
-            )
 
     def restore(self, model: keras.Model) -> None:
         """Restores the newest checkpoint into a model now, for a run that has no steps left.
