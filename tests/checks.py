@@ -550,11 +550,23 @@ def check_config_is_refused(folder, config, message):
         Backbone.from_preset(folder)
 
 
-def random_reference(family, seed, **settings):
-    """Returns a tiny model of transformers and inputs for it, of sizes that the seed draws.
+def padded_inputs(config, length, skipped=0, rng=None):
+    """Returns four rows for a model of transformers: padded right, nowhere, left and anywhere.
 
-    Rows are padded on the right, nowhere, on the left and anywhere. Families that count positions
-    from the padding's id on have that id at padding; the others have any.
+    Families that count positions from the padding's id on, and skip so many, have that id at
+    padding; the others have any.
+    """
+    rng, places = rng or np.random.default_rng(0), np.arange(length)
+    mask = np.stack([places < 3, places >= 0, places > 2, rng.random(length) < 0.6])
+    ids = rng.integers(skipped, config.vocab_size, mask.shape)
+    inputs = {"token_ids": np.where(mask | (not skipped), ids, skipped - 1), "padding_mask": mask}
+    if getattr(config, "type_vocab_size", 0) > 1:
+        inputs["segment_ids"] = rng.integers(0, config.type_vocab_size, mask.shape)
+    return inputs
+
+
+def random_reference(family, seed, **settings):
+    """Returns a tiny model of transformers and `padded_inputs` for it, of sizes the seed draws.
 
     Args:
         family: str, beginning of the name of its model class.
@@ -575,14 +587,8 @@ def random_reference(family, seed, **settings):
     width = "hidden_dim" if family == "DistilBert" else "intermediate_size"
     sizes[width] = int(rng.integers(5, 40))
     reference = model_of_transformers(f"{family}Model", seed, **sizes | settings)
-    config = reference.config
-    places = np.arange(config.max_position_embeddings - skipped)
-    mask = np.stack([places < 3, places >= 0, places > 2, rng.random(len(places)) < 0.6])
-    ids = rng.integers(skipped, config.vocab_size, mask.shape)
-    inputs = {"token_ids": np.where(mask | (not skipped), ids, skipped - 1), "padding_mask": mask}
-    if getattr(config, "type_vocab_size", 0) > 1:
-        inputs["segment_ids"] = rng.integers(0, config.type_vocab_size, mask.shape)
-    return reference, inputs
+    length = reference.config.max_position_embeddings - skipped
+    return reference, padded_inputs(reference.config, length, skipped, rng)
 
 
 def check_parity(family, seed, folder, **settings):

@@ -125,8 +125,8 @@ def documents_of_letters(tmp_path_factory):
 def pytest_runtest_setup(item):
     """On TensorFlow XLA compiles in tests marked `xla` only: for tiny models it takes long.
 
-    It also does outside pytest, in the recipes and in the files that go from one backend to
-    another. Tests marked `eager` trace no graph either.
+    It also does in the files that go from one backend to another, outside this process. Tests
+    marked `eager` trace no graph either.
     """
     if keras.backend.backend() != "tensorflow":
         return

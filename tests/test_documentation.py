@@ -137,17 +137,16 @@ def prose_of(path):
     return "\n".join(line for line in lines if path.suffix == ".md" or line[:2] == "# ")
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_links_lead_to_files_of_the_clone(language):
-    folder = DOCS / language
-    links = [
-        (path, x) for path in folder.rglob("*.[mp][dy]") for x in LINKS.findall(prose_of(path))
-    ]
-    assert len(links) > 40
+def test_links_and_pictures_of_all_pages_are_in_the_clone():
+    folders = [ROOT / name for name in ("benchmarks", "bert_keras", "docs", "examples", "tests")]
+    paths = [*ROOT.glob("*.md"), *DOCS.rglob("*.py")]
+    paths += [path for folder in folders for path in folder.rglob("*.md")]
+    links = [(path, x) for path in paths for x in LINKS.findall(prose_of(path))]
+    assert len(links) > 200
     for path, target in links:
         # Only the API's pages are made by the build.
         there = path.parent / target
-        assert there.exists() or "api" in there.parts, f"{path.relative_to(DOCS)}: {target}"
+        assert there.exists() or "api" in there.parts, f"{path.relative_to(ROOT)}: {target}"
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -162,17 +161,6 @@ def test_links_lead_to_pages_and_pictures_of_the_site(language, build, tmp_path,
         assert (path.parent / target).exists(), f"{path.relative_to(source)}: {target}"
 
 
-def test_each_picture_of_a_note_and_of_a_shared_page_is_in_the_clone():
-    folders = [ROOT / name for name in ("bert_keras", "benchmarks", "examples", "tests")]
-    paths = [*DOCS.glob("*.md"), *DOCS.glob("design/*.md"), *DOCS.glob("guides/*.py")]
-    paths += [*ROOT.glob("*.md"), *(path for folder in folders for path in folder.rglob("*.md"))]
-    pictures = re.compile(r"!\[[^\]]*\]\((?!https?:)([^)]+)\)")
-    found = [(path, x) for path in paths for x in pictures.findall(path.read_text("utf-8"))]
-    assert len(found) > 8
-    for path, picture in found:
-        assert (path.parent / picture).is_file(), f"{path.relative_to(ROOT)}: {picture}"
-
-
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_figures_are_as_docs_draw_writes_them(language, monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS))
@@ -182,14 +170,12 @@ def test_figures_are_as_docs_draw_writes_them(language, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["README.md", "README.zh.md"])
-def test_the_readmes_code_compiles_and_its_files_exist(name):
+def test_the_readmes_code_compiles(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     blocks = re.findall(r"(?ms)^```python\n(.*?)^```", text)
     assert len(blocks) >= 2
     for block in blocks:
         ast.parse(block)
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
-        assert (ROOT / target).exists(), target
 
 
 def test_a_preset_is_in_the_readme_with_its_weights_in_the_guides_or_among_the_forty_encoders():

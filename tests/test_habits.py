@@ -550,7 +550,7 @@ PROBABILITIES = keras.losses.SparseCategoricalCrossentropy()
         (lambda task: task({**IDS, "input_type_ids": 0}), "Did you mean 'segment_ids'"),
         (
             lambda task: keras.models.clone_model(task).classify(TEXTS),
-            r"`new.preprocessor = task.preprocessor`",
+            r"`new.preprocessor = task.preprocessor`.*`copy.deepcopy\(task\)`",
         ),
         (fit(Batches(BATCHES), LABELS), "must yield its labels"),
         (fit(Batches([BATCHES[0] * 2])), "Batch 0 of the dataset: A batch must be inputs"),

@@ -36,7 +36,7 @@ SIZES = {"num_heads": 2, "hidden_dim": 16, "intermediate_dim": 32, "max_sequence
 SIZES["initializer_range"] = 0.2
 TEXTS = ["a b c", "d e f g", "h", "a a a b b", "g f e d c b a", "b c"] * 4
 LABELS = [0, 1, 1, 0, 1, 0] * 4
-WORDS = [text.split() for text in TEXTS[:6]]
+WORDS, PAIRS = [text.split() for text in TEXTS[:6]], (TEXTS[:6], TEXTS[6:12])
 # Texts that the families are trained on.
 ROOT = pathlib.Path(__file__).parents[2]
 _TRAIN, _ = load_sentiment_sentences(ROOT / "examples" / "data" / "sentiment_labelled_sentences")
@@ -118,8 +118,7 @@ TRAINED = {
     "float16": lambda: classifier(dtype="mixed_float16"),
 }
 # Cases that each backend loads itself, to resume training bit for bit.
-OWN = ("schedule", "dropout", "float16")
-OWN += ("roberta_adapters_by_lamb",)
+OWN = ("schedule", "dropout", "float16", "roberta_adapters_by_lamb")
 # Cases that TensorFlow runs as graphs.
 TRACED = ("schedule", "dropout")
 # Cases of the families, trained on sentences.
@@ -162,19 +161,14 @@ OTHERS = {
     ),
     "score": (
         making("TextClassifier", num_classes=1, problem_type="regression"),
-        lambda task: [answer["score"] for answer in task.classify(TEXTS[:6])],
+        predicting(TEXTS),
     ),
     "tagger": (making("TokenClassifier", num_classes=3), predicting(WORDS)),
     "crf_tagger": (
         crf_tagger,
         lambda task: [*task.predict(WORDS, verbose=0), *task.predict_tags(WORDS)],
     ),
-    "question_answering": (
-        making("QuestionAnswering"),
-        lambda task: [
-            [answer["probability"], answer["start"]] for answer in task.answer(["a"] * 6, TEXTS[:6])
-        ],
-    ),
+    "question_answering": (making("QuestionAnswering"), predicting(PAIRS)),
     "multiple_choice": (making("MultipleChoice"), predicting((TEXTS[:4], [["a", "b c"]] * 4))),
     "long_text_classifier": (
         making("LongTextClassifier", num_classes=2, combine="max"),
@@ -190,15 +184,9 @@ OTHERS = {
     ),
     "embedder": (making("TextEmbedder"), lambda task: task.embed(TEXTS)),
     "masked_lm": (making("MaskedLM"), lambda task: task.score(TEXTS[:6])),
-    "next_sentence": (making("NextSentencePrediction"), predicting((TEXTS[:6], TEXTS[6:12]))),
-    "span_boundary": (
-        making("SpanBoundary"),
-        lambda task: task.predict(["a [MASK] [MASK] b"] * 3, verbose=0)["span_boundary"],
-    ),
-    "pretraining": (
-        making("Pretraining"),
-        lambda task: [answer["probability"] for answer in task.is_next(TEXTS[:6], TEXTS[6:12])],
-    ),
+    "next_sentence": (making("NextSentencePrediction"), predicting(PAIRS)),
+    "span_boundary": (making("SpanBoundary"), predicting(["a [MASK] [MASK] b"] * 3)),
+    "pretraining": (making("Pretraining"), predicting(PAIRS)),
 }
 
 
@@ -229,7 +217,7 @@ def answers(name, task):
     trains_eagerly, task.run_eagerly = task.run_eagerly, True
     found = task.predict(texts, verbose=0) if name in TRAINED else OTHERS[name][1](task)
     task.run_eagerly = trains_eagerly
-    return np.concatenate([np.ravel(np.asarray(part, "float64")) for part in found])
+    return np.concatenate([np.ravel(np.asarray(x, "float64")) for x in keras.tree.flatten(found)])
 
 
 def opened(name, open, is_own=True):

@@ -36,12 +36,3 @@ def test_a_copy_gives_the_same_answers_and_trains_independently(how):
     for part in (task.backbone, task.preprocessor, task.tokenizer):
         assert how(part).get_config() == part.get_config()
     assert how(task.tokenizer)(TEXTS) == task.tokenizer(TEXTS)
-
-
-def test_a_clone_has_new_weights_and_says_how_to_copy_the_vocabulary():
-    task = tiny_classifier()
-    clone = keras.models.clone_model(task)
-    assert [x.shape for x in clone.weights] == [x.shape for x in task.weights]
-    assert not np.array_equal(clone.get_weights()[0], task.get_weights()[0])
-    with pytest.raises(ValueError, match=r"copy\.deepcopy"):
-        clone.predict(TEXTS, verbose=0)

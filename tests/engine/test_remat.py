@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 from checks import assert_close, assert_same_structure_close, check_config_round_trip, to_numpy
-from tiny import LETTERS, VOCABULARY, tiny_backbone, tiny_classifier
+from tiny import LETTERS, ready_inputs, tiny_backbone, tiny_classifier
 
 import bert_keras
 from bert_keras.engine.remat import rematerialized
@@ -28,11 +28,7 @@ def classifier(remat, frozen=None, **options):
     return model
 
 
-def ready_batch():
-    rng = np.random.default_rng(0)
-    mask = np.arange(7) < np.array([[7], [4], [6], [2]])
-    ids = np.where(mask, rng.integers(5, len(VOCABULARY), mask.shape), 0)
-    return {"token_ids": ids, "padding_mask": mask}, np.array([0, 1, 1, 0])
+BATCH = ready_inputs(4, 7), np.array([0, 1, 1, 0])
 
 
 def assert_same_steps(atol=1e-6, compile_options=None, **options):
@@ -47,7 +43,7 @@ def assert_same_steps(atol=1e-6, compile_options=None, **options):
         before = [to_numpy(v).copy() for v in model.trainable_variables]
         model.compile(keras.optimizers.SGD(1.0), **(compile_options or {}))
         keras.utils.set_random_seed(2)  # PyTorch draws its masks from this generator.
-        loss = model.train_on_batch(*ready_batch(), return_dict=True)["loss"]
+        loss = model.train_on_batch(*BATCH, return_dict=True)["loss"]
         after = map(to_numpy, model.trainable_variables)
         steps.append([float(loss), *(a - b for a, b in zip(before, after, strict=True))])
     assert_same_structure_close(*steps, atol)
@@ -69,7 +65,7 @@ def test_loss_and_gradients_are_the_same_with_active_dropout(compile_options):
 def test_dropout_masks_are_drawn_anew_for_every_step():
     model = classifier(remat=True)
     model.compile(keras.optimizers.SGD(0.0))
-    losses = [float(model.train_on_batch(*ready_batch())[0]) for _ in range(3)]
+    losses = [float(model.train_on_batch(*BATCH)[0]) for _ in range(3)]
     assert len({round(loss, 6) for loss in losses}) == 3
 
 
@@ -104,7 +100,7 @@ def test_a_single_layer_has_the_same_output_and_advances_its_generators_equally(
 def test_each_block_is_computed_twice_in_training_only(monkeypatch):
     rematerialize, calls = keras.remat, []
     monkeypatch.setattr(keras, "remat", lambda f: calls.append(f) or rematerialize(f))
-    inputs, labels = ready_batch()
+    inputs, labels = BATCH
     model = classifier(remat=True)
     model.predict(inputs, verbose=0)
     model.evaluate(inputs, labels, verbose=0)
@@ -114,7 +110,7 @@ def test_each_block_is_computed_twice_in_training_only(monkeypatch):
 
 
 def test_attentions_are_returned_in_training_too():
-    inputs, _ = ready_batch()
+    inputs, _ = BATCH
     outputs = classifier(remat=True).backbone(inputs, return_attentions=True, training=True)
     assert [tuple(a.shape) for a in outputs["attentions"]] == [(4, 2, 7, 7)] * 2
 

@@ -1,10 +1,10 @@
 """Whatever ends `fit`, `evaluate` or `predict`, the weights are those of a whole step.
 
-`INTERRUPTS=200 pytest tests/engine/test_train_step.py` interrupts each of them so many times, and
-raises so many exceptions, also where no averages of the weights are kept.
+`INTERRUPTS=200 pytest tests/engine/test_train_step.py` interrupts each of them so many times.
 """
 
 import _thread
+import itertools
 import os
 import random
 import signal
@@ -25,37 +25,18 @@ INTERRUPTS = int(os.environ.get("INTERRUPTS", 8))
 NUM_STEPS = 5
 
 
-AVERAGES = {"use_ema": True, "ema_momentum": 0.5}
-
-
-def make_task(**options):
-    # Without dropout, so that the same steps make the same weights.
-    task = tiny_classifier(tiny_backbone(dropout=0.0), dropout=0.0)
-    task.compile(bert_keras.AdamW(1e-2, **options))
-    task.optimizer.build(task.trainable_variables)
-    return task
-
-
-@pytest.fixture(scope="module", params=[AVERAGES] if INTERRUPTS < 100 else [AVERAGES, {}])
-def run(request):
-    """One for all tests, which begin it again: its steps are compiled once."""
-    return Run(make_task(**request.param))
-
-
-def data(num_steps=NUM_STEPS):
-    """Batches of one shape and structure, so that nothing is compiled anew."""
-    generator = np.random.default_rng(0)
-    inputs = {"token_ids": generator.integers(5, 20, (4 * num_steps, 6)).astype("int32")}
-    return inputs, np.arange(4 * num_steps) % 2, np.ones(4 * num_steps, "float32")
-
-
 class Run:
     """A training run that can be begun again, and the weights after each of its steps."""
 
-    def __init__(self, task):
-        self.task = task
-        self.data = data()
-        self.inputs = self.data[0]
+    def __init__(self):
+        # Without dropout, so that the same steps make the same weights.
+        task = self.task = tiny_classifier(tiny_backbone(dropout=0.0), dropout=0.0)
+        task.compile(bert_keras.AdamW(1e-2, use_ema=True, ema_momentum=0.5))
+        task.optimizer.build(task.trainable_variables)
+        # Batches of one shape and structure, so that nothing is compiled anew.
+        ids = np.random.default_rng(0).integers(5, 20, (4 * NUM_STEPS, 6)).astype("int32")
+        self.inputs = {"token_ids": ids}
+        self.data = self.inputs, np.arange(len(ids)) % 2, np.ones(len(ids), "float32")
         self.variables = [*task.variables, *task.optimizer.variables]
         self.start = self.values()
         self.steps = [self.start]
@@ -111,6 +92,12 @@ class Run:
         again = keras.models.load_model(folder / "task.keras")
         answers = again.predict(self.inputs, batch_size=4, verbose=0)
         np.testing.assert_array_equal(answers, self.predict())
+
+
+@pytest.fixture(scope="module")
+def run():
+    """One for all tests, which begin it again: its steps are compiled once."""
+    return Run()
 
 
 def is_equal(values, others):
@@ -204,12 +191,7 @@ EXCEPTIONS = {
 
 
 def test_an_exception_leaves_the_weights_of_a_whole_step(run, tmp_path):
-    cases = [(name, number) for name in EXCEPTIONS for number in (0, 3)]
-    if INTERRUPTS >= 100:
-        moments = random.Random(0)
-        names, numbers = list(EXCEPTIONS), range(NUM_STEPS)
-        cases = [(moments.choice(names), moments.choice(numbers)) for _ in range(INTERRUPTS)]
-    for name, number in cases:
+    for name, number in itertools.product(EXCEPTIONS, (0, 3)):
         call, done = EXCEPTIONS[name]
         done = {"n": number, "n + 1": number + 1}.get(done, done)
         run.begin_again()

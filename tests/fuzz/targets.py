@@ -1,5 +1,6 @@
 """What is fuzzed: each reader, with small files of our own writers to start from."""
 
+import functools
 import json
 import shutil
 from pathlib import Path
@@ -126,32 +127,29 @@ def _read_pretraining(folder):
         batches[i]
 
 
-def _write_training(folder):
+@functools.cache
+def _compiled():
     task = _task(preprocessor=None)
     task.compile(optimizer=keras.optimizers.SGD())
-    checkpoint = TrainingCheckpoint(folder, every=1)
-    x = {"token_ids": np.ones((2, 4), int)}
-    task.fit(x, [0, 1], batch_size=2, verbose=0, callbacks=[checkpoint])
+    return task
 
 
-_compiled = []
+def _write_training(folder):
+    x, checkpoint = {"token_ids": np.ones((2, 4), int)}, TrainingCheckpoint(folder, every=1)
+    _compiled().fit(x, [0, 1], batch_size=2, verbose=0, callbacks=[checkpoint])
 
 
 def _read_training(folder):
-    if not _compiled:
-        _compiled.append(_task(preprocessor=None))
-        _compiled[0].compile(optimizer=keras.optimizers.SGD())
-    TrainingCheckpoint(folder, every=1).restore(_compiled[0])
+    TrainingCheckpoint(folder, every=1).restore(_compiled())
 
 
 def _write_adapters(folder):
     _adapted().save_adapters(folder / "adapters.safetensors")
 
 
-def _adapted(made=[]):  # noqa: B006
-    if not made:
-        made.append(_task(lora_rank=2, preprocessor=None))
-    return made[0]
+@functools.cache
+def _adapted():
+    return _task(lora_rank=2, preprocessor=None)
 
 
 def _read_checked_files(folder):

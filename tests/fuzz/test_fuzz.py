@@ -6,7 +6,6 @@ of which was once read wrongly, come first.
 
 import json
 import multiprocessing
-import os
 import sys
 
 import pytest
@@ -14,14 +13,12 @@ import torch
 from fuzz import worker
 from targets import TARGETS
 
-SECONDS = float(os.environ.get("FUZZ_SECONDS", 0.1))
-
 
 def work(names, keep):
     """Fuzzes readers in a process of its own."""
     torch.set_num_threads(1)  # Threads of the parent are not there.
     with (keep / "results.jsonl").open("a", buffering=1) as file:
-        for result in worker.run(names, keep, SECONDS):
+        for result in worker.run(names, keep, worker.SECONDS):
             file.write(json.dumps(result) + "\n")
 
 

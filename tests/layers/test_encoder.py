@@ -2,7 +2,6 @@
 
 import functools
 
-import keras
 import numpy as np
 import pytest
 from checks import (
@@ -14,7 +13,6 @@ from checks import (
     random_inputs,
     to_numpy,
 )
-from keras import ops
 from tiny import tiny_backbone
 
 import bert_keras
@@ -22,47 +20,15 @@ from bert_keras.layers.attention import SelfAttention
 from bert_keras.layers.encoder import Encoder, EncoderBlock
 from bert_keras.layers.feed_forward import FeedForward
 from bert_keras.layers.layer_norm import LayerNorm
-from bert_keras.models.bert import bert_encoder
+from bert_keras.models.mpnet import RelativeBias
 from bert_keras.training.stages import layer_wise_decay
 
 pytestmark = pytest.mark.once
 
 
-@keras.saving.register_keras_serializable(package="tests")
-class Table(keras.layers.Layer):
-    """A bias for each head, query and key."""
-
-    def __init__(self, num_heads, length, **kwargs):
-        super().__init__(**kwargs)
-        self.shape = (1, num_heads, length, length)
-        self.num_heads, self.length = num_heads, length
-
-    def build(self, input_shape=None):
-        self.table = self.add_weight(shape=self.shape, initializer="random_normal", name="table")
-
-    def call(self, hidden_states):
-        length = ops.shape(hidden_states)[1]
-        return self.table[:, :, :length, :length]
-
-
 @pytest.fixture(scope="module")
 def x():
     return np.random.default_rng(0).standard_normal((3, 5, 16)).astype("float32")
-
-
-@pytest.mark.each_backend
-def test_every_block_gets_what_a_shared_layer_returns(x):
-    """MPNet's tests show that the shared layer has its gradients, with `remat` too."""
-    backbone = tiny_backbone(num_layers=2, dropout=0.0, initializer_range=0.5)
-    encoder = bert_encoder(backbone, shared=[Table(2, 5, name="attention_bias")])
-    encoder.build()
-    states, _ = encoder(x)
-    expected = ops.convert_to_tensor(x)
-    for block in encoder.blocks:
-        expected, _ = block(expected, attention_bias=encoder.shared[0](expected))
-    assert_close(states[-1], expected)
-    encoder.shared[0].table.assign(ops.zeros((1, 2, 5, 5)))
-    assert np.abs(to_numpy(encoder(x)[0][-1]) - to_numpy(expected)).max() > 1e-3
 
 
 def block(**options):
@@ -72,26 +38,12 @@ def block(**options):
 
 def test_an_encoder_is_made_again_from_its_config(x):
     blocks, norm = [block(), block(norm_first=True)], LayerNorm()
-    encoder = Encoder(blocks, norm=norm, shared=[Table(2, 5, name="attention_bias")])
+    encoder = Encoder(blocks, norm=norm, shared=[RelativeBias(2, name="attention_bias")])
     again = made_again(encoder)
     for either in (encoder, again):
         either.build()
     again.set_weights(encoder.get_weights())
     assert_close(again(x)[0][-1], encoder(x)[0][-1], 0)
-
-
-def test_a_block_ends_or_begins_with_its_norms(x):
-    last, first = block(), block(norm_first=True)
-    for layer in (last, first):
-        layer.build()
-    x = ops.convert_to_tensor(x)
-    a = last.attention_norm(x + last.attention(x)[0])
-    assert_close(last(x)[0], last.feed_forward_norm(a + last.feed_forward(a)))
-    a = x + first.attention(first.attention_norm(x))[0]
-    assert_close(first(x)[0], a + first.feed_forward(first.feed_forward_norm(a)))
-    # Weights are in the order of the calls.
-    assert last.weights[0] is last.attention.query.kernel
-    assert first.weights[0] is first.attention_norm.gamma
 
 
 @pytest.mark.each_backend

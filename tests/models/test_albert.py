@@ -20,18 +20,10 @@ def test_it_keeps_the_contract(tmp_path):
     check_backbone(tiny_backbone(**sizes), "albert_backbone.json", tmp_path)
 
 
-def test_groups_share_the_layers_as_the_checkpoints_do():
-    def names(**sizes):
-        return [block.name for block in tiny_backbone(**sizes).encoder.blocks]
-
-    groups = [name[len("group_")] for name in names(num_layers=7, num_groups=3)]
-    assert "".join(groups) == "0001122"
-    assert names(num_layers=6, num_inner_layers=2, num_groups=2) == [
-        *["group_0_layer_0", "group_0_layer_1"] * 2,
-        *["group_1_layer_0", "group_1_layer_1"],
-    ]
-    # With integers it would be in the second group.
-    assert names(num_layers=47, num_groups=47)[3] == "group_3_layer_0"
+def test_layers_are_divided_into_groups_in_floats_as_in_the_checkpoints():
+    # With integers, 9 * 14 // 18, it would be in the next group.
+    blocks = tiny_backbone(num_layers=18, num_groups=14).encoder.blocks
+    assert blocks[9].name == "group_6_layer_0"
 
 
 @pytest.mark.parametrize(

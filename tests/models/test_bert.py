@@ -116,24 +116,24 @@ def test_impossible_arguments_are_refused(argument, value):
         tiny_backbone(**(value if isinstance(value, dict) else {argument: value}))
 
 
+ONES = np.ones((1, 3), int)
+
+
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ({"token_ids": np.full((1, 3), 50)}, "vocabulary"),
-        ({"token_ids": np.full((1, 3), -1)}, "vocabulary"),
+        ({"token_ids": 50 * ONES}, "vocabulary"),
+        ({"token_ids": -ONES}, "vocabulary"),
         ({"token_ids": np.ones((1, 13), int)}, "between 1 and 12"),
         ({"token_ids": np.ones((1, 0), int)}, "between 1 and 12"),
-        ({"token_ids": np.ones(3, int)}, r"\(batch, seq_len\)"),
-        ({"token_ids": np.ones((1, 3), int), "segment_ids": np.full((1, 3), 2)}, "segment"),
-        ({"token_ids": np.ones((1, 3), int), "padding_mask": np.ones((1, 4), int)}, "shape"),
-        ({"token_ids": np.ones((1, 3), int), "input_mask": np.ones((1, 3), int)}, "padding_mask"),
-        ({"segment_ids": np.ones((1, 3), int)}, "token_ids"),
-        (
-            {"token_ids": np.ones((1, 3), int), "token_type_ids": np.ones((1, 3), int)},
-            "Did you mean 'segment_ids'",
-        ),
-        ({"token_ids": np.ones((1, 3))}, "integers"),
-        (np.ones((1, 3), int), "dict"),
+        ({"token_ids": ONES[0]}, r"\(batch, seq_len\)"),
+        ({"token_ids": ONES, "segment_ids": 2 * ONES}, "segment"),
+        ({"token_ids": ONES, "padding_mask": np.ones((1, 4), int)}, "shape"),
+        ({"token_ids": ONES, "input_mask": ONES}, "padding_mask"),
+        ({"segment_ids": ONES}, "token_ids"),
+        ({"token_ids": ONES, "token_type_ids": ONES}, "Did you mean 'segment_ids'"),
+        ({"token_ids": 1.0 * ONES}, "integers"),
+        (ONES, "dict"),
     ],
 )
 def test_inputs_that_do_not_fit_are_refused_and_the_weights_survive(inputs, message):
@@ -141,8 +141,7 @@ def test_inputs_that_do_not_fit_are_refused_and_the_weights_survive(inputs, mess
     good = random_inputs()
     before = backbone.predict(good, verbose=0)["pooled_output"]
     for compute in (backbone, lambda x: backbone.predict(x, verbose=0)):
-        with pytest.raises(
-            TypeError if message in ("integers", "dict") else ValueError, match=message
-        ):
+        error = TypeError if message in ("integers", "dict") else ValueError
+        with pytest.raises(error, match=message):
             compute(inputs)
     np.testing.assert_array_equal(backbone.predict(good, verbose=0)["pooled_output"], before)

@@ -10,6 +10,8 @@ from checks import (
     check_equals_transformers,
     check_gradients,
     model_of_transformers,
+    padded_inputs,
+    random_inputs,
     to_numpy,
     transformers_outputs,
 )
@@ -50,16 +52,6 @@ def reference_of(architecture="Model", **overrides):
     return model_of_transformers(f"DebertaV2{architecture}", **{**V3, **overrides})
 
 
-def inputs_of(length=20, num_segments=0):
-    rng, places = np.random.default_rng(0), np.arange(length)
-    # Padding on the right, none, on the left, and anywhere.
-    mask = np.stack([places < 3, places >= 0, places > 2, rng.random(length) < 0.6])
-    inputs = {"token_ids": np.where(mask, rng.integers(1, 50, mask.shape), 0), "padding_mask": mask}
-    if num_segments:
-        inputs["segment_ids"] = rng.integers(0, num_segments, mask.shape)
-    return inputs
-
-
 @pytest.mark.parametrize(
     ("options", "golden"),
     [
@@ -83,9 +75,8 @@ def test_near_distances_have_a_row_each_and_far_ones_share_rows():
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_outputs_equal_transformers(name, tmp_path):
-    overrides = CONFIGS[name]
-    inputs = inputs_of(num_segments=overrides.get("type_vocab_size", 0))
-    backbone = check_equals_transformers(reference_of(**overrides), inputs, tmp_path)
+    reference = reference_of(**CONFIGS[name])
+    backbone = check_equals_transformers(reference, padded_inputs(reference.config, 20), tmp_path)
     assert len(backbone.encoder.shared) == (name != "not relative")
     backbone.export_to_huggingface(tmp_path / "ours")
     again = bert_keras.DebertaV2Backbone.from_preset(tmp_path / "ours")
@@ -93,7 +84,8 @@ def test_outputs_equal_transformers(name, tmp_path):
 
 
 def test_longer_texts_than_trained_are_computed_as_by_transformers_with_a_warning(tmp_path):
-    reference, inputs = reference_of(), inputs_of(50)
+    reference = reference_of()
+    inputs = padded_inputs(reference.config, 50)
     with pytest.warns(UserWarning, match="at most 32 tokens.*Received: 50"):
         backbone = check_equals_transformers(reference, inputs, tmp_path)
     assert backbone.max_sequence_length is None
@@ -101,7 +93,9 @@ def test_longer_texts_than_trained_are_computed_as_by_transformers_with_a_warnin
 
 @pytest.mark.parametrize("remat", [pytest.param(True, marks=pytest.mark.each_backend), False])
 def test_gradients_equal_those_of_transformers(remat, tmp_path):
-    found = check_gradients(reference_of(conv_kernel_size=3), inputs_of(), tmp_path, remat=remat)
+    reference = reference_of(conv_kernel_size=3)
+    inputs = padded_inputs(reference.config, 20)
+    found = check_gradients(reference, inputs, tmp_path, remat=remat)
     assert np.abs(found["encoder/relative_vectors/table/embeddings"]).max() > 1e-3
 
 
@@ -121,7 +115,7 @@ def test_a_released_file_holds_both_heads_under_names_of_its_own(tmp_path):
     write_safetensors(tmp_path / WEIGHTS_FILE, tensors)
     config = {"model_type": "deberta-v2", **V3}
     (tmp_path / "config.json").write_text(json.dumps(config))
-    inputs = inputs_of()
+    inputs = random_inputs(4, 20, num_segments=0)
     real = inputs["padding_mask"]
     expected = transformers_outputs(reference, inputs, output_hidden_states=True)
     generator = bert_keras.MaskedLM.from_preset(tmp_path, preprocessor=None)

@@ -19,7 +19,6 @@ import bert_keras
 from bert_keras.engine import kernels as backends
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.local_attention import attend_locally
-from bert_keras.layers.rotary_attention import apply_rope
 from bert_keras.presets.assign import relative_path
 
 pytestmark = pytest.mark.once
@@ -34,17 +33,6 @@ def tiny_backbone(**overrides):
 @pytest.mark.each_backend
 def test_it_keeps_the_contract(tmp_path):
     check_backbone(tiny_backbone(), "modernbert_backbone.json", tmp_path)
-
-
-def test_products_of_rotated_vectors_depend_on_their_distance():
-    query, key = np.random.default_rng(0).normal(size=(2, 6)).astype("float32")
-    rows = [to_numpy(apply_rope(np.tile(x, (1, 9, 1)), base=30.0))[0] for x in (query, key)]
-    products = rows[0] @ rows[1].T
-    for distance in range(-8, 9):
-        assert np.ptp(products.diagonal(distance)) < 1e-5
-    assert np.ptp([products[0, 0], products[0, 3], products[3, 0]]) > 0.1
-    np.testing.assert_allclose(rows[0][0], query, atol=1e-6)
-    np.testing.assert_allclose(rows[0][2, 0], query[0] * np.cos(2) - query[3] * np.sin(2), 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -69,15 +57,6 @@ def test_blocks_equal_a_mask_over_all_pairs(monkeypatch, length, reach):
             outputs.append(to_numpy(compute(attended, *arrays)))
         seen = np.ones_like(is_token) if mask is None or mask.dtype != bool else is_token
         np.testing.assert_allclose(outputs[0][seen], outputs[1][seen], atol=1e-6)
-
-
-def test_a_local_layer_sees_its_window_and_a_global_one_all():
-    backbone = tiny_backbone(num_layers=5, global_attention_every=2)
-    outputs = backbone({"token_ids": np.ones((1, 9), int)}, return_attentions=True)
-    distance = np.abs(np.arange(9)[:, None] - np.arange(9))
-    for number, attentions in enumerate(outputs["attentions"]):
-        seen = to_numpy(attentions)[0] > 0
-        assert (seen == (distance <= (2 if number % 2 else 9))).all()
 
 
 def test_texts_of_any_length_and_training_steps_agree_with_the_mask(monkeypatch):

@@ -14,10 +14,8 @@ from checks import (
     to_numpy,
     transformers_outputs,
 )
-from keras import ops
 
 import bert_keras
-from bert_keras.layers.rotary_attention import apply_rope
 from bert_keras.models.backbone import Backbone
 from bert_keras.presets.safetensors_io import WEIGHTS_FILE, read_safetensors, write_safetensors
 
@@ -160,13 +158,6 @@ def test_configs_in_the_hub_s_spelling_are_read(tmp_path):
     assert found["max_sequence_length"] == 2048
     gte = {**expected, "rotary_base": 160_000, "rotary_scale": 8 ** (2 / 8), "num_segments": 1}
     assert config_of(tmp_path, NEW).items() >= gte.items()
-
-
-def test_positions_are_divided_by_the_scale():
-    x = np.random.default_rng(0).normal(size=(1, 7, 2, 8)).astype("float32")
-    at_doubled_positions = np.repeat(x, 2, axis=1)
-    found = apply_rope(ops.convert_to_tensor(at_doubled_positions), 50.0, 2.0)[:, ::2]
-    assert_close(to_numpy(found), to_numpy(apply_rope(ops.convert_to_tensor(x), 50.0)), 1e-6)
 
 
 @pytest.mark.parametrize("family", ["Gte", "NomicBert"])

@@ -7,10 +7,5 @@ TEXTS = ["The old man and the sea.", "A ship sails, and the young woman came.", 
 
 
 @pytest.fixture(scope="session")
-def byte_pair_texts():
-    return TEXTS
-
-
-@pytest.fixture(scope="session")
 def byte_pair():
     return byte_pair_tokenizer(TEXTS * 3)

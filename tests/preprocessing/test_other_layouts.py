@@ -22,8 +22,8 @@ def preprocessor(byte_pair):
     return TextPreprocessor(byte_pair, max_length=16).for_inputs(INPUTS)
 
 
-def test_word_starts_are_packed_like_their_tokens(preprocessor, byte_pair, byte_pair_texts):
-    texts = [f"{text} Unsailed!" for text in byte_pair_texts]
+def test_word_starts_are_packed_like_their_tokens(preprocessor, byte_pair):
+    texts = ["The old man and the sea. Unsailed!", "Hemingway's Unsailed!", " Unsailed!"]
     for columns in ((texts,), (texts, texts[::-1])):
         ids, starts = (preprocessor.tokenize(*columns, word_starts=x) for x in (False, True))
         packed = preprocessor.pack(*ids, length=16)["token_ids"]

@@ -18,18 +18,6 @@ def tokenizer():
     return WordPieceTokenizer(VOCABULARY)
 
 
-def test_each_word_is_assigned_to_its_first_piece(tokenizer):
-    windows = WordRows(TextPacker(tokenizer, 10), [["abc", "b"], ["a"]], stride=4)
-    assert windows.ids.to_lists() == [[A, B_INSIDE, C_INSIDE, B], [A]]
-    assert windows.words.to_lists() == [[-1, 0, -1, -1, 1, -1], [-1, 2, -1]]
-    assert windows.sentences.tolist() == [0, 1]
-
-
-def test_a_word_of_several_tokens_is_still_one_word(tokenizer):
-    windows = WordRows(TextPacker(tokenizer, 10), [["a.b c", "a"]], stride=4)
-    assert windows.words.to_lists()[0] == [-1, 0, -1, -1, -1, 1, -1]
-
-
 def test_words_without_tokens_become_unknown(tokenizer):
     sentences = [["", "a", "\x00"], [], ["\x00"], ["b", "", "", "b"]]
     windows = WordRows(TextPacker(tokenizer, 10), sentences, stride=4)
