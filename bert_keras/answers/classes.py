@@ -168,19 +168,6 @@ class ClassAnswerer(Answerer):
         return class_answers(logits, self.settings["problem_type"], self.names, self.threshold)
 
 
-class LogitsAnswerer(ClassAnswerer):
-    """The logits of texts or pairs."""
-
-    method = "logits"
-    about, options, threshold = "", (), 0.5
-
-    def answers(self, arrays):
-        return arrays
-
-    def no_answers(self, *columns):
-        return np.zeros((0, self.settings["num_classes"]), "float32")
-
-
 class DocumentRows(GroupRows):
     """Documents as rows of windows.
 
@@ -232,10 +219,6 @@ class DocumentAnswerer(ClassAnswerer):
             )
         ids, _ = self.packer.tokenize(texts)
         return DocumentRows(self.packer, ids, self.settings["num_windows"], self.settings["stride"])
-
-
-class DocumentLogitsAnswerer(LogitsAnswerer, DocumentAnswerer):
-    """The logits of documents."""
 
 
 class ChoiceAnswerer(Answerer):

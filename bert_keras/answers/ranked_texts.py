@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..checks import as_column, as_texts, check_same_length
 from .answerer import Answerer, Field, Option
-from .classes import ClassAnswerer, LogitsAnswerer
+from .classes import ClassAnswerer
 from .probabilities import SCORES
 from .prompts import PROMPT, prompt_text
 
@@ -76,10 +76,6 @@ class PairClassAnswerer(_Queries, ClassAnswerer):
 
     def answers(self, arrays):
         return super().answers(SCORES[self.settings["activation"]](arrays))
-
-
-class PairLogitsAnswerer(_Queries, LogitsAnswerer):
-    """The logits of pairs of a query and a text."""
 
 
 class RankAnswerer(_Queries):

@@ -85,13 +85,10 @@ class SparseAnswerer(_PromptedTexts):
         return self.tokenizer.vocabulary_size
 
     def answer(self, rows, batches, texts):
-        found = [None] * len(rows)
-        for indices, weights in batches:
-            for row, of_text in zip(indices, weights, strict=True):
-                found[row] = self._heaviest(*np.nonzero(of_text), of_text)
-        return found
+        return rows.each(batches, lambda row, weights: self._heaviest(weights))
 
-    def _heaviest(self, ids, weights):
+    def _heaviest(self, weights):
+        (ids,) = np.nonzero(weights)
         ids = ids[np.argsort(-weights[ids], kind="stable")][: self.top_k]
         tokens = map(self.tokenizer.id_to_token, ids.tolist())
         return list(zip(tokens, weights[ids].tolist(), strict=True))
@@ -112,7 +109,7 @@ class SparseAnswerer(_PromptedTexts):
         return sorted(found, key=lambda pair: -pair[1])[: self.top_k]
 
 
-class TokenVectorsAnswerer(Answerer):
+class TokenVectorsAnswerer(_PromptedTexts):
     """A vector for each token that counts, of queries or of documents.
 
     Its settings are those of `MultiVectorEmbedder`.
@@ -130,9 +127,7 @@ class TokenVectorsAnswerer(Answerer):
     tag, does = "sentence-similarity", "maps the tokens of texts to vectors"
     call = "score('A query.', ['A text.'])"
 
-    def columns(self, *columns):
-        (texts,), is_one = super().columns(*columns)
-        return (as_texts(texts),), is_one
+    before = ""  # A marker is a part of each row.
 
     def encode(self, texts):
         is_query = np.full(len(texts), self.kind == "query")

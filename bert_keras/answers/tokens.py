@@ -70,11 +70,7 @@ class TokenRows(TextRows):
 
     def collect(self, batches):
         """Returns for each text an array `(num_tokens, ...)`, special tokens included."""
-        found = [None] * len(self)
-        for indices, outputs in batches:
-            for row, values in zip(indices, outputs, strict=True):
-                found[row] = values[: self.lengths[row]]
-        return found
+        return self.each(batches, lambda row, outputs: outputs[: self.lengths[row]])
 
 
 class MaskAnswerer(Answerer):
@@ -128,13 +124,10 @@ class MaskAnswerer(Answerer):
 
     def answer(self, rows, batches, texts):
         rule = f"Each text needs a {self.tokenizer.mask_token} to fill"
-        counts, found = rows.positions.lengths, [None] * len(rows)
+        counts = rows.positions.lengths
         raise_at_first(counts == 0, texts, rule)
-        for indices, outputs in batches:
-            logits = outputs["masked_lm"] if isinstance(outputs, dict) else outputs
-            for row, of_text in zip(indices, logits, strict=True):
-                found[row] = [self._likeliest(scores) for scores in of_text[: counts[row]]]
-        return found
+        batches = ((x, y["masked_lm"] if isinstance(y, dict) else y) for x, y in batches)
+        return rows.each(batches, lambda row, x: list(map(self._likeliest, x[: counts[row]])))
 
     def _likeliest(self, logits):
         """Returns the likeliest tokens of one position with their probabilities."""

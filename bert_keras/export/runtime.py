@@ -16,6 +16,7 @@ this package is not installed, from the shell too:
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import json
@@ -224,17 +225,18 @@ class ExportedTask:
         """
         checks = importlib.import_module(f"{PACKAGE}.checks")
         size = checks.check_int("batch_size", 32 if batch_size is None else batch_size)
-
-        def read(answerer, texts):
-            rows = answerer.encode(texts)
-            return rows, self._outputs(rows, size, answerer.values_per_token)
-
+        read = functools.partial(self.predict_question, batch_size=size)
         return self.answerer(method, **options).ask(read, *columns)
 
     def ask_rows(self, method: str, rows: Sequence[Sequence[str]], **options: Any) -> Any:
         """Returns the answers to rows of texts, see `bert_keras.Task.ask_rows`."""
         columns = self.answerers[method].columns_of(rows) if rows else ()
         return self.ask(method, *columns, **options) if rows else []
+
+    def predict_question(self, answerer: Any, texts: Any, batch_size: int = 32) -> tuple[Any, Any]:
+        """Returns rows and their outputs, see `bert_keras.Task.predict_question`."""
+        rows = answerer.encode(texts)
+        return rows, self._outputs(rows, batch_size, answerer.values_per_token)
 
     def run(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Returns the program's outputs, a dict of arrays, for a dict of arrays."""

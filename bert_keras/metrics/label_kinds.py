@@ -259,18 +259,13 @@ class Adapted(metrics.Metric):
             if len(sample_weight.shape) < len(of_tokens.shape):
                 sample_weight = sample_weight[:, None]
             weights = weights * sample_weight
-        if self.kind.name != "several":
-            y_pred = ops.reshape(y_pred, (-1, y_pred.shape[-1]))
-            y_true = ops.reshape(y_true, (-1, y_true.shape[-1]) if are_shares else (-1,))
-            return y_true, y_pred, ops.reshape(weights, (-1,))
-        y_true = ops.cast(y_true, y_pred.dtype)
-        exists = ops.isfinite(y_true)  # A text that does not exist has the relevance -inf.
-        y_true, weights = ops.where(exists, y_true, 0.0), ops.where(exists, weights, 0.0)
-        return (
-            ops.reshape(y_true, (-1, 1)),
-            ops.reshape(y_pred, (-1, 1)),
-            ops.reshape(weights, (-1,)),
-        )
+        width = y_pred.shape[-1]
+        if self.kind.name == "several":
+            y_true, are_shares, width = ops.cast(y_true, y_pred.dtype), True, 1
+            exists = ops.isfinite(y_true)  # A text that does not exist has the relevance -inf.
+            y_true, weights = ops.where(exists, y_true, 0.0), ops.where(exists, weights, 0.0)
+        y_true = ops.reshape(y_true, (-1, width) if are_shares else (-1,))
+        return y_true, ops.reshape(y_pred, (-1, width)), ops.reshape(weights, (-1,))
 
     def result(self):
         """Returns the metric's result."""

@@ -6,7 +6,7 @@ tasks, exported folders and servers read the same rows. Only what computes their
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -369,6 +369,17 @@ class Rows:
         if isinstance(parts[0], dict):
             return {key: np.concatenate([x[key] for x in parts])[places] for key in parts[0]}
         return np.concatenate(parts)[places]
+
+    def each(self, batches: Iterable[Batch], read: Callable[[int, Any], Any]) -> list[Any]:
+        """Returns what `read` returns for each row's number and output, in the order of rows.
+
+        Outputs that are large are not kept, unlike by `collect`.
+        """
+        found = [None] * len(self)
+        for indices, outputs in batches:
+            for row, output in zip(indices, outputs, strict=True):
+                found[row] = read(row, output)
+        return found
 
 
 class ReadyRows(Rows):

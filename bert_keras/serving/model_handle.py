@@ -162,5 +162,10 @@ def answerers_of(model):
 
 
 def _computed(model, method, rows, **options):
+    if method == "logits":
+        answerer = model.answerer("classify")
+        columns, _ = answerer.columns(*answerer.columns_of(rows))
+        rows, batches = model.predict_question(answerer, answerer.texts(*columns), **options)
+        return rows.collect(batches)
     cls = answerers_of(model).get(method)
     return model.ask_rows(cls.method if cls else method, rows, **options)

@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 from keras.saving import register_keras_serializable
 
-from bert_keras.answers.classes import DocumentAnswerer, DocumentLogitsAnswerer
+from bert_keras.answers.classes import DocumentAnswerer
 from bert_keras.checks import check_choice, check_int, raise_at_first
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
@@ -80,7 +80,7 @@ class LongTextClassifier(TextClassifier):
     """
 
     head_config_keys = ("num_classes", "pooling", "combine")
-    answerers = (DocumentAnswerer, DocumentLogitsAnswerer)
+    answerers = (DocumentAnswerer,)
     decided_arguments = {"head_options": None}  # noqa: RUF012
     num_input_axes = 3  # Texts, windows, tokens.
 

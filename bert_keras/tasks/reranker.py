@@ -12,7 +12,6 @@ from bert_keras.answers.probabilities import SCORES
 from bert_keras.answers.prompts import check_prompts
 from bert_keras.answers.ranked_texts import (
     PairClassAnswerer,
-    PairLogitsAnswerer,
     RankAnswerer,
     ScoreAnswerer,
 )
@@ -96,7 +95,7 @@ text, `(num_examples, num_texts)` |
         [Nogueira and Cho, 2019](https://arxiv.org/abs/1901.04085).
     """
 
-    answerers = (RankAnswerer, ScoreAnswerer, PairClassAnswerer, PairLogitsAnswerer)
+    answerers = (RankAnswerer, ScoreAnswerer, PairClassAnswerer)
     form = "candidates"
     may_have_several_texts = True
     needs_labels = False  # Positives and negatives are labels themselves.

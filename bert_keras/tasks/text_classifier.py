@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from bert_keras.answers.classes import ClassAnswerer, LogitsAnswerer, class_probabilities
+from bert_keras.answers.classes import ClassAnswerer, class_probabilities
 from bert_keras.answers.entailment import ZeroShotAnswerer
 from bert_keras.checks import check_choice, check_number, refuse_options, refuse_smoothing
 from bert_keras.engine.keras_internals import tracker_of
@@ -96,7 +96,7 @@ cross-entropy | logits `(batch, num_classes)` |
     """
 
     head_config_keys = ("num_classes", "pooling", "head_options")
-    answerers = (ClassAnswerer, LogitsAnswerer, ZeroShotAnswerer)
+    answerers = (ClassAnswerer, ZeroShotAnswerer)
     # What `integrated_gradients` has compiled, and for which variables.
     _gradients = (None, None)
 
