@@ -89,19 +89,6 @@ def test_probabilities_of_all_spans_of_a_document_sum_to_at_most_1():
             assert 0 < total <= 1 + 1e-5
 
 
-def test_end_logits_are_of_the_window_where_the_end_has_the_most_context():
-    # Windows of 9 tokens from 0, 3 and 6 on: token 5 has the most context in the first of them,
-    # token 6 in the second.
-    windows = windows_of(14)
-    logits = np.zeros((2, len(windows), LENGTH), "float32")
-    columns = windows.first_columns - windows.windows.starts
-    logits[0, 0, columns[0] + 5] = 5.0
-    logits[1, 0, columns[0] + 6] = 9.0
-    logits[1, 1, columns[1] + 6] = 3.0
-    (best,) = best_spans(windows, logits, 1, 3)
-    assert (best.spans[0].text, best.spans[0].end_logit) == ("w5 w6", 3.0)
-
-
 def test_document_scores_rank_by_the_sum_of_logits_as_run_squad_does():
     windows = windows_of(30)
     logits = random_logits(windows, 5)

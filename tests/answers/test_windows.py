@@ -2,14 +2,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_keras.preprocessing import Ragged, pack
+from bert_keras.preprocessing import Ragged
 from bert_keras.preprocessing.windows import (
     cut_windows,
-    document_positions,
     document_windows,
     max_context,
 )
-from bert_keras.tokenizers import Layout
 
 documents = st.lists(st.integers(0, 30), min_size=1, max_size=5)
 
@@ -67,27 +65,6 @@ def test_windows_of_tokens_share_the_documents_tokens():
     taken = rows.windows(cut)
     assert taken.to_lists() == [[1, 2, 3], [3, 4, 5], [6]]
     assert taken.values is rows.values
-
-
-def test_columns_of_packed_windows_know_their_tokens():
-    questions = Ragged.from_rows([[50, 51], [60]])
-    contexts = Ragged.from_rows([list(range(10, 17)), [20, 21]])
-    max_length = 10
-    cut = cut_windows(contexts.lengths, max_length - 3 - questions.lengths, stride=3)
-    inputs = pack(
-        questions.take(cut.documents),
-        contexts.windows(cut),
-        layout=Layout((2,), (3,), (3,), 1),
-        pad_id=0,
-        max_length=max_length,
-        truncation="only_second",
-    )
-    first_columns = questions.lengths[cut.documents] + 2
-    positions = document_positions(cut, first_columns, max_length)
-    for row, columns in enumerate(positions):
-        found = inputs["token_ids"][row, columns >= 0]
-        assert found.tolist() == contexts[cut.documents[row]][columns[columns >= 0]].tolist()
-        assert (columns >= 0).sum() == cut.lengths[row]
 
 
 @pytest.mark.parametrize(

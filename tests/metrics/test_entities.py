@@ -163,16 +163,6 @@ def test_the_same_entities_are_read_in_each_scheme(tags):
     assert extract_entities(tags) == [("PER", 0, 2), ("PER", 2, 3), ("LOC", 4, 5)]
 
 
-def test_an_entity_may_begin_inside():
-    assert extract_entities(["O", "I-PER", "I-LOC"]) == [("PER", 1, 2), ("LOC", 2, 3)]
-
-
-def test_entities_do_not_cross_sentences():
-    together = entity_scores([["B-PER", "I-PER"]], [["B-PER", "I-PER"]])
-    apart = entity_scores([["B-PER"], ["I-PER"]], [["B-PER"], ["I-PER"]])
-    assert (together["support"], apart["support"]) == (1, 2)
-
-
 def test_no_entities_score_zero_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -182,12 +172,6 @@ def test_no_entities_score_zero_without_a_warning():
     assert scores == {**dict.fromkeys(names, 0.0), "support": 0, "types": {}}
     assert missed["f1"] == 0.0 and missed["support"] == 1
     assert extract_entities([]) == []
-
-
-def test_a_type_seen_only_in_predictions_counts_in_the_macro_average():
-    scores = entity_scores([["B-PER", "O"]], [["B-PER", "B-LOC"]])
-    assert scores["macro_f1"] == 0.5
-    assert scores["types"]["LOC"]["support"] == 0
 
 
 def test_thousands_of_sentences_are_scored_in_a_fraction_of_a_second():

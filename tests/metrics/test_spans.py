@@ -132,36 +132,6 @@ def test_best_threshold_equals_an_exhaustive_search_where_scores_are_distinct():
             assert tried[found[f"best_{key}_thresh"]] == pytest.approx(max(tried.values()))
 
 
-def test_keys_equal_those_of_the_official_script():
-    one, both = {"q": ["Nile"]}, {"q": ["Nile"], "r": []}
-    texts = {"q": "Nile", "r": ""}
-    totals = ["exact", "f1", "total"]
-    kinds = [f"{kind}_{name}" for kind in ("HasAns", "NoAns") for name in totals]
-    best = ["best_exact", "best_exact_thresh", "best_f1", "best_f1_thresh"]
-    scores = spans.squad_v2_scores(both, texts, {"q": 0.1, "r": 0.9})
-    assert list(scores) == [*totals, *kinds, *best]
-    assert list(spans.squad_v2_scores(one, texts)) == [*totals, *kinds[:3]]
-    assert list(spans.squad_v1_scores(one, texts)) == ["exact_match", "f1"]
-
-
-def test_versions_score_an_answer_of_articles_differently():
-    """SQuAD 1.1's F1 is 0 if no word remains, though the texts match exactly."""
-    assert spans.squad_v1_scores({"q": ["The"]}, {"q": "a"}) == {"exact_match": 100.0, "f1": 0.0}
-    scores = spans.squad_v2_scores({"q": ["The"]}, {"q": ""})
-    assert scores["HasAns_exact"] == scores["HasAns_f1"] == 100.0
-
-
-def test_the_best_answer_counts():
-    answers = {"q": ["in Cairo", "Cairo", "Egypt"]}
-    assert spans.squad_v1_scores(answers, {"q": "Cairo!"})["exact_match"] == 100.0
-    assert spans.squad_v1_scores(answers, {"q": "in Egypt"})["f1"] == pytest.approx(200 / 3)
-
-
-def test_v1_counts_a_missing_prediction_as_wrong():
-    answers = {"q": ["Nile"], "r": ["Rhine"]}
-    assert spans.squad_v1_scores(answers, {"q": "Nile"})["exact_match"] == 50.0
-
-
 def test_predictions_of_other_questions_are_ignored():
     answers = {"q": ["Nile"]}
     more = {"q": "Nile", "x": "Rhine"}

@@ -47,11 +47,3 @@ def test_of_equal_thresholds_the_one_nearest_to_the_default_is_chosen_then_the_l
     scores = [[1.0], [0.5], [0.5], [0.0]]
     assert tune_thresholds(true, scores).tolist() == [0.75]
     assert tune_thresholds(true, scores, default=0.0).tolist() == [0.0]
-
-
-def test_tuning_does_not_depend_on_the_order_of_examples():
-    rng = np.random.default_rng(8)
-    true, scores = rng.integers(0, 2, (50, 3)), rng.integers(0, 10, (50, 3)) / 9
-    order = rng.permutation(50)
-    shuffled = tune_thresholds(true[order], scores[order])
-    np.testing.assert_array_equal(tune_thresholds(true, scores), shuffled)

@@ -637,19 +637,6 @@ async def test_a_cancelled_request_frees_its_rows_and_closing_still_answers_the_
 
 
 @coroutine
-async def test_a_stream_of_rows_with_one_key_does_not_starve_another_key():
-    batcher = Batcher(echo := Echo(), max_batch=2, wait=0)
-    many = [asyncio.create_task(batcher.ask("many", [("a",)])) for _ in range(6)]
-    await asyncio.sleep(0)
-    one = asyncio.create_task(batcher.ask("one", [("a",)]))
-    await asyncio.sleep(0)
-    many += [asyncio.create_task(batcher.ask("many", [("a",)])) for _ in range(20)]
-    await asyncio.gather(one, *many)
-    await batcher.close()
-    assert [key for key, _ in echo.batches].index("one") <= 3
-
-
-@coroutine
 async def test_clients_take_turns_though_one_of_them_asks_for_many_texts():
     batcher = Batcher(echo := Echo(may_go=False), max_batch=8, wait=0)
     many = asyncio.create_task(batcher.ask("key", [("aaaa",)] * 99, "greedy"))
@@ -726,11 +713,6 @@ def connected(address):
     host, port = address.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=20) as connection:
         yield connection
-
-
-def received_by(connection):
-    """Returns all bytes until the server closes the connection."""
-    return b"".join(iter(lambda: connection.recv(2**16), b""))
 
 
 def post(path, body, **headers):
@@ -839,18 +821,6 @@ def test_a_client_that_never_reads_its_answer_is_disconnected(impatient):
                 connection.send(b"x")
             pytest.fail("The connection is still there.")
     assert httpx.get(f"{impatient}/health").status_code == 200
-
-
-def test_pipelined_requests_are_answered_in_order(address, session):
-    path, ends = "/answers/classifier", [{}, {}, {"Connection": "close"}]
-    rows = [{"rows": [[text]]} for text in ("a", "b b", "c")]
-    requests = [post(path, json.dumps(x).encode(), **y) for x, y in zip(rows, ends, strict=True)]
-    with connected(address) as connection:
-        connection.sendall(b"".join(requests))
-        received = received_by(connection).decode()
-    places = [received.find(session.post(path, json=x).text) for x in rows]
-    assert -1 not in places
-    assert places == sorted(places)
 
 
 def test_unknown_paths_do_not_fill_the_metrics(session):
