@@ -39,17 +39,35 @@ def tagged_texts(
     answers, readings = [], entity_readings(label_names)
     columns = placed, best_tags(logits, chain), tag_probabilities(logits, chain)
     for (text, spans), numbers, probabilities in zip(*columns, strict=True):
-        tags, entities = named_tags(numbers, label_names), []
+        tags = named_tags(numbers, label_names)
         scores = probabilities[np.arange(len(numbers)), numbers]
         found = extract_entities([readings[tag] for tag in tags]) if readings else ()
-        for kind, first, end_word in found:
-            start, end = spans[first][0], spans[end_word - 1][1]
-            entity = {"type": kind, "text": text[start:end], "start": start, "end": end}
-            entities.append({**entity, "score": float(np.mean(scores[first:end_word]))})
-        words = [text[start:end] for start, end in spans]
-        words = list(zip(words, tags, strict=True))
-        answers.append({"text": text, "words": words, "entities": entities})
+        found = [(*entity, float(np.mean(scores[slice(*entity[1:])]))) for entity in found]
+        answers.append(tagged_text(text, spans, tags, found))
     return answers
+
+
+def tagged_text(
+    text: str,
+    spans: Sequence[tuple[int, int]],
+    tags: Sequence[Any],
+    entities: Iterable[tuple[str, int, int, float]],
+) -> dict[str, Any]:
+    """Returns the answer for a text, see `tagged_texts`.
+
+    Args:
+        text: str.
+        spans: list of `(start, end)`, the characters of each word.
+        tags: a tag for each word.
+        entities: iterable of the type, the first word, the word after the last, and the score.
+    """
+    words = [(text[start:end], tag) for (start, end), tag in zip(spans, tags, strict=True)]
+    answer = {"text": text, "words": words, "entities": []}
+    for kind, first, end_word, score in entities:
+        start, end = spans[first][0], spans[end_word - 1][1]
+        entity = {"type": kind, "text": text[start:end], "start": start, "end": end}
+        answer["entities"].append({**entity, "score": score})
+    return answer
 
 
 def named_tags(numbers: NDArray[np.integer], label_names: Sequence[str] | None) -> list[Any]:

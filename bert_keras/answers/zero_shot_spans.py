@@ -22,7 +22,7 @@ from ..tokenizers.words import join_words
 from .answerer import Option
 from .classes import THRESHOLD, check_labels, check_threshold
 from .probabilities import sigmoid
-from .tagged_texts import TagAnswerer
+from .tagged_texts import TagAnswerer, tagged_text
 
 WORD_POSITIONS, LABEL_POSITIONS = "word_positions", "label_positions"
 # GLiNER's words. In scripts without spaces between words, a word is a run of characters.
@@ -363,22 +363,18 @@ def choose_spans(
 def tagged(
     placed: PlacedText, labels: Sequence[str], chosen: Sequence[tuple[int, int, int, float]]
 ) -> dict[str, Any]:
-    """Returns the answer for a text: a dict of `text`, `words` with IOB2 tags, and `entities`.
+    """Returns the answer for a text, whose words have IOB2 tags, see `tagged_text`.
 
     Args:
         placed: `PlacedText`.
         labels: sequence of str.
         chosen: spans, see `choose_spans`. Where some overlap, words have the tags of the likeliest.
     """
-    text, spans = placed.text, placed.spans
-    tags, entities = ["O"] * len(spans), []
+    tags = ["O"] * len(placed.spans)
     for first, last, label, _ in chosen:
         if all(tag == "O" for tag in tags[first : last + 1]):
             inside = [f"I-{labels[label]}"] * (last - first)
             tags[first : last + 1] = [f"B-{labels[label]}", *inside]
-    for first, last, label, score in sorted(chosen, key=lambda x: x[0]):
-        start, end = spans[first][0], spans[last][1]
-        entity = {"type": labels[label], "text": text[start:end], "start": start, "end": end}
-        entities.append({**entity, "score": score})
-    words = [(text[start:end], tag) for (start, end), tag in zip(spans, tags, strict=True)]
-    return {"text": text, "words": words, "entities": entities}
+    found = sorted(chosen, key=lambda x: x[0])
+    entities = [(labels[label], first, last + 1, score) for first, last, label, score in found]
+    return tagged_text(placed.text, placed.spans, tags, entities)
