@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from bert_keras.checks import check_not_empty, raise_at_first
-from bert_keras.datasets.files import shorten
+from bert_keras.datasets.files import check_at, shorten
 from bert_keras.datasets.label_parsing import do_recur, is_missing, read_labels, remark_on_names
 from bert_keras.datasets.labelled_texts import LabelledTexts
 from bert_keras.datasets.table import (
@@ -41,6 +41,15 @@ class Layout:
     texts: tuple[str | int, ...]
     label: str | int | None = None
     num_fields: tuple[int, ...] = ()
+
+    def fits(self, names: Sequence[str]) -> bool:
+        """Whether a file whose first row has these fields has this layout."""
+        return len(names) in self.num_fields or {*self.texts} <= {*names}
+
+    def __str__(self) -> str:
+        if self.num_fields:
+            return f"no header and {' or '.join(map(str, self.num_fields))} columns"
+        return f"a header with {list(self.texts)} (label: {self.label!r})"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,9 +103,9 @@ def read_examples(path: Path, task: ClassificationTask) -> LabelledTexts:
     """
     first = next(read_records(path, header=False), ("", {}))[1]
     names = list(first if has_names(path) else first.values())
-    layout = next((layout for layout in task.layouts if _fits(layout, names)), None)
+    layout = next((layout for layout in task.layouts if layout.fits(names)), None)
     if layout is None:
-        expected = "; or ".join(map(_describe, task.layouts))
+        expected = "; or ".join(map(str, task.layouts))
         raise ValueError(
             f"{path} has none of the layouts of its task: {expected}. Its first row has "
             f"{len(names)} fields: {shorten(names)}. Name the text and label columns, or another "
@@ -114,19 +123,6 @@ def read_examples(path: Path, task: ClassificationTask) -> LabelledTexts:
         wrong_rows="leave out" if task.skips_broken_rows else "cut",
     )
     return dataclasses.replace(found, label_names=task.label_names)
-
-
-def _fits(layout, names):
-    """Whether a file with these names, or with as many fields, has a layout."""
-    if isinstance(layout.texts[0], int):
-        return len(names) in layout.num_fields
-    return {*layout.texts} <= {*names}
-
-
-def _describe(layout):
-    if isinstance(layout.texts[0], str):
-        return f"a header with {list(layout.texts)} (label: {layout.label!r})"
-    return f"no header and {' or '.join(map(str, layout.num_fields))} columns"
 
 
 def read_texts(
@@ -200,46 +196,46 @@ def read_texts(
     known = list(first[1])
     if may_lack_labels and all(_lacks_label(path, known, texts, label) for label in labels):
         labels = []
-    places, columns = take_columns(path, itertools.chain([first], records), [*texts, *labels])
+    records = itertools.chain([first], records)
+    places, columns = take_columns(path, records, [*texts, *labels])
 
-    def leave_out(is_out, why):
-        """Removes rows; a warning counts them and says why."""
-        nonlocal places, columns
-        if out := [*itertools.compress(places, is_out)]:
-            warn_of_rows(path, out, len(places), f"left out because they {why}")
-            kept = [not x for x in is_out]
-            places = [*itertools.compress(places, kept)]
-            columns = {x: [*itertools.compress(y, kept)] for x, y in columns.items()}
+    def without(rows, is_out, why):
+        """Returns rows without those to leave out; a warning counts these and says why."""
+        if out := [places[row] for row in itertools.compress(rows, is_out)]:
+            warn_of_rows(path, out, len(rows), f"left out because they {why}")
+        return [row for row, is_left_out in zip(rows, is_out, strict=True) if not is_left_out]
 
-    # A text to train on may not be empty, one to predict may be.
-    pairs = zip(*(columns[name] for name in texts), strict=True)
-    is_lacking = [
-        any(is_missing(x) or not (may_lack_labels or str(x).strip()) for x in pair)
-        for pair in pairs
-    ]
-    leave_out(is_lacking if labels else [], "have no text")
-    check_not_empty(places, f"{path} must have rows with a text")
-    found = None
+    rows, found = range(len(places)), None
     if labels:
+        # A text to train on may not be empty, one to predict may be.
+        pairs = zip(*(columns[name] for name in texts), strict=True)
+        is_lacking = [
+            any(is_missing(x) or not (may_lack_labels or str(x).strip()) for x in pair)
+            for pair in pairs
+        ]
+        rows = without(rows, is_lacking, "have no text")
+        check_not_empty(rows, f"{path} must have rows with a text")
         titles = [known[find_column(path, known, label)] for label in labels]
-        cells = [columns[label] for label in labels]
-        values, names = read_labels(cells, places, titles, problem_type, label_separator, names)
+        cells, at = [_taken(columns[x], rows) for x in labels], _taken(places, rows)
+        values, names = read_labels(cells, at, titles, problem_type, label_separator, names)
         missing = [value is None for value in values]
-        if not all(missing):
-            columns["", "values"] = values
-            leave_out(missing, _why_missing(cells, missing))
-            values = columns["", "values"]
-            names = () if problem_type == "regression" else names
-            if problem_type != "regression" and not names:
-                names = _names_of(path, values, problem_type)
-            found = _encoded(values, names, problem_type, score_range, places)
-        elif may_lack_labels:
+        rule = "at least one row must have a label"
+        raise_at_first(all(missing) and not may_lack_labels and missing, cells[0], rule, places=at)
+        if all(missing):
             print(f"{path} has no labels to measure by.")
         else:
-            rule = "at least one row must have a label"
-            raise_at_first(missing, cells[0], rule, places=places)
-    texts = tuple([*map(as_text, columns[name], places)] for name in texts)
+            rows = without(rows, missing, _why_missing(cells, missing))
+            values = [value for value in values if value is not None]
+            if problem_type != "regression":
+                names = names or _names_of(path, values, problem_type)
+            found = _encoded(values, names, problem_type, score_range, _taken(places, rows))
+    names = () if problem_type == "regression" else names
+    texts = tuple([as_text(columns[name][row], places[row]) for row in rows] for name in texts)
     return LabelledTexts(texts[0] if len(texts) == 1 else texts, found, names, problem_type)
+
+
+def _taken(values, rows):
+    return [values[row] for row in rows]
 
 
 def _why_missing(cells, missing):
@@ -282,9 +278,7 @@ def _encoded(values, names, problem_type, score_range, places):
     rows = values if is_multi else [[value] for value in values]
     unknown = [next((name for name in row if name not in numbers), None) for row in rows]
     rule = f"{'each' if is_multi else 'a'} label must be one of {shorten(list(names))}"
-    first = next((name for name in unknown if name is not None), "").casefold()
-    advice = "Write it in the same case." if first in [name.casefold() for name in names] else ""
-    raise_at_first([name is not None for name in unknown], unknown, rule, advice, places)
+    raise_at_first([name is not None for name in unknown], unknown, rule, places=places)
     if not is_multi:
         return np.array([numbers[value] for value in values], "int32")
     labels = np.zeros((len(rows), len(names)), "int32")
@@ -316,11 +310,6 @@ def _names_of(path, values, problem_type):
         )
     remark_on_names(path, values)
     check_not_empty(names, f"{path} must have labels: the fields of their column are empty")
-    if problem_type == "multi_label":
-        return names
-    if len(names) < 2:
-        raise ValueError(
-            f"{path} must have at least two classes to tell apart. Received in the label's column: "
-            f"{names[0]!r} alone."
-        )
+    rule = "there must be at least two classes to tell apart"
+    check_at(path, len(names) > 1 or problem_type == "multi_label", rule, names)
     return names

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import itertools
 import os
 import re
 import warnings
@@ -18,6 +19,7 @@ from bert_keras.datasets.tag_records import (
     TagLayout,
     find_fields,
     has_records,
+    read_tag_records,
     tag_sentences,
 )
 from bert_keras.types import Path
@@ -112,7 +114,8 @@ def read_conll(
         train.words[0][:2], train.tags[0][:2]  # (['@paulwalk', 'It'], ['O', 'O'])
         ```
     """
-    found = _sentences(path, word_column, tag_column, may_lack_tags, label_names)
+    layout = tag_layout(path, word_column, tag_column)
+    found = _sentences(path, layout, label_names, may_lack_tags)
     found = check_not_empty([*filter(None, found)], f"{path} must hold words")
     empty = [place for sentence in found for place, word, _ in sentence if not word.strip()]
     if empty:
@@ -151,8 +154,8 @@ def find_tag(
     Returns:
         A str such as `"line 3"`, or `None`.
     """
-    found = _sentences(path, word_column, tag_column, True, label_names)
-    words = (word for sentence in found for word in sentence)
+    found = _sentences(path, tag_layout(path, word_column, tag_column), label_names, True)
+    words = itertools.chain.from_iterable(found)
     return next((place for place, _, found in words if found == tag), None)
 
 
@@ -205,53 +208,29 @@ def is_tagged(path: Path) -> bool:
         rows = [fields for _, fields in _read_fields(path) if fields][:_LINES_LOOKED_AT]
     except ValueError:
         return False
-    return len(rows[0]) > 1 and _hold_entity_tags([fields[layout.tags] for fields in rows])
+    has_tags = layout.tags is not None
+    return has_tags and _hold_entity_tags([fields[layout.tags] for fields in rows])
 
 
-def _sentences(path, word_column, tag_column, may_lack_tags, label_names=None):
+def _sentences(path, layout, label_names, may_lack_tags):
     """Yields sentences, lists of `(place, word, tag)`; some may be empty."""
-    layout = tag_layout(path, word_column, tag_column)
-    if layout.kind != "line":
-        yield from tag_sentences(path, layout, label_names, may_lack_tags)
-        return
-    rows = _read_fields(path)[layout.has_header :]
-    if word_column is None and not layout.words and not _is_conllu(path):
-        first = [fields[0] for _, fields in rows if fields and len(fields) > 2]
-        # The first word of a file has the number 0 or 1, or 1-1 with that of its sentence.
-        begins = first and re.match(r"[01]\b", first[0])
-        check_at(
-            path,
-            not (begins and all(map(_NUMBER.fullmatch, first))),
-            _NO_NUMBERS,
-            first[:5],
-            _ADVICE,
-        )
-    sentence = []
-    for line, fields in rows:
-        place = f"line {line}"
+    is_line = layout.kind == "line"
+    records = _records_of_lines(path, layout) if is_line else read_tag_records(path)
+    return tag_sentences(path, records, layout, label_names, may_lack_tags)
+
+
+def _records_of_lines(path, layout):
+    """Yields the place and the fields of each word by their numbers, and its sentence's number."""
+    number, is_conllu = 0, _is_conllu(path)
+    rule = "the first field of CoNLL-U is a word's number, or a range such as 1-2"
+    for line, fields in _read_fields(path)[layout.has_header :]:
         if fields is None:
-            yield sentence
-            sentence = []
-        elif len(fields) == 1 and may_lack_tags:
-            sentence.append((place, fields[0], None))
-        elif not _is_conllu(path) or fields[0].isdigit():
-            _check_fields(f"{path}, {place}", fields, layout)
-            sentence.append((place, fields[layout.words], fields[layout.tags].strip()))
+            number += 1
+        elif not is_conllu or fields[0].isdigit():
+            yield f"line {line}", {layout.sentence: number, **dict(enumerate(fields))}
         else:
-            rule = "the first field of CoNLL-U is a word's number, or a range such as 1-2"
-            fits = re.fullmatch(r"\d+[-.]\d+", fields[0])
-            check_at(f"{path}, {place}", fits, rule, fields[0])
-    yield sentence
-
-
-def _check_fields(place, fields, layout):
-    """Refuses a line without a word and its tag."""
-    rule = f"there are {len(fields)} columns, numbered from 0"
-    for column in (layout.words, layout.tags):
-        check_at(place, -len(fields) <= column < len(fields), rule, column, _ADVICE)
-    rule = "a line must hold a word and its tag, separated by a tab or a space"
-    check_at(place, len(fields) > 1, rule, fields[0])
-    check_at(place, fields[layout.tags].strip(), "a word must have a tag", fields)
+            is_range = re.fullmatch(r"\d+[-.]\d+", fields[0])
+            check_at(f"{path}, line {line}", is_range, rule, fields[0])
 
 
 def _read_fields(path):
@@ -293,26 +272,31 @@ def _is_conllu(path):
 def _find_columns(path, rows, word_column, tag_column):
     """Returns where a column file has words and tags, from its name and its first lines."""
     rows = [fields for _, fields in rows[:_LINES_LOOKED_AT] if fields is not None]
+    size = len(rows[0])
+    if size == 1:
+        return TagLayout("line", 0, None, "sentence")
     found = [next(iter(find_name(rows[0], *wanted)), None) for wanted in (WORD_NAMES, TAG_NAMES)]
     has_header = None not in found
-    if has_header:
-        pass
-    elif _is_conllu(path):
-        found = 1, 3  # ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC.
-    else:
-        last = len(rows[0]) - 1
-        found = 0, last
-        if word_column is None and tag_column is None:
-            tags = [
-                place for place, x in enumerate(zip(*rows, strict=True)) if _hold_entity_tags(x)
-            ]
-            rule = f"words must be first and tags last, but the columns {tags} hold tags"
-            fits = not last or not tags or (last in tags and 0 not in tags)
-            check_at(path, fits, rule, rows[0], _ADVICE)
-    columns = (
-        x if x is not None else y for x, y in zip((word_column, tag_column), found, strict=True)
-    )
-    return TagLayout("line", *columns, has_header=has_header)
+    if not has_header:
+        # CoNLL-U: ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC.
+        found = (1, 3) if _is_conllu(path) else (0, size - 1)
+    columns = [y if x is None else x for x, y in zip((word_column, tag_column), found, strict=True)]
+    rule = f"there are {size} columns, numbered from 0"
+    for column in columns:
+        check_at(path, -size <= column < size, rule, column, _ADVICE)
+    values = [*zip(*rows, strict=True)]
+    if word_column is None and not has_header:
+        tags = [place for place, column in enumerate(values) if _hold_entity_tags(column)]
+        fits = tag_column is not None or not tags or (size - 1 in tags and 0 not in tags)
+        rule = f"words must be first and tags last, but the columns {tags} hold tags"
+        check_at(path, fits or _is_conllu(path), rule, rows[0], _ADVICE)
+        # The first word of a file has the number 0 or 1, or 1-1 with that of its sentence.
+        words = values[columns[0]]
+        are_numbers = (
+            size > 2 and re.match(r"[01]\b", words[0]) and all(map(_NUMBER.fullmatch, words))
+        )
+        check_at(path, not are_numbers, _NO_NUMBERS, words[:5], _ADVICE)
+    return TagLayout("line", *(column % size for column in columns), "sentence", has_header)
 
 
 def _hold_entity_tags(column):

@@ -30,10 +30,7 @@ _NOT_TEXT = {
     "it as .xlsx, CSV or plain text.",
     b"\x28\xb5\x2f\xfd": "a file compressed by zstd. Unpack it by `zstd -d`.",
     b"SQLite format 3": "an SQLite database. Export its table as CSV.",
-    b"\x89HDF": "an HDF5 file. Save its table as CSV or Parquet.",
     b"%PDF": "a PDF file. Copy its text into a text file.",
-    b"{\\rtf": "a document in RTF. Save it as plain text.",
-    b"\x89PNG": "a picture.",
 }
 _PICKLE = "a pickle, which may run code. Save it as CSV or Parquet."
 _NOT_TEXT |= dict.fromkeys((b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"), _PICKLE)
@@ -89,12 +86,10 @@ def read_lines(
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: the file holds bytes of another encoding, NUL characters or broken gzip data,
-            or is no text file, or Python knows no such encoding. The message names the file, the
-            line and the byte.
+            or is no text file, or Python knows no such encoding. The message names the file, and
+            if bytes are wrong the line and the byte.
     """
     path = os.fspath(path)
-    if stream is None and os.path.isdir(path):
-        raise ValueError(f"A text file is needed, and {path} is a folder. Name a file inside it.")
     with contextlib.ExitStack() as stack:
         stack.enter_context(reading(path, "Fetch or compress it again."))
         if stream is None:
@@ -108,10 +103,21 @@ def read_lines(
             if head.startswith(mark):
                 raise ValueError(f"{path} must be a text file. Received: {kind}")
         marked = next((name for mark, name in BYTE_ORDER_MARKS if head.startswith(mark)), "utf-8")
-        encoding = _known_encoding(encoding or marked)
+        encoding = codecs.lookup(encoding or marked).name
         if encoding.startswith(("utf-16", "utf-32")):  # A byte of a character may be a line end.
-            stream, encoding = _in_utf8(stream.read(), path, encoding), "utf-8"
+            text = stream.read().decode(encoding)
+            stream, encoding = io.BufferedReader(io.BytesIO(text.encode())), "utf-8"
         yield from _decoded(_raw_lines(stream), path, allow_nul, encoding)
+
+
+def _raw_lines(stream):
+    """Yields the lines of a stream of bytes."""
+    head = stream.peek(1 << 13)
+    if len(re.findall(rb"\r(?!\n)", head)) <= head.count(b"\n"):
+        yield from stream
+        return
+    for line in stream:
+        yield from line.splitlines(keepends=True)
 
 
 def _decoded(lines, path, allow_nul, encoding):
@@ -125,15 +131,12 @@ def _decoded(lines, path, allow_nul, encoding):
         except UnicodeDecodeError as error:
             _refuse_binary(path, number, raw)
             raise ValueError(
-                f"{path}, line {number}, byte {offset + error.start}: "
-                f"0x{raw[error.start]:02x} is not {encoding.upper()}. "
-                f"{_encoding_advice(raw, error.start)}"
+                f"{path}, line {number}, byte {offset + error.start}: 0x{raw[error.start]:02x} is "
+                f"not {encoding.upper()}. Convert it by `iconv -f ENCODING -t utf-8`, or pass as "
+                f"`encoding` that of the file. It reads as {_readings(raw) or 'no other one'}."
             ) from error
         if "\0" in line and not allow_nul:
-            if "\0\0" in line:
-                _refuse_binary(path, number, raw)
-            advice = "Is it UTF-16 without a byte order mark? Name its `encoding`."
-            check_at(f"{path}, line {number}", False, "text has no NUL characters", line, advice)
+            _refuse_binary(path, number, raw)
         offset += len(raw)
         yield line
 
@@ -148,15 +151,15 @@ def _refuse_binary(path, number, raw):
         )
 
 
-def _known_encoding(name):
-    """Returns Python's name of an encoding."""
-    try:
-        return codecs.lookup(name).name
-    except LookupError:
-        raise ValueError(
-            f"`encoding` must be one that Python knows, such as 'cp1252' or 'gb18030'. Received: "
-            f"{name!r}."
-        ) from None
+def _readings(line):
+    """Returns how a line reads in each encoding that may be meant: several often fit."""
+    found = {}
+    for encoding in _ENCODINGS:
+        with contextlib.suppress(UnicodeDecodeError):
+            text = line.decode(encoding)
+            start = max(0, re.search("[^\0-\x7f]|$", text).start() - 8)
+            found.setdefault(text[start : start + 40].strip(), encoding)
+    return ", ".join(f"{name}: {text!r}" for text, name in found.items())
 
 
 def read_text(path: Path) -> str:
@@ -165,18 +168,19 @@ def read_text(path: Path) -> str:
 
 
 def read_json_lines(
-    path: Path, lines: Iterable[str] | None = None
+    path: Path, lines: Iterable[str] | None = None, start: int = 1
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yields `(line number, dict)` for each line of a JSON lines file that is not blank.
 
     Args:
         path: the file.
         lines: the file's lines, if something else has opened it.
+        start: int, the number of the first one.
 
     Raises:
         ValueError: a line is not a JSON object. The message names the file and the line.
     """
-    for number, line in enumerate(read_lines(path) if lines is None else lines, start=1):
+    for number, line in enumerate(read_lines(path) if lines is None else lines, start):
         if not line.strip():
             continue
         record = as_record(parse_json(line, path, number))
@@ -208,40 +212,3 @@ def parse_json(text: str, path: Path, line: int = 1) -> Any:
     except (ValueError, RecursionError) as error:  # Half a character, or nested too deeply.
         raise ValueError(f"{path}, line {line}: not JSON that can be read ({error}).") from error
     return value
-
-
-def _raw_lines(stream):
-    """Yields the lines of a stream of bytes."""
-    head = stream.peek(1 << 13)
-    if len(re.findall(rb"\r(?!\n)", head)) <= head.count(b"\n"):
-        yield from stream
-        return
-    for line in stream:
-        yield from line.splitlines(keepends=True)
-
-
-def _in_utf8(raw, path, encoding):
-    """Returns bytes of another encoding as a stream of UTF-8."""
-    try:
-        text = raw.decode(encoding)
-    except UnicodeDecodeError as error:
-        number = raw[: error.start].decode(encoding, errors="replace").count("\n") + 1
-        raise ValueError(
-            f"{path}, line {number}, byte {error.start}: not {encoding.upper()}, as the file's "
-            f"byte order mark or `encoding` says ({error.reason}). Convert the file to UTF-8."
-        ) from error
-    return io.BufferedReader(io.BytesIO(text.encode()))
-
-
-def _encoding_advice(line, start):
-    """Returns how the line reads in each encoding that may be meant: several often fit."""
-    start, found = max(0, start - 8), {}
-    start += len(line[start:]) - len(line[start:].lstrip(bytes(range(128, 192)))) if start else 0
-    for encoding in _ENCODINGS:
-        with contextlib.suppress(UnicodeDecodeError):
-            line.decode(encoding)
-            text = line[start : start + 40].decode(encoding, errors="ignore").strip()
-            found.setdefault(text, encoding)
-    shown = ", ".join(f"{name}: {text!r}" for text, name in found.items())
-    advice = "Convert it by `iconv -f ENCODING -t utf-8`, or pass as `encoding` that of the file"
-    return f"{advice}. It reads as {shown}." if found else f"{advice}."

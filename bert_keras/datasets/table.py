@@ -42,6 +42,7 @@ _SEPARATED = (
     "A field that holds the separator must be in quotation marks; say what separates columns by "
     "`separator`, and whether they are quoted by `quoting`."
 )
+_ALIKE = "every object must have the keys of the first, and these are missing"
 # A first line that tells Excel what separates the columns.
 _SEPARATOR_LINE = re.compile('"?sep=(.)"?[\r\n]*')
 
@@ -69,15 +70,10 @@ def take_columns(
             keys = {name: header[find_column(path, header, name)] for name in columns}
             taken = {name: [] for name in keys}
         places.append(f"{path}, {place}")
-        try:
-            for name, key in keys.items():
-                taken[name].append(record[key])
-        except KeyError:
-            missing = [key for key in keys.values() if key not in record]
-            raise ValueError(
-                f"{path}, {place}: every object must have the keys of the first, {header}. "
-                f"Missing: {missing}"
-            ) from None
+        missing = [key for key in keys.values() if key not in record]
+        check_at(places[-1], not missing, _ALIKE, missing)
+        for name, key in keys.items():
+            taken[name].append(record[key])
     return check_not_empty(places, f"{path} must have rows after its header"), taken
 
 
@@ -441,33 +437,24 @@ def _records_of_parquet(path, stream):
 
 def _records_of_json(path, kind, lines):
     """Yields the place and the value of each object, in lines of their own or in a list."""
-    head = []
-    for line in lines:
-        head.append(line)
-        if line.strip():
-            break
-    lines = itertools.chain(head, lines)
-    if _is_a_record("".join(head), kind):
-        records = ((f"line {n}", record) for n, record in read_json_lines(path, lines))
-        yield from _without_heading(path, records)
+    start, head = next((x for x in enumerate(lines, 1) if x[1].strip()), (1, ""))
+    lines = itertools.chain([head], lines)
+    if not head or _is_a_record(head, kind):
+        for number, record in read_json_lines(path, lines, start):
+            # MRQA's first line is a heading.
+            if "header" not in record or [*map(type, record.values())] != [dict]:
+                yield f"line {number}", record
         return
-    content = parse_json("".join(lines), path)
-    rows = _rows_in(content)
-    rows = [*map(as_record, rows)] if isinstance(rows, list) else rows
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        found = f"an object with {list(content)[:20]}" if isinstance(content, dict) else content
-        raise ValueError(
-            f"{path} must hold a list of JSON objects, alone or under the key 'data', or an object "
-            f"per line. Received: {shorten(found, 80)}. pandas writes such a list with "
-            '`to_json(path, orient="records")`.'
-        )
+    rows = _rows_in(parse_json("".join(lines), path, start))
+    fits = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+    rule = "there must be a list of JSON objects, alone or under the key 'data', or one per line"
+    advice = 'pandas writes such a list with `to_json(path, orient="records")`.'
+    check_at(path, fits, rule, rows, advice)
     yield from ((f"row {number}", row) for number, row in enumerate(rows, 1))
 
 
 def _is_a_record(line, kind):
     """Whether a file has a JSON object on each line, judged by its first line that is not blank."""
-    if not line.strip():
-        return True
     try:
         value = as_record(json.loads(line))
     except (ValueError, RecursionError):  # The first line of a document over several lines.
@@ -475,27 +462,14 @@ def _is_a_record(line, kind):
     return isinstance(value, dict) and not isinstance(_rows_in(value), list)
 
 
-def _rows_in(content):
-    """Returns the rows of a JSON document, which an object has under a key."""
-    if not isinstance(content, dict):
-        return content
-    rows = content.get("annotations")
-    if "classes" in content and "text" not in content and isinstance(rows, list):
-        # spaCy's annotation tool writes null for a text that was skipped.
-        rows = [row for row in rows if row is not None]
-        if rows and all(as_record(row) is not row for row in rows):
-            return rows
-    return content.get("data")
+def _rows_in(document):
+    """Returns the rows of a JSON document, a list; else the document.
 
-
-def _without_heading(path, records):
-    """Yields records without a first one that shares no key with the second, as MRQA has it."""
-    head = [*itertools.islice(records, 2)]
-    if len(head) == 2 and head[0][1].keys().isdisjoint(head[1][1]) and all(x[1] for x in head):
-        place, heading = head.pop(0)
-        warnings.warn(
-            f"{path}, {place} has other keys than the next line, {list(heading)[:9]}. It is taken "
-            "for a heading and not read.",
-            stacklevel=2,
-        )
-    yield from itertools.chain(head, records)
+    An object has them under `data`; that of spaCy's annotation tool has pairs of a text and its
+    entities under `annotations`, and null for a text that was skipped.
+    """
+    if isinstance(document, dict):
+        rows = [row for row in document.get("annotations") or () if row is not None]
+        is_of_spacy = any(as_record(row) is not row for row in rows)
+        document = rows if is_of_spacy else document.get("data", document)
+    return [*map(as_record, document)] if isinstance(document, list) else document

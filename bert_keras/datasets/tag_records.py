@@ -17,8 +17,8 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 from bert_keras.checks import check_not_empty, is_int, require
 from bert_keras.datasets.files import check_at, read_lines, read_text
@@ -44,6 +44,43 @@ _END = ("end_offset", "end", "stop")
 _TYPE = ("label", "labels", "type", "entity", "tag", "entity_group")
 
 
+def _is_list(value):
+    """Whether a field may hold words or tags: a list without lists, or one written as text."""
+    if isinstance(value, str):
+        return value.strip().startswith("[")
+    return isinstance(value, list) and all(isinstance(x, (str, int, float)) for x in value)
+
+
+def _are_lists(value):
+    """Whether a field may hold GLiNER's entities: lists, none, or null."""
+    return value is None or (isinstance(value, list) and all(isinstance(x, list) for x in value))
+
+
+def _are_spans(value):
+    parts = value if isinstance(value, list) else [value]
+    return all(isinstance(span, (list, dict)) for span in parts)
+
+
+def _is_text(value):
+    return isinstance(value, str)
+
+
+def _is_any(value):
+    return True
+
+
+# What a row is, the names of its words and tags, and the values that these have. The last are words
+# to tag.
+_LAYOUTS = (
+    ("sentence", WORD_NAMES, TAG_NAMES, _is_list, _is_list),
+    ("text", _TEXT_NAMES, _SPAN_NAMES, _is_text, _are_spans),
+    ("spans", ("tokenized_text",), ("ner",), _is_list, _are_lists),
+    ("sentence", _TEXT_NAMES, TAG_NAMES, _is_text, _is_list),
+    ("word", WORD_NAMES, TAG_NAMES, _is_any, _is_any),
+    ("sentence", WORD_NAMES, (), _is_list, _is_any),
+)
+
+
 class TagLayout(NamedTuple):
     """Where a file has words and tags.
 
@@ -53,11 +90,11 @@ class TagLayout(NamedTuple):
             fields.
         words: str, the field of the words, of the text, or of the word; int, the column.
         tags: str, the field of the tags, or of the spans; int, the column; `None` without one.
-        sentence: str, the field of the sentence's number, if a row is a word.
+        sentence: str, the field of the sentence's number, if a row or a line is a word.
         has_header: bool, whether the first line names the columns.
     """
 
-    kind: str
+    kind: Literal["line", "sentence", "text", "spans", "word"]
     words: str | int
     tags: str | int | None
     sentence: str | None = None
@@ -96,49 +133,35 @@ def find_fields(
     Raises:
         ValueError: there are no such fields. The message lists the fields of the first row.
     """
-    place, record = next(_records(path), ("", {}))
-    check_not_empty(record, f"{path} must hold rows")
-    names = list(record)
+    place, record = next(read_tag_records(path), ("", {}))
+    header = [*check_not_empty(record, f"{path} must hold rows")]
 
-    def find_field(wanted, column, fits=lambda value: True):
-        """Returns the field that `column` gives, else the first of those wanted that fits."""
-        if is_int(column) and -len(record) <= column < len(record):
-            return names[column]
-        if column is not None:
-            places = find_name(names, column)
-            return names[places[0]] if len(places) == 1 else None
-        found = (names[place] for name in wanted for place in find_name(names, name)[:1])
-        return next((name for name in found if fits(record[name])), None)
+    def find_fields(names, column):
+        """Returns the fields that `column` gives, else those that have one of the names."""
+        if is_int(column):
+            return [x for n, x in enumerate(header) if column in (n, n - len(header))]
+        wanted = names if column is None else (column,)
+        return [header[place] for name in wanted for place in find_name(header, name)[:1]]
 
-    words = find_field(WORD_NAMES, word_column, _is_list)
-    tags = find_field(TAG_NAMES, tag_column, _is_list)
-    text = find_field(_TEXT_NAMES, word_column, lambda value: isinstance(value, str))
-    spans = find_field(_SPAN_NAMES, tag_column, _are_spans)
-    if words and _is_list(record[words]):
-        return TagLayout("sentence", words, tags or tag_column)
-    if text and spans and _are_spans(record[spans]):
-        return TagLayout("text", text, spans)
-    gliner = [*map(find_field, (("tokenized_text",), ("ner",)), (word_column, tag_column))]
-    is_unnamed = word_column is None and tag_column is None
-    if is_unnamed and None not in gliner and _are_lists(record[gliner[1]]):
-        return TagLayout("spans", *gliner)
-    if text and tags and _is_list(record[tags]):
-        return TagLayout("sentence", text, tags)
-    word, tag = find_field(WORD_NAMES, word_column), find_field(TAG_NAMES, tag_column)
-    sentence = find_field(SENTENCE_NAMES, None)
-    if word and tag and sentence and sentence not in (word, tag):
-        return TagLayout("word", word, tag, sentence)
+    for kind, word_names, tag_names, is_words, are_tags in _LAYOUTS:
+        words = [x for x in find_fields(word_names, word_column) if is_words(record[x])]
+        tags = [x for x in find_fields(tag_names, tag_column) if are_tags(record[x])]
+        numbers = [x for x in find_fields(SENTENCE_NAMES, None) if x not in (*words, *tags)]
+        if words and (tags or not tag_names) and (numbers or kind != "word"):
+            sentence = numbers[0] if kind == "word" else None
+            return TagLayout(kind, words[0], tags[0] if tags else tag_column, sentence)
     rule = (
         "a row must have words and their tags (`tokens`, `ner_tags`), a text and the spans of its "
         "entities (`text`, `label`), or one word of a numbered sentence"
     )
     advice = "Name the fields to read by word_column and tag_column."
-    check_at(f"{path}, {place}", False, rule, [*record], advice)
+    check_at(f"{path}, {place}", False, rule, header, advice)
 
 
 def tag_sentences(
     path: Path,
-    fields: TagLayout,
+    records: Iterable[tuple[str, Mapping[Any, Any]]],
+    layout: TagLayout,
     label_names: Sequence[str] | None = None,
     may_lack_tags: bool = False,
 ) -> Iterator[list[tuple[str, str, str | None]]]:
@@ -146,41 +169,50 @@ def tag_sentences(
 
     Args:
         path: see `read_conll`.
-        fields: the result of `find_fields`.
+        records: the place and the fields of each row.
+        layout: where these have words and tags.
         label_names: list of str, the names of tags that are numbers.
         may_lack_tags: bool, whether rows may have no tags.
 
     Raises:
         ValueError: a row does not fit. The message names the file and the place.
     """
-    names = label_names or _names_in_parquet(path, fields.tags)
+    names = label_names or _names_in_parquet(path, layout.tags)
     last, sentence, cut_places = None, [], []
-    for place, record in _records(path):
+    for place, record in records:
         where = f"{path}, {place}"
-        check_at(where, fields.words in record, f"a row must have {fields.words!r}", [*record])
-        words, tags = record[fields.words], record.get(fields.tags)
-        if fields.kind == "word":
-            number = record.get(fields.sentence)
-            if last is not None and number not in (None, "", last):
-                yield sentence
-                sentence = []
-            last = last if number in (None, "") else number
-            sentence.append((place, as_text(words, where), _tag_name(where, tags, names)))
-            continue
-        if fields.kind == "text":
-            words, tags, num_cut = _tag_words(where, words, tags)
-            cut_places += [place] * num_cut
-        elif fields.kind == "spans":
-            words = _as_words(where, words)
-            tags = _tags_of_gliner(where, words, tags)
+        check_at(where, layout.words in record, f"a row must have {layout.words!r}", [*record])
+        words, tags = record[layout.words], record.get(layout.tags)
+        if layout.sentence is not None:
+            words, tags = [as_text(words, where)], None if tags is None else [tags]
+        elif layout.kind == "text":
+            check_at(where, isinstance(words, str), "a text must be a str", words)
+            spans = {*_spans_of_text(where, words, tags)}
+            borders = {place for start, end, _ in spans for place in (start, end)}
+            places = _split(words, borders)
+            cut_places += [place] * (len(places) - len(_split(words, ()))) if spans else []
+            tags = _tags_of_spans(where, spans, [start for start, _ in places])
+            words = [words[start:end] for start, end in places]
         else:
-            words, tags = _as_words(where, words), as_list(where, tags)
-        has_tags, advice = tags is not None or may_lack_tags, "Name their field by tag_column."
-        check_at(where, has_tags, "there are no tags", [*record], advice)
+            words = _as_words(where, words)
+            if layout.kind == "spans":
+                spans = _spans_of_words(where, words, tags)
+                tags = _tags_of_spans(where, spans, range(len(words)))
+            tags = as_list(where, tags)
+        advice = "Name their field by tag_column."
+        check_at(where, tags is not None or may_lack_tags, "there are no tags", words, advice)
         fits = tags is None or len(tags) == len(words)
         check_at(where, fits, "each word needs one tag", {"words": words, "tags": tags})
         tags = [tags and _tag_name(where, tag, names) for tag in tags or [None] * len(words)]
-        yield [(place, word, tag) for word, tag in zip(words, tags, strict=True)]
+        rows = [(place, word, tag) for word, tag in zip(words, tags, strict=True)]
+        if layout.sentence is None:
+            yield rows
+            continue
+        number = record.get(layout.sentence)
+        if number not in (None, "", last):
+            yield sentence
+            last, sentence = number, []
+        sentence += rows
     yield sentence
     if cut_places:
         warnings.warn(
@@ -190,31 +222,10 @@ def tag_sentences(
         )
 
 
-def _records(path):
-    """Yields the place and the fields of each row."""
-    if _is_brat(path):
-        yield from _records_of_brat(path)
-        return
-    yield from without_rejected(path, read_records(path))
-
-
-def _tags_of_gliner(where, words, entities):
-    """Returns the tags of words from entities, of which GLiNER names the first and last word."""
-    rule = "entities must be a list of lists"
-    check_at(where, entities is not None and _are_lists(entities), rule, entities)
-    tags = ["O"] * len(words)
-    for number, entity in enumerate(entities):
-        is_triple = len(entity) == 3 and isinstance(entity[2], str)
-        fits = is_triple and all(map(is_int, entity[:2])) and 0 <= entity[0] <= entity[1]
-        rule = "an entity must have the numbers of its first and last word, and a type"
-        check_at(where, fits and entity[1] < len(words), rule, entity)
-        if entity in entities[:number]:
-            continue
-        first, last, kind = entity
-        rule = "a word can have one tag, so entities must not overlap"
-        check_at(where, {*tags[first : last + 1]} == {"O"}, rule, entity, "Leave one out.")
-        tags[first : last + 1] = [f"B-{kind}"] + [f"I-{kind}"] * (last - first)
-    return tags
+def read_tag_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the place and the fields of each row of a file of tagged words or texts."""
+    records = _records_of_brat(path) if _is_brat(path) else read_records(path)
+    yield from without_rejected(path, records)
 
 
 def _is_brat(path):
@@ -271,23 +282,6 @@ def as_list(where: str, value: Any) -> Any:
     return found
 
 
-def _is_list(value):
-    """Whether a field may hold words or tags: a list without lists, or one written as text."""
-    if isinstance(value, str):
-        return value.strip().startswith("[")
-    return isinstance(value, list) and all(isinstance(x, (str, int, float)) for x in value)
-
-
-def _are_lists(value):
-    """Whether a field may hold GLiNER's entities: lists, none, or null."""
-    return value is None or (isinstance(value, list) and all(isinstance(x, list) for x in value))
-
-
-def _are_spans(value):
-    parts = value if isinstance(value, list) else [value]
-    return all(isinstance(span, (list, dict)) for span in parts)
-
-
 def _as_words(where, value):
     value = as_list(where, value)
     if isinstance(value, str):
@@ -323,30 +317,62 @@ def _names_in_parquet(path, column):
 # Spans of entities as tags of words
 
 
-def _tag_words(where, text, spans):
-    """Returns the words of a text, their IOB2 tags, and how many borders of entities cut a word.
+def _tags_of_spans(where, spans, starts):
+    """Returns the IOB2 tags of words.
 
-    Words are split at white space and punctuation, and where an entity begins or ends. In a script
-    without spaces, each character is a word.
+    Args:
+        where: str, the file and the place, for messages.
+        spans: `(start, end, type)` of each entity; equal ones are one.
+        starts: where each word begins, counted like the spans.
     """
-    check_at(where, isinstance(text, str), "a text must be a str", text)
-    spans = sorted({_checked_span(where, text, span) for span in _read_spans(spans)})
+    spans = sorted({*spans})
     rule = "a word can have one tag, so entities must not overlap"
-    for (start, end, kind), (second, last, other) in itertools.pairwise(spans):
-        both = (text[start:end], kind), (text[second:last], other)
-        check_at(where, end <= second, rule, both, "Leave one out.")
-    places = _split(text, {place for start, end, _ in spans for place in (start, end)})
-    num_cut = len(places) - len(_split(text, ())) if spans else 0
-    span_at, tags = {x: span for span in spans for x in range(*span[:2])}, []
-    for start, _ in places:
-        first, _, kind = span_at.get(start, (start, None, None))
-        begins = not text[first:start].strip()
-        tags.append(f"{'B' if begins else 'I'}-{kind}" if kind else "O")
-    return [text[start:end] for start, end in places], tags, num_cut
+    for one, other in itertools.pairwise(spans):
+        check_at(where, one[1] <= other[0], rule, (one, other), "Leave one out.")
+    span_at, tags, before = {x: span for span in spans for x in range(*span[:2])}, [], None
+    for start in starts:
+        span = span_at.get(start)
+        tags.append(f"{'I' if span == before else 'B'}-{span[2]}" if span else "O")
+        before = span
+    return tags
+
+
+def _spans_of_words(where, words, entities):
+    """Returns the spans of entities, of which GLiNER names the first and last word."""
+    rule = "entities must be a list of lists"
+    check_at(where, entities is not None and _are_lists(entities), rule, entities)
+    rule = "an entity must have the numbers of its first and last word, and a type"
+    for entity in entities:
+        fits = len(entity) == 3 and isinstance(entity[2], str) and all(map(is_int, entity[:2]))
+        check_at(where, fits and 0 <= entity[0] <= entity[1] < len(words), rule, entity)
+    return [(first, last + 1, kind) for first, last, kind in entities]
+
+
+def _spans_of_text(where, text, spans):
+    """Yields `(start, end, type)` of each span of a text: a list of the three, or an object."""
+    rule = 'a span must be a start, an end and a type, [0, 2, "ORG"]'
+    advice = "Offsets count characters from 0, and the end is the character after the last."
+    for span in spans or [] if isinstance(spans, list) else [spans]:
+        written = None
+        if isinstance(span, dict):
+            written, fields = span.get("text"), (_START, _END, _TYPE)
+            span = [next((span[key] for key in keys if key in span), None) for keys in fields]
+            span[2:] = span[2] if isinstance(span[2], list) else span[2:]
+        fits = isinstance(span, list) and len(span) == 3 and all(map(is_int, span[:2]))
+        check_at(where, fits and isinstance(span[2], str) and span[2].strip(), rule, span)
+        start, end, kind = span
+        found = text[start:end] if 0 <= start < end <= len(text) else ""
+        stands = f"{written or 'an entity'!r} ({kind}) must stand at the characters {start} to "
+        fits = found.strip() and written in (None, found)
+        check_at(where, fits, f"{stands}{end} of a text of {len(text)}", found, advice)
+        yield start, end, kind.strip()
 
 
 def _split(text, borders):
-    """Returns `(start, end)` of each word; words end at the given borders too."""
+    """Returns `(start, end)` of each word: at white space, punctuation and the borders.
+
+    In a script without spaces, each character is a word.
+    """
     ids, number = [], 0
     for place, character in enumerate(text):
         continues_word = character.isalnum() and place > 0 and text[place - 1].isalnum()
@@ -354,30 +380,3 @@ def _split(text, borders):
         ids.append(number)
     offsets = [(place, place + 1) for place in range(len(text))]
     return find_words(text, number_words(text, ids, offsets), offsets) if text else []
-
-
-def _read_spans(spans):
-    """Yields `(start, end, type, text)` of each span, unchecked; `None` for what it lacks."""
-    for span in spans or [] if isinstance(spans, list) else [spans]:
-        if isinstance(span, dict):
-            start, end, kind = (
-                next((span[key] for key in keys if key in span), None)
-                for keys in (_START, _END, _TYPE)
-            )
-            kind = kind[0] if isinstance(kind, list) and len(kind) == 1 else kind
-            yield start, end, kind, span.get("text")
-        else:
-            is_triple = isinstance(span, list) and len(span) == 3
-            yield (*span, None) if is_triple else (span, None, None, None)
-
-
-def _checked_span(where, text, span):
-    start, end, kind, written = span
-    fits = is_int(start) and is_int(end) and isinstance(kind, str) and kind.strip()
-    check_at(where, fits, 'a span must be a start, an end and a type, [0, 2, "ORG"]', span[:3])
-    found = text[start:end] if 0 <= start < end <= len(text) else ""
-    fits = found.strip() and written in (None, found)
-    rule = f"{written or 'an entity'!r} ({kind}) must stand at the characters {start} to {end}"
-    advice = "Offsets count characters from 0, and the end is the character after the last."
-    check_at(where, fits, f"{rule} of a text of {len(text)}", found, advice)
-    return start, end, kind.strip()

@@ -202,7 +202,7 @@ LISTS = [{"text": "a", "label": ["x", "y"]}]
         ("a.csv", "text,label\nx\ry,yes\nb,no\n", {}, r"line 2: .*carriage return \(\\r\)"),
         ("a.csv", "text,la\rbel\na,yes\nb,no\n", {}, r"line 1: .*carriage return \(\\r\)"),
         ("a.csv", "text,label\n ,yes\n,no\n", {}, "a.csv must have rows with a text"),
-        ("a.csv", WESTERN, {"encoding": "cp0"}, "Python knows.* Received: 'cp0'"),
+        ("a.csv", WESTERN, {"encoding": "cp0"}, "cannot be read .*encoding: cp0"),
         ("a.csv", WESTERN, {"encoding": "gbk"}, "line 2, byte 14: 0xe9 is not GBK"),
         ("a.csv", 'text,label\n"a,yes\n', {}, "line 2: .*never closed, or .*quoting=False"),
         ("a.csv", 'text,label\n"say \\"hi\\"",yes\n', {}, "line 2: .*is not CSV"),
@@ -215,7 +215,6 @@ LISTS = [{"text": "a", "label": ["x", "y"]}]
         ("a.csv", "text,x,y\na,1,untrue\n", {"label_column": "x,y", **MULTI}, "'untrue'"),
         ("a.csv", "text,x\na,1\n", {"label_column": ["x", "y"], **MULTI}, "no column 'y'"),
         ("a.csv", 'text,label\na,"[0, 1]"\n', {"label_names": ("x",), **MULTI}, "must have 1, one"),
-        ("a.csv", "text,label\na,yes\n", {"label_names": ("No", "Yes")}, "Write it in the same"),
         ("a.csv", "text,label\na,-1\nb,-1\n", {}, "line 2: at least one row must have a label"),
     ],
 )  # fmt: skip

@@ -189,7 +189,11 @@ PAIR = {"sentence1": "a", "sentence2": "b", "label": "0"}
         ("sst2", "sentence\tLabel\na\t1\n", "line 1: the split 'dev' must have labels .* 'label'"),
         ("sst2", "sentence\tlabel\n", "must have rows after its header"),
         ("sst2", "", "is empty"),
-        ("afqmc", [PAIR, {"sentence1": "a", "label": "0"}], r"line 2: .* Missing: \['sentence2'\]"),
+        (
+            "afqmc",
+            [PAIR, {"sentence1": "a", "label": "0"}],
+            r"line 2: .* are missing.*\['sentence2'\]",
+        ),
         ("afqmc", [PAIR, PAIR | {"sentence2": True}], "line 2: texts and labels must be str"),
         ("afqmc", [PAIR, PAIR | {"sentence2": [1]}], "line 2: texts and labels must be str"),
     ],
