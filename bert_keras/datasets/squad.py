@@ -77,8 +77,8 @@ def read_squad(path: Path) -> QuestionSet:
     EMNLP 2016, https://arxiv.org/abs/1606.05250
     """
     examples, mismatches, ids, unanswered = [], [], set(), []
-    for place, context, record, header in _questions(path):
-        example = _example(f"{path}, {place}", context, record, header)
+    for place, context, record in _questions(path):
+        example = _example(f"{path}, {place}", context, record)
         check_at(f"{path}, {place}", example.id not in ids, "an id must occur once", example.id)
         ids.add(example.id)
         for answer in example.answers:
@@ -96,45 +96,48 @@ def read_squad(path: Path) -> QuestionSet:
     return QuestionSet(examples, mismatches)
 
 
-def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, Any], list[str]]]:
-    """Yields `(place, context, question record, its names in the file)` for each question."""
+def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yields `(place, context, question record)` for each question."""
     kind = kind_of(path)
     if kind == "tsv":  # A name without an ending says nothing, and no header begins like JSON.
         first = next(filter(str.strip, read_lines(path)), "")
         kind = "json" if first.lstrip()[:1] in ("{", "[") else kind
     for place, record in read_records(path, kind=kind):
-        header, record = [*record], with_fields(record, _LAYOUTS)
-        contexts = [(place, record)]
+        contexts = [(place, record := with_fields(record, _LAYOUTS))]
         if "paragraphs" in record:
-            paragraphs = enumerate(_checked(f"{path}, {place}", record, "paragraphs", list))
-            contexts = [(f"{place}.paragraphs[{number}]", row) for number, row in paragraphs]
+            contexts = _nested(path, place, record, "paragraphs")
         for where, row in contexts:
             context = _checked(f"{path}, {where}", row, "context", str)
             check_at(f"{path}, {where}", context.strip(), "a context must not be blank", context)
-            if "question" in row and "qas" not in row:
-                yield where, context, {"id": where, **row}, header if row is record else [*row]
-                continue
-            for number, question in enumerate(_checked(f"{path}, {where}", row, "qas", list)):
-                yield f"{where}.qas[{number}]", context, question, question
+            is_flat = "question" in row and "qas" not in row
+            rows = [(where, {"id": where, **row})] if is_flat else _nested(path, where, row, "qas")
+            for at, question in rows:
+                yield at, context, question
 
 
-def _example(place, context, record, header):
-    flag = _checked(place, record, "is_impossible", (bool, int, str), default=False)
+def _nested(path, place, record, key):
+    """Yields the place and the value of each record in a list under a key."""
+    for number, row in enumerate(_checked(f"{path}, {place}", record, key, list)):
+        yield f"{place}.{key}[{number}]", row
+
+
+def _example(place, context, record):
+    flag = record.get("is_impossible")
     if isinstance(flag, str):  # In a table.
-        flag = {"is_impossible": _FLAGS.get(flag.strip().lower(), flag)}
-        flag = _checked(place, flag, "is_impossible", (bool, int))
-    answers = tuple(_answers(place, record, header))
+        flag = _FLAGS.get(flag.strip().lower(), flag)
+    fits = flag is None or isinstance(flag, (bool, int))
+    check_at(place, fits, "'is_impossible' must be of type bool", flag)
+    answers = tuple(_answers(place, record))
     if flag and (answers := tuple(answer for answer in answers if answer.text.strip())):
         check_at(place, False, "an impossible question must have no answers", answers)
     identifier = record.get("id", record.get("qid"))
-    if is_int(identifier):
-        identifier = str(identifier)
+    identifier = str(identifier) if is_int(identifier) else identifier
     identifier = _checked(place, {"id": identifier}, "id", str)
     question = _checked(place, record, "question", str)
     return QuestionExample(identifier, question, context, answers, bool(flag))
 
 
-def _answers(place, record, header):
+def _answers(place, record):
     """Yields the answers: objects, an object of lists, a column for each part, or MRQA's spans."""
     found, text = record.get("answers"), record.get("answer_text", record.get("answer"))
     if "detected_answers" in record:
@@ -145,20 +148,18 @@ def _answers(place, record, header):
             for start, _ in _checked(place, x, "char_spans", list)
         ]
     elif found is None and "answer_start" in record:
-        found = {"text": [text], "answer_start": [record["answer_start"]]} if text else []
+        found = [{"text": text, "answer_start": record["answer_start"]}] if text else []
     elif found is None:
         rule = "an answer must have an 'answer_start', which counts characters from 0"
-        check_at(place, not text, rule, [*header])
-    if isinstance(found, dict):
-        texts, starts = (
-            [part] if isinstance(part, (str, int)) else part
-            for part in (found.get("text"), found.get("answer_start"))
-        )
-        fits = isinstance(texts, list) and isinstance(starts, list) and len(texts) == len(starts)
+        check_at(place, not text, rule, [*record])
+    elif isinstance(found, dict):
+        parts = [found.get("text"), found.get("answer_start")]
+        parts = [[part] if isinstance(part, (str, int)) else part for part in parts]
+        fits = all(isinstance(part, list) for part in parts) and len(parts[0]) == len(parts[1])
         check_at(place, fits, "'answers' must have as many 'text' as 'answer_start'", found)
-        found = [{"text": x, "answer_start": y} for x, y in zip(texts, starts, strict=True)]
+        found = [{"text": x, "answer_start": y} for x, y in zip(*parts, strict=True)]
     is_table = "answers" not in record
-    for number, answer in enumerate(_checked(place, {"answers": found}, "answers", list, [])):
+    for number, answer in enumerate(_checked(place, {"answers": found or []}, "answers", list)):
         where = f"{place}.answers[{number}]"
         text, start = _checked(where, answer, "text", str), answer.get("answer_start")
         is_whole = isinstance(start, float) and start.is_integer()  # pandas
@@ -173,12 +174,11 @@ def _may_be_impossible(record):
     return "context" in record and "is_impossible" not in record and has_field
 
 
-def _checked(place, record, key, kind, default=None):
+def _checked(place, record, key, kind):
     """Returns a field of a record; raises `ValueError` unless it is of a kind."""
     check_at(place, isinstance(record, dict), "a JSON object is needed", record)
-    value = default if record.get(key) is None else record[key]
+    value = record.get(key)
     # In Python a bool is an int, in this format it is not.
-    fits = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
-    name = kind[0].__name__ if isinstance(kind, tuple) else kind.__name__
-    check_at(place, fits, f"{key!r} must be of type {name}", value)
+    fits = is_int(value) if kind is int else isinstance(value, kind)
+    check_at(place, fits, f"{key!r} must be of type {kind.__name__}", value)
     return value

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 import tokenizers
 
-from bert_keras.checks import as_texts, check_int, check_not_empty, raise_at_first, require
+from bert_keras.checks import as_texts, check_not_empty, raise_at_first, require
 from bert_keras.search.exact_vectors import best_of
 from bert_keras.search.saved_index import SavedIndex
 from bert_keras.tokenizers.text_encoder import replace_surrogates
@@ -126,24 +126,15 @@ class BM25Index(SavedIndex):
         """
         if isinstance(queries, str):
             return self.search([queries], top_k)[0]
-        check_int("top_k", top_k)
-        check_not_empty(self, "An index must have texts to search", "Call `add`.")
         queries = check_not_empty(as_texts(queries, "queries"), "A search needs at least one query")
         words = [self.tokenize(query) for query in queries]
         raise_at_first([not found for found in words], queries, "A query must have words")
-        scorer = self._indexed()
-        # bm25s needs a known word in each query; the others change no score.
-        words = [[word for word in found if word in scorer.vocab_dict] for found in words]
+        # By default bm25s sorts with JAX where that is installed, which would take a device.
+        options = {"show_progress": False, "backend_selection": "numpy"}
 
         def search(k):
-            scores, rows = np.zeros((2, len(words), k))
-            # By default bm25s sorts with JAX where that is installed, which would take a device.
-            options = {"show_progress": False, "backend_selection": "numpy"}
-            known = [row for row, found in enumerate(words) if found]
-            if known:
-                found = scorer.retrieve([words[row] for row in known], k=k, **options)
-                scores[known], rows[known] = found.scores, found.documents
-            return scores, np.where(scores > 0, rows, -1).astype(int)
+            found = self._indexed().retrieve(words, k=k, **options)
+            return found.scores, np.where(found.scores > 0, found.documents, -1)
 
         return self._hits(*best_of(search, len(self), top_k))
 
@@ -152,7 +143,7 @@ class BM25Index(SavedIndex):
             words = [self.tokenize(text) for text in self._texts]
             scorer = self._bm25s.BM25(k1=self.k1, b=self.b)
             # bm25s needs a word in the corpus: this one is in no query.
-            scorer.index(words if any(words) else [[""]], show_progress=False)
+            scorer.index(words if any(words) else [[""]] * len(words), show_progress=False)
             self._scorer = scorer
         return self._scorer
 

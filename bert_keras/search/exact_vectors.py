@@ -3,6 +3,7 @@
 import numpy as np
 
 from bert_keras.answers.similarity import similarity_matrix
+from bert_keras.checks import check_int, check_not_empty
 
 # Values in a block of scores, at most 128 MB in float32.
 _SCORES = 2**25
@@ -77,7 +78,8 @@ def best_of(search, num_vectors, top_k, scores_all=True):
         top_k: int.
         scores_all: bool, whether the search scores all vectors.
     """
-    k = min(top_k, num_vectors)
+    check_not_empty(range(num_vectors), "An index must have rows to search", "Call `add`.")
+    k = min(check_int("top_k", top_k), num_vectors)
     number = min(num_vectors, k + 1 if scores_all else max(k + 1, _LEAST))
     while True:
         scores, positions = search(number)

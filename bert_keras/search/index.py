@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bert_keras.answers.similarity import SIMILARITIES, l2_normalize
-from bert_keras.checks import check_choice, check_int, check_not_empty, check_shape
+from bert_keras.checks import check_choice, check_shape
 from bert_keras.search.exact_vectors import ExactVectors, best_of
 from bert_keras.search.faiss_vectors import FACTORIES, FaissVectors
 from bert_keras.search.saved_index import SavedIndex, check_vectors
@@ -130,8 +130,6 @@ class Index(SavedIndex):
             ValueError: the index is empty, there are no queries, their width differs from `dim`, a
                 value is not finite, or `top_k` is below 1.
         """
-        check_int("top_k", top_k)
-        check_not_empty(self, "An index must have vectors to search", "Call `add`.")
         is_one = np.ndim(queries) == 1
         queries = self._checked("Queries", np.atleast_2d(queries) if is_one else queries)
         vectors = self._vectors

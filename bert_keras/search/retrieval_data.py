@@ -1,13 +1,13 @@
 """Data for measuring a search: a corpus, queries, and which documents answer them."""
 
-import itertools
 import pathlib
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from bert_keras.checks import check_not_empty
-from bert_keras.datasets.files import check_at, read_json_lines, read_lines
+from bert_keras.datasets.files import check_at, read_json_lines
+from bert_keras.datasets.table import read_records
 from bert_keras.types import Path
 
 _JUDGEMENT = (
@@ -53,12 +53,10 @@ def read_beir(folder: Path, split: str = "test") -> RetrievalData:
     corpus = _read_texts(folder / "corpus.jsonl")
     queries = _read_texts(folder / "queries.jsonl")
     path, relevance = folder / "qrels" / f"{split}.tsv", {}
-    lines = enumerate(read_lines(path), start=1)
-    for number, line in itertools.islice(filter(lambda item: item[1].strip(), lines), 1, None):
-        fields = line.rstrip("\r\n").split("\t")
+    for place, record in read_records(path, "\t", quoting=False):
+        fields = [*record.values()]
         fits = len(fields) == 3 and fields[0] in queries and re.fullmatch("-?[0-9]+", fields[2])
-        advice = "The first line is a header."
-        check_at(f"{path}, line {number}", fits, _JUDGEMENT, fields, advice)
+        check_at(f"{path}, {place}", fits, _JUDGEMENT, fields, "The first line is a header.")
         relevance.setdefault(fields[0], {})[fields[1]] = int(fields[2])
     check_not_empty(relevance, f"{path} must have judgements after its header")
     return RetrievalData(corpus, {id: queries[id] for id in relevance}, relevance)

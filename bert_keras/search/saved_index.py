@@ -1,5 +1,6 @@
 """What indexes share: the ids and payloads of their rows, and the folder that they are saved in."""
 
+import collections
 import json
 import pathlib
 from typing import Any, Self
@@ -18,11 +19,10 @@ from bert_keras.checks import (
     raise_at_first,
     require,
 )
-from bert_keras.datasets.files import read_json_lines
 from bert_keras.engine import atomic_files
 from bert_keras.types import Path
 
-CONFIG, RECORDS = "config.json", "records.jsonl"
+CONFIG, ROWS = "config.json", "rows.json"
 # Names of arrays that a folder may hold.
 _ARRAYS = ("vectors", "faiss", "data", "indices", "indptr")
 
@@ -88,11 +88,8 @@ class SavedIndex:
         with atomic_files.replacing_files(folder, stale=stale) as new:
             for name, array in self._arrays().items():
                 np.save(new / f"{name}.npy", array)
-            with open(new / RECORDS, "w", encoding="utf-8", newline="") as file:
-                for row, id in enumerate(self._ids):
-                    record = {"id": id, "payload": self._payloads[row]}
-                    record |= {} if self._texts is None else {"text": self._texts[row]}
-                    file.write(json.dumps(record, ensure_ascii=True) + "\n")
+            rows = {"id": self._ids, "payload": self._payloads, "text": self._texts}
+            atomic_files.write_text(new / ROWS, json.dumps(rows))
             config = {"kind": self._kind(), **self._config(), "num_rows": len(self)}
             atomic_files.write_json(new / CONFIG, config)
 
@@ -139,14 +136,13 @@ class SavedIndex:
 
     def _fill(self, folder, config):
         """Adds the rows of a folder."""
-        rows = [record for _, record in read_json_lines(folder / RECORDS)]
-        check_same_length(f"{folder} is incomplete", rows=rows, expected=range(config["num_rows"]))
-        ids, payloads = ([row[name] for row in rows] for name in ("id", "payload"))
-        self._add_rows(*self._check_rows(len(rows), ids, payloads))
-        if self._texts is not None:
-            self._texts = as_texts([row["text"] for row in rows])
-        else:
+        rows, count = atomic_files.read_json(folder / ROWS), config["num_rows"]
+        self._add_rows(*self._check_rows(count, rows["id"], rows["payload"]))
+        if self._texts is None:
             self.dim = check_int("dim", config["dim"])
+        else:
+            self._texts = as_texts(rows["text"])
+            check_same_length(f"{folder} is incomplete", texts=self._texts, rows=range(count))
         paths = {name: folder / f"{name}.npy" for name in _ARRAYS}
         self._set_arrays(
             {name: np.load(x, allow_pickle=False) for name, x in paths.items() if x.exists()}
@@ -183,8 +179,8 @@ def check_rows(count, ids=None, payloads=None, known=(), start=0):
     payloads = [None] * count if payloads is None else payloads
     rule = "An id must be a str or an int"
     raise_at_first([not (isinstance(id, str) or is_int(id)) for id in ids], ids, rule)
-    first_index = {id: index for index, id in reversed([*enumerate(ids)])}
-    is_old = [id in known or first_index[id] < index for index, id in enumerate(ids)]
+    counts = collections.Counter(ids)
+    is_old = [id in known or counts[id] > 1 for id in ids]
     raise_at_first(is_old, ids, "An id must occur once in an index")
     advice = "Keep other objects elsewhere, under the id."
     fits = [_fits_json(payload) for payload in payloads]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_keras.checks import check_int, check_not_empty, require
+from bert_keras.checks import require
 from bert_keras.search.exact_vectors import best_of, highest
 from bert_keras.search.saved_index import SavedIndex, check_sparse
 
@@ -73,11 +73,10 @@ class SparseIndex(SavedIndex):
         Raises:
             TypeError, ValueError: see `add` and `Index.search`.
         """
-        check_int("top_k", top_k)
-        check_not_empty(self, "An index must have vectors to search", "Call `add`.")
-        queries, inverted = check_sparse("Queries", queries, self.dim), self._inverted()
+        queries = check_sparse("Queries", queries, self.dim)
 
         def search(k):
+            inverted = self._inverted()
             scores, rows = highest(lambda block: (block @ inverted).toarray(), queries, k)
             return scores, np.where(scores != 0, rows, -1)
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from bert_keras.checks import as_texts, check_int, check_not_empty
 from bert_keras.engine.atomic_files import replacing
-from bert_keras.export import runtime
 from bert_keras.types import Path
 
 # The number of batches in a part, which is sorted by length.
@@ -55,7 +54,14 @@ def write_vectors(
     ```
     """
     check_int("batch_size", batch_size)
-    _check_embeds(embedder)
+    answerers = getattr(embedder, "answerers", ())
+    answerers = answerers.values() if isinstance(answerers, dict) else answerers
+    if "embed" not in {answerer.route or answerer.method for answerer in answerers}:
+        raise ValueError(
+            "Vectors are written by a `TextEmbedder`, or by an exported one. Received: "
+            f"{type(embedder).__name__}. Call the `embed` of another embedder on one part of the "
+            "texts at a time."
+        )
     path = pathlib.Path(path)
     if path.suffix != ".npy":
         raise ValueError(f"Vectors go into a .npy file. Received: {path}. Change its ending.")
@@ -75,16 +81,3 @@ def write_vectors(
         check_not_empty(range(count), "There must be texts to embed")
         np.save(temporary, np.memmap(values, "float32", "r").reshape(count, -1))
     return count
-
-
-def _check_embeds(embedder):
-    """Raises `ValueError` unless an embedder, or an exported one, has one vector for each text."""
-    is_program = isinstance(embedder, runtime.ExportedTask)
-    answerers = getattr(embedder, "answerers", ())
-    names = {x.route or x.method for x in (answerers.values() if is_program else answerers)}
-    if "embed" not in names:
-        name = f"exported {embedder.config['task']}" if is_program else type(embedder).__name__
-        raise ValueError(
-            "Vectors are written by a `TextEmbedder`, or by an exported one. Received: "
-            f"{name}. Call the `embed` of another embedder on one part of the texts at a time."
-        )

@@ -143,7 +143,7 @@ def test_words_without_tags_are_read_if_that_is_allowed(write):
     assert found == TaggedSentences([["Ada", "met"], ["Bob"]], None)
     assert found.take([1]) == TaggedSentences([["Bob"]], None)
     assert tag_names(found, TaggedSentences([["a"]], [["X"]])) == ("X",)
-    with pytest.raises(ValueError, match="line 1: there are no tags.*tag_column"):
+    with pytest.raises(ValueError, match=r"line 1: there are no tags.*tag_column"):
         read_conll(path)
 
 

@@ -269,7 +269,7 @@ def test_each_layout_of_questions_is_read(write, name, content, expected):
         (row(context=" "), "context must not be blank"),
         (
             {"Context": "c", "question": "?", "answer": "c"},
-            r"an answer must have an 'answer_start'.*Received: \['Context', 'question', 'answer'\]",
+            r"an answer must have an 'answer_start'.*Received: \['id', 'context', 'question'",
         ),
     ],
 )

@@ -346,7 +346,7 @@ ADDITIONS = [
 @pytest.mark.parametrize("make", [Index, QdrantIndex])
 def test_refused_vectors_leave_an_index_as_it_was(make):
     index = make()
-    with pytest.raises(ValueError, match="must have vectors to search"):
+    with pytest.raises(ValueError, match=r"must have (vectors|rows) to search"):
         index.search(np.ones(2))
     index.add(np.ones((1, 2)))
     for arguments, message in ADDITIONS:
@@ -428,7 +428,7 @@ def test_damaged_folders_are_refused(tmp_path, small_training):
     damages = {
         "faiss.npy": [b"", np.zeros(300, "uint8"), other["faiss"]],
         "vectors.npy": [np.zeros((2, 70)), np.zeros((300, 71), "float32")],
-        "records.jsonl": [b'{"id": 0, "payload": null}\n', b"{"],
+        "rows.json": [b'{"id": [0], "payload": [null]}', b"{"],
         "config.json": [b"{}", b"["],
     }
     for name, contents in damages.items():
@@ -558,7 +558,7 @@ def test_bm25_refuses_empty_queries_and_corpora(query, message):
     index = BM25Index()
     with pytest.raises(ValueError, match="at least one row"):
         index.add([])
-    with pytest.raises(ValueError, match="must have texts to search"):
+    with pytest.raises(ValueError, match="must have rows to search"):
         index.search("a")
     index.add(["a"])
     with pytest.raises(ValueError, match=message):
