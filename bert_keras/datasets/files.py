@@ -162,11 +162,6 @@ def _readings(line):
     return ", ".join(f"{name}: {text!r}" for text, name in found.items())
 
 
-def read_text(path: Path) -> str:
-    """Returns the whole text of a file, read by `read_lines`."""
-    return "".join(read_lines(path))
-
-
 def read_json_lines(
     path: Path, lines: Iterable[str] | None = None, start: int = 1
 ) -> Iterator[tuple[int, dict[str, Any]]]:

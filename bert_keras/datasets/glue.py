@@ -11,7 +11,7 @@ Understanding", ICLR 2019, https://arxiv.org/abs/1804.07461
 import os
 import types
 
-from bert_keras.checks import check_choice, check_exists
+from bert_keras.checks import check_choice
 from bert_keras.datasets import classification
 from bert_keras.datasets.classification import ClassificationTask, Layout
 from bert_keras.datasets.labelled_texts import LabelledTexts
@@ -172,7 +172,6 @@ def load_glue(task: str | None, data_dir: Path, split: str) -> LabelledTexts:
     """
     task = get_glue_task(detect_glue_task(data_dir) if task is None else task)
     check_choice("split", split, task.files)
-    _check_folder(data_dir)
     path = _find_file(data_dir, task.files[split])
     if path is None:
         raise FileNotFoundError(
@@ -207,7 +206,7 @@ def detect_glue_task(data_dir: Path) -> str:
         NotADirectoryError: it is a file.
         ValueError: no task has that name.
     """
-    _check_folder(data_dir)
+    os.listdir(data_dir)  # Raises unless it is a folder.
     named = _known_name(os.path.basename(os.path.abspath(data_dir)))
     if named is not None:
         return named
@@ -215,13 +214,6 @@ def detect_glue_task(data_dir: Path) -> str:
         f"The name of {data_dir} is none of {list(GLUE_TASKS)}. Name the `task` (--dataset) if it "
         "is one of them; `read_texts` reads files of other kinds."
     )
-
-
-def _check_folder(data_dir):
-    if os.path.isfile(data_dir):
-        raise NotADirectoryError(f"{data_dir} is a file. Name the folder that holds the files.")
-    advice = "Name the folder that holds the files."
-    check_exists(data_dir, "A data set must be in a folder", advice, exists=os.path.isdir)
 
 
 def _find_file(data_dir, names):

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from bert_keras.checks import check_not_empty, is_int, require
-from bert_keras.datasets.files import check_at, read_lines, read_text
+from bert_keras.datasets.files import check_at, read_lines
 from bert_keras.datasets.table import (
     as_text,
     find_name,
@@ -234,7 +234,7 @@ def _is_brat(path):
 
 def _records_of_brat(path):
     """Yields the lines of a text beside brat's file, with the spans of their entities."""
-    text, spans = read_text(f"{os.fspath(path)[:-4]}.txt"), []
+    text, spans = "".join(read_lines(f"{os.fspath(path)[:-4]}.txt")), []
     for number, line in enumerate(read_lines(path), 1):
         if found := re.match(r"T\S*\t(\S+) (\d+(?: \d+;\d+)* \d+)\t", line):
             start, *between, end = map(int, re.findall(r"\d+", found[2]))

@@ -44,18 +44,12 @@ def shard(tmp_path):
     return tmp_path / "shard"
 
 
-def test_a_shard_comes_back(shard):
-    arrays = read_shard(shard)
-    assert set(arrays) == set(ARRAYS)
-    for name, array in ARRAYS.items():
-        assert arrays[name].dtype == array.dtype
-        np.testing.assert_array_equal(arrays[name], array)
-
-
-def test_other_tools_and_other_users_can_read_a_shard(shard, tmp_path):
-    arrays = safetensors.numpy.load_file(shard)
-    for name, array in ARRAYS.items():
-        np.testing.assert_array_equal(arrays[name], array)
+def test_a_shard_comes_back_and_other_tools_and_users_can_read_it(shard, tmp_path):
+    for arrays in (read_shard(shard), safetensors.numpy.load_file(shard)):
+        assert set(arrays) == set(ARRAYS)
+        for name, array in ARRAYS.items():
+            assert arrays[name].dtype == array.dtype
+            np.testing.assert_array_equal(arrays[name], array)
     (tmp_path / "plain").touch()
     assert shard.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
@@ -66,27 +60,6 @@ def test_every_truncated_shard_is_refused(shard):
         shard.write_bytes(whole[:size])
         with pytest.raises(ValueError, match=message):
             read_shard(shard)
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        b"[]",
-        b"{",
-        b'{"a": 1}',
-        b'{"a": {"dtype": "F8", "shape": [1], "data_offsets": [0, 1]}}',
-        b'{"a": {"dtype": "I8", "shape": [9], "data_offsets": [0, 4]}}',
-        b'{"a": {"dtype": "I8", "shape": [9], "data_offsets": [0, 9]}}',
-        b'{"a": {"dtype": "I8", "shape": [-4], "data_offsets": [4, 0]}}',
-        b'{"a": {"dtype": "I8", "shape": [2], "data_offsets": [-2, 0]}}',
-        b'{"a": {"dtype": "I8", "shape": ["x"], "data_offsets": [0, 1]}}',
-    ],
-)
-def test_headers_that_do_not_fit_the_file_are_refused(tmp_path, header):
-    path = tmp_path / "shard"
-    path.write_bytes(len(header).to_bytes(8, "little") + header + b"1234")
-    with pytest.raises(ValueError, match=r"shard cannot be read .*damaged"):
-        read_shard(path)
 
 
 def test_missing_cut_and_altered_shards_are_named(folder):

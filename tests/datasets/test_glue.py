@@ -220,9 +220,9 @@ def test_compressed_files_are_found(write, tmp_path):
     ("task", "folder", "split", "error", "message"),
     [
         ("qnli", "qnli", "train", FileNotFoundError, r"train\.tsv, and .* holds: \['dev\.tsv'\]"),
-        ("qnli", "absent", "dev", FileNotFoundError, "must be in a folder"),
-        (None, "absent", "dev", FileNotFoundError, "must be in a folder"),
-        ("qnli", "qnli/dev.tsv", "dev", NotADirectoryError, "is a file"),
+        ("qnli", "absent", "dev", FileNotFoundError, "absent"),
+        (None, "absent", "dev", FileNotFoundError, "absent"),
+        ("qnli", "qnli/dev.tsv", "dev", NotADirectoryError, "dev.tsv"),
         ("imdb", ".", "dev", ValueError, r"one of \('cola', 'sst2'.*Received: 'imdb'"),
         ("sst2", ".", "valid", ValueError, r"one of \('train', 'dev', 'test'\). .* 'valid'"),
         (None, "data", "dev", ValueError, r"is none of \['cola', 'sst2'"),
