@@ -105,45 +105,43 @@ def remark_on_names(path: Path, values: Iterable[str], may_be_joined: bool = Tru
     """
     counts, alike = collections.Counter(values), collections.defaultdict(list)
 
-    def listed(names):
-        return ", ".join(f"{_readable(name)} ({counts[name]})" for name in names)
+    def remark(what, groups, advice):
+        groups = [", ".join(f"{_readable(x)} ({counts[x]})" for x in names) for names in groups]
+        if any(groups):
+            shown = "; ".join(groups[:5])
+            warnings.warn(f"{path}: labels {what}: {shown}. {advice}", stacklevel=3)
 
     for name in sorted(counts):
         alike[_without_spelling(name)].append(name)
-    if groups := [names for names in alike.values() if len(names) > 1]:
-        warnings.warn(
-            f"{path}: labels that differ only in case, width, blanks, quotation marks, dots, or "
-            "characters that one does not see are labels of their own: "
-            f"{'; '.join(map(listed, groups[:5]))}. Write them alike if they mean the same.",
-            stacklevel=2,
-        )
-    if like_missing := [name for name in sorted(counts) if name.casefold() in _LIKE_MISSING]:
-        warnings.warn(
-            f"{path}: labels that look like missing ones are classes: {listed(like_missing)}. "
-            "Leave their cells empty if the rows have no label.",
-            stacklevel=2,
-        )
-    for mark in (*_BETWEEN_LABELS, None) if may_be_joined else "":
-        labels_in = {x: x.split(mark) if mark else _names_in_list(x) for x in counts}
-        labels_in = {
-            name: [x.strip() for x in found if x.strip()] for name, found in labels_in.items()
-        }
-        known = collections.Counter(x for found in labels_in.values() for x in {*found})
-        joined = [
-            name
-            for name, found in labels_in.items()
-            if len(found) > 1 and (mark is None or all(known[x] > 1 for x in found))
-        ]
-        if joined:
-            number = sum(counts[name] for name in joined)
-            form = f"with {mark!r} between them" if mark else "in the form of a list"
-            remedy = f" and label_separator={mark!r}" if mark else ""
-            warnings.warn(
-                f"{path}: {number} rows seem to have several labels {form}, such as {joined[0]!r}, "
-                f"and are read as one label. Choose the problem type multi_label{remedy} to read "
-                "them one by one.",
-                stacklevel=2,
-            )
+    remark(
+        "that differ only in case, width, blanks, quotation marks, dots, or characters that one "
+        "does not see are labels of their own",
+        [names for names in alike.values() if len(names) > 1],
+        "Write them alike if they mean the same.",
+    )
+    remark(
+        "that look like missing ones are classes",
+        [[name for name in sorted(counts) if name.casefold() in _LIKE_MISSING]],
+        "Leave their cells empty if the rows have no label.",
+    )
+    if may_be_joined:
+        advice = "Choose the problem type multi_label to read them one by one"
+        lists = [name for name in counts if len(_names_in_list(name)) > 1]
+        remark("in the form of a list are read as one", [lists], f"{advice}.")
+        for mark in _BETWEEN_LABELS:
+            what = f"with {mark!r} between others are read as one"
+            remark(what, [_joined(counts, mark)], f"{advice}, with label_separator={mark!r}.")
+
+
+def _joined(names, mark):
+    """Returns the names that are several with a mark between them, which all stand elsewhere."""
+    labels_in = {name: {x.strip() for x in name.split(mark)} - {""} for name in names}
+    known = collections.Counter(x for found in labels_in.values() for x in found)
+    return [
+        name
+        for name, found in labels_in.items()
+        if len(found) > 1 and all(known[x] > 1 for x in found)
+    ]
 
 
 def do_recur(values: Sequence[str]) -> bool:
