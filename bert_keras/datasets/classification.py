@@ -201,8 +201,10 @@ def read_texts(
 
     def without(rows, is_out, why):
         """Returns rows without those to leave out; a warning counts these and says why."""
-        if out := [places[row] for row in itertools.compress(rows, is_out)]:
-            warn_of_rows(path, out, len(rows), f"left out because they {why}")
+        out = [places[row] for row in itertools.compress(rows, is_out)]
+        if not out:
+            return rows
+        warn_of_rows(path, out, len(rows), f"left out because they {why}")
         return [row for row, is_left_out in zip(rows, is_out, strict=True) if not is_left_out]
 
     rows, found = range(len(places)), None
@@ -275,14 +277,14 @@ def _encoded(values, names, problem_type, score_range, places):
         raise_at_first(wrong, values, f"a score must be a number{limits}", places=places)
         return scores.astype("float32")
     is_multi, numbers = problem_type == "multi_label", {x: n for n, x in enumerate(names)}
-    rows = values if is_multi else [[value] for value in values]
+    rows = values if is_multi else zip(values, strict=True)
     unknown = [next((name for name in row if name not in numbers), None) for row in rows]
     rule = f"{'each' if is_multi else 'a'} label must be one of {shorten(list(names))}"
     raise_at_first([name is not None for name in unknown], unknown, rule, places=places)
     if not is_multi:
         return np.array([numbers[value] for value in values], "int32")
-    labels = np.zeros((len(rows), len(names)), "int32")
-    for row, found in enumerate(rows):
+    labels = np.zeros((len(values), len(names)), "int32")
+    for row, found in enumerate(values):
         labels[row, [numbers[name] for name in found]] = 1
     return labels
 

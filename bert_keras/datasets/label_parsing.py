@@ -174,7 +174,8 @@ def _names_in_list(name):
 def _label_text(value, place):
     """Returns a label as text without blanks around it. 1.0 becomes "1", and `True` "true"."""
     text = str(value).lower() if isinstance(value, bool) else as_text(value, place)
-    return re.sub(r"^(-?\d+)\.0+$", r"\1", text.strip())
+    text = text.strip()
+    return re.sub(r"^(-?\d+)\.0+$", r"\1", text) if text.endswith("0") else text
 
 
 def _bit(name):

@@ -68,10 +68,10 @@ def take_columns(
             header = list(record)
             columns = header if columns is None else columns
             keys = {name: header[find_column(path, header, name)] for name in columns}
-            taken = {name: [] for name in keys}
+            taken, needed = {name: [] for name in keys}, {*keys.values()}
         places.append(f"{path}, {place}")
-        missing = [key for key in keys.values() if key not in record]
-        check_at(places[-1], not missing, _ALIKE, missing)
+        if missing := needed - record.keys():
+            check_at(places[-1], False, _ALIKE, sorted(missing))
         for name, key in keys.items():
             taken[name].append(record[key])
     return check_not_empty(places, f"{path} must have rows after its header"), taken
