@@ -372,14 +372,15 @@ def check_is_dataset(x):
 
 def check_labels_and_weights(x, y, sample_weight=None):
     """Raises `ValueError` unless inputs, labels and finite weights have the same length."""
-    weights = sample_weight if isinstance(sample_weight, dict) else {"": sample_weight}
-    for name, values in (("labels", y), *(("sample weights", x) for x in weights.values())):
+    columns = [("labels", y)]
+    for weights in sample_weight.values() if isinstance(sample_weight, dict) else [sample_weight]:
+        columns.append(("sample weights", weights))
+        if not np.isfinite(np.asarray(0.0 if weights is None else weights, "float64")).all():
+            raise ValueError("Sample weights must be finite numbers. Received NaN or infinity.")
+    for name, values in columns:
         count = None if values is None else range(num_examples(values))
         rule = f"There must be as many {name} as examples"
         check_same_length(rule, examples=range(num_examples(x)), **{name: count})
-    for values in weights.values():
-        if not np.isfinite(np.asarray(0.0 if values is None else values, "float64")).all():
-            raise ValueError("Sample weights must be finite numbers. Received NaN or infinity.")
 
 
 def check_bucket_window(bucket_window, columns, shuffle):

@@ -127,7 +127,13 @@ class AdamW(keras.optimizers.Optimizer):
         self._undecayed = tuple(exclude_from_weight_decay)
         self._multipliers = tuple(map(tuple, learning_rate_multipliers))
         for pattern in (*self._undecayed, *(pattern for pattern, _ in self._multipliers)):
-            _check_pattern(pattern)
+            try:
+                re.compile(pattern)
+            except (re.error, TypeError) as error:
+                raise ValueError(
+                    "Groups of variables must be regular expressions over paths. Received: "
+                    f"{pattern!r}, which is malformed: {error}."
+                ) from error
 
     @keras.optimizers.Optimizer.learning_rate.setter
     def learning_rate(
@@ -402,16 +408,6 @@ class Lamb(AdamW):
         usable = ops.logical_and(weight_norm > 0, step_norm > 0)
         ratio = ops.where(usable, weight_norm / ops.where(usable, step_norm, 1.0), 1.0)
         return variable - scalars["rate"] * ops.cast(ratio, variable.dtype) * step
-
-
-def _check_pattern(pattern):
-    try:
-        re.compile(pattern)
-    except (re.error, TypeError) as error:
-        raise ValueError(
-            "Groups of variables must be regular expressions over paths. Received: "
-            f"{pattern!r}, which is malformed: {error}."
-        ) from error
 
 
 def _one_minus_power(beta, steps):

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 from checks import assert_close, check_task, to_numpy
-from theirs import outputs_of, reference_model
 from tiny import batches_of, ready_inputs, tiny_backbone, tiny_preprocessor, tiny_task
 
 import bert_keras
@@ -112,23 +111,6 @@ def test_a_single_window_is_a_text_classifier_s_text():
     short = bert_keras.TextClassifier(backbone, preprocessor=long.preprocessor)
     short.head.dense.set_weights(long.head.dense.get_weights())
     assert_close(long.predict(TEXTS[:2], verbose=0), short.predict(TEXTS[:2], verbose=0), 1e-6)
-
-
-def test_logits_equal_those_of_transformers_windows(tmp_path):
-    reference = reference_model("BertModel", tmp_path)
-    with pytest.warns(UserWarning, match="head/dense"):
-        model = bert_keras.LongTextClassifier.from_preset(tmp_path, combine="max")
-    inputs = ready_inputs(3, 3, 7)
-    kernel, bias = model.head.dense.get_weights()
-    for window in (1, 2):
-        inputs["padding_mask"][window, window:] = 0
-    rows = []
-    for row in range(3):
-        exists = inputs["padding_mask"][row].any(-1)
-        windows = {name: array[row][exists] for name, array in inputs.items()}
-        pooled = outputs_of(reference, windows)["pooler_output"]
-        rows.append(pooled.max(0) @ kernel + bias)
-    assert_close(model.predict(inputs, verbose=0), np.stack(rows), 1e-5)
 
 
 def test_batches_of_every_shape_are_predicted_and_measured_in_order():

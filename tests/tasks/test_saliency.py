@@ -1,10 +1,9 @@
-"""Integrated gradients: completeness, finite differences, and torch's autograd on transformers."""
+"""Integrated gradients: completeness and finite differences."""
 
 import keras
 import numpy as np
 import pytest
 from checks import call, to_numpy
-from theirs import exported_model
 from tiny import LETTERS, VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
@@ -86,26 +85,6 @@ def test_the_gradient_equals_finite_differences(classifier):
         actual = (gradient * direction).sum(axis=(1, 2))
         np.testing.assert_allclose(actual, expected, rtol=2e-2, atol=2e-2 * np.abs(expected).max())
     assert not gradient[1, 4:].any(), "padding has a gradient"
-
-
-def test_the_scores_equal_those_of_transformers_twin(classifier, tmp_path):
-    torch = pytest.importorskip("torch")
-    twin = exported_model(classifier, "AutoModelForSequenceClassification", tmp_path)
-    tokenizer = classifier.preprocessor.tokenizer
-    steps = 5
-    found = bert_keras.integrated_gradients(classifier, "h a gag", target=1, steps=steps)
-    ids = torch.tensor([[tokenizer.token_to_id(token) for token in found.tokens]])
-    masked = ids.clone()
-    masked[:, 1:-1] = tokenizer.mask_token_id
-    table = twin.get_input_embeddings()
-    start, end = table(masked).detach(), table(ids).detach()
-    points, weights = np.polynomial.legendre.leggauss(steps)
-    scores = torch.zeros(ids.shape[1])
-    for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
-        at = (start + float(point) * (end - start)).requires_grad_()
-        twin(inputs_embeds=at).logits[0, 1].backward()
-        scores += float(weight) * (at.grad * (end - start))[0].sum(-1)
-    np.testing.assert_allclose(found.scores, scores.numpy(), atol=2e-5, rtol=1e-4)
 
 
 def test_pairs_are_scored_and_their_separators_are_not(classifier):

@@ -6,7 +6,6 @@ import pytest
 from adapted import array, assert_equal, by_path
 from tiny import Batches, tiny_backbone, tiny_classifier, tiny_task
 
-import bert_keras
 from bert_keras.tasks.user_columns import num_examples
 
 pytestmark = pytest.mark.once
@@ -112,13 +111,6 @@ def test_an_id_outside_the_vocabulary_in_a_dataset_is_an_error_and_the_weights_s
         getattr(task, method)(three_batches(10_000), verbose=0)
     assert all(np.isfinite(value).all() for value in task.get_weights())
     getattr(task, method)(three_batches(7), verbose=0)
-
-
-def test_another_pooling_keeps_the_names_of_the_classes(tmp_path):
-    tiny_classifier(num_classes=3, label_names=["x", "y", "z"]).save_to_preset(tmp_path)
-    with pytest.warns(UserWarning, match="pooling"):
-        task = bert_keras.TextClassifier.from_preset(tmp_path, pooling="mean")
-    assert task.label_names == ("x", "y", "z")
 
 
 def test_a_constructor_that_raises_leaves_no_adapters():

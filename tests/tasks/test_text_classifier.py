@@ -288,15 +288,17 @@ def test_a_new_head_for_several_labels_starts_at_their_shares():
         np.testing.assert_allclose(share, [0.9, 0.3, 0.1], atol=1e-4)
 
 
-def test_regression_gives_scores():
+def test_a_regression_gives_one_score_by_default():
     scores = [float(len(text)) / 10 for text in TEXTS]
-    classifier = tiny_classifier(num_classes=1, problem_type="regression")
+    classifier = tiny_classifier(problem_type="regression")
     classifier.fit(TEXTS, scores, batch_size=8, epochs=1, verbose=0)
     outputs = classifier.predict(TEXTS, verbose=0)
     assert outputs.shape == (24, 1)
     loss = classifier.evaluate(TEXTS, scores, verbose=0)[0]
     assert loss == pytest.approx(np.mean((outputs[:, 0] - scores) ** 2), abs=1e-5)
     assert set(classifier.classify("a b")) == {"score"}
+    with pytest.raises(ValueError, match=r"num_classes=2.*'multi_label'.*'regression'"):
+        tiny_classifier(num_classes=1)
 
 
 @pytest.mark.parametrize(
@@ -468,30 +470,19 @@ OF_NAMES = [
     ("options", "labels", "names"),
     [pytest.param(*OF_NAMES[0], marks=pytest.mark.each_backend), *OF_NAMES[1:]],
 )
-def test_a_new_head_learns_the_names_of_labels(capsys, options, labels, names):
+def test_a_new_head_and_its_file_learn_the_names_of_labels(
+    capsys, tmp_path, options, labels, names
+):
     classifier = tiny_classifier(**options)
     classifier.fit(TEXTS, labels, epochs=1, verbose=2)
     assert ", ".join(f"{i} {name!r}" for i, name in enumerate(names)) in capsys.readouterr().out
     assert list(classifier.label_names) == names and classifier.num_classes == len(names)
-    with pytest.raises(ValueError, match="must be one of"):
-        classifier.fit(TEXTS, ["other"] * 24, epochs=1, verbose=0)
-    classifier.fit(TEXTS, labels, epochs=1, verbose=0)
-
-
-@pytest.mark.parametrize(("options", "labels", "names"), OF_NAMES)
-def test_a_file_has_the_names_that_a_head_has_learned(tmp_path, options, labels, names):
-    classifier = tiny_classifier(**options)
-    classifier.fit(TEXTS, labels, epochs=1, verbose=0)
-    classifier.save(tmp_path / "a.keras")
-    again = keras.models.load_model(tmp_path / "a.keras")
-    assert list(again.label_names) == names
-    np.testing.assert_array_equal(
-        again.predict(TEXTS, verbose=0), classifier.predict(TEXTS, verbose=0)
-    )
+    again = check_saved_and_reloaded(classifier, TEXTS, tmp_path / "a.keras")
     assert set(again.classify("a b")["probabilities"]) == set(names)
-    with pytest.raises(ValueError, match="must be one of"):
-        again.fit(TEXTS, ["other"] * 24, epochs=1, verbose=0)
-    again.fit(TEXTS, labels, epochs=1, verbose=0)
+    for each in (classifier, again):
+        with pytest.raises(ValueError, match="must be one of"):
+            each.fit(TEXTS, ["other"] * 24, epochs=1, verbose=0)
+        each.fit(TEXTS, labels, epochs=1, verbose=0)
 
 
 def test_a_head_that_exists_learns_no_names():
@@ -515,15 +506,6 @@ def test_a_head_that_exists_learns_no_names():
     tagger = bert_keras.TokenClassifier(tiny_backbone(), 2, preprocessor=tiny_preprocessor())
     tagger.fit([["a", "b"], ["c"]], [["O", "X"], ["O"]], epochs=1, verbose=0)
     assert tagger.label_names == ("O", "X")
-
-
-def test_a_regression_has_one_score_by_default():
-    classifier = tiny_classifier(problem_type="regression")
-    assert classifier.num_classes == 1
-    classifier.fit(TEXTS, np.linspace(0, 1, 24), epochs=1, verbose=0)
-    assert set(classifier.classify("a")) == {"score"}
-    with pytest.raises(ValueError, match=r"num_classes=2.*'multi_label'.*'regression'"):
-        tiny_classifier(num_classes=1)
 
 
 @pytest.mark.parametrize(("options", "labels", "message"), BAD_LABELS)
@@ -601,7 +583,6 @@ def test_texts_are_cut_to_the_limit_and_ready_inputs_are_not(shared_classifier):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_classes": 1}, "num_classes"),
         ({"num_classes": 2.0}, "num_classes"),
         ({"problem_type": "ranking"}, "problem_type"),
         ({"label_names": ["one"]}, "label_names"),
