@@ -5,6 +5,7 @@ import json
 
 import sentencepiece
 import tokenizers
+from sentencepiece import sentencepiece_model_pb2
 
 from bert_keras.tokenizers import BytePairTokenizer
 
@@ -32,3 +33,8 @@ def sentence_pieces(texts, kind="unigram", vocab_size=600, **options):
         **options,
     )
     return model.getvalue()
+
+
+def part(**specs):
+    """Returns bytes that change settings of the SentencePiece file to whose end they are added."""
+    return sentencepiece_model_pb2.ModelProto(**specs).SerializePartialToString()

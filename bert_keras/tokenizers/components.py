@@ -25,28 +25,29 @@ def bert_normalizer(lowercase, strip_accents, split_chinese):
     )
 
 
-def bert_template(ids, cls_token, sep_token):
-    """Returns the post-processor that makes `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]`."""
-    return processors.TemplateProcessing(
-        single=[cls_token, "$A", sep_token],
-        pair=[cls_token, "$A", sep_token, "$B:1", f"{sep_token}:1"],
-        special_tokens=[(cls_token, ids[cls_token]), (sep_token, ids[sep_token])],
-    )
+def template(layout, tokens):
+    """Returns the post-processor that puts the special tokens of a `Layout` around texts.
 
-
-def in_one_segment(tokenizer, processor):
-    """Returns a tokenizer's post-processor with the segment 0 for both texts of a pair."""
-    if isinstance(processor, processors.Sequence):
-        return processors.Sequence([in_one_segment(tokenizer, part) for part in processor])
-    if isinstance(processor, processors.ByteLevel):  # It sets offsets, and adds no tokens.
-        return processor
-    layout, token = tokenizer.layout, tokenizer.id_to_token
-    before, between, after = (list(map(token, ids)) for ids in layout[:3])
+    Args:
+        layout: `Layout`.
+        tokens: list or dict, the token of each id.
+    """
+    before, between, after = ([tokens[id] for id in ids] for ids in layout[:3])
+    second = layout.second_segment
     return processors.TemplateProcessing(
         single=[*before, "$A", *after],
-        pair=[*before, "$A", *between, "$B", *after],
-        special_tokens=[(token(id), id) for id in {*layout.before, *layout.between, *layout.after}],
+        pair=[*before, "$A", *between, f"$B:{second}", *(f"{x}:{second}" for x in after)],
+        special_tokens=[
+            (tokens[id], id) for id in {*layout.before, *layout.between, *layout.after}
+        ],
     )
+
+
+def with_template(processor, new):
+    """Returns a post-processor with another template. `ByteLevel`, which sets offsets, stays."""
+    if isinstance(processor, processors.Sequence):
+        return processors.Sequence([with_template(part, new) for part in processor])
+    return processor if isinstance(processor, processors.ByteLevel) else new
 
 
 def add_special_tokens(backend, tokens, mask_token):

@@ -6,7 +6,7 @@ code strips them whenever it lowercases.
 
 import os
 
-from bert_keras.engine.atomic_files import read_json
+from bert_keras.engine.atomic_files import read_json, reading
 from bert_keras.tokenizers.vocabulary import read_vocabulary
 
 ASSETS = os.path.join("assets", "tokenizer")
@@ -78,13 +78,9 @@ def read_serialized(path):
         path: str or path.
 
     Raises:
-        ValueError: the file is missing or damaged.
+        FileNotFoundError: there is no such file.
+        ValueError: the file is damaged.
     """
-    try:
+    with reading(path):
         saved = read_json(path)
         return saved["class_name"], dict(saved["config"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(
-            "KerasHub's settings must be a JSON object with 'class_name' and 'config'. Received: "
-            f"{path} ({type(error).__name__}: {error})."
-        ) from error

@@ -1,8 +1,14 @@
-"""The special tokens around texts, as ids, read from a tokenizer.json."""
+"""The special tokens around texts, as ids, read off a post-processor."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import tokenizers
+from tokenizers import models, processors
+
+# Makes a text of one token, whose id no special token has.
+_ONE_TOKEN = tokenizers.Tokenizer(models.WordLevel({"a": 2**31}))
 
 
 class Layout(NamedTuple):
@@ -31,50 +37,32 @@ class Layout(NamedTuple):
         return Layout(*((value,) * len(part) for part in self[:3]), self.second_segment)
 
 
-def read_layout(saved: dict[str, Any] | None) -> Layout | None:
+def read_layout(processor: processors.PostProcessor | None) -> Layout | None:
     """Returns the `Layout` of a post-processor, or None if it adds no special tokens.
-
-    Args:
-        saved: dict, the `post_processor` of a tokenizer.json, or None.
 
     Raises:
         ValueError: single texts and pairs do not have the form that `Layout` describes.
     """
-    kind = None if saved is None else saved["type"]
-    if kind in ("BertProcessing", "RobertaProcessing"):
-        cls, sep = (saved["cls"][1],), (saved["sep"][1],)
-        is_bert = kind == "BertProcessing"
-        return Layout(cls, sep if is_bert else 2 * sep, sep, int(is_bert))
-    if kind == "Sequence":
-        return next(filter(None, map(read_layout, saved["processors"])), None)
-    if kind != "TemplateProcessing":
+    if processor is None:
         return None
-    ids = {name: token["ids"] for name, token in saved["special_tokens"].items()}
-    single, pair = (_flat(saved[name], ids) for name in ("single", "pair"))
-    names = [name for name, _ in pair]
-    if names.count("A") == names.count("B") == 1 and names.index("A") < names.index("B"):
-        a, b = names.index("A"), names.index("B")
-        second = pair[b][1]
-        layout = Layout(tuple(names[:a]), tuple(names[a + 1 : b]), tuple(names[b + 1 :]), second)
-        segments = [0] * b + [second] * (len(names) - b)
+    token = _ONE_TOKEN.encode("a")
+    single, pair = processor.process(token), processor.process(token, token)
+    ids, texts, segments = pair.ids, pair.sequence_ids, pair.type_ids
+    if len(ids) == 2:
+        return None
+    if ids.count(token.ids[0]) == 2 and [x for x in texts if x is not None] == [0, 1]:
+        a, b = texts.index(0), texts.index(1)
+        layout = Layout(tuple(ids[:a]), tuple(ids[a + 1 : b]), tuple(ids[b + 1 :]), segments[b])
         if (
-            single == [(name, 0) for name in (*layout.before, "A", *layout.after)]
-            and pair == list(zip(names, segments, strict=True))
-            and second in (0, 1)
+            single.ids == [*layout.before, *token.ids, *layout.after]
+            and not any(single.type_ids)
+            and segments == [0] * b + [segments[b]] * (len(ids) - b)
+            and segments[b] in (0, 1)
         ):
             return layout
     raise ValueError(
         "The special tokens of a tokenizer.json must be before and after a text and between two "
         "texts, the same for single texts and pairs, with segment 0 or, from the second text on, "
-        f"1. Received: {single} and {pair}, pairs of id and segment."
+        f"1. Received: {single.ids} and {ids}, with segments {single.type_ids} and {segments}, "
+        f"where texts are {token.ids}."
     )
-
-
-def _flat(template, ids):
-    """Returns pairs of an id or a text's name, and a segment."""
-    flat = []
-    for item in template:
-        ((kind, part),) = item.items()
-        names = ids[part["id"]] if kind == "SpecialToken" else [part["id"]]
-        flat += [(name, part["type_id"]) for name in names]
-    return flat

@@ -1,7 +1,6 @@
-"""Reads and writes the bytes of protocol buffers, never beyond their end."""
+"""Reads the bytes of protocol buffers, never beyond their end."""
 
 import io
-import struct
 import sys
 
 
@@ -38,20 +37,6 @@ def fields(message):
             yield number, int.from_bytes(_take(stream, 8 if wire_type == 1 else 4), "little")
         else:
             check_whole(False, f"a field has the type {wire_type}")
-
-
-def field(number, value):
-    """Returns the bytes of a field: an int from 0 on, a float of 32 bits, or bytes."""
-    if isinstance(value, float):
-        return _varint(number * 8 + 5) + struct.pack("<f", value)
-    if isinstance(value, int):
-        return _varint(number * 8) + _varint(value)
-    return _varint(number * 8 + 2) + _varint(len(value)) + value
-
-
-def _varint(value):
-    low, rest = value & 0x7F, value >> 7
-    return bytes([low | 0x80]) + _varint(rest) if rest else bytes([low])
 
 
 def _take(stream, count):

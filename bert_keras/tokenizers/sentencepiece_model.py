@@ -9,6 +9,7 @@ from unicodedata import decomposition, normalize
 import numpy as np
 from tokenizers import Regex, normalizers
 
+from bert_keras.engine.atomic_files import reading
 from bert_keras.tokenizers.protocol_buffers import check_whole, fields
 
 # Field numbers of sentencepiece_model.proto.
@@ -65,8 +66,9 @@ def read_sentence_pieces(path, without_bytes=None):
     """
     with open(path, "rb") as file:
         data = file.read()
-    pieces, types, settings = [], {}, {}
-    try:
+    pieces, types, settings, rules = [], {}, {}, []
+    # On a damaged table of characters the library panics, which is not an `Exception`.
+    with reading(path, "Download it again."):
         for field, value in fields(data):
             part = dict(fields(value))
             if field == _PIECES:
@@ -78,19 +80,12 @@ def read_sentence_pieces(path, without_bytes=None):
                 settings |= {(field, number): value for number, value in part.items()}
         table = settings.get(_CHARSMAP)
         user_defined = types.get(_USER_DEFINED, [])
-        normalizer, rules = sentencepiece_normalizer(table, user_defined), []
+        normalizer = sentencepiece_normalizer(table, user_defined)
         if table and settings.get(_RULES_NAME) == b"user_defined":
-            entries = {key: text for key, text in _entries(table).items() if len(key) > 1}
-            applied = normalizer.normalize_str
-            rules = [key for key in entries if applied(f"x{key}x") != f"x{entries[key]}x"]
+            for key, text in _entries(table).items():
+                if len(key) > 1 and normalizer.normalize_str(f"x{key}x") != f"x{text}x":
+                    rules.append(key)
         normalizer.normalize_str("".join(map(chr, range(0xD800))))
-    except KeyboardInterrupt:
-        raise
-    # On a damaged table of characters the library panics, which is not an `Exception`.
-    except BaseException as error:
-        raise ValueError(
-            f"A SentencePiece file must be whole. Received: {path} ({error!r}). Download it again."
-        ) from error
     kind = settings.get(_MODEL_TYPE, 1)
     problems = [] if kind == 1 else [("be of type UNIGRAM", _KINDS.get(kind, kind))]
     first = tuple(piece for piece, _ in pieces[: len(without_bytes or ())])
@@ -202,27 +197,22 @@ def _entries(table):
     Reference: https://github.com/s-yata/darts-clone.
     """
     size = int.from_bytes(table[:4], "little")
-    units, values = np.frombuffer(table, "<u4", size // 4, 4).astype("int64"), table[4 + size :]
-    labels, offsets = units & 0x800000FF, (units >> 10) << ((units & 512) >> 6)
-    # The units in the order of their parents' offsets. Those without a label are no children.
-    children = np.flatnonzero((labels > 0) & (labels < 256))
-    parents = children ^ labels[children]
-    order = np.argsort(parents, kind="stable")
-    children, parents = children[order], parents[order]
-    nodes, keys, found, count = offsets[:1], np.zeros((1, 0), "uint8"), {}, 0
-    while len(nodes):
-        first = np.searchsorted(parents, nodes)
-        counts = np.searchsorted(parents, nodes, "right") - first
-        count += counts.sum()
+    units, values = np.frombuffer(table, "<u4", size // 4, 4).tolist(), table[4 + size :]
+    offsets = [(unit >> 10) << ((unit & 512) >> 6) for unit in units]
+    children, found = collections.defaultdict(list), {}
+    for index, unit in enumerate(units):
+        if 0 < (label := unit & 0x800000FF) < 256:  # Units without a label are no children.
+            children[index ^ label].append((label, index))
+    nodes, count = [(offsets[0], b"")], 0
+    while nodes:
+        parent, key = nodes.pop()
+        count += 1
         # Nodes may be shared, so a damaged trie can have endless or countless paths.
-        check_whole(count <= _MOST_NODES and keys.shape[1] <= _LONGEST_KEY, "its trie has no end")
-        rows = np.repeat(np.arange(len(nodes)), counts)
-        within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        chosen = children[first[rows] + within]
-        keys = np.column_stack([keys[rows], labels[chosen].astype("uint8")])
-        nodes = chosen ^ offsets[chosen]
-        for row in np.flatnonzero(units[chosen] & 256):
-            start = units[nodes[row]] & 0x7FFFFFFF
-            text = values[start : values.index(b"\0", start)]
-            found[keys[row].tobytes().decode()] = text.decode()
+        check_whole(count <= _MOST_NODES and len(key) <= _LONGEST_KEY, "its trie has no end")
+        for label, child in children[parent]:
+            node, longer = child ^ offsets[child], key + bytes([label])
+            nodes.append((node, longer))
+            if units[child] & 256:
+                start = units[node] & 0x7FFFFFFF
+                found[longer.decode()] = values[start : values.index(b"\0", start)].decode()
     return found

@@ -300,8 +300,8 @@ class TextEncoder:
             texts = list(zip(texts, pairs, strict=True))
         found = self.encode_batch(texts, special_tokens)
         encodings = _encodings(found)
-        for encoding, e, text in zip(encodings, found, texts, strict=True):
-            if self.continues_word is None:
+        if self.continues_word is None:
+            for encoding, e, text in zip(encodings, found, texts, strict=True):
                 _number_words(encoding, e.sequence_ids, (text,) if isinstance(text, str) else text)
         return encodings
 

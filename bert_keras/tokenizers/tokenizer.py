@@ -18,8 +18,8 @@ from bert_keras.engine.atomic_files import reading, retry_if_changed, write_text
 from bert_keras.migration_hints import NotHere, missing_attribute
 from bert_keras.signatures import parameters_of
 from bert_keras.tokenizers import tokenizer_files as files
-from bert_keras.tokenizers.components import bert_template, in_one_segment, require_tokens
-from bert_keras.tokenizers.layout import read_layout
+from bert_keras.tokenizers.components import require_tokens, template, with_template
+from bert_keras.tokenizers.layout import Layout, read_layout
 from bert_keras.tokenizers.text_encoder import HIDDEN, ROLES, TextEncoder
 from bert_keras.tokenizers.untrusted import check_resource_limits
 from bert_keras.types import Path
@@ -112,7 +112,7 @@ class Tokenizer(TextEncoder):
     def _use(self, backend):
         saved = json.loads(backend.to_str())
         check_resource_limits(saved, backend)
-        model, layout = saved["model"], read_layout(saved["post_processor"])
+        model, layout = saved["model"], read_layout(backend.post_processor)
         for name in ("continues_word", "_word_backend", "_needs_space", "_tokens"):
             self.__dict__.pop(name, None)
         self._backend = backend
@@ -140,9 +140,10 @@ class Tokenizer(TextEncoder):
         backend.no_padding()
         backend.no_truncation()
         if layout is None and model["type"] == "WordPiece":
-            backend.post_processor = bert_template(ids, self.cls_token, self.sep_token)
+            cls, sep = (self.cls_token_id,), (self.sep_token_id,)
+            layout = Layout(cls, sep, sep, 1)
+            backend.post_processor = template(layout, self._tokens)
             saved["post_processor"] = json.loads(backend.post_processor.__getstate__())
-            layout = read_layout(saved["post_processor"])
         _check_layout(layout, self.cls_token_id, self.sep_token_id)
         if model["type"] == "WordPiece" and saved["decoder"] is None:
             backend.decoder = tokenizers.decoders.WordPiece(model["continuing_subword_prefix"])
@@ -268,53 +269,46 @@ class Tokenizer(TextEncoder):
                 differs from the layout, or this tokenizer does not have an override.
         """
         with reading(source):
-            return cls._loaded(source, overrides)
-
-    @classmethod
-    def _loaded(cls, source, overrides):
-        made_of, settings = files.read_tokenizer(source, overrides)
-        splits, has_one = (
-            settings.pop("splits_special_tokens", None),
-            settings.pop("one_segment", 0),
-        )
-        in_text = overrides.get("special_tokens_in_text", False if splits else None)
-        if made_of != files.TOKENIZER_FILE:
-            maker = _MAKERS[made_of]
-            known = parameters_of(maker)[0]
-            files.refuse(overrides.keys() - known.keys(), f"a {maker.__name__}")
-            settings = maker._settings_for(settings.get("made_for", "")) | settings
-            tokenizer = maker(**{name: settings[name] for name in settings if name in known})
-            roles = {} if made_of == "vocab.txt" else files.roles_of(settings)
-            tokenizer._take(roles, settings)
-        else:
-            tokenizer = Tokenizer(**settings)
-        require_tokens(tokenizer._tokens, **files.roles_of(overrides))
-        if in_text:
-            known = [t for t in tokenizer._role_tokens() if tokenizer.find(t) is not None]
-            tokenizer._backend.add_special_tokens(known)
-            tokenizer._use(tokenizer._backend)
-        if "lowercase" not in overrides and files.lowercases_first(source):
-            tokenizer = tokenizer.lowercased()
-        if has_one and tokenizer.layout.second_segment:
-            backend = tokenizer._backend
-            backend.post_processor = in_one_segment(tokenizer, backend.post_processor)
-            tokenizer._use(backend)
-        return tokenizer.plain(bool(splits)) if in_text is False else tokenizer
+            made_of, settings = files.read_tokenizer(source, overrides)
+            splits = settings.get("splits_special_tokens")
+            in_text = overrides.get("special_tokens_in_text", False if splits else None)
+            kind = _MAKERS.get(made_of, Tokenizer)
+            known = parameters_of(kind)[0]
+            if kind is not Tokenizer:
+                files.refuse(overrides.keys() - known.keys(), f"a {kind.__name__}")
+                settings = kind._settings_for(settings.get("made_for", "")) | settings
+            tokenizer = kind(**{name: value for name, value in settings.items() if name in known})
+            if kind is not Tokenizer and "added_ids" in settings:
+                tokenizer._add_tokens(settings)
+            require_tokens(tokenizer._tokens, **files.roles_of(overrides))
+            if in_text:
+                roles = [
+                    token for token in tokenizer._role_tokens() if tokenizer.find(token) is not None
+                ]
+                tokenizer._backend.add_special_tokens(roles)
+                tokenizer._use(tokenizer._backend)
+            if "lowercase" not in overrides and files.lowercases_first(source):
+                tokenizer = tokenizer.lowercased()
+            if settings.get("one_segment") and tokenizer.layout.second_segment:
+                backend, layout = tokenizer._backend, tokenizer.layout._replace(second_segment=0)
+                new = template(layout, tokenizer._tokens)
+                backend.post_processor = with_template(backend.post_processor, new)
+                tokenizer._use(backend)
+            return tokenizer.plain(bool(splits)) if in_text is False else tokenizer
 
     @classmethod
     def _settings_for(cls, name):
         """Returns settings that follow from the names of the tokenizer and the model in configs."""
         return {}
 
-    def _take(self, roles, settings):
+    def _add_tokens(self, settings):
         """Adds the tokens of the files next to a vocabulary, and checks their roles."""
-        further, ids = settings.get("further_tokens", []), settings.get("added_ids", {})
-        ends = [end for end in settings.get("ends", ()) if self.find(end) is not None]
-        further = further + [tokenizers.AddedToken(end, special=True) for end in ends]
-        files.add_further_tokens(self._backend, further, ids)
-        if further:
+        if files.add_tokens(self._backend, settings, replaces=True):
             self._use(self._backend)
-        others = {r: token for r, token in roles.items() if (getattr(self, r) or token) != token}
+        others = {}
+        for role, token in files.roles_of(settings).items():
+            if getattr(self, role) not in (None, token):
+                others[role] = token
         if others:
             raise ValueError(
                 "The files beside a vocabulary must name its own special tokens. Received: "

@@ -17,7 +17,7 @@ from bert_keras.checks import (
     is_int,
     raise_at_first,
 )
-from bert_keras.engine.atomic_files import read_json, write_json
+from bert_keras.engine.atomic_files import read_json, reading, write_json
 from bert_keras.tokenizers import vocabulary
 from bert_keras.tokenizers.keras_hub_settings import (
     KERAS_HUB_FILES,
@@ -50,12 +50,14 @@ _PLACES = (
     ("max_characters_per_word", "model", "WordPiece", "max_input_chars_per_word"),
     ("unknown_token", "model", "WordPiece", "unk_token"),
 )
+# Flag of transformers -> argument. `keep_accents` is the opposite of `strip_accents`.
 _FLAGS = {
-    "lowercase": "do_lower_case",
+    "do_lower_case": "lowercase",
     "strip_accents": "strip_accents",
-    "split_chinese": "tokenize_chinese_chars",
+    "keep_accents": "strip_accents",
+    "tokenize_chinese_chars": "split_chinese",
     "add_prefix_space": "add_prefix_space",
-    "split_punctuation": "split_by_punct",
+    "split_by_punct": "split_punctuation",
 }
 # Classes of transformers that use a tokenizer.json as it is, and the flags that they ignore.
 _LITERAL = ("PreTrainedTokenizerFast", "TokenizersBackend")
@@ -93,7 +95,7 @@ FIXED_KEYS = {
     "merges": (None, [], {}),
     "_spm_precompiled_charsmap": (None, "", {}),
 }
-READ_KEYS = {*_FLAGS.values(), *_FURTHER, "keep_accents", "added_tokens_decoder"}
+READ_KEYS = {*_FLAGS, *_FURTHER, "added_tokens_decoder"}
 READ_KEYS |= {"model_max_length", "max_len", "tokenizer_class", "model_input_names"}
 READ_KEYS |= {"split_special_tokens", _MODEL_STATE}
 READ_KEYS |= {*_THEIR_ROLES.values(), *_ENDS}
@@ -135,8 +137,6 @@ _SECTIONS = {"version", "truncation", "padding", "added_tokens", "normalizer", "
 _SECTIONS |= {"post_processor", "decoder", "model"}
 # Keys of tokenizer.json of older versions, which the `tokenizers` library renames.
 _OLD_BACKEND_KEYS = {"str_rep", "add_prefix_space"}
-# Settings that change a tokenizer after it was made.
-_AFTERWARDS = ("one_segment", "splits_special_tokens")
 _BERT_PARTS = ["BertNormalizer", "BertPreTokenizer"]
 # Hugging Face writes 1e30 for an unknown length.
 _ENDLESS = 1_000_000
@@ -151,17 +151,18 @@ def read_tokenizer(source, overrides):
 
     Returns:
         made_of: str, "tokenizer.json", "vocab.txt", "vocab.json" or "model".
-        settings: dict, the settings of the files and `overrides`, with the class's arguments.
+        settings: dict, the settings of the files and `overrides`: the class's arguments, and what
+            changes the tokenizer after it was made.
     """
     source = pathlib.Path(source)
     check_exists(source, "A tokenizer's file or folder must exist")
     if is_keras_hub_folder(source):
         made_of, settings = read_keras_hub_tokenizer(source)
         return made_of, settings | overrides
-    config, path = {}, source
+    config, path = {"further_tokens": [], "added_ids": {}, "named": []}, source
     if source.is_dir():
-        config, path = _read_configs(source), _vocabulary_file(source)
-    settings = {"further_tokens": [], "added_ids": {}} | config | overrides
+        config, path = config | _read_configs(source), _vocabulary_file(source)
+    settings = config | overrides
     if path.suffix == ".model":
         return "model", settings | {"model": path}
     if path.name == "vocab.json":
@@ -170,22 +171,14 @@ def read_tokenizer(source, overrides):
         return path.name, settings | {"vocabulary": path, "merges": merges}
     if path.suffix == ".json":
         lines_path = path.with_name("vocab.txt") if source.is_dir() else None
-        backend = _changed(path, lines_path, settings, overrides)
-        added = json.loads(backend.to_str())["added_tokens"]
-        own = [token["content"] for token in added]
-        missing = [token for token in settings["further_tokens"] if token.content not in own]
-        # A `plain` tokenizer has no special tokens but hidden ones.
-        if any(token["special"] and token["content"][:1] != HIDDEN for token in added):
-            # Like transformers, find special tokens in texts though only the config names them.
-            special = {*roles_of(config).values(), *config.get("ends", ())}
-            special -= {*own, *(token.content for token in missing)}
-            special = sorted(token for token in special if backend.token_to_id(token) is not None)
-            missing += [tokenizers.AddedToken(token, special=True) for token in special]
-        add_further_tokens(backend, missing, settings["added_ids"])
-        kept = {name: settings[name] for name in ARGUMENTS + _AFTERWARDS if name in settings}
-        return TOKENIZER_FILE, kept | {"backend": backend}
+        backend = _read_backend(path, lines_path, settings, overrides)
+        return TOKENIZER_FILE, settings | {"backend": backend}
+    return "vocab.txt", settings | _read_lines(source, path, settings)
+
+
+def _read_lines(source, path, settings):
+    """Returns the settings of a tokenizer that follow from the lines of its vocab.txt."""
     lines = vocabulary.read_vocabulary(path)
-    settings["vocabulary"] = lines
     if not any(line.startswith("##") for line in lines):
         found = [line for line in lines if len(line) > 1 and line[0] == "▁"]
         raise_at_first(
@@ -195,32 +188,30 @@ def read_tokenizer(source, overrides):
             "Load its SentencePiece file, or convert the tokenizer to a tokenizer.json.",
         )
     # WordPiece's roles are in vocab.txt, or among the tokens that the files add.
-    absent = [token for token in roles_of(settings).values() if token in settings["added_ids"]]
-    absent = [tokenizers.AddedToken(token, special=True) for token in {*absent} - {*lines}]
-    ids = settings["added_ids"]
-    settings["further_tokens"] = sorted(
-        [*settings["further_tokens"], *absent], key=lambda token: ids.get(token.content, 2**24)
-    )
-    ends = [len(lines), *(id + 1 for id in ids.values())]
-    _check_end(max(ends), settings.get("num_rows"), path)
-    if "lowercase" not in settings:
-        named = vocabulary.named_lowercased(source)
-        looked = vocabulary.looks_lowercased(settings["vocabulary"])
-        settings["lowercase"] = looked if named is None else named
-    return "vocab.txt", settings
+    further, ids = settings["further_tokens"], settings["added_ids"]
+    absent = ({*roles_of(settings).values()} & ids.keys()) - {*lines}
+    further = [*further, *(tokenizers.AddedToken(token, special=True) for token in absent)]
+    _check_end(max([len(lines), *(id + 1 for id in ids.values())]), settings.get("num_rows"), path)
+    lowercase = settings.get("lowercase")
+    if lowercase is None:
+        lowercase = vocabulary.named_lowercased(source)
+    if lowercase is None:
+        lowercase = vocabulary.looks_lowercased(lines)
+    return {"vocabulary": lines, "further_tokens": further, "lowercase": lowercase}
 
 
 def read_sentence_settings(folder):
     """Returns sentence-transformers' settings of an encoder's folder, `{}` if there are none."""
-    paths = (pathlib.Path(folder) / name for name in SENTENCE_FILES)
-    path = next((path for path in paths if path.is_file()), None)
-    settings = {} if path is None else read_json(path, dict)
+    folder = pathlib.Path(folder)
+    path, settings = _read_first(folder, SENTENCE_FILES)
     changed = {key: settings[key] for key in FIXED_SENTENCE_KEYS if settings.get(key)}
-    if any(not isinstance(value, dict) or value.keys() - OTHER_KEYS for value in changed.values()):
-        raise ValueError(
-            f"{path} must leave the tokenizer as its own files define it. Received: {changed}. Put "
-            "the settings into tokenizer_config.json or tokenizer.json, and leave the keys out."
-        )
+    for value in changed.values():
+        if not isinstance(value, dict) or value.keys() - OTHER_KEYS:
+            raise ValueError(
+                f"{path} must leave the tokenizer as its own files define it. Received: {changed}. "
+                "Put the settings into tokenizer_config.json or tokenizer.json, and leave the keys "
+                "out."
+            )
     unknown = settings.keys() - SENTENCE_KEYS - {*FIXED_SENTENCE_KEYS}
     _check_known(unknown, path, "sentence-transformers")
     return settings
@@ -247,45 +238,57 @@ def refuse(names, kind):
         )
 
 
-def add_further_tokens(backend, tokens, ids):
-    """Adds tokens to a backend and checks their ids.
+def add_tokens(backend, settings, replaces):
+    """Adds the tokens that files name beside a vocabulary, and checks their ids.
 
     Args:
         backend: `tokenizers.Tokenizer`.
-        tokens: list of `tokenizers.AddedToken`; one with an id already keeps it.
-        ids: dict, the ids that the files name, by token.
+        settings: dict, see `read_tokenizer`.
+        replaces: bool, whether the files also decide about tokens that the backend has added.
+
+    Returns:
+        bool, whether there were any.
 
     Raises:
         ValueError: a token has another id than the files name.
     """
-    backend.add_tokens(tokens)
+    ids, tokens = settings["added_ids"], {}
+    added = {token.content: token for token in backend.get_added_tokens_decoder().values()}
+    for token in settings["further_tokens"]:
+        if replaces or token.content not in added:
+            tokens[token.content] = token
+    # A `plain` tokenizer has no special tokens but hidden ones.
+    if any(token.special and token.content[:1] != HIDDEN for token in added.values()):
+        # Like transformers, find special tokens in texts though only the config names them.
+        for name in {*settings["named"]} - added.keys() - tokens.keys():
+            if backend.token_to_id(name) is not None:
+                tokens[name] = tokenizers.AddedToken(name, special=True)
+    backend.add_tokens(sorted(tokens.values(), key=lambda token: ids.get(token.content, 2**24)))
     others = {token: id for token, id in ids.items() if backend.token_to_id(token) != id}
     if others:
         raise ValueError(
             "The files beside a vocabulary must add tokens by the ids that follow. Received: "
             f"{others}. Convert them to a tokenizer.json."
         )
+    return bool(tokens)
 
 
 def open_backend(path):
-    """Returns the `tokenizers.Tokenizer` of a tokenizer.json, and the parsed file."""
-    saved = read_json(path)
-    vocab, added = saved.get("model", {}).get("vocab"), saved.get("added_tokens") or []
+    """Returns the `tokenizers.Tokenizer` of a tokenizer.json, and what it saves."""
+    in_file = read_json(path)
+    vocab, added = in_file.get("model", {}).get("vocab"), in_file.get("added_tokens") or []
     # The library would allocate all ids below the largest.
     if isinstance(vocab, dict) and max(vocab.values(), default=-1) >= len(vocab) + len(added):
         raise ValueError(
             f"Ids must run from 0 without a gap. Received: {len(vocab)} tokens with ids up to "
             f"{max(vocab.values())} in {path}."
         )
-    _check_known(saved.keys() - _SECTIONS, path, "tokenizers")
-    try:
-        text = pathlib.Path(path).read_text(encoding="utf-8")
-        return tokenizers.Tokenizer.from_str(text), saved
-    except Exception as error:
-        raise ValueError(
-            f"{path} must be a file that the `tokenizers` library reads. Received: {error}. "
-            "Download or save it again."
-        ) from error
+    _check_known(in_file.keys() - _SECTIONS, path, "tokenizers")
+    with reading(path):
+        backend = tokenizers.Tokenizer.from_file(os.fspath(path))
+    saved = json.loads(backend.to_str())
+    _check_known(_keys_unread(in_file, saved), path, "tokenizers")
+    return backend, saved
 
 
 def write_saved(folder, tokenizer, input_names):
@@ -301,7 +304,9 @@ def write_saved(folder, tokenizer, input_names):
         cls, sep = (tokenizer.cls_token_id,), (tokenizer.sep_token_id,)
         if (kinds, tokenizer.layout) == (_BERT_PARTS, Layout(cls, sep, sep, 1)):
             saved["tokenizer_class"] = "BertTokenizer"
-            saved |= {_FLAGS[ours]: normalizer[key] for ours, *_, key in _PLACES[:3]}
+            saved["do_lower_case"] = normalizer["lowercase"]
+            saved["strip_accents"] = normalizer["strip_accents"]
+            saved["tokenize_chinese_chars"] = normalizer["handle_chinese_chars"]
     if tokenizer.model_max_length is not None:
         saved["model_max_length"] = tokenizer.model_max_length
     added = [token["content"] for token in settings["added_tokens"] if token["special"]]
@@ -317,6 +322,14 @@ def write_saved(folder, tokenizer, input_names):
     write_json(os.path.join(folder, "tokenizer_config.json"), saved)
 
 
+def _read_first(folder, names):
+    """Returns the path and the content of the first of some JSON files, or None and `{}`."""
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name, read_json(folder / name)
+    return None, {}
+
+
 def _vocabulary_file(folder):
     for name in VOCABULARY_FILES:
         if (folder / name).is_file():
@@ -330,70 +343,63 @@ def _vocabulary_file(folder):
 
 def _read_configs(folder):
     """Returns the settings of the JSON files next to a vocabulary, by argument name."""
-    config, tokens, model = (
-        next((read_json(folder / name) for name in names if (folder / name).is_file()), {})
-        for names in (*((name,) for name in _SETTINGS), _MODEL_CONFIGS)
-    )
     path = folder / _SETTINGS[0]
-    _check_keys(config, tokens, folder)
-    settings = {"split_characters": config.get("subword_tokenizer_type") == "character"}
-    settings["num_rows"] = model.get("vocab_size")
-    inputs = config.get("model_input_names")
+    config, tokens = (_read_first(folder, [name])[1] for name in _SETTINGS)
+    model = _read_first(folder, _MODEL_CONFIGS)[1]
+    own_tokens = _tokens_of_model(config)
+    _check_keys(config, tokens, own_tokens, folder)
+    kind = config.get("tokenizer_class")
+    settings = {
+        "split_characters": config.get("subword_tokenizer_type") == "character",
+        "num_rows": model.get("vocab_size"),
+        "made_for": f"{kind} {model.get('model_type')}".lower(),
+        "splits_special_tokens": bool(config.get("split_special_tokens")),
+    }
     num_segments = model.get("type_vocab_size")
-    if inputs and "token_type_ids" not in inputs and is_int(num_segments) and num_segments > 1:
-        # Transformers then gives the model no segments, which it takes for zeros.
-        settings["one_segment"] = True
-    if config.get("split_special_tokens"):
-        settings["splits_special_tokens"] = True
-    if config.get("tokenizer_class") == "BertJapaneseTokenizer":
+    # Without the name, transformers gives the model no segments, which it takes for zeros.
+    has_segments = "token_type_ids" in (config.get("model_input_names") or ["token_type_ids"])
+    settings["one_segment"] = not has_segments and is_int(num_segments) and num_segments > 1
+    if kind == "BertJapaneseTokenizer":
         config = {"do_lower_case": False} | config | {"tokenize_chinese_chars": False}
-    settings |= {"made_for": f"{config.get('tokenizer_class')} {model.get('model_type')}".lower()}
-    flags = {theirs: config.get(theirs) for theirs in (*_FLAGS.values(), "keep_accents")}
-    for theirs, value in flags.items():
-        check_choice(f"{theirs}` in `{path}", value, (None, True, False))
-    if config.get("tokenizer_class") in _LITERAL and (folder / TOKENIZER_FILE).is_file():
-        flags |= dict.fromkeys(_NORMALIZER_FLAGS)
-    settings |= {ours: flags[theirs] for ours, theirs in _FLAGS.items()}
-    if flags["keep_accents"] is not None:  # ALBERT's opposite of `strip_accents`.
-        settings["strip_accents"] = not flags["keep_accents"]
-    for role, theirs in _THEIR_ROLES.items():
+    is_literal = kind in _LITERAL and (folder / TOKENIZER_FILE).is_file()
+    for theirs, ours in _FLAGS.items():
+        flag = check_choice(f"{theirs}` in `{path}", config.get(theirs), (None, True, False))
+        if flag is not None and not (is_literal and theirs in _NORMALIZER_FLAGS):
+            settings[ours] = flag != (theirs == "keep_accents")
+    named = {}
+    for theirs in (*_THEIR_ROLES.values(), *_ENDS):
         token = config.get(theirs) or tokens.get(theirs)
-        settings[role] = token.get("content", token) if isinstance(token, dict) else token
-        if not isinstance(settings[role], (str, type(None))):
-            raise ValueError(
-                f"`{role}` in {path} must be a token. Received: {describe(settings[role])}."
-            )
-    ends = [config.get(theirs) or tokens.get(theirs) for theirs in _ENDS]
-    ends = [end.get("content") if isinstance(end, dict) else end for end in ends]
-    settings["ends"] = [end for end in ends if isinstance(end, str)]
-    added = _read_added(folder, config, tokens, roles_of(settings))
-    settings["further_tokens"], settings["added_ids"] = added
+        token = token.get("content", token) if isinstance(token, dict) else token
+        if isinstance(token, str):
+            named[theirs] = token
+        elif token is not None:
+            raise ValueError(f"`{theirs}` in {path} must be a token. Received: {describe(token)}.")
+    settings["named"] = [*named.values()]
+    settings |= {role: named[theirs] for role, theirs in _THEIR_ROLES.items() if theirs in named}
+    settings |= _read_added(folder, config, tokens, own_tokens, named)
     key = "max_len" if config.get("model_max_length") is None else "model_max_length"
     length = config.get(key)
     if length is not None and check_number(f"{key}` in `{path}", length, 1) < _ENDLESS:
         settings["model_max_length"] = int(length)
-    return {name: value for name, value in settings.items() if value is not None}
+    return settings
 
 
-def _check_keys(config, tokens, folder):
+def _check_keys(config, tokens, own_tokens, folder):
     """Refuses settings that would change ids and are not supported, and keys that are unknown.
 
     Raises:
         ValueError: a key of `FIXED_KEYS` has another value, or a key is in none of the lists.
     """
     path, tokens_path = (folder / name for name in _SETTINGS)
-    has_file = (folder / TOKENIZER_FILE).is_file()
-    reads_file = has_file and config.get("tokenizer_class") not in _NEVER_READ_ONE
-    ignored = _WITHOUT_FILE if reads_file else ()
+    reads_file = config.get("tokenizer_class") not in _NEVER_READ_ONE
+    ignored = _WITHOUT_FILE if reads_file and (folder / TOKENIZER_FILE).is_file() else ()
     for key, values in FIXED_KEYS.items():
-        if config.get(key) not in values and key not in ignored:
-            raise ValueError(
-                f"`{key}` in {path} must be one of {values}, since others would give other ids. "
-                f"Received: {config[key]!r}. Convert the tokenizer to a tokenizer.json that does "
-                "so, and leave the key out."
-            )
-    known = {*FIXED_KEYS, *READ_KEYS, *OTHER_KEYS, *_tokens_of_model(config)}
-    _check_known(config.keys() - known, path, "transformers")
+        if key not in ignored:
+            advice = "Another would change ids: convert the tokenizer to a tokenizer.json that "
+            advice += "does so, and leave the key out."
+            check_choice(f"{key}` in `{path}", config.get(key), values, advice)
+    unknown = config.keys() - FIXED_KEYS.keys() - READ_KEYS - OTHER_KEYS - own_tokens.keys()
+    _check_known(unknown, path, "transformers")
     if not config.get("added_tokens_decoder"):  # Otherwise the other file does not count.
         known = {*_THEIR_ROLES.values(), *_ENDS, *_FURTHER}
         _check_known(tokens.keys() - known, tokens_path, "transformers")
@@ -412,9 +418,11 @@ def _tokens_of_model(config):
 
     Source: `PreTrainedTokenizerBase._from_pretrained` of transformers 5.
     """
-    usual = {*_THEIR_ROLES.values(), *_ENDS}
-    found = {k: v for k, v in config.items() if k.endswith("_token") and isinstance(v, str)}
-    return {k: found[k] for k in found.keys() - usual} | (config.get(_MODEL_STATE) or {})
+    found = dict(config.get(_MODEL_STATE) or {})
+    for key in config.keys() - READ_KEYS:
+        if key.endswith("_token") and isinstance(config[key], str):
+            found[key] = config[key]
+    return found
 
 
 def _check_known(unknown, path, package):
@@ -429,16 +437,20 @@ def _check_known(unknown, path, package):
 
 def _keys_unread(saved, kept):
     """Returns the keys with a value in a part of a tokenizer.json that its backend lacks."""
+    unread = set()
     if isinstance(saved, list) and isinstance(kept, list):
-        return set().union(*(_keys_unread(*pair) for pair in zip(saved, kept, strict=False)))
-    if not (isinstance(saved, dict) and isinstance(kept, dict)):
-        return set()
-    unread = {key for key in saved.keys() - kept.keys() - _OLD_BACKEND_KEYS if saved[key]}
-    shared = saved.keys() & kept.keys() - {"vocab", "merges"}
-    return unread.union(*(_keys_unread(saved[key], kept[key]) for key in shared))
+        for pair in zip(saved, kept, strict=False):
+            unread |= _keys_unread(*pair)
+    elif isinstance(saved, dict) and isinstance(kept, dict):
+        for key in saved.keys() - {"vocab", "merges"} - _OLD_BACKEND_KEYS:
+            if key in kept:
+                unread |= _keys_unread(saved[key], kept[key])
+            elif saved[key]:
+                unread.add(key)
+    return unread
 
 
-def _read_added(folder, config, special, roles):
+def _read_added(folder, config, special, own_tokens, named):
     """Returns the tokens that files add to a vocabulary, and the ids that the files name.
 
     Newer folders describe added tokens in tokenizer_config.json, older ones in added_tokens.json
@@ -455,19 +467,21 @@ def _read_added(folder, config, special, roles):
             f"In {path} `added_tokens_decoder` must be a dict from ids, and `{_FURTHER[1]}` a list."
             f" Received: {describe(further if is_dict else decoder)}. Correct the file."
         )
-    further = [*further, *_tokens_of_model(config).values()]
-    further = {t.content: t for t in (_added_token(token, path, special=True) for token in further)}
-    if decoder:
-        tokens = {int(id): _added_token(decoder[id], path) for id in decoder}
-        ids = {token.content: id for id, token in tokens.items()}
-        tokens = further | {token.content: token for token in tokens.values()}
-    else:
-        path, ids = old_path, read_json(old_path) if old_path.is_file() else {}
-        usual = {*itertools.chain(*ROLES.values()), *roles.values()}
-        tokens = {token: tokenizers.AddedToken(token) for token in ids if token not in usual}
-        tokens |= further
-    ids = {token: check_int(f"{token}` in `{path}", id, 0, 2**24) for token, id in ids.items()}
-    return sorted(tokens.values(), key=lambda token: ids.get(token.content, 2**24)), ids
+    found, ids = {}, {}
+    for token in (*further, *own_tokens.values()):
+        token = _added_token(token, path, special=True)
+        found[token.content] = token
+    for id in decoder:
+        token = _added_token(decoder[id], path)
+        found[token.content], ids[token.content] = token, int(id)
+    if not decoder and old_path.is_file():
+        path, ids = old_path, read_json(old_path)
+        usual = {*itertools.chain(*ROLES.values()), *named.values()}
+        for token in ids.keys() - usual - found.keys():
+            found[token] = tokenizers.AddedToken(token)
+    for token, id in ids.items():
+        check_int(f"{token}` in `{path}", id, 0, 2**24)
+    return {"further_tokens": [*found.values()], "added_ids": ids}
 
 
 def _added_token(token, path, **flags):
@@ -494,12 +508,10 @@ def _check_end(num_tokens, num_rows, path):
         )
 
 
-def _changed(path, lines_path, settings, overrides):
+def _read_backend(path, lines_path, settings, overrides):
     """Returns the backend of a tokenizer.json with the settings applied."""
-    backend, in_file = open_backend(path)
-    saved = json.loads(backend.to_str())
+    backend, saved = open_backend(path)
     model = saved["model"]
-    _check_known(_keys_unread(in_file, saved), path, "tokenizers")
     if model.get("dropout"):
         raise ValueError(
             f"A tokenizer must split a text in the same way each time. Received: {path} with "
@@ -509,22 +521,23 @@ def _changed(path, lines_path, settings, overrides):
     for name, part, kind, key in _PLACES:
         if (saved[part] or {}).get("type") == kind:
             allowed.add(name)
-            is_changed |= settings.get(name, saved[part][key]) != saved[part][key]
-            saved[part][key] = settings.get(name, saved[part][key])
+            value = settings.get(name, saved[part][key])
+            is_changed |= value != saved[part][key]
+            saved[part][key] = value
     if model["type"] == "WordPiece":
         allowed |= {"added_tokens", "special_tokens_in_text"}
-        ids = model["vocab"] | {token["content"]: token["id"] for token in saved["added_tokens"]}
-        has_lines = lines_path is not None and lines_path.is_file()
-        lines = vocabulary.read_vocabulary(lines_path) if has_lines else []
-        if has_lines:
+        if lines_path is not None and lines_path.is_file():
+            lines = vocabulary.read_vocabulary(lines_path)
             _check_end(len(lines), len(model["vocab"]), lines_path)
-        # Other libraries leave repeated lines out of the tokenizer.json. Their ids get names that
-        # no text has, so that the ids of texts are those of the tokenizer.json alone.
-        missing = {*range(min(len(lines), max(ids.values(), default=0)))} - {*ids.values()}
-        is_changed |= bool(missing)
-        model["vocab"] |= {f"{lines[id]}\n{id}": id for id in sorted(missing)}
+            # Other libraries leave repeated lines out of the tokenizer.json. Their ids get names
+            # that no text has, so that the ids of texts are those of the tokenizer.json alone.
+            ids = {*model["vocab"].values(), *(token["id"] for token in saved["added_tokens"])}
+            missing = sorted({*range(min(len(lines), max(ids, default=0)))} - ids)
+            is_changed |= bool(missing)
+            model["vocab"] |= {f"{lines[id]}\n{id}": id for id in missing}
     refuse(overrides.keys() - allowed, f"{model['type']} in {path}")
     if is_changed:
         backend = tokenizers.Tokenizer.from_str(json.dumps(saved))
     backend.add_special_tokens(list(settings.get("added_tokens", ())))
+    add_tokens(backend, settings, replaces=False)
     return backend

@@ -125,14 +125,17 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
         # Pieces of several words are found only in texts that are not split.
         splits = not any("▁" in piece[1:] for piece, _ in pieces if piece not in not_in_text)
         spaces = pre_tokenizers.Split(tokenizers.Regex(" (?!▁)"), "removed")
-        words = [spaces] * splits
-        if ids == "albert":
+        words, cleaning = [spaces] * splits, []
+        if is_albert := ids == "albert":
             words = [pre_tokenizers.WhitespaceSplit()] * splits
             scores = [(piece, score - 100 * _ends_a_number(piece)) for piece, score in scores]
-            normalizer = _albert_normalizer(lowercase, strip_accents, normalizer)
+            cleaning = [normalizers.Replace(quotes, '"') for quotes in ("``", "''")]
         elif ids == "deberta":
-            normalizer = _deberta_normalizer(lowercase, normalizer)
             words = [pre_tokenizers.Punctuation("isolated")] if split_punctuation else []
+        if is_albert if strip_accents is None else check_bool("strip_accents", strip_accents):
+            cleaning += [normalizers.NFKD(), normalizers.StripAccents()]
+        if is_albert if lowercase is None else check_bool("lowercase", lowercase):
+            cleaning.append(normalizers.Lowercase())
         roles = {*kind.first, *kind.last}
         scores = [
             (HIDDEN + piece if piece in not_in_text - roles else piece, score)
@@ -141,7 +144,7 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
         backend = tokenizers.Tokenizer(
             models.Unigram(scores, unk_id=kind.first.index(kind.unknown), byte_fallback=False)
         )
-        backend.normalizer = normalizer
+        backend.normalizer = normalizers.Sequence([*cleaning, normalizer])
         metaspace = pre_tokenizers.Metaspace(prepend_scheme="always", split=splits)
         backend.pre_tokenizer = pre_tokenizers.Sequence([*words, metaspace])
         backend.decoder = decoders.Metaspace(prepend_scheme="always")
@@ -168,17 +171,3 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
 def _ends_a_number(piece):
     """Whether a piece ends with a digit and a comma."""
     return len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit()
-
-
-def _albert_normalizer(lowercase, strip_accents, of_file):
-    parts = [normalizers.Replace(quotes, '"') for quotes in ("``", "''")]
-    if strip_accents is None or check_bool("strip_accents", strip_accents):
-        parts += [normalizers.NFKD(), normalizers.StripAccents()]
-    if lowercase is None or check_bool("lowercase", lowercase):
-        parts.append(normalizers.Lowercase())
-    return normalizers.Sequence([*parts, of_file])
-
-
-def _deberta_normalizer(lowercase, of_file):
-    is_lowercased = lowercase is not None and check_bool("lowercase", lowercase)
-    return normalizers.Sequence([*[normalizers.Lowercase()] * is_lowercased, of_file])

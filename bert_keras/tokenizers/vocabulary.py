@@ -5,8 +5,8 @@ import pathlib
 import re
 from collections.abc import Iterable, Mapping, Set
 
-from bert_keras.checks import as_texts, check_not_empty, raise_at_first
-from bert_keras.engine.atomic_files import write_text
+from bert_keras.checks import as_texts, check_exists, check_not_empty, raise_at_first
+from bert_keras.engine.atomic_files import reading, write_text
 from bert_keras.types import Path
 
 # The folders of Google's checkpoints: multi_cased_L-12_H-768_A-12, chinese_L-12_H-768_A-12, ...
@@ -27,24 +27,14 @@ def read_vocabulary(path: Path) -> list[str]:
         A list of str; the index is the id.
 
     Raises:
-        ValueError: the file is empty or not UTF-8, or it is a folder.
+        FileNotFoundError: there is no such file, or it is a folder.
+        ValueError: the file is empty or not UTF-8.
     """
-    if os.path.isdir(path):
-        raise ValueError(
-            "A vocabulary must be a list or a file, such as vocab.txt. Received: the folder "
-            f"{os.fspath(path)}. Read a folder with `Tokenizer.from_preset(folder)`."
-        )
-    if os.path.exists(path) and not os.path.isfile(path):  # A pipe, for example, never ends.
-        raise ValueError(f"A vocabulary must be an ordinary file. Received: {os.fspath(path)}.")
-    with open(path, "rb") as file:
-        raw = file.read()
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"A vocabulary file must be UTF-8 text. Received: {os.fspath(path)}, invalid at byte "
-            f"{error.start} ({error.reason})."
-        ) from error
+    advice = "Read a folder with `Tokenizer.from_preset(folder)`."
+    rule = "A vocabulary must be a list, or a file such as vocab.txt"  # A pipe never ends.
+    check_exists(path, rule, advice, exists=os.path.isfile)
+    with reading(path), open(path, encoding="utf-8-sig", newline="") as file:
+        text = file.read()
     check_not_empty(text, f"A vocabulary file must not be empty: {os.fspath(path)}")
     lines = text.split("\n")
     if not lines[-1]:

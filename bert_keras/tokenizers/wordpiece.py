@@ -4,25 +4,17 @@ from collections.abc import Sequence
 
 import keras
 import tokenizers
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import models, normalizers, pre_tokenizers, processors
 
 from bert_keras.checks import check_bool, check_int
-from bert_keras.tokenizers.components import (
-    add_special_tokens,
-    bert_normalizer,
-    bert_template,
-    require_tokens,
-)
+from bert_keras.tokenizers.components import add_special_tokens, bert_normalizer, require_tokens
+from bert_keras.tokenizers.text_encoder import ROLES
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.untrusted import LONGEST_WORD
 from bert_keras.tokenizers.vocabulary import numbered
 from bert_keras.types import Path
 
 _BETWEEN_WORDS = "\ue000"
-_BERT = {"unknown_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-_BERT |= {"pad_token": "[PAD]", "mask_token": "[MASK]"}
-_MPNET = {"unknown_token": "[UNK]", "cls_token": "<s>", "sep_token": "</s>"}
-_MPNET |= {"pad_token": "<pad>", "mask_token": "<mask>"}
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -90,7 +82,8 @@ class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
     ) -> None:
         ids = numbered(vocabulary)
         is_mpnet = tuple(ids)[:3] == ("<s>", "<pad>", "</s>")
-        usual = _MPNET if is_mpnet else _BERT
+        usual = {role: names[is_mpnet] for role, names in ROLES.items()}
+        usual["unknown_token"] = "[UNK]"
         roles = {"unknown_token": unknown_token, "cls_token": cls_token, "sep_token": sep_token}
         roles |= {"pad_token": pad_token, "mask_token": mask_token}
         roles = {role: usual[role] if token is None else token for role, token in roles.items()}
@@ -115,8 +108,6 @@ class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
             characters = pre_tokenizers.Split(tokenizers.Regex("."), "isolated")
             parts = [pre_tokenizers.Split(_BETWEEN_WORDS, "removed"), characters]
             backend.pre_tokenizer = pre_tokenizers.Sequence(parts)
-        backend.decoder = decoders.WordPiece(prefix="##")
-        backend.post_processor = bert_template(ids, cls_token, sep_token)
         never_split = [*added_tokens, *(required.values() if special_tokens_in_text else ())]
         if is_mpnet and sep_token == "</s>":
             cls, sep = ((token, ids[token]) for token in (cls_token, sep_token))

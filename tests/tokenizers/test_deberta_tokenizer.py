@@ -7,12 +7,11 @@ import sentencepiece
 import transformers
 from files import write_json
 from hard_texts import HARD_TEXTS
-from small_tokenizers import sentence_pieces
+from small_tokenizers import part, sentence_pieces
 from test_family_parity import check_same, check_same_pairs
 from tokenizers import normalizers
 
 from bert_keras.tokenizers import Layout, Tokenizer, UnigramTokenizer
-from bert_keras.tokenizers.protocol_buffers import field
 from bert_keras.tokenizers.sentencepiece_model import read_sentence_pieces
 
 OPTIONS = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3}
@@ -62,7 +61,7 @@ def test_the_first_pieces_of_the_file_name_its_kind(tmp_path, model):
     assert UnigramTokenizer(path).layout == UnigramTokenizer(path, "deberta").layout
     with pytest.raises(ValueError, match=r"\['strip_accents'\] mean nothing .* deberta's"):
         UnigramTokenizer(path, strip_accents=True)
-    path.write_bytes(model + field(2, field(24, 1)))
+    path.write_bytes(model + part(trainer_spec={"treat_whitespace_as_suffix": True}))
     with pytest.raises(ValueError, match="treat_whitespace_as_suffix=False"):
         UnigramTokenizer(path)
 

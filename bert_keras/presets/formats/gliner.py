@@ -21,6 +21,7 @@ from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.resolve import HUGGING_FACE, download
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.tokenizer_files import (
+    ARGUMENTS,
     TOKENIZER_FILE,
     TOKENIZER_FILES,
     VOCABULARY_FILES,
@@ -166,7 +167,8 @@ def _load_tokenizer(folder):
     _, settings = read_tokenizer(folder, {})
     cls, sep = ((x, settings["backend"].token_to_id(x)) for x in (names[0], names[2]))
     settings["backend"].post_processor = tokenizers.processors.BertProcessing(sep, cls)
-    return Tokenizer(**settings)
+    known = {name: settings[name] for name in ("backend", *ARGUMENTS) if name in settings}
+    return Tokenizer(**known)
 
 
 def _file_of_encoder(folder, config):
