@@ -511,16 +511,6 @@ def test_a_config_can_add_a_space_before_the_first_word(folders, tmp_path, has_j
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_added_tokens_json_continues_the_vocabulary(folders, tmp_path, kind):
-    folder = copied(folders, kind, tmp_path / "copy")
-    size = Tokenizer.load(folder).vocabulary_size
-    write_json(folder / "added_tokens.json", {"<e2>": size + 1, "<e1>": size})
-    tokenizer = Tokenizer.load(folder)
-    assert tokenizer.tokenize("<e1><e2>") == ["<e1>", "<e2>"]
-    assert tokenizer.token_to_id("<e2>") == size + 1
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_a_plain_tokenizer_with_added_tokens_keeps_its_ids_when_saved(folders, tmp_path, kind):
     saved = json.loads(Tokenizer.load(folders / kind)._backend.to_str())
     mask = next(token for token in saved["added_tokens"] if "mask" in token["content"].lower())

@@ -90,28 +90,6 @@ def test_a_saved_tokenizer_loads_here_and_in_hugging_faces_library(tmp_path, opt
         assert theirs.mask_token_id == tokenizer.mask_token_id
 
 
-def test_tokens_added_beyond_the_vocabulary_are_loaded(tmp_path):
-    theirs = transformers.BertTokenizerFast.from_pretrained(MINILM)
-    theirs.add_special_tokens({"additional_special_tokens": ["[E1]", "[E2]"]})
-    theirs.save_pretrained(tmp_path)
-    ours = Tokenizer.load(tmp_path)
-    assert ours.vocabulary_size == 30524
-    assert ours.tokenize("[E1][E2]") == ["[E1]", "[E2]"]
-    text = "who [E1]is[E2] this"
-    assert ours.encode(text).ids == theirs(text)["input_ids"]
-
-
-def test_an_added_token_keeps_its_own_rules(tmp_path):
-    theirs = tokenizers.Tokenizer.from_file(str(MINILM_JSON))
-    theirs.no_padding()
-    theirs.add_tokens([tokenizers.AddedToken("E1", single_word=True)])
-    theirs.save(str(tmp_path / "tokenizer.json"))
-    ours = Tokenizer.load(tmp_path)
-    for text, is_there in (("an E1 here", True), ("anE1here", False)):
-        assert ours.encode(text).ids == theirs.encode(text).ids
-        assert (30522 in ours(text)) == is_there
-
-
 def test_the_file_names_the_prefix_that_continues_a_word(tmp_path):
     ids = {token: i for i, token in enumerate([*SPECIAL_TOKENS[:4], "a", "@@b", "##b"])}
     options = {"unk_token": "[UNK]", "continuing_subword_prefix": "@@"}

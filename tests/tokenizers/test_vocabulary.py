@@ -40,8 +40,8 @@ def test_line_ends_and_byte_order_mark_do_not_matter(tmp_path, raw):
 
 def test_files_that_are_empty_or_not_utf_8_are_refused(tmp_path):
     for data, message in [
-        ("a\né\n".encode("latin-1"), "invalid at byte 2"),
-        ("a\nb\n".encode("utf-16"), "UTF-8"),
+        ("a\né\n".encode("latin-1"), "0xe9 in position 2"),
+        ("a\nb\n".encode("utf-16"), "utf-8"),
         (b"", "empty"),
     ]:
         (tmp_path / "vocab.txt").write_bytes(data)

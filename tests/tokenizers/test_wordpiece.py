@@ -96,14 +96,6 @@ def test_what_is_not_a_text_or_a_column_is_named(small, method, arguments, messa
         getattr(small, method)(*arguments)
 
 
-def test_offsets_count_characters_of_the_original_text(tokenizer):
-    text = "😀 Café\u0301 中文字 naïve 👨\u200d👩 end"
-    encoding = tokenizer.encode(text)
-    cut = [text[start:end] for start, end in encoding.offsets[1:-1]]
-    assert cut[1] in ("Café", "Café\u0301")
-    assert [cut[0], *cut[2:6], cut[-1]] == ["😀", "中", "文", "字", "naïve", "end"]
-
-
 def test_empty_words_and_words_with_spaces_keep_their_ids(small):
     encoding = small.encode_words(["new york!", "", "\u200d", "unaffable"])
     assert encoding.pieces == ["[CLS]", "new", "york", "!", "un", "##aff", "##able", "[SEP]"]
@@ -112,14 +104,6 @@ def test_empty_words_and_words_with_spaces_keep_their_ids(small):
     batch = small.encode_words([["new"], [], ["york", "new"]])
     assert [row.ids for row in batch] == [[2, 9, 3], [2, 3], [2, 10, 9, 3]]
     assert small.encode_words([]).ids == [2, 3]
-
-
-def test_special_tokens_in_text_are_special(tokenizer):
-    assert tokenizer.tokenize("a [MASK]b[SEP]") == ["a", "[MASK]", "b", "[SEP]"]
-    assert tokenizer.tokenize("[mask]") == ["[", "mask", "]"]
-    encoding = tokenizer.encode("Paris is [MASK].")
-    assert encoding.ids[3] == tokenizer.mask_token_id
-    assert encoding.offsets[3] == (9, 15)
 
 
 def test_special_tokens_in_text_can_be_ordinary_characters():

