@@ -121,13 +121,6 @@ def test_added_tokens_equal_hugging_faces(tmp_path, make, name, has_json):
     assert again(TEXTS, add_special_tokens=False)["input_ids"] == ours(TEXTS)
 
 
-def test_a_piece_with_an_added_token_s_name_is_no_piece_of_other_words(tmp_path):
-    config, size = word_pieces(tmp_path)
-    decoder = described(size, single_word=True)
-    write_json(tmp_path / "tokenizer_config.json", config | {"added_tokens_decoder": decoder})
-    assert Tokenizer.load(tmp_path).tokenize("covids covid")[-2:] == ["##s", "covid"]
-
-
 @pytest.mark.parametrize(
     ("config", "message"),
     [

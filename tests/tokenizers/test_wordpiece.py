@@ -106,12 +106,6 @@ def test_empty_words_and_words_with_spaces_keep_their_ids(small):
     assert small.encode_words([]).ids == [2, 3]
 
 
-def test_special_tokens_in_text_can_be_ordinary_characters():
-    tokenizer = WordPieceTokenizer(VOCABULARY_PATH, special_tokens_in_text=False)
-    assert tokenizer.tokenize("a [MASK]") == ["a", "[", "mask", "]"]
-    assert tokenizer.encode("a").pieces == ["[CLS]", "a", "[SEP]"]
-
-
 def test_added_tokens_are_never_split():
     tokenizer = WordPieceTokenizer([*SMALL, "[E1]"], added_tokens=["[E1]"])
     assert tokenizer.tokenize("[E1]new[E1]") == ["[E1]", "new", "[E1]"]
@@ -129,32 +123,6 @@ def test_lone_surrogates_are_dropped_and_keep_their_place_in_offsets(small):
 def test_words_of_too_many_characters_are_unknown():
     tokenizer = WordPieceTokenizer([*SMALL, "a", "##a"], max_characters_per_word=5)
     assert tokenizer.tokenize("aaaaa aaaaaa") == ["a", "##a", "##a", "##a", "##a", "[UNK]"]
-
-
-@pytest.mark.parametrize(
-    ("options", "text", "pieces"),
-    [
-        ({}, "É", ["e"]),
-        ({"strip_accents": False}, "É", ["é"]),
-        ({"lowercase": False}, "É", ["É"]),
-        ({"lowercase": False, "strip_accents": True}, "É", ["E"]),
-        ({}, "中文", ["中", "文"]),
-        ({"split_chinese": False}, "中文", ["中文"]),
-    ],
-)
-def test_options_decide_about_case_accents_and_chinese(options, text, pieces):
-    vocabulary = [*SMALL, "É", "é", "E", "e", "中", "文", "##文", "中文"]
-    assert WordPieceTokenizer(vocabulary, **options).tokenize(text) == pieces
-
-
-def test_special_tokens_may_have_other_names():
-    names = {"pad_token": "<pad>", "unknown_token": "<unk>"}
-    names |= {"cls_token": "<s>", "sep_token": "</s>"}
-    tokenizer = WordPieceTokenizer([*names.values(), "a"], **names)
-    assert tokenizer.encode("a b").pieces == ["<s>", "a", "<unk>", "</s>"]
-    assert (tokenizer.pad_token_id, tokenizer.unknown_token_id) == (0, 1)
-    assert (tokenizer.cls_token_id, tokenizer.sep_token_id) == (2, 3)
-    assert tokenizer.special_token_ids == [0, 1, 2, 3]
 
 
 def test_a_missing_special_token_is_named_a_mask_only_when_it_is_used():
