@@ -6,7 +6,8 @@ code strips them whenever it lowercases.
 
 import os
 
-from bert_keras.engine.atomic_files import read_json, reading
+from bert_keras.checks import describe
+from bert_keras.engine.atomic_files import read_json
 from bert_keras.tokenizers.vocabulary import read_vocabulary
 
 ASSETS = os.path.join("assets", "tokenizer")
@@ -81,6 +82,9 @@ def read_serialized(path):
         FileNotFoundError: there is no such file.
         ValueError: the file is damaged.
     """
-    with reading(path):
-        saved = read_json(path)
-        return saved["class_name"], dict(saved["config"])
+    saved = read_json(path)
+    if "class_name" not in saved or not isinstance(saved.get("config"), dict):
+        raise ValueError(
+            f"{path} must hold a 'class_name' and a dict 'config'. Received: {describe(saved)}."
+        )
+    return saved["class_name"], saved["config"]

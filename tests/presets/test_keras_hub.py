@@ -137,7 +137,8 @@ REFUSED = [
     ("task.json", classifier_config("relu"), "'relu'"),
     ("task.json", classifier_config({"class_name": "function"}), "function"),
     ("tokenizer.json", serialized("BertTokenizer", {"suffix_indicator": "@@"}), "##"),
-    ("tokenizer.json", [], "class_name"),
+    ("tokenizer.json", [], "object"),
+    ("tokenizer.json", {"config": {}}, "class_name"),
 ]
 
 
