@@ -42,7 +42,7 @@ def rematerialized(layer, inputs, shared=None, **arguments):
     Reference:
         [Chen et al., 2016](https://arxiv.org/abs/1604.06174).
     """
-    shared, states = shared or {}, _seed_states(layer)
+    shared, states = shared or {}, seed_states(layer)
 
     def function(inputs, *values):
         return layer(inputs, **dict(zip(shared, values, strict=True)), **arguments)[0]
@@ -70,7 +70,7 @@ def in_chunks(layer, function, inputs, chunk_size):
     Reference:
         [Gao et al., 2021](https://arxiv.org/abs/2101.06983), section 3.
     """
-    states, num_rows = _seed_states(layer), ops.shape(next(iter(inputs.values())))[0]
+    states, num_rows = seed_states(layer), ops.shape(next(iter(inputs.values())))[0]
     num_chunks = -(-num_rows // chunk_size)
 
     def split(array):
@@ -92,7 +92,7 @@ def in_chunks(layer, function, inputs, chunk_size):
     return ops.reshape(outputs, (-1, *ops.shape(outputs)[2:]))[:num_rows]
 
 
-def _seed_states(layer):
+def seed_states(layer):
     return [v for v in layer.non_trainable_variables if v.name == "seed_generator_state"]
 
 
@@ -136,7 +136,7 @@ def _recomputed(layer, function, inputs, old_states, values=None):
         values: two lists of tensors, the values of the layer's trainable and of its other variables
             without the seeds; `None` to read them.
     """
-    weights, others, states = layer.trainable_variables, _non_seeds(layer), _seed_states(layer)
+    weights, others, states = layer.trainable_variables, _non_seeds(layer), seed_states(layer)
     weight_values, other_values = values or [
         [variable.value for variable in group] for group in (weights, others)
     ]

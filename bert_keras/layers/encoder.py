@@ -5,6 +5,7 @@ from typing import Unpack
 
 import keras
 
+from bert_keras.engine.alike_blocks import caller_of_blocks
 from bert_keras.engine.fast_layer_call import DirectCall
 from bert_keras.engine.remat import rematerialized
 from bert_keras.engine.size_limit import count_parameters
@@ -209,17 +210,18 @@ class Encoder(_LayerWithSublayers):
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]:
         shared = {layer.name: layer(hidden_states, training=training) for layer in self.shared}
         all_hidden_states, all_attentions = [hidden_states], []
-        options = {"attention_mask": attention_mask, "training": training}
+        options, call_block = {"training": training}, caller_of_blocks()
+        tensors = {"attention_mask": attention_mask, **shared}
         for i, block in enumerate(self.blocks, start=1):
             if first_token_only and self._last_can_skip and i == len(self.blocks):
                 options["first_token_only"] = True
             if self.remat and training and not return_attentions:
+                options["attention_mask"] = attention_mask
                 hidden_states = rematerialized(block, hidden_states, shared, **options)
                 attentions = None
             else:
-                hidden_states, attentions = block(
-                    hidden_states, return_attentions=return_attentions, **options, **shared
-                )
+                options["return_attentions"] = return_attentions
+                hidden_states, attentions = call_block(block, hidden_states, tensors, **options)
             all_hidden_states.append(hidden_states)
             all_attentions.append(attentions)
         if self.norm is not None:

@@ -1,0 +1,54 @@
+"""Blocks that are alike become one function of JAX's graph, without a change of any number."""
+
+import keras
+import numpy as np
+import pytest
+from checks import assert_close
+from tiny import tiny_backbone
+
+pytestmark = pytest.mark.once
+
+IDS = {"token_ids": np.arange(5, 17).reshape(2, 6) % 9, "padding_mask": np.ones((2, 6), bool)}
+
+
+def graph_of(backbone):
+    """Returns JAX's graph of a forward pass as text, and its output."""
+    import jax
+
+    def forward(values, inputs):
+        with keras.StatelessScope(zip(backbone.variables, values, strict=True)):
+            return backbone(inputs, training=False)["sequence_output"]
+
+    values = [variable.value for variable in backbone.variables]
+    compiled = jax.jit(forward)
+    return compiled.lower(values, IDS).as_text(), compiled(values, IDS)
+
+
+def adapters(*scales):
+    def add(blocks):
+        for block, scale in zip(blocks, scales, strict=True):
+            block.attention.query.add_adapter(2, scale)
+
+    return add
+
+
+@pytest.mark.each_backend
+@pytest.mark.parametrize(
+    ("change", "num_kinds"),
+    [
+        (lambda blocks: None, 1),
+        (lambda blocks: setattr(blocks[1].dropout, "rate", 0.5), 2),
+        (lambda blocks: setattr(blocks[1].feed_forward, "activation", keras.ops.tanh), 2),
+        (lambda blocks: blocks[1].attention.query.add_adapter(2, 4.0), 2),
+        (adapters(4.0, 2.0, 4.0), 2),
+    ],
+    ids=["equal", "rate", "activation", "adapter", "scale of adapter"],
+)
+def test_blocks_of_one_computation_are_one_function(change, num_kinds):
+    if keras.backend.backend() != "jax":
+        return
+    backbone = tiny_backbone(num_layers=3)
+    change(backbone.encoder.blocks)
+    graph, output = graph_of(backbone)
+    assert graph.count("func.func private @function") == num_kinds
+    assert_close(output, backbone(IDS)["sequence_output"], 1e-6)
