@@ -108,14 +108,13 @@ TF1 = bert.TF1._replace(
 
 # The released presets repeat one layer. KerasHub numbers several in another way.
 _HUB_ONE = {"num_groups": "num_groups", "num_inner_repetitions": "num_inner_layers"}
-KERAS_HUB = Record(
+KERAS_HUB = bert.KERAS_HUB._replace(
     backbone=HUGGING_FACE.backbone,
     names={"AlbertBackbone": "Albert"},
     config={
         **bert.HUB_SIZES,
         **{name: name for name in ("embedding_dim", "num_segments")},
     },
-    fields=bert.HUB_FIELDS,
     fixed={**bert.HUB_FIXED, **dict.fromkeys(_HUB_ONE.values(), 1)},
     allowed=dict.fromkeys(_HUB_ONE, (1,)),
     rows=(

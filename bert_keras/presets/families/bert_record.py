@@ -222,7 +222,6 @@ def _check_one_rate(arguments):
 
 
 HUB_FIXED = {"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12, "has_pooler": True}
-HUB_FIELDS = (Field("attention_dropout", lambda config: None, _check_one_rate),)
 HUB_SIZES = {name: name for name in (*list(SIZES.values())[:6], "max_sequence_length")}
 
 
@@ -254,7 +253,7 @@ KERAS_HUB = Record(
     backbone=BACKBONE,
     names={"BertBackbone": "Bert"},
     config={**HUB_SIZES, "num_segments": "num_segments"},
-    fields=HUB_FIELDS,
+    fields=(Field("attention_dropout", lambda config: None, _check_one_rate),),
     fixed={**HUB_FIXED, "causal": False},
     rows=(*HUB_EMBEDDINGS, ("pooler/dense", "layers/dense", "dense"), *HUB_BLOCKS),
     heads=of_tasks(

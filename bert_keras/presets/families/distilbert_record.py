@@ -58,11 +58,10 @@ HUGGING_FACE = Record(
     ),
 )
 
-KERAS_HUB = Record(
+KERAS_HUB = bert.KERAS_HUB._replace(
     backbone=HUGGING_FACE.backbone,
     names={"DistilBertBackbone": "DistilBert"},
     config=bert.HUB_SIZES,
-    fields=bert.HUB_FIELDS,
     fixed={"activation": "gelu", "layer_norm_epsilon": 1e-12},
     rows=(*bert.HUB_TOKENS_AND_POSITIONS, *bert.HUB_BLOCKS),
     heads=of_tasks(

@@ -73,7 +73,7 @@ def _with_pooler(arrays, backbone):
     return arrays | {name: x.astype("float32") for name, x in _pooler(backbone).items()}
 
 
-KERAS_HUB = Record(
+KERAS_HUB = bert.KERAS_HUB._replace(
     backbone=HUGGING_FACE.backbone,
     names={"ElectraBackbone": "Electra"},
     config={
@@ -82,7 +82,6 @@ KERAS_HUB = Record(
         "embedding_dim": "embedding_dim",
         "num_segments": "num_segments",
     },
-    fields=bert.HUB_FIELDS,
     fixed={"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12},
     rows=(
         *bert.HUB_EMBEDDINGS,

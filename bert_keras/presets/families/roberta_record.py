@@ -100,11 +100,10 @@ def _without_padding(arrays, backbone):
     return {name: x for name, x in arrays.items() if name != _SEGMENT} | {_POSITIONS: positions}
 
 
-KERAS_HUB = Record(
+KERAS_HUB = bert.KERAS_HUB._replace(
     backbone=HUGGING_FACE.backbone,
     names={"RobertaBackbone": "Roberta", "XLMRobertaBackbone": "XLMRoberta"},
     config=bert.HUB_SIZES,
-    fields=bert.HUB_FIELDS,
     fixed={"activation": "gelu", "layer_norm_epsilon": 1e-5, "padding_id": 1, "num_segments": 1},
     rows=(
         *bert.HUB_TOKENS_AND_POSITIONS,
