@@ -38,7 +38,7 @@ def main(arguments):
     model, warned = sources.load(source)
     kind = _kind_of(source, model, warned)
     _check_flags(flags, kind)
-    check_can_measure(kind)
+    check_can_measure()
     check_columns(kind, flags)
     examples = kind.read_labelled(flags, path, model)
     if not are_labelled(examples):

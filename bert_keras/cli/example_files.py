@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import os
 import re
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_keras import datasets, metrics
-from bert_keras.checks import check_exists, check_not_empty, refuse_options
+from bert_keras.checks import check_not_empty, refuse_options
 from bert_keras.cli.measures import TRUE_PAIR
 from bert_keras.cli.options import LAYOUT, passed_flags
 from bert_keras.datasets.labelled_texts import ExampleSet
@@ -26,14 +27,12 @@ class Splits(NamedTuple):
 
     Attributes:
         train, dev, test: the examples, `None` where there are none.
-        dev_sets: dict of further ones to measure on, by name.
         settings: dict of the arguments of `from_preset` that follow from the labels.
     """
 
     train: ExampleSet
     dev: ExampleSet
     test: ExampleSet | None = None
-    dev_sets: dict = {}  # noqa: RUF012
     settings: dict = {}  # noqa: RUF012
 
 
@@ -97,7 +96,7 @@ def texts_of(examples):
 # Arguments of `fit`
 
 
-def fit_options(flags, splits, model):
+def fit_options(flags, splits):
     """Returns the examples to train on, and those whose loss `fit` computes too."""
     train, dev = splits.train, splits.dev
     return {
@@ -107,7 +106,7 @@ def fit_options(flags, splits, model):
     }
 
 
-def fit_options_of_pairs(flags, splits, model):
+def fit_options_of_pairs(flags, splits):
     """Returns pairs with their similarities, or for ranking those that mean the same."""
     train = splits.train
     if flags.objective != "ranking":
@@ -140,13 +139,6 @@ def groups_of(first, second):
     return connected_components(graph, directed=False)[1][first_ids].astype("int32")
 
 
-def fit_options_of_questions(flags, splits, model):
-    """Returns questions; raises now, not after hours, if one to measure on has no token."""
-    for examples in filter(None, (splits.dev, splits.test)):
-        model.cut(examples.examples)
-    return {"x": splits.train.examples}
-
-
 # Files by part
 
 
@@ -170,31 +162,19 @@ def check_columns(kind, flags):
 
 
 def check_paths(flags):
-    """Refuses paths that do not exist, or would not be read."""
-    names = ("data_dir", "train_file", "dev_file", "test_file")
-    paths = {name: flags[name].value for name in names}
-    for name, path in paths.items():
-        if path is not None:
-            check_exists(path, f"--{name} must exist")
-    has_files = paths["train_file"] or paths["dev_file"]
-    if (paths["data_dir"] and has_files) or not (paths["data_dir"] or paths["train_file"]):
-        received = ", ".join(f"--{name}" for name, path in paths.items() if path) or "none of these"
+    """Refuses files that would not be read."""
+    passed = passed_flags(flags, ("data_dir", "train_file", "dev_file", "test_file"))
+    has_files = "--train_file" in passed or "--dev_file" in passed
+    if ("--data_dir" in passed and has_files) or not {"--data_dir", "--train_file"} & {*passed}:
         raise ValueError(
             "Pass --data_dir, whose files are found by their names, or --train_file and "
-            f"--dev_file. Received: {received}."
+            f"--dev_file. Received: {', '.join(passed) or 'none of these'}."
         )
 
 
 def files_of(flags):
     """Returns the files of the flags: a dict from train, dev and test to a path or `None`."""
-    found = {}
-    if not flags.train_file:
-        if not os.path.isdir(flags.data_dir):
-            raise ValueError(
-                f"--data_dir must be a folder. Received: {flags.data_dir!r}. Pass a file by "
-                "--train_file."
-            )
-        found = files_by_name(flags.data_dir)
+    found = {} if flags.train_file else files_by_name(flags.data_dir)
     return {x: flags[f"{x}_file"].value or found.get(x) for x in ("train", "dev", "test")}
 
 
@@ -242,29 +222,22 @@ def read_parts(flags, read_file):
     return Splits(train, dev, test)
 
 
-def hold_out(examples, source=None, missing="dev"):
+def hold_out(examples, source, missing):
     """Returns examples in two parts: a text of the second is not in the first.
 
     With one class per example, each class has the same share in both.
 
     Args:
         examples: `ExampleSet`.
-        source: str, the file of the examples, which a printed line names; `None` prints nothing.
+        source: str, the file of the examples, which a printed line names.
         missing: `"dev"` for a tenth, or `"training"` for a fifth, in the second part.
     """
     share, part = (0.1, "tenth") if missing == "dev" else (0.2, "fifth")
-    if source is not None:
-        print(f"There is no {missing} file: a {part} of {source} is held out to measure on.")
+    print(f"There is no {missing} file: a {part} of {source} is held out to measure on.")
     size = min(max(2, int(len(examples) * share)), len(examples) // 2)
     is_single = getattr(examples, "problem_type", None) == "single_label"
     strata = np.asarray(examples.labels).tolist() if is_single else None
-    try:
-        splits = datasets.split_indices(texts_of(examples), size, 0, strata)
-    except ValueError as error:
-        raise ValueError(
-            f"{source or 'The data'} must have enough different texts to hold some out. Received: "
-            f"{len(examples)} examples. Add more, or pass another file by --dev_file."
-        ) from error
+    splits = datasets.split_indices(texts_of(examples), size, 0, strata)
     return tuple(map(examples.take, splits))
 
 
@@ -311,7 +284,7 @@ def _read_known(known, folder):
     if known == SENTIMENT:
         return Splits(*datasets.load_sentiment_sentences(folder))
     found, files = {}, datasets.get_glue_task(known).files
-    for part in ("train", "dev", "test_labelled", "test", "dev_mismatched"):
+    for part in ("train", "dev", "test_labelled", "test"):
         if part in files:
             with contextlib.suppress(*() if part == "dev" else (FileNotFoundError,)):
                 found[part] = datasets.load_glue(known, folder, part)
@@ -320,8 +293,7 @@ def _read_known(known, folder):
     train, dev = found.get("train"), found["dev"]
     if train is None:
         train, dev = hold_out(dev, "the dev file", "training")
-    more_sets = {"mismatched": found["dev_mismatched"]} if "dev_mismatched" in found else {}
-    return Splits(train, dev, test, more_sets)
+    return Splits(train, dev, test)
 
 
 def read_texts(flags):
@@ -334,7 +306,7 @@ def read_texts(flags):
         "label_names": train.label_names or None,
         "problem_type": train.problem_type,
     }
-    return Splits(*parts, splits.dev_sets, settings)
+    return Splits(*parts, settings)
 
 
 def _renamed(flags, examples):
@@ -407,57 +379,34 @@ def read_tags(flags):
     """Returns the `Splits` of sentences of tagged words.
 
     Raises:
-        ValueError: a tag marks no entity though most do. The message names the file.
+        ValueError: a tag marks no entity though most do.
     """
-    paths = []
-
-    def read_file(path, part, train):
-        if not paths:
-            print(f"{path}: {datasets.tag_layout(path, **_tag_columns(flags))}.")
-        paths.append(path)
-        return _read_tag_file(flags, path, may_lack_tags=part == "test")
-
-    splits = read_parts(flags, read_file)
+    splits = read_parts(flags, functools.partial(_read_tag_file, flags))
     tags = datasets.tag_names(*filter(None, splits[:3]))
-    rule = "of a scheme of entities: O, or a prefix and a type, such as B-PER"
-    for tag in metrics.find_odd_tags(tags)[:1]:
-        for path in paths:
-            _refuse_tag(flags, path, tag, rule)
+    if odd := metrics.find_odd_tags(tags):
+        raise ValueError(
+            "Each tag must be of a scheme of entities: O, or a prefix and a type, such as B-PER. "
+            f"Received: {odd[0]!r} among {tags}. Correct the files or --tag_column."
+        )
     return splits._replace(settings={"num_classes": len(tags), "label_names": tags})
 
 
-def _tag_columns(flags):
-    """Returns the columns of words and tags by the flags: numbers, names or `None`."""
-    columns = {name: flags[name].value for name in ("word_column", "tag_column")}
-    return {
+def _read_tag_file(flags, path, part, train=None):
+    """Reads a file; prints where its words and tags are."""
+    texts = {name: flags[name].value for name in ("word_column", "tag_column")}
+    columns = {
         name: int(text) if text and re.fullmatch(r"-?\d+", text) else text
-        for name, text in columns.items()
+        for name, text in texts.items()
     }
-
-
-def _read_tag_file(flags, path, **options):
-    options |= {"label_names": flags.label_names, **_tag_columns(flags)}
-    return datasets.read_conll(path, **options)
-
-
-def _refuse_tag(flags, path, tag, rule):
-    """Raises `ValueError` if a file has a tag."""
-    names = {"label_names": flags.label_names, **_tag_columns(flags)}
-    if (place := datasets.find_tag(path, tag, **names)) is not None:
-        raise ValueError(
-            f"{path}, {place}: each tag must be {rule}. Received: {tag!r}. Correct the file "
-            "or --tag_column."
-        )
+    if part != "test":
+        print(f"{path}: {datasets.tag_layout(path, **columns)}.")
+    options = {"may_lack_tags": part == "test", "label_names": flags.label_names}
+    return datasets.read_conll(path, **columns, **options)
 
 
 def read_labelled_tags(flags, path, model):
-    """Returns sentences with the tags that a tagger knows."""
-    print(f"{path}: {datasets.tag_layout(path, **_tag_columns(flags))}.")
-    examples, known = _read_tag_file(flags, path), model.label_names or ()
-    for tag in datasets.tag_names(examples):
-        if tag not in known:
-            _refuse_tag(flags, path, tag, f"one of the model's, {model.label_names}")
-    return examples
+    """Returns tagged sentences, whose tags the model checks when it is measured."""
+    return _read_tag_file(flags, path, "dev")
 
 
 # Questions on contexts, and contexts with choices
@@ -468,11 +417,6 @@ def read_questions(flags):
     splits = read_parts(flags, lambda path, *_: _read_question_file(path))
     metric = _choose_metric(flags, splits.dev, *files_of(flags).values())
     train = splits.train.measured_by(metric)
-    if train.labels and not any(e.spans or e.is_impossible for e in train.examples):
-        raise ValueError(
-            f"None of the {len(train)} answers to train on is in its context at 'answer_start'. "
-            "Correct 'answer_start', which counts characters from 0."
-        )
     dev = splits.dev.measured_by(metric, "dev questions")
     return Splits(train, dev, splits.test and splits.test.measured_by(metric, "test questions"))
 

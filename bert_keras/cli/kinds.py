@@ -60,14 +60,9 @@ class Kind(NamedTuple):
         defaults: dict of flags with another default.
         num_columns: the least and the most columns of texts in the user's own files; `()` for
             files without such columns.
-        needs: names of the packages that measuring, or a table of answers, needs.
         compile_options: function from flags to further arguments of `compile`.
-        fit_options: function from flags, `Splits` and a model to the examples as arguments of
-            `fit`.
-        reference_scores: function from flags, `Splits` and a function that makes models, whose
-            arguments replace those of the flags, to dicts of scores to compare with, by name.
+        fit_options: function from flags and `Splits` to the examples as arguments of `fit`.
         cuts_all: bool, whether `--sample` also cuts the sets to measure on.
-        keeps_answers: bool, whether the answers on the dev set are written too.
     """
 
     name: str
@@ -81,12 +76,9 @@ class Kind(NamedTuple):
     training: tuple[Option, ...] = ()
     defaults: dict[str, Any] = {}  # noqa: RUF012
     num_columns: tuple[int, ...] = ()
-    needs: tuple[str, ...] = ("pandas",)
     compile_options: Callable = lambda flags: {}
     fit_options: Callable = example_files.fit_options
-    reference_scores: Callable = lambda flags, splits, make: {}
     cuts_all: bool = False
-    keeps_answers: bool = False
 
     def about(self):
         """Returns the first sentence of the task's documentation."""
@@ -112,7 +104,6 @@ _TEXTS = Kind(
     example_files.read_labelled_texts,
     measures.measure_texts,
     measures.text_verdict,
-    needs=("pandas", "sklearn", "scipy"),
 )
 KINDS = (
     _TEXTS._replace(
@@ -120,11 +111,9 @@ KINDS = (
         model=(POOLING, Option("truncation", str, "longest_first", "How to shorten long texts.")),
         training=(
             Option("label_smoothing", float, 0.0, "Probability to distribute over all classes."),
-            Option("baselines", bool, False, "Also measure a classifier on the frozen encoder."),
         ),
         num_columns=(1, 2),
         compile_options=lambda flags: {"label_smoothing": flags.label_smoothing},
-        reference_scores=measures.frozen_scores,
     ),
     _TEXTS._replace(
         name="long_text_classification",
@@ -181,9 +170,8 @@ KINDS = (
             Option("max_answer_length", int, 30, "Most tokens in an answer.", 1),
         ),
         defaults={"max_length": 384},
-        fit_options=example_files.fit_options_of_questions,
+        fit_options=lambda flags, splits: {"x": splits.train.examples},
         cuts_all=True,
-        keeps_answers=True,
     ),
     Kind(
         "multiple_choice",
@@ -214,10 +202,8 @@ KINDS = (
         ),
         defaults={"max_length": None},
         num_columns=(2, 2),
-        needs=("pandas", "sklearn", "scipy"),
         compile_options=_loss_of_pairs,
         fit_options=example_files.fit_options_of_pairs,
-        reference_scores=measures.untrained_scores,
     ),
 )
 TASKS = {kind.name: kind for kind in KINDS}

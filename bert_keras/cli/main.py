@@ -52,7 +52,7 @@ def _command_of(cls):
 # The name of a command -> the answers that it may give; which one, the model decides.
 COMMANDS = {}
 for _cls in ANSWERERS:
-    COMMANDS.setdefault(_command_of(_cls), []).append(_cls)
+    COMMANDS[_command_of(_cls)] = (*COMMANDS.get(_command_of(_cls), ()), _cls)
 CONVERT = (
     Option("to", tuple(sources.TARGETS), None, "Format that `convert` writes."),
     Option("overwrite", bool, False, "Let `convert` replace what is there."),
@@ -72,14 +72,12 @@ ANSWERS = (
     *LAYOUT,
     Option("batch_size", int, 32, "Texts in a batch.", 1),
 )
-SPARSE = Option("sparse", bool, False, "Weights of tokens instead of a vector: SPLADE.")
 
 
 def _own_flags(command):
-    """Returns the flags of a command's own options, `--sparse` included."""
-    # They have no value unless they are passed.
+    """Returns the flags of a command's own options, which have no value unless they are passed."""
     own = {x.name: x._replace(default=None) for cls in COMMANDS[command] for x in cls.options}
-    return [*own.values(), *([SPARSE] if command == "embed" else [])]
+    return [*own.values()]
 
 
 # Command -> what it does, its arguments after SOURCE, and its flags besides `--traceback`.
@@ -278,20 +276,16 @@ def _check_texts(name, flags, fields, columns, arguments):
 def _model(name, flags, source):
     """Returns a model of a source, the answerer of a command, and the options of the answer."""
     passed = {x.name: flags[x.name].value for x in _own_flags(name) if flags[x.name].present}
-    is_sparse = passed.pop("sparse", False)
-    known = COMMANDS[name]
-    known = tuple(cls for cls in known if not is_sparse or cls.method == "token_weights")
-    model, warned = sources.load(source, known)
+    model, warned = sources.load(source, COMMANDS[name])
     sources.refuse_untrained(source, name, warned)
     answerers = getattr(model, "answerers", ())
     answerers = list(answerers.values() if isinstance(answerers, dict) else answerers)
     own = [cls for cls in answerers if _command_of(cls) == name and (cls.about or passed)]
-    own = [cls for cls in own if not is_sparse or cls.method == "token_weights"]
     if not own:
         methods = " and ".join(cls.method for cls in answerers if cls.about) or "nothing"
         raise ValueError(
-            f"`{name}` needs a model that answers by {known[0].method}. Received: {source}, a "
-            f"{sources.name_of(model)}, which answers by {methods}."
+            f"`{name}` needs a model that answers by {COMMANDS[name][0].method}. Received: "
+            f"{source}, a {sources.name_of(model)}, which answers by {methods}."
         )
     takes = {cls: {option.name for option in cls.options} for cls in own}
     if "kind" in set().union(*takes.values()) and "prompt" in passed:  # A query or a document.

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-import keras
 import numpy as np
 
 from bert_keras import metrics, plots
@@ -111,18 +110,6 @@ def measure_texts(flags, model, examples, tune=False, thresholds=None, answers=N
     return Measured(scores, files, list(zip(*in_words, strict=True)), answers, by_class, picture)
 
 
-def frozen_scores(flags, splits, make):
-    """Returns the scores of a classifier on the frozen encoder, if `--baselines` asks for them."""
-    if not flags.baselines:
-        return {}
-    print("Baseline: a classifier on the frozen encoder.")
-    keras.utils.set_random_seed(flags.seed)
-    frozen, train = make(frozen="backbone", pooling="mean"), splits.train
-    frozen.compile(learning_rate=1e-2)
-    frozen.fit(train.texts, train.labels, batch_size=BATCH_SIZE, epochs=3, verbose=2)
-    return {"frozen": measure_texts(flags, frozen, splits.dev).scores}
-
-
 def text_verdict(scores, examples):
     """Returns the `Verdict` on texts: the commonest class or label, or one score, for all."""
     labels, names = np.asarray(examples.labels), examples.label_names
@@ -144,7 +131,6 @@ def text_verdict(scores, examples):
 def measure_pairs(flags, model, examples, tune=False):
     """Measures correlations of similarity and label, and how true pairs are retrieved."""
     import scipy.stats
-    from sklearn.metrics import label_ranking_average_precision_score
 
     first, second = (model.embed(column, batch_size=BATCH_SIZE) for column in examples.texts)
     found = model.similarities_of_pairs(first, second)
@@ -159,21 +145,13 @@ def measure_pairs(flags, model, examples, tune=False):
         # A repeated document counts once.
         _, rows, document_of = np.unique(examples.texts[1], return_index=True, return_inverse=True)
         similarities = model.similarities(first[alike], second[rows])
-        # With one right document each, this is the mean reciprocal rank; ties count against the
-        # model.
-        is_right = np.arange(len(rows)) == document_of[alike][:, None]
-        scores["mrr"] = float(label_ranking_average_precision_score(is_right, similarities))
-        ranks = (similarities >= similarities[is_right][:, None]).sum(axis=1)
+        # Ties count against the model.
+        right = np.take_along_axis(similarities, document_of[alike][:, None], axis=1)
+        ranks = (similarities >= right).sum(axis=1)
+        scores["mrr"] = float((1 / ranks).mean())
         scores |= {f"recall_at_{k}": float((ranks <= k).mean()) for k in (1, 5)}
     picture = "similarities", plots.similarities, (found, alike)
     return Measured(scores, files, picture=picture)
-
-
-def untrained_scores(flags, splits, make):
-    """Returns the scores of the encoder before it is trained."""
-    scores = measure_pairs(flags, make(), splits.dev).scores
-    print("Before training:", scores)
-    return {"untrained": scores}
 
 
 def pair_verdict(scores, examples):

@@ -1,7 +1,7 @@
 """The flags of a command, declared as rows of `Option`, the same as those of answers.
 
 The type of a flag may also be `list`, for strings separated by commas, or a list of one type, for
-different values of that type separated by commas.
+values of that type separated by commas.
 """
 
 import re
@@ -23,8 +23,8 @@ LAYOUT = (
 TRACEBACK = Option("traceback", bool, False, "Show where in the code a mistake was found.")
 
 
-class _Distinct(flags.ArgumentParser):
-    """Different values separated by commas, each parsed by the same parser."""
+class _Several(flags.ArgumentParser):
+    """Values separated by commas, each parsed by the same parser."""
 
     def __init__(self, parser):
         self.parser = parser
@@ -33,10 +33,7 @@ class _Distinct(flags.ArgumentParser):
     def parse(self, argument):
         if isinstance(argument, list):
             return argument  # The default.
-        values = [self.parser.parse(part.strip()) for part in argument.split(",")]
-        if len({*values}) < len(values):
-            raise ValueError("must be different values, separated by commas")
-        return values
+        return [self.parser.parse(part.strip()) for part in argument.split(",")]
 
 
 def parse(command, about, groups, arguments):
@@ -94,8 +91,8 @@ def wants_traceback(arguments):
 def _define(values, title, option):
     name, kind, default, about, least, most, _ = option
     value = None if default is REQUIRED else default
-    is_distinct = isinstance(kind, list)
-    kind = kind[0] if is_distinct else kind
+    is_several = isinstance(kind, list)
+    kind = kind[0] if is_several else kind
     parser, serializer = flags.ArgumentParser(), flags.ArgumentSerializer()
     if kind in (int, float):
         number = flags.IntegerParser if kind is int else flags.FloatParser
@@ -104,8 +101,8 @@ def _define(values, title, option):
         parser, about = flags.EnumParser(list(kind)), f"<{'|'.join(kind)}>: {about}"
     elif kind is list:
         parser, serializer = flags.ListParser(), flags.ListSerializer(",")
-    if is_distinct:
-        parser, serializer = _Distinct(parser), flags.ListSerializer(",")
+    if is_several:
+        parser, serializer = _Several(parser), flags.ListSerializer(",")
     if kind is bool:
         flag = flags.BooleanFlag(name, value, about)
     else:

@@ -19,8 +19,6 @@ printed is JSON. Its seconds count all training steps, before and after a kill. 
 variable KERAS_BACKEND selects the backend.
 """
 
-import contextlib
-import functools
 import hashlib
 import json
 import math
@@ -60,7 +58,7 @@ MASKING = (
 DATA = (
     Option("data_dir", list, REQUIRED, "Folder of examples, or one for each phase."),
     Option("heldout_dir", list, [], "Folder to measure on, or one for each phase."),
-    Option("shares", list, None, "Share of the steps in each phase; for two 0.9,0.1."),
+    Option("shares", [float], None, "Share of the steps in each phase; for two 0.9,0.1.", 0.0),
     Option(
         "objective",
         ("auto", *MODELS),
@@ -83,7 +81,6 @@ MODEL = (
     Option("dropout", float, 0.1, "Rate in hidden layers. A preset has its own."),
     Option("attention_dropout", float, 0.1, "Rate in attention. A preset has its own."),
     Option("initializer_range", float, 0.02, "Deviation of the initial weights.", 0.0),
-    Option("causal", bool, False, "Let tokens see only those before them; masked tokens only."),
     Option("dtype", str, "float32", "float32, mixed_bfloat16 or mixed_float16."),
     Option("remat", bool, False, "Compute the encoder twice per step, to save memory."),
 )
@@ -121,10 +118,6 @@ NOT_SETTINGS = (
 )
 
 
-# The manifest of a folder, which is read once in a run.
-manifest_of = functools.cache(read_manifest)
-
-
 class Phase(NamedTuple):
     """Steps `first` to `last - 1` of the run, on one folder of data."""
 
@@ -139,14 +132,12 @@ def main(arguments):
     """Runs the command with the arguments after `pretrain`."""
     flags = parse("pretrain", __doc__, GROUPS, arguments)
     keep_freed_memory()
-    manifest_of.cache_clear()
     devices.share(flags.devices, ["pretrain", *arguments])
     phases = plan_phases(flags)
     objective = choose_objective(flags, phases)
-    check_batches(flags, phases)
     keras.utils.set_random_seed(flags.seed)
     model = make_model(flags, phases, objective)
-    check_fits(model, phases)
+    check_data(flags, phases, model)
     checkpoint = training.TrainingCheckpoint(
         os.path.join(flags.output_dir, "checkpoints"),
         every=flags.checkpoint_every,
@@ -198,7 +189,7 @@ def plan_phases(flags):
     heldout = heldout * len(folders) if len(heldout) == 1 else heldout or [None] * len(folders)
     borders = [round(sum(shares[:i]) * flags.num_steps) for i in range(len(shares))]
     borders.append(flags.num_steps)
-    lengths = [manifest_of(folder)["sequence_length"] for folder in folders]
+    lengths = [read_manifest(folder)["sequence_length"] for folder in folders]
     batch_sizes = [max(1, flags.batch_size * lengths[0] // length) for length in lengths]
     return [
         Phase(folder, heldout[i], batch_sizes[i], borders[i], borders[i + 1])
@@ -209,13 +200,8 @@ def plan_phases(flags):
 def phase_shares(flags):
     """Returns `--shares` as floats, or their default."""
     num_phases = len(flags.data_dir)
-    if flags.shares is None and num_phases <= 2:
-        return [0.9, 0.1] if num_phases == 2 else [1.0]
-    shares = []
-    with contextlib.suppress(ValueError):
-        shares = [float(text) for text in flags.shares or ()]
-    is_whole = all(x >= 0 for x in shares) and abs(sum(shares) - 1) <= 1e-6
-    if len(shares) != num_phases or not is_whole:
+    shares = flags.shares or ([0.9, 0.1] if num_phases == 2 else [1.0])
+    if len(shares) != num_phases or abs(sum(shares) - 1) > 1e-6:
         raise ValueError(
             f"--shares must be {num_phases} numbers from 0 with the sum 1, one for each folder of "
             f"--data_dir. Received: {flags.shares}."
@@ -227,33 +213,27 @@ def choose_objective(flags, phases):
     """Returns a key of `MODELS`, by the flags and by the rows of all folders."""
     objective = flags.objective
     if objective == "replaced_tokens":
-        rule = "--objective replaced_tokens trains two new models that read both ways"
-        unused = {"--preset": flags.preset or None, "--causal": flags.causal or None}
-        refuse_options(rule, unused, "Leave them out.")
-    if objective in ("span_boundary", "replaced_tokens", "masked_lm"):
+        rule = "--objective replaced_tokens trains two new models"
+        refuse_options(rule, {"--preset": flags.preset or None})
+    if objective not in ("auto", "both"):
         return objective
-    objectives = {folder: manifest_of(folder)["objective"] for folder in all_folders(phases)}
-    can_compare = compares_pairs(flags)
-    if can_compare and len(set(objectives.values())) > 1:
+    if objective == "auto" and not compares_pairs(flags):
+        return "masked_lm"
+    objectives = {folder: read_manifest(folder)["objective"] for folder in all_folders(phases)}
+    if len(set(objectives.values())) > 1:
         raise ValueError(
             f"All data must be made with one --objective. Received: {objectives}. Make it again, "
             "or train with masked tokens only: --objective masked_lm."
         )
-    if can_compare and "full_sentences" not in objectives.values():
-        return "both"
-    if objective == "both":
-        received = "data of full sentences" if can_compare else "a model without one of these"
-        raise ValueError(
-            "--objective both needs pairs, and a first token that sees the text, a pooler on it, "
-            f"and two segments. Received: {received}. Leave --objective out."
-        )
-    return "masked_lm"
+    if objective == "auto" and "full_sentences" in objectives.values():
+        return "masked_lm"
+    return "both"
 
 
 def compares_pairs(flags):
     """Whether the architecture can learn whether two texts follow one another."""
-    if flags.causal or not flags.preset:
-        return not flags.causal
+    if not flags.preset:
+        return True
     backbone = load_model(flags, bert_keras.MaskedLM, load_weights=False).backbone
     is_causal = getattr(backbone, "causal", False)
     return backbone.pooler is not None and backbone.num_segments > 1 and not is_causal
@@ -265,33 +245,34 @@ def all_folders(phases):
     return list(dict.fromkeys(folders))
 
 
-def check_batches(flags, phases):
-    """Refuses data of any phase that could not be read, before the first phase."""
+def check_data(flags, phases, model):
+    """Refuses data of any phase that cannot be read, or was not made for the model."""
     for phase in phases:
-        make_batches(flags, phase.data, phase.batch_size)
+        check_fits(model, make_batches(flags, phase.data, phase.batch_size, model))
         if phase.heldout:
-            make_batches(flags, phase.heldout, phase.batch_size, shuffle=False)
+            options = {"shuffle": False}
+            check_fits(
+                model, make_batches(flags, phase.heldout, phase.batch_size, model, **options)
+            )
 
 
-def check_fits(model, phases):
+def check_fits(model, batches):
     """Refuses data made with another tokenizer than the model's, or with rows too long for it."""
+    folder, length = batches.folder, batches.sequence_length
     tokenizer, positions = model.preprocessor.tokenizer, model.backbone.max_sequence_length
-    expected = splitting(tokenizer)
-    for folder in all_folders(phases):
-        length = manifest_of(folder)["sequence_length"]
-        actual = splitting(bert_keras.Tokenizer.load(folder))
-        differences = [name for name, value in expected.items() if actual[name] != value]
-        if differences:
-            raise ValueError(
-                f"All data must be made with the model's tokenizer. Received: {folder}, made with "
-                f"another {' and '.join(differences)}. Make the data with the model's: "
-                "bert-keras pretraining-data --vocabulary."
-            )
-        if positions is not None and length > positions:
-            raise ValueError(
-                f"Rows must fit the model's {positions} positions. Received: {folder} with rows of "
-                f"{length}. Raise --max_sequence_length, or make shorter rows."
-            )
+    actual = splitting(batches.tokenizer)
+    differences = [name for name, value in splitting(tokenizer).items() if actual[name] != value]
+    if differences:
+        raise ValueError(
+            f"All data must be made with the model's tokenizer. Received: {folder}, made with "
+            f"another {' and '.join(differences)}. Make the data with the model's: "
+            "bert-keras pretraining-data --vocabulary."
+        )
+    if positions is not None and length > positions:
+        raise ValueError(
+            f"Rows must fit the model's {positions} positions. Received: {folder} with rows of "
+            f"{length}. Raise --max_sequence_length, or make shorter rows."
+        )
 
 
 def splitting(tokenizer):
@@ -317,7 +298,7 @@ def settings(flags, phases, model):
 
 def digest(folder):
     """Returns a checksum of a folder's shards, str."""
-    checksums = [shard["sha256"] for shard in manifest_of(folder)["shards"]]
+    checksums = [shard["sha256"] for shard in read_manifest(folder)["shards"]]
     return hashlib.sha256("".join(checksums).encode()).hexdigest()[:16]
 
 
@@ -340,7 +321,7 @@ def make_model(flags, phases, objective):
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=flags.max_sequence_length)
     if objective == "replaced_tokens":
         return make_pair(flags, sizes, preprocessor, masking)
-    backbone = bert_keras.BertBackbone(causal=flags.causal, **sizes)
+    backbone = bert_keras.BertBackbone(**sizes)
     return MODELS[objective](backbone, preprocessor=preprocessor, masking=masking)
 
 
@@ -360,7 +341,7 @@ def make_pair(flags, sizes, preprocessor, masking):
 
 def load_model(flags, task, **options):
     """Returns a task on the backbone of `--preset`, with the settings that flags change."""
-    names = ("dropout", "attention_dropout", "causal", "remat")
+    names = ("dropout", "attention_dropout", "remat")
     names = [name for name in names if not flags[name].using_default_value]
     backbone = {name: flags[name].value for name in names}
     return task.from_preset(flags.preset, backbone=backbone, dtype=flags.dtype, **options)
@@ -419,7 +400,7 @@ def name_heldout(phases):
     """Returns the phases of the held-out folders, each folder once, by their rows' lengths."""
     names = {}
     for folder in dict.fromkeys(phase.heldout for phase in phases if phase.heldout):
-        name = f"heldout_{manifest_of(folder)['sequence_length']}"
+        name = f"heldout_{read_manifest(folder)['sequence_length']}"
         name = f"{name}_{len(names) + 1}" if name in names else name
         names[name] = next(phase for phase in phases if phase.heldout == folder)
     return names

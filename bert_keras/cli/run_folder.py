@@ -118,22 +118,17 @@ class RunFolder:
             trial: dict with `setting` and `seed`, and what `fit` has `chosen`.
             scores: dict of floats, the main one first. NaN is kept as `None`, which ranks lowest.
             model: the trained task.
-
-        Returns:
-            bool, whether it is the best.
         """
         self.begin()
         scores = {name: x if math.isfinite(x) else None for name, x in scores.items()}
         trial = {**trial, "scores": scores}
         others = [t for t in self.trials if t["setting"] == trial["setting"]]
-        is_best = all(_rank(trial) > _rank(other) for other in others)
-        if is_best:
+        if all(_rank(trial) > _rank(other) for other in others):
             model.compile()  # Drops the optimizer's moments, which are twice the model's size.
             model.save(self.path / f"setting_{number}.keras")
         self.trials.append(trial)
         self.write()
         self._forget(self.path / "epoch.json", *self.path.glob("epoch_*.keras"))
-        return is_best
 
     def _forget(self, *paths):
         for path in paths:

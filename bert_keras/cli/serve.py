@@ -69,7 +69,11 @@ def serve(named_sources, flags):
     limits = flags.max_waiting, flags.deadline, flags.max_body, flags.max_text
     settings = Settings(flags.max_batch, wait, *limits, keys)
     models = models_of(named_sources, settings, flags.runtime, flags.task)
-    listening = bound(flags.host, flags.port)
+    # Bound before the models load, in case the address is taken; it listens once they are loaded.
+    is_ipv6 = ":" in flags.host
+    listening = socket.socket(socket.AF_INET6 if is_ipv6 else socket.AF_INET)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, os.name != "nt")
+    listening.bind((flags.host, flags.port))
     for model in models:
         print(f"{model.name}: loading {model.source}", flush=True)
         model.start()
@@ -82,25 +86,10 @@ def serve(named_sources, flags):
         timeout_graceful_shutdown=int(flags.deadline) + 1,
     )
     _allow_many_connections()
-    host = f"[{flags.host}]" if ":" in flags.host else flags.host
+    host = f"[{flags.host}]" if is_ipv6 else flags.host
     port = listening.getsockname()[1]
     print(f"Serving {', '.join(x.name for x in models)} at http://{host}:{port}", flush=True)
     uvicorn.Server(config).run([listening])
-
-
-def bound(host, port):
-    """Returns a socket bound to the address, which listens once the models are loaded."""
-    try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, kind)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, os.name != "nt")
-        listening.bind(address)
-        return listening
-    except OSError as error:
-        raise OSError(
-            f"The server needs a free address. Received: {host}, port {port} ({error}). "
-            "Choose another --port or --host."
-        ) from error
 
 
 def models_of(named_sources, settings, engine="auto", task=None):

@@ -6,8 +6,8 @@
 
 Several values of a flag make a table of all combinations, and several seeds give their mean and
 spread. The run folder holds the best model as model.keras, its card README.md, results.json,
-scores_by_class.json, the wrong dev examples as wrong_dev.csv, predictions for a test set (for
-questions also for the dev set), and pictures. After a kill the same command with --resume
+scores_by_class.json, the predictions for the dev and the test set, the wrong dev examples as
+wrong_dev.csv, and pictures. After a kill the same command with --resume
 continues. `bert-keras compare` shows several runs side by side. The environment variable
 KERAS_BACKEND selects the backend.
 """
@@ -80,12 +80,11 @@ MODEL = (
     Option("max_length", int, 128, "Longest sequence in tokens.", 3),
     Option("dtype", DTYPES, "float32", "The mixed dtypes are for GPUs and CPUs that support them."),
 )
-PICTURES = "Draw pictures, by default if matplotlib is installed. If set, measure each epoch too."
 OUTPUT = (
     Option("output_dir", str, None, "Folder of the run; by default a new one, output/TASK-1."),
     Option("resume", bool, False, "Continue the run in --output_dir after a kill."),
     Option("overwrite", bool, False, "Replace another run in --output_dir."),
-    Option("pictures", bool, None, PICTURES),
+    Option("pictures", bool, None, "Draw pictures, by default if matplotlib is installed."),
     TRACEBACK,
 )
 GRID = ("epochs", "batch_size", "learning_rate")
@@ -114,7 +113,7 @@ def main(arguments):
     # JAX reports missing accelerators in words that look like errors.
     logging.getLogger("jax").setLevel(logging.WARNING)
     devices.share(flags.devices, ["train", *arguments])
-    check_can_measure(kind)
+    check_can_measure()
     if flags.pictures is None:
         flags.pictures = importlib.util.find_spec("matplotlib") is not None
     elif flags.pictures:
@@ -160,15 +159,13 @@ def train(kind, flags):
     }
 
     with RunFolder(flags.output_dir, kind.name, settings, flags.resume, flags.overwrite) as run:
-        make = functools.partial(make_model, kind, flags, splits)
-        reference_scores = kind.reference_scores(flags, splits, make)
         for number, setting in enumerate(combinations(flags)):
             for seed in range(flags.seed, flags.seed + flags.seeds):
                 if not run.is_done(setting, seed):
                     _run_trial(kind, flags, splits, run, number, setting, seed)
             run.settle(number, setting)
         _show_trials(run)
-        finish(kind, flags, splits, run, reference_scores)
+        finish(kind, flags, splits, run)
 
 
 def combinations(flags):
@@ -178,11 +175,11 @@ def combinations(flags):
         yield dict(zip(names, values, strict=True))
 
 
-def make_model(kind, flags, splits, **changes):
-    """Returns a new model for the training examples; `changes` are arguments in place of flags."""
+def make_model(kind, flags, splits):
+    """Returns a new model for the training examples."""
     names = ["max_length", "dtype", *(option.name for option in kind.model)]
     options = {n: flags[n].value for n in names if flags[n].value is not None}
-    options |= splits.settings | changes
+    options |= splits.settings
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NewHead)  # It is about to be trained.
         return kind.model_class.from_preset(flags.preset, **options)
@@ -202,34 +199,29 @@ def _run_trial(kind, flags, splits, run, number, setting, seed):
     each_epoch, epochs = EachEpoch(run, trial, history), setting.get("epochs")
     if epochs != 0:
         model.fit(
-            **kind.fit_options(flags, splits, model),
+            **kind.fit_options(flags, splits),
             batch_size=setting["batch_size"],
             epochs=epochs,
             initial_epoch=num_epochs,
             verbose="auto" if sys.stdout.isatty() else 2,
             bucket_window=flags.bucket_window,
             callbacks=[*_measuring(kind, flags, splits, run), each_epoch],
-            **({"class_weight": flags.class_weight} if flags.class_weight else {}),
+            class_weight=flags.class_weight,
         )
-    measured = kind.measure(flags, model, splits.dev, tune=True)
-    scores = {**measured.scores}
-    for name, examples in splits.dev_sets.items():
-        found = kind.measure(flags, model, examples, tune=True).scores
-        scores |= {f"{name}_{key}": x for key, x in found.items()}
+    scores = kind.measure(flags, model, splits.dev, tune=True).scores
     print(_in_words(scores), flush=True)
     if epochs != 0:
         rate = schedule_of(inner_optimizer(model)).peak_learning_rate
         trial["chosen"] = {"epochs": each_epoch.params["epochs"], "learning_rate": rate}
-    if run.add(number, trial, scores, model) and kind.keeps_answers:
-        write_answers(run.path, measured.files)
+    run.add(number, trial, scores, model)
     if flags.pictures and epochs != 0:
         path = run.path / f"learning_curves_{number}_seed_{seed}.png"
         plots.learning_curves(each_epoch.history, path=path)
 
 
 def _measuring(kind, flags, splits, run):
-    """Returns the callback that measures each epoch, if one is asked for."""
-    if not (flags.early_stopping or (flags["pictures"].present and flags.pictures)):
+    """Returns the callback of `--early_stopping`, which measures each epoch."""
+    if not flags.early_stopping:
         return []
 
     def measure(model):
@@ -237,13 +229,11 @@ def _measuring(kind, flags, splits, run):
         scores = kind.measure(flags, model, splits.dev, tune=True).scores
         return {"main_score": next(iter(scores.values())), **scores}
 
-    options = {"restore_best_weights": False}
-    if flags.early_stopping:
-        options = {"patience": PATIENCE, "path": run.path / "epoch_best.keras", "verbose": True}
-    return [BestOnMetric(measure, "main_score", **options)]
+    path = run.path / "epoch_best.keras"
+    return [BestOnMetric(measure, "main_score", patience=PATIENCE, path=path, verbose=True)]
 
 
-def finish(kind, flags, splits, run, reference_scores):
+def finish(kind, flags, splits, run):
     """Loads the best model, measures the test set, and writes the results."""
     model = keras.saving.load_model(run.path / "model.keras")
     setting, trials = run.ranked()[0]
@@ -255,12 +245,8 @@ def finish(kind, flags, splits, run, reference_scores):
     is_sure = verdict.count and verdict.value is not None
     if is_sure:
         print(verdict.in_words())
-    for name, scores in reference_scores.items():
-        print(f"{name}: {_in_words(scores)}")
-        results |= {f"{name}_{key}": value for key, value in scores.items()}
     measure, thresholds = functools.partial(kind.measure, flags, model), None
-    # Nothing else is known of answers that each trial keeps.
-    dev = None if kind.keeps_answers else measure(splits.dev)
+    dev = measure(splits.dev)
     test = measure(splits.test) if splits.test else None
     if getattr(splits.dev, "problem_type", None) == "multi_label":
         thresholds, tuned = _tune_thresholds(measure, splits, dev.answers, test and test.answers)
@@ -269,13 +255,13 @@ def finish(kind, flags, splits, run, reference_scores):
     if thresholds is not None:
         write_json(run.path / "thresholds.json", thresholds)
         options = {"thresholds": thresholds}
-    if dev is not None:
-        show_classes(dev, run.path / "scores_by_class.json")
-        answered = measure(splits.dev, answers=dev.answers, **options) if options else dev
-        _write_wrong(model, splits.dev, answered, run.path / "wrong_dev.csv")
-        if flags.pictures and dev.picture is not None:
-            name, draw, columns = dev.picture
-            draw(*columns, path=run.path / f"{name}.png")
+    show_classes(dev, run.path / "scores_by_class.json")
+    answered = measure(splits.dev, answers=dev.answers, **options) if options else dev
+    write_answers(run.path, answered.files)
+    _write_wrong(model, splits.dev, answered, run.path / "wrong_dev.csv")
+    if flags.pictures and dev.picture is not None:
+        name, draw, columns = dev.picture
+        draw(*columns, path=run.path / f"{name}.png")
     if test is not None:
         answered = measure(splits.test, answers=test.answers, **options) if options else test
         write_answers(run.path, answered.files, "test_")
@@ -388,9 +374,9 @@ def write_answers(folder, files, prefix=""):
                 file.write(content)
 
 
-def check_can_measure(kind):
-    """Raises `ImportError` if a package that measures this kind of examples is missing."""
-    for package in kind.needs:
+def check_can_measure():
+    """Raises `ImportError` if a package that measures examples is missing."""
+    for package in ("pandas", "scipy", "sklearn"):
         require(package, "measure", extra="examples")
 
 

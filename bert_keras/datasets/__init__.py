@@ -7,7 +7,6 @@ from bert_keras.datasets.classification import Layout as Layout
 from bert_keras.datasets.classification import read_examples as read_examples
 from bert_keras.datasets.classification import read_texts as read_texts
 from bert_keras.datasets.conll import TaggedSentences as TaggedSentences
-from bert_keras.datasets.conll import find_tag as find_tag
 from bert_keras.datasets.conll import is_tagged as is_tagged
 from bert_keras.datasets.conll import read_conll as read_conll
 from bert_keras.datasets.conll import tag_layout as tag_layout

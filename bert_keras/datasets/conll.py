@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import itertools
 import os
 import re
 import warnings
@@ -133,30 +132,6 @@ def read_conll(
         f"{path}: either all sentences have tags or none has",
     )
     return TaggedSentences(words, tags if all(has_tags) else None)
-
-
-def find_tag(
-    path: Path,
-    tag: str,
-    word_column: str | int | None = None,
-    tag_column: str | int | None = None,
-    label_names: Sequence[str] | None = None,
-) -> str | None:
-    """Returns the first place of a file whose word has the given tag, `None` without one.
-
-    Args:
-        path: see `read_conll`.
-        tag: str.
-        word_column: see `read_conll`.
-        tag_column: see `read_conll`.
-        label_names: see `read_conll`.
-
-    Returns:
-        A str such as `"line 3"`, or `None`.
-    """
-    found = _sentences(path, tag_layout(path, word_column, tag_column), label_names, True)
-    words = itertools.chain.from_iterable(found)
-    return next((place for place, _, found in words if found == tag), None)
 
 
 def tag_names(*examples: TaggedSentences | Sequence[Sequence[str]]) -> tuple[str, ...]:

@@ -156,7 +156,7 @@ def test_each_task_answers(command, tmp_path, name, cls, arguments):
 def test_embed_writes_the_vectors_of_each_kind_of_embedder(command, write, tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "load", functools.cache(sources.load))  # Loading takes longest.
     texts, paths = ["good film", "a bad film"], {}
-    for name in ("MaskedLM", "SparseTextEmbedder", "MultiVectorEmbedder", "TextEmbedder"):
+    for name in ("SparseTextEmbedder", "MultiVectorEmbedder", "TextEmbedder"):
         paths[name] = tmp_path / f"{name}.keras"
         lengths = {"query_length": 8, "query_expansion": 8} if "Multi" in name else {}
         options = {"preprocessor": tiny_preprocessor(), **lengths}
@@ -165,7 +165,7 @@ def test_embed_writes_the_vectors_of_each_kind_of_embedder(command, write, tmp_p
     source = write("x.txt", "".join(f"{text}\n" for text in texts))
     asked = ("embed", paths["SparseTextEmbedder"], "--input", source)
     expected = [dict(weights) for weights in sparse.token_weights(texts)]
-    assert json_lines(command(*asked, "--sparse")) == json_lines(command(*asked)) == expected
+    assert json_lines(command(*asked)) == expected
     (found,) = json_lines(command(*asked[:2], texts[0], "--top_k", 2))
     assert found == dict(sparse.token_weights(texts[0], top_k=2))
     token, weight = sparse.token_weights(texts[0])[0]
@@ -184,11 +184,6 @@ def test_embed_writes_the_vectors_of_each_kind_of_embedder(command, write, tmp_p
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), dense.embed(texts))
 
     for arguments, message in [
-        (
-            ("embed", paths["TextEmbedder"], "x", "--sparse"),
-            "needs a model that answers by token_weights",
-        ),
-        (("fill-mask", paths["MaskedLM"], "x", "--sparse"), "flag 'sparse'"),
         ((*asked[:2], "x", "--output", "x.npy"), "by a `TextEmbedder`"),
         ((*asked[:2], "x", "--output", "x.npy", "--top_k", 2), "--top_k=2"),
         ((*asked[:2], "x", "--prompt", "title"), "`kind` must be"),
@@ -442,7 +437,7 @@ def test_with_jax_the_second_run_of_a_command_compiles_nothing(preset, tmp_path)
             ([name, "--help"], [f"bert-keras {name} SOURCE", *flags])
             for name, flags in {
                 "classify": ("columns", "labels", "separator"),
-                "embed": ("prompt", "sparse"),
+                "embed": ("prompt", "top_k"),
                 "info": ("traceback",),
                 "convert": ("overwrite",),
                 "serve": ("wait_ms", "<auto|keras|onnx>"),
@@ -465,6 +460,6 @@ def test_the_help_has_commands_and_flags(monkeypatch, capsys, arguments, words):
 
 
 def test_the_help_of_a_command_leaves_out_the_flags_of_others():
-    for name, of_another in (("embed", "labels"), ("classify", "sparse"), ("info", "columns")):
+    for name, of_another in (("embed", "labels"), ("classify", "prompt"), ("info", "columns")):
         _, groups = main.help_of(name)
         assert of_another not in [option.name for flags in groups.values() for option in flags]

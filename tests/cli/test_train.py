@@ -171,7 +171,7 @@ def test_the_command_works_without_docstrings(monkeypatch):
     monkeypatch.setattr(train, "__doc__", None)
     monkeypatch.setattr(inspect, "getdoc", lambda _: None)
     train.main(["-h"])
-    with pytest.raises(FileNotFoundError, match="--train_file must exist"):
+    with pytest.raises(FileNotFoundError, match="No such file"):
         train.main([TEXTS, "--train_file=x"])
 
 
@@ -266,11 +266,10 @@ def test_pairs_in_numbered_columns_are_scored(run, measure):
 def test_without_a_training_file_the_dev_file_is_split(run):
     labels = ("contradiction", "entailment", "neutral")
     rows = [(f"text {LETTERS[i]}", f"word {LETTERS[i]}", labels[i % 3]) for i in range(15)]
-    for name in ("matched", "mismatched"):
-        write(f"mnli/dev_{name}.tsv", [("sentence1", "sentence2", "gold_label"), *rows])
+    write("mnli/dev_matched.tsv", [("sentence1", "sentence2", "gold_label"), *rows])
     results, printed, _ = run(TEXTS, data_dir="mnli", epochs=0)
     assert "12 examples to train on, 3 to measure on" in printed
-    assert {"accuracy", "mismatched_accuracy"} <= set(results)
+    assert "accuracy" in results
 
 
 def test_files_may_have_any_delimiter_and_columns():
@@ -304,10 +303,9 @@ def test_a_short_run_says_how_it_trains_and_how_good_it_is(
 
 def test_unequal_classes_are_named_weighted_and_stopped_early(run, measure):
     rows = [(f"text {LETTERS[i]}", (3, 3, 1, 3, 2)[i % 5]) for i in range(20)]
-    options = {"class_weight": "balanced", "early_stopping": True, "epochs": 3, "baselines": True}
+    options = {"class_weight": "balanced", "early_stopping": True, "epochs": 3}
     files, names = train_and_dev([("text", "label"), *rows]), "low,middle,high"
     results, printed, output = run(TEXTS, **files, **options, label_names=names, pictures=True)
-    assert {"accuracy", "macro_f1", "frozen_accuracy"} <= set(results)
     pictures = ["confusion_matrix.png", "learning_curves_0_seed_0.png"]
     assert sorted(path.name for path in output.glob(PNG)) == pictures
     assert all(picture in printed for picture in pictures)
@@ -384,7 +382,7 @@ def test_runs_are_compared_by_their_scores_and_what_differs(run, yes_and_no, cap
 
 @pytest.mark.usefixtures("drawn_and_not_written")
 def test_a_grid_tries_every_setting_once_and_continues_after_a_kill(run, yes_and_no, monkeypatch):
-    grid = {"epochs": 2, "batch_size": "6,12", "learning_rate": 0.01, "seeds": 2} | yes_and_no
+    grid = {"epochs": 2, "batch_size": "6,12,6", "learning_rate": 0.01, "seeds": 2} | yes_and_no
     _, printed, _ = run(TEXTS, **grid | {"seeds": 1})
     assert printed.count("Training with seed 0") == printed.count("Training with") == 2
     # More seeds continue with those that are done; other settings and other data do not.
@@ -483,19 +481,19 @@ def test_a_run_that_fails_before_it_keeps_anything_leaves_the_folder_as_it_was(r
 
 def test_an_undefined_score_is_null_and_never_the_best():
     class Model:
+        def __init__(self, seed):
+            self.seed = seed
+
         def compile(self):
             pass
 
         def save(self, path):
-            path.write_text("saved")
+            path.write_text(str(self.seed))
 
     run = run_folder.RunFolder("run", "task", {})
-    values = [float("nan"), -0.5, float("nan")]
-    kept = [
-        run.add(0, {"setting": {}, "seed": seed}, {"pearson": value}, Model())
-        for seed, value in enumerate(values)
-    ]
-    assert kept == [False, True, False] or kept == [True, True, False]
+    for seed, value in enumerate([float("nan"), -0.5, float("nan")]):
+        run.add(0, {"setting": {}, "seed": seed}, {"pearson": value}, Model(seed))
+    assert (run.path / "setting_0.keras").read_text() == "1"
     assert read_json(run.path / "results.json")["trials"][0]["scores"] == {"pearson": None}
     assert run.over_seeds(run.trials) == {"pearson": None}
     assert run.over_seeds([{"scores": {"f1": 0.1}}]) == {"f1": 0.1}
@@ -536,7 +534,7 @@ def test_long_texts_without_labels_are_predicted(run):
 
 
 @pytest.mark.usefixtures("drawn_and_not_written")
-def test_text_embedding_measures_before_and_after_training(run):
+def test_text_embedding_measures_similarities_and_retrieval(run):
     texts = [(f"text {LETTERS[i]}", f"word {LETTERS[i]}") for i in range(12)]
     for part in ("train", "dev", "test"):
         rows = [("g", "f", "y", i, i % 6, *pair) for i, pair in enumerate(texts)]
@@ -544,7 +542,7 @@ def test_text_embedding_measures_before_and_after_training(run):
     names = {"spearman", "pearson", "mrr", "recall_at_1", "recall_at_5"}
     results, _, output = run(PAIRS, data_dir="stsb", seeds=2, pictures=True)
     measured = {f"{name}{part}" for part in ("", "_std") for name in names}
-    assert set(results) == measured | {f"{p}_{n}" for p in ("test", "untrained") for n in names}
+    assert set(results) == measured | {f"test_{name}" for name in names}
     drawn = ("learning_curves_0_seed_0", "learning_curves_0_seed_1", "similarities")
     assert {path.stem for path in output.glob(PNG)} == {*drawn}
 
@@ -569,8 +567,7 @@ def test_text_embedding_ranks_pairs_of_a_file_and_predicts_another(run, measure,
     read(PAIRS, **files, **columns)
     assert "a tenth of" in capsys.readouterr().out
     # Two pairs, as many as a tenth, have a correlation of 1 or -1.
-    results, _, output = run(PAIRS, **files, dev_file="train.tsv", **columns, **options)
-    assert results["pearson"] != results["untrained_pearson"]
+    _, _, output = run(PAIRS, **files, dev_file="train.tsv", **columns, **options)
     answers = read_lines(output / "test_predictions.jsonl")
     scores = np.array([json.loads(answer)["score"] for answer in answers])
     assert len(scores) == 12 and np.abs(scores).max() < 1 + 1e-6  # Cosines of float32.
@@ -608,7 +605,9 @@ def test_segmented_words_are_scored(run, measure):
     assert set(results) == {"f1", "precision", "recall", "accuracy"}
     assert len(read_lines(output / "test_predictions.tsv")) == 5
     assert measure("train.tsv")[0] == pytest.approx(results)
-    with pytest.raises(ValueError, match=r"new.txt, line 2: each tag must be one of the model's"):
+    with pytest.raises(
+        ValueError, match=r"Every tag must be one of .* Received 'X' for the word 'b'"
+    ):
         measure(write("new.txt", ["a B", "b X"]))
 
 
@@ -618,8 +617,7 @@ def test_tags_that_are_numbers_have_names(run, measure):
     names = {"label_names": "O,B-X,I-X"}
     results, _, _ = run(TAGS, **files, **names, epochs=0)
     assert measure("dev.jsonl", **names)[0] == pytest.approx(results)
-    new = r"dev.jsonl, line 1: each tag must be one of the model's.* Received: 'B-Y'"
-    with pytest.raises(ValueError, match=new):
+    with pytest.raises(ValueError, match=r"Every tag must be one of .* Received 'B-Y'"):
         measure("dev.jsonl", label_names="O,B-Y,I-X")
 
 
@@ -703,7 +701,7 @@ def test_question_answering_writes_the_official_files(run, measure, monkeypatch,
     files = train_and_dev(six_questions(version), "questions.json")
     options = {"test_file": "questions.json", "max_length": 32}
     results, _, output = run(QUESTIONS, **files, **options)
-    assert len(answered) == 2  # Dev and test, each once.
+    assert len(answered) == 3  # Dev of the trial and of the best model, and test.
     assert ("no_answer_threshold" in results) == (version == 2)
     assert (output / "null_odds.json").exists() == (version == 2)
     for prefix in ("", "test_"):
@@ -758,7 +756,8 @@ def test_only_questions_with_answers_are_scored(capsys):
 
 def test_the_answers_written_are_those_of_the_model_saved(run, monkeypatch):
     files = train_and_dev(six_questions(1), "questions.json")
-    found = iter([{"f1": 2.0}, {"f1": 1.0}])  # The first of two seeds is the best.
+    # The first of two seeds is the best, and measured again.
+    found = iter([{"f1": 2.0}, {"f1": 1.0}, {"f1": 2.0}])
     monkeypatch.setattr(measures, "question_scores", lambda *args: next(found))
     options = {"max_length": 32, "epochs": 0, "seeds": 2, "sample": 4}
     _, printed, output = run(QUESTIONS, **files, **options)
@@ -787,9 +786,6 @@ def test_the_official_score_follows_from_the_file_and_is_printed(capsys, name, m
 
 LABELLED = ["text\tlabel", "a\t1", "b\t0"]
 SWAG = {"sent1": "a", "sent2": "b", **{f"ending{number}": "c" for number in range(4)}}
-SHIFTED = json.dumps(six_questions(1)[0]).replace('"answer_start": 0', '"answer_start": 1')
-# A zero-width space has no token.
-NO_TOKEN = squad(["anna lives in rome", ("who?", "anna"), ("\u200b", "anna")])
 SENTENCES = ["sentence\tlabel", *(f"this is text {i} .\t{i % 2}" for i in range(9))]
 SST2 = {"dataset": "sst2", "dev_file": ["sentence", "a"]}
 UNANSWERED = squad(["a b", ("why?", ...)])
@@ -811,14 +807,12 @@ IDS = [f"a{i}\tthis is text {i}" for i in range(200)]
         ),
         (TEXTS, LABELLED, {"dev_file": "train", "output_dir": "train"}, "File exists"),
         (TEXTS, LABELLED, {"dev_file": "train", "output_dir": "train/x"}, "Not a directory"),
-        (TAGS, ["a O", "b B-X", "", "0 0"], {}, "train, line 4: .*Received: '0'"),
+        (TAGS, ["a O", "b B-X", "", "0 0"], {}, "Received: '0' among"),
         (TAGS, IDS, {}, "train: there must be a column of tags"),
-        (TEXTS, ["text\tlabel", *["a\t1", "a\t0"] * 4], {}, "enough different texts.*--dev_file"),
+        (TEXTS, ["text\tlabel", *["a\t1", "a\t0"] * 4], {}, "must leave examples in both parts"),
         (TEXTS, ["a O", "b B-X", "", "a O"], {}, "no column 'text'"),
         (TAGS, SENTENCES, {}, "train: each line must hold a word and its tag"),
-        (QUESTIONS, six_questions(1), {}, r"enough different texts .* 6 examples\. .*--dev_file"),
-        (QUESTIONS, [SHIFTED], {"dev_file": "train"}, "None of the 6 answers to train on is in"),
-        (QUESTIONS, NO_TOKEN, {"dev_file": "train"}, "question needs a token.*index 1"),
+        (QUESTIONS, six_questions(1), {}, "must leave examples in both parts"),
         (TEXTS, ["sentence\tlabel", "a\t1"], SST2, UNLABELLED),
         (CHOICES, [SWAG | {"label": 1}], {"dev_file": [SWAG]}, UNLABELLED),
         (QUESTIONS, squad(["a b", ("why?", "a")]), {"dev_file": UNANSWERED}, UNLABELLED),
@@ -875,27 +869,21 @@ def test_models_that_train_does_not_make_are_not_measured(preset):
             evaluate.main(source.split())
 
 
-FOLDER = "must be a folder.* Pass a file by --train_file"
-
-
 @pytest.mark.parametrize(
     ("task", "values", "message"),
     [
-        (TEXTS, {"data_dir": "nowhere"}, "--data_dir must exist. Received: 'nowhere'"),
-        (TEXTS, {"data_dir": ""}, "--data_dir must exist. Received: ''"),
-        (TEXTS, {"train_file": "no.tsv"}, "--train_file must exist. Received: 'no.tsv'"),
+        (TEXTS, {"data_dir": "nowhere"}, "must be in a folder.* 'nowhere'"),
+        (TAGS, {"data_dir": ""}, "No such file"),
         (TEXTS, {"data_dir": ".", "dev_file": __file__}, "Received: --data_dir, --dev_file"),
         (TEXTS, {"data_dir": ".", "train_file": __file__}, "Received: --data_dir, --train_file"),
         (TEXTS, {"dev_file": __file__}, "Pass --data_dir, .* or --train_file"),
         (TEXTS, {}, "Pass --data_dir, .* or --train_file .* none of these"),
-        *((task, {"data_dir": __file__}, FOLDER) for task in (CHOICES, QUESTIONS, TAGS)),
         (PAIRS, {"data_dir": ".", "dataset": "mnli"}, "pairs that are similar.* Received: mnli"),
         (PAIRS, {"data_dir": ".", "dataset": "sst2"}, "pairs that are similar.* Received: sst2"),
         (TEXTS, {"crf": True}, "crf"),
         (TEXTS, {"batch_size": "1,x"}, "--batch_size"),
         (TEXTS, {"batch_size": 0}, "--batch_size"),
         (TEXTS, {"epochs": ""}, "--epochs"),
-        (TEXTS, {"learning_rate": "1e-5,1e-5"}, "different values"),
         (TEXTS, {"problem_type": "ranking"}, "multi_label"),
         (TAGS, ["wnut17"], "takes only flags.*wnut17"),
         ("tagging", {}, r"one of text_classification.*Received: 'tagging'"),

@@ -7,7 +7,7 @@ import gzip
 
 import pytest
 
-from bert_keras.datasets import TaggedSentences, find_tag, read_conll, tag_names
+from bert_keras.datasets import TaggedSentences, read_conll, tag_names
 
 CONLL_2003 = (
     "-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\nrejects VBZ B-VP O\n\n"
@@ -145,8 +145,3 @@ def test_words_without_tags_are_read_if_that_is_allowed(write):
     assert tag_names(found, TaggedSentences([["a"]], [["X"]])) == ("X",)
     with pytest.raises(ValueError, match=r"line 1: there are no tags.*tag_column"):
         read_conll(path)
-
-
-def test_the_first_line_with_a_tag_is_found(write):
-    path = write("tags.conll", "0 O\nmet O\n\nBob 0\nAda 0\n")
-    assert (find_tag(path, "0"), find_tag(path, "B-PER")) == ("line 4", None)

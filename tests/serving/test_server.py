@@ -31,7 +31,7 @@ from tiny import VOCABULARY, guide_to_tasks, tiny_backbone, tiny_classifier, tin
 
 import bert_keras
 from bert_keras.answers.classes import ClassAnswerer
-from bert_keras.cli import serve
+from bert_keras.cli import main, serve
 from bert_keras.export import program_formats, runtime
 from bert_keras.serving.app import make_app
 from bert_keras.serving.batcher import Batcher, Overloaded
@@ -676,7 +676,7 @@ async def test_a_client_that_fills_the_queue_loses_its_newest_request_to_another
 
 def test_a_terminated_command_first_answers_pending_requests(tmp_path):
     tiny_classifier(label_names=NAMES).save_to_preset(tmp_path / "preset")
-    with serve.bound("127.0.0.1", 0) as free:
+    with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
     options = ("--runtime=keras", "--max_batch=1", f"--port={address.rpartition(':')[2]}")
     command = [sys.executable, "-m", "bert_keras", "serve", str(tmp_path / "preset"), *options]
@@ -965,12 +965,9 @@ def test_an_exported_program_answers_like_its_task_but_has_no_instruments(tasks,
         assert session.get("/info").json()["max_input_length"] == 16
 
 
-def test_a_taken_address_is_reported_before_models_load():
-    with serve.bound("127.0.0.1", 0) as first:
-        first.listen()
-        with pytest.raises(OSError, match=r"Choose another --port"):
-            serve.bound(*first.getsockname())
-    with pytest.raises(OSError, match="invalid"):
-        serve.bound("no.such.host.invalid", 0)
-    with serve.bound("::1", 0) as other:
-        assert other.family == socket.AF_INET6
+def test_a_taken_address_ends_the_command_before_models_load():
+    with (
+        socket.create_server(("127.0.0.1", 0)) as first,
+        pytest.raises(OSError, match="in use"),
+    ):
+        main.main(["serve", "no/such/model", f"--port={first.getsockname()[1]}"])
