@@ -10,7 +10,6 @@ MODEL is the folder of a run of `train`, a `.keras` file, a folder or a hub addr
 
 import json
 
-from bert_keras.checks import check_exists
 from bert_keras.cli import sources
 from bert_keras.cli.baseline import defined
 from bert_keras.cli.example_files import are_labelled, check_columns
@@ -34,7 +33,6 @@ def main(arguments):
     if len(words) != 2:
         raise ValueError(f"Write `evaluate MODEL FILE`. Received: {' '.join(words) or 'nothing'}.")
     source, path = words
-    check_exists(path, "FILE must exist")
     model, warned = sources.load(source)
     kind = _kind_of(source, model, warned)
     _check_flags(flags, kind)

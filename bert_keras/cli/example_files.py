@@ -143,21 +143,12 @@ def groups_of(first, second):
 
 
 def check_columns(kind, flags):
-    """Refuses columns of a known set, and `--columns` that are not as many as a kind has."""
-    if not kind.num_columns:
-        return
-    if known_set(flags):
+    """Refuses columns of a known set."""
+    if "dataset" in flags and known_set(flags):
         names = [x.name for x in kind.data if x.name in flags and x.name != "dataset"]
         advice = "Leave out --dataset" if flags.dataset else "Pass your own files by --train_file"
         refuse_options(
             "Known data sets have known columns", passed_flags(flags, names), f"{advice}."
-        )
-        return
-    least, most = kind.num_columns
-    if not least <= len(flags.columns) <= most:
-        raise ValueError(
-            f"--columns of {kind.name} must name {' or '.join(map(str, {least, most}))} columns, "
-            f"or --dataset a known set. Received: {', '.join(flags.columns)}."
         )
 
 
@@ -361,6 +352,8 @@ def _similarity_options(flags):
 
 def _similarities(flags, pairs):
     """Returns pairs with labels from 0, different, to 1, the same."""
+    if not isinstance(pairs.texts, tuple):
+        raise ValueError(f"--columns must name the two texts of a pair. Received: {flags.columns}.")
     if pairs.labels is None:
         return pairs
     labels, highest = np.asarray(pairs.labels, "float32"), flags.highest_score
@@ -453,11 +446,6 @@ def _choose_metric(flags, examples, *paths):
     return metric
 
 
-def read_choices(flags):
-    """Returns the `Splits` of contexts with their choices."""
-    return read_parts(flags, lambda path, *_: datasets.read_multiple_choice(path))
-
-
-def read_labelled_choices(flags, path, model):
+def read_choices(path, part="dev", train=None):
     """Returns contexts with their choices and the right one."""
     return datasets.read_multiple_choice(path)

@@ -4,19 +4,18 @@ What a task is called, how it answers and what its labels mean follow from the t
 adds what only files and runs need: how they are read, trained on and measured.
 """
 
-import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import bert_keras
 from bert_keras.cli import example_files, measures
 from bert_keras.cli.options import LAYOUT, Option
-from bert_keras.presets.families.record import TASKS as TASK_OF_HEAD
 from bert_keras.training import CosineRegression, MultipleNegativesRanking
 
 PROBLEM_TYPES = ("single_label", "multi_label", "regression")
 TRUNCATIONS = ("head", "tail", "head_tail")
 COMBINATIONS = ("mean", "max")
+LOSSES = {"similarity": CosineRegression, "ranking": MultipleNegativesRanking}
 POOLING = Option("pooling", str, None, "pooler, cls, mean or max; by default the checkpoint's own.")
 COLUMNS = (
     Option("dataset", str, None, "Name of the known dataset that the files are of, such as MRPC."),
@@ -56,10 +55,7 @@ class Kind(NamedTuple):
         verdict: function from scores and examples to a `Verdict`.
         data: `Option`s for its files, which `evaluate` takes too.
         model: `Option`s that `from_preset` takes as arguments of the same names, if given.
-        training: further `Option`s of `train`.
         defaults: dict of flags with another default.
-        num_columns: the least and the most columns of texts in the user's own files; `()` for
-            files without such columns.
         compile_options: function from flags to further arguments of `compile`.
         fit_options: function from flags and `Splits` to the examples as arguments of `fit`.
         cuts_all: bool, whether `--sample` also cuts the sets to measure on.
@@ -73,9 +69,7 @@ class Kind(NamedTuple):
     verdict: Callable
     data: tuple[Option, ...] = ()
     model: tuple[Option, ...] = (POOLING,)
-    training: tuple[Option, ...] = ()
     defaults: dict[str, Any] = {}  # noqa: RUF012
-    num_columns: tuple[int, ...] = ()
     compile_options: Callable = lambda flags: {}
     fit_options: Callable = example_files.fit_options
     cuts_all: bool = False
@@ -83,23 +77,12 @@ class Kind(NamedTuple):
     def about(self):
         """Returns the first sentence of the task's documentation."""
         # `python -OO` removes docstrings.
-        return (inspect.getdoc(self.model_class) or "").partition("\n")[0]
-
-
-def _task_of(head):
-    """Returns the class of the task of a head."""
-    return getattr(bert_keras, TASK_OF_HEAD[head])
-
-
-def _loss_of_pairs(flags):
-    if flags.objective == "ranking":
-        return {"loss": MultipleNegativesRanking(flags.scale, flags.symmetric)}
-    return {"loss": CosineRegression()}
+        return (self.model_class.__doc__ or "").partition("\n")[0]
 
 
 _TEXTS = Kind(
     "text_classification",
-    _task_of("sequence"),
+    bert_keras.TextClassifier,
     example_files.read_texts,
     example_files.read_labelled_texts,
     measures.measure_texts,
@@ -109,11 +92,6 @@ KINDS = (
     _TEXTS._replace(
         data=(*COLUMNS, *LABELS, NAMES),
         model=(POOLING, Option("truncation", str, "longest_first", "How to shorten long texts.")),
-        training=(
-            Option("label_smoothing", float, 0.0, "Probability to distribute over all classes."),
-        ),
-        num_columns=(1, 2),
-        compile_options=lambda flags: {"label_smoothing": flags.label_smoothing},
     ),
     _TEXTS._replace(
         name="long_text_classification",
@@ -126,12 +104,11 @@ KINDS = (
             Option("combine", COMBINATIONS, "mean", "How the vectors of windows are combined."),
             Option("truncation", TRUNCATIONS, "head", "Which windows to keep of long documents."),
         ),
-        num_columns=(1, 1),
         cuts_all=True,
     ),
     Kind(
         "token_classification",
-        _task_of("token"),
+        bert_keras.TokenClassifier,
         example_files.read_tags,
         example_files.read_labelled_tags,
         measures.measure_tags,
@@ -149,7 +126,7 @@ KINDS = (
     ),
     Kind(
         "question_answering",
-        _task_of("span"),
+        bert_keras.QuestionAnswering,
         example_files.read_questions,
         example_files.read_labelled_questions,
         measures.measure_questions,
@@ -175,15 +152,15 @@ KINDS = (
     ),
     Kind(
         "multiple_choice",
-        _task_of("choice"),
-        example_files.read_choices,
-        example_files.read_labelled_choices,
+        bert_keras.MultipleChoice,
+        lambda flags: example_files.read_parts(flags, example_files.read_choices),
+        lambda flags, path, model: example_files.read_choices(path),
         measures.measure_choices,
         measures.choice_verdict,
     ),
     Kind(
         "text_embedding",
-        _task_of("embedding"),
+        bert_keras.TextEmbedder,
         example_files.read_pairs,
         example_files.read_labelled_pairs,
         measures.measure_pairs,
@@ -194,15 +171,10 @@ KINDS = (
         ),
         model=(
             POOLING,
-            Option("objective", ("similarity", "ranking"), "similarity", "What to train for."),
-        ),
-        training=(
-            Option("scale", float, 20.0, "Factor of the cosines in ranking."),
-            Option("symmetric", bool, False, "Also rank the anchors for each positive."),
+            Option("objective", tuple(LOSSES), "similarity", "What to train for."),
         ),
         defaults={"max_length": None},
-        num_columns=(2, 2),
-        compile_options=_loss_of_pairs,
+        compile_options=lambda flags: {"loss": LOSSES[flags.objective]()},
         fit_options=example_files.fit_options_of_pairs,
     ),
 )

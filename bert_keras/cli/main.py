@@ -107,7 +107,7 @@ def run():
         module = importlib.import_module(f"bert_keras.cli.{WITH_OWN_FLAGS[command]}")
         errors.run(module.main, f"bert-keras {command}", sys.argv[2:])
         return
-    text_rows.read_and_write_utf8()
+    text_rows.write_utf8()
     if not wants_traceback(sys.argv):  # Then the messages of libraries are wanted too.
         logging.getLogger().setLevel(logging.ERROR)
         warnings.simplefilter("ignore")

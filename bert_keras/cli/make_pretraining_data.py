@@ -22,12 +22,7 @@ from bert_keras.corpora import create_pretraining_data
 from bert_keras.tokenizers import Tokenizer
 
 INPUT = (
-    Option(
-        "input",
-        list,
-        REQUIRED,
-        "Text files, folders of .txt and .txt.gz, or patterns with *, separated by commas.",
-    ),
+    Option("input", list, REQUIRED, "Text files, folders of .txt and .txt.gz, or patterns with *."),
     Option("documents", ("blank_line", "file"), "blank_line", "What separates two documents."),
     Option("sentences_per_line", bool, False, "Each line is a sentence; do not split lines."),
 )

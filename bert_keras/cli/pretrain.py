@@ -34,7 +34,7 @@ from bert_keras.cli import devices
 from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse
 from bert_keras.corpora import PretrainingBatches, read_manifest
 from bert_keras.engine.malloc import keep_freed_memory
-from bert_keras.preprocessing import Masking
+from bert_keras.preprocessing.masking import STRATEGIES, Masking
 
 MODELS = {
     "both": bert_keras.Pretraining,
@@ -47,12 +47,7 @@ MASKING = (
     Option("mask_rate", float, 0.15, "Share of the tokens to predict."),
     Option("mask_share", float, 0.8, "Share of these replaced by [MASK]."),
     Option("random_share", float, 0.1, "Share of these replaced by a random token."),
-    Option(
-        "mask_strategy",
-        ("pieces", "whole_words", "spans", "n_grams"),
-        "pieces",
-        "What is masked as a unit.",
-    ),
+    Option("mask_strategy", STRATEGIES, "pieces", "What is masked as a unit."),
     Option("max_predictions", int, None, "Most predictions in a row; by default by its length."),
 )
 DATA = (
@@ -89,13 +84,7 @@ TRAINING = (
     Option("batch_size", int, 64, "Rows in a batch; in later phases, as many tokens.", 1),
     Option("gradient_accumulation_steps", int, 1, "Batches in one update.", 1),
     Option("optimizer", tuple(OPTIMIZERS), "adamw", "lamb is for very large batches."),
-    Option(
-        "learning_rate",
-        float,
-        5e-4,
-        "Peak of one rise and fall over all steps. The paper uses 1e-4 for its larger models.",
-        0.0,
-    ),
+    Option("learning_rate", float, 5e-4, "Peak; in the paper 1e-4, for larger models.", 0.0),
     Option("warmup", float, 0.1, "Share of the steps with a rising rate; in the paper 0.01."),
     Option("weight_decay", float, 0.01, "Weight decay of kernels and embeddings."),
     Option("clip_norm", float, 1.0, "Largest norm of all gradients together."),
@@ -366,11 +355,10 @@ def make_optimizer(flags):
 # Training and evaluation
 
 
-def make_batches(flags, folder, batch_size, model=None, **options):
-    """Returns the batches of a folder, with the inputs and labels of a model if there is one."""
-    if model is not None:
-        options["has_next_sentence"] = isinstance(model, bert_keras.Pretraining)
-        options["input_names"] = model.backbone.input_names
+def make_batches(flags, folder, batch_size, model, **options):
+    """Returns the batches of a folder, with the inputs and labels of a model."""
+    options["has_next_sentence"] = isinstance(model, bert_keras.Pretraining)
+    options["input_names"] = model.backbone.input_names
     return PretrainingBatches(folder, batch_size, masking_of(flags), seed=flags.seed, **options)
 
 

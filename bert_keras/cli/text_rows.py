@@ -28,19 +28,14 @@ class Row(tuple):
         return Row([field.replace(old, new) for field in self], self.record)
 
 
-def read_and_write_utf8():
-    """Sets the encoding of standard input and output to UTF-8, except in a terminal.
+def write_utf8():
+    """Sets the encoding of standard output to UTF-8, except in a terminal.
 
-    A lone surrogate, which UTF-8 cannot encode, is written as in JSON, and refused when read.
+    A lone surrogate, which UTF-8 cannot encode, is written as in JSON.
     """
-    options = (
-        {"encoding": "utf-8-sig", "errors": "strict", "newline": ""},
-        {"encoding": "utf-8", "errors": "backslashreplace"},
-    )
-    for stream, of_stream in zip((sys.stdin, sys.stdout), options, strict=True):
-        if isinstance(stream, io.TextIOWrapper):
-            kept = {"errors": of_stream["errors"]}
-            stream.reconfigure(**(kept if stream.isatty() else of_stream))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        encoding = None if sys.stdout.isatty() else "utf-8"
+        sys.stdout.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
 def rows_of_arguments(texts, columns, has_list):
@@ -59,7 +54,7 @@ def layout_of(path, kind, columns, separator=None, encoding=None):
         return "", ","
     with contextlib.ExitStack() as stack:
         if path in (None, "-"):
-            head = _standard_input().peek()
+            head = sys.stdin.buffer.peek()
             lines = read_lines("standard input", io.BufferedReader(io.BytesIO(head)))
         else:
             head = stack.enter_context(open(path, "rb")).read(4)
@@ -93,7 +88,7 @@ def read_rows(path, kind, columns, has_list=False, separator=None, quoting=None,
         refuse_options(rule, {"--separator": separator, "--quoting": quoting}, advice)
     stream = None
     if path in (None, "-"):
-        path, stream = "standard input", _standard_input()
+        path, stream = "standard input", sys.stdin.buffer
     if kind == "text":
         lines = read_lines(path, stream=stream, allow_nul=True, encoding=encoding)
         for number, line in enumerate(lines, start=1):
@@ -115,14 +110,6 @@ def read_rows(path, kind, columns, has_list=False, separator=None, quoting=None,
         if has_list and isinstance(fields[-1], list):
             fields = [*fields[:-1], *fields[-1]]
         yield Row(_checked(fields, columns, has_list, place), record)
-
-
-def _standard_input():
-    """Returns standard input as a buffered stream of bytes."""
-    if not hasattr(sys.stdin, "buffer"):
-        text = io.BytesIO(sys.stdin.read().encode())
-        sys.stdin = io.TextIOWrapper(io.BufferedReader(text))
-    return sys.stdin.buffer
 
 
 def _checked(fields, columns, has_list, place):

@@ -126,7 +126,7 @@ def groups(kind):
     groups = {
         "Data": (*FILES, *kind.data),
         "Model": (*MODEL, *kind.model),
-        "Training": (*TRAINING, *kind.training),
+        "Training": TRAINING,
         "Output": OUTPUT,
     }
     return {

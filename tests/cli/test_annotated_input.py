@@ -18,6 +18,7 @@ def test_the_words_of_tagged_sentences_are_rows(write):
     ("names", "expected", "unread"),
     [
         ("train.txt valid.txt test.txt", ["train.txt", "valid.txt", "test.txt"], ""),
+        (".DS_Store .only.tsv.swp only.tsv", ["only.tsv", None, None], ""),
         ("a-train.csv a-val.csv README", ["a-train.csv", "a-val.csv", None], ""),
         ("train-0-of-2.parquet train-1-of-2.parquet validation-0-of-1.parquet",
          ["train-0-of-2.parquet", "validation-0-of-1.parquet", None], "train-1-of-2.parquet"),

@@ -259,12 +259,6 @@ def test_wrong_options_are_refused(last_line, text, data, tmp_path, arguments, m
         last_line(make_pretraining_data, f"--vocabulary={data('plain')}", output, *arguments)
 
 
-@pytest.mark.parametrize("module", [make_pretraining_data, pretrain, train_vocabulary])
-def test_flags_that_must_be_given_are_named(module):
-    with pytest.raises(flags.IllegalFlagValueError, match="must have a value other than None"):
-        module.main([])
-
-
 def segment(sentence):
     return [sentence[:1], sentence[1:]]
 
