@@ -92,6 +92,17 @@ def compute(function, *inputs):
     return jax.jit(function)(*inputs)
 
 
+def assert_like(ours, plain, *inputs, atol=8e-6, value_atol=2e-6):
+    """Two functions have equal values and gradients.
+
+    Gradients are equal up to `atol` times their largest element, 70 roundings of float32.
+    """
+    assert_close(*(to_numpy(compute(f, *inputs)) for f in (ours, plain)), value_atol)
+    pairs = zip(gradients(ours, *inputs), gradients(plain, *inputs), strict=True)
+    for found, expected in pairs:
+        np.testing.assert_allclose(found, expected, rtol=0, atol=atol * np.abs(expected).max())
+
+
 def call(model, inputs, only_shapes=False, **options):
     """Calls a model, on JAX as one program; with `only_shapes` JAX does not compile it either."""
     if keras.backend.backend() != "jax":

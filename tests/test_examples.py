@@ -54,11 +54,6 @@ def example(monkeypatch, capsys, tmp_path):
     return run
 
 
-@pytest.fixture
-def preset(tmp_path):
-    return write_preset(tmp_path, num_layers=3)
-
-
 def write_preset(tmp_path, num_layers):
     """Writes a random checkpoint whose tokens are letters; returns its folder."""
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *string.ascii_lowercase]
@@ -95,7 +90,8 @@ def test_each_line_beside_another_library_is_run_by_its_page(library):
         assert ours in code, theirs
 
 
-def test_the_fine_tuning_playbook_runs_to_the_end(preset, monkeypatch, capsys):
+def test_the_fine_tuning_playbook_runs_to_the_end(tmp_path, monkeypatch, capsys):
+    preset = write_preset(tmp_path, num_layers=3)
     for name, value in {"PRESET": preset, "NUM_TRAIN": 16, "NUM_DEV": 8}.items():
         monkeypatch.setenv(name, str(value))
     runpy.run_path(str(ROOT / "docs" / "guides" / "fine_tuning_playbook.py"))

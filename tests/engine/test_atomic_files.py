@@ -67,11 +67,6 @@ def test_a_reader_sees_one_state_while_somebody_writes(tmp_path):
     assert read(None, folder) == {"new 3"}
 
 
-def test_reading_a_missing_folder_names_it(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nothing here"):
-        bert_keras.TextClassifier.from_preset(tmp_path / "nothing here")
-
-
 def test_a_link_stays_a_link_and_a_mode_stays_as_it_was(tmp_path):
     file, folder = tmp_path / "file", tmp_path / "folder"
     file.write_text("old")

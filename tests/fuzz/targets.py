@@ -3,7 +3,6 @@
 import functools
 import json
 import shutil
-from pathlib import Path
 from typing import NamedTuple
 
 import keras
@@ -79,7 +78,7 @@ def _write_torch(folder):
 
 def _read_torch(folder):
     for path in folder.glob("*.bin"):
-        _exhaust(read_torch(path).values())
+        list(read_torch(path).values())
 
 
 def _write_keras_hub(folder):
@@ -154,7 +153,7 @@ def _adapted():
 
 def _read_checked_files(folder):
     for path in folder.glob("*.safetensors"):
-        _exhaust(read_safetensors(path).values())
+        list(read_safetensors(path).values())
 
 
 def _file(name, text, read):
@@ -174,11 +173,6 @@ _SENTENCES = datasets.ClassificationTask(
     layouts=(datasets.Layout(("text",), "label"), datasets.Layout((0,), 1, num_fields=(2,))),
     labels=(("0", "no"), ("1", "yes")),
 )
-
-
-def _exhaust(rows):
-    for _ in rows:
-        pass
 
 
 TARGETS = {
@@ -208,7 +202,7 @@ TARGETS = {
     "csv": _file(
         "a.csv",
         'text,label\r\n"a, ""b""",0\r\nc,1\r\n',
-        lambda path: _exhaust(datasets.read_records(path)),
+        lambda path: list(datasets.read_records(path)),
     ),
     "tsv": _file("a.tsv", "a b\t0\nc\t1\n", lambda path: datasets.read_examples(path, _SENTENCES)),
     "json_lines": _file(
@@ -224,25 +218,21 @@ TARGETS = {
         json.dumps({"question": _CHOICES, "answerKey": "A"}) + "\n",
         datasets.read_multiple_choice,
     ),
-    "documents": _file("a.txt", "a b\n\nc\n", lambda path: _exhaust(corpora.read_documents(path))),
+    "documents": _file("a.txt", "a b\n\nc\n", lambda path: list(corpora.read_documents(path))),
     "command_json": _file(
         "a.jsonl",
         '{"text": "a", "pair": ["b"]}\n',
-        lambda path: _exhaust(read_rows(str(path), "jsonl", ("text", "pair"), has_list=True)),
+        lambda path: list(read_rows(str(path), "jsonl", ("text", "pair"), has_list=True)),
     ),
     "command_csv": _file(
         "a.csv",
         "text,pair\na,b\n",
-        lambda path: _exhaust(read_rows(str(path), "csv", ("text", "pair"))),
+        lambda path: list(read_rows(str(path), "csv", ("text", "pair"))),
     ),
 }
 
 
 def folder_of(path):
     """Returns the bytes of all files below a folder, by path."""
-    path = Path(path)
-    return {
-        str(found.relative_to(path)): found.read_bytes()
-        for found in sorted(path.rglob("*"))
-        if found.is_file()
-    }
+    files = [file for file in sorted(path.rglob("*")) if file.is_file()]
+    return {str(file.relative_to(path)): file.read_bytes() for file in files}

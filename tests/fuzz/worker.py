@@ -79,7 +79,8 @@ def outcome_of(error, folder):
     """Returns what is wrong with an error, or `None` if it is one of our own."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     is_ours = str(ROOT / "bert_keras") in last.filename and last.line.startswith("raise")
-    names = any(part in str(error) for part in (str(folder), *map(str, _names(folder))))
+    parts = (folder, *(path.name for path in folder.rglob("*")))
+    names = any(str(part) in str(error) for part in parts)
     if isinstance(error, (ValueError, TypeError, OSError)) and is_ours and names:
         return None
     if isinstance(error, FileNotFoundError) and names:
@@ -90,10 +91,6 @@ def outcome_of(error, folder):
     where = f"{pathlib.Path(where.filename).name}:{where.name}"
     kind = "names no file: " if is_ours else ""
     return f"{kind}{type(error).__name__} at {where}: {str(error)[:160]!r}"
-
-
-def _names(folder):
-    return [path.name for path in folder.rglob("*")] if folder.is_dir() else []
 
 
 def once(target, files, guard, work):

@@ -5,7 +5,7 @@ import functools
 import keras
 import numpy as np
 import pytest
-from checks import assert_close, to_numpy
+from checks import assert_close, assert_like, to_numpy
 from keras import ops
 
 from bert_keras.engine import kernels
@@ -41,7 +41,7 @@ def formula(query, key, value, bias=0.0, mask=None, kept=None, scale=SCALE):
 @pytest.mark.parametrize("is_fused", [True, False])
 @pytest.mark.parametrize("options", [{}, {"training": True}, {"return_attentions": True}])
 def test_bias_and_scale_have_the_values_and_gradients_of_the_formula(
-    options, is_fused, monkeypatch, assert_like
+    options, is_fused, monkeypatch
 ):
     monkeypatch.setattr(kernels, "has_fused_attention", lambda *_: is_fused)
     mask = make_mask((4, 7))
@@ -67,9 +67,7 @@ def test_jax_has_a_mask_for_each_query_as_cudnn_needs(monkeypatch):
 
 
 @pytest.mark.parametrize(("lengths", "scale"), [(None, None), ((4, 7), SCALE), ((4, 0), SCALE)])
-def test_dropout_has_the_values_and_gradients_of_the_formula(
-    lengths, scale, assert_like, monkeypatch
-):
+def test_dropout_has_the_values_and_gradients_of_the_formula(lengths, scale, monkeypatch):
     """With a bias and a scale, and without both."""
     inputs = arrays() if scale else arrays()[:3]
     mask = make_mask(lengths) if lengths else None

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 import scipy.special
-from checks import assert_close, gradients, to_numpy
+from checks import assert_close, assert_like, gradients, to_numpy
 from keras import ops
 
 import bert_keras
@@ -33,7 +33,7 @@ def exact_gelu_tanh(x):
 
 @pytest.mark.each_backend
 @pytest.mark.parametrize(("function", "exact"), [(gelu, exact_gelu), (gelu_tanh, exact_gelu_tanh)])
-def test_gelu_has_the_values_and_slopes_of_its_formula(function, exact, assert_like):
+def test_gelu_has_the_values_and_slopes_of_its_formula(function, exact):
     x = np.concatenate([np.linspace(-15, 15, 601), [0.0, 1e-8, -1e-8]]).astype("float32")
     assert_like(function, lambda x: ops.gelu(x, approximate=function is gelu_tanh), x)
     (slope,) = gradients(lambda x: ops.sqrt(function(x) + 10.0), x)  # The sum of g(x) + 10.
@@ -50,9 +50,7 @@ def test_gelu_has_the_values_and_slopes_of_its_formula(function, exact, assert_l
         (False, False),
     ],
 )
-def test_the_norm_has_the_values_and_gradients_of_keras_s(
-    center, is_on_a_gpu, assert_like, monkeypatch
-):
+def test_the_norm_has_the_values_and_gradients_of_keras_s(center, is_on_a_gpu, monkeypatch):
     monkeypatch.setattr(kernels, "has_accelerator", lambda: is_on_a_gpu)
     x = GENERATOR.standard_normal((3, 5, 16)).astype("float32") * 3 + 1
     x[0, 0] = 0.0  # No variance.
@@ -91,7 +89,7 @@ def test_half_precision_has_gradients_of_its_dtype(dtype):
 @pytest.mark.parametrize(
     "activation", [pytest.param("gelu", marks=pytest.mark.each_backend), "gelu_tanh", "relu"]
 )
-def test_feed_forward_has_the_gradients_of_its_formula(activation, assert_like):
+def test_feed_forward_has_the_gradients_of_its_formula(activation):
     layer = FeedForward(12, 8, activation=activation)
     layer.build((None, None, 8))
     x = GENERATOR.standard_normal((2, 3, 8)).astype("float32")
