@@ -2,13 +2,10 @@ import numpy as np
 import pytest
 
 from bert_keras.answers.classes import (
-    ChoiceAnswerer,
-    NextSentenceAnswerer,
     check_threshold,
     class_answers,
 )
 from bert_keras.answers.probabilities import log_softmax, sigmoid, softmax
-from bert_keras.preprocessing.collate import Rows
 
 LOGITS = np.array([[0.0, 2.0, 2.0], [3.0, -1.0, 0.0]], "float32")
 NAMES = ["a", "b", "c"]
@@ -59,13 +56,3 @@ def test_a_label_counts_from_its_own_threshold():
 def test_other_thresholds_are_refused(threshold, message):
     with pytest.raises(ValueError, match=message):
         check_threshold(threshold, NAMES)
-
-
-def test_choices_and_next_sentences_come_with_their_probability():
-    batches = [(np.array([0]), LOGITS[1:2])]
-    [answer] = ChoiceAnswerer({}, None).answer(Rows([1]), batches, ["a"], [["x", "y", "z"]])
-    assert (answer["choice"], answer["index"]) == ("x", 0)
-    np.testing.assert_allclose(answer["probabilities"], softmax(LOGITS[1]))
-    first, second = NextSentenceAnswerer({}, None).answers(LOGITS[:, :2])
-    assert (first["is_next"], second["is_next"]) == (False, True)
-    assert second["probability"] == pytest.approx(1 / (1 + np.exp(-4.0)))

@@ -185,6 +185,8 @@ def test_texts_are_ranked_by_a_reranker_before_other_classifiers(tasks, post):
         order = [x["index"] for x in found]
         assert order == np.argsort(-logits).tolist()
         close([x["score"] for x in found], expected[order])
+    found = post("/rerank", return_text=True, **body)
+    assert [x["text"] for x in found] == [body["texts"][n] for n in order]
     assert (
         "texts: Input should be a valid list" in post("/rerank", 422, query="a", texts="b")["error"]
     )
