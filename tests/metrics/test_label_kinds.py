@@ -111,7 +111,11 @@ def of_yes_or_no(function, three=True):
 
 
 def of_scores(function):
-    return {"score": function, "scores": function}
+    return dict.fromkeys(("score", "scores"), lambda d: function(d.y, d.z))
+
+
+def on(function, predictions="pred"):
+    return lambda d: function(d.true, getattr(d, predictions))
 
 
 def counts(which):
@@ -132,10 +136,9 @@ def curve(d, least, swap):
     return best(*((recall, precision) if swap else (precision, recall)), least)
 
 
-def poisson(d):
-    return sk.mean_poisson_deviance(d.y.ravel(), d.z.ravel()) / 2 + np.mean(
-        d.y - scipy.special.xlogy(d.y, d.y)
-    )
+def poisson(y, z):
+    deviance = sk.mean_poisson_deviance(y.ravel(), z.ravel())
+    return deviance / 2 + np.mean(y - scipy.special.xlogy(y, y))
 
 
 def accuracy(d):
@@ -183,6 +186,11 @@ def at_threshold(function, threshold):
     return lambda d: function(d.true, d.shares > threshold)
 
 
+NEVER = (km.CategoricalHinge, km.BinaryIoU, km.Hinge, km.SquaredHinge, km.CosineSimilarity)
+NEVER += (km.PearsonCorrelation, km.ConcordanceCorrelation, km.KLDivergence)
+NEVER += (km.Mean, km.Sum, km.Metric)
+OF_LOGITS = (km.SparseCategoricalCrossentropy, km.CategoricalCrossentropy)
+OF_LOGITS += (km.BinaryCrossentropy, km.AUC)
 # A metric, and scikit-learn's score for each kind of labels that it fits. `compile` refuses others.
 EXPECTED = [
     (lambda n: km.Accuracy(), of_classes(accuracy)),
@@ -191,10 +199,7 @@ EXPECTED = [
     (lambda n: km.SparseTopKCategoricalAccuracy(min(2, n)), of_classes(top_2)),
     (lambda n: km.TopKCategoricalAccuracy(min(2, n)), of_classes(top_2)),
     (lambda n: km.SparseCategoricalCrossentropy(), of_classes(log_loss)),
-    (lambda n: km.SparseCategoricalCrossentropy(from_logits=True), {}),
     (lambda n: km.CategoricalCrossentropy(), of_classes(log_loss)),
-    (lambda n: km.CategoricalCrossentropy(from_logits=True), {}),
-    (lambda n: km.CategoricalHinge(), {}),
     (lambda n: km.F1Score(), of_classes(f_score(None))),
     (lambda n: km.F1Score("macro"), of_classes(f_score("macro"))),
     (lambda n: km.F1Score("macro", threshold=0.5), of_yes_or_no(beyond_half)),
@@ -204,23 +209,12 @@ EXPECTED = [
     (lambda n: km.MeanIoU(n), {}),
     (lambda n: km.OneHotIoU(max(n, 2), [1]), {}),
     (lambda n: km.OneHotMeanIoU(n), {}),
-    (
-        lambda n: km.BinaryAccuracy(),
-        of_yes_or_no(lambda d: sk.accuracy_score(d.true, d.pred), False),
-    ),
+    (lambda n: km.BinaryAccuracy(), of_yes_or_no(on(sk.accuracy_score), False)),
     (lambda n: km.BinaryAccuracy(threshold=0.0), {}),
-    (
-        lambda n: km.BinaryCrossentropy(),
-        of_yes_or_no(lambda d: sk.log_loss(d.true, d.shares), False),
-    ),
-    (lambda n: km.BinaryCrossentropy(from_logits=True), {}),
-    (lambda n: km.BinaryIoU(), {}),
-    (lambda n: km.Hinge(), {}),
-    (lambda n: km.SquaredHinge(), {}),
-    (lambda n: km.AUC(), of_yes_or_no(lambda d: sk.roc_auc_score(d.true, d.shares))),
+    (lambda n: km.BinaryCrossentropy(), of_yes_or_no(on(sk.log_loss, "shares"), False)),
+    (lambda n: km.AUC(), of_yes_or_no(on(sk.roc_auc_score, "shares"))),
     (lambda n: km.AUC(multi_label=True), of_yes_or_no(auc("macro"))),
-    (lambda n: km.AUC(from_logits=True), {}),
-    (lambda n: km.Precision(), of_yes_or_no(lambda d: sk.precision_score(d.true, d.pred))),
+    (lambda n: km.Precision(), of_yes_or_no(on(sk.precision_score))),
     (lambda n: km.Precision(class_id=0), of_yes_or_no(of_class(sk.precision_score, 0))),
     (lambda n: km.Precision(thresholds=0.6), of_yes_or_no(at_threshold(sk.precision_score, 0.6))),
     (lambda n: km.Precision(thresholds=0), {}),
@@ -232,7 +226,7 @@ EXPECTED = [
             )
         ),
     ),
-    (lambda n: km.Recall(), of_yes_or_no(lambda d: sk.recall_score(d.true, d.pred))),
+    (lambda n: km.Recall(), of_yes_or_no(on(sk.recall_score))),
     (lambda n: km.Recall(class_id=1), of_yes_or_no(of_class(sk.recall_score, 1))),
     (lambda n: km.TrueNegatives(), counts(0)),
     (lambda n: km.FalsePositives(), counts(1)),
@@ -242,36 +236,28 @@ EXPECTED = [
     (lambda n: km.SpecificityAtSensitivity(0.8), of_yes_or_no(lambda d: roc(d, 0.8, True))),
     (lambda n: km.PrecisionAtRecall(0.8), of_yes_or_no(lambda d: curve(d, 0.8, False))),
     (lambda n: km.RecallAtPrecision(0.8), of_yes_or_no(lambda d: curve(d, 0.8, True))),
-    (lambda n: km.MeanSquaredError(), of_scores(lambda d: sk.mean_squared_error(d.y, d.z))),
+    (lambda n: km.MeanSquaredError(), of_scores(sk.mean_squared_error)),
     (
         lambda n: km.RootMeanSquaredError(),
-        of_scores(lambda d: sk.mean_squared_error(d.y, d.z) ** 0.5),
+        of_scores(lambda y, z: sk.mean_squared_error(y, z) ** 0.5),
     ),
-    (lambda n: km.MeanAbsoluteError(), of_scores(lambda d: sk.mean_absolute_error(d.y, d.z))),
+    (lambda n: km.MeanAbsoluteError(), of_scores(sk.mean_absolute_error)),
     (
         lambda n: km.MeanAbsolutePercentageError(),
-        of_scores(lambda d: 100 * sk.mean_absolute_percentage_error(d.y, d.z)),
+        of_scores(lambda y, z: 100 * sk.mean_absolute_percentage_error(y, z)),
     ),
-    (
-        lambda n: km.MeanSquaredLogarithmicError(),
-        of_scores(lambda d: sk.mean_squared_log_error(d.y, d.z)),
-    ),
-    (lambda n: km.LogCoshError(), of_scores(lambda d: np.log(np.cosh(d.z - d.y)).mean())),
+    (lambda n: km.MeanSquaredLogarithmicError(), of_scores(sk.mean_squared_log_error)),
+    (lambda n: km.LogCoshError(), of_scores(lambda y, z: np.log(np.cosh(z - y)).mean())),
     (lambda n: km.Poisson(), of_scores(poisson)),
-    (lambda n: km.R2Score(), of_scores(lambda d: sk.r2_score(d.y, d.z))),
-    (lambda n: km.CosineSimilarity(), {}),
-    (lambda n: km.PearsonCorrelation(), {}),
-    (lambda n: km.ConcordanceCorrelation(), {}),
-    (lambda n: km.KLDivergence(), {}),
-    (lambda n: km.Mean(), {}),
-    (lambda n: km.Sum(), {}),
-    (lambda n: km.Metric(), {}),
+    (lambda n: km.R2Score(), of_scores(sk.r2_score)),
     (
         lambda n: km.MeanMetricWrapper(km.binary_accuracy),
-        of_yes_or_no(lambda d: sk.accuracy_score(d.true, d.pred), False),
+        of_yes_or_no(on(sk.accuracy_score), False),
     ),
     (lambda n: km.MeanMetricWrapper(km.top_k_categorical_accuracy, k=min(2, n)), of_classes(top_2)),
-    (lambda n: km.huber, of_scores(lambda d: scipy.special.huber(1, d.z - d.y).mean())),
+    (lambda n: km.huber, of_scores(lambda y, z: scipy.special.huber(1, z - y).mean())),
+    *((lambda n, make=make: make(), {}) for make in NEVER),
+    *((lambda n, make=make: make(from_logits=True), {}) for make in OF_LOGITS),
 ]
 REFUSED = "does not fit these labels: .* (Use|Leave)|not a metric of labels"
 KINDS = [*((kind, False) for kind in SIZES), ("two", True), ("three", True)]
