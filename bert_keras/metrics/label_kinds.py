@@ -122,7 +122,7 @@ class LabelKind:
         if isinstance(metric, Adapted):
             return metric
         metric, known = _resolved(metric, self), None
-        function = getattr(metric, "_fn", None) if _is_function(metric) else None
+        function = metric._fn if type(metric) is metrics.MeanMetricWrapper else None
         reads, config = getattr(metric, "reads", getattr(function, "reads", None)), {}
         if reads is not None:
             self._check_forms(type(metric).__name__ if function is None else metric.name, reads)
@@ -304,10 +304,6 @@ def _resolved(metric, kind):
     if name is not None:
         metric.name = name
     return metric
-
-
-def _is_function(metric):
-    return type(metric) is metrics.MeanMetricWrapper
 
 
 def _known(metric, function):

@@ -84,15 +84,15 @@ class Served:
         with refusing("inputs: "):
             return prompt_text(name, prompts, default)
 
-    def num_tokens(self, texts, prompt=None):
-        """Returns how many tokens of texts are read, those of the prompt and special ones included.
+    def num_tokens(self, rows, prompt=None):
+        """Returns how many tokens of rows of one text are read, special ones and prompt included.
 
         Raises:
             HTTPException: see `prompt`.
         """
         before, tokenizer = self.prompt(prompt), self.model.tokenizer
-        rows = tokenizer.encode([before + text for text in texts])
-        return sum(min(self.max_length, len(row.ids)) for row in rows)
+        encodings = tokenizer.encode([before + text for (text,) in rows])
+        return sum(min(self.max_length, len(x.ids)) for x in encodings)
 
     def check_whole(self, rows, prompt=None):
         """Raises `HTTPException`, 413, if a row has more tokens than the model reads."""

@@ -6,7 +6,7 @@ import base64
 from fastapi import APIRouter, Request
 
 from bert_keras.serving.forms import shortened
-from bert_keras.serving.rows import Body, Texts, check, check_num_rows
+from bert_keras.serving.rows import Body, Texts, check, check_num_rows, rows_of
 from bert_keras.serving.server import as_json
 
 
@@ -40,12 +40,11 @@ def router(server):
     @routes.post("/embeddings", summary="A vector of each text, of length 1")
     async def embeddings(request: Request, body: Embeddings):
         served = server.find(body.model, "embed")
-        texts = [body.input] if isinstance(body.input, str) else body.input
+        rows, prompt = rows_of(body.input), body.prompt_name
         is_known = body.encoding_format in ("float", "base64")
         check(is_known, "encoding_format: `float` or `base64` is needed.")
-        check_num_rows(texts, server.settings)
-        rows, prompt = [(x,) for x in texts], body.prompt_name
-        num_tokens = await asyncio.to_thread(served.num_tokens, texts, prompt)
+        check_num_rows(rows, server.settings)
+        num_tokens = await asyncio.to_thread(served.num_tokens, rows, prompt)
         vectors = await server.ask(request, served, "embed", rows, prompt=prompt)
         vectors = shortened(vectors, True, body.dimensions).astype("<f4")
         is_plain = body.encoding_format == "float"

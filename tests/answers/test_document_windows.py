@@ -50,20 +50,3 @@ def test_documents_do_not_affect_one_another():
     for document, length in enumerate(lengths):
         own = together.documents == document
         assert together.starts[own].tolist() == starts_of(length, 3, "head_tail")
-
-
-def test_windows_but_the_last_are_those_of_transformers(tmp_path):
-    transformers = pytest.importorskip("transformers")
-    words = [f"w{number}" for number in range(23)]
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]
-    (tmp_path / "vocab.txt").write_text("\n".join(vocabulary))
-    tokenizer = transformers.BertTokenizerFast(str(tmp_path / "vocab.txt"))
-    rows = tokenizer(
-        " ".join(words), max_length=8, stride=2, truncation=True, return_overflowing_tokens=True
-    )["input_ids"]
-    windows = document_windows([len(words)], 6, 4, 99)
-    expected = [[token - 5 for token in row[1:-1]] for row in rows]
-    ours = [list(range(s, s + n)) for s, n in zip(windows.starts, windows.lengths, strict=True)]
-    assert len(ours) == len(expected) > 3
-    assert ours[:-1] == expected[:-1]
-    assert ours[-1] == list(range(17, 23)) and ours[-1][-len(expected[-1]) :] == expected[-1]

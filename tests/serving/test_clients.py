@@ -1,5 +1,6 @@
 """Answers are those that clients expect: transformers' pipelines, text-embeddings-inference."""
 
+import contextlib
 import json
 
 import httpx
@@ -66,8 +67,9 @@ def address(tasks):
         yield address
 
 
-@pytest.fixture(scope="module")
-def post(address):
+@contextlib.contextmanager
+def posting(address):
+    """Yields a function that returns the answer to a body, which has the expected status."""
     with httpx.Client(base_url=address, timeout=60) as session:
 
         def post(path, status=200, **body):
@@ -75,6 +77,12 @@ def post(address):
             assert response.status_code == status, response.text
             return response.json()
 
+        yield post
+
+
+@pytest.fixture(scope="module")
+def post(address):
+    with posting(address) as post:
         yield post
 
 
@@ -224,13 +232,7 @@ def test_sparse_and_multi_vector_embedders_are_served(tmp_path):
     for name, task in published.items():
         task.save_to_preset(tmp_path / name)
         tasks[name] = serve.loaded(str(tmp_path / name), "keras")
-    with serving(tasks) as address, httpx.Client(base_url=address, timeout=60) as session:
-
-        def post(path, status=200, **body):
-            response = session.post(path, json=body)
-            assert response.status_code == status, response.text
-            return response.json()
-
+    with serving(tasks) as address, posting(address) as post:
         for prompt in (None, "query"):
             found = post("/embed_sparse", inputs=texts, prompt_name=prompt)
             rows = tasks["sparse"].embed(texts, prompt)
