@@ -63,12 +63,6 @@ def check_number(name, value, least=0.0, below=math.inf, above=-math.inf, advice
     raise ValueError(_message(name, f"a finite number {limits}", value, advice))
 
 
-def check_rates(**rates):
-    """Raises `ValueError` unless every rate is a number from 0 to below 1."""
-    for name, rate in rates.items():
-        check_number(name, rate, below=1.0)
-
-
 def check_choice(name, value, choices, advice=""):
     """Returns `value`; raises `ValueError` unless it is one of `choices`."""
     for choice in choices:

@@ -7,7 +7,7 @@ from typing import Any, Self
 import keras
 from keras import ops
 
-from bert_keras.checks import check_bool, check_int, check_number, check_rates
+from bert_keras.checks import check_bool, check_int, check_number
 from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS, check_arrays, check_length
 from bert_keras.layers.initializer import build_parts
 from bert_keras.layers.pooler import Pooler
@@ -253,7 +253,7 @@ def _checked(name, value, default):
     if name in _SIZES:
         return check_int(name, value, *_SIZES[name])
     if name in ("dropout", "attention_dropout", "embedding_dropout"):
-        check_rates(**{name: value})
+        check_number(name, value, below=1.0)
     elif name in ("layer_norm_epsilon", "initializer_range"):
         check_number(name, value)
     elif isinstance(default, bool):

@@ -83,8 +83,7 @@ class FewShotClassifier(TextClassifier):
         temperature: float = 1.0,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
-        kwargs |= {"label_names": label_names, "pooling": pooling}
-        kwargs["temperature"] = temperature
+        kwargs |= {"label_names": label_names, "pooling": pooling, "temperature": temperature}
         super().__init__(backbone, num_classes, preprocessor, **self.decided_arguments, **kwargs)
 
     def fit(

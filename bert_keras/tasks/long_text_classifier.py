@@ -104,8 +104,7 @@ class LongTextClassifier(TextClassifier):
         self.num_windows = check_int("num_windows", num_windows, 1, _MOST_WINDOWS)
         self.stride = None if stride is None else check_int("stride", stride, 1, _MOST_WINDOWS)
         check_choice("pooling", pooling, (None, *POOLINGS))
-        kwargs |= {"label_names": label_names, "pooling": pooling}
-        kwargs["temperature"] = temperature
+        kwargs |= {"label_names": label_names, "pooling": pooling, "temperature": temperature}
         super().__init__(backbone, num_classes, preprocessor, dropout, problem_type, **kwargs)
 
     def make_head(self):

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from bert_keras import distribution
-from bert_keras.checks import check_number, check_rates
+from bert_keras.checks import check_number
 from bert_keras.engine import kernels
 
 
@@ -36,8 +36,7 @@ class SmoothedLoss(WeightedLoss):
 
     def __init__(self, label_smoothing: float = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        check_rates(label_smoothing=label_smoothing)
-        self.label_smoothing = label_smoothing
+        self.label_smoothing = check_number("label_smoothing", label_smoothing, below=1.0)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")

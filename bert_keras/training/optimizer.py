@@ -11,7 +11,7 @@ import keras
 from keras import ops
 
 from bert_keras import distribution
-from bert_keras.checks import check_int, check_number, check_rates
+from bert_keras.checks import check_int, check_number
 from bert_keras.engine import fused_steps as fused
 from bert_keras.engine.accumulation import own_variables
 from bert_keras.engine.keras_internals import schedule_of, values
@@ -108,8 +108,9 @@ class AdamW(keras.optimizers.Optimizer):
         super().__init__(
             learning_rate, weight_decay=weight_decay, global_clipnorm=global_clipnorm, **kwargs
         )
-        check_rates(beta_1=beta_1, beta_2=beta_2)
-        check_number("epsilon", epsilon)
+        self.beta_1 = check_number("beta_1", beta_1, below=1.0)
+        self.beta_2 = check_number("beta_2", beta_2, below=1.0)
+        self.epsilon = check_number("epsilon", epsilon)
         for name in ("weight_decay", "clipnorm", "clipvalue", "global_clipnorm", "ema_momentum"):
             if getattr(self, name, None) is not None:
                 check_number(name, getattr(self, name))
@@ -120,9 +121,6 @@ class AdamW(keras.optimizers.Optimizer):
                 "`ema_overwrite_frequency` counts batches, of which `gradient_accumulation_steps` "
                 "makes one update. Received both. Set only one."
             )
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
         self.bias_correction = bias_correction
         self._undecayed = tuple(exclude_from_weight_decay)
         self._multipliers = tuple(map(tuple, learning_rate_multipliers))
