@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import json
 import lzma
 import pickle
 import warnings
@@ -185,9 +186,31 @@ def test_each_row_of_a_file_without_labels_is_answered_if_labels_may_lack(
         read_texts(path, [text], label, label_names)
 
 
+def test_labels_that_occur_are_the_classes(write, capsys):
+    found = read_texts(write("t.csv", '"a\nb",yes\nc,no\nd,maybe\n'), ["-2"], "-1")
+    assert found.label_names == ("maybe", "no", "yes") and found.labels.tolist() == [2, 1, 0]
+    found = read_texts(write("t.tsv", "text\tlabel\na\t1.5\nb\t2.5\n"), ["text"], "label")
+    assert found.label_names == ("1.5", "2.5")
+    few = write("few.csv", "text,label\n" + "".join(f"a{n},class {n}\n" for n in range(77)))
+    assert len(read_texts(few, ["text"], "label").label_names) == 77
+    assert "77 labels in 77 rows, such as ['class 0'" in capsys.readouterr().out
+    read_texts(few, ["text"], "label", [f"class {n}" for n in range(150)])
+    assert not capsys.readouterr().out
+
+
 WESTERN = "text,label\ncafé,yes\n".encode("cp1252")
 CHINESE = "text,label\n酒店不错,yes\n".encode("gb18030")
 LISTS = [{"text": "a", "label": ["x", "y"]}]
+NO_LIST = json.dumps({"rows": ROWS}, indent=1)
+ABSENT = r"no column 'text'.*'id.*label_column.*separator"
+
+
+def columns(text, label, **options):
+    return {"text_columns": [text], "label_column": label, **options}
+
+
+def scores(highest=9.0):
+    return columns("0", "1", problem_type="regression", score_range=(0.0, highest))
 
 
 @pytest.mark.parametrize(
@@ -216,13 +239,29 @@ LISTS = [{"text": "a", "label": ["x", "y"]}]
         ("a.csv", "text,x\na,1\n", {"label_column": ["x", "y"], **MULTI}, "no column 'y'"),
         ("a.csv", 'text,label\na,"[0, 1]"\n', {"label_names": ("x",), **MULTI}, "must have 1, one"),
         ("a.csv", "text,label\na,-1\nb,-1\n", {}, "line 2: at least one row must have a label"),
+        ("t.csv", '"a\nb",yes\nd,x\n', columns("-2", "-1", label_names=["yes"]),
+         r"t\.csv, line 3: .* 'x'"),
+        ("s.tsv", "a\t1\nb\t6\n", scores(5.0), "line 2: .* from 0.0 to 5"),
+        ("s.tsv", "a\t1\nb\tfar\n", scores(), "line 2: .* from 0.0 to 9"),
+        ("s.tsv", "a\t1\nb\t1_0\n", scores(), "line 2: .* number.*'1_0'"),
+        ("t.tsv", "text\nx\n", {"label_column": "text"}, r"different .*\['text', 'text'\]"),
+        ("t.tsv", "text\tlabel\na\t\nb\t\n", {}, r"t\.tsv, line 2: .*''"),
+        ("t.tsv", "text\tlabel\na\tx\nb\tx\n", {}, r"two classes .* \('x',\)"),
+        ("t.csv", 'a,"y, n"\n', columns("0", "1", label_names=["n"], **MULTI),
+         r"line 1: .*\['n'\]\. .* 'y'"),
+        ("t.csv", "a,\nb,\n", columns("0", "1", **MULTI), r"t\.csv must have labels"),
+        ("a.csv", "id;b,c\n1;2,3\n", {}, ABSENT),
+        ("a.jsonl", ROWS, {}, ABSENT),
+        ("b.json", NO_LIST, columns("review", "stars"), "b.json: there must be a list .*'rows'"),
+        ("p.parquet", "text", {}, r"p\.parquet.*footer"),
+        ("a.jsonl", ROWS, columns("review", "stars", separator=";"), "has no delimiter"),
     ],
 )  # fmt: skip
 def test_wrong_neighbours_are_refused_by_line_with_what_helps(
     write, name, content, options, message
 ):
     with pytest.raises(ValueError, match=rf"(?s){message}"):
-        read_texts(write(name, content), ["text"], **{"label_column": "label", **options})
+        read_texts(write(name, content), **{**columns("text", "label"), **options})
 
 
 @pytest.mark.parametrize(

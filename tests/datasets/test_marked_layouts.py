@@ -81,6 +81,19 @@ TAGGED = [
 ]  # fmt: skip
 
 
+def _label_studio(*annotations):
+    return [{"id": 1, "data": {"text": "Ada lives in Rome"}, "annotations": [*annotations]}]
+
+
+_FOUND = {
+    "result": [
+        {"type": "labels", "value": {"start": 0, "end": 3, "labels": ["PER"]}},
+        {"type": "labels", "value": {"start": 13, "end": 17, "labels": ["LOC"]}},
+    ]
+}
+_TEXT = "Ada lives in Rome"
+
+
 def cells(text):
     return [row.split(" ") for row in text.split("|")]
 
@@ -145,6 +158,7 @@ def test_rows_without_a_sentences_number_continue_it(write):
 
 
 PARTS_OF_SPEECH = "".join(f"{'NOUN' if n % 2 else 'VERB'}\tword{n}\n" for n in range(30))
+TAGS_LIKE_WORDS = "".join(f"word{n} tag{n}\n" for n in range(30))
 NO_TAGS = [{"tokens": ["a", "b"], "ner_tags": ["O"]}]
 
 
@@ -177,9 +191,14 @@ NO_TAGS = [{"tokens": ["a", "b"], "ner_tags": ["O"]}]
         ("a.csv", CELLS.replace("', '", "' '"), "line 2: a list in a cell must be written as"),
         ("a.csv", CELLS.splitlines()[0] + "\n", r"must hold rows\. Received: none"),
         ("a.csv", CELLS.replace("POS", "Tag"), "more than one column 'Tag'"),
+        ("a.ann", "T1\tPER 0 3;13 17\tAda Rome\n", "line 1: an entity must be one stretch"),
+        ("a.ann", "T1\tPER 0 99\tAda\n", "line 1: an entity must be one stretch"),
+        ("a", TAGS_LIKE_WORDS, "must be a column of tags.*tag0"),
+        ("a.jsonl", _label_studio(_FOUND, _FOUND), "must have one annotation"),
     ],
 )
 def test_tagged_words_in_doubt_are_refused_by_place_with_a_remedy(write, name, content, message):
+    write("a.txt", _TEXT)  # Beside brat's file.
     with pytest.raises(ValueError, match=rf"{name}.*{message}"):
         read_conll(write(name, content_of(content)))
 
@@ -329,19 +348,8 @@ def test_each_layout_of_choices_is_read(write, name, content, expected):
     assert [(context, "|".join(options), label) for context, options, label in rows] == expected
 
 
-def _label_studio(*annotations):
-    return [{"id": 1, "data": {"text": "Ada lives in Rome"}, "annotations": [*annotations]}]
-
-
-_FOUND = {
-    "result": [
-        {"type": "labels", "value": {"start": 0, "end": 3, "labels": ["PER"]}},
-        {"type": "labels", "value": {"start": 13, "end": 17, "labels": ["LOC"]}},
-    ]
-}
 _CHOICE = {"result": [{"from_name": "topic", "value": {"choices": ["travel"]}}]}
 _SPANS = [{"start": 0, "end": 3, "label": "PER"}, {"start": 13, "end": 17, "label": "LOC"}]
-_TEXT = "Ada lives in Rome"
 _PAIR = [_TEXT, {"entities": [[0, 3, "PER"], [13, 17, "LOC"]]}]
 
 
@@ -396,23 +404,3 @@ def test_entities_of_brat_are_read_from_the_text_beside_them(write):
     assert found.words == [["Ada", "Love", "lace", "lives", "."], ["In", "Rome", "."]]
     assert found.tags == [["B-PER", "I-PER", "I-PER", "O", "O"], ["O", "B-LOC", "O"]]
     assert is_tagged(path) and str(tag_layout(path)) == "texts in 'text', spans in 'spans'"
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.ann", "T1\tPER 0 3;13 17\tAda Rome\n", "line 1: an entity must be one stretch"),
-        ("a.ann", "T1\tPER 0 99\tAda\n", "line 1: an entity must be one stretch"),
-        (
-            "a.txt",
-            "".join(f"word{n} tag{n}\n" for n in range(30)),
-            "must be a column of tags.*tag0",
-        ),
-        ("a.json", json.dumps(_label_studio(_FOUND, _FOUND)), "must have one annotation"),
-    ],
-)
-def test_files_without_tags_to_learn_are_refused(write, name, content, message):
-    if name.endswith(".ann"):
-        write("a.txt", _TEXT)
-    with pytest.raises(ValueError, match=message):
-        read_conll(write(name, content))
