@@ -172,7 +172,9 @@ def load_glue(task: str | None, data_dir: Path, split: str) -> LabelledTexts:
     """
     task = get_glue_task(detect_glue_task(data_dir) if task is None else task)
     check_choice("split", split, task.files)
-    path = _find_file(data_dir, task.files[split])
+    names = [f"{name}{suffix}" for name in task.files[split] for suffix in ("", ".gz")]
+    paths = [os.path.join(data_dir, *name.split("/")) for name in names]
+    path = next(filter(os.path.isfile, paths), None)
     if path is None:
         raise FileNotFoundError(
             f"The split {split!r} is in {' or '.join(task.files[split])}, and {data_dir} holds no "
@@ -214,15 +216,6 @@ def detect_glue_task(data_dir: Path) -> str:
         f"The name of {data_dir} is none of {list(GLUE_TASKS)}. Name the `task` (--dataset) if it "
         "is one of them; `read_texts` reads files of other kinds."
     )
-
-
-def _find_file(data_dir, names):
-    for name in names:
-        for suffix in ("", ".gz"):
-            path = os.path.join(data_dir, *name.split("/")) + suffix
-            if os.path.isfile(path):
-                return path
-    return None
 
 
 def _known_name(name):
