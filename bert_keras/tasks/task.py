@@ -499,14 +499,7 @@ class Task(AdaptedTask, BuiltModel):
             size = batch_size if validation_batch_size is None else validation_batch_size
             arguments["validation_data"] = self._evaluation_arguments(held_out, size)["x"]
         epochs, callbacks, note = self.recipe.begin(
-            self,
-            data,
-            batches,
-            epochs,
-            initial_epoch=initial_epoch,
-            steps_per_epoch=steps_per_epoch,
-            bucket_window=bucket_window,
-            callbacks=callbacks,
+            self, data, batches, epochs, initial_epoch, steps_per_epoch, bucket_window, callbacks
         )
         for line in filter(None, (names, note)):
             if verbose and keras.config.is_interactive_logging_enabled():
