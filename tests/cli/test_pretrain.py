@@ -248,6 +248,7 @@ def test_the_folder_of_a_vocabulary_is_made_before_training(last_line, tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ([], "--input must have a value"),
         (["--input=x", "--output_dir="], "must be in files"),
         (["--input=TEXT", "--word_segmenter=jieba"], "must be module:function. Received: 'jieba'"),
     ],
@@ -255,7 +256,7 @@ def test_the_folder_of_a_vocabulary_is_made_before_training(last_line, tmp_path)
 def test_wrong_options_are_refused(last_line, text, data, tmp_path, arguments, message):
     arguments = [argument.replace("TEXT", str(text)) for argument in arguments]
     output = f"--output_dir={tmp_path / 'x'}"
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
+    with pytest.raises((ValueError, FileNotFoundError, flags.Error), match=message):
         last_line(make_pretraining_data, f"--vocabulary={data('plain')}", output, *arguments)
 
 
