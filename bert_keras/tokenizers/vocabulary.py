@@ -5,7 +5,7 @@ import pathlib
 import re
 from collections.abc import Iterable, Mapping, Set
 
-from bert_keras.checks import as_texts, check_exists, check_not_empty, raise_at_first
+from bert_keras.checks import as_texts, check_not_empty, raise_at_first
 from bert_keras.engine.atomic_files import reading, write_text
 from bert_keras.types import Path
 
@@ -27,12 +27,14 @@ def read_vocabulary(path: Path) -> list[str]:
         A list of str; the index is the id.
 
     Raises:
-        FileNotFoundError: there is no such file, or it is a folder.
-        ValueError: the file is empty or not UTF-8.
+        FileNotFoundError: there is no such file.
+        ValueError: the file is empty or not UTF-8, or it is a folder.
     """
-    advice = "Read a folder with `Tokenizer.from_preset(folder)`."
-    rule = "A vocabulary must be a list, or a file such as vocab.txt"  # A pipe never ends.
-    check_exists(path, rule, advice, exists=os.path.isfile)
+    if os.path.exists(path) and not os.path.isfile(path):  # A pipe, for example, never ends.
+        raise ValueError(
+            "A vocabulary must be a list or an ordinary file, such as vocab.txt. Received: "
+            f"{os.fspath(path)}. Read a folder with `Tokenizer.from_preset(folder)`."
+        )
     with reading(path), open(path, encoding="utf-8-sig", newline="") as file:
         text = file.read()
     check_not_empty(text, f"A vocabulary file must not be empty: {os.fspath(path)}")

@@ -47,6 +47,8 @@ def test_files_that_are_empty_or_not_utf_8_are_refused(tmp_path):
         (tmp_path / "vocab.txt").write_bytes(data)
         with pytest.raises(ValueError, match=message):
             read_vocabulary(tmp_path / "vocab.txt")
+    with pytest.raises(ValueError, match="Read a folder with"):
+        read_vocabulary(tmp_path)
     with pytest.raises(FileNotFoundError):
         read_vocabulary(tmp_path / "missing.txt")
 
