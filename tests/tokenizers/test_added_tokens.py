@@ -143,3 +143,14 @@ def test_damaged_lists_of_added_tokens_are_refused(tmp_path, config, message, ha
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(own | config))
     with pytest.raises(ValueError, match=message):
         Tokenizer.load(tmp_path)
+
+
+@pytest.mark.parametrize("lstrip", [False, True])
+def test_the_files_decide_whether_the_mask_includes_the_space_before_it(tmp_path, lstrip):
+    config, _ = byte_pairs(tmp_path)
+    mask = {"content": "<mask>", "lstrip": lstrip, "normalized": False, "special": True}
+    write_json(tmp_path / "tokenizer_config.json", config | {"added_tokens_decoder": {"4": mask}})
+    ids = Tokenizer.load(tmp_path)("the <mask>")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert ids == theirs("the <mask>", add_special_tokens=False)["input_ids"]
+    assert len(ids) == len(Tokenizer.load(tmp_path)("the<mask>")) + (not lstrip)
