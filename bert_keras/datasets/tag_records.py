@@ -104,7 +104,8 @@ class TagLayout(NamedTuple):
         words = "texts" if self.kind == "text" else "words"
         tags = "spans" if self.kind in ("text", "spans") else "tags"
         if self.kind == "line":
-            return f"words in column {self.words}, tags in column {self.tags}, counted from 0"
+            tags = "no tags" if self.tags is None else f"tags in column {self.tags}"
+            return f"words in column {self.words}, {tags}, counted from 0"
         of_sentence = f", sentences by {self.sentence!r}" if self.sentence else ""
         return f"{words} in {self.words!r}, {tags} in {self.tags!r}{of_sentence}"
 

@@ -131,6 +131,7 @@ def test_parquet_of_datasets_has_the_names_of_its_tags(tmp_path):
             "what\tO\nbruce\tB-ACTOR\n",
             "words in column 0, tags in column 1, counted from 0",
         ),
+        ("words", "Ada\nmet\n", "words in column 0, no tags, counted from 0"),
         ("a.jsonl", NAMED, "words in 'tokens', tags in 'ner_tags'"),
         ("a.jsonl", [TEXT], "texts in 'text', spans in 'label'"),
         ("a.csv", KAGGLE, "words in 'Word', tags in 'Tag', sentences by 'Sentence #'"),
