@@ -341,6 +341,9 @@ def with_a_huge_id():
             piece_tokenizer([normalizers.Replace("a", "b" * 9), normalizers.Replace("b", "a" * 9)]),
             "must not grow",
         ),
+        (piece_tokenizer(pattern=r"(a+)+$"), "must not repeat"),
+        (piece_tokenizer(pattern=r"(?:(x|a*)b)*"), "must not repeat"),
+        (piece_tokenizer(pattern=r"([a-z]{2,}|\d)*z"), "must not repeat"),
         (with_a_huge_id(), "without a gap"),
     ],
 )
@@ -351,19 +354,19 @@ def test_a_tokenizer_that_would_exhaust_a_machine_is_refused(tmp_path, saved, me
     assert str(tmp_path) in str(caught.value)
 
 
-# From published tokenizers, and one whose time would double with each character.
+# From published tokenizers, and one that fails on a text.
 PATTERNS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
     r" {2,}",
     r"((?<=[a-z])(b+)|(c\(+d)e+)(f*)",
-    r"(a+)+$",
+    r"(a|aa)+$",
 )
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_patterns_of_published_tokenizers_work_and_one_that_takes_too_long_fails(tmp_path, pattern):
+def test_common_patterns_are_accepted(tmp_path, pattern):
     write_json(tmp_path / "tokenizer.json", piece_tokenizer(pattern=pattern))
     tokenizer = Tokenizer.load(tmp_path)
     assert tokenizer.tokenize("a") == ["a"]
