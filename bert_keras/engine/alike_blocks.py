@@ -16,7 +16,8 @@ from bert_keras.engine import kernels
 from bert_keras.engine.keras_internals import all_layers, scopes
 from bert_keras.engine.remat import seed_states
 
-_IS_JAX = keras.backend.backend() == "jax"
+# Whether blocks are called through `caller_of_blocks`.
+HAS_GRAPHS = keras.backend.backend() == "jax"
 # Attributes of each layer, such as its name.
 _OF_ALL_LAYERS = vars(keras.layers.Layer(name="layer"))
 _PLAIN = (type(None), bool, int, float, str, tuple, FunctionType)
@@ -96,9 +97,7 @@ def _function(block, arguments):
 
 
 def _is_cpu_graph():
-    if not _IS_JAX or kernels.has_accelerator():
-        return False
     import jax
 
     # Inside `jax.jit`, every new array is a tracer.
-    return isinstance(jax.numpy.zeros(()), jax.core.Tracer)
+    return not kernels.has_accelerator() and isinstance(jax.numpy.zeros(()), jax.core.Tracer)

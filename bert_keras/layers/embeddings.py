@@ -124,7 +124,9 @@ class BertEmbeddings(DirectCall, keras.layers.Layer):
         is_projected = self.projection is not None
         if is_projected and self.project_first:
             x = self.projection(x)
-        x = self.dropout(self.layer_norm(x), training=training)
+        x = self.layer_norm(x)
+        if training:
+            x = self.dropout(x, training=True)
         return self.projection(x) if is_projected and not self.project_first else x
 
     def _positions(self, token_ids):

@@ -5,7 +5,7 @@ from typing import Unpack
 
 import keras
 
-from bert_keras.engine.alike_blocks import caller_of_blocks
+from bert_keras.engine.alike_blocks import HAS_GRAPHS, caller_of_blocks
 from bert_keras.engine.fast_layer_call import DirectCall
 from bert_keras.engine.remat import rematerialized
 from bert_keras.engine.size_limit import count_parameters
@@ -129,10 +129,14 @@ class EncoderBlock(_LayerWithSublayers):
         )
         if first_token_only:
             hidden_states, attended = hidden_states[:, :1], attended[:, :1]
-        x = hidden_states + self.dropout(attended, training=training)
-        x = self._normalized(self.attention_norm, x, first=False)
+        if training:  # Otherwise a call that changes nothing would cost PyTorch time.
+            attended = self.dropout(attended, training=True)
+        x = self._normalized(self.attention_norm, hidden_states + attended, first=False)
         normalized = self._normalized(self.feed_forward_norm, x, first=True)
-        x = x + self.dropout(self.feed_forward(normalized, training=training), training=training)
+        transformed = self.feed_forward(normalized, training=training)
+        if training:
+            transformed = self.dropout(transformed, training=True)
+        x = x + transformed
         return self._normalized(self.feed_forward_norm, x, first=False), attentions
 
     def _normalized(self, norm, x, first):
@@ -210,7 +214,7 @@ class Encoder(_LayerWithSublayers):
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]:
         shared = {layer.name: layer(hidden_states, training=training) for layer in self.shared}
         all_hidden_states, all_attentions = [hidden_states], []
-        options, call_block = {"training": training}, caller_of_blocks()
+        options, call_alike = {"training": training}, HAS_GRAPHS and caller_of_blocks()
         tensors = {"attention_mask": attention_mask, **shared}
         for i, block in enumerate(self.blocks, start=1):
             if first_token_only and self._last_can_skip and i == len(self.blocks):
@@ -221,7 +225,11 @@ class Encoder(_LayerWithSublayers):
                 attentions = None
             else:
                 options["return_attentions"] = return_attentions
-                hidden_states, attentions = call_block(block, hidden_states, tensors, **options)
+                if call_alike:
+                    outputs = call_alike(block, hidden_states, tensors, **options)
+                else:
+                    outputs = block(hidden_states, **tensors, **options)
+                hidden_states, attentions = outputs
             all_hidden_states.append(hidden_states)
             all_attentions.append(attentions)
         if self.norm is not None:
