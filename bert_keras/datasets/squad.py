@@ -118,7 +118,9 @@ def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
 def _nested(path, place, record, key):
     """Yields the place and the value of each record in a list under a key."""
     for number, row in enumerate(_checked(f"{path}, {place}", record, key, list)):
-        yield f"{place}.{key}[{number}]", row
+        at = f"{place}.{key}[{number}]"
+        check_at(f"{path}, {at}", isinstance(row, dict), "a JSON object is needed", row)
+        yield at, row
 
 
 def _example(place, context, record):
@@ -158,8 +160,8 @@ def _answers(place, record):
         fits = all(isinstance(part, list) for part in parts) and len(parts[0]) == len(parts[1])
         check_at(place, fits, "'answers' must have as many 'text' as 'answer_start'", found)
         found = [{"text": x, "answer_start": y} for x, y in zip(*parts, strict=True)]
-    is_table = "answers" not in record
-    for number, answer in enumerate(_checked(place, {"answers": found or []}, "answers", list)):
+    is_table, found = "answers" not in record, [] if found is None else found
+    for number, answer in enumerate(_checked(place, {"answers": found}, "answers", list)):
         where = f"{place}.answers[{number}]"
         text, start = _checked(where, answer, "text", str), answer.get("answer_start")
         is_whole = isinstance(start, float) and start.is_integer()  # pandas

@@ -469,7 +469,8 @@ def _rows_in(document):
     entities under `annotations`, and null for a text that was skipped.
     """
     if isinstance(document, dict):
-        rows = [row for row in document.get("annotations") or () if row is not None]
+        rows = document.get("annotations") if "classes" in document else None
+        rows = [row for row in rows if row is not None] if isinstance(rows, list) else []
         is_of_spacy = any(as_record(row) is not row for row in rows)
         document = rows if is_of_spacy else document.get("data", document)
     return [*map(as_record, document)] if isinstance(document, list) else document

@@ -38,18 +38,17 @@ class Layout(NamedTuple):
 
 
 def read_layout(processor: processors.PostProcessor | None) -> Layout | None:
-    """Returns the `Layout` of a post-processor, or None if it adds no special tokens.
+    """Returns the `Layout` of a post-processor, or None without a template of special tokens.
 
     Raises:
         ValueError: single texts and pairs do not have the form that `Layout` describes.
     """
-    if processor is None:
+    parts = processor if isinstance(processor, processors.Sequence) else [processor]
+    if all(part is None or isinstance(part, processors.ByteLevel) for part in parts):
         return None
     token = _ONE_TOKEN.encode("a")
     single, pair = processor.process(token), processor.process(token, token)
     ids, texts, segments = pair.ids, pair.sequence_ids, pair.type_ids
-    if len(ids) == 2:
-        return None
     if ids.count(token.ids[0]) == 2 and [x for x in texts if x is not None] == [0, 1]:
         a, b = texts.index(0), texts.index(1)
         layout = Layout(tuple(ids[:a]), tuple(ids[a + 1 : b]), tuple(ids[b + 1 :]), segments[b])

@@ -71,6 +71,8 @@ TAGGED = [
     ("classes in each row", "a.jsonl",
      [{"text": "EU", "classes": ["x"], "annotations": [], "label": [[0, 2, "ORG"]]}] * 2, {},
      "EU|EU", "B-ORG|B-ORG"),
+    ("a number of annotations", "a.jsonl", [{**NAMED[0], "annotations": 3}], {}, "EU says",
+     "B-ORG O"),
     ("doccano", "a.jsonl", [TEXT, {"text": "hi", "label": []}], {}, f"{WORDS_OF_TEXT}|hi",
      f"{TAGS_OF_TEXT}|O"),
     ("doccano with relations", "a.jsonl", [{"text": "EU says", "entities": [OBJECT]}], {},

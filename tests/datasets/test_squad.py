@@ -84,6 +84,8 @@ def changed(change):
         (lambda c, p: p.pop("context"), r"row 1.paragraphs\[0\]: 'context' must be of type"),
         (lambda c, p: p.update(context=" "), r"row 1.paragraphs\[0\]: a context must not be blank"),
         (lambda c, p: p["qas"][0].pop("id"), r"paragraphs\[0\].qas\[0\]: 'id' must be of type str"),
+        (lambda c, p: p["qas"].append(5), r"qas\[1\]: a JSON object is needed. Received: 5"),
+        (lambda c, p: p["qas"][0].update(answers=""), "'answers' must be of type list"),
         (lambda c, p: p["qas"].append(p["qas"][0]), r"qas\[1\]: an id must occur once.*'q1'"),
         (
             lambda c, p: p["qas"][0].update(is_impossible=True),

@@ -31,6 +31,7 @@ OF_BERT = Layout((CLS,), (SEP,), (SEP,), 1)
         (processors.RobertaProcessing(*ENDS), ((CLS,), (SEP, SEP), (SEP,), 0)),
         (processors.Sequence([processors.ByteLevel(), BERT]), OF_BERT),
         (template("$A [SEP]", "$A $B [SEP]"), ((), (), (SEP,), 0)),
+        (template("$A", "$A $B:1"), ((), (), (), 1)),
         (processors.ByteLevel(), None),
     ],
 )
@@ -58,6 +59,7 @@ def test_a_layout_is_read_off_a_post_processor(processor, layout):
         ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:2 [SEP]:2"),
         ("[CLS] $A [SEP]", "[CLS] $A [SEP]:1 $B [SEP]:1"),
         ("$A $A", "$A $A $B"),
+        ("[CLS] $A", "$A $B:1"),
     ],
 )
 def test_other_forms_are_refused(single, pair):
