@@ -17,7 +17,7 @@ SENTENCES ?= "The plot is a joy from start to finish." "The battery died after t
 
 quickstart: $(DEMO_VENV)/installed
 	KERAS_BACKEND=$(BACKEND) TF_CPP_MIN_LOG_LEVEL=3 $(DEMO_VENV)/bin/python \
-		-m bert_keras train text_classification --overwrite --output_dir $(OUTPUT) \
+		-m bert_keras train text_classification --baselines --overwrite --output_dir $(OUTPUT) \
 		--data_dir examples/data/sentiment_labelled_sentences
 	@echo "A fresh process loads $(OUTPUT)/model.keras:"
 	KERAS_BACKEND=$(BACKEND) TF_CPP_MIN_LOG_LEVEL=3 $(DEMO_VENV)/bin/python \

@@ -55,6 +55,7 @@ class Kind(NamedTuple):
         verdict: function from scores and examples to a `Verdict`.
         data: `Option`s for its files, which `evaluate` takes too.
         model: `Option`s that `from_preset` takes as arguments of the same names, if given.
+        training: further `Option`s of `train`.
         defaults: dict of flags with another default.
         compile_options: function from flags to further arguments of `compile`.
         fit_options: function from flags and `Splits` to the examples as arguments of `fit`.
@@ -69,6 +70,7 @@ class Kind(NamedTuple):
     verdict: Callable
     data: tuple[Option, ...] = ()
     model: tuple[Option, ...] = (POOLING,)
+    training: tuple[Option, ...] = ()
     defaults: dict[str, Any] = {}  # noqa: RUF012
     compile_options: Callable = lambda flags: {}
     fit_options: Callable = example_files.fit_options
@@ -92,6 +94,9 @@ KINDS = (
     _TEXTS._replace(
         data=(*COLUMNS, *LABELS, NAMES),
         model=(POOLING, Option("truncation", str, "longest_first", "How to shorten long texts.")),
+        training=(
+            Option("baselines", bool, False, "Also measure a classifier on the frozen encoder."),
+        ),
     ),
     _TEXTS._replace(
         name="long_text_classification",

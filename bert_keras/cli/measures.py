@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+import keras
 import numpy as np
 
 from bert_keras import metrics, plots
@@ -108,6 +109,23 @@ def measure_texts(flags, model, examples, tune=False, thresholds=None, answers=N
     if not is_several:
         picture = "confusion_matrix", plots.confusion_matrix, (*in_words, names)
     return Measured(scores, files, list(zip(*in_words, strict=True)), answers, by_class, picture)
+
+
+def frozen_scores(flags, splits, make):
+    """Returns the scores of a classifier on the frozen encoder, the baseline of `--baselines`.
+
+    Args:
+        flags: those of `train`.
+        splits: the `Splits` of texts.
+        make: function of constructor arguments that returns a new `TextClassifier`.
+    """
+    print("Baseline: a classifier on the frozen encoder.")
+    keras.utils.set_random_seed(flags.seed)
+    frozen, train = make(frozen="backbone", pooling="mean"), splits.train
+    frozen.compile(learning_rate=1e-2)
+    frozen.fit(train.texts, train.labels, batch_size=BATCH_SIZE, epochs=3, verbose=2)
+    scores = measure_texts(flags, frozen, splits.dev).scores
+    return {f"frozen_{name}": score for name, score in scores.items()}
 
 
 def text_verdict(scores, examples):

@@ -30,6 +30,7 @@ from bert_keras.checks import require
 from bert_keras.cli import devices, example_files
 from bert_keras.cli.baseline import defined
 from bert_keras.cli.kinds import TASKS
+from bert_keras.cli.measures import frozen_scores
 from bert_keras.cli.options import TRACEBACK, Option, parse
 from bert_keras.cli.run_folder import EachEpoch, RunFolder
 from bert_keras.cli.text_rows import in_a_cell
@@ -126,7 +127,7 @@ def groups(kind):
     groups = {
         "Data": (*FILES, *kind.data),
         "Model": (*MODEL, *kind.model),
-        "Training": TRAINING,
+        "Training": (*TRAINING, *kind.training),
         "Output": OUTPUT,
     }
     return {
@@ -159,13 +160,18 @@ def train(kind, flags):
     }
 
     with RunFolder(flags.output_dir, kind.name, settings, flags.resume, flags.overwrite) as run:
+        frozen = {}
+        if "baselines" in flags and flags.baselines:
+            frozen = frozen_scores(
+                flags, splits, functools.partial(make_model, kind, flags, splits)
+            )
         for number, setting in enumerate(combinations(flags)):
             for seed in range(flags.seed, flags.seed + flags.seeds):
                 if not run.is_done(setting, seed):
                     _run_trial(kind, flags, splits, run, number, setting, seed)
             run.settle(number, setting)
         _show_trials(run)
-        finish(kind, flags, splits, run)
+        finish(kind, flags, splits, run, frozen)
 
 
 def combinations(flags):
@@ -175,11 +181,11 @@ def combinations(flags):
         yield dict(zip(names, values, strict=True))
 
 
-def make_model(kind, flags, splits):
-    """Returns a new model for the training examples."""
+def make_model(kind, flags, splits, **changes):
+    """Returns a new model for the training examples; `changes` are arguments in place of flags."""
     names = ["max_length", "dtype", *(option.name for option in kind.model)]
     options = {n: flags[n].value for n in names if flags[n].value is not None}
-    options |= splits.settings
+    options |= splits.settings | changes
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NewHead)  # It is about to be trained.
         return kind.model_class.from_preset(flags.preset, **options)
@@ -233,7 +239,7 @@ def _measuring(kind, flags, splits, run):
     return [BestOnMetric(measure, "main_score", patience=PATIENCE, path=path, verbose=True)]
 
 
-def finish(kind, flags, splits, run):
+def finish(kind, flags, splits, run, frozen):
     """Loads the best model, measures the test set, and writes the results."""
     model = keras.saving.load_model(run.path / "model.keras")
     setting, trials = run.ranked()[0]
@@ -245,6 +251,9 @@ def finish(kind, flags, splits, run):
     is_sure = verdict.count and verdict.value is not None
     if is_sure:
         print(verdict.in_words())
+    if frozen:
+        print(_in_words(frozen))
+        results |= frozen
     measure, thresholds = functools.partial(kind.measure, flags, model), None
     dev = measure(splits.dev)
     test = measure(splits.test) if splits.test else None
