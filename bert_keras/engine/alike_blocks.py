@@ -8,7 +8,6 @@ Remove when `test_jax_compiles_a_function_as_often_as_it_is_called` fails.
 
 import contextlib
 from collections.abc import Callable
-from types import FunctionType
 
 import keras
 
@@ -20,7 +19,7 @@ from bert_keras.engine.remat import seed_states
 HAS_GRAPHS = keras.backend.backend() == "jax"
 # Attributes of each layer, such as its name.
 _OF_ALL_LAYERS = vars(keras.layers.Layer(name="layer"))
-_PLAIN = (type(None), bool, int, float, str, tuple, FunctionType)
+_PLAIN = (type(None), bool, int, float, str, tuple)
 
 
 def caller_of_blocks() -> Callable:
@@ -64,14 +63,22 @@ def _computation(block):
     layers = all_layers(block)
     if not all(type(layer).__module__.startswith("bert_keras.layers.") for layer in layers):
         return None  # A layer of the user may compute with what is no plain value.
+    if any(layer.activity_regularizer is not None for layer in layers):
+        return None  # Its loss must be added outside the function.
     return [(type(layer), layer.dtype_policy, _settings(layer)) for layer in layers], [
         (variable.shape, variable.dtype) for variable in block.variables
     ]
 
 
 def _settings(layer):
-    values = vars(layer).items()
-    return {name: x for name, x in values if name not in _OF_ALL_LAYERS and isinstance(x, _PLAIN)}
+    own = {name: x for name, x in vars(layer).items() if name not in _OF_ALL_LAYERS}
+    # Initializers, which differ in their seeds, are not part of a call.
+    others = keras.layers.Layer, keras.initializers.Initializer
+    return {
+        name: x
+        for name, x in own.items()
+        if isinstance(x, _PLAIN) or (callable(x) and not isinstance(x, others))
+    }
 
 
 def _function(block, arguments):
