@@ -90,6 +90,13 @@ def read_lines(
             if bytes are wrong the line and the byte.
     """
     path = os.fspath(path)
+    try:
+        encoding = encoding and codecs.lookup(encoding).name
+    except LookupError as error:
+        raise ValueError(
+            "`encoding` must be a name that Python knows, such as 'gb18030'. Received: "
+            f"{encoding!r}."
+        ) from error
     with contextlib.ExitStack() as stack:
         stack.enter_context(reading(path, "Fetch or compress it again."))
         if stream is None:
@@ -103,7 +110,7 @@ def read_lines(
             if head.startswith(mark):
                 raise ValueError(f"{path} must be a text file. Received: {kind}")
         marked = next((name for mark, name in BYTE_ORDER_MARKS if head.startswith(mark)), "utf-8")
-        encoding = codecs.lookup(encoding or marked).name
+        encoding = encoding or marked
         if encoding.startswith(("utf-16", "utf-32")):  # A byte of a character may be a line end.
             text = stream.read().decode(encoding)
             stream, encoding = io.BufferedReader(io.BytesIO(text.encode())), "utf-8"

@@ -129,7 +129,7 @@ def remark_on_names(path: Path, values: Iterable[str], may_be_joined: bool = Tru
         lists = [name for name in counts if len(_names_in_list(name)) > 1]
         remark("in the form of a list are read as one", [lists], f"{advice}.")
         for mark in _BETWEEN_LABELS:
-            what = f"with {mark!r} between others are read as one"
+            what = f"with a {mark!r} inside are read as one label each"
             remark(what, [_joined(counts, mark)], f"{advice}, with label_separator={mark!r}.")
 
 
