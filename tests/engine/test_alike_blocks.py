@@ -1,5 +1,7 @@
 """Blocks that are alike become one function of JAX's graph, without a change of any number."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -24,6 +26,14 @@ def graph_of(backbone):
     return compiled.lower(values, IDS).as_text(), compiled(values, IDS)
 
 
+def activations(*functions):
+    def change(blocks):
+        for block, function in zip(blocks, functions, strict=True):
+            block.feed_forward.activation = function
+
+    return change
+
+
 def adapters(*scales):
     def add(blocks):
         for block, scale in zip(blocks, scales, strict=True):
@@ -39,10 +49,20 @@ def adapters(*scales):
         (lambda blocks: None, 1),
         (lambda blocks: setattr(blocks[1].dropout, "rate", 0.5), 2),
         (lambda blocks: setattr(blocks[1].feed_forward, "activation", keras.ops.tanh), 2),
+        (activations(keras.ops.tanh, keras.ops.relu, keras.ops.relu), 2),
+        (activations(*map(functools.partial, [keras.ops.tanh, keras.ops.relu, keras.ops.sin])), 3),
         (lambda blocks: blocks[1].attention.query.add_adapter(2, 4.0), 2),
         (adapters(4.0, 2.0, 4.0), 2),
     ],
-    ids=["equal", "rate", "activation", "adapter", "scale of adapter"],
+    ids=[
+        "equal",
+        "rate",
+        "activation",
+        "functions",
+        "partial functions",
+        "adapter",
+        "scale of adapter",
+    ],
 )
 def test_blocks_of_one_computation_are_one_function(change, num_kinds):
     if keras.backend.backend() != "jax":
