@@ -143,7 +143,7 @@ class NativePreset(Preset):
 def _name_and_arguments(saved, path):
     """Returns the registered name and the arguments of a serialized object."""
     try:
-        return str(saved["registered_name"]), dict(saved["config"])
+        return str(saved["registered_name"]), {**saved["config"]}
     except (KeyError, TypeError, ValueError) as error:
         rule = "must have a 'registered_name' and a 'config', an object. Save the preset again"
         raise ValueError(f"{path} {rule}.") from error
