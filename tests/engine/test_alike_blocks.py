@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 from checks import assert_close
-from tiny import tiny_backbone
+from tiny import tiny_backbone, tiny_classifier
 
 pytestmark = pytest.mark.once
 
@@ -72,3 +72,16 @@ def test_blocks_of_one_computation_are_one_function(change, num_kinds):
     graph, output = graph_of(backbone)
     assert graph.count("func.func private @function") == num_kinds
     assert_close(output, backbone(IDS)["sequence_output"], 1e-6)
+
+
+@pytest.mark.each_backend
+def test_losses_of_activities_are_kept():
+    losses = []
+    for run_eagerly in (True, False):
+        keras.utils.set_random_seed(1)
+        model = tiny_classifier(tiny_backbone(num_layers=2, dropout=0.0))
+        for block in model.backbone.encoder.blocks:
+            block.feed_forward.activity_regularizer = keras.regularizers.L2(100.0)
+        model.compile(run_eagerly=run_eagerly)
+        losses.append(float(model.test_on_batch(IDS, np.array([0, 1]), return_dict=True)["loss"]))
+    assert losses[0] > 0.75 and losses[1] == pytest.approx(losses[0], abs=1e-6)
