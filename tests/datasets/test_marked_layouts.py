@@ -71,6 +71,8 @@ TAGGED = [
     ("classes in each row", "a.jsonl",
      [{"text": "EU", "classes": ["x"], "annotations": [], "label": [[0, 2, "ORG"]]}] * 2, {},
      "EU|EU", "B-ORG|B-ORG"),
+    ("neighbours of one type", "a.jsonl",
+     [{"text": "EU UN", "label": [[0, 2, "ORG"], [3, 5, "ORG"]]}], {}, "EU UN", "B-ORG B-ORG"),
     ("a number of annotations", "a.jsonl", [{**NAMED[0], "annotations": 3}], {}, "EU says",
      "B-ORG O"),
     ("doccano", "a.jsonl", [TEXT, {"text": "hi", "label": []}], {}, f"{WORDS_OF_TEXT}|hi",

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import safetensors.numpy
 import torch
 import transformers
 from files import change_json, contents, read_json
@@ -209,6 +210,12 @@ def test_weights_that_do_not_fit_the_config_are_refused(tmp_path):
     config = read_json(tmp_path / "config.json")["config"]
     change_json(tmp_path / "config.json", config={**config, "num_layers": 1})
     with pytest.raises(ValueError, match=r"without a weight \(16\): encoder/layer_1/"):
+        bert_keras.TextClassifier.from_preset(tmp_path)
+    change_json(tmp_path / "config.json", config=config)
+    path = tmp_path / "model.safetensors"
+    tensors = safetensors.numpy.load_file(path)
+    safetensors.numpy.save_file({**tensors, "head/other": np.zeros(2, "float32")}, path)
+    with pytest.raises(ValueError, match=r"without a weight \(1\): head/other"):
         bert_keras.TextClassifier.from_preset(tmp_path)
 
 
