@@ -69,7 +69,7 @@ class Head(NamedTuple):
 
     Attributes:
         rows: see `name_map`; our paths begin with `head/`.
-        architecture: ending of the names of their model classes, or several; exports use the first.
+        architecture: ending of the names of their model classes.
         options: arguments that give our task this head, see `families.head_options`.
         inferred: names of our task's arguments that follow from their config or from shapes:
             `"num_classes"`, `"label_names"`, `"problem_type"`, `"dropout"`, `"pooling"`,
@@ -84,7 +84,7 @@ class Head(NamedTuple):
     """
 
     rows: tuple = ()
-    architecture: str | tuple[str, ...] = ""
+    architecture: str = ""
     options: Mapping = _EMPTY
     inferred: tuple[str, ...] = ()
     dropout: str | None = None

@@ -112,7 +112,7 @@ def read_modules(root, folder, modules):
     if expansion:
         allowed = {"strategy": ("fixed", "min"), "token": (None, "[MASK]", "<mask>")}
         check_settings(f"query_expansion` in `{folder}", expansion, allowed)
-        length = expansion["length"] if expansion["strategy"] == "fixed" else length
+        length = expansion["length"] if expansion.get("strategy", "fixed") == "fixed" else length
     mask = {}
     if "MultiVectorMask" in folders:
         mask = read_json(path := folders["MultiVectorMask"] / "config.json", dict)
