@@ -290,14 +290,14 @@ def _read_known(known, folder):
 def read_texts(flags):
     """Returns the `Splits` of texts with classes, several labels, or scores."""
     splits = _read_texts(flags)
-    parts = [examples and _renamed(flags, examples) for examples in splits[:3]]
-    train = parts[0]
+    sets = [examples and _renamed(flags, examples) for examples in splits[:3]]
+    train = sets[0]
     settings = {
         "num_classes": max(1, len(train.label_names)),
         "label_names": train.label_names or None,
         "problem_type": train.problem_type,
     }
-    return Splits(*parts, settings)
+    return Splits(*sets, settings)
 
 
 def _renamed(flags, examples):

@@ -108,8 +108,8 @@ def remark_on_names(path: Path, values: Iterable[str], may_be_joined: bool = Tru
     def remark(what, groups, advice):
         groups = [", ".join(f"{_readable(x)} ({counts[x]})" for x in names) for names in groups]
         if any(groups):
-            shown = "; ".join(groups[:5])
-            warnings.warn(f"{path}: labels {what}: {shown}. {advice}", stacklevel=3)
+            names = "; ".join(groups[:5])
+            warnings.warn(f"{path}: labels {what}: {names}. {advice}", stacklevel=3)
 
     for name in sorted(counts):
         alike[_without_spelling(name)].append(name)

@@ -155,11 +155,11 @@ def _answers(place, record):
         rule = "an answer must have an 'answer_start', which counts characters from 0"
         check_at(place, not text, rule, [*record])
     elif isinstance(found, dict):
-        parts = [found.get("text"), found.get("answer_start")]
-        parts = [[part] if isinstance(part, (str, int)) else part for part in parts]
-        fits = all(isinstance(part, list) for part in parts) and len(parts[0]) == len(parts[1])
+        columns = [found.get("text"), found.get("answer_start")]
+        columns = [[x] if isinstance(x, (str, int)) else x for x in columns]
+        fits = all(isinstance(x, list) for x in columns) and len({*map(len, columns)}) == 1
         check_at(place, fits, "'answers' must have as many 'text' as 'answer_start'", found)
-        found = [{"text": x, "answer_start": y} for x, y in zip(*parts, strict=True)]
+        found = [{"text": x, "answer_start": y} for x, y in zip(*columns, strict=True)]
     is_table, found = "answers" not in record, [] if found is None else found
     for number, answer in enumerate(_checked(place, {"answers": found}, "answers", list)):
         where = f"{place}.answers[{number}]"

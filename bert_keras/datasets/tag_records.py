@@ -57,8 +57,8 @@ def _are_lists(value):
 
 
 def _are_spans(value):
-    parts = value if isinstance(value, list) else [value]
-    return all(isinstance(span, (list, dict)) for span in parts)
+    spans = value if isinstance(value, list) else [value]
+    return all(isinstance(span, (list, dict)) for span in spans)
 
 
 def _is_text(value):

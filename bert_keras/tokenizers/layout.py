@@ -43,8 +43,8 @@ def read_layout(processor: processors.PostProcessor | None) -> Layout | None:
     Raises:
         ValueError: single texts and pairs do not have the form that `Layout` describes.
     """
-    parts = processor if isinstance(processor, processors.Sequence) else [processor]
-    if all(part is None or isinstance(part, processors.ByteLevel) for part in parts):
+    steps = processor if isinstance(processor, processors.Sequence) else [processor]
+    if all(step is None or isinstance(step, processors.ByteLevel) for step in steps):
         return None
     token = _ONE_TOKEN.encode("a")
     single, pair = processor.process(token), processor.process(token, token)
