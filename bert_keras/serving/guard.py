@@ -15,6 +15,8 @@ from bert_keras.serving.server import CLIENT, error_body
 
 # Content types that say nothing about the body: what `curl -d` sends by default, or none at all.
 _UNTYPED = (b"", b"application/x-www-form-urlencoded")
+# Bytes of a refused body that are read and dropped.
+MOST_DRAINED = 2**16
 # Health checks need no key.
 OPEN = ("/health",)
 # The bodies held at once may together be as large as this many bodies of the largest size.
@@ -49,7 +51,11 @@ class Guard:
             await send(message)
 
         try:
-            refused = self._refused(scope) or await self._read(receive, body)
+            refused = self._refused(scope)
+            if refused is None:
+                refused = await self._read(receive, body)
+            elif refused[0] != 413:
+                await _drain(receive)
             if refused:
                 await _respond(scope, sending, *refused)
             else:
@@ -114,8 +120,21 @@ def _replayed(body, receive):
     return replayed
 
 
+async def _drain(receive):
+    """Reads a small body and drops it.
+
+    A connection that closes before its body has come is reset, and the client may lose the answer.
+    """
+    size = 0
+    with contextlib.suppress(ClientDisconnect, TimeoutError):
+        async with asyncio.timeout(1):
+            async for part in Request({"type": "http"}, receive).stream():
+                size += len(part)
+                if size > MOST_DRAINED:
+                    return
+
+
 async def _respond(scope, send, status, message):
-    # The body is not read.
     headers = {"connection": "close", **HEADERS.get(status, {})}
     response = JSONResponse(error_body(scope["path"], status, message), status, headers)
     await response(scope, None, send)

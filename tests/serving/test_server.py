@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from concurrent import futures
 
 import httpx
@@ -710,6 +711,23 @@ def post(path, body, **headers):
     headers = {"Content-Type": "application/json", "Content-Length": len(body), **headers}
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return f"POST {path} HTTP/1.1\r\nHost: x\r\n{lines}\r\n".encode() + body
+
+
+def test_a_small_body_is_read_before_it_is_refused():
+    # The system resets a connection that closes before its body was read, and drops the answer.
+    events = []
+
+    async def receive():
+        events.append("read")
+        return {"type": "http.request", "body": b"a" * 9, "more_body": len(events) < 3}
+
+    async def send(message):
+        events.append(message.get("status", "body"))
+
+    settings = types.SimpleNamespace(api_keys=("key",), max_body=100, deadline=1)
+    scope = {"type": "http", "method": "POST", "path": "/embed", "headers": []}
+    asyncio.run(Guard(None, settings, lambda *_: None)(scope, receive, send))
+    assert events == ["read", "read", "read", 401, "body"]
 
 
 def labels(names, template="{}"):
