@@ -105,7 +105,8 @@ CASES = {
     "answer_one": answerer(QUESTIONS[0], CONTEXTS[0], stride=2),
     "no_answer": answerer(
         *(QUESTIONS, CONTEXTS[0], 4),
-        **{"no_answer_threshold": -9.0, "stride": 3},
+        # Below the difference of any two scores, so that no text has an answer.
+        **{"no_answer_threshold": -1e3, "stride": 3},
     ),
     "choose": case("MultipleChoice", "choose", *CHOICES),
     "embed": case("TextEmbedder", "embed", TEXTS),
