@@ -125,8 +125,9 @@ def test_an_index_ranks_by_its_similarity(kind, similarity, tmp_path, small_trai
         assert [hit["id"] for hit in hits] == [f"text {page}" for page in pages]
         scores = [hit["score"] for hit in hits]
         assert scores == sorted(scores, reverse=True)
-        # Codes are wrong by half of 255 steps in the range of the values, each of 70.
-        tolerance = 1e-5 if least == 1.0 else 0.05
+        # Codes are wrong by half of 255 steps in 0.9: 70 of them by 0.012 at most, and by more if a
+        # later vector has a value beyond the range of the first ones.
+        tolerance = 1e-5 if least == 1.0 else 0.08
         np.testing.assert_allclose(scores, exact[row, pages], atol=tolerance)
         shared.append(len({*pages} & {*np.argsort(-exact[row])[:10]}))
     assert np.mean(shared) / 10 >= least - 0.1 * (least < 1)
