@@ -88,6 +88,15 @@ def own_metrics(model: keras.Model) -> list[keras.metrics.Metric]:
     return model._get_own_metrics()
 
 
+def function_of(metric: keras.metrics.Metric) -> Any:
+    """Returns the function that Keras made a metric of, or `None` for another kind of metric.
+
+    Without the name: `None`, so that a user's function gets labels as the loss takes them.
+    """
+    is_function = type(metric) is keras.metrics.MeanMetricWrapper
+    return getattr(metric, "_fn", None) if is_function else None
+
+
 def schedule_of(optimizer: keras.optimizers.Optimizer) -> Any:
     """Returns an optimizer's learning-rate schedule, or `None` if it has another kind of rate.
 

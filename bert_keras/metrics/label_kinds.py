@@ -10,6 +10,7 @@ from keras import metrics, ops
 from keras.losses import Loss
 
 from bert_keras.checks import check_choice
+from bert_keras.engine.keras_internals import function_of
 
 # The forms in which a metric may read labels and predictions, a pair of these.
 FORMS = ("classes", "one_hot", "probabilities", "logits")
@@ -122,7 +123,7 @@ class LabelKind:
         if isinstance(metric, Adapted):
             return metric
         metric, known = _resolved(metric, self), None
-        function = metric._fn if type(metric) is metrics.MeanMetricWrapper else None
+        function = function_of(metric)
         reads, config = getattr(metric, "reads", getattr(function, "reads", None)), {}
         if reads is not None:
             self._check_forms(type(metric).__name__ if function is None else metric.name, reads)
