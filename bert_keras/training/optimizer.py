@@ -207,7 +207,7 @@ class AdamW(keras.optimizers.Optimizer):
         """
         i, gradient = gradient
         factor, decay = self._groups[i]
-        scalars = learning_rate[factor, decay]
+        scalars = learning_rate[factor, decay or 0.0]
         momentum, velocity = self._momentums[i], self._velocities[i]
         # The fused step casts its factors to the variable's dtype: in bfloat16, 0.999 would be 1.
         on_tensorflow = keras.backend.backend() == "tensorflow"
@@ -270,7 +270,9 @@ class AdamW(keras.optimizers.Optimizer):
         scalars = {}
         for factor, decay in groups:
             rate = ops.cast(learning_rate, "float32") * factor
-            scalars[factor, decay] = {**shared, "rate": rate, "decay": rate * (decay or 0.0)}
+            # TensorFlow sorts the keys if there are several devices.
+            decay = decay or 0.0
+            scalars[factor, decay] = {**shared, "rate": rate, "decay": rate * decay}
         return scalars
 
     def _torch_update(self, grads, trainable_variables, indices, learning_rate):
