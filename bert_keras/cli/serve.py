@@ -73,7 +73,13 @@ def serve(named_sources, flags):
     is_ipv6 = ":" in flags.host
     listening = socket.socket(socket.AF_INET6 if is_ipv6 else socket.AF_INET)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, os.name != "nt")
-    listening.bind((flags.host, flags.port))
+    try:
+        listening.bind((flags.host, flags.port))
+    except OSError as error:
+        raise OSError(
+            f"The server needs a free address. Received: {flags.host}, port {flags.port} "
+            f"({error}). Choose another --port or --host."
+        ) from error
     for model in models:
         print(f"{model.name}: loading {model.source}", flush=True)
         model.start()

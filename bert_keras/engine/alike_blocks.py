@@ -35,10 +35,10 @@ def caller_of_blocks() -> Callable:
         shared: dict of further call arguments that are tensors or `None`.
         **arguments: call arguments that are no tensors.
     """
-    functions = []
+    functions, in_graph = [], _is_cpu_graph()
 
     def call(block, inputs, shared, **arguments):
-        key = _is_cpu_graph() and _computation(block)
+        key = in_graph and _computation(block)
         if not key:
             return block(inputs, **shared, **arguments)
         key = key, arguments

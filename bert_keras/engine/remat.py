@@ -93,6 +93,7 @@ def in_chunks(layer, function, inputs, chunk_size):
 
 
 def seed_states(layer):
+    """Returns the states of the seed generators of a layer and its sublayers, a list."""
     return [v for v in layer.non_trainable_variables if v.name == "seed_generator_state"]
 
 

@@ -38,8 +38,8 @@ class BytePairTokenizer(Tokenizer, made_of="vocab.json"):
 
     Raises:
         TypeError: `merges` is neither a path nor a list.
-        ValueError: the vocabulary lacks a special token or a byte, or its ids have gaps.
-        Exception: it lacks a token of a merge.
+        ValueError: the vocabulary lacks a special token, a byte, or a token of a merge, or its ids
+            have gaps.
 
     Reference: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section
     2.2; Liu et al. 2019, https://arxiv.org/abs/1907.11692, section 4.4.
@@ -66,7 +66,13 @@ class BytePairTokenizer(Tokenizer, made_of="vocab.json"):
         pairs = [tuple(merge.split(" ")) if isinstance(merge, str) else merge for merge in merges]
         require_tokens(vocabulary, cls_token=cls_token, sep_token=sep_token, pad_token=pad_token)
         _check_vocabulary(vocabulary)
-        backend = tokenizers.Tokenizer(models.BPE(vocabulary, pairs))
+        try:
+            backend = tokenizers.Tokenizer(models.BPE(vocabulary, pairs))
+        except Exception as error:
+            raise ValueError(
+                f"Merges must join two tokens of the vocabulary to a third. Received: {error}. Do "
+                "both files belong to the same tokenizer?"
+            ) from error
         backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
         backend.decoder = decoders.ByteLevel()
         sep, cls = ((token, vocabulary[token]) for token in (sep_token, cls_token))

@@ -977,6 +977,6 @@ def test_an_exported_program_answers_like_its_task_but_has_no_instruments(tasks,
 def test_a_taken_address_ends_the_command_before_models_load():
     with (
         socket.create_server(("127.0.0.1", 0)) as first,
-        pytest.raises(OSError, match="in use"),
+        pytest.raises(OSError, match=r"in use.* Choose another --port"),
     ):
         main.main(["serve", "no/such/model", f"--port={first.getsockname()[1]}"])
