@@ -64,7 +64,7 @@ def check_threshold(
             f"the shape {values.shape}."
         )
     option = THRESHOLD._replace(is_checked=True)
-    checked = [option.checked(value) for value in np.ravel(values).tolist()]
+    checked = list(map(option.checked, np.ravel(values).tolist()))
     return np.reshape(np.array(checked, "float64"), values.shape)
 
 

@@ -73,30 +73,22 @@ def fused_attention(query, key, value, mask=None, bias=None, scale=None, dropout
         return ops.dot_product_attention(query, key, value, bias=bias, mask=mask, scale=scale)
     # One text has no padding. A graph cannot depend on that. In a compiled one, checking for the
     # inference mode would break the graph.
-    may_check_mask = mask is not None and not _is_graph() and torch.is_inference_mode_enabled()
+    is_graph = torch.compiler.is_compiling() or torch.jit.is_tracing()
+    may_check_mask = mask is not None and not is_graph and torch.is_inference_mode_enabled()
     if may_check_mask and mask.is_cpu and mask.all():
         mask = None
     # Not through Keras, which cannot pass a dropout rate, or a bias beside a mask.
-    bias = bias if mask is None else _masked_bias(mask, bias, query.dtype)
+    if mask is not None:
+        dtype = query.dtype
+        # Made from a number on the device: a tensor would have to be sent there.
+        bias = torch.zeros_like(mask, dtype=dtype) if bias is None else bias.to(dtype)
+        # Not infinity: a row without any key stays finite, as it does in Keras.
+        bias = bias.masked_fill(~mask, torch.finfo(dtype).min)
     query, key, value = map(heads_first, (query, key, value))
     context = torch.nn.functional.scaled_dot_product_attention(
         query, key, value, attn_mask=bias, dropout_p=dropout_rate, scale=scale
     )
     return heads_first(context)
-
-
-def _is_graph():
-    return torch.compiler.is_compiling() or torch.jit.is_tracing()
-
-
-def _masked_bias(mask, bias, dtype):
-    """Returns PyTorch's bias with the lowest number where the mask is `False`.
-
-    Not infinity: a row without any key stays finite, as it does in Keras.
-    """
-    # Made from a number on the device: a tensor would have to be sent there.
-    bias = torch.zeros_like(mask, dtype=dtype) if bias is None else bias.to(dtype)
-    return bias.masked_fill(~mask, torch.finfo(dtype).min)
 
 
 def probabilities(query, key, mask=None, bias=None, scale=None):

@@ -8,6 +8,7 @@ threads may predict at once, and an exception in one of them leaves no trace.
 Remove when `test_an_exception_in_keras_s_predict_loses_weights` fails.
 """
 
+import functools
 import sys
 import threading
 
@@ -28,11 +29,13 @@ class Prediction:
 
     Args:
         model: a `keras.Model` whose variables exist.
+        compiled_for: what the compiled function depends on, see `prediction_of`.
     """
 
-    def __init__(self, model):
-        self.compiled_for = _settings(model)
-        self._run = _FUNCTIONS[keras.backend.backend()](model, _inference(model))
+    def __init__(self, model, compiled_for):
+        self.compiled_for = compiled_for
+        options = {"training": False} if takes_training(model) else {}
+        self._run = _FUNCTIONS[keras.backend.backend()](model, options)
 
     def over(self, batches):
         """Yields the outputs of batches as NumPy arrays.
@@ -54,45 +57,43 @@ class Prediction:
 
 def prediction_of(model):
     """Returns the `Prediction` of a model, a new one if the model has changed."""
+    shared = keras.distribution.distribution()
+    settings = variable_paths.version, model.run_eagerly, model.jit_compile, shared
     with _lock:
-        if model._prediction is None or model._prediction.compiled_for != _settings(model):
-            model._prediction = Prediction(model)
+        if model._prediction is None or model._prediction.compiled_for != settings:
+            model._prediction = Prediction(model, settings)
         return model._prediction
 
 
-def _settings(model):
-    """Returns what a compiled function depends on."""
-    shared = keras.distribution.distribution()
-    return variable_paths.version, model.run_eagerly, model.jit_compile, shared
-
-
-def _inference(model):
-    options = {"training": False} if takes_training(model) else {}
-    return lambda inputs: model(inputs, **options)
-
-
-def _jax_function(model, call):
-    is_shared = keras.distribution.distribution() is not None
-    if (model.run_eagerly or not model.jit_compile) and not is_shared:
-        return lambda inputs: call(_tensors(inputs))
+def _jax_function(model, options):
     import jax
 
     from bert_keras.engine.jax_compilation_cache import keep_compiled_programs
 
+    is_shared = keras.distribution.distribution() is not None
+    is_eager = (model.run_eagerly or not model.jit_compile) and not is_shared
     keep_compiled_programs()
     variables = model.variables
 
     def computed(weights, inputs):
         with keras.StatelessScope(zip(variables, weights, strict=True)):
-            return call(inputs)
+            return model(inputs, **options)
 
     compiled = distribution.over_devices(computed) if is_shared else jax.jit(computed)
-    return lambda inputs: compiled(values(variables), inputs)
+
+    def predict(inputs):
+        model.settle()  # A callback of `fit` may predict.
+        if is_eager:
+            return model(_tensors(inputs), **options)
+        return compiled(values(variables), inputs)
+
+    return predict
 
 
-def _tensorflow_function(model, call):
+def _tensorflow_function(model, options):
     import tensorflow as tf
 
+    call = functools.partial(model, **options)
     if not model.run_eagerly:
         call = tf.function(
             call, reduce_retracing=True, jit_compile=model.jit_compile, autograph=False
@@ -100,11 +101,11 @@ def _tensorflow_function(model, call):
     return lambda inputs: call(_tensors(inputs))
 
 
-def _torch_function(model, call):
+def _torch_function(model, options):
     import torch
 
-    if model.jit_compile and not model.run_eagerly:
-        call = torch.compile(call)
+    is_compiled = model.jit_compile and not model.run_eagerly
+    call = functools.partial(torch.compile(model) if is_compiled else model, **options)
     if model.run_eagerly or not runs_cuda_graphs():
         return torch.inference_mode()(lambda inputs: call(_tensors(inputs)))
     from bert_keras.engine import cuda_graphs
@@ -114,7 +115,7 @@ def _torch_function(model, call):
 
 
 def _tensors(inputs):
-    return {name: keras.ops.convert_to_tensor(value) for name, value in inputs.items()}
+    return keras.tree.map_structure(keras.ops.convert_to_tensor, inputs)
 
 
 _FUNCTIONS = {"jax": _jax_function, "tensorflow": _tensorflow_function, "torch": _torch_function}

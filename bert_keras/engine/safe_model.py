@@ -191,7 +191,6 @@ class SafeModel(AtomicTrainStep, keras.Model):
         Yields:
             NumPy arrays `(batch, ...)` in the structure of the model's output.
         """
-        self.settle()  # A callback of `fit` may predict.
         outputs = prediction_of(self).over(batches)
         return with_progress(outputs, batches, verbose) if verbose else outputs
 

@@ -65,16 +65,14 @@ class SequenceHead(Head):
         self.add_hidden()
         self.dense, self.output_shape = self.make_dense(num_outputs), (None, num_outputs)
 
-    def read(self, outputs: Outputs, padding_mask: Tensor | None = None) -> Tensor:
-        """Returns the vectors that the head reads: float `(batch, hidden_dim)`."""
-        return pool(outputs, padding_mask, self.pooling)
-
     def call(
         self, outputs: Outputs, padding_mask: Tensor | None = None, training: bool | None = None
     ) -> Tensor:
-        vector = self.read(outputs, padding_mask)
-        if self.dropout_first:
-            vector = self.drop(vector, training=training)
+        vector = pool(outputs, padding_mask, self.pooling)
+        if training and self.dropout_first:
+            vector = self.drop(vector, training=True)
         if self.hidden is not None:
             vector = self.through_hidden(vector)
-        return call_layer(self.dense, self.drop(vector, training=training))
+        if training:
+            vector = self.drop(vector, training=True)
+        return call_layer(self.dense, vector)

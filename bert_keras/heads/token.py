@@ -57,12 +57,8 @@ class TokenHead(Head):
         if self.crf is not None:
             self.crf.build()
 
-    def read(self, outputs: Outputs, padding_mask: Tensor | None = None) -> Tensor:
-        """Returns the vectors that the head reads: float `(batch, seq_len, hidden_dim)`."""
-        return outputs["sequence_output"]
-
     def call(self, outputs: Outputs, training: bool | None = None) -> Tensor:
-        vectors = self.through_hidden(self.read(outputs))
+        vectors = self.through_hidden(outputs["sequence_output"])
         return self.dense(self.drop(vectors, training=training))
 
     def get_config(self):

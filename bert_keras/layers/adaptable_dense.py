@@ -127,7 +127,7 @@ class AdaptableDense(DirectCall, keras.layers.Dense):
         is_computed = self.lora_enabled or self.plain_kernel is None
         kernel = self.kernel if is_computed else self.plain_kernel
         x = kernels.dense(inputs, kernel, self.bias)
-        if self.has_adapter:
+        if self.lora_a is not None:
             x = x + self.lora_scale * ops.matmul(ops.matmul(inputs, self.lora_a), self.lora_b)
         return x if self.activation is None else self.activation(x)
 

@@ -97,15 +97,18 @@ class SelfAttention(DirectCall, keras.layers.Layer):
         attention_bias: Tensor | None = None,
         first_token_only: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
+        queries = hidden_states
         if first_token_only:
-            query = self.query(hidden_states[:, :1])
+            queries = hidden_states[:, :1]
             attention_mask, attention_bias = map(of_first_query, (attention_mask, attention_bias))
-        else:
-            query = self.query(hidden_states)
-        projected = query, self.key(hidden_states), self.value(hidden_states)
-        query, key, value = (kernels.split_heads(x, self.num_heads) for x in projected)
         context, attentions = attend(
-            *(query, key, value, attention_mask, self.dropout, return_attentions, training),
+            kernels.split_heads(self.query(queries), self.num_heads),
+            kernels.split_heads(self.key(hidden_states), self.num_heads),
+            kernels.split_heads(self.value(hidden_states), self.num_heads),
+            attention_mask,
+            self.dropout,
+            return_attentions,
+            training,
             bias=attention_bias,
         )
         return self.output_dense(kernels.join_heads(context)), attentions

@@ -80,10 +80,10 @@ class Pieces(NamedTuple):
     offsets: list[tuple[int, int]]
 
 
-def _role_id(role: str, meaning: str) -> property:
+def _role_id(role: str, meaning: str) -> functools.cached_property[int]:
     """Returns the property `<role>_id`."""
 
-    def get(tokenizer: TextEncoder) -> int:
+    def find_id(tokenizer: TextEncoder) -> int:
         token = getattr(tokenizer, role)
         id = tokenizer.find(token)
         if id is None:
@@ -94,7 +94,8 @@ def _role_id(role: str, meaning: str) -> property:
             )
         return id
 
-    return property(get, doc=f"Id of the token that {meaning}.")
+    find_id.__doc__ = f"Id of the token that {meaning}."
+    return functools.cached_property(find_id)
 
 
 class TextEncoder:
