@@ -1,4 +1,4 @@
-"""Logits of whole texts as answers: classes, scores, choices, next sentences."""
+"""Logits as probabilities, and as answers about whole texts: classes, choices, next sentences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,31 @@ from ..preprocessing.collate import GroupRows, TextPacker
 from ..preprocessing.ragged import Ragged
 from ..preprocessing.windows import document_windows
 from .answerer import Answerer, Field, Option
-from .probabilities import sigmoid, softmax
+
+
+def log_sum_exp(values: NDArray[Any]) -> NDArray[Any]:
+    """Returns `log(sum(exp(values)))` over the last axis, which is kept with the size 1."""
+    highest = values.max(axis=-1, keepdims=True)
+    return highest + np.log(np.exp(values - highest).sum(axis=-1, keepdims=True))
+
+
+def log_softmax(logits: NDArray[Any]) -> NDArray[Any]:
+    """Returns the logarithms of `softmax(logits)`."""
+    return logits - log_sum_exp(logits)
+
+
+def softmax(logits: NDArray[Any]) -> NDArray[Any]:
+    """Returns probabilities that sum to 1 over the last axis, in the dtype of the logits."""
+    return np.exp(logits - log_sum_exp(logits))
+
+
+def sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
+    """Returns the probability of each logit on its own, in the dtype of the logits."""
+    return 0.5 * (1 + np.tanh(0.5 * logits))
+
+
+# Activation -> its function, from logits to scores.
+SCORES = {"sigmoid": sigmoid, "linear": np.asarray, "tanh": np.tanh}
 
 # Those who take one check it by `check_threshold`, since it may also be one for each label.
 THRESHOLD = Option(

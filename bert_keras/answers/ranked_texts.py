@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from ..checks import as_column, as_texts, check_same_length
 from .answerer import Answerer, Field, Option
-from .classes import ClassAnswerer
-from .probabilities import SCORES
+from .classes import SCORES, ClassAnswerer
 from .prompts import PROMPT, prompt_text
 
 

@@ -11,7 +11,7 @@ from ..checks import as_column, as_texts, check_pairs, check_same_length, raise_
 from ..preprocessing.question_windows import QuestionWindows
 from ..preprocessing.windows import document_positions, max_context
 from .answerer import Answerer, Field, Option
-from .probabilities import log_sum_exp
+from .classes import log_sum_exp
 
 # Scores of spans computed at once, which bounds the memory: 16 MB.
 _SCORES_AT_ONCE = 2**22

@@ -12,7 +12,7 @@ from ..preprocessing.collate import Rows, TextPacker, TextRows
 from ..preprocessing.ragged import Ragged
 from ..types import Array
 from .answerer import Answerer, Option
-from .probabilities import sigmoid, softmax
+from .classes import sigmoid, softmax
 
 
 class MaskRows(Rows):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .probabilities import log_sum_exp, softmax
+from .classes import log_sum_exp, softmax
 
 # Scores of pairs of tags computed at once, which bounds the memory: 16 MB.
 _SCORES_AT_ONCE = 2**22

@@ -20,8 +20,7 @@ from ..preprocessing.collate import Rows, TextPacker
 from ..preprocessing.ragged import Ragged
 from ..tokenizers.words import join_words
 from .answerer import Option
-from .classes import THRESHOLD, check_labels, check_threshold
-from .probabilities import sigmoid
+from .classes import THRESHOLD, check_labels, check_threshold, sigmoid
 from .tagged_texts import TagAnswerer, tagged_text
 
 WORD_POSITIONS, LABEL_POSITIONS = "word_positions", "label_positions"

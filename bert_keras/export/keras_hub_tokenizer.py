@@ -7,7 +7,7 @@ byte-pair vocabularies. SentencePiece files are not written.
 
 import json
 
-from bert_keras.tokenizers.layout import Layout
+from bert_keras.tokenizers.text_encoder import Layout
 from bert_keras.tokenizers.tokenizer_files import ROLES
 
 _NO_TOKENIZER = "Set the task's `preprocessor` to None to export it for ready inputs."

@@ -115,7 +115,12 @@ class BertEmbeddings(DirectCall, keras.layers.Layer):
     ) -> Tensor:
         x = call_layer(self.token_embedding, token_ids) if token_vectors is None else token_vectors
         if self.position_embedding is not None:
-            x = x + call_layer(self.position_embedding, self._positions(token_ids))
+            if self.padding_id is None:
+                positions = ops.arange(ops.shape(token_ids)[1], dtype="int32")
+            else:
+                is_real = ops.cast(ops.not_equal(token_ids, self.padding_id), "int32")
+                positions = ops.cumsum(is_real, axis=1) * is_real + self.padding_id
+            x = x + call_layer(self.position_embedding, positions)
         if self.segment_embedding is not None:
             if segment_ids is None:
                 # One row, which is broadcast over batch and length.
@@ -128,10 +133,3 @@ class BertEmbeddings(DirectCall, keras.layers.Layer):
         if training:
             x = self.dropout(x, training=True)
         return self.projection(x) if is_projected and not self.project_first else x
-
-    def _positions(self, token_ids):
-        """Returns rows of the position table: int32 `(seq_len,)` or `(batch, seq_len)`."""
-        if self.padding_id is None:
-            return ops.arange(ops.shape(token_ids)[1], dtype="int32")
-        is_real = ops.cast(ops.not_equal(token_ids, self.padding_id), "int32")
-        return ops.cumsum(is_real, axis=1) * is_real + self.padding_id

@@ -120,8 +120,11 @@ class EncoderBlock(_LayerWithSublayers):
     ) -> tuple[Tensor, Tensor | None]:
         if first_token_only and self._attention_can_skip:
             shared["first_token_only"] = True
+        x = hidden_states
+        if self.norm_first and self.attention_norm is not None:
+            x = self.attention_norm(x)
         attended, attentions = self.attention(
-            self._normalized(self.attention_norm, hidden_states, first=True),
+            x,
             attention_mask=attention_mask,
             return_attentions=return_attentions,
             training=training,
@@ -131,17 +134,15 @@ class EncoderBlock(_LayerWithSublayers):
             hidden_states, attended = hidden_states[:, :1], attended[:, :1]
         if training:  # Otherwise a call that changes nothing would cost PyTorch time.
             attended = self.dropout(attended, training=True)
-        x = self._normalized(self.attention_norm, hidden_states + attended, first=False)
-        normalized = self._normalized(self.feed_forward_norm, x, first=True)
+        x = hidden_states + attended
+        if not self.norm_first and self.attention_norm is not None:
+            x = self.attention_norm(x)
+        normalized = self.feed_forward_norm(x) if self.norm_first else x
         transformed = self.feed_forward(normalized, training=training)
         if training:
             transformed = self.dropout(transformed, training=True)
         x = x + transformed
-        return self._normalized(self.feed_forward_norm, x, first=False), attentions
-
-    def _normalized(self, norm, x, first):
-        """Returns `norm(x)` if each half of the block has its norm at this end, otherwise `x`."""
-        return norm(x) if norm is not None and first == self.norm_first else x
+        return (x if self.norm_first else self.feed_forward_norm(x)), attentions
 
     def get_config(self):
         return {**super().get_config(), "dropout": self.dropout.rate}
@@ -212,7 +213,9 @@ class Encoder(_LayerWithSublayers):
         training: bool | None = None,
         first_token_only: bool = False,
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]:
-        shared = {layer.name: layer(hidden_states, training=training) for layer in self.shared}
+        shared = {}
+        for layer in self.shared:
+            shared[layer.name] = layer(hidden_states, training=training)
         all_hidden_states, all_attentions = [hidden_states], []
         options, call_alike = {"training": training}, HAS_GRAPHS and caller_of_blocks()
         tensors = {"attention_mask": attention_mask, **shared}

@@ -190,8 +190,6 @@ class BucketedBatches(keras.utils.PyDataset):
         pad_last_batch: bool, whether to fill the one batch that is smaller than the others with
             copies of a row that have weight 0, which saves XLA a shape. Losses and metrics must
             then be weighted means (`reduction="mean_with_sample_weight"`, `weighted_metrics`).
-        token_budget: int, or `None`: the most tokens in a batch, in place of `batch_size`, see
-            `sorted_batches`. It excludes `shuffle` and `pad_last_batch`.
 
     Example:
 
@@ -215,7 +213,6 @@ class BucketedBatches(keras.utils.PyDataset):
         window: int | None = None,
         buckets: Sequence[int] | None = None,
         pad_last_batch: bool = False,
-        token_budget: int | None = None,
     ) -> None:
         # Without `workers`: batches are cheap to make, and for a model that is not built yet,
         # Keras's workers read a whole epoch ahead, which would count as an epoch.
@@ -236,7 +233,6 @@ class BucketedBatches(keras.utils.PyDataset):
             of_tokens = any(isinstance(column, Ragged) for column in columns)
             if pad_last_batch or of_tokens or weights is not None:
                 self.sample_weight = _weights_of(self.labels, weights)
-        self.token_budget = token_budget
         self.shuffle = shuffle
         self.seed = seed
         self.pad_last_batch = pad_last_batch
@@ -263,9 +259,7 @@ class BucketedBatches(keras.utils.PyDataset):
             rows, size = generator.permutation(len(rows)), self.window * self.batch_size
         for start in range(0, len(rows), size):
             window = rows[start : start + size]
-            pieces = sorted_batches(
-                lengths[window], self.batch_size, self.token_budget, self.buckets
-            )
+            pieces = sorted_batches(lengths[window], self.batch_size, buckets=self.buckets)
             batches += [(window[piece], length) for piece, length in pieces]
         if self.shuffle:
             order = generator.permutation(len(batches))
@@ -440,25 +434,28 @@ def as_one_batch(rows: Rows) -> tuple[Any, ...]:
     return batches[0]
 
 
-def prediction_batches(rows: Rows, batch_size: int | None = None) -> BucketedBatches:
-    """Returns the batches that `predict` reads, without labels, the longest first.
+def prediction_batches(
+    rows: Rows, batch_size: int | None = None
+) -> tuple[list[tuple[NDArray[np.int64], int]], int]:
+    """Returns the batches that `predict` reads, see `sorted_batches`, and their least size.
 
     Args:
-        rows: `Rows`.
+        rows: `Rows`, at least one.
         batch_size: int; by default 32, on an accelerator the number of rows that hold 16,384
             tokens, on PyTorch on the CPU the number that hold 2,048.
+
+    Returns:
+        The batches, and an int. With XLA, a smaller batch is filled up to that many rows: to
+        compile it anew would cost more than to compute further rows. Otherwise 0.
     """
     kind = "accelerator" if kernels.has_accelerator() else "cpu"
     size = DEFAULT_BATCH_SIZE if batch_size is None else check_int("batch_size", batch_size)
-    budget = None
-    if batch_size is None and rows.max_length and (kind != "cpu" or not COMPILES_SHAPES):
-        budget = max(1, TOKENS_AT_ONCE[kind] // rows.sequences_per_row)
-    return BucketedBatches(
-        rows,
-        # Round a small number of rows up to a power of two, so that few shapes are compiled.
-        batch_size=min(size, 1 << max(0, len(rows) - 1).bit_length()),
-        shuffle=False,
-        # XLA would compile a smaller last batch anew, which costs more than further rows.
-        pad_last_batch=COMPILES_SHAPES and budget is None,
-        token_budget=budget,
-    )
+    # Round a small number of rows up to a power of two, so that few shapes are compiled.
+    size = min(size, 1 << (len(rows.lengths) - 1).bit_length())
+    budget, buckets = None, None
+    if rows.max_length:
+        buckets = rows.buckets or buckets_of(rows.max_length) + rows.further_lengths
+        if batch_size is None and (kind != "cpu" or not COMPILES_SHAPES):
+            budget = max(1, TOKENS_AT_ONCE[kind] // rows.sequences_per_row)
+    batches = sorted_batches(rows.lengths, size, budget, buckets)
+    return batches, size if COMPILES_SHAPES and budget is None else 0

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..checks import as_str, as_texts, check_choice, check_int, check_pairs, raise_at_first
 from ..inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
-from ..tokenizers.layout import Layout
-from ..tokenizers.text_encoder import TextEncoder
+from ..tokenizers.text_encoder import Layout, TextEncoder
 from ..types import Array, Texts, Truncation
 from .ragged import Ragged
 

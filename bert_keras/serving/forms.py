@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_keras.answers.probabilities import sigmoid, softmax
+from bert_keras.answers.classes import sigmoid, softmax
 from bert_keras.answers.similarity import l2_normalize, similarity_matrix
 from bert_keras.serving.rows import check
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from pydantic import ConfigDict, Field
 
 from bert_keras.answers import entailment
-from bert_keras.answers.probabilities import softmax
+from bert_keras.answers.classes import softmax
 from bert_keras.serving import forms
 from bert_keras.serving.rows import (
     Body,

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 from fastapi import APIRouter, Request
 
-from bert_keras.answers.probabilities import sigmoid
+from bert_keras.answers.classes import sigmoid
 from bert_keras.answers.ranked_texts import ranked
 from bert_keras.serving.forms import classified, shortened, similarities
 from bert_keras.serving.rows import (

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from bert_keras.answers.probabilities import softmax
+from bert_keras.answers.classes import softmax
 from bert_keras.checks import as_texts, check_has_labels, check_int, check_same_length, describe
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from bert_keras.answers.probabilities import log_softmax
+from bert_keras.answers.classes import log_softmax
 from bert_keras.answers.tokens import MaskAnswerer, MaskRows
 from bert_keras.checks import check_shape, check_type, raise_at_first, refuse_options
 from bert_keras.heads.masked_tokens import HEAD_OPTIONS, OF_VOCABULARY, MaskedLMHead

@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from bert_keras.answers.probabilities import SCORES
+from bert_keras.answers.classes import SCORES
 from bert_keras.answers.prompts import check_prompts
 from bert_keras.answers.ranked_texts import (
     PairClassAnswerer,

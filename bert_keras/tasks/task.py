@@ -21,6 +21,7 @@ from bert_keras.checks import (
     is_table,
 )
 from bert_keras.engine.jax_compilation_cache import COMPILES_SHAPES
+from bert_keras.engine.prediction import with_progress
 from bert_keras.engine.train_step import is_distributed
 from bert_keras.inputs import TOKEN_IDS, check_keys
 from bert_keras.layers.initializer import build_parts
@@ -639,18 +640,21 @@ class Task(AdaptedTask, BuiltModel):
             dataset = adapt(self, columns.x, training=False)
             return super().predict(dataset, batch_size, verbose, steps, callbacks)
         rows = self.encode_columns(columns, training=False)
-        if type(rows).collect is not Rows.collect:
-            if steps is not None or callbacks:
-                raise ValueError(
-                    f"`predict` of {type(self).__name__} takes `steps` and `callbacks` only with "
-                    f"ready inputs. Received: steps={steps}, callbacks={callbacks} with texts. "
-                    "Leave them out, or pass what the preprocessor returns."
-                )
-            verbose = 0 if verbose == "auto" else verbose
-            return rows.collect(self.predict_rows(rows, batch_size, verbose) if len(rows) else ())
-        batches = prediction_batches(rows, batch_size)
-        outputs = super().predict(batches, None, verbose, steps, callbacks)
-        return keras.tree.map_structure(batches.restore_order, outputs)
+        is_plain = type(rows).collect is Rows.collect
+        if is_plain:
+            check_not_empty(rows, "`predict` needs at least one row")
+        by_keras = steps is not None or callbacks
+        if by_keras and not is_plain:
+            raise ValueError(
+                f"`predict` of {type(self).__name__} takes `steps` and `callbacks` only with ready "
+                f"inputs. Received: steps={steps}, callbacks={callbacks} with texts. Leave them "
+                "out, or pass what the preprocessor returns."
+            )
+        if by_keras or (is_plain and validation.overrides(self, "predict_step")):
+            batches = BucketedBatches(rows, batch_size=batch_size, shuffle=False)
+            outputs = super().predict(batches, None, verbose, steps, callbacks)
+            return keras.tree.map_structure(batches.restore_order, outputs)
+        return rows.collect(self.predict_rows(rows, batch_size, verbose) if len(rows) else ())
 
     # From what a user passes to batches: columns, rows, batches.
 
@@ -798,9 +802,13 @@ class Task(AdaptedTask, BuiltModel):
         self, rows: Rows, batch_size: int | None = None, verbose: Verbose = 0
     ) -> Iterator[tuple[NDArray[np.int64], Any]]:
         """Yields for each batch the indices of its rows and their outputs."""
-        batches = prediction_batches(rows, batch_size)
-        outputs = self.predict_batches(batches, verbose=verbose)
-        for (indices, _), output in zip(batches.batches, outputs, strict=True):
+        batches, size = prediction_batches(rows, batch_size)
+        # `np.resize` repeats the rows of a batch until there are enough.
+        inputs = (rows.inputs(np.resize(x, max(size, len(x))), length) for x, length in batches)
+        outputs = self.predict_batches(inputs)
+        if verbose:
+            outputs = with_progress(outputs, batches, verbose)
+        for (indices, _), output in zip(batches, outputs, strict=True):
             # Rows that only fill up the last batch come last.
             first = slice(len(indices))
             yield indices, keras.tree.map_structure(operator.itemgetter(first), output)

@@ -6,8 +6,8 @@ from bert_keras.migration_hints import hints_of_module
 # Without Keras there is only what exported folders need, imported from its modules.
 if hasattr(bert_keras, "_keras"):
     from bert_keras.tokenizers.byte_pair import BytePairTokenizer as BytePairTokenizer
-    from bert_keras.tokenizers.layout import Layout as Layout
     from bert_keras.tokenizers.text_encoder import Encoding as Encoding
+    from bert_keras.tokenizers.text_encoder import Layout as Layout
     from bert_keras.tokenizers.tokenizer import Tokenizer as Tokenizer
     from bert_keras.tokenizers.unigram import UnigramTokenizer as UnigramTokenizer
     from bert_keras.tokenizers.vocabulary import read_vocabulary as read_vocabulary

@@ -19,8 +19,7 @@ from bert_keras.migration_hints import NotHere, missing_attribute
 from bert_keras.signatures import parameters_of
 from bert_keras.tokenizers import tokenizer_files as files
 from bert_keras.tokenizers.components import require_tokens, template, with_template
-from bert_keras.tokenizers.layout import Layout, read_layout
-from bert_keras.tokenizers.text_encoder import HIDDEN, ROLES, TextEncoder
+from bert_keras.tokenizers.text_encoder import HIDDEN, ROLES, Layout, TextEncoder, read_layout
 from bert_keras.tokenizers.untrusted import check_resource_limits
 from bert_keras.types import Path
 

@@ -24,8 +24,7 @@ from bert_keras.tokenizers.keras_hub_settings import (
     is_keras_hub_folder,
     read_keras_hub_tokenizer,
 )
-from bert_keras.tokenizers.layout import Layout
-from bert_keras.tokenizers.text_encoder import HIDDEN, ROLES
+from bert_keras.tokenizers.text_encoder import HIDDEN, ROLES, Layout
 
 TOKENIZER_FILE = "tokenizer.json"
 SENTENCE_PIECE_FILES = ("sentencepiece.bpe.model", "spiece.model", "spm.model")

@@ -4,8 +4,10 @@ import pytest
 from bert_keras.answers.classes import (
     check_threshold,
     class_answers,
+    log_softmax,
+    sigmoid,
+    softmax,
 )
-from bert_keras.answers.probabilities import log_softmax, sigmoid, softmax
 
 LOGITS = np.array([[0.0, 2.0, 2.0], [3.0, -1.0, 0.0]], "float32")
 NAMES = ["a", "b", "c"]

@@ -7,7 +7,7 @@ import pytest
 from checks import to_numpy
 
 from bert_keras.answers import viterbi
-from bert_keras.answers.probabilities import softmax
+from bert_keras.answers.classes import softmax
 from bert_keras.layers.crf import LinearChainCRF
 
 TAGS = 3

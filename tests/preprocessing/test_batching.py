@@ -71,8 +71,7 @@ def test_sorted_batches_hold_each_row_once_within_the_budget_and_restore_its_pla
     batches = sorted_batches(lengths, batch_size, token_budget)
     rows = np.concatenate([rows for rows, _ in batches])
     assert sorted(rows) == list(range(len(lengths)))
-    options = {"batch_size": batch_size, "shuffle": False, "token_budget": token_budget}
-    computed = batches_of(lengths, **options)
+    computed = batches_of(lengths, batch_size=batch_size, shuffle=False)
     rows = np.concatenate([rows for rows, _ in computed.batches])
     assert computed.restore_order(rows).tolist() == list(range(len(lengths)))
     padded = [length for _, length in batches]
@@ -233,10 +232,13 @@ def test_rows_that_fill_up_the_last_batch_have_no_weight(sample_weight, each):
 def test_batches_for_prediction_can_have_a_budget_of_tokens():
     rng = np.random.default_rng(0)
     lengths = rng.permutation(np.repeat([16, 48, 64, 92], 12)) - rng.integers(0, 4, 48)
-    found = batches_of(lengths, shuffle=False, token_budget=200)
-    inputs = [found[index][0]["token_ids"] for index in range(len(found))]
-    assert all(x.size <= 200 for x in inputs) and {len(x) for x in inputs} >= {2, 3, 4, 12}
-    assert found.restore_order(np.concatenate([x[:, 0] for x in inputs])).tolist() == [*range(48)]
+    batches = sorted_batches(lengths, token_budget=200)
+    sizes = [len(rows) for rows, _ in batches]
+    assert all(n * length <= 200 for n, (_, length) in zip(sizes, batches, strict=True))
+    assert {*sizes} >= {2, 3, 4, 12}
+    rows = Rows(lengths)
+    outputs = [(indices, make_inputs(indices, 96)["token_ids"][:, 0]) for indices, _ in batches]
+    assert rows.collect(outputs).tolist() == [*range(48)]
 
 
 def small_model():

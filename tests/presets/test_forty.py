@@ -14,7 +14,7 @@ from checks import assert_close, call, transformers_outputs
 from forty import FORTY, QUERY, TEXTS, write_encoder
 
 import bert_keras
-from bert_keras.answers.probabilities import sigmoid, softmax
+from bert_keras.answers.classes import sigmoid, softmax
 from bert_keras.models.backbone import Backbone
 
 pytestmark = pytest.mark.once

@@ -7,7 +7,7 @@ from checks import to_numpy
 from tiny import tiny_backbone, tiny_preprocessor, tiny_task
 
 import bert_keras
-from bert_keras.answers.probabilities import softmax
+from bert_keras.answers.classes import softmax
 from bert_keras.tasks.few_shot_classifier import logistic_regression, pairs_of
 
 pytestmark = pytest.mark.once

@@ -34,8 +34,9 @@ def test_fit_learns_from_raw_text():
 @pytest.mark.each_backend
 def test_an_accelerator_gets_lengths_of_eight_and_large_batches(shared_classifier, monkeypatch):
     monkeypatch.setattr(kernels, "has_accelerator", lambda: True)
-    batches = batching.prediction_batches(shared_classifier.encode_texts(TEXTS * 50))
-    shapes = [batches[index][0]["token_ids"].shape for index in range(len(batches))]
+    batches, size = batching.prediction_batches(shared_classifier.encode_texts(TEXTS * 50))
+    assert size == 0
+    shapes = [(len(rows), length) for rows, length in batches]
     assert all(length % 8 == 0 for _, length in shapes)
     assert sum(rows for rows, _ in shapes) == 1200 and max(map(np.prod, shapes)) == 16384
 

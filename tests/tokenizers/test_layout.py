@@ -5,7 +5,7 @@ import tokenizers
 from tokenizers import processors
 
 from bert_keras.tokenizers import Layout, Tokenizer, WordPieceTokenizer
-from bert_keras.tokenizers.layout import read_layout
+from bert_keras.tokenizers.text_encoder import read_layout
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b"]
 CLS, SEP, A, B = 2, 3, 5, 6
