@@ -176,6 +176,12 @@ def dense(x, kernel, bias=None):
     return product if bias is None else ops.add(product, bias)
 
 
+def layer_norm(x, gamma, beta, epsilon):
+    """Returns PyTorch's layer normalization of the last axis; tensors have one dtype."""
+    beta = beta if beta is None else value_of(beta)
+    return torch.nn.functional.layer_norm(x, x.shape[-1:], value_of(gamma), beta, epsilon)
+
+
 def crossentropy(labels, logits):
     """Returns `-log softmax(logits)[label]`.
 

@@ -121,9 +121,7 @@ def _tensors(inputs):
 _FUNCTIONS = {"jax": _jax_function, "tensorflow": _tensorflow_function, "torch": _torch_function}
 
 
-def _as_numpy(outputs):
-    with defer_signals():
-        return keras.tree.map_structure(keras.ops.convert_to_numpy, outputs)
+_as_numpy = defer_signals()(functools.partial(keras.tree.map_structure, keras.ops.convert_to_numpy))
 
 
 def resolve_verbose(verbose):

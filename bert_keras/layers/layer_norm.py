@@ -7,9 +7,6 @@ from bert_keras.engine import kernels
 from bert_keras.engine.fast_layer_call import DirectCall
 from bert_keras.engine.remat import with_gradient
 
-if keras.backend.backend() == "torch":
-    import torch
-
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class LayerNorm(DirectCall, keras.layers.LayerNormalization):
@@ -52,9 +49,7 @@ class LayerNorm(DirectCall, keras.layers.LayerNormalization):
             gamma = kernels.value_of(self.gamma)
             if not kernels.is_torch(inputs) or inputs.dtype != gamma.dtype:
                 return super().call(inputs)
-            beta = None if self.beta is None else kernels.value_of(self.beta)
-            shape = inputs.shape[-1:]
-            return torch.nn.functional.layer_norm(inputs, shape, gamma, beta, self.epsilon)
+            return kernels.layer_norm(inputs, gamma, self.beta, self.epsilon)
         weights = (w if w is None else ops.convert_to_tensor(w) for w in (self.gamma, self.beta))
         normalize = with_gradient(self._normalize, self._gradient)
         outputs = normalize(ops.convert_to_tensor(inputs), *weights)
