@@ -134,8 +134,21 @@ class MaskAnswerer(Answerer):
         # An embedding table may have more rows than there are tokens.
         probabilities = softmax(logits)[self.ids]
         best = np.argsort(-probabilities, kind="stable")[: self.top_k]
-        tokens = map(self.tokenizer.readable, self.ids[best].tolist())
-        return list(zip(tokens, probabilities[best].tolist(), strict=True))
+        found = map(self.named, self.ids[best].tolist())
+        return list(zip(found, probabilities[best].tolist(), strict=True))
+
+    def named(self, id):
+        """Returns what an answer has for a token: its readable form."""
+        return self.tokenizer.readable(id)
+
+
+class MaskIdsAnswerer(MaskAnswerer):
+    """The ids of these tokens: tokens with and without a space before them read alike."""
+
+    method, about = "mask_ids", ""
+
+    def named(self, id):
+        return id
 
 
 class ReplacedTokenAnswerer(Answerer):

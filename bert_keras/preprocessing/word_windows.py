@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -25,7 +26,8 @@ class WordRows(TextRows):
         packer: a `TextPacker`; its `max_length` is that of a window.
         sentences: list of texts, which keep their own pieces and words, or of lists of words.
         stride: int, pieces between the starts of two windows; `None` for half a window.
-        are_pieces: bool, whether each piece counts as a word.
+        are_pieces: bool, whether each piece counts as a word; sentences are then texts, whose
+            pieces are those of `Tokenizer.encode`.
 
     Attributes:
         words: `Ragged` int64, one row per window with an entry for each of its tokens, special
@@ -45,7 +47,10 @@ class WordRows(TextRows):
     ) -> None:
         tokenizer, room = packer.tokenizer, packer.room()
         chunks = (sentences[i : i + TEXTS_AT_ONCE] for i in range(0, len(sentences), TEXTS_AT_ONCE))
-        encodings = (encoding for chunk in chunks for encoding in tokenizer.encode_sentences(chunk))
+        encode = tokenizer.encode_sentences
+        if are_pieces:
+            encode = functools.partial(tokenizer.encode, special_tokens=False)
+        encodings = (encoding for chunk in chunks for encoding in encode(chunk))
         ids, words, lengths, num_words = pieces_of_words(encodings, sentences)
         if (ids < 0).any():
             ids[ids < 0] = tokenizer.unknown_token_id

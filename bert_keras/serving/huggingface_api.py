@@ -212,7 +212,8 @@ def pipeline_entities(served, text, logits, strategy, ignored):
     names = served.setting("label_names") or [f"LABEL_{i}" for i in range(scores.shape[-1])]
     encoding = tokenizer.encode(text, special_tokens=False)
     continues, is_plain = tokenizer.continued_words(text, encoding), strategy == "none"
-    pieces, units, groups = list(encoding.pieces), [], []
+    # An encoding has the text of an unknown piece, and the spaces that a special token takes.
+    pieces, units, groups = list(map(tokenizer.id_to_token, encoding.ids)), [], []
     for place, (start, end) in enumerate(encoding.offsets):
         if pieces[place] == tokenizer.unknown_token:
             pieces[place], continues[place] = text[start:end], False
@@ -249,7 +250,7 @@ async def _fill_mask(ask, inputs, parameters, served):
     options, targets = {"top_k": parameters.top_k}, parameters.targets
     if targets is not None:
         options["targets"] = (targets,) if isinstance(targets, str) else tuple(targets)
-    answers = await ask("fill_mask", rows, **options)
+    answers = await ask("mask_ids", rows, **options)
     filled = await asyncio.to_thread(_filled, rows, answers, served)
     return filled if is_list else filled[0]
 
@@ -257,20 +258,22 @@ async def _fill_mask(ask, inputs, parameters, served):
 def _filled(rows, answers, served):
     """Returns the candidates for the masks of texts, with their sentences."""
     tokenizer, results = served.model.tokenizer, []
-    mask, ids = tokenizer.mask_token, {x: id for id, x in enumerate(tokenizer.vocabulary)}
+    mask = tokenizer.mask_token
     for (text,), masks in zip(rows, answers, strict=True):
         parts = text.split(mask)
         filled = [
             [
                 {
                     "score": score,
-                    "token": ids[token] if token in ids else tokenizer(f" {token}")[0],
+                    "token": id,
                     "token_str": token,
                     "sequence": mask.join(parts[: i + 1]) + token + mask.join(parts[i + 1 :]),
                 }
-                for token, score in likeliest
+                for id, token, score in likeliest
             ]
-            for i, likeliest in enumerate(masks)
+            for i, likeliest in enumerate(
+                [[(id, tokenizer.readable(id), score) for id, score in row] for row in masks]
+            )
         ]
         results.append(filled[0] if len(filled) == 1 else filled)
     return results

@@ -60,7 +60,7 @@ class Served:
 
     def fields(self, method):
         """Returns the `Field`s of a row for a method; `()` if it is no answer of the model."""
-        return getattr(self.answerers.get(method), "fields", ())
+        return getattr(_all_answerers(self.model).get(method), "fields", ())
 
     @property
     def max_length(self):
@@ -156,9 +156,14 @@ class Served:
 
 def answerers_of(model):
     """Returns a model's answers, a dict from the names that a server has for them to answerers."""
+    return {name: cls for name, cls in _all_answerers(model).items() if cls.about}
+
+
+def _all_answerers(model):
+    """Returns a model's answers, and the answerers that are steps of others."""
     answerers = getattr(model, "answerers", {})
     classes = answerers.values() if isinstance(answerers, dict) else answerers
-    return {cls.route or cls.method: cls for cls in classes if cls.about}
+    return {cls.route or cls.method: cls for cls in classes}
 
 
 def _computed(model, method, rows, **options):

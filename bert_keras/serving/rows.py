@@ -126,7 +126,7 @@ def check_rows(served, method, rows, settings, top_k=5, **options):
         "".join(text for row in rows for text in row).encode()
     is_valid = type(top_k) is int and 1 <= top_k <= MOST_ANSWERS
     check(is_valid, f"top_k: an int from 1 to {MOST_ANSWERS} is needed. Received: {top_k!r:.60}.")
-    if method == "fill_mask":
+    if method in ("fill_mask", "mask_ids"):
         mask = served.model.tokenizer.mask_token
         size = sum(text.count(mask) * top_k * (len(text) + 64) for (text,) in rows)
         message = f"inputs: fewer {mask}, shorter texts or a smaller top_k are needed."

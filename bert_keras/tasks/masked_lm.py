@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bert_keras.answers.classes import log_softmax
-from bert_keras.answers.tokens import MaskAnswerer, MaskRows
+from bert_keras.answers.tokens import MaskAnswerer, MaskIdsAnswerer, MaskRows
 from bert_keras.checks import check_shape, check_type, raise_at_first, refuse_options
 from bert_keras.heads.masked_tokens import HEAD_OPTIONS, OF_VOCABULARY, MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
@@ -94,7 +94,7 @@ class MaskedLM(Task):
     needs_labels = False
     is_fine_tuned = False
     has_classes = False
-    answerers = (MaskAnswerer,)
+    answerers = (MaskAnswerer, MaskIdsAnswerer)
     label_kind = LabelKind("places", per_token=True)
     # Whether examples are pairs of texts with a label.
     has_next_sentence = False

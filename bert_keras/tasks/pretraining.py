@@ -6,7 +6,7 @@ from typing import Any
 import keras
 
 from bert_keras.answers.classes import NextSentenceAnswerer, check_are_pairs
-from bert_keras.answers.tokens import MaskAnswerer
+from bert_keras.answers.tokens import MaskAnswerer, MaskIdsAnswerer
 from bert_keras.checks import check_has_labels
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.pretraining_heads import PretrainingHead
@@ -61,7 +61,7 @@ class Pretraining(MaskedLM):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3.1.
     """
 
-    answerers = (MaskAnswerer, NextSentenceAnswerer)
+    answerers = (MaskAnswerer, MaskIdsAnswerer, NextSentenceAnswerer)
     has_next_sentence = True
     losses_share_weights = False
     label_kind = types.MappingProxyType(
