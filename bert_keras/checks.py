@@ -410,7 +410,7 @@ def describe(value):
 
 
 def _message(name, rule, value, advice):
-    return f"`{name}` must be {rule}. Received: {value!r}.{_last(advice)}"
+    return f"`{name}` must be {rule}. Received: {value!r:.200}.{_last(advice)}"
 
 
 def _last(advice):

@@ -100,3 +100,4 @@ def test_what_follows_the_rules_is_returned():
 
 def test_a_long_value_is_shortened():
     assert checks.describe("x" * 100) == f"'{'x' * 56}... of type str"
+    assert len(refusal(checks.check_int, "batch_size", ["a text"] * 1000)) < 300

@@ -222,7 +222,8 @@ def read_texts(
         values, names = read_labels(cells, at, titles, problem_type, label_separator, names)
         missing = [value is None for value in values]
         rule = "at least one row must have a label"
-        raise_at_first(all(missing) and not may_lack_labels and missing, cells[0], rule, places=at)
+        received = cells[0] if len(cells) == 1 else [*zip(*cells, strict=True)]
+        raise_at_first(all(missing) and not may_lack_labels and missing, received, rule, places=at)
         if all(missing):
             print(f"{path} has no labels to measure by.")
         else:

@@ -202,7 +202,8 @@ def _batches(dataset):
 def _num_batches(dataset):
     if hasattr(dataset, "cardinality") and int(dataset.cardinality()) == -1:
         raise ValueError(
-            "A dataset of texts must end. Received one that repeats. Pass `dataset.take(n)`."
+            "A dataset of texts must end, since each epoch reads it from its beginning. Received "
+            "one that repeats. Leave out `.repeat()`, or pass `dataset.take(n)`."
         )
     try:
         return len(dataset)

@@ -239,6 +239,7 @@ def scores(highest=9.0):
         ("a.csv", "text,x\na,1\n", {"label_column": ["x", "y"], **MULTI}, "no column 'y'"),
         ("a.csv", 'text,label\na,"[0, 1]"\n', {"label_names": ("x",), **MULTI}, "must have 1, one"),
         ("a.csv", "text,label\na,-1\nb,-1\n", {}, "line 2: at least one row must have a label"),
+        ("a.csv", "text,x,y\na,1,\n", {"label_column": "x,y", **MULTI}, r"line 2: .*\('1', ''\)"),
         ("t.csv", '"a\nb",yes\nd,x\n', columns("-2", "-1", label_names=["yes"]),
          r"t\.csv, line 3: .* 'x'"),
         ("s.tsv", "a\t1\nb\t6\n", scores(5.0), "line 2: .* from 0.0 to 5"),
