@@ -219,8 +219,9 @@ def _is_ranking(value):
 
 
 def in_a_cell(value):
-    """Returns a value as it is in a cell of a CSV: lists and dicts as JSON."""
-    return value if value is None or isinstance(value, (str, int, float)) else as_json(value)
+    """Returns a value as it is in a cell of a CSV: lists and dicts as JSON, dates as text."""
+    is_json = isinstance(value, (list, tuple, dict))
+    return json.dumps(value, ensure_ascii=False, default=str) if is_json else value
 
 
 def rows_of_tagged(path):

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import datetime
 import functools
 import io
 import json
@@ -12,6 +13,8 @@ import warnings
 
 import keras
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
@@ -104,6 +107,16 @@ def test_answers_stand_beside_columns_of_their_name(command, preset, write, tmp_
         rows = list(csv.DictReader(file, delimiter=";"))
     assert [row["label"] for row in rows] == ["yes", ""]
     assert all(row["answer_label"] in ("no", "yes") and row["probabilities"] for row in rows)
+
+
+def test_dates_in_other_columns_are_text(command, preset, tmp_path):
+    date, output = datetime.date(2020, 1, 31), tmp_path / "answers.csv"
+    table = pa.table({"text": ["good"], "day": [date], "days": [[date]]})
+    pa.parquet.write_table(table, tmp_path / "x.parquet")
+    command("classify", preset, "--input", tmp_path / "x.parquet", "--output", output)
+    with output.open() as file:
+        [row] = csv.DictReader(file)
+    assert (row["day"], row["days"]) == ("2020-01-31", '["2020-01-31"]')
 
 
 @pytest.mark.parametrize(
