@@ -80,12 +80,17 @@ format: $(VENV)/installed
 docs: $(VENV)/installed
 	$(VENV)/bin/python docs/build.py
 
+# 160 MB that no test needs.
+$(VENV)/browser: $(VENV)/installed
+	$(VENV)/bin/$(PIP) playwright
+	touch $@
+
 # In a headless Chromium: links, pictures, search, phones, dark mode.
-check-docs: docs
+check-docs: docs $(VENV)/browser
 	$(VENV)/bin/python docs/check.py
 
 # There too: the server's page, each of its instruments used, with hostile texts.
-check-page: $(VENV)/installed
+check-page: $(VENV)/browser
 	KERAS_BACKEND=$(BACKEND) PYTHONPATH=. $(VENV)/bin/python docs/check_page.py
 
 # Side by side with the peers: three suites, or all of them, which takes hours. SST2_DIR, MRPC_DIR

@@ -473,7 +473,6 @@ def test_dir_lists_the_public_names():
     assert {"x", "y", "epochs", "validation_data", "class_weight"} <= set(arguments)
 
 
-@pytest.mark.each_backend
 def test_a_custom_task_and_its_answers_take_sixty_lines(tmp_path):
     guide = guide_to_tasks()
     source = inspect.getsource(guide.GradeAnswerer) + inspect.getsource(guide.Grader)

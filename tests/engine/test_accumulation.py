@@ -54,7 +54,7 @@ OPTIMIZERS = {
     [
         pytest.param(case, name, marks=[pytest.mark.each_backend] * on_each)
         for case, name in itertools.product(CASES, OPTIMIZERS)
-        for on_each in [(case, name) in (("class weights", "SGD"), ("words", "AdamW"))]
+        for on_each in [(case, name) == ("words", "SGD")]
     ],
 )
 def test_unequal_batches_make_the_update_of_the_whole(case, optimizer):

@@ -75,7 +75,6 @@ def test_arrays_of_choices_are_taken_like_lists(shared):
     np.testing.assert_array_equal(*(shared.predict(x, verbose=0) for x in forms))
 
 
-@pytest.mark.each_backend
 def test_labels_may_be_shares_of_the_choices(shared):
     shares = np.array([[0.5, 0.25, 0.25], [0.75, 0.25, 0], [0, 1, 0]])
     logits = shared.predict(BOTH, verbose=0).astype("float64")

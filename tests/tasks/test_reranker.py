@@ -121,7 +121,6 @@ def test_texts_are_ranked_for_a_query():
         tiny_reranker(activation="relu")
 
 
-@pytest.mark.each_backend
 def test_training_lowers_the_cross_entropy_of_relevance():
     reranker = tiny_reranker()
     reranker.compile(learning_rate=1e-2)

@@ -86,7 +86,6 @@ class BackboneWithPartsAfterwards(bert_keras.BertBackbone):
         return {**outputs, "sequence_output": self.extra(outputs["sequence_output"])}
 
 
-@pytest.mark.each_backend
 def test_it_may_make_layers_and_metrics_after_the_parent_s_constructor(tmp_path):
     backbone = BackboneWithPartsAfterwards(**tiny_backbone().get_config())
     task = WithPartsAfterwards(backbone, preprocessor=tiny_preprocessor(), pooling="mean", units=3)

@@ -133,7 +133,6 @@ def test_the_loss_is_the_mean_over_words(shared):
     np.testing.assert_allclose(accuracy, (logits.argmax(-1) == labels).mean(), rtol=1e-6)
 
 
-@pytest.mark.each_backend
 def test_a_tag_may_be_a_probability_of_each():
     tagger = tiny_tagger()
     logits = np.concatenate(tagger.predict(SENTENCES, verbose=0)).astype("float64")
