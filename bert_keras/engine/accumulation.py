@@ -103,7 +103,7 @@ def _apply(optimizer, grads, trainable_variables=None):
     apply, weight = type(optimizer).apply, getattr(_PRESENT, "weight", 1.0)
     steps, total = optimizer.gradient_accumulation_steps, optimizer._accumulated_weight
     grads = [fused.dense_gradient(gradient) for gradient in grads]
-    with after(gradient for gradient in grads if gradient is not None):
+    with after(grads):
         kept, factor = 1.0, steps
         if weight is not None:
             new = total + weight

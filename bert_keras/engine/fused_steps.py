@@ -1,73 +1,15 @@
-"""The step of AdamW and LAMB through a backend's own kernel: few passes over memory.
+"""The operations of an optimizer's step for which TensorFlow has kernels of its own.
 
 Why: Keras updates moments and weights by separate operations, each a pass over memory; XLA fuses
-them, PyTorch and TensorFlow do not (docs/benchmarks.md has the times). And on TensorFlow, Keras
-squares the gradient of an embedding table before it sums repeated tokens.
+them, PyTorch and TensorFlow do not (docs/benchmarks.md has the times; on PyTorch `AdamW` calls
+PyTorch's kernel). And on TensorFlow, Keras squares the gradient of an embedding table before it
+sums repeated tokens.
 
 Remove when `test_keras_s_adamw_is_many_passes_over_memory_on_pytorch` and
 `test_keras_squares_the_gradient_of_a_repeated_token_before_it_adds` fail.
 """
 
 import keras
-
-
-def torch_step(variables, gradients, momentums, velocities, updates, **hyper):
-    """Updates torch tensors in place with the fused kernel of `torch.optim.AdamW`.
-
-    Args:
-        variables: list of tensors of one group: same rate, same decay.
-        gradients: list of tensors; on return divided by `grad_scale`.
-        momentums, velocities: lists of tensors.
-        updates: list of float32 scalars, how often each variable was updated before; each is
-            increased by 1.
-        **hyper: `lr` (float or scalar tensor), `weight_decay`, `beta1`, `beta2`, `eps` (floats)
-            and `grad_scale` (scalar tensor or `None`), which divides the gradients.
-    """
-    import torch
-    from torch.optim.adamw import adamw
-
-    with torch.no_grad():
-        adamw(
-            variables,
-            gradients,
-            momentums,
-            velocities,
-            [],
-            updates,
-            fused=True,
-            amsgrad=False,
-            maximize=False,
-            **hyper,
-        )
-
-
-def torch_lamb_step(
-    variables, gradients, momentums, velocities, updates, lr, weight_decay, **hyper
-):
-    """Updates torch tensors in place as LAMB does: `torch_step`'s step, scaled to the variable.
-
-    Args:
-        variables, gradients, momentums, velocities, updates: as for `torch_step`.
-        lr: float or scalar tensor.
-        weight_decay: float; `None` for variables whose steps are neither decayed nor scaled.
-        **hyper: the other arguments of `torch_step`.
-    """
-    import torch
-
-    moments = zip(gradients, momentums, velocities, updates, strict=True)
-    with torch.no_grad():
-        for variable, tensors in zip(variables, moments, strict=True):
-            # A variable that moves from 0 at a rate of -1 becomes the step itself.
-            step = torch.zeros_like(variable)
-            tensors = [[tensor] for tensor in tensors]
-            torch_step([step], *tensors, lr=-1.0, weight_decay=0.0, **hyper)
-            rate = torch.as_tensor(lr, dtype=variable.dtype, device=variable.device)
-            if weight_decay is not None:
-                step.add_(variable, alpha=weight_decay)
-                norm, step_norm = torch.linalg.vector_norm(variable), torch.linalg.vector_norm(step)
-                usable = (norm > 0) & (step_norm > 0)
-                rate = rate * torch.where(usable, norm / step_norm, 1.0)
-            variable.addcmul_(step, rate, value=-1)
 
 
 def tensorflow_step(variable, gradient, momentum, velocity, beta_1, beta_2, rate, epsilon, zero):

@@ -5,6 +5,7 @@ Why: Keras has no public name for these. Beside each stands what happens without
 Remove what `test_keras_has_no_public_names_for_what_we_read` no longer finds.
 """
 
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -77,7 +78,7 @@ def values(variables: Iterable[keras.Variable]) -> list[Any]:
 
     The variables must have been created. Without the name: an `AttributeError` from the first step.
     """
-    return [variable._value for variable in variables]
+    return list(map(operator.attrgetter("_value"), variables))
 
 
 def own_metrics(model: keras.Model) -> list[keras.metrics.Metric]:

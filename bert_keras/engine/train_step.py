@@ -29,7 +29,6 @@ from bert_keras.engine.keras_internals import (
     takes_training,
     values,
 )
-from bert_keras.types import Tensor
 
 if keras.backend.backend() == "torch":
     import torch
@@ -77,6 +76,8 @@ def runs_cuda_graphs():
 class _TorchSteps:
     """On PyTorch a step assigns variables in place, one by one; signals wait until the last."""
 
+    # Weights that are trainable but that this model does not train.
+    excluded_weights = ()
     _compiled = None
 
     def make_train_function(self, force=False):
@@ -134,11 +135,18 @@ class _TorchSteps:
         if not weights:
             return super().train_step((x, y, sample_weight))  # Keras warns that nothing trains.
         # Keras frees the last step's gradients only after the forward pass has allocated its own.
-        tensors = values(weights)
+        tensors, idle = values(weights), []
         for tensor in tensors:
             tensor.grad = None
-        y_pred, loss = self._outputs_and_loss(x, y, sample_weight, training=True)
-        self.optimizer.scale_loss(loss).backward()
+        try:
+            for tensor in values(self.excluded_weights):
+                if tensor.requires_grad:  # Other models may train it.
+                    idle.append(tensor.requires_grad_(False))
+            y_pred, loss = self._outputs_and_loss(x, y, sample_weight, training=True)
+            self.optimizer.scale_loss(loss).backward()
+        finally:
+            for tensor in idle:
+                tensor.requires_grad_(True)
         with torch.no_grad():
             self.optimizer.apply([tensor.grad for tensor in tensors], weights)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
@@ -174,7 +182,7 @@ class _TensorFlowSteps:
         def step(data):
             # Without this dependency, ops that do not read the batch (weight decay, the step
             # counter) would also run on the final, empty step.
-            with after(x for x in tf.nest.flatten(data) if tf.is_tensor(x)):
+            with after(tf.nest.flatten(data)):
                 return step_function(data)
 
         # Our optimizers wait by themselves, in a graph that takes half as long to trace.
@@ -321,8 +329,12 @@ def inner_optimizer(model: keras.Model) -> keras.optimizers.Optimizer:
     return getattr(model.optimizer, "inner_optimizer", model.optimizer)
 
 
-def after(tensors: Iterable[Tensor] | None) -> AbstractContextManager[Any]:
-    """A context in which TensorFlow's ops wait for the tensors; `None` ends such a wait."""
+def after(tensors: Iterable[Any] | None) -> AbstractContextManager[Any]:
+    """A context in which TensorFlow's ops wait for the tensors; `None` ends such a wait.
+
+    Args:
+        tensors: iterable; what is not a tensor is left out.
+    """
     if keras.backend.backend() != "tensorflow":
         return contextlib.nullcontext()
     import tensorflow as tf
@@ -331,5 +343,5 @@ def after(tensors: Iterable[Tensor] | None) -> AbstractContextManager[Any]:
         return tf.control_dependencies(None)
     # One op that waits for all of them: if each operation waited for each tensor, a graph would
     # take three times as long to trace.
-    with tf.control_dependencies(list(tensors)):
+    with tf.control_dependencies([x for x in tensors if tf.is_tensor(x)]):
         return tf.control_dependencies([tf.no_op()])

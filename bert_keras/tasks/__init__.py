@@ -18,7 +18,7 @@ rows with labels                         encoded_labels.py    `encode_texts` and
   |
   v  optimizer of this run               ../training/recipe.py          TrainingConfig.begin
   v  Keras's loop, in whole steps        ../engine/safe_model.py        SafeModel.fit
-  v  one step                            task.py              Task.train_step
+  v  one step                            ../engine/train_step.py        AtomicTrainStep
   |                                      text_classifier.py   TextClassifier.call
 hidden states                            ../models/backbone.py          Backbone.call
   |

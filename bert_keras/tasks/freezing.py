@@ -1,7 +1,5 @@
 """The weights that a task does not train. Other tasks on the same backbone are not affected."""
 
-import contextlib
-
 import keras
 
 from bert_keras.checks import is_int
@@ -33,24 +31,6 @@ def frozen_weights(backbone, frozen):
     return [weight for stage in backbone.stages[:num_stages] for weight in stage.weights]
 
 
-@contextlib.contextmanager
-def without_gradients(weights):
-    """A context in which PyTorch computes no gradients of these weights; other backends never do.
-
-    Args:
-        weights: list of `keras.Variable`.
-    """
-    stopped = []
-    for weight in weights if keras.backend.backend() == "torch" else ():
-        if weight.value.requires_grad:
-            stopped.append(weight.value.requires_grad_(False))
-    try:
-        yield
-    finally:
-        for tensor in stopped:
-            tensor.requires_grad_(True)
-
-
 def excluded_weights(task):
     """Returns the weights that a task does not train, although they are trainable, a list.
 
@@ -66,7 +46,7 @@ def excluded_weights(task):
     if getattr(task, "frozen", None) is not None:
         idle += frozen_weights(backbone, task.frozen)
     for part in task.tasks:
-        idle += excluded_weights(part)
+        idle += part.excluded_weights
     if backbone.pooler is not None and not task.reads_pooled_output:
         idle += backbone.pooler.weights
     return idle
@@ -78,7 +58,7 @@ def trained(name):
     keras_property = getattr(keras.Model, name).fget
 
     def get(task):
-        variables, idle = keras_property(task), set(map(id, excluded_weights(task)))
+        variables, idle = keras_property(task), set(map(id, task.excluded_weights))
         return [v for v in variables if id(v) not in idle] if idle else variables
 
     return property(get, doc=f"The part of `keras.Model.{name}` that `fit` changes.")

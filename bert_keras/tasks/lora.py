@@ -14,7 +14,6 @@ from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.presets.assign import arrays_of, assign, by_path, head_weights
 from bert_keras.presets.formats import peft
 from bert_keras.presets.safetensors_io import read_metadata, read_safetensors, write_safetensors
-from bert_keras.tasks.freezing import excluded_weights
 from bert_keras.types import Path
 
 LORA_ARGUMENTS = ("lora_rank", "lora_alpha", "lora_targets", "lora_layers")
@@ -180,7 +179,7 @@ class AdaptedTask:
     def _base_crc32(self):
         """Returns a checksum of the frozen weights that the adapters were trained on."""
         adapters = {id(weight) for weight in self.backbone.adapter_weights}
-        idle = {id(weight) for weight in excluded_weights(self)}
+        idle = {id(weight) for weight in self.excluded_weights}
         checksum = 0
         for weight in self.backbone.weights:
             if id(weight) not in adapters | idle:

@@ -247,6 +247,7 @@ class Task(AdaptedTask, BuiltModel):
         """Whether the task's output depends on the backbone's pooler."""
         return getattr(self, "pooling", None) == "pooler"
 
+    excluded_weights = property(freezing.excluded_weights)
     trainable_variables = freezing.trained("trainable_variables")
     non_trainable_variables = freezing.complement_property("trainable_variables", of="variables")
     trainable_weights = freezing.trained("trainable_weights")
@@ -404,9 +405,10 @@ class Task(AdaptedTask, BuiltModel):
                 than make them anew, if no setting of the task has changed since.
         """
         recipe = self.recipe
-        settings = {name: vars(self).get(name) for name in arguments_of(type(self))}
+        settings = list(map(vars(self).get, arguments_of(type(self))))
+        before = recipe.task_settings
         # Keras keeps the losses and the metrics where it gets none.
-        keeps_losses = keeps_losses and recipe.was_compiled_for(settings)
+        keeps_losses = keeps_losses and before and all(map(operator.is_, settings, before))
         arguments = recipe.keras_arguments if keeps_losses else recipe.arguments(self)
         super().compile(optimizer=optimizer, **arguments)
         recipe.task_settings = settings
@@ -542,11 +544,6 @@ class Task(AdaptedTask, BuiltModel):
         # Their batches shuffle themselves, by the seed and the number of the epoch.
         return data, range(0, len(data), size), {"shuffle": False}
 
-    def train_step(self, *args):
-        """Like `keras.Model.train_step`, but computes no gradients of weights that do not train."""
-        with freezing.without_gradients(freezing.excluded_weights(self)):
-            return super().train_step(*args)
-
     def batch_weights(self, x: Any, y: Any, sample_weight: Any) -> Any:
         """Returns a batch's weights; where each token has a label, those of its tokens.
 
@@ -675,7 +672,7 @@ class Task(AdaptedTask, BuiltModel):
             self.check_has_preprocessor()
             x = as_column(x) if kind == "batches" else x
             check_labels_and_weights(x, y, sample_weight)
-            if isinstance(self.label_kind, LabelKind):
+            if isinstance(sample_weight, dict) and isinstance(self.label_kind, LabelKind):
                 check_weights_by_output(y, sample_weight)
             return self.encode_texts(x, y, sample_weight, training)
         check_keys(x, self.input_names)

@@ -2,6 +2,7 @@
 
 import collections
 import math
+import operator
 import re
 import warnings
 from collections.abc import Iterable
@@ -14,7 +15,7 @@ from bert_keras import distribution
 from bert_keras.checks import check_int, check_number
 from bert_keras.engine import fused_steps as fused
 from bert_keras.engine.accumulation import own_variables
-from bert_keras.engine.keras_internals import schedule_of, values
+from bert_keras.engine.keras_internals import schedule_of, value
 from bert_keras.engine.train_step import after, is_distributed
 
 # The last part of a variable's path: every bias, and the scale and shift of every norm.
@@ -124,7 +125,7 @@ class AdamW(keras.optimizers.Optimizer):
         self.bias_correction = bias_correction
         self._undecayed = tuple(exclude_from_weight_decay)
         self._multipliers = tuple(map(tuple, learning_rate_multipliers))
-        for pattern in (*self._undecayed, *(pattern for pattern, _ in self._multipliers)):
+        for pattern in (*self._undecayed, *map(operator.itemgetter(0), self._multipliers)):
             try:
                 re.compile(pattern)
             except (re.error, TypeError) as error:
@@ -172,9 +173,9 @@ class AdamW(keras.optimizers.Optimizer):
             is_overwritten = getattr(variable, "overwrite_with_gradient", False)
             self._averages.append(None if is_overwritten else next(averages, None))
             multiplier, decay = 1.0, self.weight_decay or 0.0
-            for pattern, value in reversed(self._multipliers):
+            for pattern, number in reversed(self._multipliers):
                 if re.search(pattern, variable.path):
-                    multiplier = float(value)
+                    multiplier = float(number)
                     unused.pop(pattern, None)
             for pattern in self._undecayed:
                 if re.search(pattern, variable.path):
@@ -196,7 +197,7 @@ class AdamW(keras.optimizers.Optimizer):
             grads = distribution.summed(grads)
         # Without this dependency, weight decay and the step counter, which need no gradient, would
         # also run in a step that fails, for example at an id outside its table.
-        with after(gradient for gradient in grads if gradient is not None):
+        with after(grads):
             super().apply(grads, trainable_variables)
 
     def update_step(self, gradient, variable, learning_rate):
@@ -238,10 +239,10 @@ class AdamW(keras.optimizers.Optimizer):
         return variable * (1 - scalars["decay"]) - scalars["rate"] * step
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
-        indices = [self._places[id(variable)] for variable in trainable_variables]
         if keras.backend.backend() == "torch":
-            self._torch_update(grads, trainable_variables, indices, learning_rate)
+            self._torch_update(grads, trainable_variables, learning_rate)
             return
+        indices = [self._places[id(variable)] for variable in trainable_variables]
         scalars = self._scalars(dict.fromkeys(self._groups), grads, learning_rate)
         # The scalars already wait for the gradients, so whatever uses them does too.
         with after(None):
@@ -275,15 +276,14 @@ class AdamW(keras.optimizers.Optimizer):
             scalars[factor, decay] = {**shared, "rate": rate, "decay": rate * decay}
         return scalars
 
-    def _torch_update(self, grads, trainable_variables, indices, learning_rate):
+    def _torch_update(self, grads, trainable_variables, learning_rate):
         import torch
 
-        weights, momentums, velocities = map(
-            values, (trainable_variables, self._momentums, self._velocities)
-        )
         rows = collections.defaultdict(list)
-        for gradient, weight, i in zip(grads, weights, indices, strict=True):
-            rows[self._groups[i]].append((weight, gradient, momentums[i], velocities[i]))
+        for gradient, variable in zip(grads, trainable_variables, strict=True):
+            i = self._places[id(variable)]
+            moments = value(self._momentums[i]), value(self._velocities[i])
+            rows[self._groups[i]].append((value(variable), gradient, *moments))
         excess = None
         if self.global_clipnorm:
             norm = torch.nn.utils.get_total_norm(grads)
@@ -291,20 +291,37 @@ class AdamW(keras.optimizers.Optimizer):
         # Without bias correction: after so many updates, the correction is 1.
         updates = self.iterations if self.bias_correction else 10**9
         updates = ops.cast(ops.convert_to_tensor(updates), "float32")
-        for (factor, decay), tensors in rows.items():
-            self._torch_step(
-                *map(list, zip(*tensors, strict=True)),
-                list(updates.repeat(len(tensors)).unbind()),
-                lr=ops.convert_to_tensor(learning_rate) * factor,
-                weight_decay=decay,
-                beta1=self.beta_1,
-                beta2=self.beta_2,
-                eps=self.epsilon,
-                grad_scale=excess,
-            )
+        with torch.no_grad():
+            for (factor, decay), tensors in rows.items():
+                self._torch_step(
+                    *map(list, zip(*tensors, strict=True)),
+                    list(updates.repeat(len(tensors)).unbind()),
+                    lr=ops.convert_to_tensor(learning_rate) * factor,
+                    weight_decay=decay,
+                    beta1=self.beta_1,
+                    beta2=self.beta_2,
+                    eps=self.epsilon,
+                    grad_scale=excess,
+                )
 
-    def _torch_step(self, *tensors, weight_decay, **hyper):
-        fused.torch_step(*tensors, weight_decay=weight_decay or 0.0, **hyper)
+    def _torch_step(
+        self, variables, gradients, momentums, velocities, updates, weight_decay, **options
+    ):
+        """Updates the tensors of one group in place with PyTorch's fused kernel.
+
+        Args:
+            variables, gradients, momentums, velocities: lists of tensors. `grad_scale` divides the
+                gradients.
+            updates: list of float32 scalars, how often each variable was updated before; each is
+                increased by 1.
+            weight_decay: float, or `None` for variables that are excluded from it.
+            **options: see `torch.optim.adamw.adamw`.
+        """
+        from torch.optim.adamw import adamw
+
+        options |= {"fused": True, "amsgrad": False, "maximize": False}
+        options["weight_decay"] = weight_decay or 0.0
+        adamw(variables, gradients, momentums, velocities, [], updates, **options)
 
     def exclude_from_weight_decay(self, var_list=None, var_names=None):
         """Raises `ValueError`: groups are constructor arguments, so that they are saved.
@@ -395,8 +412,23 @@ class Lamb(AdamW):
 
     _has_kernel = False
 
-    def _torch_step(self, *tensors, **hyper):
-        fused.torch_lamb_step(*tensors, **hyper)
+    def _torch_step(
+        self, variables, gradients, momentums, velocities, updates, weight_decay, lr, **options
+    ):
+        import torch
+
+        moments = zip(gradients, momentums, velocities, updates, strict=True)
+        for variable, tensors in zip(variables, moments, strict=True):
+            # A variable that moves from 0 at a rate of -1 becomes the step itself.
+            step, tensors = torch.zeros_like(variable), [[tensor] for tensor in tensors]
+            super()._torch_step([step], *tensors, weight_decay=None, lr=-1.0, **options)
+            rate = torch.as_tensor(lr, dtype=variable.dtype, device=variable.device)
+            if weight_decay is not None:
+                step.add_(variable, alpha=weight_decay)
+                norm, step_norm = torch.linalg.vector_norm(variable), torch.linalg.vector_norm(step)
+                usable = (norm > 0) & (step_norm > 0)
+                rate = rate * torch.where(usable, norm / step_norm, 1.0)
+            variable.addcmul_(step, rate, value=-1)
 
     def _moved(self, i, variable, step, scalars):
         _, decay = self._groups[i]

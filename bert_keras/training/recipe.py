@@ -77,6 +77,10 @@ class TrainingConfig:
 
     Attributes:
         makes_optimizer: bool, whether the recipe makes the optimizer.
+        has_schedule: bool, whether the recipe sets the rate, rather than the user or a callback.
+        uses_task_loss: bool, whether the loss is the task's own.
+        ignores_weight_0: bool, whether rows of weight 0 count neither in the loss nor in the
+            metrics.
         label_smoothing: float.
         seed: int, for the order of examples in the present run, or `None` before the first run.
         bucket_window: int or `None`, see `BucketedBatches`.
@@ -85,7 +89,7 @@ class TrainingConfig:
             its epochs need not be whole.
         chose_epochs: bool, whether the recipe chose that number.
         keras_arguments: dict, further arguments of `keras.Model.compile`.
-        task_settings: dict, the task's constructor arguments at the last `compile`, or `None`.
+        task_settings: list, the task's constructor arguments at the last `compile`, or `None`.
 
     Raises:
         ValueError: an argument would have no effect.
@@ -108,6 +112,10 @@ class TrainingConfig:
         loss = keras.tree.map_structure(_as_loss_of_logits, loss)
         self._loss, self.label_smoothing = loss, label_smoothing
         self._metrics, self._weighted_metrics = metrics, weighted_metrics
+        is_constant = self.options["lr_schedule"] == "constant" and self.options["warmup"] == 0
+        self.has_schedule = self.makes_optimizer and not is_constant
+        self.uses_task_loss = isinstance(loss, str) and loss == "auto"
+        self.ignores_weight_0 = self.uses_task_loss and not metrics
         check_arguments(kwargs, keras.Model.compile, DEFAULTS)
         self.keras_arguments = kwargs
         self.seed = self.bucket_window = self.num_epochs = self._random_state = None
@@ -128,25 +136,6 @@ class TrainingConfig:
             rate = float(keras.ops.convert_to_numpy(rate)) if is_instance else rate
             check_number("learning_rate", rate)
 
-    @property
-    def ignores_weight_0(self):
-        """Whether rows of weight 0 count neither in the loss nor in the metrics."""
-        return self.uses_task_loss and not self._metrics
-
-    def was_compiled_for(self, settings):
-        """Whether losses that were made for a task's settings suit these."""
-        plain = (str, int, float, tuple)
-        before = self.task_settings or {}
-        return before.keys() == settings.keys() and all(
-            value is before[name] or (isinstance(value, plain) and value == before[name])
-            for name, value in settings.items()
-        )
-
-    @property
-    def uses_task_loss(self):
-        """Whether the loss is the task's own."""
-        return self._loss == "auto"
-
     def check_takes_probabilities(self):
         """Raises `ValueError` if the loss takes class indices, not a probability per class."""
         if isinstance(self._loss, keras.losses.SparseCategoricalCrossentropy):
@@ -159,7 +148,7 @@ class TrainingConfig:
     def arguments(self, task):
         """Returns the arguments of `keras.Model.compile` except the optimizer, a dict."""
         loss = self._loss
-        if loss == "auto":
+        if self.uses_task_loss:
             loss = task.default_loss(self.label_smoothing)
         elif isinstance(loss, SCORE_LOSSES) and isinstance(
             task.default_loss(0.0), SparseCrossentropy
@@ -243,14 +232,6 @@ class TrainingConfig:
                 gradient_accumulation_steps=options["gradient_accumulation_steps"],
                 **averages,
             )
-
-    @property
-    def has_schedule(self):
-        """Whether the recipe sets the rate, rather than the user or a callback."""
-        options = self.options
-        return self.makes_optimizer and (
-            options["lr_schedule"] != "constant" or options["warmup"] != 0
-        )
 
     def _may_choose(self, task):
         """Whether epochs and rate may depend on the steps, see `default_hyperparameters`."""
