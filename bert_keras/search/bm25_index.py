@@ -2,16 +2,16 @@
 
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import tokenizers
 
 from bert_keras.checks import as_texts, check_not_empty, raise_at_first, require
 from bert_keras.search.exact_vectors import best_of
-from bert_keras.search.saved_index import SavedIndex
+from bert_keras.search.saved_index import SavedIndex, array_of, value_of
 from bert_keras.tokenizers.text_encoder import replace_surrogates
-from bert_keras.types import Path, Texts
+from bert_keras.types import Texts
 
 # Each of these is a word.
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -82,9 +82,6 @@ class BM25Index(SavedIndex):
         self.tokenize, self.k1, self.b = tokenize or split_into_words, k1, b
         self._texts, self._scorer = [], None
 
-    def _config(self):
-        return {**super()._config(), "has_own_tokenize": self.tokenize is not split_into_words}
-
     def add(
         self,
         texts: Texts,
@@ -147,20 +144,19 @@ class BM25Index(SavedIndex):
             self._scorer = scorer
         return self._scorer
 
-    @classmethod
-    def load(cls, folder: Path, tokenize: Callable[[str], list[str]] | None = None) -> Self:
-        """Returns an index that `save` wrote, see `Index.load`.
+    def _config(self):
+        return {**super()._config(), "has_own_tokenize": self.tokenize is not split_into_words}
 
-        Args:
-            folder: str or path.
-            tokenize: the function that the index was made with, if it was one of your own.
-
-        Raises:
-            ValueError: the index has a `tokenize` of its own, and none is passed.
-        """
-        if cls._config_of(folder)["has_own_tokenize"] and tokenize is None:
+    def _fill(self, config, arrays):
+        if config["has_own_tokenize"] and self.tokenize is split_into_words:
             raise ValueError(
-                f"{folder} needs the `tokenize` that its index was made with, or other texts would "
-                "be found. Received: None. Pass it to `load`."
+                "An index is loaded with the `tokenize` that it was made with, or other texts "
+                "would be found. Received: None. Pass it to `load`."
             )
-        return super().load(folder, tokenize=tokenize)
+        super()._fill(config, arrays)
+
+    def _arrays(self):
+        return {"texts": array_of(self._texts)}
+
+    def _set_arrays(self, arrays):
+        self._texts = value_of(arrays["texts"])

@@ -28,20 +28,21 @@ class ExactVectors:
     def add(self, vectors):
         self._vectors.append(vectors)
 
-    def _joined(self):
+    def joined(self, *more):
+        """Returns all vectors, and `more` after them, as one array."""
         if len(self._vectors) > 1:
             self._vectors[:] = [np.concatenate(self._vectors)]
-        return self._vectors[0]
+        return np.concatenate([*self._vectors, *more]) if more else self._vectors[0]
 
     def search(self, queries, k):
         """Returns similarities and positions `(num_queries, k)`, in any order."""
-        vectors = self._joined()
+        vectors = self.joined()
         return highest(lambda x: similarity_matrix(x, vectors, self._similarity), queries, k)
 
     def arrays(self):
-        return {"vectors": self._joined()}
+        return {"vectors": self.joined()}
 
-    def set_array(self, name, array):
+    def set_array(self, array):
         """Takes the array that `arrays` returned; returns its shape `(num_vectors, dim)`."""
         self._vectors = [array.astype("float32")]
         return array.shape

@@ -4,9 +4,6 @@ import numpy as np
 
 from bert_keras.checks import require
 
-FACTORIES = {"float32": "Flat", "int8": "SQ8", "binary": "RaBitQ,Refine(SQ8)"}
-# An index is trained on this many vectors at least; until then it is exact.
-_TRAINING = 1000
 # Bits select this many times as many vectors as a search asks for, which 8-bit codes then score.
 _CANDIDATES = 4
 # HNSW looks at this many vectors at a time. faiss's 16 find 69 % of the ten nearest among 100,000
@@ -26,68 +23,55 @@ class FaissVectors:
 
     def __init__(self, factory, similarity):
         self._faiss = faiss = require("faiss", "search with faiss", "search")
-        self._factory, self._index, self._is_exact = factory, None, False
+        self._factory, self._index = factory, None
         metrics = {"euclidean": faiss.METRIC_L2, "manhattan": faiss.METRIC_L1}
         self._metric = metrics.get(similarity, faiss.METRIC_INNER_PRODUCT)
+        # Then the first hits do not depend on how many a search asks for.
+        self.scores_all = factory in ("Flat", "SQ8")
 
-    @property
-    def scores_all(self):
-        """Whether a search scores all vectors: then the first hits do not depend on how many."""
-        return self._is_exact or self._factory in ("Flat", "SQ8")
+    def make(self, dim, vectors=None):
+        """Makes the index, and trains it on vectors and adds them, if there are any.
 
-    def add(self, vectors):
-        index, is_exact = self._index, self._is_exact
-        count = len(vectors) + (index.ntotal if index else 0)
+        Raises:
+            ValueError: faiss does not know the index, or cannot make it from these vectors.
+        """
         try:
-            if index is None or (is_exact and count >= _TRAINING):
-                if is_exact:
-                    vectors = np.concatenate([self.arrays()["vectors"], vectors])
-                # Made even if it is not needed yet: this raises if its name is unknown.
-                index = self._make(vectors.shape[1], self._factory)
-                is_exact = self._factory != "Flat" and count < _TRAINING
-                index = self._make(vectors.shape[1], "Flat") if is_exact else index
+            index = self._tuned(self._faiss.index_factory(dim, self._factory, self._metric))
+            if vectors is not None:
                 index.train(_with_range(vectors))
-            index.add(vectors)
+                index.add(vectors)
         except RuntimeError as error:
             raise ValueError(
                 f"faiss must be able to make the index {self._factory!r} from the first vectors "
-                f"added. Received: {str(error).rpartition(': ')[2]}. Add more vectors at once, or "
-                "choose another factory."
+                f"added. Received: {str(error).rpartition(': ')[2]}. Choose another factory."
             ) from error
-        self._index, self._is_exact = index, is_exact
-
-    def _make(self, dim, factory):
-        return self._tuned(self._faiss.index_factory(dim, factory, self._metric))
+        self._index = index
 
     def _tuned(self, index):
-        if "HNSW" in self._factory and not isinstance(index, self._faiss.IndexFlat):
-            self._faiss.ParameterSpace().set_index_parameter(index, "efSearch", _EF_SEARCH)
+        settings = self._faiss.ParameterSpace()
+        if "HNSW" in self._factory:
+            settings.set_index_parameter(index, "efSearch", _EF_SEARCH)
+        if "Refine" in self._factory:
+            settings.set_index_parameter(index, "k_factor_rf", _CANDIDATES)
         return index
+
+    def add(self, vectors):
+        self._index.add(vectors)
 
     def search(self, queries, k):
         """Returns similarities and positions `(num_queries, k)`; -1 where none was found."""
-        options = {}
-        if isinstance(self._index, self._faiss.IndexRefine):
-            options["params"] = self._faiss.IndexRefineSearchParameters(k_factor=_CANDIDATES)
-        scores, positions = self._index.search(queries, k, **options)
+        scores, positions = self._index.search(queries, k)
         if self._metric == self._faiss.METRIC_L2:  # Squares of distances.
             scores = np.sqrt(np.maximum(scores, 0))
         return scores if self._metric == self._faiss.METRIC_INNER_PRODUCT else -scores, positions
 
     def arrays(self):
-        """Returns the array to save: the vectors of an exact index, or faiss's own form."""
-        if self._is_exact or self._factory == "Flat":
-            return {"vectors": self._index.reconstruct_n(0, self._index.ntotal)}
+        """Returns the array to save, faiss's own form of the index."""
         return {"faiss": self._faiss.serialize_index(self._index)}
 
-    def set_array(self, name, array):
+    def set_array(self, array):
         """Takes the array that `arrays` returned; returns the shape `(num_vectors, dim)`."""
-        if name == "vectors":
-            self._is_exact = self._factory != "Flat"
-            self._index = self._make(array.shape[1], "Flat")
-            self._index.add(np.ascontiguousarray(array, "float32"))
-        else:
-            self._index = self._tuned(self._faiss.deserialize_index(np.array(array)))
+        self._index = self._tuned(self._faiss.deserialize_index(np.array(array)))
         return self._index.ntotal, self._index.d
 
 

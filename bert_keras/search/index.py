@@ -1,6 +1,5 @@
 """An index over vectors, with the ids and payloads that belong to them."""
 
-import importlib.util
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -10,37 +9,41 @@ from numpy.typing import ArrayLike
 from bert_keras.answers.similarity import SIMILARITIES, l2_normalize
 from bert_keras.checks import check_choice, check_shape
 from bert_keras.search.exact_vectors import ExactVectors, best_of
-from bert_keras.search.faiss_vectors import FACTORIES, FaissVectors
+from bert_keras.search.faiss_vectors import FaissVectors
 from bert_keras.search.saved_index import SavedIndex, check_vectors
 from bert_keras.types import VectorSimilarity
 
+FACTORIES = {"float32": "Flat", "int8": "SQ8", "binary": "RaBitQ,Refine(SQ8)"}
+# faiss learns from this many vectors at least; until then the search is exact.
+_TRAINING = 1000
+
 
 class Index(SavedIndex):
-    """Vectors with their ids and payloads, searched by faiss.
+    """Vectors with their ids and payloads, searched by NumPy or by faiss.
 
     | index | faiss's name | memory for each value |
     |---|---|---|
-    | `Index()`, exact | `Flat` | 4 bytes |
+    | `Index()`, exact, by NumPy | | 4 bytes |
     | `Index(factory="HNSW32")`, approximate | `HNSW32` | 4 bytes, and some 260 a vector |
     | `Index("int8")` | `SQ8` | 1 byte |
     | `Index("binary")`: finds by bits, scores by 8-bit codes | `RaBitQ,Refine(SQ8)` | 9 bits |
 
     HNSW searches with `efSearch=128`: among 100,000 random vectors it finds 98 % of the ten
     nearest, and 69 % with faiss's own 16, which takes a fifth of the time. `"HNSW48"` finds more.
-    Any other name of faiss's `index_factory` is a `factory` too. Where faiss is not installed,
-    NumPy searches exactly, in float32 at any `precision`. faiss learns the range of its codes from
-    vectors, so an index of fewer than 1,000 keeps them as they are, and is exact.
+    Any other name of faiss's `index_factory` is a `factory` too. faiss learns the range of its
+    codes from vectors, so an index of fewer than 1,000 keeps them as they are, and is exact. NumPy
+    always searches exactly, in float32 at any `precision`.
 
     Args:
         precision: `"float32"`, `"int8"` or `"binary"`.
-        engine: `"faiss"`, `"numpy"`, or `None` for faiss where it is installed.
+        engine: `"faiss"`, `"numpy"`, or `None` for the one in the table.
         factory: str, see the table; `None` for the one that fits `precision`.
         similarity: how vectors are compared: `"cosine"`; `"dot"`, the inner product;
             `"euclidean"` or `"manhattan"`, the negative distance. Pass `embedder.similarity`.
 
     Raises:
         ValueError: an argument is unknown, or does not go with another.
-        ImportError: faiss is not installed.
+        ImportError: faiss is needed and not installed.
 
     Example:
     ```python
@@ -76,13 +79,9 @@ class Index(SavedIndex):
                 f"precision={precision!r}, engine={engine!r}, factory={factory!r}, "
                 f"similarity={similarity!r}. Leave `engine` out, or choose another similarity."
             )
-        if engine is None and is_exact and importlib.util.find_spec("faiss") is None:
-            engine = "numpy"
-        self._vectors = (
-            ExactVectors(similarity)
-            if engine == "numpy"
-            else FaissVectors(factory or FACTORIES[precision], similarity)
-        )
+        self._vectors, self._faiss = ExactVectors(similarity), None
+        if engine == "faiss" or not is_exact:
+            self._faiss = FaissVectors(factory or FACTORIES[precision], similarity)
 
     def add(
         self,
@@ -103,7 +102,14 @@ class Index(SavedIndex):
         """
         vectors = self._checked("Vectors", vectors)
         ids, payloads = self._check_rows(len(vectors), ids, payloads)
-        self._vectors.add(vectors)
+        if self._faiss in (None, self._vectors):
+            self._vectors.add(vectors)
+        elif len(self) + len(vectors) < _TRAINING:
+            self._faiss.make(vectors.shape[1])  # Raises if its name is unknown.
+            self._vectors.add(vectors)
+        else:
+            self._faiss.make(vectors.shape[1], self._vectors.joined(vectors))
+            self._vectors = self._faiss
         self._add_rows(ids, payloads)
         self.dim = vectors.shape[1]
 
@@ -142,5 +148,7 @@ class Index(SavedIndex):
 
     def _set_arrays(self, arrays):
         [(name, array)] = arrays.items()
-        shape = self._vectors.set_array(name, array)
+        if name == "faiss":
+            self._vectors = self._faiss
+        shape = self._vectors.set_array(array)
         check_shape("The vectors", np.broadcast_to(0.0, shape), (len(self), self.dim))

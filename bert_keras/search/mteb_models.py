@@ -43,17 +43,18 @@ def as_mteb_model(task: Embedder | Reranker, name: str = "bert_keras/model") -> 
     """
     check_type("task", task, (Embedder, Reranker), "an embedder or a `Reranker`")
     if isinstance(task, Reranker):
-        return MtebCrossEncoder(task, name)
-    return (MtebEncoder if isinstance(task, TextEmbedder) else MtebSearch)(task, name)
+        return MtebCrossEncoder(task, name, "cross-encoder")
+    if isinstance(task, TextEmbedder):
+        return MtebEncoder(task, name, "dense")
+    kind = "late-interaction" if hasattr(task, "query_marker") else "sparse"
+    return MtebSearch(task, name, kind)
 
 
 class MtebModel:
-    """A task and the name that MTEB keeps its results under."""
+    """A task, the name that MTEB keeps its results under, and MTEB's kind of model."""
 
-    kind = "dense"
-
-    def __init__(self, task, name):
-        self.task, self.name = task, name
+    def __init__(self, task, name, kind):
+        self.task, self.name, self.kind = task, name, kind
 
     @property
     def mteb_model_meta(self) -> Any:
@@ -105,8 +106,6 @@ class MtebEncoder(MtebModel):
 class MtebCrossEncoder(MtebModel):
     """A `Reranker` as MTEB's `CrossEncoderProtocol`."""
 
-    kind = "cross-encoder"
-
     def predict(
         self,
         inputs1: Iterable[Mapping[str, Any]],
@@ -130,10 +129,6 @@ class MtebCrossEncoder(MtebModel):
 
 class MtebSearch(MtebModel):
     """An embedder of sparse or of several vectors as MTEB's `SearchProtocol`."""
-
-    @property
-    def kind(self):
-        return "late-interaction" if hasattr(self.task, "query_marker") else "sparse"
 
     def index(
         self, corpus: Any, *, encode_kwargs: Mapping[str, Any] | None = None, **kwargs: Any

@@ -1,6 +1,5 @@
 """An index in Qdrant, inside the process or on a server."""
 
-import contextlib
 import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,9 +11,9 @@ from bert_keras.checks import check_choice, check_int, check_not_empty, raise_at
 from bert_keras.search.saved_index import check_rows, check_sparse, check_vectors, hit
 from bert_keras.types import VectorSimilarity
 
-# At most this many points, and numbers, in a request. A number takes about 20 bytes in JSON, and a
-# server accepts 32 MB.
-_POINTS, _NUMBERS = 256, 2**19
+# At most this many points in a request. A number takes about 20 bytes in JSON, and a server accepts
+# 32 MB: 256 vectors of 4,096 dimensions, or 4 texts of 300 tokens with 1,024 each.
+_POINTS, _POINTS_OF_TOKENS = 256, 4
 _SPARSE = "sparse"  # The name of sparse vectors, which must have one.
 # Similarity -> Qdrant's name.
 _DISTANCES = {"cosine": "COSINE", "dot": "DOT", "euclidean": "EUCLID", "manhattan": "MANHATTAN"}
@@ -48,7 +47,8 @@ class QdrantIndex:
     Raises:
         ValueError: the collection has another similarity.
         ImportError: qdrant-client is not installed.
-        ConnectionError: the server does not answer.
+        ConnectionError: the server does not answer. Later, errors of the connection are those of
+            Qdrant's client.
 
     Example:
     ```python
@@ -69,19 +69,25 @@ class QdrantIndex:
         qdrant = require("qdrant_client", "search in Qdrant", "search")
         location = None if "path" in client_options else location
         self.collection, self._options = collection, collection_options or {}
-        self._place, self._models = location or client_options["path"], qdrant.models
+        self._models = qdrant.models
         self._client = qdrant.QdrantClient(location, **client_options)
         self.dim, self._kind = None, None
         self.similarity = check_choice("similarity", similarity, (None, *SIMILARITIES)) or "cosine"
-        with self._answering():
-            if self._client.collection_exists(collection):
-                params = self._client.get_collection(collection).config.params
-                if params.sparse_vectors:
-                    self._kind = "sparse"
-                else:
-                    self.dim, distance = params.vectors.size, params.vectors.distance.name
-                    self._kind = "multi" if params.vectors.multivector_config else "dense"
-                    self.similarity = {y: x for x, y in _DISTANCES.items()}[distance]
+        try:
+            exists = self._client.collection_exists(collection)
+        except qdrant.http.exceptions.ResponseHandlingException as error:
+            raise ConnectionError(
+                f"Qdrant must answer at {location or client_options['path']}. Received: "
+                f"{error!s:.200}. Start it, or correct the location."
+            ) from error
+        if exists:
+            params = self._client.get_collection(collection).config.params
+            if params.sparse_vectors:
+                self._kind = "sparse"
+            else:
+                self.dim, distance = params.vectors.size, params.vectors.distance.name
+                self._kind = "multi" if params.vectors.multivector_config else "dense"
+                self.similarity = {y: x for x, y in _DISTANCES.items()}[distance]
         if self._kind == "dense" and similarity not in (None, self.similarity):
             raise ValueError(
                 f"The collection {collection!r} compares vectors by {self.similarity!r}. Received: "
@@ -91,8 +97,7 @@ class QdrantIndex:
     def __len__(self) -> int:
         if self._kind is None:
             return 0
-        with self._answering():
-            return self._client.count(self.collection).count
+        return self._client.count(self.collection).count
 
     def add(
         self,
@@ -108,36 +113,34 @@ class QdrantIndex:
 
         Raises:
             TypeError, ValueError: see `Index.add`; before anything is sent.
-            ConnectionError: the server does not answer; it may have stored some of the vectors.
         """
         kind = self._kind or _kind_of(vectors)
         vectors, dim = self._checked("Vectors", vectors, kind)
         count = vectors.shape[0] if kind == "sparse" else len(vectors)
         start = len(self)
         ids, payloads = check_rows(count, ids, payloads, start=start)
-        size = max(1, min(_POINTS, _NUMBERS // _most_numbers(vectors)))
+        size = _POINTS_OF_TOKENS if kind == "multi" else _POINTS
         parts = [slice(first, first + size) for first in range(0, count, size)]
-        with self._answering():
-            if self._kind is None:
-                self._client.create_collection(
-                    self.collection, **self._params(kind, dim), **self._options
+        if self._kind is None:
+            self._client.create_collection(
+                self.collection, **self._params(kind, dim), **self._options
+            )
+            self._kind, self.dim = kind, dim
+        if start:
+            known_ids = set().union(*(self._known(ids[part]) for part in parts))
+            is_old = [_point(id) in known_ids for id in ids]
+            raise_at_first(is_old, ids, "An id must occur once in an index")
+        for part in parts:
+            rows = zip(ids[part], self._as_lists(vectors[part]), payloads[part], strict=True)
+            points = [
+                self._models.PointStruct(
+                    id=_point(id),
+                    vector={_SPARSE: vector} if kind == "sparse" else vector,
+                    payload={"id": id, "payload": payload},
                 )
-                self._kind, self.dim = kind, dim
-            if start:
-                known_ids = set().union(*(self._known(ids[part]) for part in parts))
-                is_old = [_point(id) in known_ids for id in ids]
-                raise_at_first(is_old, ids, "An id must occur once in an index")
-            for part in parts:
-                rows = zip(ids[part], self._as_lists(vectors[part]), payloads[part], strict=True)
-                points = [
-                    self._models.PointStruct(
-                        id=_point(id),
-                        vector={_SPARSE: vector} if kind == "sparse" else vector,
-                        payload={"id": id, "payload": payload},
-                    )
-                    for id, vector, payload in rows
-                ]
-                self._client.upsert(self.collection, points, wait=True)
+                for id, vector, payload in rows
+            ]
+            self._client.upsert(self.collection, points, wait=True)
 
     def _known(self, ids):
         """Returns the points of those ids that the collection has, a set of str."""
@@ -187,7 +190,6 @@ class QdrantIndex:
 
         Raises:
             ValueError: see `Index.search`.
-            ConnectionError: the server does not answer.
         """
         check_int("top_k", top_k)
         check_not_empty(self, "An index must have vectors to search", "Call `add`.")
@@ -198,27 +200,14 @@ class QdrantIndex:
         is_distance = self._kind == "dense" and self.similarity in ("euclidean", "manhattan")
         sign, hits = -1 if is_distance else 1, []
         options |= {"using": _SPARSE} if self._kind == "sparse" else {}
-        with self._answering():
-            for query in self._as_lists(self._checked("Queries", queries, self._kind)[0]):
-                results = self._client.query_points(
-                    self.collection, query=query, limit=top_k, **options
-                ).points
-                hits.append(
-                    [hit(x.payload["id"], sign * x.score, x.payload["payload"]) for x in results]
-                )
+        for query in self._as_lists(self._checked("Queries", queries, self._kind)[0]):
+            results = self._client.query_points(
+                self.collection, query=query, limit=top_k, **options
+            ).points
+            hits.append(
+                [hit(x.payload["id"], sign * x.score, x.payload["payload"]) for x in results]
+            )
         return hits
-
-    @contextlib.contextmanager
-    def _answering(self):
-        """A context in which errors of the connection name the place."""
-        errors = require("qdrant_client.http.exceptions", "search in Qdrant", "search")
-        try:
-            yield
-        except errors.ResponseHandlingException as error:
-            raise ConnectionError(
-                f"Qdrant must answer at {self._place}. Received: {error!s:.200}. Start it, or "
-                "correct the location."
-            ) from error
 
 
 def _kind_of(vectors):
@@ -227,13 +216,6 @@ def _kind_of(vectors):
         return "sparse"
     is_multi = isinstance(vectors, (list, tuple)) and vectors and np.ndim(vectors[0]) == 2
     return "multi" if is_multi else "dense"
-
-
-def _most_numbers(vectors):
-    """Returns how many numbers the largest of some checked vectors has."""
-    if hasattr(vectors, "tocsr"):
-        return 2 * max(1, np.diff(vectors.indptr).max())
-    return vectors.shape[1] if hasattr(vectors, "shape") else max(x.size for x in vectors)
 
 
 def _point(id):

@@ -1,16 +1,15 @@
-"""What indexes share: the ids and payloads of their rows, and the folder that they are saved in."""
+"""What indexes share: the ids and payloads of their rows, and the file that they are saved in."""
 
 import collections
 import json
 import pathlib
+import zipfile
 from typing import Any, Self
 
 import numpy as np
 
 from bert_keras.checks import (
-    as_texts,
     check_exists,
-    check_int,
     check_not_empty,
     check_same_length,
     check_shape,
@@ -22,18 +21,15 @@ from bert_keras.checks import (
 from bert_keras.engine import atomic_files
 from bert_keras.types import Path
 
-CONFIG, ROWS = "config.json", "rows.json"
-# Names of arrays that a folder may hold.
-_ARRAYS = ("vectors", "faiss", "data", "indices", "indptr")
-
 
 class SavedIndex:
-    """An index in memory: rows with an id and a payload each, and a folder for them.
+    """An index in memory: rows with an id and a payload each, and a file for them.
 
-    A subclass keeps what it searches, and says in `_arrays` and `_set_arrays` how that is saved.
+    A subclass keeps what it searches. Its `_arrays` returns a dict of the arrays to save, and its
+    `_set_arrays` takes that dict, or raises unless the rows have these arrays.
 
     Attributes:
-        saved: tuple of str, the attributes that config.json holds: arguments of the constructor.
+        saved: tuple of str, the attributes that a file holds: arguments of the constructor.
         dim: int, the width of the vectors; `None` where there are none yet.
     """
 
@@ -42,7 +38,6 @@ class SavedIndex:
     def __init__(self) -> None:
         self._ids, self._payloads, self._known = [], [], set()
         self.dim: int | None = None
-        self._texts = None  # A list of str if they are saved with the rows.
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -72,88 +67,73 @@ class SavedIndex:
             for row in zip(scores.tolist(), positions.tolist(), strict=True)
         ]
 
-    def save(self, folder: Path) -> None:
-        """Writes the index into a folder, all of it or, after an error, nothing.
+    def save(self, path: Path) -> None:
+        """Writes the index into a file, all of it or, after an error, nothing.
+
+        Args:
+            path: str or path. The file is one of `numpy.savez`; an old one is replaced.
 
         Raises:
-            ValueError: the index is empty, or the folder holds something else.
-            NotADirectoryError: it is a file.
-            OSError: a file cannot be written.
+            ValueError: the index is empty.
+            OSError: the file cannot be written.
         """
         check_not_empty(self, "An index must have rows to be saved", "Call `add` first.")
-        folder = pathlib.Path(folder)
-        if (folder / CONFIG).exists():
-            self._config_of(folder)
-        stale = [f"{name}.npy" for name in _ARRAYS]
-        with atomic_files.replacing_files(folder, stale=stale) as new:
-            for name, array in self._arrays().items():
-                np.save(new / f"{name}.npy", array)
-            rows = {"id": self._ids, "payload": self._payloads, "text": self._texts}
-            atomic_files.write_text(new / ROWS, json.dumps(rows))
-            config = {"kind": self._kind(), **self._config(), "num_rows": len(self)}
-            atomic_files.write_json(new / CONFIG, config)
+        pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+        arrays = {
+            "config": array_of({"kind": type(self).__name__, **self._config()}),
+            "rows": array_of({"id": self._ids, "payload": self._payloads}),
+            **self._arrays(),
+        }
+        with atomic_files.replacing(path) as temporary, open(temporary, "wb") as file:
+            np.savez(file, **arrays)
 
     def _config(self):
         return {name: getattr(self, name) for name in (*self.saved, "dim")}
 
     @classmethod
-    def _kind(cls):
-        return f"bert_keras.search.{cls.__name__}"
-
-    @classmethod
-    def _config_of(cls, folder):
-        """Returns the config of a folder; raises `ValueError` if it holds another kind of thing."""
-        path, kind = pathlib.Path(folder) / CONFIG, cls._kind()
-        rule = f"`{cls.__name__}.load` opens a folder that `{cls.__name__}.save` wrote"
-        check_exists(folder, rule, exists=lambda _: path.exists())
-        config = atomic_files.read_json(path)
-        if config.get("kind") != kind:
-            raise ValueError(
-                f"{folder} must hold an index of the kind {kind!r}. Received: "
-                f"{config.get('kind')!r}. Name another folder."
-            )
-        return config
-
-    @classmethod
-    @atomic_files.retry_if_changed
-    def load(cls, folder: Path, **options: Any) -> Self:
+    def load(cls, path: Path, **options: Any) -> Self:
         """Returns an index that `save` wrote.
 
         Args:
-            folder: str or path.
+            path: str or path.
             **options: arguments of the constructor that no file holds.
 
         Raises:
             FileNotFoundError: there is no index.
-            ValueError: the folder holds something else, or a file is damaged.
+            ValueError: the file holds something else, or is damaged.
             ImportError: what the index is searched with is not installed.
         """
-        config = cls._config_of(folder)
-        with atomic_files.reading(folder):
+        rule = f"`{cls.__name__}.load` opens a file that `{cls.__name__}.save` wrote"
+        check_exists(path, rule, exists=zipfile.is_zipfile)
+        with atomic_files.reading(path):
+            with np.load(path, allow_pickle=False) as file:
+                arrays = dict(file)
+            config = value_of(arrays.pop("config"))
+            if config["kind"] != cls.__name__:
+                raise ValueError(
+                    f"{path} must hold an index of the kind {cls.__name__}. Received: "
+                    f"{config['kind']}. Name another file."
+                )
             index = cls(**{name: config[name] for name in cls.saved}, **options)
-            index._fill(pathlib.Path(folder), config)
+            index._fill(config, arrays)
         return index
 
-    def _fill(self, folder, config):
-        """Adds the rows of a folder."""
-        rows, count = atomic_files.read_json(folder / ROWS), config["num_rows"]
-        self._add_rows(*self._check_rows(count, rows["id"], rows["payload"]))
-        if self._texts is None:
-            self.dim = check_int("dim", config["dim"])
-        else:
-            self._texts = as_texts(rows["text"])
-            check_same_length(f"{folder} is incomplete", texts=self._texts, rows=range(count))
-        paths = {name: folder / f"{name}.npy" for name in _ARRAYS}
-        self._set_arrays(
-            {name: np.load(x, allow_pickle=False) for name, x in paths.items() if x.exists()}
-        )
+    def _fill(self, config, arrays):
+        """Adds the rows of a file."""
+        rows = value_of(arrays.pop("rows"))
+        self._add_rows(*self._check_rows(len(rows["id"]), rows["id"], rows["payload"]))
+        self.dim = config["dim"]
+        self._set_arrays(arrays)
 
-    def _arrays(self):
-        """Returns the arrays to save, a dict by names."""
-        return {}
 
-    def _set_arrays(self, arrays):
-        """Takes what `_arrays` returned; raises unless the rows have it."""
+def array_of(value):
+    """Returns a JSON value as an array of bytes, for a file of arrays."""
+    return np.frombuffer(json.dumps(value).encode(), "uint8")
+
+
+def value_of(array):
+    """Returns the JSON value of an array that `array_of` made."""
+    return json.loads(array.tobytes())
 
 
 def check_rows(count, ids=None, payloads=None, known=(), start=0):
