@@ -2,7 +2,6 @@
 
 import functools
 import re
-import unicodedata
 
 import numpy as np
 from tokenizers import normalizers, pre_tokenizers
@@ -14,9 +13,12 @@ from bert_keras.checks import require
 _MARK = "\U000f0000"
 _PRIVATE, _DROPPED = "[\U000f0000-\U000ffffd]", "\ufffd"
 _NOT_IN_TEXT = f"{_PRIVATE}|{_DROPPED}"
-_nfd = normalizers.NFD().normalize_str
-# Combining marks of the lowest and the highest class: NFD puts them first and last.
-_FIRST, _LAST = "\u0334", "\u0345"
+# What BERT's cleaning drops, besides private use characters. It is dropped before marks are sorted.
+_INVISIBLE = (
+    "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u180e\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\ufffd\U000110bd"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f]"
+)
 _PAGE = 256
 
 
@@ -25,10 +27,10 @@ class GraphTokenizer:
 
     Each character's cleaned text, with spaces around words, comes from a table that the tokenizer's
     own normalizer and pre-tokenizer made. Two things depend on a character's neighbours and are
-    done separately: NFD's order of combining marks, if accents are stripped and some marks stay,
-    and special tokens in text. `tensorflow_text.FastWordpieceTokenizer` splits words into pieces; a
-    process that loads the graph must import it. Invalid UTF-8 counts as U+FFFD, which cleaning
-    drops.
+    done separately: NFD's order of combining marks, if accents are stripped, by
+    `tensorflow_text.normalize_utf8`; and special tokens in text.
+    `tensorflow_text.FastWordpieceTokenizer` splits words into pieces; a process that loads the
+    graph must import it. Invalid UTF-8 counts as U+FFFD, which cleaning drops.
 
     Args:
         tokenizer: a WordPiece `Tokenizer` with BERT's cleaning.
@@ -45,11 +47,12 @@ class GraphTokenizer:
         settings, model = tokenizer.settings, tokenizer.settings["model"]
         special = {token["content"]: token["id"] for token in settings["added_tokens"]}
         names = [chr(ord(_MARK) + 1 + number) for number in range(len(special))]
-        pages, texts, self._num_plain = _table_of(**_flags(settings["normalizer"]))
+        flags = _flags(settings["normalizer"])
+        pages, texts = _table_of(**flags)
         # Eager tensors: a SavedModel holds them once, however many functions use them.
         self._places, self._pages = (tf.constant(part) for part in pages)
         self._texts = tf.constant(texts)
-        self._orders = _orders() if self._num_plain < len(texts) else ()
+        self._strips_accents = flags["strip_accents"]
         self._special = tf.constant(list(special), tf.string)
         self._names = tf.constant([f" {name} " for name in names], tf.string)
         longest_first = sorted(special, key=len, reverse=True)
@@ -96,6 +99,9 @@ class GraphTokenizer:
         """Returns texts cleaned, with spaces between words."""
         import tensorflow as tf
 
+        if self._strips_accents:
+            texts = tf.strings.regex_replace(texts, _INVISIBLE, "")
+            texts = _tensorflow_text().normalize_utf8(texts, "NFD")
         codes = tf.strings.unicode_decode(texts, "UTF-8", errors="replace")
         code = codes.values
         page = tf.gather(self._places, code // _PAGE)
@@ -103,27 +109,7 @@ class GraphTokenizer:
         itself = tf.strings.unicode_encode(code[:, None], "UTF-8")
         space = tf.gather(tf.constant(["", " "]), tf.cast(kind == 1, tf.int32))
         spaced = tf.strings.join([space, itself, space])
-        found = _joined(codes.with_values(tf.where(kind < 2, spaced, tf.gather(self._texts, kind))))
-        if not self._orders:
-            return found
-        has_marks = tf.reduce_any(kind >= self._num_plain)
-        found = tf.cond(has_marks, lambda: self._in_order(found), lambda: found)
-        return tf.strings.regex_replace(found, _MARK, "")
-
-    def _in_order(self, texts):
-        """Returns texts whose combining marks are in NFD's order."""
-        import tensorflow as tf
-
-        def swapped(texts):
-            for pattern in self._orders:
-                texts = tf.strings.regex_replace(texts, pattern, r"\2\1")
-            return texts
-
-        return tf.while_loop(
-            lambda before, after: tf.reduce_any(before != after),
-            lambda _, texts: (texts, swapped(texts)),
-            (texts, swapped(texts)),
-        )[1]
+        return _joined(codes.with_values(tf.where(kind < 2, spaced, tf.gather(self._texts, kind))))
 
 
 def check_can_be_in_graph(tokenizer):
@@ -164,7 +150,6 @@ def _wordpiece_of(tokenizer, names):
     """Returns a `FastWordpieceTokenizer` for words; the names of special tokens come last."""
     import tensorflow as tf
 
-    tensorflow_text = require("tensorflow_text", "write a graph that takes texts", "tensorflow")
     model = tokenizer.settings["model"]
     prefix = model["continuing_subword_prefix"]
     # No word contains a line break, so these names for ids without a token match no piece.
@@ -172,7 +157,7 @@ def _wordpiece_of(tokenizer, names):
     for token, id in tokenizer._backend.get_vocab(with_added_tokens=False).items():
         if token not in ("", prefix) and not re.search(f"{_PRIVATE}|\0", token):
             tokens[id] = token
-    return tensorflow_text.FastWordpieceTokenizer(
+    return _tensorflow_text().FastWordpieceTokenizer(
         [*tokens, *names],
         suffix_indicator=prefix,
         max_bytes_per_word=4 * max(model["max_input_chars_per_word"], len(model["unk_token"])),
@@ -180,6 +165,10 @@ def _wordpiece_of(tokenizer, names):
         unknown_token=model["unk_token"],
         no_pretokenization=True,
     )
+
+
+def _tensorflow_text():
+    return require("tensorflow_text", "write a graph that takes texts", "tensorflow")
 
 
 def _joined(parts):
@@ -198,20 +187,18 @@ def _table_of(split_chinese, strip_accents, lowercase):
             and int32 `(num_rows, 256)`, the kind of each character: 0 stays, 1 stays as a word,
             others are replaced by a text.
         texts: list of str, the text of each kind.
-        num_plain: int, the first kind whose text has marks that NFD may have to order.
     """
-    options = {"clean_text": True, "handle_chinese_chars": split_chinese}
-    settings = {"strip_accents": strip_accents, "lowercase": lowercase}
-    normalizer = normalizers.BertNormalizer(**options, **settings)
-    cleaning = normalizers.BertNormalizer(**options, strip_accents=False, lowercase=False)
+    normalizer = normalizers.BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=split_chinese,
+        strip_accents=strip_accents,
+        lowercase=lowercase,
+    )
     splitter = pre_tokenizers.BertPreTokenizer()
 
     def spaced(text):
         words = splitter.pre_tokenize_str(f"x{normalizer.normalize_str(text)}x")
-        found = " ".join(word for word, _ in words)[1:-1]
-        # An accent that is removed, but only after no mark has moved past it.
-        is_accent = strip_accents and not found and cleaning.normalize_str(text)
-        return _MARK if is_accent and not all(map(_is_movable, _nfd(text))) else found
+        return " ".join(word for word, _ in words)[1:-1]
 
     kinds, found = np.zeros(0x110000, "int32"), {}
     for code in range(0, len(kinds), _PAGE):
@@ -224,38 +211,11 @@ def _table_of(split_chinese, strip_accents, lowercase):
             kinds[code : code + _PAGE] = whole != page
         else:
             found |= {character: whole and spaced(character) for character in page}
-    marks = set("".join(_movable_marks().values())) if strip_accents else set()
-    marks = {mark for mark in marks if found.setdefault(mark, mark) == mark}
     texts = {text for character, text in found.items() if text not in (character, f" {character} ")}
-    texts = sorted(texts | marks, key=lambda text: (not marks.isdisjoint(text), text))
+    texts = sorted(texts)
     kind_of = {text: kind for kind, text in enumerate(texts, 2)}
     for character, text in found.items():
         kinds[ord(character)] = kind_of.get(text, text != character)
     kinds[ord(_MARK) : ord(_MARK) + 0xFFFE] = 1  # The names of special tokens.
     rows, places = np.unique(kinds.reshape(-1, _PAGE), axis=0, return_inverse=True)
-    num_plain = 2 + sum(marks.isdisjoint(text) for text in texts)
-    return (places.astype("int32").ravel(), rows), ["", "", *texts], num_plain
-
-
-def _is_movable(character):
-    """Whether NFD may change a character's place among others."""
-    return _nfd(_LAST + character) != _LAST + character or _nfd(character + _FIRST)[0] == _FIRST
-
-
-@functools.cache
-def _movable_marks():
-    """Returns combining class -> str of its marks that NFD orders without changing them."""
-    marks = {}
-    for character in map(chr, range(0x110000)):
-        if (order := unicodedata.combining(character)) and _is_movable(character):
-            marks[order] = marks.get(order, "") + character
-    return marks
-
-
-def _orders():
-    """Returns patterns of marks that precede those of a lower class, the lowest class first."""
-    marks = dict(sorted(_movable_marks().items()))
-    return [
-        f"([{''.join(marks[other] for other in marks if other > order)}]+)([{marks[order]}]+)"
-        for order in list(marks)[:-1]
-    ]
+    return (places.astype("int32").ravel(), rows), ["", "", *texts]
