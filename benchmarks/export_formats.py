@@ -19,9 +19,9 @@ import numpy as np
 import turns
 from absl import app, flags, logging
 from kept_rows import add_row
+from read_programs import read_program
 
 import bert_keras
-from bert_keras.cli.sources import read_program
 from bert_keras.export.program_formats import FORMATS
 
 FLAGS = flags.FLAGS

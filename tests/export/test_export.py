@@ -11,7 +11,7 @@ from checks import assert_close, inputs_of
 from tiny import VOCABULARY, tiny_backbone, tiny_classifier
 
 import bert_keras
-from bert_keras.cli.sources import read_program
+from benchmarks.read_programs import read_program
 from bert_keras.export import other_backend
 from bert_keras.export import program_formats as formats
 
