@@ -144,7 +144,6 @@ KINDS = (
                 "Official score. By default cmrc for files named cmrc or drcd, squad_v2 if "
                 "questions have no answer, else squad_v1.",
             ),
-            Option("n_best", int, 20, "Answers to a question in nbest_predictions.json.", 1),
         ),
         model=(
             Option("stride", int, 128, "Tokens between the beginnings of two windows.", 1),

@@ -230,14 +230,16 @@ def choice_verdict(scores, examples):
 
 
 def measure_questions(flags, model, examples, tune=False):
-    """Measures the official scores of questions, F1 first, with the official scripts' files.
+    """Measures the official scores of questions, F1 first, with the official scripts' file.
 
     Only questions with answers are scored. For SQuAD 2.0 the threshold is tuned if `tune`, and if
     there are both kinds of questions.
     """
-    n_best = model.n_best(examples.examples, flags.n_best, verbose=0)
+    n_best = model.n_best(examples.examples, verbose=0)
     scores = question_scores(model, examples, n_best, tune)
-    return Measured(scores, question_files(model, examples, n_best))
+    pairs = zip(examples.examples, n_best, strict=True)
+    texts = {x.id: "" if model.has_no_answer(y) else y.spans[0].text for x, y in pairs}
+    return Measured(scores, {"predictions.json": texts})
 
 
 def question_verdict(scores, examples):
@@ -278,18 +280,3 @@ def question_scores(model, examples, n_best, tune=False):
     names = ("f1", "exact", "HasAns_f1", "HasAns_exact", "NoAns_exact")
     selected = {name: scores[name] for name in names if name in scores}
     return selected | ({"no_answer_threshold": model.no_answer_threshold} if options else {})
-
-
-def question_files(model, examples, n_best):
-    """Returns the files of the official scripts: texts, n-best lists, and SQuAD 2.0's null odds."""
-    texts, lists, null_odds = {}, {}, {}
-    for example, best in zip(examples.examples, n_best, strict=True):
-        spans = best.spans
-        if examples.metric == "squad_v2":
-            spans = sorted([*spans, best.no_answer], key=lambda span: -span.probability)
-        texts[example.id] = "" if model.has_no_answer(best) else best.spans[0].text
-        names = ("text", "probability", "start_logit", "end_logit")
-        lists[example.id] = [{name: getattr(span, name) for name in names} for span in spans]
-        null_odds[example.id] = best.no_answer_score
-    files = {"predictions.json": texts, "nbest_predictions.json": lists}
-    return files | ({"null_odds.json": null_odds} if examples.metric == "squad_v2" else {})

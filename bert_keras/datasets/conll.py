@@ -11,14 +11,13 @@ from bert_keras.checks import check_not_empty, raise_at_first
 from bert_keras.datasets.files import check_at, read_lines
 from bert_keras.datasets.label_parsing import FEWEST_VALUES, do_recur, remark_on_names
 from bert_keras.datasets.labelled_texts import ExampleSet
-from bert_keras.datasets.table import find_name
+from bert_keras.datasets.table import find_name, read_records, without_rejected
 from bert_keras.datasets.tag_records import (
     TAG_NAMES,
     WORD_NAMES,
     TagLayout,
     find_fields,
     has_records,
-    read_tag_records,
     tag_sentences,
 )
 from bert_keras.types import Path
@@ -77,10 +76,8 @@ def read_conll(
 
     Rows with named fields (JSON, JSON lines, Parquet, CSV and Excel with a header) are sentences
     (`tokens`, `ner_tags`; GLiNER's `tokenized_text`, `ner`), texts with the spans of their entities
-    (doccano, Label Studio, spaCy), or words with the number of their sentence (Kaggle). A name that
-    ends in `.ann` is brat's file of entities beside a text of the same name in `.txt`, each line of
-    which is a sentence. Spans become IOB2 tags of words, which white space, punctuation and the
-    borders of entities separate.
+    (doccano, Label Studio, spaCy), or words with the number of their sentence (Kaggle). Spans
+    become IOB2 tags of words, which white space, punctuation and the borders of entities separate.
 
     If every word of the file has at least two characters and ends in a digit, and nine in ten
     digits are 0 or one more than the digit before, the digits count characters, as in Weibo's
@@ -189,8 +186,10 @@ def is_tagged(path: Path) -> bool:
 
 def _sentences(path, layout, label_names, may_lack_tags):
     """Yields sentences, lists of `(place, word, tag)`; some may be empty."""
-    is_line = layout.kind == "line"
-    records = _records_of_lines(path, layout) if is_line else read_tag_records(path)
+    if layout.kind == "line":
+        records = _records_of_lines(path, layout)
+    else:
+        records = without_rejected(path, read_records(path))
     return tag_sentences(path, records, layout, label_names, may_lack_tags)
 
 
@@ -211,9 +210,11 @@ def _records_of_lines(path, layout):
 def _read_fields(path):
     """Returns `(line number, fields)` of each line; at the end of a sentence fields are `None`."""
     lines = [(n, line.rstrip("\r\n")) for n, line in enumerate(read_lines(path), 1)]
-    is_other = lines and lines[0][1].startswith("#FORMAT=WebAnno")
-    rule = "WebAnno's and INCEpTION's own format is not read"
-    check_at(f"{path}, line 1", not is_other, rule, lines[:1], "Export the file as CoNLL 2002.")
+    is_other = os.fspath(path).lower().endswith(".ann")
+    is_other |= lines[0][1].startswith("#FORMAT=WebAnno") if lines else False
+    rule = "the own formats of WebAnno, INCEpTION and brat are not read"
+    advice = "Export the file as CoNLL 2002; brat's program for it is tools/anntoconll.py."
+    check_at(f"{path}, line 1", not is_other, rule, lines[:1], advice)
     lines = [
         (n, None if not line.strip(" \t") or line.startswith("-DOCSTART-") else line)
         for n, line in lines

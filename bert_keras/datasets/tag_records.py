@@ -14,7 +14,6 @@ import ast
 import contextlib
 import itertools
 import json
-import os
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -112,7 +111,7 @@ class TagLayout(NamedTuple):
 
 def has_records(path: Path) -> bool:
     """Whether a file of tagged words has rows with named fields, from its name and first line."""
-    if kind_of(path) != "tsv" or _is_brat(path):
+    if kind_of(path) != "tsv":
         return True
     first = next((line for line in read_lines(path) if line.strip()), "").strip()
     rule = "a file of JSON lines must have a name that ends in .jsonl"
@@ -134,7 +133,7 @@ def find_fields(
     Raises:
         ValueError: there are no such fields. The message lists the fields of the first row.
     """
-    place, record = next(read_tag_records(path), ("", {}))
+    place, record = next(without_rejected(path, read_records(path)), ("", {}))
     header = [*check_not_empty(record, f"{path} must hold rows")]
 
     def find_fields(names, column):
@@ -221,38 +220,6 @@ def tag_sentences(
             "the first). Offsets count characters from 0; an end is the character after the last.",
             stacklevel=2,
         )
-
-
-def read_tag_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the place and the fields of each row of a file of tagged words or texts."""
-    records = _records_of_brat(path) if _is_brat(path) else read_records(path)
-    yield from without_rejected(path, records)
-
-
-def _is_brat(path):
-    return os.fspath(path).lower().endswith(".ann")
-
-
-def _records_of_brat(path):
-    """Yields the lines of a text beside brat's file, with the spans of their entities."""
-    text, spans = "".join(read_lines(f"{os.fspath(path)[:-4]}.txt")), []
-    for number, line in enumerate(read_lines(path), 1):
-        if found := re.match(r"T\S*\t(\S+) (\d+(?: \d+;\d+)* \d+)\t", line):
-            start, *between, end = map(int, re.findall(r"\d+", found[2]))
-            gaps = zip(between[::2], between[1::2], strict=True)
-            fits = end <= len(text) and not any(text[left:right].strip() for left, right in gaps)
-            rule = "an entity must be one stretch of the text"
-            check_at(f"{path}, line {number}", fits, rule, line.strip(), "Leave it out.")
-            spans.append((start, end, found[1]))
-    begin = 0
-    for number, match in enumerate(re.finditer("\n|$", text), 1):
-        place = match.start()
-        if any(start <= place < end for start, end, _ in spans):
-            continue  # An entity goes on in the next line.
-        inside = [[x - begin, y - begin, kind] for x, y, kind in spans if begin <= x <= place]
-        if text[begin:place].strip():
-            yield f"line {number}", {"text": text[begin:place], "spans": inside}
-        begin = match.end()
 
 
 # Values

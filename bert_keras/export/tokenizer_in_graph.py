@@ -47,12 +47,14 @@ class GraphTokenizer:
         settings, model = tokenizer.settings, tokenizer.settings["model"]
         special = {token["content"]: token["id"] for token in settings["added_tokens"]}
         names = [chr(ord(_MARK) + 1 + number) for number in range(len(special))]
-        flags = _flags(settings["normalizer"])
-        pages, texts = _table_of(**flags)
+        names = ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")
+        cleaning = {name: settings["normalizer"][name] for name in names}
+        pages, texts = _table_of(**cleaning)
         # Eager tensors: a SavedModel holds them once, however many functions use them.
         self._places, self._pages = (tf.constant(part) for part in pages)
         self._texts = tf.constant(texts)
-        self._strips_accents = flags["strip_accents"]
+        strips = cleaning["strip_accents"]
+        self._strips_accents = cleaning["lowercase"] if strips is None else strips
         self._special = tf.constant(list(special), tf.string)
         self._names = tf.constant([f" {name} " for name in names], tf.string)
         longest_first = sorted(special, key=len, reverse=True)
@@ -136,16 +138,6 @@ def check_can_be_in_graph(tokenizer):
         )
 
 
-def _flags(normalizer):
-    """Returns the options in which BERT's cleanings differ: a dict of bool."""
-    strip = normalizer["strip_accents"]
-    return {
-        "split_chinese": normalizer["handle_chinese_chars"],
-        "strip_accents": normalizer["lowercase"] if strip is None else strip,
-        "lowercase": normalizer["lowercase"],
-    }
-
-
 def _wordpiece_of(tokenizer, names):
     """Returns a `FastWordpieceTokenizer` for words; the names of special tokens come last."""
     import tensorflow as tf
@@ -179,8 +171,11 @@ def _joined(parts):
 
 
 @functools.lru_cache(4)
-def _table_of(split_chinese, strip_accents, lowercase):
+def _table_of(**cleaning):
     """Returns the result of BERT's cleaning and splitting for every character.
+
+    Args:
+        **cleaning: arguments of `tokenizers.normalizers.BertNormalizer`.
 
     Returns:
         pages: int32 `(num_pages,)`, for each page of 256 characters its row in the second array;
@@ -188,12 +183,7 @@ def _table_of(split_chinese, strip_accents, lowercase):
             others are replaced by a text.
         texts: list of str, the text of each kind.
     """
-    normalizer = normalizers.BertNormalizer(
-        clean_text=True,
-        handle_chinese_chars=split_chinese,
-        strip_accents=strip_accents,
-        lowercase=lowercase,
-    )
+    normalizer = normalizers.BertNormalizer(**cleaning)
     splitter = pre_tokenizers.BertPreTokenizer()
 
     def spaced(text):

@@ -196,14 +196,12 @@ NO_TAGS = [{"tokens": ["a", "b"], "ner_tags": ["O"]}]
         ("a.csv", CELLS.replace("', '", "' '"), "line 2: a list in a cell must be written as"),
         ("a.csv", CELLS.splitlines()[0] + "\n", r"must hold rows\. Received: none"),
         ("a.csv", CELLS.replace("POS", "Tag"), "more than one column 'Tag'"),
-        ("a.ann", "T1\tPER 0 3;13 17\tAda Rome\n", "line 1: an entity must be one stretch"),
-        ("a.ann", "T1\tPER 0 99\tAda\n", "line 1: an entity must be one stretch"),
+        ("a.ann", "T1\tPER 0 3\tAda\n", "line 1: the own formats of .*brat.*anntoconll"),
         ("a", TAGS_LIKE_WORDS, "must be a column of tags.*tag0"),
         ("a.jsonl", _label_studio(_FOUND, _FOUND), "must have one annotation"),
     ],
 )
 def test_tagged_words_in_doubt_are_refused_by_place_with_a_remedy(write, name, content, message):
-    write("a.txt", _TEXT)  # Beside brat's file.
     with pytest.raises(ValueError, match=rf"{name}.*{message}"):
         read_conll(write(name, content_of(content)))
 
@@ -399,13 +397,3 @@ def test_annotation_tools_are_read_without_what_was_rejected(write, name, conten
     assert [
         str(x.message) for x in warned if f"{num_left_out} rows are left" in str(x.message)
     ] or (not num_left_out and not warned)
-
-
-def test_entities_of_brat_are_read_from_the_text_beside_them(write):
-    write("a.txt", "Ada Love\nlace lives.\n\nIn Rome.\n")
-    lines = ("T1\tPER 0 8;9 13\tAda Love lace", "R1\tin Arg1:T1 Arg2:T2", "T2\tLOC 25 29\tRome")
-    path = write("a.ann", "\n".join((*lines, "#1\tNote T1\ta")))
-    found = read_conll(path)
-    assert found.words == [["Ada", "Love", "lace", "lives", "."], ["In", "Rome", "."]]
-    assert found.tags == [["B-PER", "I-PER", "I-PER", "O", "O"], ["O", "B-LOC", "O"]]
-    assert is_tagged(path) and str(tag_layout(path)) == "texts in 'text', spans in 'spans'"
