@@ -52,7 +52,8 @@ flags.register_validator("sides", lambda names: {*(names or ())} <= {*NAMES}, f"
 
 def read(split):
     """Returns the texts of a split with their numbers of labels."""
-    data = datasets.load_glue(TASK.value, DATA_DIR.value, split)
+    task = datasets.get_glue_task(TASK.value)
+    data = datasets.read_examples(f"{DATA_DIR.value}/{split}.tsv", task)
     if LABELS.value:
         columns = [data.label_names.index(name) for name in LABELS.value]
         has_one = (data.labels.sum(axis=1) == 1) & data.labels[:, columns].any(axis=1)
