@@ -144,19 +144,13 @@ class BM25Index(SavedIndex):
             self._scorer = scorer
         return self._scorer
 
-    def _config(self):
-        return {**super()._config(), "has_own_tokenize": self.tokenize is not split_into_words}
+    def _arrays(self):
+        return {"texts": array_of([self.tokenize is not split_into_words, self._texts])}
 
-    def _fill(self, config, arrays):
-        if config["has_own_tokenize"] and self.tokenize is split_into_words:
+    def _set_arrays(self, arrays):
+        has_own_tokenize, self._texts = value_of(arrays["texts"])
+        if has_own_tokenize and self.tokenize is split_into_words:
             raise ValueError(
                 "An index is loaded with the `tokenize` that it was made with, or other texts "
                 "would be found. Received: None. Pass it to `load`."
             )
-        super()._fill(config, arrays)
-
-    def _arrays(self):
-        return {"texts": array_of(self._texts)}
-
-    def _set_arrays(self, arrays):
-        self._texts = value_of(arrays["texts"])

@@ -79,16 +79,14 @@ class SavedIndex:
         """
         check_not_empty(self, "An index must have rows to be saved", "Call `add` first.")
         pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+        config = {name: getattr(self, name) for name in (*self.saved, "dim")}
         arrays = {
-            "config": array_of({"kind": type(self).__name__, **self._config()}),
+            "config": array_of({"kind": type(self).__name__, **config}),
             "rows": array_of({"id": self._ids, "payload": self._payloads}),
             **self._arrays(),
         }
         with atomic_files.replacing(path) as temporary, open(temporary, "wb") as file:
             np.savez(file, **arrays)
-
-    def _config(self):
-        return {name: getattr(self, name) for name in (*self.saved, "dim")}
 
     @classmethod
     def load(cls, path: Path, **options: Any) -> Self:
@@ -115,15 +113,11 @@ class SavedIndex:
                     f"{config['kind']}. Name another file."
                 )
             index = cls(**{name: config[name] for name in cls.saved}, **options)
-            index._fill(config, arrays)
+            rows = value_of(arrays.pop("rows"))
+            index._add_rows(*index._check_rows(len(rows["id"]), rows["id"], rows["payload"]))
+            index.dim = config["dim"]
+            index._set_arrays(arrays)
         return index
-
-    def _fill(self, config, arrays):
-        """Adds the rows of a file."""
-        rows = value_of(arrays.pop("rows"))
-        self._add_rows(*self._check_rows(len(rows["id"]), rows["id"], rows["payload"]))
-        self.dim = config["dim"]
-        self._set_arrays(arrays)
 
 
 def array_of(value):
