@@ -37,7 +37,8 @@ class ExactVectors:
     def search(self, queries, k):
         """Returns similarities and positions `(num_queries, k)`, in any order."""
         vectors = self.joined()
-        return highest(lambda x: similarity_matrix(x, vectors, self._similarity), queries, k)
+        kind = self._similarity
+        return highest(lambda x: similarity_matrix(x, vectors, kind), queries, len(vectors), k)
 
     def arrays(self):
         return {"vectors": self.joined()}
@@ -48,20 +49,20 @@ class ExactVectors:
         return array.shape
 
 
-def highest(scores_of, queries, k):
+def highest(scores_of, queries, num_vectors, k):
     """Returns the k highest scores of each query and their positions, in any order.
 
     Args:
         scores_of: function of some queries; returns float scores `(num_queries, num_vectors)`.
         queries: array or sparse matrix `(num_queries, dim)`.
+        num_vectors: int.
         k: int, at most `num_vectors`.
     """
-    found, start, size = [], 0, 1  # The first query shows how many scores a query has.
-    while start < queries.shape[0]:
+    found, size = [], max(1, _SCORES // num_vectors)
+    for start in range(0, queries.shape[0], size):
         scores = scores_of(queries[start : start + size])
         best = np.argpartition(-scores, k - 1, axis=1)[:, :k]
         found.append((np.take_along_axis(scores, best, axis=1), best))
-        start, size = start + size, max(1, _SCORES // scores.shape[1])
     return tuple(map(np.concatenate, zip(*found, strict=True)))
 
 

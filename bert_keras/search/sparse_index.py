@@ -77,7 +77,7 @@ class SparseIndex(SavedIndex):
 
         def search(k):
             inverted = self._inverted()
-            scores, rows = highest(lambda block: (block @ inverted).toarray(), queries, k)
+            scores, rows = highest(lambda x: (x @ inverted).toarray(), queries, len(self), k)
             return scores, np.where(scores != 0, rows, -1)
 
         return self._hits(*best_of(search, len(self), top_k))
