@@ -47,8 +47,8 @@ class GraphTokenizer:
         settings, model = tokenizer.settings, tokenizer.settings["model"]
         special = {token["content"]: token["id"] for token in settings["added_tokens"]}
         names = [chr(ord(_MARK) + 1 + number) for number in range(len(special))]
-        names = ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")
-        cleaning = {name: settings["normalizer"][name] for name in names}
+        options = ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")
+        cleaning = {option: settings["normalizer"][option] for option in options}
         pages, texts = _table_of(**cleaning)
         # Eager tensors: a SavedModel holds them once, however many functions use them.
         self._places, self._pages = (tf.constant(part) for part in pages)
