@@ -125,7 +125,7 @@ def _class_of(preset, answerers, headless):
     name = preset.task_name()
     saved_class = preset.registered_class(name, object) if name else None
     if not answerers and (saved_class is not None or not headless):
-        return saved_class or preset.backbone_class(Backbone)
+        return saved_class or preset.registered_class(preset.backbone_name, Backbone)
     tasks = tasks_of(answerers or headless)
     return saved_class if saved_class is not None and issubclass(saved_class, tasks) else tasks[0]
 

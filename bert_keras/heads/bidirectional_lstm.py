@@ -7,7 +7,7 @@ from keras import ops
 
 from bert_keras.engine.recurrent import lstm
 from bert_keras.heads.masked_tokens import gather_positions
-from bert_keras.layers.initializer import head_initializer
+from bert_keras.layers.initializer import RandomNormal
 from bert_keras.types import LayerOptions, Tensor
 
 
@@ -53,7 +53,7 @@ class BidirectionalLSTM(keras.layers.Layer):
         stddev = (3 * self.units) ** -0.5  # PyTorch's.
         self.weights_of = {
             direction: [
-                self.add_weight(shape, head_initializer(stddev), name=f"{direction}_{name}")
+                self.add_weight(shape, RandomNormal(stddev=stddev), name=f"{direction}_{name}")
                 for name, shape in shapes.items()
             ]
             for direction in ("forward", "backward")

@@ -8,7 +8,7 @@ from bert_keras.checks import refuse_options
 from bert_keras.engine.fast_layer_call import DirectCall
 from bert_keras.layers.activations import get_activation
 from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import build_parts, head_initializer
+from bert_keras.layers.initializer import RandomNormal, build_parts
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.signatures import keeps_arguments, parameters_of
 from bert_keras.types import Activation, LayerOptions, Tensor
@@ -50,7 +50,7 @@ class Head(DirectCall, keras.layers.Layer):
             units,
             use_bias=use_bias,
             activation=get_activation(activation),
-            kernel_initializer=head_initializer(self.initializer_range),
+            kernel_initializer=RandomNormal(stddev=self.initializer_range),
             dtype=self.dtype_policy,
             name=name,
         )

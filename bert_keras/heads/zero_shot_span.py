@@ -9,7 +9,7 @@ from bert_keras.checks import check_choice
 from bert_keras.heads.bidirectional_lstm import BidirectionalLSTM
 from bert_keras.heads.head import Head
 from bert_keras.heads.masked_tokens import gather_positions
-from bert_keras.layers.initializer import build_parts, head_initializer
+from bert_keras.layers.initializer import RandomNormal, build_parts
 from bert_keras.types import LayerOptions, Outputs, Tensor
 
 SPAN_MODES = ("markerV0", "marker")
@@ -99,7 +99,7 @@ class ZeroShotSpanHead(Head):
         self._widths[name] = width
         return keras.layers.Dense(
             units,
-            kernel_initializer=head_initializer((3 * (fan_in or width)) ** -0.5),  # PyTorch's.
+            kernel_initializer=RandomNormal(stddev=(3 * (fan_in or width)) ** -0.5),  # PyTorch's.
             dtype=self.dtype_policy,
             name=name,
             **options,

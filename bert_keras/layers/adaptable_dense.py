@@ -1,6 +1,5 @@
 """LoRA: a dense layer that can train two small matrices in place of its kernel."""
 
-from types import MappingProxyType
 from typing import Any
 
 import keras
@@ -53,7 +52,8 @@ class AdaptableDense(DirectCall, keras.layers.Dense):
     def build(self, input_shape):
         super().build(input_shape)
         # `kernel` looks for quantization and adapters of Keras at each call.
-        self.plain_kernel = self.kernel if self.is_plain else None
+        is_computed = self.has_adapter or self.lora_enabled or self.quantization_mode
+        self.plain_kernel = None if is_computed else self.kernel
 
     def get_config(self):
         config = super().get_config()
@@ -63,11 +63,6 @@ class AdaptableDense(DirectCall, keras.layers.Dense):
     def has_adapter(self):
         """Whether the layer has an adapter now."""
         return self.lora_a is not None
-
-    @property
-    def is_plain(self):
-        """Whether the layer has neither an adapter nor a quantized kernel."""
-        return not (self.has_adapter or self.lora_enabled or self.quantization_mode)
 
     def add_adapter(self, rank, alpha):
         """Adds `lora_a (input_dim, rank)` and `lora_b (rank, units)`, which is 0.
@@ -153,14 +148,3 @@ class AdaptableDense(DirectCall, keras.layers.Dense):
         if self.has_adapter:
             self.lora_a.assign(store["lora_a"])
             self.lora_b.assign(store["lora_b"])
-
-
-def adaptable_layers(*parts):
-    """Returns the adaptable layers of the parts of a block, a read-only mapping by name.
-
-    Args:
-        *parts: layers with a mapping `adaptable`, name -> attribute.
-    """
-    layers = {name: getattr(p, attribute) for p in parts for name, attribute in p.adaptable.items()}
-    # Not a dict, in which Keras would find the layers and name them accordingly in files.
-    return MappingProxyType(layers)

@@ -1,6 +1,7 @@
 """The encoder: a stack of blocks of attention and feed-forward."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Unpack
 
 import keras
@@ -9,7 +10,6 @@ from bert_keras.engine.alike_blocks import HAS_GRAPHS, caller_of_blocks
 from bert_keras.engine.fast_layer_call import DirectCall
 from bert_keras.engine.remat import rematerialized
 from bert_keras.engine.size_limit import count_parameters
-from bert_keras.layers.adaptable_dense import adaptable_layers
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import build_parts
 from bert_keras.signatures import parameters_of
@@ -103,7 +103,12 @@ class EncoderBlock(_LayerWithSublayers):
     @property
     def adaptable(self) -> Mapping[str, keras.layers.Dense]:
         """The dense layers that can have an adapter, by name."""
-        return adaptable_layers(self.attention, self.feed_forward)
+        layers = {}
+        for part in (self.attention, self.feed_forward):
+            for name, attribute in part.adaptable.items():
+                layers[name] = getattr(part, attribute)
+        # Not a dict, in which Keras would find the layers and name them accordingly in files.
+        return MappingProxyType(layers)
 
     def build(self, input_shape=None):
         self.output_shape = (None, None, self.hidden_dim)  # For `summary`.

@@ -7,24 +7,6 @@ from keras import ops
 from bert_keras.engine.size_limit import count_parameters
 
 
-def bert_initializer(stddev=0.02):
-    """Returns a new truncated normal initializer, truncated at two standard deviations.
-
-    Each variable needs its own: variables of the same shape that share an initializer without a
-    seed get the same values.
-
-    Args:
-        stddev: float, standard deviation before truncation.
-
-    Returns:
-        A `TruncatedNormal`.
-
-    Reference:
-        `create_initializer` in google-research/bert, `modeling.py`.
-    """
-    return TruncatedNormal(stddev=stddev)
-
-
 def bert_dense(owner, units, name, layer_class=keras.layers.Dense, **options):
     """Returns a dense layer for another layer, with BERT's initial values.
 
@@ -35,14 +17,14 @@ def bert_dense(owner, units, name, layer_class=keras.layers.Dense, **options):
         layer_class: `keras.layers.Dense`, or a subclass.
         **options: further arguments of the class, such as `activation`.
     """
-    initializer = bert_initializer(owner.initializer_range)
+    initializer = TruncatedNormal(stddev=owner.initializer_range)
     options |= {"kernel_initializer": initializer, "dtype": owner.dtype_policy, "name": name}
     return layer_class(units, **options)
 
 
 def bert_table(owner, num_rows, width, name, layer_class=keras.layers.Embedding):
     """Returns an embedding table for a layer, with BERT's initial values; see `bert_dense`."""
-    initializer = bert_initializer(owner.initializer_range)
+    initializer = TruncatedNormal(stddev=owner.initializer_range)
     options = {"embeddings_initializer": initializer, "dtype": owner.dtype_policy, "name": name}
     return layer_class(num_rows, width, **options)
 
@@ -59,25 +41,13 @@ def build_parts(parts, *shape):
             part.build(*shape)
 
 
-def head_initializer(stddev=0.02):
-    """Returns a new normal initializer for a head, without the truncation of `bert_initializer`.
+@keras.saving.register_keras_serializable(package="bert_keras")
+class RandomNormal(keras.initializers.RandomNormal):
+    """`keras.initializers.RandomNormal`, drawn by NumPy as in `TruncatedNormal`: that of heads.
 
     A head is new while the encoder is trained already. In a short fine-tuning its kernel stays near
     its initial values, which therefore decide how fast the model learns. The original code
     truncates heads too, which narrows their spread by 12 %. transformers does not, nor does this.
-
-    Args:
-        stddev: float, standard deviation.
-
-    Returns:
-        A `RandomNormal`.
-    """
-    return RandomNormal(stddev=stddev)
-
-
-@keras.saving.register_keras_serializable(package="bert_keras")
-class RandomNormal(keras.initializers.RandomNormal):
-    """`keras.initializers.RandomNormal`, drawn by NumPy as in `TruncatedNormal`.
 
     Args:
         mean: float.
@@ -94,15 +64,20 @@ class RandomNormal(keras.initializers.RandomNormal):
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class TruncatedNormal(keras.initializers.TruncatedNormal):
-    """`keras.initializers.TruncatedNormal`, drawn by NumPy: the same on every backend.
+    """BERT's `keras.initializers.TruncatedNormal`, drawn by NumPy: the same on every backend.
 
     After `keras.utils.set_random_seed`, a model starts with the same weights on TensorFlow, JAX and
-    PyTorch. The backends' own draws differ, and take several times the memory of the values.
+    PyTorch. The backends' own draws differ, and take several times the memory of the values. Each
+    variable needs an initializer of its own: variables of the same shape that share one without a
+    seed get the same values.
 
     Args:
         mean: float.
         stddev: float, standard deviation before truncation at twice that value.
         seed: int; without one it is drawn from Python's global generator.
+
+    Reference:
+        `create_initializer` in google-research/bert, `modeling.py`.
     """
 
     def __call__(self, shape, dtype=None):

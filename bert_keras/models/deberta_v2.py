@@ -16,7 +16,7 @@ from bert_keras.layers.activations import get_activation
 from bert_keras.layers.disentangled_attention import TERMS, DisentangledAttention, RelativeVectors
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.encoder import Encoder, EncoderBlock
-from bert_keras.layers.initializer import bert_initializer
+from bert_keras.layers.initializer import TruncatedNormal
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_block, bert_embeddings
@@ -256,7 +256,7 @@ class TokenConvolution(keras.layers.Layer):
         self.norm = LayerNorm(epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="norm")
 
     def build(self, input_shape=None):
-        initializer = bert_initializer(self.initializer_range)
+        initializer = TruncatedNormal(stddev=self.initializer_range)
         self.kernel = self.add_weight(self.kernel_shape, initializer, name="kernel")
         self.bias = self.add_weight(self.kernel_shape[-1:], "zeros", name="bias")
         self.norm.build((None, None, self.kernel_shape[-1]))

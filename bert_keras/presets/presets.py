@@ -67,6 +67,7 @@ def load_backbone(cls, preset, load_weights, arguments):
         arguments: dict, constructor arguments that override the preset's.
     """
     source = open_preset(preset)
+    cls = source.registered_class(source.backbone_name, cls)
     backbone = source.backbone(cls, load_weights, arguments)
     if load_weights:
         with reading(source.folder):

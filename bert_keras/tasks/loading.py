@@ -24,13 +24,12 @@ def load_task(cls, preset, load_weights, arguments):
     names = arguments.get("label_names")
     if names is not None and cls.takes(["num_classes"]):
         arguments = {"num_classes": len(names), **arguments}
-    own, options, of_backbone = _split_arguments(
-        cls, source.backbone_class(Backbone), dict(arguments)
-    )
+    backbone_class = source.registered_class(source.backbone_name, Backbone)
+    own, options, of_backbone = _split_arguments(cls, backbone_class, dict(arguments))
     with reading(source.folder):
         saved = source.task_arguments(cls, arguments)
     saved, changed = _saved_settings(cls, saved, {**cls.decided_arguments, **arguments})
-    backbone = source.backbone(Backbone, load_weights, of_backbone)
+    backbone = source.backbone(backbone_class, load_weights, of_backbone)
     is_as_saved = own.keys() <= {"preprocessor"}
     if "preprocessor" not in own:
         own["preprocessor"] = _preset_preprocessor(source, cls, backbone, options)
@@ -139,7 +138,7 @@ def _split_arguments(cls, backbone_class, arguments):
 
 def _preset_preprocessor(source, cls, backbone, arguments):
     with reading(None if arguments else source.folder):
-        config = source.preprocessor_config(cls)
+        config = source.preprocessor_config
         if config is None:
             tokenizer = source.tokenizer()
             limits = (source.max_length(cls, tokenizer), backbone.max_sequence_length)

@@ -14,7 +14,8 @@ ASSETS = os.path.join("assets", "tokenizer")
 # The vocabulary's file -> what the tokenizer is made of, see `read_tokenizer`.
 _MADE_OF = {"vocabulary.txt": "vocab.txt", "vocabulary.json": "vocab.json"}
 _MADE_OF["vocabulary.spm"] = "model"
-KERAS_HUB_FILES = tuple(f"assets/tokenizer/{name}" for name in (*_MADE_OF, "merges.txt"))
+# A folder with one of these is KerasHub's.
+KERAS_HUB_VOCABULARIES = tuple(f"assets/tokenizer/{name}" for name in _MADE_OF)
 # Their names -> our names and their defaults.
 _SETTINGS = {
     "lowercase": ("lowercase", False),
@@ -23,11 +24,6 @@ _SETTINGS = {
     "oov_token": ("unknown_token", "[UNK]"),
     "special_tokens_in_strings": ("special_tokens_in_text", False),
 }
-
-
-def is_keras_hub_folder(folder):
-    """Whether a folder has a vocabulary in KerasHub's place."""
-    return any(os.path.isfile(os.path.join(folder, ASSETS, name)) for name in _MADE_OF)
 
 
 def read_keras_hub_tokenizer(folder):

@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import tokenizers
 
-from bert_keras.checks import check_int, check_type
+from bert_keras.checks import check_choice, check_int, check_type
 from bert_keras.engine.atomic_files import reading, retry_if_changed, write_text
 from bert_keras.migration_hints import NotHere, missing_attribute
 from bert_keras.signatures import parameters_of
@@ -286,8 +286,11 @@ class Tokenizer(TextEncoder):
                 ]
                 tokenizer._backend.add_special_tokens(roles)
                 tokenizer._use(tokenizer._backend)
-            if "lowercase" not in overrides and files.lowercases_first(source):
-                tokenizer = tokenizer.lowercased()
+            if "lowercase" not in overrides:
+                # sentence-transformers lowercases texts before the tokenizer reads them.
+                flag = files.read_sentence_settings(source).get("do_lower_case")
+                if check_choice(f"do_lower_case` in `{source}", flag, (None, True, False)):
+                    tokenizer = tokenizer.lowercased()
             if settings.get("one_segment") and tokenizer.layout.second_segment:
                 backend, layout = tokenizer._backend, tokenizer.layout._replace(second_segment=0)
                 new = template(layout, tokenizer._tokens)

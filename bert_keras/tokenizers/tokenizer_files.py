@@ -20,8 +20,7 @@ from bert_keras.checks import (
 from bert_keras.engine.atomic_files import read_json, reading, write_json
 from bert_keras.tokenizers import vocabulary
 from bert_keras.tokenizers.keras_hub_settings import (
-    KERAS_HUB_FILES,
-    is_keras_hub_folder,
+    KERAS_HUB_VOCABULARIES,
     read_keras_hub_tokenizer,
 )
 from bert_keras.tokenizers.text_encoder import HIDDEN, ROLES, Layout
@@ -32,8 +31,8 @@ SENTENCE_PIECE_FILES = ("sentencepiece.bpe.model", "spiece.model", "spm.model")
 VOCABULARY_FILES = (TOKENIZER_FILE, "vocab.txt", "vocab.json", *SENTENCE_PIECE_FILES)
 _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
 _MODEL_CONFIGS = ("config.json", "bert_config.json", "albert_config.json")
-_OTHERS = ("merges.txt", "added_tokens.json", *KERAS_HUB_FILES)
-TOKENIZER_FILES = (*VOCABULARY_FILES, *_SETTINGS, *_OTHERS)
+_OTHERS = ("merges.txt", "added_tokens.json", "assets/tokenizer/merges.txt")
+TOKENIZER_FILES = (*VOCABULARY_FILES, *_SETTINGS, *_OTHERS, *KERAS_HUB_VOCABULARIES)
 # The file in which sentence-transformers says how it reads texts. Old folders name their family.
 _FAMILIES = ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 SENTENCE_FILES = tuple(f"sentence_{family}_config.json" for family in _FAMILIES)
@@ -155,7 +154,7 @@ def read_tokenizer(source, overrides):
     """
     source = pathlib.Path(source)
     check_exists(source, "A tokenizer's file or folder must exist")
-    if is_keras_hub_folder(source):
+    if any((source / name).is_file() for name in KERAS_HUB_VOCABULARIES):
         made_of, settings = read_keras_hub_tokenizer(source)
         return made_of, settings | overrides
     config, path = {"further_tokens": [], "added_ids": {}, "named": []}, source
@@ -214,13 +213,6 @@ def read_sentence_settings(folder):
     unknown = settings.keys() - SENTENCE_KEYS - {*FIXED_SENTENCE_KEYS}
     _check_known(unknown, path, "sentence-transformers")
     return settings
-
-
-def lowercases_first(folder):
-    """Whether sentence-transformers lowercases texts before a folder's tokenizer reads them."""
-    name = "do_lower_case"
-    value = read_sentence_settings(folder).get(name)
-    return check_choice(f"{name}` in `{folder}", value, (None, True, False))
 
 
 def roles_of(settings):

@@ -7,7 +7,7 @@ from checks import made_again, to_numpy
 from scipy import stats
 from tiny import tiny_classifier
 
-from bert_keras.layers.initializer import TruncatedNormal, bert_initializer, head_initializer
+from bert_keras.layers.initializer import RandomNormal, TruncatedNormal
 
 pytestmark = pytest.mark.once
 
@@ -40,14 +40,14 @@ def test_models_start_equal_after_the_same_seed_but_no_two_variables_do():
 
 
 def test_heads_start_as_in_transformers_without_truncation():
-    values = to_numpy(head_initializer(0.5)((300, 400)))
+    values = to_numpy(RandomNormal(stddev=0.5)((300, 400)))
     assert stats.kstest(values.ravel(), stats.norm(scale=0.5).cdf).pvalue > 0.01
 
 
-@pytest.mark.parametrize("make", [bert_initializer, head_initializer])
+@pytest.mark.parametrize("make", [TruncatedNormal, RandomNormal])
 @pytest.mark.parametrize("dtype", [None, "float16", "bfloat16"])
 def test_any_dtype_shape_and_the_config_are_kept(make, dtype):
-    initializer = make(0.1)
+    initializer = make(stddev=0.1)
     assert made_again(initializer).stddev == 0.1
     for shape in ((), (5,), (0, 3)):
         values = initializer(shape, dtype)

@@ -3,9 +3,9 @@
 An opened preset has
 
 - `folder`: the path of its files;
-- `backbone_class(base)`: the backbone's class, which derives from `base`;
-- `backbone(base, load_weights, overrides)`: a new backbone of the preset's family, with initial
-  weights;
+- `registered_class(name, base)`: a registered class, which derives from `base`;
+- `backbone_name`: the registered name of the backbone's class;
+- `backbone(cls, load_weights, overrides)`: a new backbone of its class, with initial weights;
 - `load_backbone_weights(backbone, task=None)`;
 - `limiting_parameters(load_weights)`: a context that refuses a model with more values than the
   tensors;
@@ -18,7 +18,7 @@ An opened preset has
   `None` for that of the family;
 - `load_head_weights(task)`;
 - `tokenizer()`: the tokenizer of the folder;
-- `preprocessor_config(task)`: the saved preprocessor's config, or `None`.
+- `preprocessor_config`: the saved preprocessor's class and arguments, or `None`.
 """
 
 import re
@@ -55,34 +55,27 @@ class Preset:
     """
 
     # The registered name of the backbone's class; each instance has its own.
-    registered_name = None
+    backbone_name = None
+    # Only our own format saves a preprocessor.
+    preprocessor_config = None
 
     def __init__(self, folder, config, path, name):
         self.folder, self.config, self.path = folder, config, path
         self.source = f"The preset {name!r}"
 
-    def backbone(self, base, load_weights, overrides):
+    def backbone(self, cls, load_weights, overrides):
         """Returns a new backbone with initial weights.
 
         Args:
-            base: class from which the backbone's derives.
+            cls: the backbone's class.
             load_weights: bool, whether the tensors will fill it. Then it may not be larger.
             overrides: dict, arguments of the backbone in place of the config's.
 
         Raises:
             ValueError: the config lacks a size, or has a setting that the family does not support.
         """
-        cls = self.backbone_class(base)
         with self.limiting_parameters(load_weights), reading(None if overrides else self.path):
             return self._make(cls, overrides)
-
-    def backbone_class(self, base):
-        """Returns the backbone's class, which must derive from `base`.
-
-        Raises:
-            ValueError: its name is not registered, or the class does not derive from `base`.
-        """
-        return self.registered_class(self.registered_name, base)
 
     def registered_class(self, name, base):
         """Returns the class of a registered name, which must derive from `base`.
@@ -114,17 +107,9 @@ class Preset:
         """Returns `cls`: only our own format saves tasks of a user's classes."""
         return cls
 
-    def preprocessor_config(self, task):
-        """Returns `None`: only our own format saves a preprocessor."""
-        return None
-
     def max_length(self, task, tokenizer):
         """Returns the longest sequence that a task reads, by default the tokenizer's limit."""
         return tokenizer.model_max_length
-
-    def pooling_of_new_head(self, task, has_weights):
-        """Returns `None`: a new head pools as the family does."""
-        return None
 
 
 class Checkpoint(Preset):
@@ -136,7 +121,7 @@ class Checkpoint(Preset):
 
     def __init__(self, folder, config, path, name, record):
         super().__init__(folder, config, path, name)
-        self.record, self.registered_name = record, record.backbone
+        self.record, self.backbone_name = record, record.backbone
         self._advice = f"{record.backbone} supports no others."
 
     def _make(self, cls, overrides):
@@ -182,8 +167,10 @@ class Checkpoint(Preset):
             ValueError: a file is damaged, or a name or a shape does not fit. The message lists both
                 sides, and no weight was changed.
         """
-        modules = {_module(theirs) for _, theirs, *_ in self.record.rows}
-        tensors = self.tensors.only(name for name in self.tensors if _module(name) in modules)
+        # The first component of a tensor's name is that of its module.
+        modules = {re.split("[./]", theirs)[0] for _, theirs, *_ in self.record.rows}
+        of_backbone = (name for name in self.tensors if re.split("[./]", name)[0] in modules)
+        tensors = self.tensors.only(of_backbone)
         left_out = sorted(self.tensors.keys() - tensors.keys() - self._ignorable_head_tensors(task))
         if self.record.tables is not None:
             tensors = self.record.tables.read(tensors, backbone, self.config)
@@ -253,9 +240,6 @@ class Checkpoint(Preset):
         kind = head_class_name(task, self.record.heads)
         return kind, self.record.heads.get(kind, Head())
 
-    def _head_names(self, task_class_name):
-        return self._expanded(self.record.heads.get(task_class_name, Head()).rows)
-
     def _expanded(self, rows, **counts):
         names = expand(rows, self.kinds, **counts)
         return {path: (self._canonical(name), how) for path, (name, how) in names.items()}
@@ -267,7 +251,7 @@ class Checkpoint(Preset):
 
     def _has_head(self, task_class_name):
         """Whether all tensors of a task's head exist."""
-        names = self._head_names(task_class_name)
+        names = self._expanded(self._head_of(task_class_name)[1].rows)
         tensors = self._read_head(task_class_name, names)
         return bool(names) and all(name in tensors for name, _ in names.values())
 
@@ -290,7 +274,7 @@ class Checkpoint(Preset):
         own, found = task and self._head_of(task)[0], set()
         for kind, head in self.record.heads.items():
             if kind == own or not head.changes_the_encoder:
-                found |= {*head.tied, *(name for name, _ in self._head_names(kind).values())}
+                found |= {*head.tied, *(name for name, _ in self._expanded(head.rows).values())}
         return found
 
     def _argument(self, name, head):
@@ -427,11 +411,6 @@ def write_folder(folder, model, tensors, configs, tokenizer, stale, library, cod
 def refuse(what, known, library, advice="Export the backbone instead."):
     """Raises `ValueError`: something has no counterpart in another library."""
     raise ValueError(f"{what} has no counterpart in {library}. These have: {known}. {advice}")
-
-
-def _module(name):
-    """Returns the first component of a tensor's name."""
-    return re.split("[./]", name, maxsplit=1)[0]
 
 
 def weights_of(backbone):

@@ -185,8 +185,7 @@ class HuggingFaceFolder(Checkpoint):
         path = self.root / SENTENCES_FILE
         return read_json(path, dict) if path.is_file() else {}
 
-    def _refuse_unread_heads(self, task):
-        """Raises `ValueError` if the folder has the task's head in a file that is not read."""
+    def load_head_weights(self, task):
         for name, (kind, advice) in UNREAD_HEADS.items():
             if has_head_of(task, kind) and (found := [*self.root.glob(f"{name}.*")]):
                 raise ValueError(
@@ -194,9 +193,6 @@ class HuggingFaceFolder(Checkpoint):
                     f"{found[0]}, which holds a {type(task).__name__}'s head and is not read here. "
                     f"{advice}"
                 )
-
-    def load_head_weights(self, task):
-        self._refuse_unread_heads(task)
         if type(task).__name__ == TASKS["sequence"] and self._has_activated_score():
             warn(
                 f"{self.source} is a cross-encoder: it applies {self._activation_name()} to its "
@@ -220,8 +216,8 @@ class HuggingFaceFolder(Checkpoint):
         tensors = super()._read_head(task_class_name, names)
         # Several heads have a `classifier`; the architecture tells which task's head this one is.
         is_of_other_task = not self._is_of(task_class_name) and any(
-            self._is_of(other) and self._head_names(other).items() & names.items()
-            for other in self.record.heads
+            self._is_of(other) and self._expanded(head.rows).items() & names.items()
+            for other, head in self.record.heads.items()
         )
         return tensors.only(()) if is_of_other_task else tensors
 

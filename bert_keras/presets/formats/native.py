@@ -27,7 +27,7 @@ class NativePreset(Preset):
 
     def __init__(self, folder, config, path, name):
         super().__init__(folder, config, path, name)
-        self.registered_name, self.config = _name_and_arguments(config, path)
+        self.backbone_name, self.config = _name_and_arguments(config, path)
         self._task_path = folder / "task.json"
         task = read_json(self._task_path) if self._task_path.is_file() else None
         self._task_name, self._task, self._preprocessor = None, {}, None
@@ -84,7 +84,8 @@ class NativePreset(Preset):
         """Returns the pooling of the saved task, which the encoder was trained with."""
         return self._task.get("pooling")
 
-    def preprocessor_config(self, task):
+    @property
+    def preprocessor_config(self):
         """Returns the class name and the arguments of the saved preprocessor, or `None`."""
         saved = self._preprocessor
         return None if saved is None else _name_and_arguments(saved, self._task_path)
