@@ -537,7 +537,7 @@ def check_gradients(reference, inputs, folder, **options):
     states = transformers_outputs(reference, inputs, with_gradients=True).last_hidden_state
     ((states * torch.tensor(scale)) ** 2).sum().backward()
     record, arrays = record_of(backbone), {}
-    names = expand(record.rows, KINDS, i=backbone.num_layers)
+    names = expand(record.rows, KINDS, record.counts, backbone)
     for path, gradient in found.items():
         name, transform = names[path]
         arrays[name] = transformed_back(gradient, transform, backbone.num_heads)

@@ -133,7 +133,7 @@ def _serialized(class_name, config):
 
 
 def _backbone_tensors(record, backbone, task):
-    rows = expand(record.rows, names.KINDS, **record.counts_of(backbone))
+    rows = expand(record.rows, names.KINDS, record.counts, backbone)
     variables = by_path(backbone.weights)
     left_out = [p for p in variables if p not in rows and p.startswith(POOLER)]
     if left_out and task is None:

@@ -8,23 +8,26 @@ row is for: earlier layers lack the part or have another name for it.
 
 import itertools
 import math
+from types import MappingProxyType
 
 import numpy as np
 
 
-def expand(rows, kinds, **counts):
+def expand(rows, kinds, counts=MappingProxyType({}), backbone=None):
     """Returns `{our variable path: (their tensor name, transform)}` for all numbers.
 
     Args:
         rows: list of `(our layer, their layer, kind)` or `(..., first number)`.
         kinds: dict, kind -> list of `(our variable, ending of their tensor's name, transform)`, see
             `transformed`.
-        **counts: int, how many numbers there are for each letter.
+        counts: dict, letter in the rows -> attribute of the backbone that counts its numbers.
+        backbone: a `Backbone`, for rows with letters.
     """
     names = {}
     for ours, theirs, kind, *first in rows:
         letters = [letter for letter in counts if f"{{{letter}}}" in ours]
-        for place in itertools.product(*(range(*first, counts[letter]) for letter in letters)):
+        ends = [getattr(backbone, counts[letter]) for letter in letters]
+        for place in itertools.product(*(range(*first, end) for end in ends)):
             numbers = dict(zip(letters, place, strict=True))
             for variable, tensor, transform in kinds[kind]:
                 path = f"{ours.format(**numbers)}/{variable}"

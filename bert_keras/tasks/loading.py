@@ -42,7 +42,13 @@ def load_task(cls, preset, load_weights, arguments):
     ):
         task = cls(backbone, **settings)
     if load_weights:
-        _load_weights(source, backbone, task, changed)
+        with reading(source.folder):
+            source.load_backbone_weights(backbone, task)
+            if not changed:
+                source.load_head_weights(task)
+        if changed and head_weights(task):
+            rule = f"The preset's head has other {changed} than requested"
+            warn(f"{rule}, so the new head starts at random and needs training.", NewHead)
     return task
 
 
@@ -95,17 +101,6 @@ def _with_defaults(cls, source, settings, load_weights):
         absence = f"no head for a {cls.__name__}, which would set {missing}"
         raise TypeError(f"{source.source} has {absence}. Pass {missing} to `from_preset`.")
     return settings
-
-
-def _load_weights(source, backbone, task, changed):
-    """Loads the backbone, and the head unless it was changed; a warning says if the head is new."""
-    with reading(source.folder):
-        source.load_backbone_weights(backbone, task)
-        if not changed:
-            source.load_head_weights(task)
-    if changed and head_weights(task):
-        rule = f"The preset's head has other {changed} than requested"
-        warn(f"{rule}, so the new head starts at random and needs training.", NewHead)
 
 
 def _split_arguments(cls, backbone_class, arguments):

@@ -20,7 +20,7 @@ from bert_keras.models.model import flatten_texts
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.encoded_labels import one_column, shares
 from bert_keras.tasks.task import Task
-from bert_keras.tasks.validation import dropout_of, head_for, head_settings
+from bert_keras.tasks.validation import head_for, head_settings
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import HeadOptions, Pooling, TaskOptions, Texts, Verbose
 
@@ -88,8 +88,8 @@ class MultipleChoice(Task):
         **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, **kwargs)
-        self.pooling, self.head_options = head_settings(self, pooling, head_options)
-        self.dropout = dropout_of(self, dropout)
+        settings = head_settings(self, pooling, head_options, dropout)
+        self.pooling, self.head_options, self.dropout = settings
         options = {"dropout": self.dropout, "pooling": self.pooling, **self.head_options}
         self.head = head_for(self, SequenceHead, "layer_norm_epsilon", num_outputs=1, **options)
         self.build((None, None))

@@ -22,7 +22,7 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import encoded_labels
 from bert_keras.tasks.task import ServingSignature, Task
 from bert_keras.tasks.user_columns import is_empty
-from bert_keras.tasks.validation import dropout_of, head_for, head_settings
+from bert_keras.tasks.validation import head_for, head_settings
 from bert_keras.training.default_hyperparameters import start_at_label_frequencies
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import (
@@ -128,8 +128,8 @@ cross-entropy | logits `(batch, num_classes)` |
             num_classes = max(default, len(() if label_names is None else tuple(label_names)))
         self.num_classes = encoded_labels.check_num_classes(num_classes, problem_type)
         self.label_names = encoded_labels.check_label_names(label_names, num_classes)
-        self.pooling, self.head_options = head_settings(self, pooling, head_options)
-        self.dropout = dropout_of(self, dropout)
+        settings = head_settings(self, pooling, head_options, dropout)
+        self.pooling, self.head_options, self.dropout = settings
         self.head = self.make_head()
         self.build((None, None))
 

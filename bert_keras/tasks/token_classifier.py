@@ -35,7 +35,7 @@ from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.encoded_labels import as_classes, check_label_names, shares, take_weights
 from bert_keras.tasks.task import Task
-from bert_keras.tasks.validation import dropout_of, head_for, head_settings
+from bert_keras.tasks.validation import head_for, head_settings
 from bert_keras.training.losses import PrecomputedLoss, SparseCrossentropy
 from bert_keras.types import (
     Inputs,
@@ -138,8 +138,8 @@ class TokenClassifier(Task):
         self.label_names = check_label_names(label_names, num_classes)
         self.crf = bool(crf)
         self.stride = None if stride is None else check_int("stride", stride)
-        self.dropout = dropout_of(self, dropout)
-        options = {"dropout": self.dropout, "crf": self.crf, **head_settings(self, None, None)[1]}
+        _, options, self.dropout = head_settings(self, dropout=dropout)
+        options |= {"dropout": self.dropout, "crf": self.crf}
         options["num_outputs"] = self.num_classes
         self.head = head_for(self, TokenHead, "layer_norm_epsilon", **options)
         self.build((None, None))

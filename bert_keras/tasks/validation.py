@@ -32,21 +32,25 @@ def overrides(task, *names):
     return not all(method.__module__.startswith(("bert_keras.", "keras.")) for method in methods)
 
 
-def head_settings(task, pooling, head_options):
-    """Returns the pooling and the other settings of a task's head, by default the family's.
+def head_settings(task, pooling=None, head_options=None, dropout=None):
+    """Returns the pooling, the other settings and the dropout of a head, by default the family's.
 
     Args:
         task: a `Task` with its backbone.
         pooling: str, or `None` for the family's whole head.
         head_options: dict, or `None`.
+        dropout: float, the rate before the last layer, or `None`. A family without one has the
+            backbone's.
     """
-    options = {} if pooling else families.head_options(task.backbone, task)
-    options.pop("dropout", None)
+    options = families.head_options(task.backbone, task)
+    usual_dropout = options.pop("dropout", task.backbone.dropout)
+    dropout = usual_dropout if dropout is None else dropout
     head_options = check_head_options(head_options, ("hidden_activation", "dropout_first", "norm"))
+    options = {} if pooling else options
     of_family = options.pop("pooling", "pooler")
     has_it = task.backbone.pooler is not None or of_family != "pooler"
     pooling = pooling or (of_family if has_it else "cls")
-    return pooling, options if head_options is None else head_options
+    return pooling, options if head_options is None else head_options, dropout
 
 
 def check_head_options(options, names):
@@ -54,12 +58,6 @@ def check_head_options(options, names):
     for name in options or ():
         check_choice("head_options", name, names)
     return options and dict(options)
-
-
-def dropout_of(task, dropout):
-    """Returns the rate before a task's last layer, by default the family's or the backbone's."""
-    options = families.head_options(task.backbone, task)
-    return options.get("dropout", task.backbone.dropout) if dropout is None else dropout
 
 
 def check_backbone(backbone, task_name):

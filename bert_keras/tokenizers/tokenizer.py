@@ -275,7 +275,6 @@ class Tokenizer(TextEncoder):
             known = parameters_of(kind)[0]
             if kind is not Tokenizer:
                 files.refuse(overrides.keys() - known.keys(), f"a {kind.__name__}")
-                settings = kind._settings_for(settings.get("made_for", "")) | settings
             tokenizer = kind(**{name: value for name, value in settings.items() if name in known})
             if kind is not Tokenizer and "added_ids" in settings:
                 tokenizer._add_tokens(settings)
@@ -297,11 +296,6 @@ class Tokenizer(TextEncoder):
                 backend.post_processor = with_template(backend.post_processor, new)
                 tokenizer._use(backend)
             return tokenizer.plain(bool(splits)) if in_text is False else tokenizer
-
-    @classmethod
-    def _settings_for(cls, name):
-        """Returns settings that follow from the names of the tokenizer and the model in configs."""
-        return {}
 
     def _add_tokens(self, settings):
         """Adds the tokens of the files next to a vocabulary, and checks their roles."""

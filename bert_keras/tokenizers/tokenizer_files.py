@@ -26,6 +26,8 @@ from bert_keras.tokenizers.keras_hub_settings import (
 from bert_keras.tokenizers.text_encoder import HIDDEN, ROLES, Layout
 
 TOKENIZER_FILE = "tokenizer.json"
+# The families that define ids for a SentencePiece file, see `UnigramTokenizer`.
+UNIGRAM_KINDS = ("albert", "camembert", "deberta", "xlm_roberta")
 SENTENCE_PIECE_FILES = ("sentencepiece.bpe.model", "spiece.model", "spm.model")
 # Files with a vocabulary, and the files next to them with settings.
 VOCABULARY_FILES = (TOKENIZER_FILE, "vocab.txt", "vocab.json", *SENTENCE_PIECE_FILES)
@@ -340,10 +342,11 @@ def _read_configs(folder):
     own_tokens = _tokens_of_model(config)
     _check_keys(config, tokens, own_tokens, folder)
     kind = config.get("tokenizer_class")
+    names = f"{kind} {model.get('model_type')}".lower()
     settings = {
         "split_characters": config.get("subword_tokenizer_type") == "character",
         "num_rows": model.get("vocab_size"),
-        "made_for": f"{kind} {model.get('model_type')}".lower(),
+        "ids": next((ids for ids in UNIGRAM_KINDS if ids in names), None),
         "splits_special_tokens": bool(config.get("split_special_tokens")),
     }
     num_segments = model.get("type_vocab_size")

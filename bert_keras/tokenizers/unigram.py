@@ -163,10 +163,6 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
             backend.add_tokens([token for token in added if token.content not in roles])
         super().__init__(backend, model_max_length=model_max_length)
 
-    @classmethod
-    def _settings_for(cls, name):
-        return {"ids": next((ids for ids in KINDS if ids in name), None)}
-
 
 def _ends_a_number(piece):
     """Whether a piece ends with a digit and a comma."""

@@ -378,8 +378,7 @@ def test_the_rows_are_the_weights_of_the_backbone_and_of_each_head(record, kinds
         rows = record.heads[task].rows
         asked = head_options(backbone, task)
         assert {key: getattr(layers[0], key) for key in asked} == asked
-    counts = {letter: getattr(backbone, count) for letter, count in record.counts.items()}
-    names = expand(rows, kinds, **counts)
+    names = expand(rows, kinds, record.counts, backbone)
     paths = {relative_path(v) for layer in layers for v in layer.weights}
     # KerasHub's RoBERTa has no pooler.
     left_out = "pooler/" if kinds is keras_hub.KINDS else ()

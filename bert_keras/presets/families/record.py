@@ -140,10 +140,6 @@ class Record(NamedTuple):
     spellings: Mapping = _EMPTY
     tokenizers: Mapping = _EMPTY
 
-    def counts_of(self, backbone):
-        """Returns how many numbers there are for each letter in the rows, see `name_map`."""
-        return {letter: getattr(backbone, name) for letter, name in self.counts.items()}
-
 
 def side_by_side(architecture="", **heads):
     """Returns a head made of several heads, any of which a checkpoint may lack.

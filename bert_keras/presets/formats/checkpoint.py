@@ -174,7 +174,7 @@ class Checkpoint(Preset):
         left_out = sorted(self.tensors.keys() - tensors.keys() - self._ignorable_head_tensors(task))
         if self.record.tables is not None:
             tensors = self.record.tables.read(tensors, backbone, self.config)
-        names = self._expanded(self.record.rows, **self.record.counts_of(backbone))
+        names = self._expanded(self.record.rows, self.record.counts, backbone)
         variables = weights_of(backbone)
         pooler = {path: name for path, (name, _) in names.items() if path.startswith(POOLER)}
         if backbone.pooler is None:  # Because the user asked for none, or the family has none.
@@ -240,8 +240,8 @@ class Checkpoint(Preset):
         kind = head_class_name(task, self.record.heads)
         return kind, self.record.heads.get(kind, Head())
 
-    def _expanded(self, rows, **counts):
-        names = expand(rows, self.kinds, **counts)
+    def _expanded(self, rows, *counted):
+        names = expand(rows, self.kinds, *counted)
         return {path: (self._canonical(name), how) for path, (name, how) in names.items()}
 
     def _canonical(self, name):
@@ -415,5 +415,6 @@ def refuse(what, known, library, advice="Export the backbone instead."):
 
 def weights_of(backbone):
     """Returns a dict of a backbone's weights by path, without its adapters."""
-    adapters = {id(weight) for weight in backbone.adapter_weights}
-    return by_path(weight for weight in backbone.weights if id(weight) not in adapters)
+    adapters = ("/lora_a", "/lora_b")
+    weights = by_path(backbone.weights)
+    return {path: weight for path, weight in weights.items() if not path.endswith(adapters)}

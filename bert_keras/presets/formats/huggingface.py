@@ -343,7 +343,7 @@ def backbone_tensors(record, backbone, library, variables=None):
         library: str, whose model it is, for the message.
         variables: dict, path -> variable, those to write; `None` for all.
     """
-    names = expand(record.rows, KINDS, **record.counts_of(backbone))
+    names = expand(record.rows, KINDS, record.counts, backbone)
     variables = by_path(backbone.weights) if variables is None else variables
     tensors = tensors_of(variables, names, library, _NO_PLACE)
     return tensors if record.tables is None else record.tables.write(tensors, backbone)

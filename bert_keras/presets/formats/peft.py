@@ -162,7 +162,7 @@ def _tensor_names(task):
         refuse(type(task.backbone).__name__, known, _LIBRARY)
     kind = head_class_name(task, record.heads)
     rows = (*record.rows, *(record.heads[kind].rows if kind in record.heads else ()))
-    names = expand(rows, HuggingFaceFolder.kinds, **record.counts_of(task.backbone))
+    names = expand(rows, HuggingFaceFolder.kinds, record.counts, task.backbone)
     for path in by_path(task.backbone.adapter_weights):
         layer, _, adapter = path.rpartition("/")
         letter = {"lora_a": "A", "lora_b": "B"}[adapter]
