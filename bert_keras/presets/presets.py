@@ -31,7 +31,8 @@ def open_preset(preset):
     # One of them exists, or `resolve` would have raised.
     path = next(folder / name for name in names if (folder / name).is_file())
     config = read_json(path)
-    registered, module = (str(config.get(key) or "") for key in ("registered_name", "module"))
+    registered = str(config.get("registered_name") or "")
+    module = str(config.get("module") or "")
     has_sizes = "hidden_size" in config
     if is_tf1:
         preset_format = Tf1Folder if has_sizes else None

@@ -67,7 +67,7 @@ def _saved_settings(cls, saved, requested):
     """
     keys = [name for name in cls.head_config_keys if name in requested and name in saved]
     changed = [name for name in keys if requested[name] != saved[name]]
-    names, saved_names = (x.get("label_names") for x in (requested, saved))
+    names, saved_names = requested.get("label_names"), saved.get("label_names")
     if names is not None and saved_names is not None and list(saved_names) != list(names):
         if sorted(map(str, saved_names)) == sorted(map(str, names)):
             raise ValueError(
@@ -124,11 +124,11 @@ def _split_arguments(cls, backbone_class, arguments):
             f"It takes those of the task, {sorted(of_task)}, of the preprocessor, "
             f"{sorted(of_preprocessor)}, and `backbone`, a dict of {sorted(settings)}."
         )
-    own, options = (
-        {name: value for name, value in arguments.items() if name in names}
-        for names in (of_task, of_preprocessor)
-    )
-    return own, options, {x: arguments[x] for x in ("dtype",) if x in arguments} | backbone
+    own = {name: value for name, value in arguments.items() if name in of_task}
+    options = {name: value for name, value in arguments.items() if name in of_preprocessor}
+    if "dtype" in arguments:
+        backbone = {"dtype": arguments["dtype"], **backbone}
+    return own, options, backbone
 
 
 def _preset_preprocessor(source, cls, backbone, arguments):

@@ -16,7 +16,7 @@ from bert_keras.types import Path
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class BytePairTokenizer(Tokenizer, made_of="vocab.json"):
+class BytePairTokenizer(Tokenizer):
     """Splits text into the byte-level byte-pair tokens of GPT-2 and RoBERTa.
 
     Text is split into words, each with the space before it. Their bytes are written as 256

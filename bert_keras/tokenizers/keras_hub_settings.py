@@ -11,11 +11,11 @@ from bert_keras.engine.atomic_files import read_json
 from bert_keras.tokenizers.vocabulary import read_vocabulary
 
 ASSETS = os.path.join("assets", "tokenizer")
-# The vocabulary's file -> what the tokenizer is made of, see `read_tokenizer`.
-_MADE_OF = {"vocabulary.txt": "vocab.txt", "vocabulary.json": "vocab.json"}
-_MADE_OF["vocabulary.spm"] = "model"
+# The vocabulary's file -> the class that reads it.
+_CLASSES = {"vocabulary.txt": "WordPieceTokenizer", "vocabulary.json": "BytePairTokenizer"}
+_CLASSES["vocabulary.spm"] = "UnigramTokenizer"
 # A folder with one of these is KerasHub's.
-KERAS_HUB_VOCABULARIES = tuple(f"assets/tokenizer/{name}" for name in _MADE_OF)
+KERAS_HUB_VOCABULARIES = tuple(f"assets/tokenizer/{name}" for name in _CLASSES)
 # Their names -> our names and their defaults.
 _SETTINGS = {
     "lowercase": ("lowercase", False),
@@ -33,7 +33,7 @@ def read_keras_hub_tokenizer(folder):
         folder: str.
 
     Returns:
-        made_of: str, see `read_tokenizer`.
+        class_name: str, see `read_tokenizer`.
         settings: dict, the settings in the files.
 
     Raises:
@@ -41,7 +41,7 @@ def read_keras_hub_tokenizer(folder):
     """
     path = os.path.join(folder, "tokenizer.json")
     saved, assets = read_serialized(path)[1], os.path.join(folder, ASSETS)
-    name = next(name for name in _MADE_OF if os.path.isfile(os.path.join(assets, name)))
+    name = next(name for name in _CLASSES if os.path.isfile(os.path.join(assets, name)))
     vocabulary = os.path.join(assets, name)
     if name == "vocabulary.txt":
         settings = _word_piece(saved, path) | {"vocabulary": read_vocabulary(vocabulary)}
@@ -54,7 +54,7 @@ def read_keras_hub_tokenizer(folder):
     path = os.path.join(folder, "preprocessor.json")
     if os.path.isfile(path) and (length := read_serialized(path)[1].get("sequence_length")):
         settings["model_max_length"] = int(length)
-    return _MADE_OF[name], settings
+    return _CLASSES[name], settings
 
 
 def _word_piece(saved, path):

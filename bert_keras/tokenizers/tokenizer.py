@@ -23,9 +23,6 @@ from bert_keras.tokenizers.text_encoder import HIDDEN, ROLES, Layout, TextEncode
 from bert_keras.tokenizers.untrusted import check_resource_limits
 from bert_keras.types import Path
 
-# File -> the subclass that is made from it.
-_MAKERS = {}
-
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class Tokenizer(TextEncoder):
@@ -76,11 +73,6 @@ class Tokenizer(TextEncoder):
     """
 
     from_pretrained = NotHere()
-
-    def __init_subclass__(cls, made_of: str | None = None, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if made_of is not None:
-            _MAKERS[made_of] = cls
 
     def __init__(
         self,
@@ -268,10 +260,10 @@ class Tokenizer(TextEncoder):
                 differs from the layout, or this tokenizer does not have an override.
         """
         with reading(source):
-            made_of, settings = files.read_tokenizer(source, overrides)
+            class_name, settings = files.read_tokenizer(source, overrides)
             splits = settings.get("splits_special_tokens")
             in_text = overrides.get("special_tokens_in_text", False if splits else None)
-            kind = _MAKERS.get(made_of, Tokenizer)
+            kind = keras.saving.get_registered_object(f"bert_keras>{class_name}")
             known = parameters_of(kind)[0]
             if kind is not Tokenizer:
                 files.refuse(overrides.keys() - known.keys(), f"a {kind.__name__}")

@@ -150,30 +150,30 @@ def read_tokenizer(source, overrides):
         overrides: dict, arguments of `Tokenizer` and its subclasses that override the files.
 
     Returns:
-        made_of: str, "tokenizer.json", "vocab.txt", "vocab.json" or "model".
+        class_name: str, `"Tokenizer"` or that of the subclass which makes it.
         settings: dict, the settings of the files and `overrides`: the class's arguments, and what
             changes the tokenizer after it was made.
     """
     source = pathlib.Path(source)
     check_exists(source, "A tokenizer's file or folder must exist")
     if any((source / name).is_file() for name in KERAS_HUB_VOCABULARIES):
-        made_of, settings = read_keras_hub_tokenizer(source)
-        return made_of, settings | overrides
+        class_name, settings = read_keras_hub_tokenizer(source)
+        return class_name, settings | overrides
     config, path = {"further_tokens": [], "added_ids": {}, "named": []}, source
     if source.is_dir():
         config, path = config | _read_configs(source), _vocabulary_file(source)
     settings = config | overrides
     if path.suffix == ".model":
-        return "model", settings | {"model": path}
+        return "UnigramTokenizer", settings | {"model": path}
     if path.name == "vocab.json":
         merges = path.with_name("merges.txt")
         check_exists(merges, "A vocab.json needs a merges.txt beside it", exists=os.path.isfile)
-        return path.name, settings | {"vocabulary": path, "merges": merges}
+        return "BytePairTokenizer", settings | {"vocabulary": path, "merges": merges}
     if path.suffix == ".json":
         lines_path = path.with_name("vocab.txt") if source.is_dir() else None
         backend = _read_backend(path, lines_path, settings, overrides)
-        return TOKENIZER_FILE, settings | {"backend": backend}
-    return "vocab.txt", settings | _read_lines(source, path, settings)
+        return "Tokenizer", settings | {"backend": backend}
+    return "WordPieceTokenizer", settings | _read_lines(source, path, settings)
 
 
 def _read_lines(source, path, settings):

@@ -50,7 +50,7 @@ KINDS = {
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class UnigramTokenizer(Tokenizer, made_of="model"):
+class UnigramTokenizer(Tokenizer):
     """Splits text into the pieces of a SentencePiece model of the Unigram type.
 
     Characters are normalized as the file says, spaces become `▁` in front of words, and every word

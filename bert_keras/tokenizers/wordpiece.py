@@ -18,7 +18,7 @@ _BETWEEN_WORDS = "\ue000"
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
+class WordPieceTokenizer(Tokenizer):
     """Splits text into the WordPiece tokens of a BERT vocabulary.
 
     Control characters are dropped, every CJK character becomes a word, and text is optionally

@@ -227,7 +227,7 @@ class HuggingFaceFolder(Checkpoint):
 
     def _label_names(self, head):
         """Returns the names of the classes in order, or `None` if the config has none of use."""
-        by_id, ids = (self.config.get(key) or {} for key in ("id2label", "label2id"))
+        by_id, ids = self.config.get("id2label") or {}, self.config.get("label2id") or {}
         names = [by_id.get(str(i)) for i in range(len(by_id))]
         if _are_numbers(names):
             by_id = {i: name for name, i in ids.items()}

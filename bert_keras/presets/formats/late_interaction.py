@@ -52,15 +52,6 @@ _PYLATE = {
 }
 
 
-def is_late_interaction(kinds):
-    """Whether a folder whose modules have these kinds makes a vector for each token."""
-    return kinds[:2] == ["Transformer", "Dense"] and {*kinds[2:]} <= {
-        "Dense",
-        "MultiVectorMask",
-        "Normalize",
-    }
-
-
 def read_stanford(folder):
     """Returns the arguments of a `MultiVectorEmbedder` in Stanford's folder, except `dim`."""
     path = folder / METADATA
@@ -82,10 +73,11 @@ def _written(task, keys, longest):
     return {key: longest if value is None else value for key, value in config.items()}
 
 
-def read_modules(root, folder, modules):
+def read_modules(config, root, folder, modules):
     """Returns the arguments of a `MultiVectorEmbedder` in a folder with modules, except `dim`.
 
     Args:
+        config: dict, the content of `config_sentence_transformers.json`.
         root: `Path`, the folder of `modules.json`.
         folder: `Path`, the encoder's folder.
         modules: list of pairs of a kind and a `Path`.
@@ -93,8 +85,6 @@ def read_modules(root, folder, modules):
     Raises:
         ValueError: a file is damaged, or has a setting that is not supported.
     """
-    path = root / SENTENCES_FILE
-    config = read_json(path, dict) if path.is_file() else {}
     folders = dict(modules)
     if len(denses := [str(folder) for kind, folder in modules if kind == "Dense"]) > 1:
         raise ValueError(

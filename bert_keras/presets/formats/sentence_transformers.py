@@ -95,7 +95,9 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         return False
 
     def _is_late(self):
-        return late_interaction.is_late_interaction(_kinds(self._modules()))
+        """Whether the folder makes a vector for each token."""
+        kinds, others = _kinds(self._modules()), {"Dense", "MultiVectorMask", "Normalize"}
+        return kinds[:2] == ["Transformer", "Dense"] and others.issuperset(kinds[2:])
 
     def _is_sparse(self):
         return _kinds(self._routes().get("document", ()))[1:] == ["SpladePooling"]
@@ -116,8 +118,9 @@ class SentenceTransformersFolder(HuggingFaceFolder):
             ValueError: a file is damaged, or the folder makes vectors in another way.
         """
         if has_head_of(task, "MultiVectorEmbedder") and self._is_late():
-            found = late_interaction.read_modules(self.root, self.folder, self._modules())
-            self._dense = dict(self._modules())["Dense"]
+            settings, modules = self.sentence_settings(), self._modules()
+            found = late_interaction.read_modules(settings, self.root, self.folder, modules)
+            self._dense = dict(modules)["Dense"]
             shape = read_weights(self._dense).shapes.get("linear.weight", (0,))
             return {"dim": shape[0], **found}
         if not has_head_of(task, *_EMBEDDERS):
@@ -131,14 +134,14 @@ class SentenceTransformersFolder(HuggingFaceFolder):
                 own["query_weights"] = self._query_weights(queries)
             return super().task_arguments(task, chosen) | settings | own
         settings["similarity"] = self._similarity(SIMILARITIES)
-        if {"pooling", "normalize"} <= set(chosen) and not self._is_routed():
-            return settings
         if self._is_routed():
             raise ValueError(
                 f"{self.root} has modules of their own for queries and documents. Load an embedder "
                 "for each, from a copy of the folder whose modules.json lists that one's modules. "
                 f"{ROUTER_FILE} has their types and paths."
             )
+        if {"pooling", "normalize"} <= set(chosen):
+            return settings
         modules = next(iter(self._routes().values()))
         kinds = _kinds(modules)
         known = ["Transformer", "Pooling", *["Dense"] * ("Dense" in kinds), "Normalize"]
