@@ -8,12 +8,11 @@ row is for: earlier layers lack the part or have another name for it.
 
 import itertools
 import math
-from types import MappingProxyType
 
 import numpy as np
 
 
-def expand(rows, kinds, counts=MappingProxyType({}), backbone=None):
+def expand(rows, kinds, counts=(), backbone=None):
     """Returns `{our variable path: (their tensor name, transform)}` for all numbers.
 
     Args:

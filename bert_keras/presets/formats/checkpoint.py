@@ -174,7 +174,7 @@ class Checkpoint(Preset):
         left_out = sorted(self.tensors.keys() - tensors.keys() - self._ignorable_head_tensors(task))
         if self.record.tables is not None:
             tensors = self.record.tables.read(tensors, backbone, self.config)
-        names = self._expanded(self.record.rows, self.record.counts, backbone)
+        names = self._expanded(self.record.rows, backbone)
         variables = weights_of(backbone)
         pooler = {path: name for path, (name, _) in names.items() if path.startswith(POOLER)}
         if backbone.pooler is None:  # Because the user asked for none, or the family has none.
@@ -240,8 +240,8 @@ class Checkpoint(Preset):
         kind = head_class_name(task, self.record.heads)
         return kind, self.record.heads.get(kind, Head())
 
-    def _expanded(self, rows, *counted):
-        names = expand(rows, self.kinds, *counted)
+    def _expanded(self, rows, backbone=None):
+        names = expand(rows, self.kinds, self.record.counts, backbone)
         return {path: (self._canonical(name), how) for path, (name, how) in names.items()}
 
     def _canonical(self, name):
