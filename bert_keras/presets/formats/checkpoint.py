@@ -241,13 +241,10 @@ class Checkpoint(Preset):
         return kind, self.record.heads.get(kind, Head())
 
     def _expanded(self, rows, backbone=None):
-        names = expand(rows, self.kinds, self.record.counts, backbone)
-        return {path: (self._canonical(name), how) for path, (name, how) in names.items()}
-
-    def _canonical(self, name):
-        """Returns a row's name of a tensor as `tensors` has it."""
+        """Returns rows expanded, see `name_map.expand`, with the names that `tensors` has."""
+        names, prefix = expand(rows, self.kinds, self.record.counts, backbone), self.record.prefix
         # In a head's rows a layer of their backbone, such as a pooler, has the prefix.
-        return name.removeprefix(self.record.prefix)
+        return {path: (name.removeprefix(prefix), how) for path, (name, how) in names.items()}
 
     def _has_head(self, task_class_name):
         """Whether all tensors of a task's head exist."""

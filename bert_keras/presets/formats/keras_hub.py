@@ -87,8 +87,9 @@ class KerasHubFolder(Checkpoint):
                 )
         super().load_backbone_weights(backbone, task)
 
-    def _canonical(self, name):
-        return _canonical(name)
+    def _expanded(self, rows, backbone=None):
+        names = super()._expanded(rows, backbone)
+        return {path: (_canonical(name), how) for path, (name, how) in names.items()}
 
     def _read_head(self, task_class_name, names):
         path = self.folder / TASK_WEIGHTS
