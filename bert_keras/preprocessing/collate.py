@@ -406,12 +406,6 @@ class TextRows(Rows):
         super().__init__(packer.packed_lengths(ids, pair_ids), packer.max_length)
         self.packer, self.ids, self.pair_ids = packer, ids, pair_ids
 
-    @property
-    def num_cut(self) -> int:
-        """The number of texts, or pairs, that are longer than a row."""
-        lengths = self.ids.lengths + (0 if self.pair_ids is None else self.pair_ids.lengths)
-        return int(np.sum(lengths > self.packer.room(self.pair_ids is not None)))
-
     def packed(self, indices: NDArray[np.int64], length: int) -> dict[str, Array]:
         """Returns the inputs of some texts, see `inputs`."""
         pairs = None if self.pair_ids is None else self.pair_ids.take(indices)
