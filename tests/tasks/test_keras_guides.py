@@ -214,10 +214,12 @@ class Subclass(bert_keras.TextClassifier):
 
 
 @pytest.mark.each_backend
+@pytest.mark.eager
 def test_layers_of_one_s_own_in_a_subclass_add_their_losses(tmp_path):
     task = Subclass(tiny_backbone(dropout=0.0), preprocessor=tiny_preprocessor(), rate=0.5)
     without = Subclass(task.backbone, preprocessor=task.preprocessor)
     without.set_weights(task.get_weights())
+    task.compile("sgd")
     losses = [x.evaluate(TEXTS, LABELS, verbose=0)[0] for x in (task, without)]
     hidden = task.backbone.predict(task.preprocessor(TEXTS), verbose=0)["sequence_output"][:, 0]
     penalty = 0.0
@@ -312,6 +314,7 @@ def test_many_labels_from_strings_of_tf_data():
 
 
 @pytest.mark.each_backend
+@pytest.mark.eager
 def test_classify_text_from_a_batch_of_strings_of_tensorflow():
     task = bert_keras.TextClassifier(
         tiny_backbone(), preprocessor=tiny_preprocessor(), label_names=["no", "yes"]

@@ -44,6 +44,7 @@ def test_it_keeps_the_contract_of_tasks_and_its_masking(tmp_path, masking, froze
 
 
 @pytest.mark.each_backend
+@pytest.mark.eager
 def test_the_loss_is_the_mean_over_masked_positions_of_the_whole_batch(shared):
     inputs = random_inputs(num_predictions=4)
     labels = np.random.default_rng(1).integers(0, len(VOCABULARY), (3, 4))

@@ -113,6 +113,7 @@ def test_weights_that_neither_task_trains_do_not_train():
 
 
 @pytest.mark.each_backend
+@pytest.mark.eager
 def test_losses_and_metrics_are_those_of_the_formulas():
     model = tiny_pair(detection_weight=3.0)
     inputs, labels, weights = batch()

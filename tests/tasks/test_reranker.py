@@ -214,6 +214,7 @@ GRADES = [[1, 0], [0, 2, 1]]
 TRIPLES = (["a b", "c"], ["c d", "h"], ["e f g", "a"], ["g", "b c"])
 
 
+@pytest.mark.eager
 @pytest.mark.parametrize(
     ("loss", "x", "y"),
     [

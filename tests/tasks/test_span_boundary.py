@@ -99,6 +99,7 @@ def test_places_beyond_the_last_have_its_vector():
 
 
 @pytest.mark.each_backend
+@pytest.mark.eager
 def test_the_loss_is_the_mean_of_both_outputs():
     model, (inputs, labels, weights) = tiny_model(), batch()
     options = {"sample_weight": weights, "verbose": 0, "return_dict": True}

@@ -191,6 +191,7 @@ def test_gradients_are_freed_before_the_next_forward_pass(monkeypatch):
 @pytest.mark.each_backend
 def test_a_step_is_traced_once(monkeypatch):
     classifier = tiny_classifier()
+    classifier.compile("sgd")
     calls = []
     call = classifier.call
     monkeypatch.setattr(classifier, "call", lambda *a, **k: calls.append(a) or call(*a, **k))
@@ -397,7 +398,7 @@ def test_labels_may_be_shares_of_classes():
     classifier = tiny_classifier(tiny_backbone(initializer_range=0.3))
     logits = classifier.predict(TEXTS, verbose=0)
     log_p = scipy.special.log_softmax(logits, axis=-1)
-    classifier.compile(metrics=["categorical_crossentropy"])
+    classifier.compile("sgd", metrics=["categorical_crossentropy"])
     found = classifier.evaluate(TEXTS, SHARES, verbose=0, return_dict=True)
     expected = -np.sum(SHARES * log_p, axis=-1).mean()
     assert found["loss"] == pytest.approx(expected, rel=1e-5)
@@ -442,7 +443,7 @@ def test_several_labels_may_be_shares():
     classifier = tiny_classifier(problem_type="multi_label")
     p = scipy.special.expit(classifier.predict(TEXTS, verbose=0))
     expected = -np.mean(SHARES * np.log(p) + (1 - SHARES) * np.log(1 - p))
-    classifier.compile(metrics=["precision"])
+    classifier.compile("sgd", metrics=["precision"])
     found = classifier.evaluate(TEXTS, SHARES, verbose=0, return_dict=True)
     assert found["loss"] == pytest.approx(expected, rel=1e-5)
     assert found["accuracy"] == pytest.approx(np.mean((p > 0.5) == (SHARES > 0.5)), rel=1e-6)

@@ -113,6 +113,7 @@ def test_a_last_batch_is_not_filled_up_with_false_negatives():
 
 
 @pytest.mark.each_backend
+@pytest.mark.eager
 def test_ready_columns_train_too():
     embedder = tiny_embedder(preprocessor=None, objective="similarity")
     embedder.compile("sgd")

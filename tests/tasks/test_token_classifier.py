@@ -124,6 +124,7 @@ def test_each_word_has_the_weight_of_its_sentence(shared):
 
 
 @pytest.mark.each_backend
+@pytest.mark.eager
 def test_the_loss_is_the_mean_over_words(shared):
     logits = np.concatenate(shared.predict(SENTENCES, verbose=0))
     labels = [NAMES.index(tag) for tags in TAGS for tag in tags]
