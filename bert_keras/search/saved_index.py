@@ -2,6 +2,7 @@
 
 import collections
 import json
+import os
 import pathlib
 import zipfile
 from typing import Any, Self
@@ -102,7 +103,9 @@ class SavedIndex:
             ImportError: what the index is searched with is not installed.
         """
         rule = f"`{cls.__name__}.load` opens a file that `{cls.__name__}.save` wrote"
-        check_exists(path, rule, exists=zipfile.is_zipfile)
+        check_exists(path, rule)
+        if not zipfile.is_zipfile(path):
+            raise ValueError(f"{rule}. Received: {os.fspath(path)!r}, which is something else.")
         with atomic_files.reading(path):
             with np.load(path, allow_pickle=False) as file:
                 arrays = dict(file)
