@@ -65,6 +65,8 @@ class ClassificationTask:
         score_range: (lowest, highest) score of a regression set.
         skips_broken_rows: bool. If `False`, a row with a wrong number of fields is an error. If
             `True`, for sets published with such rows, they are left out with a warning.
+        folders: tuple of str, other names that the set's folder may have, in lower case without
+            punctuation.
     """
 
     layouts: tuple[Layout, ...]
@@ -72,6 +74,7 @@ class ClassificationTask:
     problem_type: ProblemType = "single_label"
     score_range: tuple[float, float] = (-math.inf, math.inf)
     skips_broken_rows: bool = False
+    folders: tuple[str, ...] = ()
 
     @property
     def label_names(self) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ GLUE_TASKS = types.MappingProxyType(
         # Warstadt et al. 2019: grammatical or not. Source, label, author's mark, sentence.
         "cola": _task("sentence", None, "unacceptable acceptable", (Layout((3,), 1, (4,)),)),
         # Socher et al. 2013: sentiment of phrases (train) and sentences of film reviews.
-        "sst2": _task("sentence", "label", "negative positive"),
+        "sst2": _task("sentence", "label", "negative positive", folders=("sst",)),
         # Dolan and Brockett 2005: do two sentences from the news mean the same?
         "mrpc": _task("#1 String,#2 String", "Quality", "not_equivalent equivalent"),
         # Cer et al. 2017: similarity from 0 to 5. The original files have no header, and in some
@@ -59,6 +59,7 @@ GLUE_TASKS = types.MappingProxyType(
             (Layout((5, 6), 4, (7, 9)),),
             problem_type="regression",
             score_range=(0.0, 5.0),
+            folders=("stsbenchmark",),
         ),
         # Quora question pairs. GLUE's train and dev files hold a few rows cut short.
         "qqp": _task(
@@ -71,6 +72,7 @@ GLUE_TASKS = types.MappingProxyType(
             "gold_label",
             **_INFERENCE,
             layouts=(Layout(("premise", "hypothesis"), "label"),),
+            folders=("multinli",),
         ),
         # SQuAD as sentence pairs: does the sentence answer the question?
         "qnli": _task("question,sentence", "label", **_ENTAILMENT),
@@ -86,6 +88,7 @@ GLUE_TASKS = types.MappingProxyType(
             "label",
             "different same",
             (Layout((0, 1), 2, (3,)), Layout((0, 1), None, (2,))),
+            folders=("afqmcpublic",),
         ),
         # Bowman et al. 2015. `gold_label` is "-" where the five annotators did not agree.
         "snli": _task(_SENTENCES, "gold_label", **_INFERENCE),
@@ -111,4 +114,4 @@ def get_glue_task(name: str) -> ClassificationTask:
 def known_name(name: str) -> str | None:
     """Returns the key of `GLUE_TASKS` for a name or a folder's name, `None` if there is none."""
     plain = "".join(letter for letter in str(name).casefold() if letter.isalnum())
-    return plain if plain in GLUE_TASKS else None
+    return next((k for k, task in GLUE_TASKS.items() if plain in (k, *task.folders)), None)
