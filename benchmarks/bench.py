@@ -348,9 +348,9 @@ SENTENCES = str(
 )
 # In a process of their own: they would load a backend into this one. Each prints columns of texts.
 READERS = {
-    "sst2": "columns = [read(f'{folder}/dev.tsv', datasets.get_glue_task('sst2')).texts]",
-    "sst2_train": "columns = [read(f'{folder}/train.tsv', datasets.get_glue_task('sst2')).texts]",
-    "mrpc": "columns = read(f'{folder}/dev.tsv', datasets.get_glue_task('mrpc')).texts",
+    "sst2": "columns = [datasets.load_glue('SST-2', folder, 'dev').texts]",
+    "sst2_train": "columns = [datasets.load_glue('SST-2', folder, 'train').texts]",
+    "mrpc": "columns = datasets.load_glue('MRPC', folder, 'dev').texts",
     "imdb": "import pathlib; paths = sorted(pathlib.Path(folder).glob('test/*/*_*.txt')); "
     "columns = [[path.read_text('utf-8') for path in paths]]",
     None: f"columns = [datasets.load_sentiment_sentences({SENTENCES!r})[0].texts]",
@@ -362,8 +362,7 @@ def read_texts(name):
     folder = folder_of(name)
     reader = READERS[name if folder else None]
     code = (
-        "import json, sys; from bert_keras import datasets; read = datasets.read_examples; "
-        f"folder = sys.argv[1]; {reader}; "
+        f"import json, sys; from bert_keras import datasets; folder = sys.argv[1]; {reader}; "
         "print(json.dumps([list(column) for column in columns]))"
     )
     command = [sys.executable, "-c", code, folder or ""]

@@ -175,12 +175,8 @@ def milliseconds(run, inputs, times):
 def table(formats):
     """Yields a line for each task and program, and the model's own before them."""
     for task, folder in (("sst2", FLAGS.sst2_dir), ("mrpc", FLAGS.mrpc_dir)):
-        layout = bert_keras.datasets.get_glue_task(task)
-        train, dev = (
-            bert_keras.datasets.read_examples(f"{folder}/{split}.tsv", layout)
-            for split in ("train", "dev")
-        )
-        model = fine_tuned(task, train)
+        model = fine_tuned(task, bert_keras.datasets.load_glue(task, folder, "train"))
+        dev = bert_keras.datasets.load_glue(task, folder, "dev")
         pairs = isinstance(dev.texts, tuple)
         parts = [slice(i, i + 32) for i in range(0, len(dev), 32)]
         texts = [tuple(x[p] for x in dev.texts) if pairs else dev.texts[p] for p in parts]

@@ -52,8 +52,7 @@ flags.register_validator("sides", lambda names: {*(names or ())} <= {*NAMES}, f"
 
 def read(split):
     """Returns the texts of a split with their numbers of labels."""
-    task = datasets.get_glue_task(TASK.value)
-    data = datasets.read_examples(f"{DATA_DIR.value}/{split}.tsv", task)
+    data = datasets.load_glue(TASK.value, DATA_DIR.value, split)
     if LABELS.value:
         columns = [data.label_names.index(name) for name in LABELS.value]
         has_one = (data.labels.sum(axis=1) == 1) & data.labels[:, columns].any(axis=1)

@@ -1,5 +1,6 @@
 """Which files hold the examples of a run, and how each kind of examples is read."""
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -12,7 +13,6 @@ from bert_keras import datasets, metrics
 from bert_keras.checks import check_not_empty, refuse_options
 from bert_keras.cli.measures import TRUE_PAIR
 from bert_keras.cli.options import LAYOUT, passed_flags
-from bert_keras.datasets.glue import known_name
 from bert_keras.datasets.labelled_texts import ExampleSet
 from bert_keras.datasets.reviews import SENTIMENT_SENTENCES_FILES
 
@@ -240,9 +240,10 @@ def known_set(flags):
     folder = flags.data_dir if "data_dir" in flags else None
     if flags.dataset or not folder:
         return flags.dataset
-    if {*os.listdir(folder)}.issuperset(SENTIMENT_SENTENCES_FILES):
+    names = {*os.listdir(folder)} if os.path.isdir(folder) else set()
+    if names.issuperset(SENTIMENT_SENTENCES_FILES):
         return SENTIMENT
-    return known_name(os.path.basename(os.path.abspath(folder)))
+    return datasets.detect_glue_task(folder)
 
 
 def _read_text_file(flags, path, label_names=None, **options):
@@ -261,15 +262,29 @@ def _read_texts(flags, **options):
         names = None if train is None else train.label_names
         return _read_text_file(flags, path, names, may_lack_labels=part == "test", **options)
 
-    known = known_set(flags)
+    if not flags.data_dir:
+        return read_parts(flags, read_file)
+    splits = _read_known(known_set(flags), flags.data_dir)
+    if not flags.test_file:
+        return splits
+    return splits._replace(test=read_file(flags.test_file, "test", splits.train))
+
+
+def _read_known(known, folder):
+    """Returns the `Splits` of a known set in a folder with its original files."""
     if known == SENTIMENT:
-        splits = Splits(*datasets.load_sentiment_sentences(flags.data_dir))
-        test = flags.test_file and read_file(flags.test_file, "test", splits.train)
-        return splits._replace(test=test or None)
-    splits = read_parts(flags, read_file)
-    if known and not flags.test_file and splits.test and splits.test.labels is None:
-        return splits._replace(test=None)  # Those of GLUE are large.
-    return splits
+        return Splits(*datasets.load_sentiment_sentences(folder))
+    found, files = {}, datasets.get_glue_task(known).files
+    for part in ("train", "dev", "test_labelled", "test"):
+        if part in files:
+            with contextlib.suppress(*() if part == "dev" else (FileNotFoundError,)):
+                found[part] = datasets.load_glue(known, folder, part)
+    test = found.get("test_labelled", found.get("test"))
+    test = None if test is None or test.labels is None else test
+    train, dev = found.get("train"), found["dev"]
+    if train is None:
+        train, dev = hold_out(dev, "the dev file", "training")
+    return Splits(train, dev, test)
 
 
 def read_texts(flags):

@@ -12,7 +12,9 @@ from bert_keras.datasets.conll import read_conll as read_conll
 from bert_keras.datasets.conll import tag_layout as tag_layout
 from bert_keras.datasets.conll import tag_names as tag_names
 from bert_keras.datasets.glue import GLUE_TASKS as GLUE_TASKS
+from bert_keras.datasets.glue import detect_glue_task as detect_glue_task
 from bert_keras.datasets.glue import get_glue_task as get_glue_task
+from bert_keras.datasets.glue import load_glue as load_glue
 from bert_keras.datasets.labelled_texts import LabelledTexts as LabelledTexts
 from bert_keras.datasets.reviews import load_sentiment_sentences as load_sentiment_sentences
 from bert_keras.datasets.split import count_shared_texts as count_shared_texts

@@ -5,7 +5,7 @@ import contextlib
 import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -60,6 +60,8 @@ class ClassificationTask:
         layouts: tuple of `Layout`; the first that fits the file's first row is used.
         labels: tuple of `(value in the file, readable name)`, in the order of the class numbers;
             empty for regression.
+        files: dict from a split's name to the file names it may have; the first that exists
+            is used.
         problem_type: `"single_label"`, `"multi_label"` (the file lists class numbers, separated
             by commas) or `"regression"`.
         score_range: (lowest, highest) score of a regression set.
@@ -71,6 +73,7 @@ class ClassificationTask:
 
     layouts: tuple[Layout, ...]
     labels: tuple[tuple[str, str], ...]
+    files: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     problem_type: ProblemType = "single_label"
     score_range: tuple[float, float] = (-math.inf, math.inf)
     skips_broken_rows: bool = False

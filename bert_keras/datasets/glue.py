@@ -1,4 +1,4 @@
-"""GLUE and similar Chinese and multi-label sets: one table of tasks.
+"""GLUE and similar Chinese and multi-label sets: one table of tasks and their files.
 
 The label order is that of the processors in google-research/bert (`run_classifier.py`), which most
 published checkpoints follow: MNLI is contradiction, entailment, neutral. The `datasets` hub has
@@ -8,13 +8,17 @@ Reference: Wang et al., "GLUE: A Multi-Task Benchmark and Analysis Platform for 
 Understanding", ICLR 2019, https://arxiv.org/abs/1804.07461
 """
 
+import os
 import types
 
 from bert_keras.checks import check_choice
+from bert_keras.datasets import classification
 from bert_keras.datasets.classification import ClassificationTask, Layout
+from bert_keras.datasets.labelled_texts import LabelledTexts
+from bert_keras.types import Path
 
 
-def _task(texts, label, labels, layouts=(), is_named=False, **options):
+def _task(texts, label, labels, layouts=(), is_named=False, files=None, **options):
     """Returns a task.
 
     Args:
@@ -23,13 +27,21 @@ def _task(texts, label, labels, layouts=(), is_named=False, **options):
         labels: str, the names of the classes, in the order of their numbers.
         layouts: tuple of `Layout`, further ones.
         is_named: bool, whether files hold these names, rather than numbers.
+        files: dict of str, a split's file names, separated by blanks, besides `SPLIT.tsv`.
         **options: see `ClassificationTask`.
     """
+    files = dict.fromkeys(("train", "dev", "test"), "") | (files or {})
     return ClassificationTask(
         (*(Layout(tuple(x.split(",")), label) for x in [texts] if x), *layouts),
         tuple((name if is_named else str(n), name) for n, name in enumerate(labels.split())),
+        {x: (f"{x}.tsv", *names.format(split=x).split()) for x, names in files.items()},
         **options,
     )
+
+
+def _files(names):
+    """Returns the further file names of each split."""
+    return dict.fromkeys(("train", "dev", "test"), names)
 
 
 _SENTENCES = "sentence1,sentence2"
@@ -49,7 +61,15 @@ GLUE_TASKS = types.MappingProxyType(
         # Socher et al. 2013: sentiment of phrases (train) and sentences of film reviews.
         "sst2": _task("sentence", "label", "negative positive", folders=("sst",)),
         # Dolan and Brockett 2005: do two sentences from the news mean the same?
-        "mrpc": _task("#1 String,#2 String", "Quality", "not_equivalent equivalent"),
+        "mrpc": _task(
+            "#1 String,#2 String",
+            "Quality",
+            "not_equivalent equivalent",
+            files={
+                "train": "msr_paraphrase_train.txt",
+                "test_labelled": "msr_paraphrase_test.txt",
+            },
+        ),
         # Cer et al. 2017: similarity from 0 to 5. The original files have no header, and in some
         # rows two more columns, the sources.
         "stsb": _task(
@@ -57,6 +77,11 @@ GLUE_TASKS = types.MappingProxyType(
             "score",
             "",
             (Layout((5, 6), 4, (7, 9)),),
+            files={
+                "train": "sts-train.tsv sts-train.csv",
+                "dev": "sts-dev.tsv sts-dev.csv",
+                "test_labelled": "original/sts-test.tsv sts-test.tsv sts-test.csv",
+            },
             problem_type="regression",
             score_range=(0.0, 5.0),
             folders=("stsbenchmark",),
@@ -72,6 +97,13 @@ GLUE_TASKS = types.MappingProxyType(
             "gold_label",
             **_INFERENCE,
             layouts=(Layout(("premise", "hypothesis"), "label"),),
+            files={
+                "train": "train.csv",
+                "dev": "dev_matched.tsv dev.csv",
+                "dev_mismatched": "",
+                "test": "test_matched.tsv",
+                "test_mismatched": "",
+            },
             folders=("multinli",),
         ),
         # SQuAD as sentence pairs: does the sentence answer the question?
@@ -88,12 +120,23 @@ GLUE_TASKS = types.MappingProxyType(
             "label",
             "different same",
             (Layout((0, 1), 2, (3,)), Layout((0, 1), None, (2,))),
+            files=_files("{split}.txt {split}.json"),
             folders=("afqmcpublic",),
         ),
         # Bowman et al. 2015. `gold_label` is "-" where the five annotators did not agree.
-        "snli": _task(_SENTENCES, "gold_label", **_INFERENCE),
+        "snli": _task(
+            _SENTENCES,
+            "gold_label",
+            **_INFERENCE,
+            files=_files("snli_1.0_{split}.jsonl snli_1.0_{split}.txt"),
+        ),
         # Hu et al. 2020: inference in Chinese, with training sets of four sizes.
-        "ocnli": _task(_SENTENCES, "label", **_INFERENCE),
+        "ocnli": _task(
+            _SENTENCES,
+            "label",
+            **_INFERENCE,
+            files=_files("{split}.json {split}.50k.json ocnli_{split}.json {split}.jsonl"),
+        ),
         # Demszky et al. 2020: text, numbers of its emotions, id of the comment.
         "goemotions": _task(
             "", None, _EMOTIONS, (Layout((0,), 1, (3,)),), problem_type="multi_label"
@@ -102,16 +145,80 @@ GLUE_TASKS = types.MappingProxyType(
 )
 
 
+def load_glue(task: str | None, data_dir: Path, split: str) -> LabelledTexts:
+    """Reads one split of a task in `GLUE_TASKS` from its original files.
+
+    Args:
+        task: str, a key of `GLUE_TASKS` (`"cola"`, `"sst2"`, ...); punctuation and case are
+            ignored. `None` finds it with `detect_glue_task`.
+        data_dir: folder with the files as they were published.
+        split: `"train"`, `"dev"`, `"test"` (without labels in GLUE), for MNLI also
+            `"dev_mismatched"` and `"test_mismatched"`, for MRPC and STS-B also `"test_labelled"`.
+
+    Returns:
+        `LabelledTexts`. `labels` is `None` if a test file has none.
+
+    Raises:
+        ValueError: there is no such task or split, the file is not in the task's format, or it
+            lacks labels and is not a test split.
+        FileNotFoundError: the folder holds none of the split's files.
+        NotADirectoryError: `data_dir` is a file.
+
+    Example:
+        ```python
+        examples = load_glue("mrpc", "glue_data/MRPC", "dev")
+        examples.texts[0][0], examples.texts[1][0], examples.label_names[examples.labels[0]]
+        ```
+    """
+    task = get_glue_task(detect_glue_task(data_dir) if task is None else task)
+    check_choice("split", split, task.files)
+    names = [f"{name}{suffix}" for name in task.files[split] for suffix in ("", ".gz")]
+    paths = [os.path.join(data_dir, *name.split("/")) for name in names]
+    path = next(filter(os.path.isfile, paths), None)
+    if path is None:
+        raise FileNotFoundError(
+            f"The split {split!r} is in {' or '.join(task.files[split])}, and {data_dir} holds no "
+            f"such file. It holds: {sorted(os.listdir(data_dir))[:20]}"
+        )
+    examples = classification.read_examples(path, task)
+    if examples.labels is None and split not in ("test", "test_mismatched"):
+        columns = [layout.label for layout in task.layouts if layout.label is not None]
+        raise ValueError(
+            f"{path}, line 1: the split {split!r} must have labels in the column "
+            f"{' or '.join(map(repr, columns))}, and this file has none. Read texts "
+            "without labels as the split 'test', or by `read_examples`."
+        )
+    return examples
+
+
 def get_glue_task(name: str) -> ClassificationTask:
     """Returns the `ClassificationTask` of a name; `"SST-2"` and `"sst2"` are the same.
 
     Raises:
         ValueError: there is no such task. The message lists them.
     """
-    return GLUE_TASKS[known_name(name) or check_choice("task", name, tuple(GLUE_TASKS))]
+    return GLUE_TASKS[_known_name(name) or check_choice("task", name, tuple(GLUE_TASKS))]
 
 
-def known_name(name: str) -> str | None:
-    """Returns the key of `GLUE_TASKS` for a name or a folder's name, `None` if there is none."""
+def detect_glue_task(data_dir: Path) -> str:
+    """Returns the name of the task in a folder, from the folder's name.
+
+    Raises:
+        FileNotFoundError: there is no such folder.
+        NotADirectoryError: it is a file.
+        ValueError: no task has that name.
+    """
+    os.listdir(data_dir)  # Raises unless it is a folder.
+    named = _known_name(os.path.basename(os.path.abspath(data_dir)))
+    if named is not None:
+        return named
+    raise ValueError(
+        f"The name of {data_dir} is none of {list(GLUE_TASKS)}. Name the `task` (--dataset) if it "
+        "is one of them; `read_texts` reads files of other kinds."
+    )
+
+
+def _known_name(name):
+    """Returns the key of `GLUE_TASKS` for a name or a folder, `None` if there is none."""
     plain = "".join(letter for letter in str(name).casefold() if letter.isalnum())
     return next((k for k, task in GLUE_TASKS.items() if plain in (k, *task.folders)), None)

@@ -1,12 +1,17 @@
-"""GLUE and its neighbours: the layouts and labels of each task."""
+"""GLUE and its neighbours: the layouts, labels and folders of each task."""
 
 import gzip
 
 import numpy as np
 import pytest
 
-from bert_keras.datasets import GLUE_TASKS, get_glue_task, read_examples
-from bert_keras.datasets.glue import known_name
+from bert_keras.datasets import (
+    GLUE_TASKS,
+    detect_glue_task,
+    get_glue_task,
+    load_glue,
+    read_examples,
+)
 
 STSB = "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2"
 MRPC = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
@@ -73,37 +78,33 @@ def make(write):
     return make_folder
 
 
-def read(task, folder, name):
-    return read_examples(folder / name, get_glue_task(task))
-
-
 def test_every_task_of_the_table_is_tested_here():
     assert set(FILES) == set(GLUE_TASKS)
 
 
 @pytest.mark.parametrize(
-    "task, name, first_text, label",
+    "task, split, first_text, label",
     [
-        ("cola", "train.tsv", "The rope stretched.", "acceptable"),
-        ("cola", "dev.tsv", '"Quoted.', "acceptable"),
-        ("sst2", "train.tsv", "hide new secretions ", "negative"),
-        ("mrpc", "dev.tsv", ("The pie.", '"The pie business'), "equivalent"),
-        ("mrpc", "msr_paraphrase_test.txt", ("one", "two"), "equivalent"),
-        ("mnli", "dev_matched.tsv", ("A rose.", "A flower."), "entailment"),
-        ("mnli", "dev_mismatched.tsv", ("a", "b"), "neutral"),
-        ("mnli", "train.csv", ('Yes, "he" did', "No\nway"), "contradiction"),
-        ("qnli", "dev.tsv", ('"Who?', 'He "did.'), "not_entailment"),
-        ("rte", "dev.tsv", ("a", "b"), "not_entailment"),
-        ("wnli", "dev.tsv", ("a", "b"), "entailment"),
-        ("chnsenticorp", "train.tsv", "酒店不错", "positive"),
-        ("chnsenticorp", "dev.tsv", "<荐书> 不好", "negative"),
-        ("afqmc", "train.txt", ("借呗", "花呗"), "same"),
-        ("afqmc", "dev.json", ("借呗", "花呗"), "different"),
-        ("snli", "snli_1.0_train.txt", ("A man.", "A person."), "entailment"),
+        ("cola", "train", "The rope stretched.", "acceptable"),
+        ("cola", "dev", '"Quoted.', "acceptable"),
+        ("sst2", "train", "hide new secretions ", "negative"),
+        ("mrpc", "dev", ("The pie.", '"The pie business'), "equivalent"),
+        ("mrpc", "test_labelled", ("one", "two"), "equivalent"),
+        ("mnli", "dev", ("A rose.", "A flower."), "entailment"),
+        ("mnli", "dev_mismatched", ("a", "b"), "neutral"),
+        ("mnli", "train", ('Yes, "he" did', "No\nway"), "contradiction"),
+        ("qnli", "dev", ('"Who?', 'He "did.'), "not_entailment"),
+        ("rte", "dev", ("a", "b"), "not_entailment"),
+        ("wnli", "dev", ("a", "b"), "entailment"),
+        ("chnsenticorp", "train", "酒店不错", "positive"),
+        ("chnsenticorp", "dev", "<荐书> 不好", "negative"),
+        ("afqmc", "train", ("借呗", "花呗"), "same"),
+        ("afqmc", "dev", ("借呗", "花呗"), "different"),
+        ("snli", "train", ("A man.", "A person."), "entailment"),
     ],
 )
-def test_texts_and_labels_of_each_layout(make, task, name, first_text, label):
-    examples = read(task, make(task), name)
+def test_texts_and_labels_of_each_layout(make, task, split, first_text, label):
+    examples = load_glue(task, make(task), split)
     is_pair = isinstance(first_text, tuple)
     texts = tuple(column[0] for column in examples.texts) if is_pair else examples.texts[0]
     assert texts == first_text
@@ -113,26 +114,24 @@ def test_texts_and_labels_of_each_layout(make, task, name, first_text, label):
 
 @pytest.mark.parametrize("task", ["cola", "sst2", "mrpc", "stsb", "mnli", "chnsenticorp", "afqmc"])
 def test_unlabelled_test_sets_have_no_labels(make, task):
-    name = {"mnli": "test_matched.tsv", "afqmc": "test.txt"}.get(task, "test.tsv")
-    examples = read(task, make(task), name)
+    examples = load_glue(task, make(task), "test")
     assert examples.labels is None and len(examples) == 1
     assert examples.label_names == GLUE_TASKS[task].label_names
 
 
 @pytest.mark.parametrize(
-    "path, message, labels",
+    "task, message, labels",
     [
-        ("snli/snli_1.0_dev.jsonl", r".* have no label \('-'.*: 1 of 2 \(line 1\)", [2]),
-        ("ocnli/dev.json", r".* have no label \('-'.*: 1 of 2 \(line 1\)", [0]),
-        ("qqp/dev.tsv", r"rows left out .* fields: 1 of 4 \(line 3\)", [0, 1]),
+        ("snli", r"snli_1.0_dev.jsonl: .* have no label \('-'.*: 1 of 2 \(line 1\)", [2]),
+        ("ocnli", r"dev.json: .* have no label \('-'.*: 1 of 2 \(line 1\)", [0]),
+        ("qqp", r"dev\.tsv: rows left out .* fields: 1 of 4 \(line 3\)", [0, 1]),
     ],
 )
 def test_undecided_rows_and_those_cut_short_in_qqp_are_left_out_and_counted(
-    make, path, message, labels
+    make, task, message, labels
 ):
-    task, name = path.split("/")
-    with pytest.warns(UserWarning, match=f"{name}: {message}"):
-        examples = read(task, make(task), name)
+    with pytest.warns(UserWarning, match=message):
+        examples = load_glue(task, make(task), "dev")
     assert examples.labels.tolist() == labels and len(examples) == len(labels)
 
 
@@ -158,16 +157,16 @@ def test_label_numbers_are_those_of_google_research_bert():
 
 def test_similarity_scores_are_floats_in_files_of_seven_nine_or_ten_columns(make):
     folder = make("stsb")
-    examples = read("stsb", folder, "dev.tsv")
+    examples = load_glue("stsb", folder, "dev")
     assert examples.problem_type == "regression" and examples.labels.dtype == "float32"
     assert examples.labels.tolist() == [4.75] and examples.texts == (["A man."], ["A woman."])
-    examples = read("stsb", folder, "original/sts-test.tsv")
+    examples = load_glue("stsb", folder, "test_labelled")
     assert examples.texts == (["A girl.", "One."], ["A boy.", "Two."])
     assert examples.labels.tolist() == [2.5, 0.0]
 
 
 def test_emotions_are_rows_of_zeros_and_ones(make):
-    examples = read("goemotions", make("goemotions"), "dev.tsv")
+    examples = load_glue("goemotions", make("goemotions"), "dev")
     assert examples.problem_type == "multi_label" and examples.labels.shape == (2, 28)
     assert [np.flatnonzero(row).tolist() for row in examples.labels] == [[27], [4, 27]]
 
@@ -179,6 +178,7 @@ PAIR = {"sentence1": "a", "sentence2": "b", "label": "0"}
     "task, content, message",
     [
         ("sst2", "sentence\tlabel\na\t1\nb\t2\n", r"line 3: a label must be one of \['0', '1'\]"),
+        ("sst2", "sentence\tlabel\na\tnan\n", "must have labels in the column 'label'"),
         ("sst2", "sentence\tlabel\na\t1\nno label\n", r"line 3: .* the first, 2, not 1"),
         ("rte", "sentence1\tsentence2\tlabel\na\tb\tneutral\n", "line 2: .*'entailment'"),
         ("stsb", "sentence1\tsentence2\tscore\na\tb\tfar\n", "from 0.0 to 5.0. Received: 'far'"),
@@ -186,6 +186,7 @@ PAIR = {"sentence1": "a", "sentence2": "b", "label": "0"}
         ("goemotions", "text\t28\tid\n", r"line 1: each label must be .*'27'\]\. Received: '28'"),
         ("sst2", "text\tclass\na\t1\n", r"none of the layouts of its task: a header with \['sent"),
         ("cola", "text\tclass\na\t1\n", "no header and 4 columns"),
+        ("sst2", "sentence\tLabel\na\t1\n", "line 1: the split 'dev' must have labels .* 'label'"),
         ("sst2", "sentence\tlabel\n", "must have rows after its header"),
         ("sst2", "", "is empty"),
         (
@@ -201,7 +202,7 @@ def test_wrong_files_are_refused_by_name_and_line(write, tmp_path, task, content
     name = "dev.json" if isinstance(content, list) else "dev.tsv"
     write(name, content)
     with pytest.raises(ValueError, match=rf"{name}.*{message}"):
-        read(task, tmp_path, name)
+        load_glue(task, tmp_path, "dev")
 
 
 @pytest.mark.parametrize("value", [None, True, [1]])
@@ -210,17 +211,35 @@ def test_json_fields_that_are_not_read_may_hold_anything(write, value):
     assert read_examples(path, get_glue_task("afqmc")).labels.tolist() == [1]
 
 
-def test_compressed_files_are_read(write, tmp_path):
+def test_compressed_files_are_found(write, tmp_path):
     write("dev.tsv.gz", gzip.compress(b"sentence\tlabel\na\t1\n"))
-    assert read("sst2", tmp_path, "dev.tsv.gz").texts == ["a"]
+    assert load_glue("sst2", tmp_path, "dev").texts == ["a"]
 
 
-def test_a_task_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match=r"one of \('cola', 'sst2'.*Received: 'imdb'"):
-        get_glue_task("imdb")
+@pytest.mark.parametrize(
+    ("task", "folder", "split", "error", "message"),
+    [
+        ("qnli", "qnli", "train", FileNotFoundError, r"train\.tsv, and .* holds: \['dev\.tsv'\]"),
+        ("qnli", "absent", "dev", FileNotFoundError, "absent"),
+        (None, "absent", "dev", FileNotFoundError, "absent"),
+        ("qnli", "qnli/dev.tsv", "dev", NotADirectoryError, "dev.tsv"),
+        ("imdb", ".", "dev", ValueError, r"one of \('cola', 'sst2'.*Received: 'imdb'"),
+        ("sst2", ".", "valid", ValueError, r"one of \('train', 'dev', 'test'\). .* 'valid'"),
+        (None, "data", "dev", ValueError, r"is none of \['cola', 'sst2'"),
+        (None, "other", "dev", ValueError, "The name of .*other is none of.*Name the `task`"),
+    ],
+)
+def test_folders_tasks_and_splits_that_do_not_exist_are_refused(
+    make, write, tmp_path, task, folder, split, error, message
+):
+    make("qnli")
+    make("wnli", "data")
+    write("other/train.tsv", "a\tb\n1\t2\n")
+    with pytest.raises(error, match=message):
+        load_glue(task, tmp_path / folder, split)
 
 
 @pytest.mark.parametrize("name, task", [("SST-2", "sst2"), ("STS-B", "stsb"), ("CoLA", "cola")])
-def test_names_are_compared_without_case_and_punctuation(name, task):
+def test_names_are_compared_without_case_and_punctuation(make, name, task):
     assert get_glue_task(name) is GLUE_TASKS[task]
-    assert known_name(name) == task and known_name("data") is None
+    assert detect_glue_task(make(task, folder=name)) == task
