@@ -8,6 +8,8 @@ import itertools
 import json
 import sys
 
+import numpy as np
+
 from bert_keras import datasets
 from bert_keras.checks import refuse_options
 from bert_keras.datasets.files import BYTE_ORDER_MARKS, read_lines
@@ -219,7 +221,11 @@ def _is_ranking(value):
 
 
 def in_a_cell(value):
-    """Returns a value as it is in a cell of a CSV: lists and dicts as JSON, dates as text."""
+    """Returns a value as it is in a cell of a CSV: lists, arrays and dicts as JSON, dates as text.
+
+    A date in a list is text too.
+    """
+    value = value.tolist() if isinstance(value, np.ndarray) else value
     is_json = isinstance(value, (list, tuple, dict))
     return json.dumps(value, ensure_ascii=False, default=str) if is_json else value
 

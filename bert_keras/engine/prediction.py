@@ -57,6 +57,8 @@ class Prediction:
 
 def prediction_of(model):
     """Returns the `Prediction` of a model, a new one if the model has changed."""
+    if keras.backend.backend() == "torch" and model.training:
+        model.eval()  # As in Keras's `predict`.
     shared = keras.distribution.distribution()
     settings = variable_paths.version, model.run_eagerly, model.jit_compile, shared
     with _lock:

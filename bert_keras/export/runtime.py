@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from bert_keras.types import Path
 
 # Raised when a key of `config.json` gets another meaning.
-FORMAT = 2
+FORMAT = 3
 # The most numbers that a call of a language model returns: 128 MiB of float32.
 _VALUES_AT_ONCE = 2**25
 

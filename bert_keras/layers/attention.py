@@ -100,7 +100,11 @@ class SelfAttention(DirectCall, keras.layers.Layer):
         queries = hidden_states
         if first_token_only:
             queries = hidden_states[:, :1]
-            attention_mask, attention_bias = map(of_first_query, (attention_mask, attention_bias))
+            # A mask or a bias with one row is the same for all queries.
+            if attention_mask is not None and attention_mask.shape[2] != 1:
+                attention_mask = attention_mask[:, :, :1]
+            if attention_bias is not None and attention_bias.shape[2] != 1:
+                attention_bias = attention_bias[:, :, :1]
         context, attentions = attend(
             kernels.split_heads(self.query(queries), self.num_heads),
             kernels.split_heads(self.key(hidden_states), self.num_heads),
@@ -112,11 +116,6 @@ class SelfAttention(DirectCall, keras.layers.Layer):
             bias=attention_bias,
         )
         return self.output_dense(kernels.join_heads(context)), attentions
-
-
-def of_first_query(x):
-    """Returns the part of a mask or a bias, if there is one, that concerns the first query."""
-    return x if x is None or x.shape[2] == 1 else x[:, :, :1]
 
 
 def attend(

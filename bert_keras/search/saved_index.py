@@ -75,10 +75,11 @@ class SavedIndex:
             path: str or path. The file is one of `numpy.savez`; an old one is replaced.
 
         Raises:
-            ValueError: the index is empty.
+            ValueError: the index is empty, or something else than an index is at this path.
             OSError: the file cannot be written.
         """
         check_not_empty(self, "An index must have rows to be saved", "Call `add` first.")
+        _check_is_index(path, f"`{type(self).__name__}.save` replaces no file but a saved index")
         pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
         config = {name: getattr(self, name) for name in (*self.saved, "dim")}
         arrays = {
@@ -104,8 +105,7 @@ class SavedIndex:
         """
         rule = f"`{cls.__name__}.load` opens a file that `{cls.__name__}.save` wrote"
         check_exists(path, rule)
-        if not zipfile.is_zipfile(path):
-            raise ValueError(f"{rule}. Received: {os.fspath(path)!r}, which is something else.")
+        _check_is_index(path, rule)
         with atomic_files.reading(path):
             with np.load(path, allow_pickle=False) as file:
                 arrays = dict(file)
@@ -121,6 +121,18 @@ class SavedIndex:
             index.dim = config["dim"]
             index._set_arrays(arrays)
         return index
+
+
+def _check_is_index(path, rule):
+    """Raises `ValueError` if something else than a saved index is at a path."""
+    members = set()
+    if zipfile.is_zipfile(path):
+        with atomic_files.reading(path), zipfile.ZipFile(path) as archive:
+            members.update(archive.namelist())
+    if os.path.exists(path) and not members >= {"config.npy", "rows.npy"}:
+        raise ValueError(
+            f"{rule}. Received: {os.fspath(path)!r}, which is something else. Name another path."
+        )
 
 
 def array_of(value):

@@ -622,7 +622,8 @@ class Task(AdaptedTask, BuiltModel):
         Args:
             x: texts, or ready inputs, see the class.
             batch_size: int, 32 by default. For texts the default is the number of rows that hold
-                16,384 tokens on an accelerator, or 2,048 on PyTorch on the CPU, padding included.
+                16,384 tokens on an accelerator, or 2,048 on PyTorch on the CPU, padding included;
+                with `steps` or `callbacks`, or a `predict_step` of your own, it is 32.
             verbose, callbacks: see `keras.Model.predict`.
             steps: int, for a dataset.
 
@@ -648,10 +649,16 @@ class Task(AdaptedTask, BuiltModel):
                 "out, or pass what the preprocessor returns."
             )
         if by_keras or (is_plain and validation.overrides(self, "predict_step")):
-            batches = BucketedBatches(rows, batch_size=batch_size, shuffle=False)
+            options = {"shuffle": False, "pad_last_batch": COMPILES_SHAPES}
+            batches = BucketedBatches(rows, batch_size=batch_size, **options)
             outputs = super().predict(batches, None, verbose, steps, callbacks)
             return keras.tree.map_structure(batches.restore_order, outputs)
-        return rows.collect(self.predict_rows(rows, batch_size, verbose) if len(rows) else ())
+        found = self.predict_rows(rows, batch_size, verbose) if len(rows) else ()
+        if not is_plain:
+            return rows.collect(found)
+        indices, outputs = zip(*found, strict=True)
+        order = np.argsort(np.concatenate(indices))
+        return keras.tree.map_structure(lambda *parts: np.concatenate(parts)[order], *outputs)
 
     # From what a user passes to batches: columns, rows, batches.
 

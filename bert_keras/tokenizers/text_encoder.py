@@ -137,12 +137,14 @@ class Pieces(NamedTuple):
     offsets: list[tuple[int, int]]
 
 
-def _role_id(role: str, meaning: str) -> functools.cached_property[int]:
+def _role_id(role: str, meaning: str) -> property:
     """Returns the property `<role>_id`."""
 
-    def find_id(tokenizer: TextEncoder) -> int:
-        token = getattr(tokenizer, role)
-        id = tokenizer.find(token)
+    def get(tokenizer: TextEncoder) -> int:
+        token, ids = getattr(tokenizer, role), tokenizer._role_ids
+        id = ids.get(token)
+        if id is None:
+            id = ids[token] = tokenizer.find(token)
         if id is None:
             raise ValueError(
                 f"The vocabulary must hold a `{role}`. Received: {tokenizer.vocabulary_size} tokens"
@@ -151,8 +153,7 @@ def _role_id(role: str, meaning: str) -> functools.cached_property[int]:
             )
         return id
 
-    find_id.__doc__ = f"Id of the token that {meaning}."
-    return functools.cached_property(find_id)
+    return property(get, doc=f"Id of the token that {meaning}.")
 
 
 class TextEncoder:
@@ -170,6 +171,11 @@ class TextEncoder:
         self._backend, self.layout = backend, layout
         for role in ROLES:
             setattr(self, role, roles[role])
+
+    @functools.cached_property
+    def _role_ids(self):
+        """The ids of special tokens that were asked for, by token."""
+        return {}
 
     @functools.cached_property
     def _tokens(self):

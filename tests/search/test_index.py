@@ -418,9 +418,13 @@ def test_damaged_files_are_refused(tmp_path, small_training):
     rule = r"opens a file that `Index\.save` wrote\. Received: '.*', "
     with pytest.raises(FileNotFoundError, match=f"{rule}not found"):
         Index.load(tmp_path / "nothing")
-    for name in ("table.csv", "."):
+    np.savez(tmp_path / "arrays.npz", config=[1])
+    for name in ("table.csv", "arrays.npz", "."):
         with pytest.raises(ValueError, match=f"{rule}which is something else"):
             Index.load(tmp_path / name)
+        with pytest.raises(ValueError, match="replaces no file but a saved index"):
+            index.save(tmp_path / name)
+    assert (tmp_path / "table.csv").read_text() == "a"
 
 
 TEXTS = ["The Nile is in Egypt.", "Rivers of Europe: the Rhine, the Rhine.", "尼罗河在埃及。"]

@@ -162,6 +162,22 @@ def test_its_own_predict_step_is_called():
     assert (sevens.predict(TEXTS, verbose=0) == 7).all()
 
 
+@pytest.mark.each_backend
+def test_outputs_of_any_structure_come_in_the_order_of_the_texts():
+    class Twice(bert_keras.TextClassifier):
+        def call(self, inputs, training=None):
+            logits = super().call(inputs, training=training)
+            return logits, {"further": [2 * logits]}
+
+    task = Twice(tiny_backbone(), preprocessor=tiny_preprocessor())
+    once, further = task.predict(TEXTS, batch_size=2, verbose=0)
+    alone = [task.predict([text], verbose=0)[0] for text in TEXTS]
+    np.testing.assert_allclose(once, np.concatenate(alone), atol=1e-5)
+    np.testing.assert_allclose(further["further"][0], 2 * once, atol=1e-6)
+    again, _ = task.predict(TEXTS, verbose=0, callbacks=[keras.callbacks.Callback()])
+    np.testing.assert_allclose(again, once, atol=1e-5)
+
+
 class Reversed(bert_keras.TextClassifier):
     """Reads texts from their end: the one hook for how texts become rows."""
 
@@ -199,8 +215,8 @@ class ReadsAllTokens(bert_keras.TextClassifier):
 class LastToken(SequenceHead):
     """A head that reads another token."""
 
-    def read(self, outputs, padding_mask=None):
-        return outputs["sequence_output"][:, -1]
+    def call(self, outputs, padding_mask=None, training=None):
+        return self.dense(outputs["sequence_output"][:, -1])
 
 
 class OfLastToken(bert_keras.TextClassifier):
