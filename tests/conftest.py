@@ -136,7 +136,11 @@ def pytest_runtest_setup(item):
     TRAINER.run_eagerly = eager if "eager" in marks else RUN_EAGERLY
 
 
-def runs_once(item):
+def runs_elsewhere(item):
+    """Whether a test runs on PyTorch alone, or beside it on another backend than this one."""
+    also_on = item.get_closest_marker("also_on")
+    if also_on and keras.backend.backend() not in also_on.args:
+        return True
     return item.get_closest_marker("once") and not item.get_closest_marker("each_backend")
 
 
@@ -144,10 +148,10 @@ def pytest_collection_modifyitems(config, items):
     """Tests that run once run on PyTorch, which has nothing to compile."""
     if keras.backend.backend() == "torch":
         return
-    deselected = [item for item in items if runs_once(item)]
+    deselected = [item for item in items if runs_elsewhere(item)]
     if deselected:
         config.hook.pytest_deselected(items=deselected)
-        items[:] = [item for item in items if not runs_once(item)]
+        items[:] = [item for item in items if not runs_elsewhere(item)]
 
 
 def pytest_report_header():

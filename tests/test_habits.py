@@ -154,6 +154,7 @@ DATASETS = {"PyDataset": lambda: Batches(BATCHES), "generator": generated, "tf.d
 DATASETS |= {"torch": of_torch, "grain": of_grain}
 
 
+@pytest.mark.also_on("tensorflow")
 @pytest.mark.each_backend
 @pytest.mark.parametrize("name", DATASETS)
 def test_a_dataset_of_texts_is_tokenized_while_it_is_read(traced_once, name):
@@ -189,6 +190,7 @@ def test_each_batch_of_a_dataset_is_read_once_per_epoch(traced_once, monkeypatch
     assert seen[-9:] == 3 * batches and len(seen) <= 11
 
 
+@pytest.mark.also_on("tensorflow")
 @pytest.mark.each_backend
 def test_one_batch_may_be_texts(classifier):
     inputs = classifier.preprocessor(TEXTS)
@@ -272,6 +274,7 @@ class Halved(bert_keras.TextClassifier):
         return 0.5 * super().compute_loss(x, y, y_pred, sample_weight, training)
 
 
+@pytest.mark.also_on("jax")
 @pytest.mark.each_backend
 def test_a_subclass_can_override_the_step_and_the_loss():
     losses = []
@@ -328,6 +331,7 @@ def test_a_folder_without_a_tokenizer_says_how_to_load_it_anyway(tmp_path, class
         bert_keras.WordPieceTokenizer(tmp_path)
 
 
+@pytest.mark.also_on("jax")
 @pytest.mark.each_backend
 def test_a_functional_model_begins_with_the_inputs_of_a_model(tmp_path):
     task = tiny_classifier(tiny_backbone(max_sequence_length=128, dropout=0.0))

@@ -19,6 +19,7 @@ def pickled(value):
     return pickle.loads(pickle.dumps(value))
 
 
+@pytest.mark.also_on("tensorflow")
 @pytest.mark.parametrize(
     "how", [copy.deepcopy, pytest.param(pickled, marks=pytest.mark.each_backend)]
 )

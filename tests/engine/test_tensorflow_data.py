@@ -38,6 +38,7 @@ def classifier():
     return classifier
 
 
+@pytest.mark.also_on("tensorflow")
 def test_fit_evaluate_and_predict_with_callbacks_start_no_tuning(adapters, classifier):
     classifier.fit(TEXTS, LABELS, validation_data=(TEXTS, LABELS), epochs=2, verbose=0)
     classifier.evaluate(TEXTS, LABELS, verbose=0)

@@ -79,6 +79,7 @@ def assert_same(actual, expected, mask):
         np.testing.assert_allclose(actual[name][where], values[where], rtol=0, atol=1e-5)
 
 
+@pytest.mark.also_on("tensorflow")
 @pytest.mark.filterwarnings("ignore:.*pooler/dense/kernel")
 @pytest.mark.parametrize("name", [pytest.param(x, marks=MARKS.get(x, ())) for x in CASES])
 def test_outputs_are_equal_in_keras_hub_and_after_the_return(name, tmp_path, monkeypatch):

@@ -250,6 +250,7 @@ def small_model():
     return model
 
 
+@pytest.mark.also_on("tensorflow")
 @pytest.mark.each_backend
 def test_fit_evaluate_and_predict_read_every_batch_of_varying_length():
     lengths = np.random.default_rng(0).integers(1, 90, 50)

@@ -64,6 +64,7 @@ def gelu(x):
     return keras.ops.convert_to_numpy(keras.ops.gelu(x, approximate=False))
 
 
+@pytest.mark.also_on("jax")
 @pytest.mark.parametrize(
     ("activation", "function", "bias"),
     [

@@ -65,6 +65,7 @@ def test_the_loss_is_the_formula_s():
     np.testing.assert_allclose(model.predict(inputs, verbose=0), student.predict(inputs, verbose=0))
 
 
+@pytest.mark.also_on("jax")
 @pytest.mark.each_backend
 def test_the_student_learns_and_the_teacher_stays(tmp_path, reloaded):
     teacher = language_model(2)

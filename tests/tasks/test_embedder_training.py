@@ -49,6 +49,7 @@ def gradients_of(rate, chunk_size, remat=None):
     return [new - old for new, old in zip(after, before, strict=True)]
 
 
+@pytest.mark.also_on("jax")
 @pytest.mark.parametrize(
     ("rate", "direct"),
     [

@@ -213,6 +213,7 @@ class Subclass(bert_keras.TextClassifier):
         )
 
 
+@pytest.mark.also_on("tensorflow")
 @pytest.mark.each_backend
 @pytest.mark.eager
 def test_layers_of_one_s_own_in_a_subclass_add_their_losses(tmp_path):
@@ -313,6 +314,7 @@ def test_many_labels_from_strings_of_tf_data():
     assert task.evaluate(dataset, verbose=0, return_dict=True) == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.also_on("tensorflow")
 @pytest.mark.each_backend
 @pytest.mark.eager
 def test_classify_text_from_a_batch_of_strings_of_tensorflow():

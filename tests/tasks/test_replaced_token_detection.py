@@ -164,6 +164,7 @@ def test_nothing_is_put_at_the_first_token():
     np.testing.assert_array_equal(to_numpy(placed), [[2, 4, 8, 0], [2, 5, 6, 0]])
 
 
+@pytest.mark.also_on("tensorflow")
 @pytest.mark.each_backend
 @pytest.mark.eager  # Graphs of two models take long.
 def test_no_gradient_of_the_detection_reaches_the_generator():

@@ -157,6 +157,7 @@ def test_as_many_batches_are_sorted_together_as_asked_for(monkeypatch):
     assert windows == [7, BucketedBatches(classifier.encode_texts(TEXTS)).window, 3, 3]
 
 
+@pytest.mark.also_on("jax")
 @pytest.mark.each_backend
 def test_each_run_keeps_the_metrics_of_compile_and_trains_as_the_first():
     classifier = tiny_classifier(tiny_backbone(dropout=0.0))
@@ -277,6 +278,7 @@ def test_multi_label_answers_with_every_label_above_the_threshold():
     assert results["accuracy"] == pytest.approx(((p > 0.5) == labels).mean())
 
 
+@pytest.mark.also_on("tensorflow")
 @pytest.mark.each_backend
 @pytest.mark.eager
 def test_a_new_head_for_several_labels_starts_at_their_shares():
@@ -437,6 +439,7 @@ def test_class_weights_of_one_hot_labels_are_those_of_their_classes():
         classifier.calibrate(TEXTS, SHARES)
 
 
+@pytest.mark.also_on("tensorflow")
 @pytest.mark.each_backend
 @pytest.mark.eager
 def test_several_labels_may_be_shares():
@@ -467,6 +470,7 @@ OF_NAMES = [
 ]
 
 
+@pytest.mark.also_on("jax")
 @pytest.mark.parametrize(
     ("options", "labels", "names"),
     [pytest.param(*OF_NAMES[0], marks=pytest.mark.each_backend), *OF_NAMES[1:]],

@@ -205,6 +205,7 @@ def of_torch(inputs, labels):
     return torch.utils.data.DataLoader(Rows(), batch_size=3)
 
 
+@pytest.mark.also_on("tensorflow")
 @pytest.mark.each_backend
 @pytest.mark.eager
 def test_padding_weighs_nothing_in_a_dataset_without_weights(shared, shared_chain):
@@ -218,6 +219,7 @@ def test_padding_weighs_nothing_in_a_dataset_without_weights(shared, shared_chai
         np.testing.assert_allclose(task.test_on_batch(inputs, labels), expected, rtol=1e-5)
 
 
+@pytest.mark.also_on("jax")
 @pytest.mark.each_backend
 @pytest.mark.eager
 def test_the_weight_of_an_example_is_that_of_each_of_its_words(shared, shared_chain):

@@ -88,6 +88,7 @@ def no_disk(*_):
     raise OSError("the disk is gone")
 
 
+@pytest.mark.also_on("tensorflow")
 @pytest.mark.parametrize(
     "options", [pytest.param({}, marks=pytest.mark.each_backend), {"workers": 2}]
 )
